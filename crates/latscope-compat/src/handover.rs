@@ -5,55 +5,38 @@ use super::arguments::{Call, CallError, LmbenchOptions, number, refuse};
 use super::job::{Job, PointQuery};
 use super::page::{megabytes_per_second, microseconds};
 
-/// Where the two endpoints run: LMbench leaves it to the scheduler, which
-/// mixes both; here it is one or the other, as `LMBENCH_SCHED` says.
+/// Where the two endpoints run: the scheduler decides, as in LMbench, unless `LMBENCH_SCHED` says otherwise.
 fn placement(call: &Call) -> Result<&'static str, CallError> {
     match call.scheduling.as_deref().unwrap_or("DEFAULT") {
-        "" | "DEFAULT" | "SINGLE" | "BALANCED" | "BALANCED_SPREAD" => Ok("same-core"),
+        "" | "DEFAULT" => Ok("free"),
+        "SINGLE" | "BALANCED" | "BALANCED_SPREAD" => Ok("same-core"),
         "UNIQUE" | "UNIQUE_SPREAD" => Ok("two-cores"),
         other => refuse(format!(
-            "LMBENCH_SCHED={other} is not covered: use DEFAULT (both on one CPU), UNIQUE (one CPU each), or \
-             `latscope sync --cpus LIST`"
+            "LMBENCH_SCHED={other} is not covered: use DEFAULT (the scheduler decides), SINGLE (both on one CPU), \
+             UNIQUE (one CPU each), or `latscope sync --cpus LIST`"
         )),
     }
 }
 
-/// `lat_pipe`: a byte there and back.
+/// `lat_pipe`: a message there and back through two pipes.
 ///
 /// # Errors
 /// Operands, `-P`.
 pub fn lat_pipe(call: &Call) -> Result<Job, CallError> {
     let options = LmbenchOptions::read(call, "P:W:N:")?;
     let [] = options.exactly()?;
-    round_trip(&options, "sync.pipe", placement(call)?, "Pipe latency")
+    between_processes(&options, call, "ipc.pipe", "Pipe latency".to_owned(), 1)
 }
 
-/// `lat_unix [-m size]`: a byte there and back through a Unix stream socket.
+/// `lat_unix [-m size]`: a message there and back through a Unix stream socket.
 ///
 /// # Errors
-/// Operands, messages of another size than one byte, `-P`.
+/// Operands, `-P`.
 pub fn lat_unix(call: &Call) -> Result<Job, CallError> {
     let options = LmbenchOptions::read(call, "m:P:W:N:")?;
     let [] = options.exactly()?;
-    match options.size('m', 1)? {
-        1 => round_trip(&options, "sync.unix-stream", placement(call)?, "AF_UNIX sock stream latency"),
-        size => refuse(format!(
-            "-m {size} is not covered: sync.unix-stream sends 1 byte; see `latscope ipc --payload`"
-        )),
-    }
-}
-
-fn round_trip(
-    options: &LmbenchOptions,
-    probe: &'static str,
-    placement: &str,
-    label: &'static str,
-) -> Result<Job, CallError> {
-    options.one_caller(probe)?;
-    let query = PointQuery::new(probe, [("placement", placement.into())]);
-    Ok(Job::new(options, vec![query.clone()], move |figures, page| {
-        page.line(figures.round_trip_ns(&query).map(|ns| microseconds(label, ns)));
-    }))
+    let size = options.size('m', 1)?;
+    between_processes(&options, call, "ipc.unix-stream", "AF_UNIX sock stream latency".to_owned(), size)
 }
 
 /// `lat_fifo`: a message there and back through two named pipes.
@@ -176,8 +159,20 @@ pub fn lat_ctx(call: &Call) -> Result<Job, CallError> {
     if counts.is_empty() {
         return Err(CallError::Usage);
     }
+    let placed: &[&str] = match placement(call)? {
+        "free" => &["free"],
+        "same-core" => &[],
+        _ => {
+            return refuse(
+                "a ring is on one CPU (LMBENCH_SCHED=SINGLE) or where the scheduler puts it (DEFAULT)",
+            );
+        }
+    };
     let query = move |processes: u64| {
-        PointQuery::new("sync.ring", [("processes", processes.into()), ("size", (kib << 10).into())])
+        let mut query =
+            PointQuery::new("sync.ring", [("processes", processes.into()), ("size", (kib << 10).into())]);
+        query.params.extend(placed.iter().map(|place| ("placement".to_owned(), (*place).into())));
+        query
     };
     let queries = counts.iter().map(|count| query(*count)).collect();
     Ok(Job::new(&options, queries, move |figures, page| {
@@ -187,7 +182,7 @@ pub fn lat_ctx(call: &Call) -> Result<Job, CallError> {
         });
         page.text(&format!("\n\"size={kib}k ovr={:.2}\n", overhead.unwrap_or(0.0) / 1e3));
         for count in &counts {
-            page.line(figures.ns(&query(*count)).map(|ns| format!("{count} {:.2}", ns / 1e3)));
+            page.line(figures.mean_ns(&query(*count)).map(|ns| format!("{count} {:.2}", ns / 1e3)));
         }
     }))
 }

@@ -160,6 +160,15 @@ impl<'a> Figures<'a> {
         Ok(self.measurement(query)?.typical().unwrap_or(f64::NAN))
     }
 
+    /// The mean of a point, ns: what a loop around all of it shows, with what disturbed it.
+    ///
+    /// # Errors
+    /// As [`Figures::measurement`].
+    pub(crate) fn mean_ns(&self, query: &PointQuery) -> Result<f64, NotMeasured> {
+        let found = self.measurement(query)?;
+        Ok(found.summary.mean.or(found.typical()).unwrap_or(f64::NAN))
+    }
+
     /// The median of a point by its [elementary operations](latscope_core::report::Work::ops), ns.
     ///
     /// # Errors
@@ -169,22 +178,22 @@ impl<'a> Figures<'a> {
         Ok(self.ns(query)? / parts as f64)
     }
 
-    /// The median of a hand-over, ns, one way: half of a round trip.
+    /// The mean of a hand-over, ns, one way: half of a round trip.
     ///
     /// # Errors
     /// As [`Figures::measurement`].
     pub(crate) fn one_way_ns(&self, query: &PointQuery) -> Result<f64, NotMeasured> {
         let share = if self.measurement(query)?.times == Semantics::RoundTrip { 0.5 } else { 1.0 };
-        Ok(self.ns(query)? * share)
+        Ok(self.mean_ns(query)? * share)
     }
 
-    /// The median of a hand-over, ns, there and back: twice a one-way time.
+    /// The mean of a hand-over, ns, there and back: twice a one-way time.
     ///
     /// # Errors
     /// As [`Figures::measurement`].
     pub(crate) fn round_trip_ns(&self, query: &PointQuery) -> Result<f64, NotMeasured> {
         let times = if self.measurement(query)?.times == Semantics::OneWay { 2.0 } else { 1.0 };
-        Ok(self.ns(query)? * times)
+        Ok(self.mean_ns(query)? * times)
     }
 
     /// Bytes the program asked for, per second.

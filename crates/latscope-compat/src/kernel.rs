@@ -1,7 +1,7 @@
 //! `lat_syscall`, `lat_sig`, `lat_proc`, `lat_select`, `lat_pagefault`,
 //! `lat_mmap`.
 
-use super::arguments::{Call, CallError, LmbenchOptions, bytes, number, refuse};
+use super::arguments::{Call, CallError, LmbenchOptions, bytes, number};
 use super::job::{Figures, Job, PointQuery, Source};
 use super::page::{NotMeasured, microseconds, size_and_microseconds};
 use std::path::PathBuf;
@@ -13,13 +13,21 @@ struct Choice {
     query: fn() -> PointQuery,
 }
 
+fn choice(word: &str, choices: &'static [Choice]) -> Result<&'static Choice, CallError> {
+    choices.iter().find(|choice| choice.word == word).ok_or(CallError::Usage)
+}
+
 fn chosen(options: &LmbenchOptions, word: &str, choices: &'static [Choice]) -> Result<Job, CallError> {
-    let choice = choices.iter().find(|choice| choice.word == word).ok_or(CallError::Usage)?;
+    let choice = choice(word, choices)?;
     let query = (choice.query)();
     options.one_caller(query.probe)?;
-    Ok(Job::new(options, vec![query.clone()], move |figures, page| {
-        page.line(figures.ns(&query).map(|ns| microseconds(choice.label, ns)));
-    }))
+    Ok(measured(options, choice.label, query))
+}
+
+fn measured(options: &LmbenchOptions, label: &'static str, query: PointQuery) -> Job {
+    Job::new(options, vec![query.clone()], move |figures, page| {
+        page.line(figures.ns(&query).map(|ns| microseconds(label, ns)));
+    })
 }
 
 static SYSCALLS: &[Choice] = &[
@@ -42,12 +50,15 @@ pub fn lat_syscall(call: &Call) -> Result<Job, CallError> {
         [word, file] => (word, Some(file)),
         _ => return Err(CallError::Usage),
     };
-    let mut job = chosen(&options, word, SYSCALLS)?;
-    if let Some(file) = file.filter(|_| matches!(word.as_str(), "stat" | "fstat" | "open")) {
-        job.source = Some(Source { path: PathBuf::from(file), at_least: 0 });
-        job.notes
-            .push(format!("measured on a temporary file, not on {file}: path depth and file system differ"));
-    }
+    let Some(file) = file.filter(|_| matches!(word.as_str(), "stat" | "fstat" | "open")) else {
+        return chosen(&options, word, SYSCALLS);
+    };
+    let choice = choice(word, SYSCALLS)?;
+    let mut query = (choice.query)();
+    options.one_caller(query.probe)?;
+    query.params.insert("path".to_owned(), file.as_str().into());
+    let mut job = measured(&options, choice.label, query);
+    job.source = Some(Source { path: PathBuf::from(file), at_least: 0 });
     Ok(job)
 }
 
@@ -122,16 +133,22 @@ static PROCESSES: &[Choice] = &[
         label: "Procedure call",
         query: || PointQuery::new("cpu.call", [("mode", "direct".into())]),
     },
-    Choice { word: "fork", label: "Process fork+exit", query: || PointQuery::new("process.fork", []) },
+    Choice {
+        word: "fork",
+        label: "Process fork+exit",
+        query: || PointQuery::new("process.fork", [("placement", "free".into())]),
+    },
     Choice {
         word: "exec",
         label: "Process fork+execve",
-        query: || PointQuery::new("process.exec", [("mode", "dynamic".into())]),
+        query: || PointQuery::new("process.exec", [("mode", "dynamic".into()), ("placement", "free".into())]),
     },
     Choice {
         word: "shell",
         label: "Process fork+/bin/sh -c",
-        query: || PointQuery::new("process.shell", []),
+        query: || {
+            PointQuery::new("process.shell", [("mode", "fork-program".into()), ("placement", "free".into())])
+        },
     },
 ];
 
@@ -152,35 +169,22 @@ pub fn lat_proc(call: &Call) -> Result<Job, CallError> {
 pub fn lat_select(call: &Call) -> Result<Job, CallError> {
     let options = LmbenchOptions::read(call, "P:W:N:n:")?;
     let [word] = options.exactly()?;
-    match word {
-        "file" => {}
-        "tcp" => {
-            return refuse(
-                "`tcp` is not covered: syscall.select waits on descriptors of one kind that is not TCP; give `file`",
-            );
-        }
+    let (mode, kind) = match word {
+        "file" => ("write-file", "fd's"),
+        "tcp" => ("write-tcp", "tcp fd's"),
         _ => return Err(CallError::Usage),
-    }
+    };
     options.one_caller("syscall.select")?;
     let descriptors =
         options.value('n').map_or(Some(200), number).filter(|n| *n > 0).ok_or(CallError::Usage)?;
-    let params = [("descriptors", descriptors.into()), ("mode", "write-file".into())];
+    let params = [("descriptors", descriptors.into()), ("mode", mode.into())];
     let query = PointQuery::new("syscall.select", params);
     Ok(Job::new(&options, vec![query.clone()], move |figures, page| {
-        page.line(figures.ns(&query).map(|ns| microseconds(&format!("Select on {descriptors} fd's"), ns)));
+        page.line(figures.ns(&query).map(|ns| microseconds(&format!("Select on {descriptors} {kind}"), ns)));
     }))
 }
 
-/// All pages of a mapping of a file, one after the other.
-fn file_faults() -> PointQuery {
-    PointQuery::new("syscall.page-fault", [("mode", "file-around".into()), ("pages", "4KiB".into())])
-}
-
-fn file_fault() -> PointQuery {
-    PointQuery::new("syscall.page-fault", [("mode", "file".into()), ("pages", "4KiB".into())])
-}
-
-/// `lat_pagefault [-C] file`: first touch of a page of a cached file.
+/// `lat_pagefault [-C] file`: first touches of all pages of a cached file, in random order.
 ///
 /// # Errors
 /// Not one file, `-P`.
@@ -190,13 +194,18 @@ pub fn lat_pagefault(call: &Call) -> Result<Job, CallError> {
     options.one_caller("syscall.page-fault")?;
     let file = file.to_owned();
     let path = PathBuf::from(&file);
-    let mut job = Job::new(&options, vec![file_faults()], move |figures, page| {
-        let ns = figures.ns_of_part(&file_faults());
+    let params = [("mode", "file-around".into()), ("pages", "4KiB".into()), ("path", file.as_str().into())];
+    let query = PointQuery::new("syscall.page-fault", params);
+    let mut job = Job::new(&options, vec![query.clone()], move |figures, page| {
+        let ns = figures.ns_of_part(&query);
         page.line(ns.map(|ns| microseconds(&format!("Pagefaults on {file}"), ns)));
     });
-    job.source = Some(Source { path, at_least: 1 });
+    job.source = Some(Source { path, at_least: PAGE });
     Ok(job)
 }
+
+/// Bytes of a page.
+const PAGE: u64 = 4096;
 
 /// `lat_mmap [-r] [-C] size file`: map a file, touch a tenth of it every
 /// 16 KiB (`-r`: all of it every 160 KiB), unmap it.
@@ -208,21 +217,22 @@ pub fn lat_mmap(call: &Call) -> Result<Job, CallError> {
     let [size, file] = options.exactly()?;
     let size = bytes(size).filter(|size| *size >= 4096).ok_or(CallError::Usage)?;
     options.one_caller("syscall.mmap")?;
-    let touched = match options.flag('r') {
-        true => size.div_ceil(160 << 10),
-        false => (size / 10).div_ceil(16 << 10),
-    };
+    // A tenth of the file every 16 KiB, or all of it every 160 KiB: as many touches.
+    let stride: u64 = if options.flag('r') { 160 << 10 } else { 16 << 10 };
     let path = PathBuf::from(file);
-    let map = PointQuery::new("syscall.mmap", [("size", size.into())]);
-    // What unmapping costs is the pages that were touched.
-    let unmap = PointQuery::new("syscall.munmap", [("size", (touched * 4096).into())]);
-    let queries = vec![map.clone(), unmap.clone(), file_fault()];
-    let mut job = Job::new(&options, queries, move |figures, page| {
-        let total = figures.ns(&map).and_then(|map| {
-            let faults = figures.ns(&file_fault())? * touched as f64;
-            Ok(map + faults + figures.ns(&unmap)?)
-        });
-        page.line(total.map(|ns| size_and_microseconds(size, ns)));
+    let params = [
+        ("mode", "file-mapped".into()),
+        ("pages", "4KiB".into()),
+        ("path", file.into()),
+        ("size", size.into()),
+        ("stride", stride.into()),
+    ];
+    let mut query = PointQuery::new("syscall.page-fault", params);
+    if !options.flag('r') {
+        query.params.insert("touched".to_owned(), (size / 10).into());
+    }
+    let mut job = Job::new(&options, vec![query.clone()], move |figures, page| {
+        page.line(figures.ns(&query).map(|ns| size_and_microseconds(size, ns)));
     });
     job.source = Some(Source { path, at_least: size });
     Ok(job)

@@ -86,9 +86,9 @@ static TRANSFERS: &[Transfer] = &[
     Transfer { name: "wr", operation: "write", step: "fourth" },
     Transfer { name: "rdwr", operation: "modify", step: "fourth" },
     Transfer { name: "cp", operation: "copy", step: "fourth" },
-    Transfer { name: "frd", operation: "read", step: "every" },
+    Transfer { name: "frd", operation: "read", step: "integer" },
     Transfer { name: "fwr", operation: "write", step: "every" },
-    Transfer { name: "fcp", operation: "copy", step: "every" },
+    Transfer { name: "fcp", operation: "copy", step: "integer" },
     Transfer { name: "bzero", operation: "write", step: "every" },
     Transfer { name: "bcopy", operation: "copy", step: "every" },
 ];
@@ -328,7 +328,7 @@ mod tests {
     fn transfers_count_every_byte_of_the_buffer_once() {
         for transfer in TRANSFERS {
             let operation = Operation::from_name(transfer.operation).unwrap();
-            let step = if transfer.step == "fourth" { Step::EveryFourth } else { Step::Every };
+            let step = Step::from_name(transfer.step).unwrap();
             // What the kernel of the probe says it touches in a pass over such a buffer.
             let touched = bandwidth::bytes_touched(operation, step, 1 << 20) as f64;
             assert_eq!(transfer.touched() * f64::from(1 << 20), touched, "{}", transfer.name);

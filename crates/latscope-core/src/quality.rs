@@ -53,6 +53,7 @@ pub const REASONS: &[(&str, Level, &str)] = &[
     ("few-samples", Level::Degraded, "too few samples could be taken"),
     ("in-caches", Level::Degraded, "part of what should have come from memory was in the caches"),
     ("load-ended", Level::Degraded, "the load beside the measurement ended first"),
+    ("bytes-translated", Level::Degraded, "the other side's terminal changes or repeats bytes"),
     ("messages-lost", Level::Degraded, "messages to the remote were lost"),
     ("no-load", Level::Degraded, "the load beside the measurement had little of the machine"),
     (

@@ -71,13 +71,13 @@ pub fn keep_awake(cpu: u32) -> io::Result<Child> {
 
 /// Starts a process that receives a byte on `input`, sums `words` 64-bit words
 /// of its own memory and sends the byte on to `output`, until `input` ends.
-/// It runs on `cpu` under `policy`.
+/// It runs on `cpu`, or else where its parent may, under `policy`.
 ///
 /// # Errors
 /// No process can be made, as fork(2). What it cannot get later (the CPU, the
 /// policy, memory) ends the child: its `output` closes.
 pub fn relay(
-    cpu: u32,
+    cpu: Option<u32>,
     policy: Policy,
     input: BorrowedFd,
     output: BorrowedFd,
@@ -86,7 +86,7 @@ pub fn relay(
     let (input, output) = (input.as_raw_fd(), output.as_raw_fd());
     fork(move || {
         keep_only(input, output)?;
-        sched::pin(&[cpu])?;
+        cpu.map_or(Ok(()), |cpu| sched::pin(&[cpu]))?;
         sched::set_policy(policy)?;
         let memory = own_words(words)?;
         let mut token = [0u8];
@@ -313,7 +313,7 @@ mod tests {
         let cpu = sched::allowed_cpus().unwrap()[0];
         let (input, ours) = pipe().unwrap();
         let (result, output) = pipe().unwrap();
-        let child = relay(cpu, Policy::Batch, input.as_fd(), output.as_fd(), 1000).unwrap();
+        let child = relay(Some(cpu), Policy::Batch, input.as_fd(), output.as_fd(), 1000).unwrap();
         drop((input, output));
         let mut token = [0];
         for value in [7, 9] {
@@ -359,7 +359,8 @@ mod tests {
         let (input, _ours) = pipe().unwrap();
         let (result, output) = pipe().unwrap();
         // So many bytes wrap around to 8.
-        let _child = relay(cpu, Policy::Other, input.as_fd(), output.as_fd(), usize::MAX / 8 + 2).unwrap();
+        let _child =
+            relay(Some(cpu), Policy::Other, input.as_fd(), output.as_fd(), usize::MAX / 8 + 2).unwrap();
         drop(output);
         assert_eq!(read(&result, &mut [0]), Ok(0));
     }

@@ -33,6 +33,7 @@ pub mod noise;
 pub mod paced;
 pub mod process;
 pub mod remote;
+pub mod scheduled;
 pub mod selftest;
 pub mod sync;
 pub mod syscall;

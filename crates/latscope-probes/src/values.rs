@@ -17,6 +17,7 @@ pub const VALUES: &[&str] = &[
     "failures",
     "fairness",
     "faults",
+    "foreign-bytes",
     "frequency",
     "gap",
     "gaps",

@@ -4,6 +4,7 @@
 
 mod builds;
 mod ipc;
+mod lmbench;
 mod parse;
 mod plain;
 mod pty;
@@ -60,6 +61,18 @@ enum Experiment {
     Ipc {
         /// Only these
         #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
+        only: Vec<String>,
+        /// How often the two sides take turns
+        #[arg(long, default_value_t = 15)]
+        pairs: usize,
+    },
+    /// LMbench's programs beside `latscope as` them
+    Lmbench {
+        /// Where LMbench's programs are; they are the user's, and not fetched
+        #[arg(long, value_name = "BIN")]
+        dir: PathBuf,
+        /// Only calls with one of these words in them
+        #[arg(long, value_name = "WORD,…", value_delimiter = ',')]
         only: Vec<String>,
         /// How often the two sides take turns
         #[arg(long, default_value_t = 15)]
@@ -127,6 +140,7 @@ pub fn run(arguments: &Arguments) -> Result<bool> {
             repeat::run(*surveys, results, rounds.as_deref())
         }
         Some(Experiment::Builds { runs }) => builds::run(*runs),
+        Some(Experiment::Lmbench { dir, only, pairs }) => lmbench::run(dir, only, *pairs).map(|()| true),
         Some(Experiment::Size) => size::run(),
     }
 }

@@ -188,6 +188,11 @@ impl Latscope {
         Ok(Report::from_json(self.says(&words)?.as_bytes())?)
     }
 
+    /// A call of it.
+    pub fn command(&self) -> Command {
+        Command::new(&self.0)
+    }
+
     /// What it prints on stdout with these arguments.
     ///
     /// # Errors

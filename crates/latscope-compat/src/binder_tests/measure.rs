@@ -9,6 +9,7 @@ use latscope_core::machine::Machine;
 use latscope_core::plan::{OnThreshold, Plan, Step};
 use latscope_core::quality::Level;
 use latscope_core::report::{Measurement, Report};
+use latscope_core::units::counted;
 use latscope_engine::observers::Observer;
 use latscope_engine::planner::{self, Request};
 use latscope_engine::saver;
@@ -17,6 +18,7 @@ use latscope_host::eprintln;
 use latscope_judge::transactions::number;
 use latscope_probes::PlanInput;
 use latscope_probes::ipc;
+use std::slice;
 
 /// What a run stands on.
 pub struct Environment {
@@ -79,9 +81,27 @@ impl Environment {
         if let Some(transport) = &common.transport {
             note(self.name, &format!("measured over {transport}, whatever the names of rows say"));
         }
-        environment::doubts(&report.measurements).iter().for_each(|doubt| note(self.name, doubt));
+        doubts(&report.measurements).iter().for_each(|doubt| note(self.name, doubt));
         Ok(report)
     }
+}
+
+/// What is doubtful of which row; what is said of several rows, once.
+fn doubts(measurements: &[Measurement]) -> Vec<String> {
+    let mut doubts: Vec<(String, Vec<&str>)> = Vec::new();
+    for m in measurements {
+        for doubt in environment::doubts(slice::from_ref(m)) {
+            match doubts.iter_mut().find(|(known, _)| *known == doubt) {
+                Some((_, rows)) => rows.push(&m.title),
+                None => doubts.push((doubt, vec![&m.title])),
+            }
+        }
+    }
+    let text = |(doubt, rows): (String, Vec<&str>)| match &rows[..] {
+        [row] => format!("{row}: {doubt}"),
+        rows => format!("{} and {}: {doubt}", rows[0], counted(rows.len() as u64 - 1, "other row")),
+    };
+    doubts.into_iter().map(text).collect()
 }
 
 fn nothing(report: &Report) -> String {
@@ -106,4 +126,34 @@ pub fn lost(m: &Measurement) -> u64 {
 /// The measurements of single pairs: not those that sum them up.
 pub(crate) fn of_pairs(report: &Report) -> impl Iterator<Item = &Measurement> {
     report.measurements.iter().filter(|m| number(m, "pair").is_some())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use latscope_core::histogram::Histogram;
+    use latscope_core::plan::{Params, Point};
+    use latscope_core::quality::Reason;
+    use latscope_core::report::{Sampling, Semantics};
+
+    fn row(title: &str, reason: &str) -> Measurement {
+        let probe = "ipc.binder".to_owned();
+        let point = Point { probe, revision: 2, params: Params::new(), title: title.to_owned(), row: true };
+        let mut row = Measurement::of(point, Sampling::Event, Semantics::RoundTrip, Histogram::new(1));
+        row.lower(Reason::new(Level::Degraded, "calls-failed", reason, ""));
+        row
+    }
+
+    #[test]
+    fn a_note_names_its_row_and_equal_ones_are_one() {
+        let rows = [
+            row("first", "two calls failed"),
+            row("second", "two calls failed"),
+            row("third", "a call failed"),
+        ];
+        let notes = doubts(&rows);
+        let expected =
+            ["first and 1 other row: degraded: two calls failed", "third: degraded: a call failed"];
+        assert_eq!(notes, expected);
+    }
 }

@@ -49,15 +49,18 @@ impl<O: AsMut<Common>> Opt<O> {
     pub(crate) const OURS: [Opt<O>; 4] = [
         option("--transport", value("NAME"), "ours: what carries the transactions, such as unix-stream",
             |o, given| put(&mut o.as_mut().transport, Ok(given.value.clone()))),
-        option("--compat", value("8.0"), "ours: the output of Android 8.0", |o, given| put(&mut o.as_mut().layout, older(given.text()))),
+        option("--compat", value("8.0"), "ours: the output of Android 8.0; also LATSCOPE_COMPAT=8.0", |o, given| put(&mut o.as_mut().layout, older(given.text(), "--compat"))),
         option("--result", value("FILE"), "ours: save latscope's result too", |o, given| put(&mut o.as_mut().result, given.path())),
         option("--help", FLAG, "this text", |o, _| on(&mut o.as_mut().help)),
     ];
 }
 
-fn older(release: &str) -> Result<Layout, Refusal> {
+/// The variable that says what `--compat` does, for scripts that are not to be edited.
+const COMPAT: &str = "LATSCOPE_COMPAT";
+
+fn older(release: &str, option: &str) -> Result<Layout, Refusal> {
     let wrong =
-        || Refusal::Usage(format!("--compat {release} is not known: the older layout there is is 8.0"));
+        || Refusal::Usage(format!("{option} {release} is not known: the older layout there is is 8.0"));
     (release == "8.0").then_some(Layout::Oreo).ok_or_else(wrong)
 }
 
@@ -70,6 +73,9 @@ pub(crate) fn read<O: AsMut<Common>>(
     mut options: O,
     arguments: &[OsString],
 ) -> Result<O, Refusal> {
+    if let Some(release) = std::env::var_os(COMPAT).filter(|release| !release.is_empty()) {
+        options.as_mut().layout = older(&release.to_string_lossy(), COMPAT)?;
+    }
     getopt::read(&[table, &Opt::OURS], getopt::whole_words, arguments, &mut options)?;
     Ok(options)
 }
@@ -148,6 +154,13 @@ mod tests {
         assert_eq!((read.count, read.verbose, read.list, read.out.as_str()), (5, true, true, "a=b"));
         assert_eq!(read.common.transport.as_deref(), Some("pipe"));
         assert!(!words("--list --list=false").unwrap().list);
+    }
+
+    #[test]
+    fn a_release_is_named_by_an_option_or_a_variable() {
+        assert_eq!(older("8.0", COMPAT), Ok(Layout::Oreo));
+        let wrong = older("9", COMPAT).unwrap_err().to_string();
+        assert!(wrong.starts_with("LATSCOPE_COMPAT 9 is not known"), "{wrong}");
     }
 
     #[test]

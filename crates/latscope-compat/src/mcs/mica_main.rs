@@ -93,7 +93,10 @@ impl MicaMainOptions {
         options.tasks.dedup();
         match options.tasks[..] {
             [_] => Ok(options),
-            _ => Err(Refusal::Usage("one of --ping, --long-ping and --pty is needed".to_owned())),
+            [] => Err(Refusal::Usage("one of --ping, --long-ping and --pty is needed".to_owned())),
+            _ => Err(Refusal::Usage(
+                "--ping, --long-ping and --pty are calls of their own: give one of them".to_owned(),
+            )),
         }
     }
 
@@ -211,7 +214,12 @@ fn cpus(options: &MicaMainOptions, board: bool) -> Result<Vec<u32>> {
     }
     let there = wanted.filter(|cpu| allowed.contains(cpu)).or(allowed.get(1).copied()).unwrap_or(allowed[0]);
     let here = allowed.iter().copied().find(|cpu| *cpu != there).unwrap_or(there);
-    VOICE.note(&format!("there is no {}: the remote is a process of latscope on CPU {there}", BOARD.0));
+    let asked = match wanted.filter(|cpu| *cpu != there) {
+        Some(cpu) => format!("; -c {cpu} is for a board, and here no CPU that may be used"),
+        None => String::new(),
+    };
+    VOICE
+        .note(&format!("there is no {}: the remote is a process of latscope on CPU {there}{asked}", BOARD.0));
     ensure!(sched::pin(&[here]).is_ok(), "CPU {here} cannot be used");
     Ok(vec![here, there])
 }
@@ -249,6 +257,16 @@ mod tests {
         for (name, _) in options.board {
             assert!(board.options.iter().any(|option| option.name == name), "{name}");
         }
+    }
+
+    #[test]
+    fn several_tasks_are_told_from_none() {
+        let said = |line: &str| match read(line) {
+            Err(Refusal::Usage(text)) => text,
+            other => panic!("{line}: {other:?}"),
+        };
+        assert!(said("").contains("is needed"));
+        assert!(said("--ping --long-ping").contains("give one of them"));
     }
 
     #[test]

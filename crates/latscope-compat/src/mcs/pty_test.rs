@@ -111,8 +111,8 @@ fn carry_out(options: &PtyTestOptions) -> Result<u8> {
     let guardian = OnDemand::default();
     let journal = |leftover: &Leftover| guardian.journal(leftover);
     let params = Params::from([("path".to_owned(), options.path.as_str().into())]);
-    let order =
-        Order { params: &params, service: Service::Pty, cpus: &[], journal: &journal, waiting: &|_| () };
+    let service = if options.bandwidth { Service::Bandwidth } else { Service::Pty };
+    let order = Order { params: &params, service, cpus: &[], journal: &journal, waiting: &|_| () };
     let mut channel = (tty::TTY.open)(&order)?;
     if options.bandwidth {
         bandwidth(&mut *channel, options.time, &signals)
@@ -125,31 +125,43 @@ fn ping(channel: &mut dyn Channel, options: &PtyTestOptions, signals: &Signals) 
     let pinger = Pinger::new(channel, Message::Text);
     let (trips, interrupted) = pinger.run(&VOICE, &options.pings, signals, text::pty_pings)?;
     print(if interrupted { text::INTERRUPTED } else { text::PING_OVER });
+    if let Some(translation) = channel.translation() {
+        VOICE.note(&format!("{translation}; make it raw: stty raw -echo"));
+    }
     Ok(u8::from(trips.count == 0 && !interrupted))
 }
 
-/// What went through, bytes but for the last.
+/// What became of the blocks.
 #[derive(Debug, Default)]
 struct Through {
+    /// Number of the first block: another run's blocks have others.
+    first: u64,
     written: u64,
     received: u64,
-    mismatched: u64,
+    /// Blocks that came damaged or cut short.
+    damaged: u64,
+    /// Blocks that came again.
+    repeated: u64,
+    /// Number after that of the latest block that came.
+    next: u64,
 }
 
 impl Through {
-    /// Takes all the blocks that are there. They come in the order in which they were sent.
+    fn from(first: u64) -> Through {
+        Through { first, next: first, ..Through::default() }
+    }
+
+    /// Number of the block to send next.
+    fn number(&self) -> u64 {
+        self.first + self.written
+    }
+
+    /// Takes all the blocks that are there, in the order in which they were sent.
     fn take(&mut self, channel: &mut dyn Channel, room: &mut [u8], until: u64) -> Result<(), Failure> {
         let mut until = until;
         loop {
             match channel.receive(room, until) {
-                Ok(length) => {
-                    let expected = self.received / BLOCK as u64 + self.mismatched;
-                    if length == BLOCK && block::parse(&room[..length]) == Ok(expected) {
-                        self.received += length as u64;
-                    } else {
-                        self.mismatched += 1;
-                    }
-                }
+                Ok(length) => self.count(&room[..length]),
                 Err(Failure::Timeout) => return Ok(()),
                 Err(failure) => return Err(failure),
             }
@@ -157,8 +169,44 @@ impl Through {
         }
     }
 
+    fn count(&mut self, block: &[u8]) {
+        match block::parse(block) {
+            Ok(number) if block.len() == BLOCK && (self.next..self.number()).contains(&number) => {
+                self.received += 1;
+                self.next = number + 1;
+            }
+            Ok(number) if block.len() == BLOCK && (self.first..self.next).contains(&number) => {
+                self.repeated += 1
+            }
+            _ => self.damaged += 1,
+        }
+    }
+
+    /// Bytes of blocks that came as they were sent.
+    fn bytes(&self) -> u64 {
+        self.received * BLOCK as u64
+    }
+
+    /// Blocks of which nothing came.
     fn missing(&self) -> u64 {
-        self.written - self.received - self.mismatched * BLOCK as u64
+        self.written.saturating_sub(self.received + self.damaged)
+    }
+
+    /// The account of a run, for stderr.
+    fn account(&self, channel: &dyn Channel, drained: u64) -> String {
+        let (bytes, missing, faults) = (self.bytes(), self.missing() * BLOCK as u64, channel.faults());
+        let Through { damaged, repeated, .. } = self;
+        let mut text = format!(
+            "the rates are of the {bytes} bytes that came back as they were sent; {missing} were lost, {damaged} blocks \
+             came otherwise, {repeated} came again, {} bytes belong to no block, {faults} faults of the remote; the last \
+             came {:.2} milliseconds after the end",
+            channel.foreign(),
+            drained as f64 / 1e6
+        );
+        if let Some(translation) = channel.translation() {
+            text += &format!(". {translation}; make it raw: stty raw -echo");
+        }
+        text
     }
 }
 
@@ -170,16 +218,16 @@ fn rate(bytes: u64, ns: u64) -> f64 {
 /// Sends blocks and takes them back.
 fn bandwidth(channel: &mut dyn Channel, time: Duration, signals: &Signals) -> Result<u8> {
     print(text::WAITING);
-    let (mut lines, mut rates, mut through) = (Lines::new(), Rates::default(), Through::default());
-    let (mut next, mut room) = ([0; BLOCK], vec![0; channel.limit()]);
     let begun = monotonic_ns();
+    let (mut lines, mut rates, mut through) = (Lines::new(), Rates::default(), Through::from(begun));
+    let (mut next, mut room) = ([0; BLOCK], vec![0; channel.limit()]);
     let end = begun.saturating_add(time.as_nanos() as u64);
     let (mut shown, mut shown_bytes, mut interrupted) = (begun, 0, false);
     while monotonic_ns() < end && !interrupted {
-        block::write(through.written / BLOCK as u64, &mut next);
+        block::write(through.number(), &mut next);
         let wait = match channel.send(&next) {
             Ok(()) => {
-                through.written += BLOCK as u64;
+                through.written += 1;
                 0
             }
             // It is full: until something comes back.
@@ -189,10 +237,10 @@ fn bandwidth(channel: &mut dyn Channel, time: Duration, signals: &Signals) -> Re
         through.take(channel, &mut room, wait)?;
         let now = monotonic_ns();
         if now - shown >= INTERVAL {
-            let last = rate(through.received - shown_bytes, now - shown);
-            rates.add((now - shown) as f64 / 1e6, last, rate(through.received, now - begun));
+            let last = rate(through.bytes() - shown_bytes, now - shown);
+            rates.add((now - shown) as f64 / 1e6, last, rate(through.bytes(), now - begun));
             lines.show(text::rates(&rates));
-            (shown, shown_bytes) = (now, through.received);
+            (shown, shown_bytes) = (now, through.bytes());
             interrupted = signals.next()?.is_some();
         }
     }
@@ -201,17 +249,10 @@ fn bandwidth(channel: &mut dyn Channel, time: Duration, signals: &Signals) -> Re
     if interrupted {
         print(text::INTERRUPTED);
     } else {
-        print(&text::written(through.written));
+        print(&text::written(through.written * BLOCK as u64));
     }
-    let Through { received, mismatched, .. } = through;
-    let (missing, faults) = (through.missing(), channel.faults());
-    VOICE.note(&format!(
-            "the rates are of the {received} bytes that came back as they were sent; {missing} were lost, {mismatched} \
-             blocks came otherwise, {faults} faults of the remote; the last came {:.2} milliseconds after the end",
-            drained as f64 / 1e6
-        ),
-    );
-    Ok(u8::from(received == 0 && !interrupted))
+    VOICE.note(&through.account(channel, drained));
+    Ok(u8::from(through.received == 0 && !interrupted))
 }
 
 /// Takes what is still under way; how long that took, ns.
@@ -264,6 +305,25 @@ mod tests {
             let Err(Refusal::Usage(text)) = read(line) else { panic!("{line}") };
             assert!(!text.contains('\n'), "{line}: {text}");
         }
+    }
+
+    #[test]
+    fn blocks_are_counted_once_and_nothing_wraps() {
+        let mut through = Through::from(1000);
+        let block = |number| {
+            let mut block = [0; BLOCK];
+            block::write(number, &mut block);
+            block
+        };
+        through.written = 3;
+        through.count(&block(1000));
+        through.count(&block(1000));
+        through.count(&block(1002));
+        assert_eq!((through.received, through.repeated, through.damaged, through.missing()), (2, 1, 0, 1));
+        // More than was written: each block came damaged, and again.
+        (0..5).for_each(|_| through.count(b"otherwise"));
+        through.count(&block(1003));
+        assert_eq!((through.damaged, through.missing(), through.bytes()), (6, 0, 2048));
     }
 
     #[test]

@@ -114,6 +114,16 @@ fn endpoint_pair(names: &[&str], payload: usize) -> Result<EndpointPair, Unavail
     })
 }
 
+/// The device of an endpoint pair of this transport, if it is one of another name: that of the transport could not be
+/// had. One that no other process sees is as good as that.
+#[must_use]
+pub fn other_device<'a>(transport: &str, words: &'a [String]) -> Option<&'a str> {
+    let ([_, path], true) = (words, [BINDER.name, HWBINDER.name].contains(&transport)) else { return None };
+    let name = path.rsplit('/').next().unwrap_or(path);
+    let same = name == names::PRIVATE || name.trim_start_matches("anbox-") == transport;
+    (!same).then_some(path.as_str())
+}
+
 /// Opens what was handed; also the name under which the two meet.
 fn open(handle: &EndpointHandle) -> Result<(Arc<Driver>, String), Failure> {
     let ([descriptor], [name, path]) = (&handle.descriptors[..], &handle.words[..]) else {
@@ -152,6 +162,24 @@ mod tests {
             let refused = (transport.open)(MAX_PAYLOAD + 1).err().unwrap();
             assert!(refused.reason.starts_with("1048577 bytes are more than the 1048576"), "{refused}");
         }
+    }
+
+    #[test]
+    fn a_device_of_another_name_is_told() {
+        let words = |path: &str| vec!["latscope-0".to_owned(), path.to_owned()];
+        let other = |transport, path| other_device(transport, &words(path)).map(str::to_owned);
+        assert_eq!(other("hwbinder", "/dev/vndbinder").as_deref(), Some("/dev/vndbinder"));
+        assert_eq!(other("binder", "/dev/binderfs/hwbinder").as_deref(), Some("/dev/binderfs/hwbinder"));
+        for (transport, path) in [
+            ("binder", "/dev/binder"),
+            ("hwbinder", "/dev/binderfs/hwbinder"),
+            ("hwbinder", "/dev/anbox-hwbinder"),
+            ("hwbinder", "binderfs (private)/latscope"),
+            ("pipe", "/dev/vndbinder"),
+        ] {
+            assert_eq!(other(transport, path), None, "{transport} {path}");
+        }
+        assert_eq!(other_device("binder", &[]), None);
     }
 
     #[test]

@@ -47,6 +47,9 @@ const REGISTRATION_TIMEOUT: Duration = Duration::from_secs(10);
 /// the device, which it does when it gets to it.
 const FORGETTING: Duration = Duration::from_millis(500);
 
+/// Time between two tries: the driver writes a line to the kernel log for each that it refuses.
+const RETRY: Duration = Duration::from_millis(50);
+
 /// The node's own words; a server has but one.
 const NODE: Node = Node { address: 1, cookie: 1 };
 
@@ -148,11 +151,14 @@ pub(super) fn manager(names: &[&str]) -> Result<Arc<Manager>, Unavailable> {
     Ok(manager)
 }
 
+/// Name of a device of our own.
+pub(super) const PRIVATE: &str = "latscope";
+
 /// A device in an instance of binderfs that no other process sees.
 fn own_device() -> Option<(BinderDevice, Instance)> {
     let instance = Instance::create().ok()?;
-    let descriptor = instance.add("latscope").ok()?;
-    Some((BinderDevice::own(descriptor, "binderfs (private)/latscope"), instance))
+    let descriptor = instance.add(PRIVATE).ok()?;
+    Some((BinderDevice::own(descriptor, &format!("binderfs (private)/{PRIVATE}")), instance))
 }
 
 /// Where devices of these names are found, on Android, on Debian, with Anbox's
@@ -209,7 +215,7 @@ fn become_manager(driver: &Driver) -> Result<(), Errno> {
     let end = Instant::now() + FORGETTING;
     loop {
         match driver.become_manager(0) {
-            Err(Errno::BUSY) if Instant::now() < end => thread::sleep(Duration::from_millis(5)),
+            Err(Errno::BUSY) if Instant::now() < end => thread::sleep(RETRY),
             outcome => return outcome,
         }
     }

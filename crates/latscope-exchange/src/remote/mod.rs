@@ -70,6 +70,16 @@ pub trait Channel {
         0
     }
 
+    /// Bytes that belong to no message, where messages are found in a stream of bytes.
+    fn foreign(&self) -> u64 {
+        0
+    }
+
+    /// A sentence on what the other side does to bytes on their way, where that shows.
+    fn translation(&self) -> Option<String> {
+        None
+    }
+
     /// Messages that were found by a look every now and then, before a kick came for them.
     fn recovered(&self) -> u64 {
         0

@@ -23,13 +23,22 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
+mod blocks;
+mod witness;
+
+use blocks::{Blocks, Reading};
+use witness::Witness;
+
 /// The transport.
 pub static TTY: Transport = Transport {
     name: "tty",
     waits: &["poll"],
     ours: false,
     options: &[PATH],
-    open: |order| open(order, Framing::Lengths),
+    open: |order| {
+        let numbered = order.service == Service::Bandwidth;
+        open(order, if numbered { Framing::Blocks } else { Framing::Lengths })
+    },
 };
 
 /// The same in line mode.
@@ -68,6 +77,8 @@ const CLOSED: &str = "its other end was closed";
 enum Framing {
     /// It is as long as that which it answers.
     Lengths,
+    /// The number with which it begins, and its length: what belongs to none is skipped.
+    Blocks,
     /// A newline, which is added.
     Lines,
 }
@@ -76,7 +87,10 @@ fn open(order: &Order, framing: Framing) -> Result<Box<dyn Channel>> {
     ensure!(order.service != Service::Sink, "a terminal leads to an echo: there is only --direction echoed");
     let path = order.text("path");
     ensure!(!path.is_empty(), "a terminal is needed: --path /dev/pts/N, from `latscope remote serve --pty`");
-    Ok(Box::new(Tty::open(Path::new(path), framing, order.journal)?))
+    let mut terminal = Tty::open(Path::new(path), framing, order.journal)?;
+    // What another run left on its way belongs to none of ours. An end that is closed is told by the first message.
+    let _ = terminal.give_up();
+    Ok(Box::new(terminal))
 }
 
 /// A terminal in raw modes or in lines.
@@ -98,6 +112,8 @@ struct Tty {
     /// What the terminal had no room for.
     unsent: Vec<u8>,
     input: Input,
+    blocks: Blocks,
+    witness: Witness,
     /// Times that bytes came which answer nothing.
     strays: u64,
     ended: Option<String>,
@@ -115,7 +131,7 @@ impl Tty {
         let before = Modes::of(&terminal).map_err(|error| not_a_terminal(&name, &error))?;
         ensure!(!is_ours(&terminal), "{name} is the terminal that latscope runs in: choose another one");
         let wanted = match framing {
-            Framing::Lengths => before.raw().impatient(),
+            Framing::Lengths | Framing::Blocks => before.raw().impatient(),
             Framing::Lines => before.lines(),
         };
         let modes = Leftover::Modes(path, before, wanted);
@@ -133,6 +149,8 @@ impl Tty {
             last: 0,
             unsent: Vec::new(),
             input: Input::new(),
+            blocks: Blocks::default(),
+            witness: Witness::default(),
             strays: 0,
             ended: None,
         })
@@ -156,6 +174,7 @@ impl Tty {
             Ok(0) if self.hung_up()? => return Err(self.gone(CLOSED)),
             found => self.no_wait(found)?,
         };
+        self.witness.receive(&self.input.bytes[self.input.to..self.input.to + length]);
         self.input.to += length;
         Ok(length)
     }
@@ -192,6 +211,7 @@ impl Tty {
                 self.owed.pop_front();
                 Some(taken)
             }
+            Framing::Blocks => self.take_block(into),
             Framing::Lines => loop {
                 let length = self.input.rest().iter().position(|byte| *byte == b'\n')?;
                 let taken = copy(&self.input.rest()[..length], into);
@@ -203,6 +223,24 @@ impl Tty {
                 // One newline was sent and two came: CR and NL are both made one.
                 self.strays += 1;
             },
+        }
+    }
+
+    /// The next block, sound or not; what is before it is skipped and counted.
+    fn take_block(&mut self, into: &mut [u8]) -> Option<usize> {
+        loop {
+            match self.blocks.read(self.input.rest()) {
+                Reading::Incomplete | Reading::Foreign(0) => return None,
+                Reading::Foreign(length) => {
+                    self.input.consume(length);
+                    self.blocks.foreign += length as u64;
+                }
+                Reading::Block(length) => {
+                    let taken = copy(&self.input.rest()[..length], into);
+                    self.input.consume(length);
+                    return Some(taken);
+                }
+            }
         }
     }
 
@@ -219,7 +257,8 @@ impl Channel for Tty {
         if message.len() > LIMIT {
             return Err(Failure::Unsent(Unsent::TooLong));
         }
-        if self.owed.is_empty() && !self.input.rest().is_empty() {
+        let counted = self.framing != Framing::Blocks;
+        if counted && self.owed.is_empty() && !self.input.rest().is_empty() {
             self.strays += 1;
             self.input.clear();
         }
@@ -228,7 +267,7 @@ impl Channel for Tty {
         }
         let line: Vec<u8>;
         let bytes = match self.framing {
-            Framing::Lengths => message,
+            Framing::Lengths | Framing::Blocks => message,
             Framing::Lines => {
                 line = [message, b"\n"].concat();
                 &line
@@ -238,14 +277,18 @@ impl Channel for Tty {
         let length = self.no_wait(written)?;
         if length == 0 && !bytes.is_empty() {
             return Err(match self.framing {
-                Framing::Lengths => Failure::Unsent(Unsent::NoBuffer),
+                Framing::Lengths | Framing::Blocks => Failure::Unsent(Unsent::NoBuffer),
                 Framing::Lines => {
                     self.gone("it takes no more: in line mode a byte 0x13 that came back stops it")
                 }
             });
         }
+        self.witness.send(bytes);
         self.unsent.extend(&bytes[length..]);
-        self.owed.push_back(message.len());
+        match self.framing {
+            Framing::Blocks => self.blocks.send(message),
+            Framing::Lengths | Framing::Lines => self.owed.push_back(message.len()),
+        }
         self.last = message.len();
         Ok(())
     }
@@ -261,7 +304,7 @@ impl Channel for Tty {
                 self.input.clear();
             }
             let left = until.saturating_sub(monotonic_ns());
-            let wait = left > 2 * IMPATIENCE && self.framing == Framing::Lengths && self.unsent.is_empty();
+            let wait = left > 2 * IMPATIENCE && self.framing != Framing::Lines && self.unsent.is_empty();
             if self.fetch(wait)? > 0 || wait {
                 continue;
             }
@@ -300,6 +343,14 @@ impl Channel for Tty {
 
     fn faults(&self) -> u64 {
         self.strays
+    }
+
+    fn foreign(&self) -> u64 {
+        self.blocks.foreign
+    }
+
+    fn translation(&self) -> Option<String> {
+        self.witness.verdict()
     }
 
     fn ended(&mut self) -> Option<String> {

@@ -45,6 +45,8 @@ named! {
         Every = "every",
         /// One integer of 32 bits in every four, by itself (as LMbench's `rd`, `wr`, `rdwr` and `cp`).
         EveryFourth = "fourth",
+        /// All, one integer of 32 bits after the other (as LMbench's `frd` and `fcp`).
+        EachInteger = "integer",
     }
 }
 
@@ -100,12 +102,12 @@ pub fn run(operation: Operation, step: Step, destination: &mut [u64], source: &[
 
 /// Makes `passes` passes, and returns the wrapping sum of what was read in all passes for [`Operation::Read`] (words
 /// of 64 bits for [`Step::Every`], the touched integers of 32 bits added up in 32 bits per pass for
-/// [`Step::EveryFourth`]), zero for the other operations.
+/// [`Step::EveryFourth`] and [`Step::EachInteger`]), zero for the other operations.
 ///
 /// Each region is rounded inward: to [`ALIGNMENT`] at its start, to whole blocks of [`BLOCK_BYTES`] at its end. A
 /// region that is aligned and has a multiple of 64 words is used as a whole. An operation that needs only one of
-/// the regions ignores the other; a copy stops at the end of the shorter one. The width does not matter for
-/// [`Step::EveryFourth`], and one that the processor does not have is replaced by the widest it has.
+/// the regions ignores the other; a copy stops at the end of the shorter one. The width matters
+/// for [`Step::Every`] only, and one that the processor does not have is replaced by the widest it has.
 ///
 /// Choose the source and the destination of a copy at different offsets modulo 4096, so that loads do not wait
 /// for earlier stores that look like theirs.
@@ -166,7 +168,7 @@ fn aligned(address: usize, words: usize) -> std::ops::Range<usize> {
 pub const fn bytes_touched(operation: Operation, step: Step, region_bytes: u64) -> u64 {
     let _ = operation;
     match step {
-        Step::Every => region_bytes,
+        Step::Every | Step::EachInteger => region_bytes,
         Step::EveryFourth => region_bytes / 4,
     }
 }
@@ -291,7 +293,7 @@ mod tests {
     /// What one pass leaves and returns.
     fn expected(operation: Operation, step: Step, to: &[u64], from: &[u64]) -> (Vec<u32>, u64) {
         let (mut to, from32) = (integers(to), integers(from));
-        let stride = if step == Step::Every { 1 } else { 4 };
+        let stride = if step == Step::EveryFourth { 4 } else { 1 };
         let mut sum = 0;
         let touched = match operation {
             Operation::Read => 0,
@@ -309,9 +311,9 @@ mod tests {
             let whole = from.len() / 64 * 64;
             sum = match step {
                 Step::Every => from[..whole].iter().fold(0, |sum: u64, word| sum.wrapping_add(*word)),
-                Step::EveryFourth => from32[..2 * whole]
+                Step::EveryFourth | Step::EachInteger => from32[..2 * whole]
                     .iter()
-                    .step_by(4)
+                    .step_by(stride)
                     .fold(0, |sum: u32, number| sum.wrapping_add(*number))
                     .into(),
             };

@@ -10,7 +10,6 @@ use latscope_core::report::{Exceedance, Hop};
 use latscope_exchange::transaction::{Client, Failure};
 use latscope_os::clock::{Clock, monotonic_ns};
 use latscope_os::sched::{self, State};
-use latscope_os::usage::thread_cpu_ns;
 use latscope_trace::instance::Marker;
 use rustix::fd::OwnedFd;
 use rustix::thread::sched_getcpu;
@@ -70,8 +69,6 @@ pub(crate) struct CallLoop {
     /// Where durations from the due instant go.
     pub due: Option<Writer>,
     state: State,
-    /// CPU time of a look at the CPU time, ns.
-    clock_cost: u64,
     settled: bool,
 }
 
@@ -98,9 +95,6 @@ pub enum Outcome {
 }
 
 const PAGE: usize = 4096;
-
-/// One call in so many has its CPU time looked at, which takes a system call.
-const CPU_EVERY: u64 = 8;
 
 impl Line {
     /// A line for requests of `payload` bytes.
@@ -194,7 +188,7 @@ impl CallLoop {
     /// A caller that has done nothing yet.
     pub fn new(order: CallerOrder, writer: Option<Writer>, due: Option<Writer>) -> CallLoop {
         let (tally, state) = (Tally::default(), State::default());
-        CallLoop { order, tally, writer, due, state, clock_cost: 0, settled: false }
+        CallLoop { order, tally, writer, due, state, settled: false }
     }
 
     /// Gives the calling thread the policy of this caller, and reads it back.
@@ -211,11 +205,6 @@ impl CallLoop {
             writer.set_thread(thread);
             writer.touch();
         });
-        let clock_cost = |_| {
-            let looked = thread_cpu_ns();
-            thread_cpu_ns() - looked
-        };
-        self.clock_cost = (0..20).map(clock_cost).min().unwrap_or(0);
         self.settled = true;
     }
 
@@ -236,7 +225,6 @@ impl CallLoop {
             rules.mode,
             Request { sequence: turn.sequence, cpu: before as u32, caller: self.state, flags, length: 0 },
         );
-        let looked = (turn.recorded && self.tally.calls.is_multiple_of(CPU_EVERY)).then(thread_cpu_ns);
         if rules.mode == Mode::OneWay {
             message::stamp(&mut line.request, monotonic_ns());
         }
@@ -245,10 +233,6 @@ impl CallLoop {
         let took = rules.timebase.ns(rules.clock.end().saturating_sub(begun)) as u64;
         let ended = monotonic_ns();
         let after = sched_getcpu();
-        if let Some(looked) = looked {
-            self.tally.cpu += (thread_cpu_ns() - looked).saturating_sub(self.clock_cost);
-            self.tally.cpu_calls += 1;
-        }
         let carried = match answered {
             Ok(carried) => carried,
             Err(failure) => return self.failed(failure),

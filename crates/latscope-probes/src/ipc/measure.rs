@@ -119,7 +119,7 @@ fn together(outcomes: &[Outcome]) -> Option<u64> {
 }
 
 fn report(bench: &mut Bench, group: &Group, outcome: Outcome, run: Option<u64>) {
-    let Outcome { pair, called, served } = outcome;
+    let Outcome { pair, called, served, other_device } = outcome;
     let rows: Vec<&(usize, Row)> = group.iter().filter(|(_, row)| row.pair == pair).collect();
     let called = match called {
         Ok(called) => called,
@@ -143,6 +143,10 @@ fn report(bench: &mut Bench, group: &Group, outcome: Outcome, run: Option<u64>) 
         }
         waited(bench, *point, row, tally, &called);
         doubts(bench, *point, tally, &called, served.as_ref());
+        if let Some(device) = &other_device {
+            let reason = format!("measured on {device}: no device named {} could be had", row.transport);
+            bench.degrade(*point, "not-as-asked", reason, "free the device, or create it: latscope doctor");
+        }
     }
 }
 
@@ -207,13 +211,8 @@ fn of_row(
         bench.value(point, "sync", share(tally.synced, tally.stayed), "%", Better::More);
     }
     // Behind a request without a reply there is a call that is not measured.
-    if called.transactions > 0 && tally.cpu_calls > 0 && row.mode != Mode::OneWay {
-        // Looking takes longer than the fastest calls: no thread runs for longer than the call took.
-        let took = bench.total(point).map_or(f64::MAX, |(calls, wall)| wall / calls as f64);
-        let caller = (tally.cpu as f64 / tally.cpu_calls as f64).min(took);
-        let each = caller + called.server_cpu as f64 / called.transactions as f64;
-        bench.value(point, "cpu-time", each, "ns", Better::Less);
-        bench.value(point, "caller-cpu", caller, "ns", Better::Less);
+    if called.transactions > 0 && row.mode != Mode::OneWay {
+        cpu_time(bench, point, called);
     }
     let blocks = match (row.since, served) {
         (Since::Due, _) => tally.due_blocks.clone(),
@@ -224,6 +223,16 @@ fn of_row(
     bench.value(point, "elapsed", (called.until - called.from) as f64, "ns", Better::Neither);
     if row.mode == Mode::Throughput {
         throughput(bench, point, row);
+    }
+}
+
+/// States the CPU time of a call, by two readings around all of them: with what both sides do between calls.
+fn cpu_time(bench: &mut Bench, point: usize, called: &Called) {
+    let each = |ns: u64| ns as f64 / called.transactions as f64;
+    bench.value(point, "cpu-time", each(called.client_cpu + called.server_cpu), "ns", Better::Less);
+    // Callers that take turns share the client's time.
+    if called.tallies.len() == 1 {
+        bench.value(point, "caller-cpu", each(called.client_cpu), "ns", Better::Less);
     }
 }
 

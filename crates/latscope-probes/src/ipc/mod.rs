@@ -118,7 +118,7 @@ macro_rules! probes {
             source: $source,
             params: Row::PARAMS,
             experiment: &EXPERIMENT,
-            revision: 1,
+            revision: 2,
             plan: |input, machine| plan($name, input, machine),
         }),+, &inversion::INVERSION];
     };

@@ -193,10 +193,6 @@ pub struct Tally {
     pub told: u64,
     /// Of those, the ones in which it had not the caller's real-time priority.
     pub uninherited: u64,
-    /// CPU time of the caller's thread in some of the calls, ns.
-    pub cpu: u64,
-    /// How many these are.
-    pub cpu_calls: u64,
     /// Time that the caller's threads waited for a CPU from the first turn to the last, ns;
     /// `None` where the kernel does not count it.
     pub run_delay: Option<u64>,

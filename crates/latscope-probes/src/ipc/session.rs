@@ -10,6 +10,7 @@ use super::point::{Caller, Mode, Placement, Row, Since};
 use anyhow::{Context, Result, anyhow, bail};
 use latscope_bench::bench::Bench;
 use latscope_core::plan::{Periodic, Step};
+use latscope_exchange::binder;
 use latscope_exchange::notify::poll;
 use latscope_exchange::transaction::{EndpointPair, Transport};
 use latscope_host::guardian::OnDemand;
@@ -31,6 +32,8 @@ pub struct Outcome {
     pub called: Result<Called, String>,
     /// What the server told, where there was one that did.
     pub served: Option<Served>,
+    /// The device that stood in for that of the transport's name.
+    pub other_device: Option<String>,
 }
 
 /// Time for a process to be set up, and for one whose partner is gone to end.
@@ -95,6 +98,7 @@ struct Pair {
     number: u64,
     /// Kept for what dies with it.
     _endpoints: EndpointPair,
+    other_device: Option<String>,
     server: Option<EndpointProcess>,
     client: EndpointProcess,
     called: Option<Result<Called, String>>,
@@ -210,8 +214,18 @@ fn begin(
     // Some transports are made by both ends together: neither is ready alone.
     server.as_mut().map_or(Ok(()), EndpointProcess::ready).context("the server")?;
     client.ready().context("the client")?;
+    let other_device = binder::other_device(transport.name, &endpoints.words).map(str::to_owned);
     let endpoints = EndpointPair { server: Vec::new(), client: Vec::new(), ..endpoints };
-    Ok(Pair { number, _endpoints: endpoints, server, client, called: None, served: None, given_up: None })
+    Ok(Pair {
+        number,
+        _endpoints: endpoints,
+        other_device,
+        server,
+        client,
+        called: None,
+        served: None,
+        given_up: None,
+    })
 }
 
 fn client_order(
@@ -364,7 +378,7 @@ fn end(mut pair: Pair) -> Outcome {
         }
         called
     });
-    Outcome { pair: pair.number, called, served: pair.served.take() }
+    Outcome { pair: pair.number, called, served: pair.served.take(), other_device: pair.other_device.take() }
 }
 
 fn wait_for(child: &mut Child) -> std::io::Result<()> {

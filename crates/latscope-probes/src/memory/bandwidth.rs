@@ -34,7 +34,8 @@ settings! {
         size: u64 as Size, axis;
         /// `modify` doubles each element in place; `non-temporal-write` goes past the caches.
         operation: Operation;
-        /// Every element, or every fourth integer of 32 bits, which fetches just as many lines.
+        /// Every element; or every fourth integer of 32 bits, which fetches just as many lines; or, where asked for,
+        /// each integer by itself.
         step: Step;
         /// Threads, one on each CPU, each with memory of its own.
         threads: u64, axis;
@@ -68,7 +69,8 @@ fn plan(input: &PlanInput, machine: &Machine) -> Vec<Point> {
         for operation in asked.operation.or(operations) {
             // In a survey one thread shows what the steps cost.
             let only_every = input.profile == Profile::Quick || input.survey && threads > 1;
-            for step in asked.step.or(&Step::ALL[..if only_every { 1 } else { 2 }]) {
+            let steps = [Step::Every, Step::EveryFourth];
+            for step in asked.step.or(&steps[..if only_every { 1 } else { 2 }]) {
                 for (size, place) in sizes_for(input, machine, threads.max(1)) {
                     points.push(point(&place, Transfer { size, operation, step, threads }));
                 }
@@ -117,9 +119,11 @@ fn point(place: &str, transfer: Transfer) -> Point {
         "" => format!(", {}", format_size(size)),
         place => format!(", {place}, {}", format_size(size)),
     };
-    if step != Step::Every {
-        title += ", every fourth integer";
-    }
+    title += match step {
+        Step::Every => "",
+        Step::EveryFourth => ", every fourth integer",
+        Step::EachInteger => ", integer by integer",
+    };
     if threads != 1 {
         title += &format!(", {threads} threads");
     }

@@ -1,6 +1,7 @@
 //! Children that exit at once: fork by resident size, and vfork.
 
 use crate::failure::{FirstError, refuse};
+use crate::scheduled::{Free, place, suffix};
 use crate::{Cpus, Experiment, PlanInput, Probe, Profile, Settings, available, settings};
 use latscope_bench::bench::Bench;
 use latscope_bench::gate::Gate;
@@ -16,13 +17,15 @@ settings! {
     struct Parent, asked for as ParentAsked {
         /// Memory of the parent that is resident
         size: u64 as Size, axis;
+        /// `free`, where asked for: the scheduler places parent and child. Otherwise both are on one CPU
+        placement: Option<Free>;
     }
 }
 
 probes! {
     FORKS, Parent, plan_fork;
     FORK "process.fork", "fork, exit, wait", "fork(2), wait(2)",
-        "fork (the clone system call), a child that exits at once, and the wait for it, on one CPU; the parent has \
+        "fork (the clone system call), a child that exits at once, and the wait for it, on one CPU unless asked otherwise; the parent has \
             written that much memory in 4 KiB pages, whose page tables are copied, and does not write to it between \
             the forks.";
 }
@@ -41,20 +44,25 @@ fn plan_fork(probe: &Probe, input: &PlanInput) -> Vec<Point> {
         Profile::Normal => &[MIB, 64 * MIB, 256 * MIB],
         Profile::Full => &[MIB, 64 * MIB, 256 * MIB, 1024 * MIB],
     };
+    let asked = ParentAsked::of(input);
+    let placement = asked.placement.first();
     let point = |size: u64| {
-        let title = format!("{}, {} resident", probe.title, format_size(size));
-        probe.point(Parent { size }, title, size <= 64 * MIB)
+        let title = format!("{}, {} resident{}", probe.title, format_size(size), suffix(placement));
+        probe.point(Parent { size, placement }, title, size <= 64 * MIB)
     };
-    ParentAsked::of(input).size.or(sizes).into_iter().map(point).collect()
+    asked.size.or(sizes).into_iter().map(point).collect()
 }
 
 fn run(bench: &mut Bench) -> anyhow::Result<()> {
     keep_children();
     for (index, point) in bench.points().iter().enumerate() {
         if point.probe == VFORK.id {
+            place(bench, None)?;
             time_children(bench, index, Memory::Shared)?;
         } else {
-            fork(bench, index, Parent::read(point)?.size)?;
+            let Parent { size, placement } = Parent::read(point)?;
+            place(bench, placement)?;
+            fork(bench, index, size)?;
         }
     }
     Ok(())
@@ -108,7 +116,7 @@ mod tests {
 
     #[test]
     fn more_memory_than_there_is_closes_the_point_with_a_reason() {
-        let point = FORK.point(Parent { size: 1 << 50 }, "too large", false);
+        let point = FORK.point(Parent { size: 1 << 50, placement: None }, "too large", false);
         let measured = measure(&FORKS, vec![point]);
         check(&measured[0]);
         assert_eq!(measured[0].quality.level, Level::Unsupported);

@@ -2,6 +2,7 @@
 
 use super::tiny_program;
 use crate::failure::{FirstError, explain, refuse};
+use crate::scheduled::{Free, place, suffix};
 use crate::{Cpus, Experiment, PlanInput, Probe, Settings, Word, settings, words};
 use latscope_bench::bench::Bench;
 use latscope_bench::gate::Gate;
@@ -25,6 +26,26 @@ settings! {
     struct Linked, asked for as LinkedAsked {
         /// How the program is linked
         mode: Mode;
+        /// `free`, where asked for: the scheduler places parent and child. Otherwise both are on one CPU
+        placement: Option<Free>;
+    }
+}
+
+words! {
+    /// What a shell is asked for, if not `:`.
+    enum ShellMode {
+        /// `true`, by its path, in a shell that is forked and executed: what LMbench does.
+        ForkProgram = "fork-program",
+    }
+}
+
+settings! {
+    /// A shell.
+    struct Shell, asked for as ShellAsked {
+        /// `fork-program`, where asked for: fork and execve of `sh -c PATH`, where PATH is that of `true`
+        mode: Option<ShellMode>;
+        /// `free`, where asked for: the scheduler places parent and child. Otherwise both are on one CPU
+        placement: Option<Free>;
     }
 }
 
@@ -32,6 +53,10 @@ probes! {
     PROGRAMS, (), crate::only_point;
     SPAWN "process.spawn", "posix_spawn, tiny static program", "posix_spawn(3), wait(2)",
         "posix_spawn of a static program of one page that exits at once, and the wait for it, on one CPU.";
+}
+
+probes! {
+    PROGRAMS, Shell, plan_shell;
     SHELL "process.shell", "sh -c :", "posix_spawn(3), sh(1), wait(2)",
         "posix_spawn of `sh -c :`, the shell's start and end, and the wait for it, on one CPU.";
 }
@@ -44,14 +69,24 @@ probes! {
 }
 
 fn plan_exec(probe: &Probe, input: &PlanInput) -> Vec<Point> {
+    let asked = LinkedAsked::of(input);
+    let placement = asked.placement.first();
     let point = |mode: Mode| {
-        let title = match mode {
+        let what = match mode {
             Mode::Static => "fork, exec, tiny static program",
             Mode::Dynamic => "fork, exec, `true` (dynamic)",
         };
-        probe.point(Linked { mode }, title, true)
+        probe.point(Linked { mode, placement }, format!("{what}{}", suffix(placement)), true)
     };
-    LinkedAsked::of(input).mode.or(Mode::ALL).into_iter().map(point).collect()
+    asked.mode.or(Mode::ALL).into_iter().map(point).collect()
+}
+
+fn plan_shell(probe: &Probe, input: &PlanInput) -> Vec<Point> {
+    let asked = ShellAsked::of(input);
+    // Others of the family have modes of their own.
+    let (mode, placement) = (asked.mode.first(), asked.placement.first());
+    let what = if mode.is_some() { "fork, sh -c, `true` by its path" } else { probe.title };
+    vec![probe.point(Shell { mode, placement }, format!("{what}{}", suffix(placement)), true)]
 }
 
 const TRUE: [&CStr; 3] = [c"/bin/true", c"/usr/bin/true", c"/system/bin/true"];
@@ -61,25 +96,43 @@ fn run(bench: &mut Bench) -> anyhow::Result<()> {
     keep_children();
     let tiny = tiny_program::write(bench.scratch()?);
     for (index, point) in bench.points().iter().enumerate() {
+        let placement = match point.probe.as_str() {
+            "process.exec" => Linked::read(point)?.placement,
+            "process.shell" => Shell::read(point)?.placement,
+            _ => None,
+        };
+        place(bench, placement)?;
         match point.probe.as_str() {
             "process.spawn" => run_tiny(bench, index, &tiny, spawn)?,
             "process.exec" if Linked::read(point)?.mode == Mode::Static => {
                 run_tiny(bench, index, &tiny, fork_execute)?
             }
-            "process.exec" => match TRUE.into_iter().find(|path| is_dynamic(path)) {
+            "process.shell" => run_shell(bench, index, Shell::read(point)?.mode)?,
+            _ => match TRUE.into_iter().find(|path| is_dynamic(path)) {
                 Some(path) => time_program(bench, index, &Program::new(path, &[c"true"]), fork_execute)?,
                 None => {
                     let reason = "no dynamically linked `true` in /bin or /usr/bin";
                     bench.unsupported(index, reason, "install coreutils, dynamically linked");
                 }
             },
-            _ => match SHELLS.into_iter().find(|path| rustix::fs::stat(*path).is_ok()) {
-                Some(path) => time_program(bench, index, &Program::new(path, &[c"sh", c"-c", c":"]), spawn)?,
-                None => bench.unsupported(index, "no shell at /bin/sh", "install a shell"),
-            },
         }
     }
     Ok(())
+}
+
+fn run_shell(bench: &mut Bench, index: usize, mode: Option<ShellMode>) -> anyhow::Result<()> {
+    let exists = |path: &&CStr| rustix::fs::stat(*path).is_ok();
+    let Some(shell) = SHELLS.into_iter().find(exists) else {
+        bench.unsupported(index, "no shell at /bin/sh", "install a shell");
+        return Ok(());
+    };
+    match mode {
+        None => time_program(bench, index, &Program::new(shell, &[c"sh", c"-c", c":"]), spawn),
+        Some(ShellMode::ForkProgram) => {
+            let program = TRUE.into_iter().find(exists).unwrap_or(TRUE[0]);
+            time_program(bench, index, &Program::new(shell, &[c"sh", c"-c", program]), fork_execute)
+        }
+    }
 }
 
 type Start = fn(&Program<'_>) -> Result<i32>;
@@ -168,7 +221,11 @@ mod tests {
     fn programs_are_run() {
         let planned: Vec<Point> = [&SPAWN, &EXEC, &SHELL].into_iter().flat_map(points).collect();
         assert_eq!(planned.len(), 4);
-        for m in measure(&PROGRAMS, planned) {
+        let mut input = latscope_engine::harness::input();
+        input.values.insert("placement".into(), vec!["free".into()]);
+        input.values.insert("mode".into(), vec!["dynamic".into(), "fork-program".into()]);
+        let placed = plan_exec(&EXEC, &input).into_iter().chain(plan_shell(&SHELL, &input));
+        for m in measure(&PROGRAMS, planned.into_iter().chain(placed).collect()) {
             check(&m);
             assert_eq!(m.quality.level, Level::Ok, "{:?}", m.reason);
         }

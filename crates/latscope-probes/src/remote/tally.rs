@@ -35,5 +35,16 @@ impl Tally {
         for (name, count) in all {
             bench.value(index, name, count as f64, "count", Better::Less);
         }
+        if channel.foreign() > 0 {
+            bench.value(index, "foreign-bytes", channel.foreign() as f64, "count", Better::Less);
+        }
+        if let Some(translation) = channel.translation() {
+            bench.degrade(
+                index,
+                "bytes-translated",
+                translation,
+                "make the other side's terminal raw: stty raw -echo",
+            );
+        }
     }
 }

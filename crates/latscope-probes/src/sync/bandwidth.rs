@@ -9,6 +9,7 @@ use latscope_core::machine::Machine;
 use latscope_core::plan::{Point, Policy};
 use latscope_core::report::{Semantics, Work};
 use latscope_core::units::format_size;
+use latscope_os::sched;
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
@@ -18,7 +19,7 @@ settings! {
     struct Messages, asked for as MessagesAsked {
         /// Bytes of a message: of each write.
         size: u64 as Size;
-        /// Where asked for: both threads on one CPU, or each on one of its own, as usual.
+        /// Where asked for: both threads on one CPU, each on one of its own, as usual, or where the scheduler puts them.
         placement: Option<Placement>;
     }
 }
@@ -30,6 +31,8 @@ words! {
         SameCore = "same-core",
         /// Each on its own.
         TwoCores = "two-cores",
+        /// Where the scheduler puts them.
+        Free = "free",
     }
 }
 
@@ -81,6 +84,7 @@ fn plan(probe: &Probe, what: &str, input: &PlanInput) -> Vec<Point> {
             None => "",
             Some(Placement::SameCore) => ", same core",
             Some(Placement::TwoCores) => ", two cores",
+            Some(Placement::Free) => ", placed by the scheduler",
         };
         let title = format!("{what}, {} messages{place}", format_size(size));
         probe.point(Messages { size, placement }, title, true)
@@ -119,13 +123,15 @@ fn measure<R: Read, W: Write + Send + 'static>(
 ) -> Result<()> {
     let (mut reader, mut writer) = ends.context("the two ends cannot be connected")?;
     let shared = placement == Some(Placement::SameCore);
+    let free = placement == Some(Placement::Free);
     let cpu = *bench.cpus().get(usize::from(!shared)).unwrap_or(&bench.cpus()[0]);
-    if bench.cpus().len() < 2 && !shared {
+    sched::pin(if free { bench.allowed() } else { &bench.cpus()[..1] })?;
+    if bench.cpus().len() < 2 && !shared && !free {
         let reason = "reader and writer share the only CPU";
         bench.degrade(index, "one-cpu", reason, "allow a second CPU (--cpus, taskset, the cgroup's cpuset)");
     }
     let writing = threads::start(
-        move || threads::pin(cpu),
+        move || if free { Ok(()) } else { threads::pin(cpu) },
         move || {
             let message = vec![1u8; size as usize];
             // It ends with an error, when the reader is gone.
@@ -160,9 +166,9 @@ mod tests {
         assert_eq!(measured.len(), 3);
         assert!(measured.iter().all(|m| !m.params.contains_key("placement")));
         let mut input = harness::input();
-        input.values.insert("placement".to_owned(), vec!["same-core".into()]);
+        input.values.insert("placement".to_owned(), vec!["same-core".into(), "free".into()]);
         let shared = harness::measure(&EXPERIMENT, plan(&PIPE, "pipe", &input));
-        assert_eq!((shared.len(), &shared[0].params["placement"]), (1, &"same-core".into()));
+        assert_eq!((shared.len(), &shared[0].params["placement"]), (2, &"same-core".into()));
         let measured: Vec<_> = measured.into_iter().chain(shared).collect();
         for m in measured {
             harness::check(&m);

@@ -3,6 +3,7 @@
 
 use super::pipes;
 use super::placement::{self, Placement};
+use crate::scheduled::{Free, place, suffix};
 use crate::{Cpus, Experiment, PlanInput, Probe, Settings, Word, settings, words};
 use anyhow::{Context, Result, ensure};
 use latscope_bench::bench::Bench;
@@ -80,6 +81,8 @@ settings! {
         processes: u64, axis;
         /// Memory each process sums.
         size: u64 as Size, axis;
+        /// `free`, where asked for: the scheduler places the processes. Otherwise all are on one CPU.
+        placement: Option<Free>;
     }
 }
 
@@ -96,13 +99,15 @@ fn plan(input: &PlanInput, _: &Machine) -> Vec<Point> {
 
 fn plan_ring(input: &PlanInput, _: &Machine) -> Vec<Point> {
     let asked = RingAsked::of(input);
+    let placement = asked.placement.first();
     let mut points = Vec::new();
     for size in asked.size.or(&[0, 16 << 10, 64 << 10]) {
         for processes in asked.processes.or(&[2, 4, 8, 16]) {
             let processes = processes.clamp(2, MOST_PROCESSES);
-            let title = format!("ring of {processes}, {} each, a switch", format_size(size));
+            let title =
+                format!("ring of {processes}, {} each, a switch{}", format_size(size), suffix(placement));
             let row = (processes, size) == (16, 64 << 10);
-            points.push(RING.point(Ring { processes, size }, title, row));
+            points.push(RING.point(Ring { processes, size, placement }, title, row));
         }
     }
     points
@@ -115,7 +120,7 @@ fn run(bench: &mut Bench) -> Result<()> {
         placement::settle(Placement::SameCore, cpu).context("the measuring thread cannot be set up")?;
         let measured = match Switch::read(point)?.mode {
             Mode::Threads => between_threads(bench, index, cpu),
-            Mode::Processes => ring(bench, index, cpu, 2, 0),
+            Mode::Processes => ring(bench, index, Some(cpu), 2, 0),
         };
         match measured {
             Ok(alone) => show_parts(bench, index, alone),
@@ -135,9 +140,14 @@ fn show_parts(bench: &mut Bench, point: usize, alone_ns: f64) {
 fn run_ring(bench: &mut Bench) -> Result<()> {
     let cpu = bench.cpus()[0];
     for (index, point) in bench.points().iter().enumerate() {
-        let _awake = placement::keep_awake(bench, index, Placement::SameCore, [cpu; 2]);
-        placement::settle(Placement::SameCore, cpu).context("the measuring thread cannot be set up")?;
-        let Ring { processes, size } = Ring::read(point)?;
+        let Ring { processes, size, placement } = Ring::read(point)?;
+        let cpu = if placement.is_none() { Some(cpu) } else { None };
+        let _awake = cpu.map(|cpu| placement::keep_awake(bench, index, Placement::SameCore, [cpu; 2]));
+        match cpu {
+            Some(cpu) => placement::settle(Placement::SameCore, cpu),
+            None => Ok(place(bench, placement)?),
+        }
+        .context("the measuring thread cannot be set up")?;
         if let Err(error) = ring(bench, index, cpu, processes as usize, size as usize) {
             bench.unsupported(index, format!("{error:#}"), "allow more processes (ulimit -u)");
         }
@@ -161,7 +171,7 @@ fn between_threads(bench: &mut Bench, point: usize, cpu: u32) -> Result<f64> {
 
 /// Measures hops round a ring of this process and `processes - 1` others;
 /// returns what is taken off each, ns.
-fn ring(bench: &mut Bench, point: usize, cpu: u32, processes: usize, size: usize) -> Result<f64> {
+fn ring(bench: &mut Bench, point: usize, cpu: Option<u32>, processes: usize, size: usize) -> Result<f64> {
     let memory = vec![1u64; size / 8];
     let alone = alone(&bench.timebase(), &memory)?;
     let (first, output) = pipes::open()?;
@@ -176,7 +186,7 @@ fn ring(bench: &mut Bench, point: usize, cpu: u32, processes: usize, size: usize
 }
 
 /// A chain of processes from `input` to the descriptor returned.
-fn relays(mut input: OwnedFd, cpu: u32, count: usize, words: usize) -> Result<(Vec<Child>, OwnedFd)> {
+fn relays(mut input: OwnedFd, cpu: Option<u32>, count: usize, words: usize) -> Result<(Vec<Child>, OwnedFd)> {
     let mut children = Vec::new();
     for _ in 0..count {
         let (next, output) = pipes::open()?;
@@ -273,6 +283,22 @@ mod tests {
             harness::check(&m);
             assert!(m.values["self"].value > 0.0);
         }
+    }
+
+    #[test]
+    fn the_scheduler_places_a_ring_where_that_is_asked_for_only() {
+        let mut input = harness::input();
+        assert!(
+            plan_ring(&input, &harness::machine())
+                .iter()
+                .all(|point| !point.params.contains_key("placement"))
+        );
+        input.values.insert("placement".into(), vec!["free".into()]);
+        input.values.insert("processes".into(), vec![2.into()]);
+        input.values.insert("size".into(), vec![0.into()]);
+        let measured = harness::measure(&RING_EXPERIMENT, plan_ring(&input, &harness::machine()));
+        harness::check(&measured[0]);
+        assert_eq!(measured[0].params["placement"], "free".into());
     }
 
     #[test]

@@ -1,14 +1,14 @@
 //! Single system calls that do next to nothing in the kernel.
 
 use crate::failure::{FirstError, refuse};
-use crate::{Cpus, Experiment};
+use crate::{Cpus, Experiment, PlanInput, Probe, Settings, settings};
 use latscope_bench::bench::{Batch, Bench};
 use latscope_bench::hold::real_time_remedy;
-use latscope_core::plan::Policy;
+use latscope_core::plan::{Point, Policy};
 use latscope_os::sched;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Result;
-use std::ffi::CStr;
+use std::ffi::{CStr, CString};
 use std::hint::black_box;
 
 static CALLS: Experiment =
@@ -22,14 +22,35 @@ probes! {
         "One read of 1 byte from an open /dev/zero.";
     WRITE "syscall.write", "write 1 B to /dev/null", "write(2), null(4)",
         "One write of 1 byte to an open /dev/null.";
+    YIELD "syscall.yield", "sched_yield, no other thread ready", "sched_yield(2)",
+        "One sched_yield by the only SCHED_FIFO thread that wants the CPU: threads of the normal class do not count as waiting.";
+}
+
+settings! {
+    /// A file by its path.
+    struct Named, asked for as NamedAsked {
+        /// Path of the file; /etc, if none is given
+        path: Option<String>;
+    }
+}
+
+probes! {
+    CALLS, Named, plan_named;
     STAT "syscall.stat", "stat /etc", "stat(2)",
         "One stat of /etc by its path, which is in the kernel's cache.";
     FSTAT "syscall.fstat", "fstat of an open file", "fstat(2)",
         "One fstat of an open directory.";
     OPEN_CLOSE "syscall.open-close", "open and close /etc", "open(2), close(2)",
         "One open of /etc for reading, by its cached path, and one close.";
-    YIELD "syscall.yield", "sched_yield, no other thread ready", "sched_yield(2)",
-        "One sched_yield by the only SCHED_FIFO thread that wants the CPU: threads of the normal class do not count as waiting.";
+}
+
+fn plan_named(probe: &Probe, input: &PlanInput) -> Vec<Point> {
+    let path = NamedAsked::of(input).path.first();
+    let title = match &path {
+        Some(path) => format!("{} of {path}", probe.id.trim_start_matches("syscall.")),
+        None => probe.title.to_owned(),
+    };
+    vec![probe.point(Named { path }, title, true)]
 }
 
 /// There on every Linux, and its path has no symbolic link.
@@ -38,7 +59,16 @@ const KNOWN_PATH: &CStr = c"/etc";
 fn run(bench: &mut Bench) -> anyhow::Result<()> {
     for (index, point) in bench.points().iter().enumerate() {
         let operation = point.title.as_str();
-        if let Err(error) = measure(bench, index, &point.probe, operation)? {
+        let path = match point.probe.as_str() {
+            "syscall.stat" | "syscall.fstat" | "syscall.open-close" => Named::read(point)?.path,
+            _ => None,
+        };
+        let path = path.map_or_else(|| Ok(KNOWN_PATH.to_owned()), CString::new);
+        let Ok(path) = path else {
+            bench.unsupported(index, "the path has a zero byte", "");
+            continue;
+        };
+        if let Err(error) = measure(bench, index, &point.probe, operation, &path)? {
             refuse(bench, index, operation, error);
         }
     }
@@ -46,13 +76,19 @@ fn run(bench: &mut Bench) -> anyhow::Result<()> {
 }
 
 /// The inner result tells what could not be prepared.
-fn measure(bench: &mut Bench, point: usize, probe: &str, operation: &str) -> anyhow::Result<Result<()>> {
+fn measure(
+    bench: &mut Bench,
+    point: usize,
+    probe: &str,
+    operation: &str,
+    path: &CStr,
+) -> anyhow::Result<Result<()>> {
     let open = |path: &CStr, flags| rustix::fs::open(path, flags | OFlags::CLOEXEC, Mode::empty());
     let mut byte = [0u8];
     let file = match probe {
         "syscall.read" => open(c"/dev/zero", OFlags::RDONLY),
         "syscall.write" => open(c"/dev/null", OFlags::WRONLY),
-        _ => open(KNOWN_PATH, OFlags::RDONLY),
+        _ => open(path, OFlags::RDONLY),
     };
     let file = match file {
         Ok(file) => file,
@@ -67,10 +103,10 @@ fn measure(bench: &mut Bench, point: usize, probe: &str, operation: &str) -> any
             time_call(bench, point, operation, || rustix::io::read(&file, &mut byte).map(drop))?
         }
         "syscall.write" => time_call(bench, point, operation, || rustix::io::write(&file, &byte).map(drop))?,
-        "syscall.stat" => time_call(bench, point, operation, || rustix::fs::stat(KNOWN_PATH).map(drop))?,
+        "syscall.stat" => time_call(bench, point, operation, || rustix::fs::stat(path).map(drop))?,
         "syscall.fstat" => time_call(bench, point, operation, || rustix::fs::fstat(&file).map(drop))?,
         "syscall.open-close" => {
-            time_call(bench, point, operation, || open(KNOWN_PATH, OFlags::RDONLY).map(drop))?;
+            time_call(bench, point, operation, || open(path, OFlags::RDONLY).map(drop))?;
         }
         "syscall.yield" => time_yield(bench, point, operation)?,
         other => anyhow::bail!("no system call is known as {other}"),

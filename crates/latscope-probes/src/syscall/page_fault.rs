@@ -12,8 +12,8 @@ use latscope_os::kernels::random::Random;
 use latscope_os::page::{HUGE_PAGE, Mapping, page_size};
 use latscope_os::usage::thread_counts;
 use rustix::fd::OwnedFd;
-use rustix::fs::{MemfdFlags, memfd_create};
-use rustix::io::Result;
+use rustix::fs::{MemfdFlags, OFlags, memfd_create};
+use rustix::io::{Errno, Result};
 
 static PAGE_FAULTS: Experiment =
     Experiment { name: "syscall.page-fault", cpus: Cpus::One, scratch: false, policy: Policy::Other, run };
@@ -25,6 +25,14 @@ settings! {
         pages: PageSize;
         /// What is behind the page
         mode: Mode;
+        /// The file whose pages are touched in mode file-around and file-mapped; a memfd otherwise
+        path: Option<String>;
+        /// Bytes of the file that are mapped in mode file-mapped
+        size: Option<u64> as Size;
+        /// Bytes from one touch to the next in mode file-mapped
+        stride: Option<u64> as Size;
+        /// Bytes at the beginning of the mapping that are touched in mode file-mapped, if not all
+        touched: Option<u64> as Size;
     }
 }
 
@@ -36,6 +44,8 @@ words! {
         CopyOnWrite = "copy-on-write",
         /// All faults of a mapping together, as LMbench has them: only where asked for.
         FileAround = "file-around",
+        /// A mapping made, touched and removed, as LMbench has it: only where asked for.
+        FileMapped = "file-mapped",
     }
 }
 
@@ -49,7 +59,9 @@ probes! {
             from a page of a memfd in the page cache, mapped page by page so that the kernel cannot serve 16 faults at \
             once (fault-around), and faulted in once before. Copy-on-write: a store to a page of a private file mapping that was read before, which \
             the kernel copies. File-around, where asked for: a load from each of 512 pages of a memfd, mapped in one \
-            piece, in random order, so that the kernel may serve 16 at once; all 512 are one figure.";
+            piece, in random order, so that the kernel may serve 16 at once; all 512 are one figure. With a path: from \
+            each page of that file. File-mapped, where asked for: mmap of a part of a file, a load from every stride, \
+            and munmap; all of it is one figure.";
 }
 
 fn plan(probe: &Probe, input: &PlanInput) -> Vec<Point> {
@@ -60,7 +72,13 @@ fn plan(probe: &Probe, input: &PlanInput) -> Vec<Point> {
             // Huge pages of files depend on the file system; only anonymous ones can be relied upon.
             if pages == PageSize::Base || mode == Mode::Anonymous {
                 let title = format!("page fault, {}, {}", mode.word(), format_size(pages.bytes()));
-                points.push(probe.point(Touched { pages, mode }, title, true));
+                let whole = matches!(mode, Mode::FileAround | Mode::FileMapped);
+                let path = asked.path.first().filter(|_| whole);
+                let mapped = mode == Mode::FileMapped;
+                let size = mapped.then(|| asked.size.first().unwrap_or(PAGES as u64 * pages.bytes()));
+                let stride = mapped.then(|| asked.stride.first().unwrap_or(pages.bytes()));
+                let touched = asked.touched.first().filter(|_| mapped);
+                points.push(probe.point(Touched { pages, mode, path, size, stride, touched }, title, true));
             }
         }
     }
@@ -71,7 +89,8 @@ fn run(bench: &mut Bench) -> anyhow::Result<()> {
     for (index, touched) in bench.settings()?.into_iter().enumerate() {
         match touched {
             Touched { pages: PageSize::Huge, .. } => huge(bench, index)?,
-            Touched { mode: Mode::FileAround, .. } => around(bench, index)?,
+            Touched { mode: Mode::FileAround, path, .. } => around(bench, index, path)?,
+            touched @ Touched { mode: Mode::FileMapped, .. } => mapped(bench, index, &touched)?,
             Touched { mode, .. } => match Pages::new(mode) {
                 Ok(pages) => small(bench, index, pages)?,
                 Err(error) => refuse(bench, index, "map memory", error),
@@ -96,7 +115,7 @@ impl Pages {
     fn new(mode: Mode) -> Result<Pages> {
         let memory = match mode {
             Mode::Anonymous => Mapping::anonymous(PAGES * page_size())?,
-            Mode::File | Mode::FileAround => Mapping::page_by_page(cached_file()?, PAGES)?,
+            Mode::File | Mode::FileAround | Mode::FileMapped => Mapping::page_by_page(cached_file()?, PAGES)?,
             Mode::CopyOnWrite => Mapping::private(cached_file()?, PAGES * page_size())?,
         };
         // EINVAL: a kernel without huge pages, which is as good.
@@ -132,7 +151,7 @@ impl Pages {
     #[inline(always)]
     fn touch(&mut self, offset: usize) {
         match self.mode {
-            Mode::File | Mode::FileAround => {
+            Mode::File | Mode::FileAround | Mode::FileMapped => {
                 self.memory.read(offset);
             }
             Mode::Anonymous | Mode::CopyOnWrite => self.memory.write(offset),
@@ -181,20 +200,75 @@ fn small(bench: &mut Bench, point: usize, mut pages: Pages) -> anyhow::Result<()
     Ok(())
 }
 
-/// Loads from all pages of a file, mapped anew each time, in random order.
-fn around(bench: &mut Bench, point: usize) -> anyhow::Result<()> {
-    let mapped = cached_file().and_then(|file| Mapping::shared(file, PAGES * page_size()));
-    let mut memory = match mapped {
-        Ok(memory) => memory,
+/// Bytes of a file that are mapped at most: as many as are read ahead and kept in an order of pages.
+const LONGEST: u64 = 1 << 30;
+
+/// The file at `path`, all of it in the page cache, or one of our own; with its length in whole pages.
+fn file_of(path: Option<&str>) -> Result<(OwnedFd, usize)> {
+    let Some(path) = path else { return Ok((cached_file()?, PAGES * page_size())) };
+    let file = rustix::fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC, rustix::fs::Mode::empty())?;
+    let found = rustix::fs::fstat(&file)?;
+    if rustix::fs::FileType::from_raw_mode(found.st_mode) != rustix::fs::FileType::RegularFile {
+        return Err(Errno::INVAL);
+    }
+    let length = (found.st_size as u64).min(LONGEST) as usize / page_size() * page_size();
+    let (mut chunk, mut at) = (vec![0; 1 << 20], 0);
+    while at < length as u64 {
+        match rustix::io::pread(&file, &mut chunk[..], at)? {
+            0 => return Err(Errno::INVAL),
+            read => at += read as u64,
+        }
+    }
+    if length == 0 { Err(Errno::INVAL) } else { Ok((file, length)) }
+}
+
+/// Maps part of a file, loads from every `stride` of it, and unmaps it.
+fn mapped(bench: &mut Bench, point: usize, asked: &Touched) -> anyhow::Result<()> {
+    let (file, length) = match file_of(asked.path.as_deref()) {
+        Ok(found) => found,
         Err(error) => {
-            refuse(bench, point, "map memory", error);
+            refuse(bench, point, "map the file", error);
             return Ok(());
         }
     };
-    let order = shuffled(PAGES, bench.seed());
+    let bytes = |asked: Option<u64>, usual: usize| asked.map_or(usual, |bytes| bytes as usize);
+    let size = bytes(asked.size, length).clamp(1, length);
+    let touched = bytes(asked.touched, size).clamp(1, size);
+    let stride = bytes(asked.stride, page_size()).max(1);
+    let mut first = FirstError::default();
+    bench.splits(&[point], Gate::Thread, |splits| {
+        if first.happened() {
+            return;
+        }
+        splits.start();
+        let mapping = Mapping::shared(&file, size);
+        if let Some(mapping) = first.check(mapping) {
+            for offset in (0..touched).step_by(stride) {
+                mapping.read(offset);
+            }
+            first.check(mapping.unmap());
+        }
+        splits.stop(0);
+    })?;
+    first.report(bench, &[point], "map the file");
+    Ok(())
+}
+
+/// Loads from all pages of a file, mapped anew each time, in random order.
+fn around(bench: &mut Bench, point: usize, path: Option<String>) -> anyhow::Result<()> {
+    let mapped =
+        file_of(path.as_deref()).and_then(|(file, length)| Ok((Mapping::shared(file, length)?, length)));
+    let (mut memory, pages) = match mapped {
+        Ok((memory, length)) => (memory, length / page_size()),
+        Err(error) => {
+            refuse(bench, point, "map the file", error);
+            return Ok(());
+        }
+    };
+    let order = shuffled(pages, bench.seed());
     let mut first = FirstError::default();
     let before = thread_counts().minor_faults;
-    bench.set_work(point, Work { ops: PAGES as u64, ..Work::default() });
+    bench.set_work(point, Work { ops: pages as u64, ..Work::default() });
     bench.splits(&[point], Gate::Thread, |splits| {
         if first.check(memory.discard()).is_none() {
             return;
@@ -334,6 +408,35 @@ mod tests {
         let measured = measure(&PAGE_FAULTS, points);
         check(&measured[0]);
         assert_eq!(measured[0].work.unwrap().ops, PAGES as u64, "{:?}", measured[0].reason);
+    }
+
+    #[test]
+    fn a_file_that_is_named_is_the_one_that_is_mapped() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("file");
+        std::fs::write(&path, vec![7; 40 * page_size() + 5]).unwrap();
+        let mut input = latscope_engine::harness::input();
+        let mut put = |name: &str, value: latscope_core::plan::ParamValue| {
+            input.values.insert(name.to_owned(), vec![value]);
+        };
+        put("path", path.to_str().unwrap().into());
+        put("mode", "file-around".into());
+        put("pages", "4KiB".into());
+        let measured = measure(&PAGE_FAULTS, plan(&PAGE_FAULT, &input));
+        check(&measured[0]);
+        assert_eq!(measured[0].work.unwrap().ops, 40, "{:?}", measured[0].reason);
+        let mut put = |name: &str, value: latscope_core::plan::ParamValue| {
+            input.values.insert(name.to_owned(), vec![value]);
+        };
+        put("mode", "file-mapped".into());
+        put("size", (32 << 10).into());
+        put("stride", (16 << 10).into());
+        let measured = measure(&PAGE_FAULTS, plan(&PAGE_FAULT, &input));
+        check(&measured[0]);
+        assert_eq!(measured[0].quality.level, Level::Ok, "{:?}", measured[0].reason);
+        std::fs::remove_file(&path).unwrap();
+        let gone = measure(&PAGE_FAULTS, plan(&PAGE_FAULT, &input));
+        assert_eq!(gone[0].quality.level, Level::Unsupported);
     }
 
     #[test]

@@ -12,6 +12,7 @@ use rustix::fd::OwnedFd;
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::io::{Errno, Result};
 use rustix::process::{Resource, getrlimit, setrlimit};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
 
 static READY: Experiment =
     Experiment { name: "syscall.ready", cpus: Cpus::One, scratch: false, policy: Policy::Other, run };
@@ -29,7 +30,8 @@ settings! {
     struct Selecting, asked for as SelectingAsked {
         /// How many descriptors are asked about; the last one is ready
         descriptors: u64, axis;
-        /// `write-file`, where asked for: whether descriptors of one file can be written to, which all can
+        /// `write-file` or `write-tcp`, where asked for: whether descriptors of one file, or connections, can be
+        /// written to, which all can
         mode: Option<Mode>;
     }
 }
@@ -39,6 +41,8 @@ words! {
     enum Mode {
         /// What LMbench asks.
         WriteFile = "write-file",
+        /// The same of TCP connections over loopback.
+        WriteTcp = "write-tcp",
     }
 }
 
@@ -66,7 +70,11 @@ fn plan(probe: &Probe, input: &PlanInput) -> Vec<Point> {
     let asked = SelectingAsked::of(input);
     let mode = asked.mode.first().filter(|_| probe.id == SELECT.id);
     let point = |descriptors: u64| {
-        let of = if mode.is_some() { " of a file" } else { "" };
+        let of = match mode {
+            None => "",
+            Some(Mode::WriteFile) => " of a file",
+            Some(Mode::WriteTcp) => " of TCP connections",
+        };
         let title = format!("{} on {}{of}", probe.title, counted(descriptors, "descriptor"));
         probe.point(Selecting { descriptors, mode }, title, descriptors == 100)
     };
@@ -76,8 +84,12 @@ fn plan(probe: &Probe, input: &PlanInput) -> Vec<Point> {
 fn run(bench: &mut Bench) -> anyhow::Result<()> {
     for (index, point) in bench.points().iter().enumerate() {
         let Selecting { descriptors: count, mode } = Selecting::read(point)?;
-        let written = mode == Some(Mode::WriteFile);
-        let opened = if written { open_file(count) } else { open_eventfds(count) };
+        let written = mode.is_some();
+        let opened = match mode {
+            None => open_eventfds(count),
+            Some(Mode::WriteFile) => open_file(count),
+            Some(Mode::WriteTcp) => open_connections(count),
+        };
         let files = match opened {
             Ok(files) => files,
             Err(error) => {
@@ -87,7 +99,7 @@ fn run(bench: &mut Bench) -> anyhow::Result<()> {
         };
         match point.probe.as_str() {
             "syscall.select" if written => {
-                let mut set = Descriptors::new(&files);
+                let mut set = Descriptors::new(&files[..count as usize]);
                 let all = |ready: usize| if ready as u64 == count { Ok(()) } else { Err(Errno::PROTO) };
                 time_call(bench, index, "select", || set.writable_now().and_then(all))?;
             }
@@ -127,6 +139,21 @@ fn open_file(count: u64) -> Result<Vec<OwnedFd>> {
     allow_descriptors(count)?;
     let file = memfd_create("latscope-select", MemfdFlags::CLOEXEC)?;
     (0..count).map(|_| rustix::io::fcntl_dupfd_cloexec(&file, 0)).collect()
+}
+
+/// Opens connections over loopback: the ends that connected, then their peers, which are not asked about.
+fn open_connections(count: u64) -> Result<Vec<OwnedFd>> {
+    allow_descriptors(count.saturating_mul(2))?;
+    let errno = |error: std::io::Error| Errno::from_io_error(&error).unwrap_or(Errno::IO);
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(errno)?;
+    let address = listener.local_addr().map_err(errno)?;
+    let (mut near, mut far) = (Vec::new(), Vec::new());
+    for _ in 0..count {
+        near.push(TcpStream::connect(address).map_err(errno)?.into());
+        far.push(OwnedFd::from(listener.accept().map_err(errno)?.0));
+    }
+    near.extend(far);
+    Ok(near)
 }
 
 /// Raises this process's own limit on open files, as far as that is allowed.
@@ -209,14 +236,17 @@ mod tests {
         assert!(plan(&SELECT, &input).iter().all(|point| !point.params.contains_key("mode")));
         input.values.insert("mode".to_owned(), vec![Mode::WriteFile.word().into()]);
         assert!(plan(&POLL, &input).iter().all(|point| !point.params.contains_key("mode")));
-        for m in measure(&READY, plan(&SELECT, &input)) {
-            check(&m);
-            assert_eq!(
-                (m.quality.level, &m.params["mode"]),
-                (Level::Ok, &Mode::WriteFile.word().into()),
-                "{:?}",
-                m.reason
-            );
+        for mode in [Mode::WriteFile, Mode::WriteTcp] {
+            input.values.insert("mode".to_owned(), vec![mode.word().into()]);
+            for m in measure(&READY, plan(&SELECT, &input)) {
+                check(&m);
+                assert_eq!(
+                    (m.quality.level, &m.params["mode"]),
+                    (Level::Ok, &mode.word().into()),
+                    "{:?}",
+                    m.reason
+                );
+            }
         }
     }
 

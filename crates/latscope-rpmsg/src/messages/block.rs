@@ -21,6 +21,19 @@ pub fn write(sequence: u64, into: &mut [u8]) {
     tail.copy_from_slice(&next.to_le_bytes()[..tail.len()]);
 }
 
+/// Bytes by which the beginning of a block is told from other bytes: its number, and the word that follows from it.
+pub const HEADER: usize = 16;
+
+/// Reads the number of the block that begins with these bytes, if its second word, as far as it is there, follows
+/// from it.
+#[must_use]
+pub fn begins(bytes: &[u8]) -> Option<u64> {
+    let number = u64::from_le_bytes(*bytes.first_chunk()?);
+    let second = number.wrapping_add(STEP).to_le_bytes();
+    let rest = &bytes[SHORTEST..bytes.len().min(HEADER)];
+    (*rest == second[..rest.len()]).then_some(number)
+}
+
 /// Verifies a block, every byte of it, and tells its sequence number.
 ///
 /// # Errors
@@ -107,6 +120,14 @@ mod tests {
             }
         }
         assert_eq!(parse(&[0; 7]), Err(Mismatch::Length));
+    }
+
+    #[test]
+    fn a_block_is_known_by_its_beginning() {
+        let mut block = [0; 64];
+        write(77, &mut block);
+        assert_eq!([8, 11, 16, 64].map(|length| begins(&block[..length])), [Some(77); 4]);
+        assert_eq!((begins(&block[..7]), begins(&block[1..])), (None, None));
     }
 
     #[test]

@@ -355,13 +355,84 @@ fn pty_test_talks_to_the_terminal_of_mica_main_in_the_documented_words() {
     assert_eq!(masked(&ping), documented("pty_test-ping"));
     assert!(ping.starts_with("Count:     3 | "), "{ping}");
     let ran = run(&["as", "pty_test", path, "--bandwidth", "--time", "1"]);
-    assert!(ran.err.contains("; 0 were lost, 0 blocks came otherwise, 0 faults"), "{ran:#?}");
+    assert!(
+        ran.err.contains(
+            "; 0 were lost, 0 blocks came otherwise, 0 came again, 0 bytes belong to no block, 0 faults"
+        ),
+        "{ran:#?}"
+    );
     let bandwidth = ran.done();
     assert_eq!(masked(&bandwidth), documented("pty_test-bandwidth"));
     let ran = served.end().has_code(0);
     // The line that was waited for is gone with what was before it.
     assert_eq!(masked(&line), "pls open /dev/pts/# to test pty");
     assert!(ran.err.contains("note"), "{ran:#?}");
+}
+
+/// The far side of a terminal, until it is closed: writes what `answer` makes of the bytes that came, of which so
+/// many were there before.
+fn far_side(
+    pty: &Pty,
+    mut answer: impl FnMut(&[u8], usize) -> Vec<u8> + Send + 'static,
+) -> std::thread::JoinHandle<()> {
+    let master = pty._master.try_clone().expect("a descriptor is left");
+    std::thread::spawn(move || {
+        let (mut room, mut before) = ([0; 4096], 0);
+        // EIO: no other side.
+        while let Ok(length @ 1..) = rustix::io::read(&master, &mut room) {
+            let reply = answer(&room[..length], before);
+            before += length;
+            let mut rest = &reply[..];
+            while let Ok(written @ 1..) = rustix::io::write(&master, rest) {
+                rest = &rest[written..];
+            }
+        }
+    })
+}
+
+#[test]
+fn foreign_bytes_cost_pty_test_no_block_and_nothing_wraps() {
+    let pty = Pty::new();
+    // A line of another program before the first block, and one in the middle.
+    let far = far_side(&pty, |bytes, before| {
+        let line: &[u8] = if before == 0 || (50_000..54_096).contains(&before) { b"login: " } else { b"" };
+        [line, bytes].concat()
+    });
+    let ran = run(&["as", "pty_test", &pty.path, "--bandwidth", "--time", "1"]);
+    let Pty { slave, .. } = &pty;
+    assert!(!ran.err.contains("18446744"), "{ran:#?}");
+    let number = |name: &str| -> u64 {
+        let (before, _) = ran.err.split_once(name).unwrap_or_else(|| panic!("{name}: {ran:#?}"));
+        before.trim_end().rsplit(' ').next().and_then(|word| word.parse().ok()).expect("a number")
+    };
+    // At most the one block in which the line stands is lost.
+    assert!(number("blocks came otherwise") <= 1 && number("were lost") <= 1024, "{ran:#?}");
+    assert!((7..=14 + 1024).contains(&number("bytes belong to no block")), "{ran:#?}");
+    assert!(number("bytes that came back as they were sent") > 50_000, "{ran:#?}");
+    let _ = slave;
+    drop(pty);
+    drop(far);
+}
+
+#[test]
+fn a_far_side_that_is_not_raw_is_named() {
+    type Answer = fn(&[u8]) -> Vec<u8>;
+    let translated: Answer = |bytes| {
+        bytes.iter().flat_map(|byte| if *byte == b'\r' { b"\r\n".to_vec() } else { vec![*byte] }).collect()
+    };
+    let doubled: Answer = |bytes| [bytes, bytes].concat();
+    for (words, answer, said) in [
+        (&["--loop", "2", "--pace", "0ms"][..], translated, "CR comes back as CR LF"),
+        (&["--bandwidth", "--time", "1"], translated, "CR comes back as CR LF"),
+        (&["--loop", "2", "--pace", "0ms"], doubled, "each message comes back twice"),
+    ] {
+        let pty = Pty::new();
+        let far = far_side(&pty, move |bytes, _| answer(bytes));
+        let ran = run(&[&["as", "pty_test", &pty.path][..], words].concat());
+        assert!(ran.err.contains(said) && !ran.err.contains("18446744"), "{words:?}: {ran:#?}");
+        drop(pty);
+        drop(far);
+    }
 }
 
 #[test]

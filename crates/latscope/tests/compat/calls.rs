@@ -46,8 +46,7 @@ fn what_no_probe_covers_is_refused_in_one_line() {
         &["lat_mem_rd", "-P", "2", "1"],
         &["lat_ctx", "-P", "2", "2"],
         &["bw_pipe", "-P", "2"],
-        &["lat_select", "tcp"],
-        &["lat_unix", "-m", "1k"],
+        &["lat_fifo", "-P", "2"],
         &["bw_tcp", "other.host"],
         &["bw_mem", "1m", "cp", "conflict"],
         &["bw_mmap_rd", "1m", "mmap_only", "F"],
@@ -80,10 +79,38 @@ fn the_environment_places_the_endpoints() {
         let call = Call { scheduling: scheduling.map(str::to_owned), ..Call::default() };
         (find("lat_pipe").unwrap().parse)(&call).map(|job| job.queries[0].params["placement"].clone())
     };
-    assert_eq!(placed(None), Ok("same-core".into()));
+    assert_eq!(placed(None), Ok("free".into()));
+    assert_eq!(placed(Some("DEFAULT")), Ok("free".into()));
     assert_eq!(placed(Some("BALANCED")), Ok("same-core".into()));
     assert_eq!(placed(Some("UNIQUE")), Ok("two-cores".into()));
     assert!(placed(Some("CUSTOM 0 1")).is_err());
+}
+
+/// The programs that name a file or leave placement to the scheduler, and the parameter by which that is measured.
+#[test]
+fn what_a_call_names_is_what_is_measured() {
+    for (words, parameter, value) in [
+        (&["lat_syscall", "open", "/tmp"][..], "path", "/tmp"),
+        (&["lat_syscall", "stat", "/tmp/x"], "path", "/tmp/x"),
+        (&["lat_syscall", "fstat", "F"], "path", "F"),
+        (&["lat_pagefault", "F"], "path", "F"),
+        (&["lat_mmap", "1m", "F"], "path", "F"),
+        (&["lat_mmap", "-r", "1m", "F"], "path", "F"),
+        (&["lat_select", "tcp"], "mode", "write-tcp"),
+        (&["bw_mem", "8m", "frd"], "step", "integer"),
+        (&["lat_ctx", "2"], "placement", "free"),
+        (&["lat_unix"], "placement", "free"),
+        (&["lat_sem"], "placement", "free"),
+        (&["bw_pipe"], "placement", "free"),
+        (&["lat_proc", "fork"], "placement", "free"),
+        (&["lat_proc", "exec"], "placement", "free"),
+        (&["lat_proc", "shell"], "mode", "fork-program"),
+    ] {
+        assert_eq!(job(words).queries[0].params.get(parameter), Some(&value.into()), "{words:?}");
+    }
+    let alone = Call { scheduling: Some("SINGLE".to_owned()), ..Call::new(["2"]) };
+    let ring = (find("lat_ctx").unwrap().parse)(&alone).unwrap();
+    assert!(!ring.queries[0].params.contains_key("placement"));
 }
 
 #[test]
@@ -91,7 +118,7 @@ fn arguments_without_effect_are_noted() {
     let notes = |words: &[&str]| job(words).notes;
     assert_eq!(notes(&["bw_pipe", "-M", "10m"]).len(), 1);
     assert_eq!(notes(&["lat_fs", "-n", "50"]).len(), 1);
-    assert_eq!(notes(&["lat_syscall", "stat", "/tmp/x"]).len(), 1);
+    assert_eq!(notes(&["lat_syscall", "stat", "/tmp/x"]), Vec::<String>::new());
     assert_eq!(notes(&["bw_tcp", "-S", "localhost"]).len(), 1);
     assert_eq!(notes(&["mhz", "-d"]).len(), 1);
     assert_eq!(notes(&["lat_syscall", "-P", "1", "null"]), Vec::<String>::new());

@@ -45,6 +45,7 @@ const CASES: &[(&str, &[&str])] = &[
     ("lat_proc-procedure", &["lat_proc", "procedure"]),
     ("lat_proc-shell", &["lat_proc", "-P", "1", "shell"]),
     ("lat_select", &["lat_select", "-n", "100", "-P", "1", "file"]),
+    ("lat_select-tcp", &["lat_select", "-n", "100", "tcp"]),
     ("lat_sem", &["lat_sem"]),
     ("lat_sig-catch", &["lat_sig", "-P", "1", "catch"]),
     ("lat_sig-install", &["lat_sig", "-P", "1", "install"]),
@@ -133,6 +134,7 @@ fn microsecond_lines_give_their_number_back() {
         (&["lat_syscall", "open"], "Simple open/close", 2.135),
         (&["lat_select", "-n", "100", "file"], "Select on 100 fd's", 2.135),
         (&["lat_select", "file"], "Select on 200 fd's", 2.135),
+        (&["lat_select", "tcp"], "Select on 200 tcp fd's", 2.135),
         (&["lat_sig", "install"], "Signal handler installation", 2.135),
         (&["lat_sig", "catch"], "Signal handler overhead", 1.644),
         // 2.135 µs, of which 1.644 µs are the signal's.
@@ -276,7 +278,6 @@ fn the_tlb_of_the_synthetic_machine_is_found() {
 
 #[test]
 fn mappings_give_size_and_microseconds_back() {
-    // Map and unmap 1 µs each, 4 faults of 0.25 µs.
     assert_eq!(columns(&output(&["lat_mmap", "512k", "F"]).stderr), [[0.524288, 3.0]]);
 }
 

@@ -41,7 +41,7 @@ fn ns(query: &PointQuery) -> f64 {
         _ if query.probe.starts_with("file.") => 10_000.0,
         "sync.ring" => 3_370.0,
         "process.fork" => 178_218.8,
-        "syscall.mmap" | "syscall.munmap" => 1_000.0,
+        "syscall.page-fault" if is("mode", "file-mapped") => 3_000.0,
         "syscall.page-fault" => 250.0,
         _ => 2_135.0,
     }

@@ -14,8 +14,8 @@ use hops::Main;
 use latscope_core::plan::{Action, OnThreshold, Periodic};
 use latscope_core::report::{Measurement, Report};
 use latscope_engine::observers::{Event, Observer};
+use latscope_host::eprint;
 use latscope_host::stdout::print;
-use latscope_host::{eprint, eprintln};
 use latscope_judge::transactions;
 use latscope_probes::ipc::passthrough;
 use latscope_probes::ipc::point::Caller;
@@ -104,6 +104,12 @@ fn recorded_trace() -> Result<PathBuf> {
     let wanted = "-trace: no trace is running that could be stopped: as root, begin one first, as with \
                   `trace-cmd start -e sched -e binder`";
     Ok(place.context(wanted)?.clone())
+}
+
+/// The stopped trace, by the older path where that exists, as the original prints it.
+fn log(directory: &Path) -> PathBuf {
+    let older = Path::new("/sys/kernel/debug/tracing/trace");
+    if older.exists() { older.to_owned() } else { directory.join("trace") }
 }
 
 /// At the first miss.
@@ -230,7 +236,7 @@ fn verdict(test: &Test, options: &LatencyOptions, report: &Report, page: &Page, 
     let short = of_pairs(report).any(|m| m.summary.count < options.iterations);
     let measured: Vec<Measurement> = of_pairs(report).cloned().collect();
     if let Some(directory) = trace.filter(|_| environment::first_exceedance(&measured).is_some()) {
-        eprintln!("deadline triggered: halt & stop trace\nlog:{}/trace", directory.display());
+        print(&format!("deadline triggered: halt & stop trace\nlog:{}\n", log(directory).display()));
     } else if short {
         note(test.name, "it ended before all iterations were done");
     }

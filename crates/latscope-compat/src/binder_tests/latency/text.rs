@@ -126,8 +126,10 @@ impl Pair {
             _ if ratio > GOOD_SYNC => "GOOD",
             _ => "POOR",
         };
+        // What R is a share of, where that is not what S and I say.
+        let judged = if of == calls { String::new() } else { format!("\"judged\":{of},") };
         let mut text = format!(
-            "\"{}\":{{\"SYNC\":\"{sync}\",\"S\":{},\"I\":{calls},\"R\":{},\n",
+            "\"{}\":{{\"SYNC\":\"{sync}\",\"S\":{},\"I\":{calls},{judged}\"R\":{},\n",
             self.name,
             self.synced,
             general(ratio, digits.sync)
@@ -239,6 +241,10 @@ mod tests {
         };
         assert_eq!(ratio(Layout::Oreo), 0.9352);
         assert_eq!(ratio(Layout::Current), 0.954285714);
+        assert!(
+            page.text(&BINDER, Layout::Current).contains("\"I\":10000,\"judged\":9800,\"R\":0.954285714")
+        );
+        assert!(!page.text(&BINDER, Layout::Oreo).contains("judged"));
     }
 
     #[test]

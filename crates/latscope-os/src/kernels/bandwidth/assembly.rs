@@ -74,6 +74,15 @@ passes! {
     EveryFourth _, Copy "copy_fourth": "" 16 "mov {a:e}, [{s} + \\o]\nmov [{d} + \\o], {a:e}" "";
     EveryFourth _, NonTemporalWrite "nontemporal_fourth": "mov {a:e}, 1" 16
         "movnti [{d} + \\o], {a:e}" "sfence";
+    EachInteger _, Read "read_integer": "" 16
+        "add {a:e}, [{s} + \\o]\nadd {b:e}, [{s} + \\o + 4]\nadd {a:e}, [{s} + \\o + 8]\nadd {b:e}, [{s} + \\o + 12]"
+        "add {a:e}, {b:e}\nmov [{lanes}], {a:e}";
+    EachInteger _, Write "write_integer": "mov {a:e}, 1" 4 "mov [{d} + \\o], {a:e}" "";
+    EachInteger _, Modify "modify_integer": "" 4
+        "mov {a:e}, [{d} + \\o]\nadd {a:e}, {a:e}\nmov [{d} + \\o], {a:e}" "";
+    EachInteger _, Copy "copy_integer": "" 4 "mov {a:e}, [{s} + \\o]\nmov [{d} + \\o], {a:e}" "";
+    EachInteger _, NonTemporalWrite "nontemporal_integer": "mov {a:e}, 1" 4
+        "movnti [{d} + \\o], {a:e}" "sfence";
     Every Scalar, Read "read_scalar": "" 32
         "add {a}, [{s} + \\o]\nadd {b}, [{s} + \\o + 8]\nadd {c}, [{s} + \\o + 16]\nadd {e}, [{s} + \\o + 24]"
         "add {a}, {b}\nadd {c}, {e}\nadd {a}, {c}\nmov [{lanes}], {a}";
@@ -127,6 +136,14 @@ passes! {
         "ldr {a:w}, [{d}, #\\o]\nadd {a:w}, {a:w}, {a:w}\nstr {a:w}, [{d}, #\\o]" "";
     EveryFourth _, Copy "copy_fourth": "" 16 "ldr {a:w}, [{s}, #\\o]\nstr {a:w}, [{d}, #\\o]" "";
     EveryFourth _, NonTemporalWrite "nontemporal_fourth": "mov {a:w}, #1" 16 "str {a:w}, [{d}, #\\o]" "";
+    EachInteger _, Read "read_integer": "" 8
+        "ldr {c:w}, [{s}, #\\o]\nadd {a:w}, {a:w}, {c:w}\nldr {e:w}, [{s}, #(\\o + 4)]\nadd {b:w}, {b:w}, {e:w}"
+        "add {a:w}, {a:w}, {b:w}\nstr {a:w}, [{lanes}]";
+    EachInteger _, Write "write_integer": "mov {a:w}, #1" 4 "str {a:w}, [{d}, #\\o]" "";
+    EachInteger _, Modify "modify_integer": "" 4
+        "ldr {a:w}, [{d}, #\\o]\nadd {a:w}, {a:w}, {a:w}\nstr {a:w}, [{d}, #\\o]" "";
+    EachInteger _, Copy "copy_integer": "" 4 "ldr {a:w}, [{s}, #\\o]\nstr {a:w}, [{d}, #\\o]" "";
+    EachInteger _, NonTemporalWrite "nontemporal_integer": "mov {a:w}, #1" 4 "str {a:w}, [{d}, #\\o]" "";
     Every Scalar, Read "read_scalar": "" 16
         "ldp {c}, {e}, [{s}, #\\o]\nadd {a}, {a}, {c}\nadd {b}, {b}, {e}"
         "add {a}, {a}, {b}\nstr {a}, [{lanes}]";

@@ -1,0 +1,179 @@
+//! `cargo xtask peers lmbench`: LMbench's programs, from a directory of the user's, beside `latscope as` them, in turns.
+
+use super::tools::{Latscope, place};
+use super::{SEED, middle};
+use anyhow::{Context, Result, ensure};
+use latscope_core::statistics::ratio_of_medians;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// How long LMbench's intervals are, µs: found by experiment otherwise, which takes minutes.
+const ENOUGH: &str = "100000";
+
+/// Intervals of a run of LMbench's.
+const REPETITIONS: &str = "3";
+
+/// Bytes of the file that is read and mapped.
+const FILE_BYTES: usize = 64 << 20;
+
+/// A ratio this near to 1 is as good as that.
+const NEAR: f64 = 0.1;
+
+/// Calls of programs, as both take them. `{file}` is a file of [`FILE_BYTES`].
+const CALLS: &[&str] = &[
+    "lat_syscall null",
+    "lat_syscall read",
+    "lat_syscall write",
+    "lat_syscall stat {file}",
+    "lat_syscall fstat {file}",
+    "lat_syscall open {file}",
+    "lat_sig install",
+    "lat_sig catch",
+    "lat_sig prot {file}",
+    "lat_select -n 100 file",
+    "lat_select -n 100 tcp",
+    "lat_proc procedure",
+    "lat_proc fork",
+    "lat_proc exec",
+    "lat_proc shell",
+    "lat_pagefault {file}",
+    "lat_mmap 4m {file}",
+    "lat_ctx -s 0 2",
+    "lat_ctx -s 64 8",
+    "lat_pipe",
+    "lat_unix",
+    "lat_fifo",
+    "lat_sem",
+    "bw_pipe",
+    "bw_unix",
+    "bw_mem 8m rd",
+    "bw_mem 8m wr",
+    "bw_mem 8m rdwr",
+    "bw_mem 8m cp",
+    "bw_mem 8m frd",
+    "bw_mem 8m fwr",
+    "bw_mem 8m fcp",
+    "bw_mem 8m bzero",
+    "bw_mem 8m bcopy",
+    "bw_file_rd 8m io_only {file}",
+    "bw_mmap_rd 8m open2close {file}",
+];
+
+/// Takes turns; prints a row for each call as soon as it is there.
+///
+/// # Errors
+/// The directory has none of the programs, or latscope cannot be built.
+pub fn run(directory: &Path, only: &[String], pairs: usize) -> Result<()> {
+    let there = |call: &&&str| directory.join(program(call)).is_file();
+    let chosen = |call: &&&str| only.is_empty() || only.iter().any(|word| call.contains(word.as_str()));
+    let calls: Vec<&str> = CALLS.iter().filter(there).filter(chosen).copied().collect();
+    ensure!(!calls.is_empty(), "{}: none of LMbench's programs that are compared", directory.display());
+    let latscope = Latscope::build()?;
+    let file = file()?;
+    println!("{:<32} {:>12} {:>12}  ratio, 95 % interval of {pairs} pairs", "call", "LMbench", "latscope");
+    for call in calls {
+        match turns(directory, &latscope, call, &file, pairs) {
+            Ok(turns) => println!("{}", row(call, &turns)),
+            Err(error) => println!("{call:<32} {error:#}"),
+        }
+    }
+    Ok(())
+}
+
+fn program(call: &str) -> &str {
+    call.split(' ').next().unwrap_or(call)
+}
+
+fn file() -> Result<PathBuf> {
+    let path = place().join("lmbench-file");
+    fs::create_dir_all(place())?;
+    fs::write(&path, vec![1; FILE_BYTES]).with_context(|| path.display().to_string())?;
+    Ok(path)
+}
+
+/// Figures of both, latscope's first.
+fn turns(
+    directory: &Path,
+    latscope: &Latscope,
+    call: &str,
+    file: &Path,
+    pairs: usize,
+) -> Result<Vec<(f64, f64)>> {
+    let words: Vec<String> =
+        call.split(' ').skip(1).map(|word| word.replace("{file}", &file.to_string_lossy())).collect();
+    let one = || {
+        let mut theirs = Command::new("timeout");
+        theirs
+            .args(["-k", "5", "60"])
+            .arg(directory.join(program(call)))
+            .args(["-N", REPETITIONS])
+            .args(&words);
+        let theirs = figure(&mut theirs, call)?;
+        let mut ours = latscope.command();
+        ours.args(["as", program(call)]).args(&words);
+        Ok((figure(&mut ours, call)?, theirs))
+    };
+    (0..pairs).map(|_| one()).collect()
+}
+
+fn figure(command: &mut Command, call: &str) -> Result<f64> {
+    let output = command.env("ENOUGH", ENOUGH).env("LC_ALL", "C").env_remove("LMBENCH_SCHED").output()?;
+    let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+    let who = command.get_program().to_string_lossy().into_owned();
+    read(call, &text).with_context(|| format!("{who} printed no figure: {}", text.trim()))
+}
+
+/// The figure of a program's text: the last number of its last line, but for notes of ours.
+fn read(call: &str, text: &str) -> Option<f64> {
+    let mut lines = text.lines().filter(|line| !line.starts_with("latscope:"));
+    let line = lines.rfind(|line| !line.trim().is_empty())?;
+    // "Select on 100 tcp fd's: 5.1 microseconds": what is before the colon are words of the call.
+    let line = line.rsplit(": ").next().unwrap_or(line);
+    let figure = line.split_whitespace().filter_map(|word| word.parse().ok()).next_back();
+    figure.filter(|value: &f64| *value > 0.0 && !call.is_empty())
+}
+
+fn row(call: &str, turns: &[(f64, f64)]) -> String {
+    let (ours, theirs): (Vec<f64>, Vec<f64>) = turns.iter().copied().unzip();
+    let (ours, theirs) = (middle(ours), middle(theirs));
+    let Some((ratio, interval)) = ratio_of_medians(turns, SEED) else {
+        return format!("{call:<32} {theirs:>12.4} {ours:>12.4}  too few pairs");
+    };
+    let near = 1.0 - NEAR..=1.0 + NEAR;
+    let word = match (interval.low > 1.0 + NEAR || interval.high < 1.0 - NEAR, near.contains(&ratio)) {
+        (true, _) => "differs",
+        (false, true) => "equal",
+        (false, false) => "undecided",
+    };
+    format!(
+        "{call:<32} {theirs:>12.4} {ours:>12.4}  {ratio:.2} [{:.2}, {:.2}] {word}",
+        interval.low, interval.high
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_figure_of_each_kind_of_line_is_read() {
+        for (text, figure) in [
+            ("Pipe latency: 6.0588 microseconds\n", 6.0588),
+            ("Select on 100 tcp fd's: 5.25 microseconds\n", 5.25),
+            ("Pagefaults on /tmp/a1 b: 0.0344 microseconds\nlatscope: note: degraded: 3\n", 0.0344),
+            ("\n\"size=0k ovr=0.96\n2 2.70\n", 2.70),
+            ("8.39 22952.98\n", 22952.98),
+        ] {
+            assert_eq!(read("call", text), Some(figure), "{text}");
+        }
+        assert_eq!(read("call", "Usage: lat_pipe\n"), None);
+    }
+
+    #[test]
+    fn a_row_says_whether_both_are_equal() {
+        let turns = |ours: f64| (0..15).map(|turn| (ours + f64::from(turn) * 0.01, 10.0)).collect::<Vec<_>>();
+        assert!(row("call", &turns(10.0)).ends_with("equal"));
+        assert!(row("call", &turns(2.0)).ends_with("differs"));
+    }
+}
