@@ -14,6 +14,7 @@ use latscope_core::plan::{Periodic, Point, Step, Stop};
 use latscope_core::quality::{CUT_SHORT, EVERY_SAMPLE_DISTURBED, Level, Quality, Reason};
 use latscope_core::report::{Better, Block, Contention, Hop, Sampling, Semantics, Value, Work};
 use latscope_core::statistics::median;
+use latscope_host::account::Peers;
 use latscope_trace::instance::Marker;
 
 use latscope_os::clock::Clock;
@@ -58,6 +59,7 @@ pub struct Bench<'a> {
     bell: Option<OwnedFd>,
     memory: Option<OwnedFd>,
     waits: Waits,
+    peers: Peers,
     tell: &'a mut Report<'a>,
 }
 
@@ -114,7 +116,18 @@ impl<'a> Bench<'a> {
         // Without its signposts a time line still shows the threads.
         let marker = assignment.trace_marker.as_deref().and_then(|path| Marker::open(path).ok());
         let waits = Waits::start();
-        Bench { assignment, points, slots, marker, results, bell: None, memory: None, waits, tell }
+        Bench {
+            assignment,
+            points,
+            slots,
+            marker,
+            results,
+            bell: None,
+            memory: None,
+            waits,
+            peers: Peers::default(),
+            tell,
+        }
     }
 
     /// The parameters of all points, in their order, where these are of one kind.
@@ -450,6 +463,22 @@ impl<'a> Bench<'a> {
     /// Marks a point as measured without a condition that was asked for.
     pub fn fell_short(&mut self, point: usize, shortfall: &Shortfall) {
         self.degrade(point, shortfall.id, shortfall.reason.as_str(), shortfall.remedy);
+    }
+
+    /// Counts the processes at the other end of what this process has open as peers: their CPU time disturbs nothing.
+    pub fn find_peers(&mut self) {
+        // The run is that of the coordinator, which started this process.
+        let run = rustix::process::getppid().map_or(0, |parent| parent.as_raw_nonzero().get() as u32);
+        self.peers = Peers::find(run);
+        self.account_for_peers();
+    }
+
+    /// States what the peers used; before their channel is closed, since they may end with it.
+    pub fn account_for_peers(&mut self) {
+        let (processes, used_ns) = (self.peers.processes(), self.peers.used_ns());
+        if !processes.is_empty() {
+            (self.tell)(Message::Peers(processes, used_ns));
+        }
     }
 
     /// Tells those who watch what is waited for before a point can be measured.

@@ -47,6 +47,8 @@ pub enum Message {
     },
     /// It waits for something that the user may have to start.
     Waiting(String),
+    /// Its points exchange messages with these processes, which used this much CPU time since the last such message, ns.
+    Peers(Vec<u32>, u64),
     /// It begins with a point, of which it knows this much: what its samples mean, should there be no more.
     Started(usize, Box<PointResult>),
     /// A point is done: what no histogram holds.

@@ -28,6 +28,8 @@ pub const IDLE_NOT_HELD: &str = "idle-states-not-held";
 
 /// Id of a reason: a quota of a control group stopped the threads.
 pub const THROTTLED: &str = "throttled";
+/// Id of a warning: real-time threads used all the time that the kernel grants them.
+pub const REAL_TIME_THROTTLED: &str = "real-time-throttled";
 /// Id of a reason: no sample was taken in which nothing else ran.
 pub const EVERY_SAMPLE_DISTURBED: &str = "every-sample-disturbed";
 

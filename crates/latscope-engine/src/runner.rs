@@ -16,8 +16,8 @@ use latscope_bench::recorder::{Cursor, Slots};
 use latscope_bench::timebase::Timebase;
 use latscope_core::machine::Machine;
 use latscope_core::merged::is_merged;
-use latscope_core::plan::{Plan, Step};
-use latscope_core::quality::{LOAD_ENDED, LOAD_IDLE, Level, Reason};
+use latscope_core::plan::{Plan, Point, Step};
+use latscope_core::quality::{LOAD_ENDED, LOAD_IDLE, Level, REAL_TIME_THROTTLED, Reason};
 use latscope_core::report::{Interrupted, Measurement, Progress, Report, SCHEMA, Tool, Warning};
 use latscope_host::account::Accountant;
 use latscope_host::guardian::{Guardian, Ticket};
@@ -179,7 +179,8 @@ impl Coordinator<'_> {
         for (round, index) in plan.schedule() {
             let step = plan.steps[index].in_round(round);
             self.stay_off(&step.cpus, &plan.cpus.0);
-            if step.points.iter().any(|point| point.probe.starts_with("file.")) {
+            let is_served = |point: &Point| ["file.", "remote."].iter().any(|of| point.probe.starts_with(of));
+            if step.points.iter().any(is_served) {
                 self.accountant.are_served();
             }
             (self.round, self.since) = (Round::of(&step, round), Instant::now());
@@ -198,6 +199,11 @@ impl Coordinator<'_> {
             }
         }
         self.report.activity = self.accountant.total();
+        let real_time = self.report.activity.as_ref().and_then(|account| account.real_time.clone());
+        if let Some(real_time) = real_time {
+            let remedy = Some("end that program, or let it sleep at times".to_owned());
+            self.pass_on(Warning { id: REAL_TIME_THROTTLED.to_owned(), text: real_time.words(), remedy });
+        }
         if let Some(idle) = self.loaded.as_ref().filter(|load| load.ended().is_none()).and_then(Loaded::idle)
         {
             self.warn(LOAD_IDLE, &format!("{idle}: check that it does what it is for"));
@@ -428,6 +434,9 @@ impl Coordinator<'_> {
                 Heard::Message(Message::Shortfall { reason, remedy }) => {
                     collect::forewarned(results, &reason, &remedy);
                     self.forewarn(step, &reason, remedy);
+                }
+                Heard::Message(Message::Peers(processes, used_ns)) => {
+                    self.accountant.add_peers(&processes, used_ns);
                 }
                 Heard::Message(Message::Waiting(text)) => {
                     let warning = Warning { id: "waiting".to_owned(), text, remedy: None };

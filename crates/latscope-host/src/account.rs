@@ -1,17 +1,21 @@
 //! Account of CPU time: whose it was while a run measured.
 
 mod cpus;
+mod peers;
 mod processes;
 
 use crate::machine::Root;
 use crate::machine::control_group::{self, Throttling};
+use crate::machine::kernel_log::KernelLog;
 use cpus::CpuTime;
 use latscope_core::report::{Account, Consumer, Quota};
+use latscope_os::clock::monotonic_ns;
 use latscope_os::usage;
 use processes::Processes;
 use std::collections::BTreeMap;
 use std::time::Instant;
 
+pub use peers::Peers;
 pub(crate) use processes::group_ns;
 
 /// Unit of the kernel's counts of CPU time: 100 ticks a second (`USER_HZ`, which is part of its interface).
@@ -22,6 +26,8 @@ pub struct Accountant {
     root: Root,
     cpus: Vec<u32>,
     began: Option<Reading>,
+    /// Time since boot at the begin, µs.
+    began_us: u64,
     last: Option<Reading>,
     processes: Processes,
     /// Processes of the load, each of which leads a group.
@@ -57,6 +63,7 @@ impl Accountant {
             root,
             cpus: cpus.to_vec(),
             began: None,
+            began_us: monotonic_ns() / 1_000,
             last: None,
             processes: Processes::default(),
             load: Vec::new(),
@@ -115,6 +122,11 @@ impl Accountant {
         account.others = share(account.others.max(self.seen(&now, account.wall_ns)).min(1.0));
         account.top = self.top(account.wall_ns);
         account.real_time = processes::real_time(&self.root, &account.top, &self.cpus);
+        if let Some(real_time) = &mut account.real_time {
+            let log = KernelLog::read(&self.root);
+            let message = log.as_ref().and_then(|log| log.find("RT throttling activated"));
+            real_time.logged = message.is_some_and(|message| message.at >= self.began_us);
+        }
         Some(account)
     }
 

@@ -46,6 +46,7 @@ pub mod shared;
 pub mod shared_cell;
 pub mod signal;
 pub mod signal_probe;
+pub mod socket_peer;
 pub mod stdio;
 mod syscall;
 pub mod system_v;

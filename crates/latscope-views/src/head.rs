@@ -6,7 +6,7 @@ use super::style::{ALARM, BOLD, DIM, WARNING};
 use super::{Options, grid};
 use latscope_core::merged::is_merged;
 use latscope_core::plan::Load;
-use latscope_core::report::{Interrupted, Progress, Report, Sampling};
+use latscope_core::report::{Account, Interrupted, Progress, Report, Sampling};
 use latscope_core::units::{
     counted, fold_cpus, format_amount, format_count, format_share, format_size, format_time, three_digits,
 };
@@ -157,7 +157,7 @@ fn run(report: &Report) -> String {
     }
     // What is known of the run itself says more than what was before it.
     text += &match &report.activity {
-        Some(activity) => format!(" · others used {} of the CPUs", format_share(activity.others)),
+        Some(account) => format!(" · {}", whose_time(account)),
         None => format!(" · load average {}", three_digits(report.machine.load_average)),
     };
     match &report.plan.load {
@@ -170,6 +170,18 @@ fn run(report: &Report) -> String {
     }
     for (key, value) in &report.labels {
         text += &format!(" · {key}={value}");
+    }
+    text
+}
+
+/// The account in a few words: the quota that stopped the run, else what others used; then the load and the peer.
+fn whose_time(account: &Account) -> String {
+    let mut text = match account.throttled() {
+        Some(quota) => quota.words(),
+        None => format!("others used {} of the CPUs", format_share(account.others)),
+    };
+    for (share, who) in [(account.load, "load"), (account.peer, "peer")] {
+        text += &share.map_or(String::new(), |share| format!(", the {who} {}", format_share(share)));
     }
     text
 }

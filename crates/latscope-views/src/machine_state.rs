@@ -2,42 +2,52 @@
 //! much, by whom, and which rows are doubtful for it.
 
 use latscope_core::merged::is_merged;
-use latscope_core::quality::Level;
-use latscope_core::report::{Account, Measurement, QUIET, Report};
+use latscope_core::quality::{Level, THROTTLED};
+use latscope_core::report::{Account, Consumer, MORE_TIME, Measurement, QUIET, Report};
 use latscope_core::units::{counted, format_count, format_share};
 use latscope_judge::findings::level_rows;
 
 /// Names listed at most, of processes and of rows.
 const LISTED: usize = 5;
 
-/// The sentence; `None` where the report does not know.
+/// The sentence; `None` where the report does not know. A quota that stopped the run comes first: it explains what else
+/// looks like the work of others.
 pub(super) fn sentence(report: &Report) -> Option<String> {
-    let activity = report.activity.as_ref()?;
-    let mut text = format!("The machine was {}", state(activity));
-    if report.plan.load.is_some() {
-        text += ", the load that was asked for among them";
+    let account = report.activity.as_ref()?;
+    let mut text = match account.throttled() {
+        Some(quota) => format!("The run was {}", quota.words()),
+        None => format!("The machine was {}", state(account)),
+    };
+    if account.throttled().is_some() && !account.is_quiet() {
+        text += &format!("; beside that, {}", others(account));
     }
-    let by = consumers(activity);
-    if !by.is_empty() && !activity.is_quiet() {
+    text += &of_the_run(account).map_or(String::new(), |known| format!("; {known}"));
+    let by = consumers(account);
+    let is_named = !account.is_quiet() || account.top.iter().any(|process| process.latscope.is_some());
+    if !by.is_empty() && is_named {
         // What a process used is known of all CPUs together only.
         let all = report.machine.online.0.len();
-        text += &match activity.cpus as usize == all {
+        text += &match account.cpus as usize == all {
             true => format!(": {by}"),
             false => format!("; on all {all} CPUs of the machine: {by}"),
         };
     }
-    if !activity.is_quiet() {
+    if !account.is_quiet() && account.throttled().is_none() {
         text += "; the figures are those of a machine as busy as that";
     }
     let doubtful = doubtful(report);
-    if activity.is_quiet() && !doubtful.is_empty() {
+    if account.is_quiet() && account.throttled().is_none() && !doubtful.is_empty() {
         text += " on the whole, more at times";
     }
-    Some(match doubtful.len() {
-        0 => text + ".",
-        1 => text + &format!(". A row is doubtful for this reason: {}.", doubtful[0]),
-        n => text + &format!(". {n} rows are doubtful for this reason: {}.", listed(&doubtful)),
-    })
+    text += &match doubtful.len() {
+        0 => ".".to_owned(),
+        1 => format!(". A row is doubtful for this reason: {}.", doubtful[0]),
+        n => format!(". {n} rows are doubtful for this reason: {}.", listed(&doubtful)),
+    };
+    if account.throttled().is_some() {
+        text += &format!(" To measure without it, {MORE_TIME}.");
+    }
+    Some(text)
 }
 
 /// `Of 139 rows 97 are ok, 30 unstable (…), 12 degraded (…).`; `None` without a row.
@@ -81,36 +91,50 @@ pub(crate) fn measured(report: &Report) -> impl Iterator<Item = &Measurement> {
 }
 
 /// `busy: other processes used 97 % of 2 CPUs`.
-pub(super) fn state(activity: &Account) -> String {
-    let state = if activity.is_quiet() { "quiet" } else { "busy" };
-    let cpus = if activity.cpus == 1 { "1 CPU".to_owned() } else { format!("{} CPUs", activity.cpus) };
-    let share = format_share(activity.others);
-    // What is rounded to the limit is above it where the machine is busy.
-    let over = !activity.is_quiet() && share == format_share(QUIET);
-    let share = if over { format!("just over {share}") } else { share };
-    format!("{state}: other processes used {share} of {cpus}")
+pub(super) fn state(account: &Account) -> String {
+    let state = if account.is_quiet() { "quiet" } else { "busy" };
+    format!("{state}: {}", others(account))
 }
 
-fn consumers(activity: &Account) -> String {
-    let mut parts: Vec<String> = activity
-        .top
-        .iter()
-        .take(LISTED)
-        .map(|process| {
-            format!("{} (pid {}) {} of one", process.name, process.pid, format_share(process.share))
-        })
-        .collect();
-    let named: f64 = activity.top.iter().map(|process| process.share).sum();
-    if activity.others * f64::from(activity.cpus) - named > 0.1 {
+fn others(account: &Account) -> String {
+    let cpus = if account.cpus == 1 { "1 CPU".to_owned() } else { format!("{} CPUs", account.cpus) };
+    let share = format_share(account.others);
+    // What is rounded to the limit is above it where the machine is busy.
+    let over = !account.is_quiet() && share == format_share(QUIET);
+    let share = if over { format!("just over {share}") } else { share };
+    format!("other processes used {share} of {cpus}")
+}
+
+/// What load and peers of the run used, and what the hypervisor kept, where that is worth a word.
+pub(super) fn of_the_run(account: &Account) -> Option<String> {
+    let matters = |share: &f64| *share >= WORTH_A_WORD;
+    let load = account.load.map(|share| format!("the load that was asked for used {}", format_share(share)));
+    let peer = account.peer.filter(matters);
+    let peer = peer.map(|share| format!("the other end of the messages used {}", format_share(share)));
+    let stolen = account.stolen.filter(matters);
+    let stolen = stolen.map(|share| format!("the hypervisor gave {} to other guests", format_share(share)));
+    let all: Vec<String> = [load, peer, stolen].into_iter().flatten().collect();
+    (!all.is_empty()).then(|| all.join("; "))
+}
+
+/// A share of the CPUs that is worth a word.
+const WORTH_A_WORD: f64 = 0.01;
+
+fn consumers(account: &Account) -> String {
+    let shown = account.top.iter().take(LISTED);
+    let shown = shown.filter(|process| !account.is_quiet() || process.latscope.is_some());
+    let mut parts: Vec<String> = shown.map(Consumer::words).collect();
+    let named: f64 = account.top.iter().map(|process| process.share).sum();
+    if account.others * f64::from(account.cpus) - named > 0.1 {
         parts.push("processes that have ended since, and the kernel".to_owned());
     }
     parts.join(", ")
 }
 
-/// Titles of the rows that others explain.
+/// Titles of the rows that the quota or others explain.
 fn doubtful(report: &Report) -> Vec<&str> {
     let explained = |m: &&latscope_core::report::Measurement| {
-        m.row && m.quality.reasons.iter().any(|reason| reason.id == "waited-for-a-cpu")
+        m.row && m.quality.reasons.iter().any(|reason| ["waited-for-a-cpu", THROTTLED].contains(&&*reason.id))
     };
     report.measurements.iter().filter(explained).map(|m| m.title.as_str()).collect()
 }
@@ -127,7 +151,7 @@ fn listed(names: &[&str]) -> String {
 mod tests {
     use super::*;
     use latscope_core::fixture;
-    use latscope_core::report::{Consumer, Contention};
+    use latscope_core::report::{Contention, Quota};
 
     fn busy() -> Report {
         let mut report = fixture::report();
@@ -191,6 +215,44 @@ mod tests {
         );
         let text = sentence(&report).unwrap();
         assert!(text.ends_with(&format!("A row is doubtful for this reason: {title}.")), "{text}");
+    }
+
+    #[test]
+    fn a_quota_is_said_before_all_others_and_calls_no_machine_quiet() {
+        let mut report = busy();
+        let account = report.activity.as_mut().unwrap();
+        (account.others, account.top) = (0.012, Vec::new());
+        account.quota = Some(Quota { cpus: 0.5, periods: 230, throttled: 225, ..Quota::default() });
+        let m = report.measurements.iter_mut().find(|m| m.row).unwrap();
+        let quota = Quota { throttled_ns: 50, ..account.quota.clone().unwrap() };
+        m.account = Some(Account { wall_ns: 100, quota: Some(quota), ..Account::default() });
+        m.settle();
+        assert_eq!((m.quality.reasons[0].id.as_str(), m.quality.level), (THROTTLED, Level::Degraded));
+        let title = m.title.clone();
+        let text = sentence(&report).unwrap();
+        let start =
+            "The run was limited to 0.50 CPU by its control group; throttled in 225 of 230 periods. A row is";
+        assert!(text.starts_with(start) && text.contains(&title), "{text}");
+        for wrong in ["quiet", "other processes"] {
+            assert!(!text.contains(wrong), "{wrong:?} in {text}");
+        }
+        report.activity.as_mut().unwrap().others = 0.4;
+        let text = sentence(&report).unwrap();
+        assert!(text.contains("230 periods; beside that, other processes used 40 % of 2 CPUs"), "{text}");
+    }
+
+    #[test]
+    fn load_and_peer_are_no_others_and_another_latscope_is_named_on_a_quiet_machine() {
+        let mut report = busy();
+        let account = report.activity.as_mut().unwrap();
+        (account.others, account.load, account.peer) = (0.02, Some(0.93), Some(0.37));
+        account.top[0].share = 0.02;
+        account.top[0].latscope = Some("latscope survey".to_owned());
+        assert_eq!(
+            sentence(&report).unwrap(),
+            "The machine was quiet: other processes used 2 % of 2 CPUs; the load that was asked for used 93 %; the \
+             other end of the messages used 37 %: another latscope (pid 77, `latscope survey`) 2 % of one."
+        );
     }
 
     #[test]

@@ -97,8 +97,10 @@ pub(crate) fn reference_names(report: &Report, beside: &[&Report]) -> Vec<(Strin
 /// Why a report beside is to be doubted as a whole, and the sign for it.
 fn doubts(other: &Report) -> (&'static str, String) {
     let early = unfinished(other).map(|text| format!("; INCOMPLETE: {text}"));
-    let busy = other.activity.as_ref().filter(|activity| !activity.is_quiet());
-    let busy = busy.map(|activity| format!("; {}", machine_state::state(activity)));
+    let busy = other.activity.as_ref().and_then(|account| match account.throttled() {
+        Some(quota) => Some(format!("; {}", quota.words())),
+        None => (!account.is_quiet()).then(|| format!("; {}", machine_state::state(account))),
+    });
     let sign = match (&early, &busy) {
         (Some(_), _) => "~",
         (None, Some(_)) => "!",

@@ -1,7 +1,7 @@
 //! Account of CPU time: whose it was while something was measured.
 
 use crate::quality::{Level, Reason, THROTTLED};
-use crate::units::{counted, format_count, format_share};
+use crate::units::{CpuList, counted, format_count, format_share, format_time};
 use serde::{Deserialize, Serialize};
 
 /// Use of the CPUs of a run over a stretch of time. Shares are of all these CPUs, 0 to 1.
@@ -183,6 +183,21 @@ impl Quota {
 }
 
 impl RealTime {
+    /// Explanation for a reader: which real-time threads used up their time, and what follows for the measuring ones.
+    pub fn words(&self) -> String {
+        let loops: Vec<String> = self.loops.iter().map(Consumer::words).collect();
+        let cpus: Vec<u32> = self.loops.iter().filter_map(|one| one.cpu).collect();
+        let [runtime, period] = [self.runtime_ns, self.period_ns].map(|ns| format_time(ns as f64));
+        let logged = if self.logged { "; the kernel's log says that it did so now" } else { "" };
+        format!(
+            "real-time threads used all that the kernel grants them on CPU {}: {}. After {runtime} in {period} it stops \
+             all real-time threads of that CPU, also the measuring ones, until the period is over \
+             (sched_rt_runtime_us, since 6.12 its deadline server){logged}",
+            CpuList(cpus),
+            loops.join(", ")
+        )
+    }
+
     fn add(&mut self, later: &RealTime) {
         (self.runtime_ns, self.period_ns) = (later.runtime_ns, later.period_ns);
         self.logged |= later.logged;
@@ -249,6 +264,25 @@ mod tests {
         assert!((all.others - 0.4).abs() < 1e-12 && all.peer.is_some_and(|peer| (peer - 0.3).abs() < 1e-12));
         all.add(&all.clone());
         assert_eq!(all.quota.as_ref().map(|quota| (quota.periods, quota.throttled)), Some((20, 4)));
+    }
+
+    #[test]
+    fn a_real_time_loop_is_named_with_what_follows_from_it() {
+        let name = "spin".to_owned();
+        let policy = Some("SCHED_FIFO 10".to_owned());
+        let spin = Consumer { name, pid: 7, share: 0.94, policy, cpu: Some(1), latscope: None };
+        let mut found =
+            RealTime { runtime_ns: 950_000_000, period_ns: 1_000_000_000, logged: false, loops: vec![spin] };
+        let text = found.words();
+        assert!(
+            text.contains("on CPU 1: spin (pid 7, SCHED_FIFO 10) 94 % of one. After 950 ms in 1.00 s"),
+            "{text}"
+        );
+        assert!(!text.contains("log"), "{text}");
+        found.add(&RealTime { logged: true, ..found.clone() });
+        assert!(
+            found.words().ends_with("the kernel's log says that it did so now") && found.loops.len() == 1
+        );
     }
 
     #[test]

@@ -193,6 +193,18 @@ fn is_of(mut pid: u32, ancestor: u32, all: &BTreeMap<u32, Stat>) -> bool {
     true
 }
 
+/// Whether a process is `leader` or was started by it, directly or not.
+pub(super) fn is_part_of(root: &Root, mut pid: u32, leader: u32) -> bool {
+    while pid != leader {
+        let stat = root.text(&format!("/proc/{pid}/stat")).and_then(|text| parse(&text));
+        match stat {
+            Some(stat) if stat.parent != 0 && stat.parent != pid => pid = stat.parent,
+            _ => return false,
+        }
+    }
+    true
+}
+
 /// CPU time of the processes of a group and of those they waited for, ns. What ended without having been waited for is
 /// not in it.
 pub(crate) fn group_ns(group: u32) -> u64 {

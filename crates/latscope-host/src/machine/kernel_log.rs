@@ -8,11 +8,11 @@ use std::os::unix::fs::OpenOptionsExt;
 
 /// Messages of the kernel since boot, as far as the log still has them.
 #[derive(Debug, Default)]
-pub(super) struct KernelLog(Vec<Message>);
+pub(crate) struct KernelLog(Vec<Message>);
 
 /// One message.
 #[derive(Debug)]
-pub(super) struct Message {
+pub(crate) struct Message {
     /// Time since boot, µs.
     pub at: u64,
     pub text: String,

@@ -10,7 +10,7 @@ mod doctor;
 mod facts;
 mod held_back;
 mod identity;
-mod kernel_log;
+pub(crate) mod kernel_log;
 pub(crate) mod root;
 mod snapshot;
 mod steal;

@@ -137,8 +137,9 @@ pub(crate) fn of_run(run: &Run) -> Vec<(String, String)> {
         true => "less than 5 % of the CPUs".to_owned(),
         false => {
             let share = format_share((activity.others * 10.0).round().max(1.0) / 10.0);
-            // A load that was asked for runs in processes of its own.
-            let load = if report.plan.load.is_some() { ", the load among them" } else { "" };
+            // Files of before count the load among the others.
+            let load = report.plan.load.is_some() && activity.load.is_none();
+            let load = if load { ", the load among them" } else { "" };
             format!("about {share} of the CPUs{load}")
         }
     });

@@ -6,7 +6,7 @@ use super::evidence::{ENOUGH_ROUNDS, Figure, Told};
 use super::select::{is, listed, measured, number};
 use crate::levels::{Agreement, Edge, LevelMatch, detect, match_declared};
 use latscope_core::quality::{Level as Trust, Quality, Reason};
-use latscope_core::report::{Finding, Measurement, Report};
+use latscope_core::report::{Finding, Measurement, Quota, Report};
 use latscope_core::statistics::median;
 use latscope_core::units::{counted, format_share, format_size, format_time};
 
@@ -354,6 +354,9 @@ impl<'a> Chase<'a> {
             doubts.push("the rounds do not agree".to_owned());
         }
         match &self.report.activity {
+            Some(account) if account.throttled().is_some() => {
+                doubts.extend(account.throttled().map(Quota::words));
+            }
             Some(activity) if activity.is_quiet() => {}
             Some(activity) => doubts.push(format!(
                 "other processes used {} of the CPUs and a part of the caches",

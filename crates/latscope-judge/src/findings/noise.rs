@@ -4,7 +4,7 @@ use super::evidence::Told;
 use super::select::{is, listed, number, value};
 use latscope_core::merged::is_part_of;
 use latscope_core::quality::Level;
-use latscope_core::report::{Finding, Measurement, Report, WATCHED};
+use latscope_core::report::{Account, Finding, Measurement, Report, WATCHED};
 use latscope_core::units::{counted, format_count, format_percent, format_time};
 
 pub(super) fn findings(report: &Report) -> Vec<Finding> {
@@ -18,9 +18,15 @@ pub(super) fn findings(report: &Report) -> Vec<Finding> {
 /// for a reader.
 const CLASSES: [(&str, &str); 3] = [
     ("preemption", "went to other threads"),
-    ("steal", "was kept by the hypervisor, as the kernel accounts for it"),
+    (
+        "steal",
+        "was not the loop's own by the kernel's count: the hypervisor's, or that of interrupts counted apart",
+    ),
     ("interrupt", "is what interrupts took, and what no kernel sees"),
 ];
+
+/// Words for gaps in which another thread may have run, in a run that a quota stopped.
+const STOPPED: &str = "is what the quota and other threads took";
 
 fn stolen(report: &Report, all: &Measurement) -> Option<Finding> {
     let gap = value(all, "gap").or_else(|| Some(number(all, "gap")? as f64))?;
@@ -42,12 +48,16 @@ fn stolen(report: &Report, all: &Measurement) -> Option<Finding> {
         format_time(longest)
     );
     text += &worst(report, all, lost).unwrap_or_default();
+    let throttled = all.account.as_ref().and_then(Account::throttled);
+    text += &throttled.map_or(String::new(), |quota| format!("; the run was {}", quota.words()));
     text += ". Of the time lost ";
     let shares: Vec<String> = CLASSES
         .iter()
         .filter_map(|(class, words)| {
             let gaps = value(all, &format!("gaps-{class}")).filter(|gaps| *gaps > 0.0)?;
             let share = 100.0 * value(all, &format!("lost-{class}"))? / lost;
+            // Where a quota stops a thread, the kernel switches to another one, or to none.
+            let words = if *class == "preemption" && throttled.is_some() { STOPPED } else { words };
             Some(format!("{} {words} ({})", format_percent(share), counted(gaps as u64, "gap")))
         })
         .collect();
@@ -110,9 +120,10 @@ fn interrupts(report: &Report, all: &Measurement, values: &mut Vec<(&str, f64)>)
     }
     text += &match gaps - count {
         unexplained if unexplained > 0.0 => {
-            let who = if report.machine.hypervisor.is_some() { "the hypervisor" } else { "firmware (SMI)" };
+            let virtual_machine = report.machine.hypervisor.is_some();
+            let who = if virtual_machine { "the hypervisor" } else { "firmware (SMI)" };
             format!(
-                ": too few for the {} without another thread. They leave at least {} unexplained, so look at {who}.",
+                ": too few for the {} without another thread. They leave at least {} unexplained, so look at {who}, and at code that keeps interrupts off.",
                 counted(gaps as u64, "gap"),
                 format_count(unexplained as u64)
             )
@@ -207,7 +218,7 @@ mod tests {
         assert!(
             guest.contains("too few for the 90 gaps")
                 && guest.contains("at least 60 unexplained")
-                && guest.contains("the hypervisor."),
+                && guest.contains("the hypervisor, and at code that keeps interrupts off."),
             "{guest}"
         );
         assert!(said(&few, false).text.contains("firmware"));
@@ -219,6 +230,22 @@ mod tests {
         }
         (many[4].1, many[7].1) = (1.0, 2.0);
         assert!(said(&many, false).text.contains("enough for the 1 gap without"));
+    }
+
+    #[test]
+    fn a_loop_that_a_quota_stopped_did_not_lose_its_time_to_others() {
+        let quota =
+            latscope_core::report::Quota { cpus: 0.5, periods: 30, throttled: 29, ..Default::default() };
+        let mut all = loops("all", &ALL);
+        all.account = Some(Account { quota: Some(quota), ..Account::default() });
+        let text = &findings(&report(vec![loops("0", &[("lost", 1.0), ("watched", 3.0)]), all]))[0].text;
+        for part in [
+            "; the run was limited to 0.50 CPU by its control group; throttled in 29 of 30 periods.",
+            "75 % is what the quota and other threads took (4 gaps)",
+        ] {
+            assert!(text.contains(part), "{part:?} is not in {text:?}");
+        }
+        assert!(!text.contains("went to other threads"), "{text}");
     }
 
     #[test]

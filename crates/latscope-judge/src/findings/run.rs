@@ -102,9 +102,11 @@ fn frame(report: &Report) -> Option<Finding> {
         "A frame of a 60 fps screen lasts {}, about what a person begins to notice (15 ms)",
         format_time(FRAME_NS)
     );
-    let busy = report.activity.as_ref().filter(|activity| !activity.is_quiet());
-    let doubt =
-        busy.map(|activity| format!("other processes used {} of the CPUs", format_share(activity.others)));
+    let doubt = report.activity.as_ref().and_then(|account| match account.throttled() {
+        Some(quota) => Some(quota.words()),
+        None => (!account.is_quiet())
+            .then(|| format!("other processes used {} of the CPUs", format_share(account.others))),
+    });
     let mut told = Told::unless(doubt.as_deref(), "frame").value("frame_ns", FRAME_NS);
     let fitting = fitting(report);
     if !fitting.is_empty() {

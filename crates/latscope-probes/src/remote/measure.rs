@@ -72,6 +72,7 @@ fn connect(bench: &mut Bench, point: &Point, sent: &Sent, guardian: &OnDemand) -
     if service != Service::LongPing && payload > limit as u64 {
         bail!("a payload of {payload} bytes is above the limit of {name}: choose at most {limit}");
     }
+    bench.into_inner().find_peers();
     Ok(channel)
 }
 
@@ -115,6 +116,7 @@ fn pings(bench: &mut Bench, index: usize, point: &Point, sent: &Sent) -> Result<
 
 /// Says how a point ended, if not by itself.
 fn finish(bench: &mut Bench, index: usize, mut channel: Box<dyn Channel>, ended: Result<(), Failure>) {
+    bench.account_for_peers();
     if let Some(reason) = channel.distortion() {
         bench.degrade(index, "messages-lost", reason, "");
     }

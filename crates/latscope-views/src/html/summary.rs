@@ -41,8 +41,9 @@ fn trust(report: &Report) -> Element {
 /// How to mark the sentence on the machine; a load that was asked for is no fault.
 fn quietness(report: &Report) -> &'static str {
     match &report.activity {
-        Some(activity) if activity.is_quiet() => "good",
-        _ if report.plan.load.is_some() => "asked",
+        Some(account) if account.throttled().is_some() => "bad",
+        Some(account) if account.is_quiet() && report.plan.load.is_some() => "asked",
+        Some(account) if account.is_quiet() => "good",
         Some(_) => "bad",
         None => "doubt",
     }

@@ -15,7 +15,8 @@ use super::shared::SharedArguments;
 use super::show::{self, View};
 use anyhow::{Context, Result, bail, ensure};
 use latscope_core::json;
-use latscope_core::report::{Report, Warning};
+use latscope_core::quality::THROTTLED;
+use latscope_core::report::{Account, MORE_TIME, Report, Warning};
 use latscope_core::units::counted;
 use latscope_engine::remaining::{about, expected};
 use latscope_engine::saver;
@@ -419,9 +420,15 @@ fn remove_empty(log: &Path) {
     }
 }
 
-/// That other processes used the machine while a run was made, if they were not the load that was asked for.
+/// Warning of a run that a quota stopped, or beside which others used the CPUs: not the load that was asked for.
 fn busy(report: &Report) -> Option<Warning> {
-    let others = report.activity.as_ref().filter(|_| report.plan.load.is_none());
+    let others = report.activity.as_ref();
+    if let Some(quota) = others.and_then(Account::throttled_much) {
+        let text =
+            format!("limited to {:.2} CPU by a control group, which stopped the run at times", quota.cpus);
+        let remedy = Some(MORE_TIME.to_owned());
+        return Some(Warning { id: THROTTLED.to_owned(), text, remedy });
+    }
     let text =
         "other processes used more than 5 % of the CPUs; the figures are those of a machine as busy as that";
     others.filter(|others| !others.is_quiet()).map(|_| Warning {
