@@ -28,6 +28,8 @@ pub const IDLE_NOT_HELD: &str = "idle-states-not-held";
 
 /// Id of a reason: a quota of a control group stopped the threads.
 pub const THROTTLED: &str = "throttled";
+/// Id of a reason: other CPUs used the cache in which the data lie.
+pub const SHARED_CACHE: &str = "shared-cache";
 /// Id of a warning: real-time threads used all the time that the kernel grants them.
 pub const REAL_TIME_THROTTLED: &str = "real-time-throttled";
 /// Id of a reason: no sample was taken in which nothing else ran.
@@ -71,6 +73,11 @@ pub const REASONS: &[(&str, Level, &str)] = &[
     ("page-cache-unknown", Level::Degraded, "whether the file was in the page cache cannot be found out"),
     ("page-size", Level::Degraded, "the pages were not all of the size asked for"),
     ("policy-refused", Level::Degraded, "the scheduling policy of the measuring thread was refused"),
+    (
+        "shared-cache",
+        Level::Degraded,
+        "the data lie in a last-level cache whose other CPUs were used for a share of the time that matters",
+    ),
     (
         "slow-clock-source",
         Level::Degraded,

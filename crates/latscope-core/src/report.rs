@@ -9,6 +9,7 @@ mod contention;
 mod finding;
 mod measurement;
 mod records;
+mod shared_cache;
 
 pub use account::*;
 pub use contention::*;

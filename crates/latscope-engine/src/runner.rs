@@ -342,6 +342,9 @@ impl Coordinator<'_> {
         } else {
             known.iter_mut().zip(measured).for_each(|(known, next)| known.add_round(next));
         }
+        let segment = self.segment(index);
+        let machine = &self.report.machine;
+        self.report.measurements[segment].iter_mut().for_each(|m| m.settle_shared_cache(machine));
     }
 
     /// Where in the report the measurements of a step are, or would be.

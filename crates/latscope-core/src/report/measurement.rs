@@ -266,7 +266,7 @@ impl Measurement {
     }
 
     /// Writes the quality into the fields that older readers know.
-    fn spell_out(&mut self) {
+    pub(super) fn spell_out(&mut self) {
         self.support = self.quality.level;
         (self.reason, self.remedy) = (self.quality.text(), self.quality.remedy());
     }

@@ -4,6 +4,7 @@
 //! where there is none.
 #![forbid(unsafe_code)]
 
+mod account;
 mod bad_input;
 mod bad_machines;
 mod binder_tests;

@@ -16,6 +16,10 @@ const LOSSES: [&str; 6] = ["losses", "late", "mismatches", "duplicates", "reorde
 struct Server(Option<Child>);
 
 impl Server {
+    fn id(&self) -> u32 {
+        self.0.as_ref().expect("it has not ended").id()
+    }
+
     fn end(mut self, how: Signal) -> Ran {
         let child = self.0.take().expect("it ends once");
         signal(&child, how);
@@ -105,6 +109,22 @@ fn every_ping_comes_back_whole_from_another_process_whichever_is_restarted() {
     sound(&setup.drive("ping --count 300"), 300);
     server.end(Signal::TERM).done();
     assert_eq!(names(setup.place.path()), ["result.json"]);
+}
+
+#[test]
+fn the_remote_is_the_peer_and_disturbs_nothing() {
+    let setup = Setup::new();
+    let server = setup.serve();
+    let found = setup.drive("ping --wait spin-then-park --duration 1s");
+    let account = &found["activity"];
+    assert!(account["peer"].as_f64() > Some(0.0), "{account:#}");
+    let pid = u64::from(server.id());
+    let others = account["top"].as_array().map(Vec::as_slice).unwrap_or_default();
+    assert!(others.iter().all(|one| one["pid"].as_u64() != Some(pid)), "{account:#}");
+    for m in measurements(&found) {
+        assert!(m["account"]["peer"].as_f64() > Some(0.0), "{m:#}");
+    }
+    server.end(Signal::TERM).done();
 }
 
 #[test]

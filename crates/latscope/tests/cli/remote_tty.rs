@@ -89,6 +89,20 @@ fn ping(path: &str, words: &str, result: &str) -> Command {
 }
 
 #[test]
+fn who_holds_the_other_side_of_the_terminal_is_the_peer() {
+    let place = Place::new();
+    let result = place.at("result.json");
+    let served = Served::start(&["--echo"]);
+    let pid = u64::from(served.child.id());
+    end(&mut ping(&served.path, "--duration 1s", &result)).done();
+    let account = &json(&result)["activity"];
+    assert!(account["peer"].as_f64() > Some(0.0), "{account:#}");
+    let others = account["top"].as_array().map(Vec::as_slice).unwrap_or_default();
+    assert!(others.iter().all(|one| one["pid"].as_u64() != Some(pid)), "{account:#}");
+    served.end().done();
+}
+
+#[test]
 fn pings_over_a_terminal_that_leads_to_a_remote_come_back_whole() {
     let place = Place::new();
     let result = place.at("result.json");

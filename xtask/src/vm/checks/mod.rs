@@ -8,6 +8,7 @@
 //! Check::new("what must hold", ALL, "latscope …", |ran| ran.says("…")),
 //! ```
 
+mod account;
 mod binder;
 mod binder_tests;
 mod ipc;
@@ -27,8 +28,15 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 /// The families of tests.
-const FAMILIES: [&[Check]; 6] =
-    [machine::CHECKS, wake::CHECKS, noise::CHECKS, binder::CHECKS, ipc::CHECKS, binder_tests::CHECKS];
+const FAMILIES: [&[Check]; 7] = [
+    account::CHECKS,
+    machine::CHECKS,
+    wake::CHECKS,
+    noise::CHECKS,
+    binder::CHECKS,
+    ipc::CHECKS,
+    binder_tests::CHECKS,
+];
 
 /// Every kernel.
 pub const ALL: &[Kernel] = &[Kernel::Rt, Kernel::Std, Kernel::Rt612];

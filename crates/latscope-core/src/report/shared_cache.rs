@@ -1,0 +1,96 @@
+//! Figures of memory that lie in a cache which other CPUs share, and what these CPUs did to it.
+
+use super::Measurement;
+use crate::machine::Machine;
+use crate::plan::ParamValue;
+use crate::quality::{Level, Reason, SHARED_CACHE};
+use crate::units::{format_share, format_size};
+
+/// Share of the time in which the CPUs beside were used from which a figure is not that of the cache alone: see
+/// docs/method.md for the experiment.
+const USE_MATTERS: f64 = 0.10;
+
+impl Measurement {
+    /// Derives anew whether the working set lay in a last-level cache that was used by other CPUs for a share of the
+    /// time that matters.
+    pub fn settle_shared_cache(&mut self, machine: &Machine) {
+        self.quality.retain(|reason| reason.id != SHARED_CACHE);
+        let used = self.account.as_ref().and_then(|account| account.beside);
+        let used = used.filter(|share| *share >= USE_MATTERS && self.summary.count > 0);
+        if let Some((used, cache)) = used.zip(self.cache_shared(machine)) {
+            let text = format!(
+                "its data lie in the last-level cache of {}, and the other CPUs of that cache were used {} of the time",
+                format_size(cache),
+                format_share(used)
+            );
+            let reason = Reason::new(Level::Degraded, SHARED_CACHE, text, "measure on a quieter machine");
+            self.quality.lower(reason.with("used", used));
+        }
+        self.spell_out();
+    }
+
+    /// Size of the last-level cache in which the working set lies, if no cache of one CPU alone holds it.
+    fn cache_shared(&self, machine: &Machine) -> Option<u64> {
+        let Some(ParamValue::Number(size)) =
+            self.params.get("size").filter(|_| self.probe.starts_with("memory."))
+        else {
+            return None;
+        };
+        let data = || machine.caches.iter().filter(|cache| cache.kind != "Instruction");
+        let own = data().filter(|cache| cache.shared.0.len() == 1).map(|cache| cache.size).max();
+        let last = machine.last_level_cache()?;
+        (*size > own.unwrap_or(0) && *size <= last).then_some(last)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::Cache;
+    use crate::plan::params;
+    use crate::report::{Account, Semantics};
+    use crate::testing::point;
+    use crate::units::CpuList;
+
+    fn machine() -> Machine {
+        let cache = |level, size, shared: &[u32]| Cache {
+            level,
+            size,
+            kind: "Unified".to_owned(),
+            shared: CpuList(shared.to_vec()),
+            ..Cache::default()
+        };
+        Machine { caches: vec![cache(2, 1 << 20, &[0]), cache(3, 32 << 20, &[0, 1])], ..Machine::default() }
+    }
+
+    fn row(size: u64, beside: Option<f64>) -> Measurement {
+        let mut m = point("memory.latency", params([("size", size.into())]), Semantics::Operation, 14.0);
+        m.account = Some(Account { wall_ns: 1, beside, ..Account::default() });
+        m.settle_shared_cache(&machine());
+        m
+    }
+
+    #[test]
+    fn rows_in_a_cache_that_others_used_are_degraded_and_those_in_their_own_are_not() {
+        let level = |size, beside| row(size, beside).quality.level;
+        assert_eq!(level(8 << 20, Some(0.81)), Level::Degraded);
+        for (size, beside) in
+            [(8 << 20, Some(0.01)), (8 << 20, None), (512 << 10, Some(0.81)), (64 << 20, Some(0.81))]
+        {
+            assert_eq!(level(size, beside), Level::Ok, "{size} {beside:?}");
+        }
+    }
+
+    #[test]
+    fn a_later_round_without_others_makes_the_reason_go() {
+        let mut m = row(8 << 20, Some(0.5));
+        assert!(
+            m.reason
+                .as_ref()
+                .is_some_and(|text| text.contains("32 MiB") && text.contains("50 % of the time"))
+        );
+        m.account.as_mut().unwrap().beside = Some(0.02);
+        m.settle_shared_cache(&machine());
+        assert!(m.quality.level == Level::Ok && m.reason.is_none());
+    }
+}
