@@ -193,9 +193,12 @@ fn refined(times: &[u64], guess: u64) -> u64 {
     period.max(1.0) as u64
 }
 
-/// How the events lie in a period: those within the narrowest part that holds most of them, that
-/// part, and the chance of it for events without order.
-fn folded(times: &[u64], period: u64, resolution: u64) -> Option<((usize, usize), (u64, u64), f64)> {
+/// Events within the narrowest part of a period that holds most of them, of how many; that part; the chance of it for
+/// events without order.
+type Folded = ((usize, usize), (u64, u64), f64);
+
+/// How the events lie in a period.
+fn folded(times: &[u64], period: u64, resolution: u64) -> Option<Folded> {
     // One event of a period counts: others in it are hardly new ones.
     let mut sorted = times.to_vec();
     sorted.sort_unstable();
@@ -212,7 +215,7 @@ fn folded(times: &[u64], period: u64, resolution: u64) -> Option<((usize, usize)
         return None;
     }
     let around = |at: usize| if at < all { phases[at] } else { phases[at - all] + period };
-    let mut best: Option<((usize, usize), (u64, u64), f64)> = None;
+    let mut best: Option<Folded> = None;
     for width in WIDTHS {
         let length = (width * period as f64) as u64;
         let end =
