@@ -3,7 +3,7 @@
 //! A plain `memcpy` would be a data race: a compiler may take for granted that what it copied is still
 //! there, and look at the shared bytes a second time, after they were checked. So the shared side is
 //! accessed by instructions that the compiler does not see through, at the speed of a `memcpy` (what is
-//! measured is the way between two CPUs), or by relaxed atomics.
+//! measured is the way between two CPUs).
 
 use std::ptr::NonNull;
 
@@ -115,10 +115,10 @@ mod vectors {
 /// By machine words where the shared side is aligned to them: the only accesses, but those of bytes,
 /// that memory of devices stands everywhere.
 mod words {
+    use crate::access::{load_u8, load_word, store_u8, store_word};
     use std::ptr::NonNull;
-    use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering::Relaxed};
 
-    const SIZE: usize = size_of::<AtomicUsize>();
+    const SIZE: usize = size_of::<usize>();
 
     /// See [`super::out`].
     ///
@@ -133,15 +133,15 @@ mod words {
         // next ones; behind the head the place is aligned for words.
         unsafe {
             for byte in head {
-                *byte = from.cast::<AtomicU8>().as_ref().load(Relaxed);
+                *byte = load_u8(from.as_ptr());
                 from = from.add(1);
             }
             for word in words {
-                *word = from.cast::<AtomicUsize>().as_ref().load(Relaxed).to_ne_bytes();
+                *word = load_word(from.as_ptr().cast()).to_ne_bytes();
                 from = from.add(SIZE);
             }
             for byte in tail {
-                *byte = from.cast::<AtomicU8>().as_ref().load(Relaxed);
+                *byte = load_u8(from.as_ptr());
                 from = from.add(1);
             }
         }
@@ -159,15 +159,15 @@ mod words {
         // SAFETY: as in `out`.
         unsafe {
             for byte in head {
-                to.cast::<AtomicU8>().as_ref().store(*byte, Relaxed);
+                store_u8(to.as_ptr(), *byte);
                 to = to.add(1);
             }
             for word in words {
-                to.cast::<AtomicUsize>().as_ref().store(usize::from_ne_bytes(*word), Relaxed);
+                store_word(to.as_ptr().cast(), usize::from_ne_bytes(*word));
                 to = to.add(SIZE);
             }
             for byte in tail {
-                to.cast::<AtomicU8>().as_ref().store(*byte, Relaxed);
+                store_u8(to.as_ptr(), *byte);
                 to = to.add(1);
             }
         }

@@ -15,6 +15,7 @@ macro_rules! either {
     };
 }
 
+mod access;
 pub mod binder;
 pub mod child;
 pub mod clock;

@@ -7,7 +7,7 @@
 use crate::syscall::{check, is_readable};
 use crate::window::Window;
 use rustix::fd::{AsRawFd, OwnedFd};
-use rustix::fs::{Mode, OFlags, open};
+use rustix::fs::{FileType, Mode, OFlags, fstat, major, minor, open};
 use std::io;
 use std::path::Path;
 use std::time::Duration;
@@ -59,10 +59,13 @@ impl McsDevice {
     /// Opens it, usually `/dev/mcs`.
     ///
     /// # Errors
-    /// There is no module, or this process has not the capability `CAP_SYS_RAWIO`.
+    /// There is no module, it is the device of another one, or this process has not the capability `CAP_SYS_RAWIO`.
     pub fn open(path: &Path) -> io::Result<McsDevice> {
         // Synchronous: what is mapped is not cached.
-        Ok(McsDevice(open(path, OFlags::RDWR | OFlags::SYNC | OFlags::CLOEXEC, Mode::empty())?))
+        let flags = OFlags::RDWR | OFlags::SYNC | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
+        let device = open(path, flags, Mode::empty())?;
+        check_kind(&device)?;
+        Ok(McsDevice(device))
     }
 
     fn call<T>(&self, request: u32, argument: &mut T) -> io::Result<()> {
@@ -127,6 +130,21 @@ impl McsDevice {
     }
 }
 
+/// Refuses what is not the device of this module: another one would take the same requests for its own.
+fn check_kind(device: &OwnedFd) -> io::Result<()> {
+    let about = fstat(device)?;
+    let number = (major(about.st_rdev), minor(about.st_rdev));
+    let is_device = FileType::from_raw_mode(about.st_mode) == FileType::CharacterDevice;
+    let link = std::fs::read_link(format!("/sys/dev/char/{}:{}", number.0, number.1));
+    let is_mcs = is_device && link.is_ok_and(|link| link.file_name().is_some_and(|name| name == NAME));
+    is_mcs
+        .then_some(())
+        .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "it is no device of mcs_km"))
+}
+
+/// The device in /sys, whatever its file is called.
+const NAME: &str = "mcs";
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -158,9 +176,17 @@ mod tests {
 
     #[test]
     fn what_is_no_such_device_refuses() {
-        let device = McsDevice::open(Path::new("/dev/null")).unwrap();
+        let device = McsDevice(open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty()).unwrap());
         assert!(device.check_off(0).is_err() && device.start(0, 0).is_err() && device.notify(0).is_err());
         assert!(device.reserved().is_err() && device.map(0, 4096).is_err());
         assert_eq!(McsDevice::open(Path::new("/nonexistent")).unwrap_err().kind(), io::ErrorKind::NotFound);
+    }
+
+    #[test]
+    fn the_device_of_another_module_is_refused() {
+        for path in ["/dev/null", "/dev/zero", "/dev/full"] {
+            let error = McsDevice::open(Path::new(path)).unwrap_err();
+            assert!(error.to_string().contains("mcs_km"), "{error}");
+        }
     }
 }

@@ -15,13 +15,16 @@ use rustix::io_uring::{
 };
 use rustix::mm::MapFlags;
 use std::io;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
 
 /// Submissions a ring has room for; twice as many completions.
 const ENTRIES: u32 = 8;
 
 /// Bytes of a completion (without IORING_SETUP_CQE32).
 const COMPLETION: usize = 16;
+
+/// The least size of a page.
+const PAGE: usize = 4096;
 
 const OFFSET_OF_RINGS: u64 = 0;
 const OFFSET_OF_SUBMISSIONS: u64 = 0x1000_0000;
@@ -111,16 +114,19 @@ pub struct Ring {
 }
 
 impl Ring {
-    /// Maps a ring from [`create`] whose messages go to the ring `to`. One process
-    /// at a time uses it; what is queued in it is of this program.
+    /// Maps a ring from [`create`] whose messages go to the ring `to`. One holder at a time has it open.
     ///
     /// # Errors
-    /// It is none, or there is no memory left.
+    /// It is none, another holder has it open or died with it, or there is no memory left.
     pub fn open(descriptor: OwnedFd, layout: Layout, to: OwnedFd) -> io::Result<Ring> {
         shared_cell::refuse(&descriptor)?;
+        check_kind(&descriptor)?;
         let rings = Mapping::shared(&descriptor, OFFSET_OF_RINGS, layout.length(), MapFlags::POPULATE)?;
-        let bytes = ENTRIES as usize * size_of::<io_uring_sqe>();
-        let submissions = Mapping::shared(&descriptor, OFFSET_OF_SUBMISSIONS, bytes, MapFlags::POPULATE)?;
+        // A page has room for more than the entries.
+        let submissions = Mapping::shared(&descriptor, OFFSET_OF_SUBMISSIONS, PAGE, MapFlags::POPULATE)?;
+        if claim(&submissions).compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).is_err() {
+            return Err(io::Error::new(io::ErrorKind::ResourceBusy, "another holder has the ring open"));
+        }
         Ok(Ring { descriptor, to, layout, rings, submissions, waiting: 0 })
     }
 
@@ -151,8 +157,8 @@ impl Ring {
         let now = tail.load(Ordering::Relaxed);
         let index = now % ENTRIES;
         self.word(self.layout.submission_array + 4 * index).store(index, Ordering::Relaxed);
-        // SAFETY: the mapping has room for ENTRIES entries, aligned to the page,
-        // and the kernel reads this one only after the tail has passed it.
+        // SAFETY: the mapping has room for ENTRIES entries, aligned to the page; it is this holder's alone
+        // (the claim), and the kernel reads this one only after the tail has passed it.
         unsafe { self.submissions.start.cast::<io_uring_sqe>().add(index as usize).write(entry) };
         tail.store(now.wrapping_add(1), Ordering::Release);
         self.waiting += 1;
@@ -191,11 +197,12 @@ impl Ring {
             return None;
         }
         let offset = self.layout.completions as usize + (now % (2 * ENTRIES)) as usize * COMPLETION;
-        // SAFETY: the completion lies within the mapping (Layout::length) and is aligned to 8;
-        // the kernel does not write it again before the head has passed it.
+        // SAFETY: the completion lies within the mapping (Layout::length) and is aligned to 8. By atomics: with the
+        // layout of another ring the kernel could write there.
         let completion = unsafe {
             let start = self.rings.start.as_ptr().add(offset);
-            Completion { mark: start.cast::<u64>().read(), result: start.add(8).cast::<i32>().read() }
+            let (mark, result) = (&*start.cast::<AtomicU64>(), &*start.add(8).cast::<AtomicI32>());
+            Completion { mark: mark.load(Ordering::Relaxed), result: result.load(Ordering::Relaxed) }
         };
         head.store(now.wrapping_add(1), Ordering::Release);
         Some(completion)
@@ -209,12 +216,37 @@ impl Ring {
     }
 }
 
+/// A ring that is open again has nothing prepared, and may be another holder's.
+impl Drop for Ring {
+    fn drop(&mut self) {
+        let tail = self.word(self.layout.submission_tail);
+        // The kernel takes entries only when it is entered, which no other holder can do now.
+        tail.store(tail.load(Ordering::Relaxed).wrapping_sub(self.waiting), Ordering::Release);
+        claim(&self.submissions).store(0, Ordering::Release);
+    }
+}
+
+/// Refuses a file that is no ring: its memory could be written by others.
+fn check_kind(descriptor: &OwnedFd) -> io::Result<()> {
+    let link = std::fs::read_link(format!("/proc/self/fd/{}", descriptor.as_raw_fd()))?;
+    let is_ring = link.as_os_str() == "anon_inode:[io_uring]";
+    is_ring.then_some(()).ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "it is no io_uring"))
+}
+
+/// The word by which a holder has a ring for itself, in the page of submissions: far behind the last that the kernel
+/// knows of.
+fn claim(submissions: &Mapping) -> &AtomicU32 {
+    // SAFETY: the mapping is a page; this place of it is only accessed here, by atomics.
+    unsafe { &*submissions.start.as_ptr().add(PAGE - 8).cast::<AtomicU32>() }
+}
+
 impl AsFd for Ring {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.descriptor.as_fd()
     }
 }
 
+const _: () = assert!(ENTRIES as usize * size_of::<io_uring_sqe>() <= PAGE - 8);
 const _: () = assert!(size_of::<io_uring_sqe>() == 64 && size_of::<io_uring_cqe>() == COMPLETION);
 
 #[cfg(test)]
@@ -250,6 +282,34 @@ mod tests {
         ring.prepare_message(1).unwrap();
         ring.enter(1).unwrap();
         assert!(ring.completion().unwrap().result < 0, "a socket is no ring");
+    }
+
+    #[test]
+    fn one_holder_at_a_time_has_a_ring_and_the_next_one_finds_nothing_prepared() {
+        let ((near, layout), (far, _)) = (create().unwrap(), create().unwrap());
+        let open = || Ring::open(near.try_clone().unwrap(), layout, far.try_clone().unwrap());
+        let mut first = open().unwrap();
+        assert_eq!(open().unwrap_err().kind(), io::ErrorKind::ResourceBusy);
+        first.prepare_message(7).unwrap();
+        drop(first);
+        let mut second = open().unwrap();
+        second.prepare_message(8).unwrap();
+        second.enter(0).unwrap();
+        drop(second);
+        let mut other = Ring::open(far.try_clone().unwrap(), layout, near.try_clone().unwrap()).unwrap();
+        other.enter(1).unwrap();
+        assert_eq!((other.completion().map(|one| one.mark), other.completion()), (Some(8), None));
+    }
+
+    #[test]
+    fn only_a_ring_is_opened_as_one() {
+        let (ring, layout) = create().unwrap();
+        let file = std::fs::File::from(
+            rustix::fs::memfd_create("no-ring", rustix::fs::MemfdFlags::CLOEXEC).unwrap(),
+        );
+        file.set_len(OFFSET_OF_SUBMISSIONS + 4096).unwrap();
+        let error = Ring::open(file.into(), layout, ring).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
     }
 
     #[test]

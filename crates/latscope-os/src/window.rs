@@ -4,18 +4,18 @@
 pub mod ends;
 
 use crate::mapping::{self, Mapping};
-use crate::{copy, shared_cell};
+use crate::{access, copy, shared_cell};
 use latscope_rpmsg::{Fault, Memory};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::mm::MapFlags;
 use std::io;
 use std::ptr::NonNull;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, Ordering, fence};
+use std::sync::atomic::{Ordering, fence};
 
 /// A mapped window; clones refer to the same. Offsets count from its beginning, but of [`map_at`](Window::map_at).
 ///
-/// Its memory is only accessed by atomics and by copies that expect others to write.
+/// Its memory is only accessed by instructions and copies that expect others to write, in any sizes.
 #[derive(Debug, Clone)]
 pub struct Window(Arc<Mapped>);
 
@@ -102,26 +102,8 @@ impl Window {
         if !fits || !at.is_multiple_of(align_of::<T>()) {
             return Err(Fault::OutOfWindow);
         }
-        // SAFETY: `at` is within the mapping.
+        // SAFETY: `at` is within the mapping, which begins on a page, so that an aligned offset is an aligned address.
         Ok(unsafe { self.0.mapping.start.add(at) }.cast())
-    }
-
-    #[inline(always)]
-    fn byte(&self, at: usize) -> Result<&AtomicU8, Fault> {
-        // SAFETY: in the mapping, which lives as long as `self`; like all of it only accessed atomically or by such copies.
-        self.place(at).map(|place| unsafe { place.as_ref() })
-    }
-
-    #[inline(always)]
-    fn half(&self, at: usize) -> Result<&AtomicU16, Fault> {
-        // SAFETY: as above; a mapping begins on a page, so that an aligned offset is an aligned address.
-        self.place(at).map(|place| unsafe { place.as_ref() })
-    }
-
-    #[inline(always)]
-    fn word(&self, at: usize) -> Result<&AtomicU32, Fault> {
-        // SAFETY: as above.
-        self.place(at).map(|place| unsafe { place.as_ref() })
     }
 
     /// The place of a range that lies wholly in the window.
@@ -151,52 +133,68 @@ impl Memory for Window {
 
     #[inline]
     fn load_u8(&self, at: usize) -> Result<u8, Fault> {
-        Ok(self.byte(at)?.load(Ordering::Relaxed))
+        let place = self.place(at)?;
+        // SAFETY: the place is in the mapping, which lives as long as `self`; all of it is accessed in this way only.
+        Ok(unsafe { access::load_u8(place.as_ptr()) })
     }
 
     #[inline]
     fn store_u8(&self, at: usize, value: u8) -> Result<(), Fault> {
-        self.byte(at)?.store(value, Ordering::Relaxed);
+        let place = self.place(at)?;
+        // SAFETY: as above.
+        unsafe { access::store_u8(place.as_ptr(), value) };
         Ok(())
     }
 
     #[inline]
     fn load_u16(&self, at: usize) -> Result<u16, Fault> {
-        Ok(u16::from_le(self.half(at)?.load(Ordering::Relaxed)))
+        let place = self.place(at)?;
+        // SAFETY: as above.
+        Ok(u16::from_le(unsafe { access::load_u16(place.as_ptr()) }))
     }
 
     #[inline]
     fn store_u16(&self, at: usize, value: u16) -> Result<(), Fault> {
-        self.half(at)?.store(value.to_le(), Ordering::Relaxed);
+        let place = self.place(at)?;
+        // SAFETY: as above.
+        unsafe { access::store_u16(place.as_ptr(), value.to_le()) };
         Ok(())
     }
 
     #[inline]
     fn load_index(&self, at: usize) -> Result<u16, Fault> {
-        Ok(u16::from_le(self.half(at)?.load(Ordering::Acquire)))
+        let place = self.place(at)?;
+        // SAFETY: as above.
+        Ok(u16::from_le(unsafe { access::load_acquire(place.as_ptr()) }))
     }
 
     #[inline]
     fn store_index(&self, at: usize, value: u16) -> Result<(), Fault> {
-        self.half(at)?.store(value.to_le(), Ordering::Release);
+        let place = self.place(at)?;
+        // SAFETY: as above.
+        unsafe { access::store_release(place.as_ptr(), value.to_le()) };
         Ok(())
     }
 
     #[inline]
     fn load_u32(&self, at: usize) -> Result<u32, Fault> {
-        Ok(u32::from_le(self.word(at)?.load(Ordering::Relaxed)))
+        let place = self.place(at)?;
+        // SAFETY: as above.
+        Ok(u32::from_le(unsafe { access::load_u32(place.as_ptr()) }))
     }
 
     #[inline]
     fn store_u32(&self, at: usize, value: u32) -> Result<(), Fault> {
-        self.word(at)?.store(value.to_le(), Ordering::Relaxed);
+        let place = self.place(at)?;
+        // SAFETY: as above.
+        unsafe { access::store_u32(place.as_ptr(), value.to_le()) };
         Ok(())
     }
 
     #[inline]
     fn read(&self, at: usize, into: &mut [u8]) -> Result<(), Fault> {
         let from = self.range(at, into.len())?;
-        // SAFETY: the range is in the mapping, and only atomics refer to its bytes.
+        // SAFETY: the range is in the mapping, and no reference is to its bytes.
         unsafe { copy::out(from, into) };
         Ok(())
     }
