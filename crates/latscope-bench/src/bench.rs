@@ -11,7 +11,7 @@ use crate::timebase::{AnyClock, Timebase};
 use crate::waits::Waits;
 use anyhow::Result;
 use latscope_core::plan::{Periodic, Point, Step, Stop};
-use latscope_core::quality::{CUT_SHORT, EVERY_SAMPLE_DISTURBED, Level, Quality, Reason};
+use latscope_core::quality::{CUT_SHORT, EVERY_SAMPLE_DISTURBED, Level, NO_VALID_REPLY, Quality, Reason};
 use latscope_core::report::{Better, Block, Contention, Hop, Sampling, Semantics, Value, Work};
 use latscope_core::statistics::median;
 use latscope_host::account::Peers;
@@ -451,6 +451,11 @@ impl<'a> Bench<'a> {
     pub fn cut_short(&mut self, point: usize, reason: impl Into<String>) {
         self.degrade(point, CUT_SHORT, reason, "");
         self.result(point).cut_short = true;
+    }
+
+    /// Marks a point of which nothing that came back was valid; the text says what did.
+    pub fn nothing_valid(&mut self, point: usize, reason: impl Into<String>) {
+        self.result(point).quality.lower(Reason::new(Level::Unsupported, NO_VALID_REPLY, reason, ""));
     }
 
     /// Tells those who watch, before anything is measured, what the points will

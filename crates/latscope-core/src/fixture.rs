@@ -492,6 +492,8 @@ fn plan(measurements: &[Measurement]) -> Plan {
         load: None,
         timeline: None,
         on_threshold: None,
+        criteria: Vec::new(),
+        stop_when_exceeded: false,
         cpus: CpuList(vec![0, 1]),
         notes: vec!["memory.latency ends at 256 MiB; latscope memory has no such limit".to_owned()],
     }

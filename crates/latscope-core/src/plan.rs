@@ -382,8 +382,17 @@ impl Load {
     }
 }
 
+/// A limit that the result of a run is judged by.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Criterion {
+    /// What is limited: `max`, `p99_9`, `missed`, or the name of a value such as `losses`.
+    pub metric: String,
+    /// The most it may be: ns, or a number; of what is to be reached the least.
+    pub limit: f64,
+}
+
 /// Everything a run will do.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
     /// What was asked, in a word or two: `survey`, `memory`.
     pub job: String,
@@ -401,6 +410,12 @@ pub struct Plan {
     /// What becomes of events above the threshold.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_threshold: Option<OnThreshold>,
+    /// What is asked of the result: judged with each save, and in the end.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub criteria: Vec<Criterion>,
+    /// Whether the run ends when a criterion is exceeded.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub stop_when_exceeded: bool,
     /// CPUs this run may use.
     pub cpus: CpuList,
     /// What the plan leaves out of what was asked or is usual, and why.
@@ -488,6 +503,9 @@ impl Plan {
             for point in &step.points {
                 out += &format!("    {}  {}\n", point.probe, point.title);
             }
+        }
+        for criterion in &self.criteria {
+            out += &format!("criterion: {} {}\n", criterion.metric.replace('_', "."), criterion.limit);
         }
         for note in &self.notes {
             out += &format!("note: {note}\n");

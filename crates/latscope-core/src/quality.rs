@@ -100,6 +100,7 @@ pub const REASONS: &[(&str, Level, &str)] = &[
     ("rounds-in-two-groups", Level::Unstable, "the rounds fall into two groups"),
     ("not-possible-here", Level::Unsupported, "this machine or its permissions do not allow it"),
     ("nothing-measured", Level::Unsupported, "no sample was taken"),
+    (NO_VALID_REPLY, Level::Unsupported, "of what was sent nothing came back as it should"),
     ("imported", Level::Ok, "another program measured it; what its output does not say is not known"),
     (
         "uneventful",
@@ -107,6 +108,9 @@ pub const REASONS: &[(&str, Level, &str)] = &[
         "nothing happened that would be counted: no gap of the length that was looked for",
     ),
 ];
+
+/// The id of the reason that no reply was valid; its text says what came.
+pub const NO_VALID_REPLY: &str = "no-valid-reply";
 
 /// The id of a reason from a file of before reasons had ids, of whatever level.
 pub const UNNAMED: &str = "unnamed";

@@ -25,6 +25,8 @@ pub fn report(measurements: Vec<Measurement>) -> Report {
             load: None,
             timeline: None,
             on_threshold: None,
+            criteria: Vec::new(),
+            stop_when_exceeded: false,
             cpus: CpuList(vec![0, 1]),
             notes: Vec::new(),
         },

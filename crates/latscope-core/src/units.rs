@@ -28,6 +28,20 @@ pub fn format_time(ns: f64) -> String {
     format!("{} {unit}", three_digits(value))
 }
 
+/// Writes how long something lasted, given in nanoseconds, with about two significant digits and the largest unit that
+/// suits it: `170 ms`, `6.7 s`, `20 s`, `10 min`, `3.3 h`, `12 d`.
+pub fn format_span(ns: f64) -> String {
+    let (value, unit) = match ns / 1e9 {
+        s if s < 0.9995 => (s * 1e3, "ms"),
+        s if s < 99.5 => (s, "s"),
+        s if s < 5_970.0 => (s / 60.0, "min"),
+        s if s < 171_000.0 => (s / 3600.0, "h"),
+        s => (s / 86_400.0, "d"),
+    };
+    let text = if value < 9.95 { format!("{value:.1}") } else { format!("{value:.0}") };
+    format!("{} {unit}", text.strip_suffix(".0").unwrap_or(&text))
+}
+
 /// Writes a rate given in bytes per second, in decimal units: `13.8 GB/s`.
 pub fn format_rate(bytes_per_second: f64) -> String {
     let (value, unit) = match bytes_per_second {
@@ -279,6 +293,15 @@ impl<'de> Deserialize<'de> for CpuList {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn spans_have_two_digits_and_the_largest_unit_that_suits_them() {
+        let s = 1e9;
+        let spans =
+            [0.5e6, 0.17 * s, s, 20.0 / 3.0 * s, 20.0 * s, 60.0 * s, 600.0 * s, 12_000.0 * s, 1e6 * s];
+        let words = ["0.5 ms", "170 ms", "1 s", "6.7 s", "20 s", "60 s", "10 min", "3.3 h", "12 d"];
+        assert_eq!(spans.map(format_span), words);
+    }
 
     #[test]
     fn times_have_three_digits_and_a_unit_by_range() {

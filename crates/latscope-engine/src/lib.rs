@@ -4,6 +4,7 @@
 
 pub mod blame;
 pub mod collect;
+pub mod criteria;
 #[cfg(any(test, feature = "harness"))]
 pub mod harness;
 pub mod link;

@@ -1,6 +1,7 @@
 //! What happens during a run, for its observers: progress, live screens,
 //! the file that is saved as results come in.
 
+use crate::criteria::Standing;
 use crate::remaining::{Remaining, about};
 use latscope_bench::recorder::Snapshot;
 use latscope_core::plan::{Plan, Point, Step};
@@ -45,6 +46,10 @@ pub enum Event<'a> {
     Closed(&'a Report),
     /// The report, with what the present step has so far.
     Checkpoint(&'a Report),
+    /// The same, since a criterion is exceeded that was not before.
+    Exceeded(&'a Report),
+    /// How the criteria of the run stand.
+    Standings(&'a [Standing]),
     /// Something a reader of the numbers must know.
     Warning(&'a Warning),
     /// The run is over.

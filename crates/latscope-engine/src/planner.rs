@@ -113,6 +113,8 @@ pub fn of_steps(steps: Vec<Step>, request: &Request, machine: &Machine) -> Plan 
         load: request.load.clone(),
         timeline: request.timeline.clone(),
         on_threshold: request.on_threshold.clone(),
+        criteria: Vec::new(),
+        stop_when_exceeded: false,
         cpus: machine.allowed.clone(),
         notes: request.notes.clone(),
     };

@@ -2,8 +2,10 @@
 //! it and to signals, and puts the report together. It never measures.
 
 mod deadlines;
+mod judging;
 
 use crate::collect;
+use crate::criteria::Watch;
 use crate::link::{Heard, Link};
 use crate::observers::{Event, Live, Observer, Round};
 use crate::outliers::Outliers;
@@ -80,6 +82,10 @@ struct Coordinator<'a> {
     told: Option<Told>,
     /// Whose time that of the CPUs is meanwhile.
     accountant: Accountant,
+    /// How the criteria stand.
+    watch: Watch,
+    /// The criteria whose exceedance ended the run, and when, ns after its start.
+    stopped: Option<(String, u64)>,
     /// For each step of the plan, how many measurements the report has of it.
     entered: Vec<usize>,
     /// Iterations of the batches of each step's points, from its first round.
@@ -99,6 +105,7 @@ pub fn run(run: Run) -> Result<Report> {
     let epoch = run.timebase.clock().start();
     let steps = run.plan.steps.len();
     let accountant = Accountant::watch(&run.plan.cpus.0);
+    let watch = Watch::of(&run.plan);
     let mut coordinator = Coordinator {
         registry: run.registry,
         report: empty_report(run.plan, run.machine, run.labels),
@@ -115,6 +122,8 @@ pub fn run(run: Run) -> Result<Report> {
         round: Round { number: 1, of: 1 },
         told: None,
         accountant,
+        watch,
+        stopped: None,
         entered: vec![0; steps],
         iterations: vec![Vec::new(); steps],
     };
@@ -186,7 +195,11 @@ impl Coordinator<'_> {
             (self.round, self.since) = (Round::of(&step, round), Instant::now());
             self.step(index, &step, &plan.cpus.0);
             self.begun += step.points.len();
+            self.look_at_criteria();
             tell(&mut self.observers, &Event::Closed(&self.report));
+            if self.stopped.is_some() && self.told.is_none() {
+                break;
+            }
             if self.told.is_some() {
                 self.report.interrupted = self.interrupted(index, &step);
                 break;
@@ -208,6 +221,7 @@ impl Coordinator<'_> {
         {
             self.warn(LOAD_IDLE, &format!("{idle}: check that it does what it is for"));
         }
+        self.judge();
         self.report.findings.extend(findings::findings(&self.report));
         self.report.finished = self.report.interrupted.is_none().then(now);
         tell(&mut self.observers, &Event::Finished(&self.report));
@@ -293,6 +307,9 @@ impl Coordinator<'_> {
             coordinator.listen(index, step, &mut link, &mut results, (&mut streams, outliers.as_mut()))
         });
         let failure = match (&outcome, &self.told) {
+            (Ok(()), None) if self.stopped.is_some() => {
+                Some("the run was ended before, since a criterion was exceeded".to_owned())
+            }
             (Ok(()), told) => told.as_ref().map(|told| format!("the run was interrupted by {}", told.by)),
             (Err(error), _) => Some(format!("{error:#}")),
         };
@@ -405,7 +422,8 @@ impl Coordinator<'_> {
         (streams, mut outliers): (&mut Streams, Option<&mut Outliers>),
     ) -> Result<()> {
         let mut failure = None;
-        let mut deadlines = Deadlines::new(step, &self.observers, outliers.as_deref());
+        let judging = self.watch.period(step);
+        let mut deadlines = Deadlines::new(step, &self.observers, outliers.as_deref(), judging);
         loop {
             let inputs: Vec<_> = self.observers.iter().filter_map(|observer| observer.input()).collect();
             let pause = outliers.as_deref().and_then(Outliers::pause).unwrap_or(Duration::MAX);
@@ -463,10 +481,13 @@ impl Coordinator<'_> {
             if deadlines.looks.due() {
                 self.snapshot(step, &link.slots);
             }
-            if deadlines.checkpoints.due() {
+            let (save, judge) = (deadlines.checkpoints.due(), deadlines.judging.due());
+            if save || judge {
                 let so_far =
                     collect::measurements(self.registry, step, Some(&link.slots), results, Some(SO_FAR));
-                self.checkpoint(index, so_far, outliers.as_deref());
+                if self.checkpoint(index, so_far, outliers.as_deref(), save) {
+                    self.stop_exceeded(link, &mut deadlines);
+                }
             }
             if let Some(by) = self.observers.iter().find_map(|observer| observer.wants_end()) {
                 self.end_early(link, &mut deadlines, by.to_owned());
@@ -508,17 +529,6 @@ impl Coordinator<'_> {
             let began = at.saturating_sub(self.since.elapsed().as_nanos() as u64);
             self.tell(&Event::Snapshot(&Live { step, points, round: self.round, began, at }));
         }
-    }
-
-    /// Gives those who keep the report what a step has so far.
-    fn checkpoint(&mut self, index: usize, mut so_far: Vec<Measurement>, outliers: Option<&Outliers>) {
-        outliers.into_iter().for_each(|outliers| collect::add_outliers(&mut so_far, outliers));
-        let (before, entered) = (self.report.measurements[self.segment(index)].to_vec(), self.entered[index]);
-        self.enter(index, so_far);
-        tell(&mut self.observers, &Event::Checkpoint(&self.report));
-        let segment = self.segment(index);
-        self.report.measurements.splice(segment, before);
-        self.entered[index] = entered;
     }
 
     fn tell(&mut self, event: &Event) {

@@ -44,11 +44,16 @@ impl Saver {
 
 impl Observer for Saver {
     fn observe(&mut self, event: &Event) {
-        if let Event::Closed(report) | Event::Checkpoint(report) = event {
-            let due = self.saved.is_none_or(|saved| saved.elapsed() >= LEAST);
-            if due && !is_special(&self.path) {
-                self.save(report);
+        let (report, due) = match event {
+            Event::Closed(report) | Event::Checkpoint(report) => {
+                (report, self.saved.is_none_or(|saved| saved.elapsed() >= LEAST))
             }
+            // What a verdict rests on is not lost, whatever becomes of the run.
+            Event::Exceeded(report) => (report, true),
+            _ => return,
+        };
+        if due && !is_special(&self.path) {
+            self.save(report);
         }
     }
 

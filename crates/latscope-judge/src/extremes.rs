@@ -17,13 +17,14 @@ mod tests;
 
 pub use pareto::Pareto;
 pub use steadiness::Steadiness;
+pub(crate) use steadiness::independent_share;
 
 use crate::findings::evidence::Told;
 use latscope_core::histogram::Histogram;
 use latscope_core::quality::Level;
 use latscope_core::report::{Finding, Measurement, Report, Sampling};
 use latscope_core::statistics::{Interval, SplitMix, quantile};
-use latscope_core::units::{counted, format_count, format_time};
+use latscope_core::units::{counted, format_count, format_span, format_time};
 use std::collections::BTreeMap;
 
 /// The tail begins at the highest values: so many at most, and at most this
@@ -313,7 +314,15 @@ fn finding(m: &Measurement, activations: u64, seed: u64) -> Finding {
         told =
             told.values([("level", level.level), ("low", level.interval.low), ("high", level.interval.high)]);
     }
-    told.say(format!("{}: {words}", m.title))
+    // What a verdict says was not tested is not extrapolated either.
+    let cause = match (&result, m.tested) {
+        (Ok(_), Some(tested)) => format!(
+            "; a cause that recurs more rarely than once in {} is not in it",
+            format_span(tested.time_ns as f64 / 3.0)
+        ),
+        _ => String::new(),
+    };
+    told.say(format!("{}: {words}{cause}", m.title))
 }
 
 fn words(level: &ReturnLevel) -> String {

@@ -15,6 +15,7 @@ mod rtla;
 mod time;
 
 use crate::runs::Run;
+use crate::verdict::tested;
 use latscope_core::json::LARGEST;
 use latscope_core::report::{LoadError, Report};
 use serde::Deserializer;
@@ -98,7 +99,9 @@ impl ReadError {
 /// # Errors
 /// It is neither, or damaged.
 pub fn read_report(text: &[u8]) -> Result<Report, ReadError> {
-    Report::from_json(text).or_else(|error| otherwise(text, error))
+    let mut report = Report::from_json(text).or_else(|error| otherwise(text, error))?;
+    tested::note(&mut report);
+    Ok(report)
 }
 
 /// The same without what grows with time, to be judged beside others.

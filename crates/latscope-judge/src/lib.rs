@@ -2,6 +2,7 @@
 //! of results; nothing else of latscope judges.
 #![forbid(unsafe_code)]
 
+pub mod acceptance;
 pub mod binomial;
 pub mod causes;
 pub mod compare;

@@ -2,6 +2,7 @@
 //! time. Of a full survey most of the file is the samples in order of time, which are passed over
 //! unread, so that forty of them fit into memory.
 
+use crate::verdict::tested;
 use latscope_core::histogram::Histogram;
 use latscope_core::json;
 use latscope_core::machine::Machine;
@@ -9,7 +10,7 @@ use latscope_core::plan::{Params, Plan};
 use latscope_core::quality::{Level, Quality};
 use latscope_core::report::{
     Account, Contention, Imported, Interrupted, LoadError, Measurement, Report, SCHEMA, Sampling, Semantics,
-    Summary, Tool, Value, Verdict, Warning, Work,
+    Summary, Tested, Tool, Value, Verdict, Warning, Work,
 };
 use latscope_core::rounds::Round;
 use serde::Deserialize;
@@ -60,7 +61,8 @@ impl Run {
         }
     }
 
-    fn with(report: Report) -> Run {
+    fn with(mut report: Report) -> Run {
+        tested::note_missing(&mut report);
         let batch_ns = batch_targets(&report);
         Run { report, batch_ns }
     }
@@ -167,6 +169,8 @@ struct LightMeasurement {
     #[serde(default)]
     corrected: Option<Histogram>,
     #[serde(default)]
+    tested: Option<Tested>,
+    #[serde(default)]
     verdict: Option<Verdict>,
 }
 
@@ -222,6 +226,7 @@ impl From<LightMeasurement> for Measurement {
             outliers: Vec::new(),
             hops: Vec::new(),
             corrected: light.corrected,
+            tested: light.tested,
             recordings: None,
             verdict: light.verdict,
         };

@@ -3,13 +3,15 @@
 //! A quantile criterion such as "p99.9 at most 50 µs" says that at most a
 //! thousandth of all activations is above 50 µs. The samples above are counted
 //! and the [exact bounds](crate::binomial) of their share decide: it holds, it
-//! does not, or there are too few samples to tell. `max` and `threshold` ask
-//! that no sample is above; that none was says how rare one is at most, not
+//! does not, or there are too few samples to tell; of samples of one bout, or of
+//! threads that share a CPU, only the independent ones count. `max` and `threshold` ask
+//! that no sample is above; that none was says how often one recurs at most, not
 //! that there will be none. What was measured under distorting conditions
 //! proves nothing in either direction.
 
 mod confidence;
 mod criterion;
+pub mod tested;
 #[cfg(test)]
 mod tests;
 
@@ -19,10 +21,12 @@ pub use criterion::{Criterion, CriterionError, Metric, QUANTILES, Quantile, Shar
 use crate::binomial::{proves_at_most, proves_more, samples_needed, share_bounds};
 use latscope_core::histogram::Histogram;
 use latscope_core::merged::{is_merged, is_part_of};
-use latscope_core::quality::{CUT_SHORT, LOAD_ENDED, Level, Reason};
+use latscope_core::quality::{CUT_SHORT, LOAD_ENDED, Level, NO_VALID_REPLY, Reason};
 use latscope_core::report::{Better, Check, Measurement, Report, Sampling, Status, Value, Verdict};
 use latscope_core::rounds::Prediction;
-use latscope_core::units::{counted, format_count, format_share, format_time, format_value, were};
+use latscope_core::units::{
+    counted, format_count, format_share, format_span, format_time, format_value, were,
+};
 
 /// Judges a measurement by criteria; without any it passes.
 ///
@@ -40,6 +44,7 @@ pub fn judge_report(report: &mut Report, criteria: &[Criterion]) {
     if criteria.is_empty() {
         return;
     }
+    tested::note(report);
     for at in subjects(report) {
         let verdict = judge(&report.measurements[at], criteria);
         if let Some(only) = only_part(report, &report.measurements[at]) {
@@ -101,7 +106,7 @@ pub fn subjects(report: &Report) -> Vec<usize> {
 
 /// Whether no measurement with as many samples can hold a criterion, however short they are.
 pub(crate) fn is_out_of_reach(m: &Measurement, criterion: &Criterion) -> bool {
-    let count = m.corrected.as_ref().unwrap_or(&m.histogram).count();
+    let count = Independent::of(m).number(m.corrected.as_ref().unwrap_or(&m.histogram).count());
     match &criterion.metric {
         Metric::Quantile(quantile) if is_of_rounds(m, *quantile) => false,
         Metric::Quantile(_) if is_batch(m) => true,
@@ -120,9 +125,13 @@ struct Found {
 
 fn check(m: &Measurement, criterion: &Criterion) -> Check {
     let quiet = uneventful(m, criterion);
-    let seen = m.summary.count > 0 || quiet.is_some();
+    let wrong = wrong_messages(m, criterion);
+    let seen = m.summary.count > 0 || quiet.is_some() || wrong.is_some();
+    let of_content = wrong.is_some() || is_of_content(criterion);
+    let quiet = quiet.or(wrong);
     let mut found = quiet.unwrap_or_else(|| if seen { find(m, criterion) } else { nothing(m) });
-    if let Some(doubt) = doubt(m).filter(|_| seen) {
+    // A wrong message is wrong on a busy machine, too.
+    if let Some(doubt) = doubt(m).filter(|_| seen && !of_content) {
         found.status = Status::Inconclusive;
         found.text = format!("{doubt}, which proves nothing; as measured, {}", found.text);
     } else if m.incomplete && seen && found.status == Status::Pass {
@@ -138,12 +147,39 @@ fn check(m: &Measurement, criterion: &Criterion) -> Check {
         found.text = format!("unstable ({why}): another run may not pass; in this one, {}", found.text);
     }
     let Found { value, status, text } = found;
-    Check { metric: criterion.metric.name().to_owned(), limit: criterion.limit, value, status, text }
+    let (above, of) = above(m, criterion).unzip();
+    let metric = criterion.metric.name().to_owned();
+    Check { metric, limit: criterion.limit, value, above, of, status, text }
+}
+
+/// Events above the limit of a duration, and how many there are.
+fn above(m: &Measurement, criterion: &Criterion) -> Option<(u64, u64)> {
+    let histogram = match criterion.metric {
+        Metric::Max | Metric::Threshold => &m.histogram,
+        Metric::Quantile(_) => m.corrected.as_ref().unwrap_or(&m.histogram),
+        _ => return None,
+    };
+    (m.sampling == Sampling::Event).then(|| (Above::of(histogram, criterion.limit).most, histogram.count()))
+}
+
+/// Whether a criterion is about what came, and not about how long anything took.
+fn is_of_content(criterion: &Criterion) -> bool {
+    matches!(&criterion.metric, Metric::Value(name) if ["mismatches", "faults"].contains(&name.as_str()))
+}
+
+/// Messages that were lost, or wrong, also where no other one came.
+fn wrong_messages(m: &Measurement, criterion: &Criterion) -> Option<Found> {
+    let Metric::Value(name) = &criterion.metric else { return None };
+    let value = m.values.get(name).filter(|value| value.better == Better::Less && value.unit == "count")?;
+    let alone = m.summary.count == 0 && value.value > criterion.limit;
+    alone.then(|| count(name, value.value, criterion.limit))
 }
 
 /// Nothing was measured.
 fn nothing(m: &Measurement) -> Found {
+    let says_it = |reason: &Reason| [NO_VALID_REPLY, "nothing-measured"].contains(&reason.id.as_str());
     let text = match &m.reason {
+        Some(reason) if m.quality.reasons.iter().any(says_it) && reason.starts_with("no") => reason.clone(),
         Some(reason) => format!("nothing was measured: {reason}"),
         None => "nothing was measured".to_owned(),
     };
@@ -158,7 +194,15 @@ fn uneventful(m: &Measurement, criterion: &Criterion) -> Option<Found> {
         return None;
     }
     let status = if gap <= criterion.limit { Status::Pass } else { Status::Inconclusive };
-    Some(Found { value: None, status, text: format!("there was no gap of {} or more", format_time(gap)) })
+    let gap = format_time(gap);
+    let text = match m.tested {
+        None => format!("there was no gap of {gap} or more"),
+        Some(tested) => {
+            let (time, what) = (format_span(tested.time_ns as f64), confidence::what_was_tested(tested));
+            format!("in {time} there was no gap of {gap} or more: {what}")
+        }
+    };
+    Some(Found { value: None, status, text })
 }
 
 /// Why the numbers of a measurement prove nothing.
@@ -225,11 +269,8 @@ fn find(m: &Measurement, criterion: &Criterion) -> Found {
             status: Status::Inconclusive,
             text: "many operations were timed at once: of single ones nothing is known".to_owned(),
         },
-        Metric::Max | Metric::Threshold => none_above(&m.histogram, limit),
-        Metric::Quantile(quantile) => match &m.corrected {
-            Some(corrected) => few_above(corrected, *quantile, limit, m.summary.missed),
-            None => few_above(&m.histogram, *quantile, limit, 0),
-        },
+        Metric::Max | Metric::Threshold => none_above(m, limit),
+        Metric::Quantile(quantile) => few_above(m, *quantile, limit),
     }
 }
 
@@ -291,12 +332,17 @@ pub fn passes_from(m: &Measurement, quantile: Quantile) -> Option<f64> {
     let histogram = m.corrected.as_ref().unwrap_or(&m.histogram);
     let (n, max) = (histogram.count(), histogram.max()?);
     let (mut allowed, mut too_many) = (0, n);
-    if !proves_at_most(allowed, n, quantile.above) {
+    let independent = Independent::of(m);
+    if !independent.prove_at_most(allowed, n, quantile.above) {
         return None;
     }
     while too_many - allowed > 1 {
         let middle = allowed + (too_many - allowed) / 2;
-        if proves_at_most(middle, n, quantile.above) { allowed = middle } else { too_many = middle }
+        if independent.prove_at_most(middle, n, quantile.above) {
+            allowed = middle
+        } else {
+            too_many = middle
+        }
     }
     let mut above = histogram.overflow();
     let buckets: Vec<(f64, f64, u64)> = histogram.buckets_ns().collect();
@@ -424,39 +470,95 @@ impl Above {
     }
 }
 
+/// How many of samples are independent of each other: all bounds on shares are of these.
+#[derive(Debug, Clone, Copy)]
+struct Independent(f64);
+
+impl Independent {
+    /// Share from which on all are taken to be independent: the estimate itself scatters by so much.
+    const ALL: f64 = 0.8;
+
+    fn of(m: &Measurement) -> Independent {
+        let share = m.tested.map_or(1.0, |tested| tested.independent);
+        Independent(if share < Independent::ALL { share } else { 1.0 })
+    }
+
+    /// Of so many samples.
+    fn number(self, n: u64) -> u64 {
+        if self.0 < 1.0 { (n as f64 * self.0) as u64 } else { n }
+    }
+
+    /// Of so many above a limit, of which one is at least one.
+    fn above(self, k: u64) -> u64 {
+        if self.0 < 1.0 { (k as f64 * self.0).ceil() as u64 } else { k }
+    }
+
+    fn prove_at_most(self, k: u64, n: u64, share: f64) -> bool {
+        proves_at_most(self.above(k), self.number(n), share)
+    }
+
+    fn prove_more(self, k: u64, n: u64, share: f64) -> bool {
+        proves_more(self.number(k), self.number(n), share)
+    }
+
+    /// How many more samples it takes that at most a share is proved to be above the limit, none of them above.
+    fn wanting(self, k: u64, n: u64, share: f64) -> u64 {
+        let needed = samples_needed(self.above(k), share) as f64 / self.0;
+        (needed.ceil() as u64).saturating_sub(n)
+    }
+
+    /// ` (12,000 of them are independent: the others are of the same bouts, or of threads that share a CPU)`.
+    fn words(self, n: u64) -> String {
+        match self.0 < 1.0 {
+            true => format!(
+                " (as {} independent ones: the others are of the same bouts, or of threads that share a CPU)",
+                format_count(self.number(n))
+            ),
+            false => String::new(),
+        }
+    }
+}
+
 /// `max` and `threshold`: no value may be above the limit.
-fn none_above(histogram: &Histogram, limit: f64) -> Found {
+fn none_above(m: &Measurement, limit: f64) -> Found {
+    let histogram = &m.histogram;
     let above = Above::of(histogram, limit);
     let (n, value) = (histogram.count(), histogram.max());
     if above.most == 0 {
-        return Found { value, status: Status::Pass, text: confidence::rule_of_three(n, limit) };
+        return Found { value, status: Status::Pass, text: confidence::none_seen(n, limit, m.tested) };
     }
     let worst = format_time(value.unwrap_or_default());
     let text = format!("{}; the longest took {worst}", above.words(n, limit));
     Found { value, status: Status::Exceeded, text }
 }
 
-/// A quantile criterion: at most the quantile's share may be above the limit.
-/// Where it matters on which side of the limit the values of a bucket are,
+/// A quantile criterion: at most the quantile's share may be above the limit, of the distribution with the missed
+/// activations where there is one. Where it matters on which side of the limit the values of a bucket are,
 /// they count against either verdict.
-fn few_above(histogram: &Histogram, quantile: Quantile, limit: f64, missed: u64) -> Found {
-    let (n, share) = (histogram.count(), quantile.above);
+fn few_above(m: &Measurement, quantile: Quantile, limit: f64) -> Found {
+    let (histogram, missed) = match &m.corrected {
+        Some(corrected) => (corrected, m.summary.missed),
+        None => (&m.histogram, 0),
+    };
+    let (n, share, independent) = (histogram.count(), quantile.above, Independent::of(m));
     let above = Above::of(histogram, limit);
     let allowed = format_share(share);
     let value = histogram.tail_quantile(1.0 - share).filter(|_| share < 0.5);
     let value = value.or_else(|| histogram.quantile(0.5).filter(|_| share == 0.5));
-    let seen = above.words(n, limit) + above.unsure();
-    let (status, text) = if proves_at_most(above.most, n, share) {
-        let bound = format_share(share_bounds(above.most, n).high);
-        (Status::Pass, format!("{seen}: at most {bound} are, with 95 % confidence, and {allowed} may be"))
-    } else if proves_more(above.least, n, share) {
-        let bound = format_share(share_bounds(above.least, n).low);
-        (
-            Status::Exceeded,
-            format!("{seen}: at least {bound} are, with 95 % confidence, and {allowed} may be"),
-        )
+    let seen = above.words(n, limit) + above.unsure() + &independent.words(n);
+    let bounds = |k: u64| share_bounds(k, independent.number(n));
+    let (status, text) = if independent.prove_at_most(above.most, n, share) {
+        let bound = format_share(bounds(independent.above(above.most)).high);
+        let condition = confidence::condition(m.tested);
+        let text =
+            format!("{seen}: at most {bound} are {condition}, with 95 % confidence, and {allowed} may be");
+        (Status::Pass, text)
+    } else if independent.prove_more(above.least, n, share) {
+        let bound = format_share(bounds(independent.number(above.least)).low);
+        let text = format!("{seen}: at least {bound} are, with 95 % confidence, and {allowed} may be");
+        (Status::Exceeded, text)
     } else {
-        let needed = format_count(samples_needed(above.most, share).saturating_sub(n));
+        let needed = format_count(independent.wanting(above.most, n, share));
         let text = format!(
             "{seen}, where {allowed} may be: too few to judge. It takes {needed} more, none of them above"
         );

@@ -45,6 +45,7 @@ pub const VALUES: &[&str] = &[
     "meet",
     "migrated",
     "migrations",
+    "misaddressed",
     "mismatches",
     "miss",
     "misses",

@@ -202,7 +202,7 @@ fn record(report: &Report, m: &Measurement) -> [String; COLUMNS.len()] {
         of_corrected(|c| c.max),
         of_corrected(|c| c.mean),
         joined(m.verdict.iter().flat_map(|verdict| &verdict.checks).map(check)),
-        confidence_of(m).unwrap_or_default(),
+        confidence_of(report, m).unwrap_or_default(),
         joined(longest(m)),
         joined(m.hops.iter().map(groups::told)),
         number(report.activity.as_ref().map(|activity| activity.others)),

@@ -63,7 +63,7 @@ pub fn events(report: &Report, options: &Options) -> String {
 /// Whether it ran long enough, the longest events, and published figures.
 fn sections(report: &Report, groups: &[Group], options: &Options) -> String {
     let sure: Vec<Group> = groups.iter().filter(|group| is_shown(group, groups.len())).cloned().collect();
-    let mut out = confidence(&sure, options);
+    let mut out = confidence(report, &sure, options);
     out += &outliers::longest(groups, options);
     out += &references(report, groups, options);
     out
@@ -122,11 +122,11 @@ fn section(title: &str, options: &Options) -> String {
 }
 
 /// Whether it ran long enough.
-fn confidence(groups: &[Group], options: &Options) -> String {
+fn confidence(report: &Report, groups: &[Group], options: &Options) -> String {
     let mut out = String::new();
     for group in groups {
         for row in group.whole() {
-            let Some(text) = confidence_of(row.m) else { continue };
+            let Some(text) = confidence_of(report, row.m) else { continue };
             let text = format!("{}: {text}.", row_name(groups, group, &row.label));
             out += &wrap(&Text::plain("  "), &text, PLAIN, options.width, options.color);
         }

@@ -1,5 +1,6 @@
 //! Trials: whether a change helps, and a table of measurements under loads.
 
+mod acceptance;
 mod html;
 
 pub use html::{Page, Part, html};
@@ -11,6 +12,7 @@ use crate::markdown::escape;
 use crate::style::{ALARM, DIM, GOOD, HEADING, PLAIN, WARNING};
 use anstyle::Style;
 use latscope_core::units::{counted, format_count, format_share, format_time};
+use latscope_judge::acceptance::Acceptance;
 use latscope_judge::trial::{Answer, Cell, Judged, Row};
 
 /// Most rows of a cell that is not to have all.
@@ -264,8 +266,11 @@ fn by_measurement(cells: &[Cell], all: bool) -> Vec<Vec<Line<'_>>> {
     found
 }
 
-/// The table as Markdown, every row.
-pub fn markdown(title: &str, cells: &[Cell]) -> String {
+/// The table as Markdown, every row; where runs were judged, the record of that instead.
+pub fn markdown(title: &str, cells: &[Cell], record: Option<&Acceptance>) -> String {
+    if let Some(record) = record {
+        return acceptance::markdown(title, record);
+    }
     let mut out = format!("## {}\n\n", escape(title));
     out += "| measurement | point | load | arm | runs | p50 | p99 | max | missed | verdict |\n";
     out += "|---|---|---|---|--:|--:|--:|--:|--:|---|\n";
@@ -435,7 +440,7 @@ mod tests {
 
     #[test]
     fn the_table_is_the_same_as_markdown_and_csv() {
-        let markdown = markdown("a | title", &cells());
+        let markdown = markdown("a | title", &cells(), None);
         assert!(markdown.contains("## a \\| title") && markdown.contains("| exceeded in 2 |"), "{markdown}");
         assert!(markdown.contains("no such \\| device"), "{markdown}");
         let csv = String::from_utf8(csv(&cells())).unwrap();

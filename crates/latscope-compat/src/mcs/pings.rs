@@ -74,7 +74,8 @@ impl<'a> Pinger<'a> {
             let all = self.number;
             voice.note(&format!(
                 "of {all} pings {lost} had no reply within a second and {mismatched} another one than was sent; \
-                 {late} late replies and {faults} faults of the remote"
+                 {late} replies came later (those that were still waited for are in the figures) and {faults} faults \
+                 of the remote"
             ));
         }
         outcome
@@ -136,6 +137,7 @@ impl<'a> Pinger<'a> {
                 Err(failure) => return Err(failure),
             };
             if reply == message {
+                self.counts.late += u64::from(monotonic_ns() > until);
                 return Ok(Some(self.timebase.ns(ended - begun) as u64));
             }
             if number(reply).is_none_or(|number| number >= self.number) {
@@ -169,6 +171,7 @@ impl<'a> Pinger<'a> {
             }
         }
         let ended = clock.end();
+        self.counts.late += u64::from(monotonic_ns() > until);
         let tally = assembler.tally();
         let sound = tally.mismatched + tally.duplicated + tally.reordered == 0;
         self.counts.mismatched += u64::from(!sound);

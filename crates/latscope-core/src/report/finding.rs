@@ -101,6 +101,13 @@ pub struct Check {
     pub limit: f64,
     /// What it was; `None` where too few samples tell.
     pub value: Option<f64>,
+    /// Events above the limit, of those in `of`: as many as there may be, where the histogram's bucket around the limit
+    /// leaves it open. `None` of what is no duration.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub above: Option<u64>,
+    /// Events looked at.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub of: Option<u64>,
     /// Whether it holds.
     pub status: Status,
     /// Why, in words: how sure that is.

@@ -1,6 +1,6 @@
 //! The result of one point: what was measured, how far it can be trusted, and the numbers.
 
-use super::{Account, Block, Contention, Hop, Outlier, Recordings, Verdict};
+use super::{Account, Block, Contention, Hop, Outlier, Recordings, Tested, Verdict};
 use crate::bounds;
 use crate::histogram::Histogram;
 use crate::json;
@@ -195,6 +195,9 @@ pub struct Measurement {
     /// because one before them was late, where such can be.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub corrected: Option<Histogram>,
+    /// What its events can prove; `None` of batches, and where nothing tells how long it was watched.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tested: Option<Tested>,
     /// Exact records that the plan asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recordings: Option<Recordings>,
@@ -248,6 +251,7 @@ impl Measurement {
             outliers: Vec::new(),
             hops: Vec::new(),
             corrected: None,
+            tested: None,
             recordings: None,
             verdict: None,
         }

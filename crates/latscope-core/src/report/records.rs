@@ -18,6 +18,16 @@ pub struct Block {
     pub median: Option<u64>,
 }
 
+/// What the events of a measurement can prove about those that did not occur.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Tested {
+    /// Time in which an event would have been seen, ns: of threads that ran at the same time, that of one of them.
+    pub time_ns: u64,
+    /// Share of the events that are independent of each other, 0 to 1: activations of one bout, and threads of one CPU,
+    /// are not.
+    pub independent: f64,
+}
+
 /// One event worth naming, with what took its time.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Outlier {

@@ -9,17 +9,24 @@ use std::time::{Duration, Instant};
 /// Something that is due periodically, or never.
 pub(super) struct Interval {
     period: Option<Duration>,
+    /// Time to the first one, where that is shorter than the period.
+    first: Duration,
     last: Instant,
 }
 
 impl Interval {
     pub(super) fn new(period: Option<Duration>, now: Instant) -> Interval {
-        Interval { period, last: now }
+        Interval { period, first: Duration::MAX, last: now }
+    }
+
+    /// The first time it is due after no longer than this.
+    fn first_after(self, first: Duration) -> Interval {
+        Interval { first, ..self }
     }
 
     /// When it is due.
     pub(super) fn next(&self) -> Option<Instant> {
-        self.last.checked_add(self.period?)
+        self.last.checked_add(self.period?.min(self.first))
     }
 
     /// Whether it is due; then the next period begins.
@@ -27,7 +34,7 @@ impl Interval {
         let now = Instant::now();
         let due = self.next().is_some_and(|next| next <= now);
         if due {
-            self.last = now;
+            (self.last, self.first) = (now, Duration::MAX);
         }
         due
     }
@@ -39,6 +46,8 @@ pub(super) struct Deadlines {
     pub(super) looks: Interval,
     /// When they want the report.
     pub(super) checkpoints: Interval,
+    /// When the criteria are looked at.
+    pub(super) judging: Interval,
     /// When a worker that says nothing has failed.
     given_up: Instant,
     silence: Duration,
@@ -68,6 +77,7 @@ impl Deadlines {
         step: &Step,
         observers: &[&mut dyn Observer],
         outliers: Option<&Outliers>,
+        judging: Option<Duration>,
     ) -> Deadlines {
         let silence = silence_allowed(step);
         let watching = outliers.and_then(Outliers::period);
@@ -77,7 +87,8 @@ impl Deadlines {
         let now = Instant::now();
         Deadlines {
             looks: Interval::new(period, now),
-            checkpoints: Interval::new(checkpoints, now),
+            checkpoints: Interval::new(checkpoints, now).first_after(FIRST_CHECKPOINT),
+            judging: Interval::new(judging, now),
             given_up: now + silence,
             silence,
             ended: false,
@@ -89,7 +100,8 @@ impl Deadlines {
     pub(super) fn timeout(&self) -> Duration {
         let now = Instant::now();
         let rest = |at: Instant| at.saturating_duration_since(now);
-        let next = [self.looks.next(), self.checkpoints.next()].into_iter().flatten().min();
+        let due = [self.looks.next(), self.checkpoints.next(), self.judging.next()];
+        let next = due.into_iter().flatten().min();
         let Some(next) = next else { return rest(self.given_up) };
         rest(self.given_up).min(rest(next)).max(Duration::from_millis(1))
     }
@@ -131,6 +143,9 @@ fn silence_allowed(step: &Step) -> Duration {
     Duration::from_nanos(longest).clamp(Duration::from_secs(60), Duration::from_secs(24 * 3600))
 }
 
+/// The first time that a step is saved while it lasts: a run that is killed early has left something.
+const FIRST_CHECKPOINT: Duration = Duration::from_secs(10);
+
 /// Longer than any run, and short enough to be added to an instant.
 const FOREVER: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 
@@ -143,8 +158,8 @@ mod tests {
         let now = Instant::now();
         let never = || Interval::new(None, now);
         let (silence, grace) = (Duration::from_secs(60), Duration::from_secs(3));
-        let (looks, checkpoints) = (never(), never());
-        Deadlines { looks, checkpoints, given_up: now, silence, ended: false, grace }
+        let (looks, checkpoints, judging) = (never(), never(), never());
+        Deadlines { looks, checkpoints, judging, given_up: now, silence, ended: false, grace }
     }
 
     #[test]
@@ -181,5 +196,17 @@ mod tests {
         deadlines.checkpoints = Interval::new(Some(Duration::ZERO), Instant::now());
         assert_eq!(deadlines.timeout(), Duration::from_millis(1));
         assert!(deadlines.checkpoints.due() && !deadlines.looks.due());
+    }
+
+    #[test]
+    fn the_first_checkpoint_comes_early() {
+        let now = Instant::now();
+        let every = |period: u64| Interval::new(Some(Duration::from_secs(period)), now);
+        let next = |interval: &Interval| interval.next().unwrap() - now;
+        assert_eq!(next(&every(600).first_after(FIRST_CHECKPOINT)), FIRST_CHECKPOINT);
+        assert_eq!(next(&every(2).first_after(FIRST_CHECKPOINT)), Duration::from_secs(2));
+        let mut interval = every(600).first_after(Duration::ZERO);
+        assert!(interval.due() && !interval.due());
+        assert!(interval.next().unwrap() >= now + Duration::from_secs(600));
     }
 }

@@ -80,6 +80,11 @@ pub trait Channel {
         None
     }
 
+    /// Messages to another endpoint than ours, or from another than the service.
+    fn misaddressed(&self) -> u64 {
+        0
+    }
+
     /// Messages that were found by a look every now and then, before a kick came for them.
     fn recovered(&self) -> u64 {
         0

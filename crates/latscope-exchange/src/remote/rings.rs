@@ -70,6 +70,7 @@ pub(super) struct Rings {
     /// The last sleep ended without a kick.
     unkicked: bool,
     recovered: u64,
+    misaddressed: u64,
 }
 
 impl Rings {
@@ -124,6 +125,7 @@ impl Rings {
             holds: false,
             unkicked: false,
             recovered: 0,
+            misaddressed: 0,
         };
         rings.kicks.kick()?;
         let mut payload = vec![0; window.pools[0].buffer as usize];
@@ -189,7 +191,7 @@ impl Rings {
     #[inline]
     fn release(&mut self) -> Result<(), Failure> {
         if std::mem::take(&mut self.holds) {
-            self.host.release().map_err(Failure::of)?;
+            self.host.release().map_err(|fault| self.broken(fault))?;
             self.kick_for(Event::Buffer)?;
         }
         Ok(())
@@ -198,7 +200,9 @@ impl Rings {
     /// Kicks if the other side asked for it. Where no side sleeps no side asks.
     #[inline]
     fn kick_for(&mut self, event: Event) -> Result<(), Failure> {
-        if self.kicks.spin_ns != FOREVER && self.host.wants_kick(event).map_err(Failure::of)? {
+        let asked = self.kicks.spin_ns != FOREVER
+            && self.host.wants_kick(event).map_err(|fault| self.broken(fault))?;
+        if asked {
             self.kicks.kick()?;
         }
         Ok(())
@@ -211,6 +215,13 @@ impl Rings {
         if fault == Fault::Index { Err(Failure::of(fault)) } else { Ok(()) }
     }
 
+    /// Counts a fault that ends what was to be done, as that of a buffer which came back without having been sent.
+    #[cold]
+    fn broken(&mut self, fault: Fault) -> Failure {
+        self.faults.count(fault);
+        Failure::of(fault)
+    }
+
     /// Asks for a kick and sleeps, unless something came meanwhile.
     fn sleep(&mut self, ns: u64) -> Result<(), Failure> {
         match self.host.listen(Event::Message) {
@@ -218,7 +229,7 @@ impl Rings {
             Ok(false) => self.unkicked = !self.kicks.sleep(ns)?,
             Err(fault) => self.fault(fault)?,
         }
-        self.host.mute(Event::Message).map_err(Failure::of)
+        self.host.mute(Event::Message).map_err(|fault| self.broken(fault))
     }
 }
 
@@ -236,7 +247,12 @@ const STRANGERS: u32 = 64;
 impl Channel for Rings {
     #[inline]
     fn send(&mut self, message: &[u8]) -> Result<(), Failure> {
-        self.host.post(self.between.0, self.between.1, message).map_err(Failure::Unsent)?;
+        self.host.post(self.between.0, self.between.1, message).map_err(|unsent| {
+            if let Unsent::Fault(fault) = unsent {
+                self.faults.count(fault);
+            }
+            Failure::Unsent(unsent)
+        })?;
         self.kick_for(Event::Message)
     }
 
@@ -248,6 +264,7 @@ impl Channel for Rings {
             if (message.header.destination, message.header.source) == self.between {
                 return Ok(message.length);
             }
+            self.misaddressed += u64::from(message.header.destination != NAME_SERVICE);
             strangers += 1;
             // A flood has an end, too.
             if strangers.is_multiple_of(STRANGERS) && monotonic_ns() >= until {
@@ -280,6 +297,10 @@ impl Channel for Rings {
 
     fn faults(&self) -> u64 {
         self.faults.total()
+    }
+
+    fn misaddressed(&self) -> u64 {
+        self.misaddressed
     }
 
     fn recovered(&self) -> u64 {

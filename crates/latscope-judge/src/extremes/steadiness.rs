@@ -2,7 +2,7 @@
 //! which assume no distribution.
 
 use latscope_core::histogram::Histogram;
-use latscope_core::report::Block;
+use latscope_core::report::{Block, Measurement};
 use latscope_core::statistics::quantile;
 use statrs::function::erf::erfc;
 
@@ -39,18 +39,58 @@ pub(super) fn full_blocks(blocks: &[Block]) -> &[Block] {
     }
 }
 
-/// The share of large values that are independent of each other: how many
-/// blocks have one, beside how many would if they came singly (the blocks
-/// estimator; Embrechts, Klüppelberg and Mikosch, "Modelling Extremal Events",
-/// 8.1).
+/// Windows of time that an estimate of how events cluster needs.
+const LEAST_WINDOWS: usize = 32;
+
+/// The share of the large values of threads that ran at the same time that are independent of each other: those of one
+/// bout, on whichever CPU, are one. 1 where there are too few blocks to tell.
+pub(crate) fn independent_share(parts: &[&Measurement]) -> f64 {
+    let maxima = maxima(parts);
+    let n: u64 = parts.iter().map(|part| part.histogram.count()).sum();
+    if maxima.len() < LEAST_WINDOWS || n == 0 {
+        return 1.0;
+    }
+    let histograms: Vec<&Histogram> = parts.iter().map(|part| &part.histogram).collect();
+    cluster_index(&maxima, n as f64 / maxima.len() as f64, &histograms)
+}
+
+/// The largest value of each window of time, of all parts together.
+fn maxima(parts: &[&Measurement]) -> Vec<f64> {
+    let blocks: Vec<&[Block]> = parts.iter().map(|part| full_blocks(&part.blocks)).collect();
+    let Some(shortest) = blocks.iter().min_by_key(|blocks| blocks.len()) else { return Vec::new() };
+    // The blocks of several threads begin at different times: two of them are a window.
+    let each = if parts.len() > 1 { 2 } else { 1 };
+    let begins: Vec<u64> = shortest.iter().step_by(each).map(|block| block.from).collect();
+    let mut maxima = vec![0.0f64; begins.len()];
+    for block in blocks.iter().copied().flatten() {
+        let window = begins.partition_point(|begin| *begin <= block.from).saturating_sub(1);
+        if let Some(max) = maxima.get_mut(window) {
+            *max = max.max(block.max as f64);
+        }
+    }
+    maxima
+}
+
+/// The share of large values that are independent of each other, of one thread.
 pub(super) fn extremal_index(blocks: &[Block], histogram: &Histogram) -> f64 {
     let maxima: Vec<f64> = blocks.iter().map(|block| block.max as f64).collect();
-    let Some(level) = quantile(&maxima, 0.5) else { return 1.0 };
+    let length = blocks.first().map_or(0, |block| block.count);
+    cluster_index(&maxima, length as f64, &[histogram])
+}
+
+/// How many windows have a large value, beside how many would if they came singly (the blocks
+/// estimator; Embrechts, Klüppelberg and Mikosch, "Modelling Extremal Events",
+/// 8.1). A window has so many values.
+fn cluster_index(maxima: &[f64], length: f64, histograms: &[&Histogram]) -> f64 {
+    let Some(level) = quantile(maxima, 0.5) else { return 1.0 };
     let quiet = maxima.iter().filter(|max| **max <= level).count() as f64 / maxima.len() as f64;
-    let (n, length) = (histogram.count() as f64, blocks[0].count as f64);
-    let tick_ns = histogram.tick_ps() as f64 / 1e3;
-    let above: u64 = histogram.buckets_ns().filter(|(low, ..)| *low > level * tick_ns).map(|(.., n)| n).sum();
-    let expected = length * (above + histogram.overflow()) as f64 / n;
+    let above = |histogram: &&Histogram| -> u64 {
+        let level_ns = level * histogram.tick_ps() as f64 / 1e3;
+        let buckets: u64 = histogram.buckets_ns().filter(|(low, ..)| *low > level_ns).map(|(.., n)| n).sum();
+        buckets + histogram.overflow()
+    };
+    let n: u64 = histograms.iter().map(|histogram| histogram.count()).sum();
+    let expected = length * histograms.iter().map(above).sum::<u64>() as f64 / n as f64;
     if expected <= 0.0 {
         return 1.0;
     }

@@ -70,6 +70,8 @@ impl Source<'_> {
                 load: None,
                 timeline: None,
                 on_threshold: None,
+                criteria: Vec::new(),
+                stop_when_exceeded: false,
                 cpus: CpuList::default(),
                 notes: Vec::new(),
             },

@@ -1,20 +1,23 @@
 //! "Did I run long enough?" in words.
 
-use super::QUANTILES;
-use latscope_core::report::{Measurement, Sampling};
-use latscope_core::units::{format_count, format_time};
+use super::{QUANTILES, tested};
+use latscope_core::report::{Measurement, Report, Sampling, Tested};
+use latscope_core::units::{format_count, format_span, format_time};
 
 /// A quantile is stated from so many values above it.
 const TOLD_FROM: f64 = 10.0;
 
+/// Events below which nothing is said of those that did not occur.
+const FEWEST: u64 = 10;
+
 /// How to read [`confidence_of`].
-pub const HOW_SURE: &str = "With 95 % confidence at most so many are above the longest (3/n). \
+pub const HOW_SURE: &str = "What recurs at random more often than stated would have been seen, with 95 % confidence \
+    (the rule of three: a third of the time); rarer things were not tested. \
     A quantile takes 10 events above it: p99 1,000, p99.9 10,000.";
 
-/// What the number of samples of a measurement is good for: how rare anything
-/// longer than its maximum is, and which quantiles can be stated. `None` without
-/// single events.
-pub fn confidence_of(m: &Measurement) -> Option<String> {
+/// What a measurement is good for: how often anything longer than its maximum recurs at most, and which quantiles
+/// can be stated. `None` without single events.
+pub fn confidence_of(report: &Report, m: &Measurement) -> Option<String> {
     let (n, max) = (m.histogram.count(), m.histogram.max()?);
     if m.sampling != Sampling::Event {
         return None;
@@ -25,9 +28,15 @@ pub fn confidence_of(m: &Measurement) -> Option<String> {
     let known = |above: f64| m.histogram.quantile(1.0 - above).is_some();
     let told = tails().rev().find(|quantile| n as f64 * quantile.above >= TOLD_FROM && known(quantile.above));
     let max = format_time(max);
-    let rare = match rare(n) {
-        None => format!("too few to say how rare one above {max} is"),
-        Some(rare) => format!("{rare} above {max}"),
+    let rare = match m.tested.or_else(|| tested::of(report, m)) {
+        _ if n < FEWEST => format!("too few to say how rare one above {max} is"),
+        None => format!("for how long it was watched is not known, nor how rare one above {max} is"),
+        Some(Tested { time_ns, .. }) => {
+            let (time, often) = (format_span(time_ns as f64), format_span(time_ns as f64 / 3.0));
+            format!(
+                "in {time}, what exceeds {max} at random more often than once in {often} would have been seen"
+            )
+        }
     };
     let quantiles = told.map_or("no quantile beyond p50".to_owned(), |quantile| {
         format!("quantiles up to {}", quantile.name.replace('_', "."))
@@ -36,17 +45,32 @@ pub fn confidence_of(m: &Measurement) -> Option<String> {
 }
 
 /// What it means that none of `n` was above a limit.
-pub(super) fn rule_of_three(n: u64, limit: f64) -> String {
+pub(super) fn none_seen(n: u64, limit: f64, tested: Option<Tested>) -> String {
     let (count, limit) = (format_count(n), format_time(limit));
-    match rare(n) {
-        None => format!("none of {count} was above {limit}: too few to say how rare one is"),
-        Some(rare) => format!("none of {count} was above {limit}: {rare} (3/n) is, with 95 % confidence"),
+    match tested {
+        _ if n < FEWEST => format!("none of {count} was above {limit}: too few to say how rare one is"),
+        None => format!("none of {count} was above {limit}; for how long it was watched is not known"),
+        Some(tested) => {
+            let time = format_span(tested.time_ns as f64);
+            format!("none of {count} in {time} was above {limit}: {}", what_was_tested(tested))
+        }
     }
 }
 
-/// How rare something is at most that did not occur in `n` samples: were a
-/// larger share than 3/n of all so, it would be missing in fewer than one of
-/// twenty runs. `None` where that says next to nothing.
-fn rare(n: u64) -> Option<String> {
-    (n >= 10).then(|| format!("at most 1 in {}", format_count(n / 3)))
+/// The rule of three, by time: were something to recur at random more often than three times in as long a run, it would
+/// be missing in fewer than one of twenty such runs. How many threads watched, and how often, does not matter.
+pub(super) fn what_was_tested(tested: Tested) -> String {
+    let often = format_span(tested.time_ns as f64 / 3.0);
+    format!(
+        "what recurs at random more often than once in {often} would have been seen (95 % confidence); rarer things \
+         were not tested"
+    )
+}
+
+/// `as long as it stays as in these 20 s`.
+pub(super) fn condition(tested: Option<Tested>) -> String {
+    match tested {
+        Some(tested) => format!("as long as it stays as in these {}", format_span(tested.time_ns as f64)),
+        None => "as long as it stays as it was".to_owned(),
+    }
 }

@@ -1,5 +1,6 @@
 //! What can be asked of a measurement.
 
+use latscope_core::plan::{self, Plan};
 use latscope_core::units::{ParseError, parse_duration};
 
 /// A quantile that a criterion can be about.
@@ -141,6 +142,17 @@ impl Metric {
 }
 
 impl Criterion {
+    /// The criteria of a plan.
+    pub fn of_plan(plan: &Plan) -> Vec<Criterion> {
+        let read = |one: &plan::Criterion| Criterion::new(&one.metric, one.limit).ok();
+        plan.criteria.iter().filter_map(read).collect()
+    }
+
+    /// The criterion as a plan has it.
+    pub fn planned(&self) -> plan::Criterion {
+        plan::Criterion { metric: self.metric.name().to_owned(), limit: self.limit }
+    }
+
     /// A criterion from its name and its limit, in ns or as a number.
     ///
     /// # Errors

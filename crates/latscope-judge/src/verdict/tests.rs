@@ -1,7 +1,7 @@
 use super::*;
 use latscope_core::plan::params;
-use latscope_core::quality::{CUT_SHORT, LOAD_ENDED, Level, Reason};
-use latscope_core::report::{Better, Semantics, Summary, Value};
+use latscope_core::quality::{CUT_SHORT, LOAD_ENDED, Level, NO_VALID_REPLY, Reason};
+use latscope_core::report::{Better, Semantics, Summary, Tested, Value};
 use latscope_core::testing::{point, report};
 
 /// `n` events of 10 µs and `above` of 80 µs.
@@ -21,7 +21,8 @@ fn of(values: &[(u64, u64)]) -> Measurement {
         (0..count).for_each(|_| histogram.record(value));
     }
     let summary = Summary::of(&histogram, &Summary::default());
-    latscope_core::testing::once(Measurement { sampling: Sampling::Event, histogram, summary, ..m })
+    let tested = (summary.count > 0).then(|| Tested { time_ns: summary.count * 1_000_000, independent: 1.0 });
+    latscope_core::testing::once(Measurement { sampling: Sampling::Event, histogram, summary, tested, ..m })
 }
 
 fn one(m: &Measurement, metric: &str, limit: f64) -> Check {
@@ -36,7 +37,8 @@ fn a_maximum_holds_until_one_sample_is_above() {
     assert_eq!((check.status, check.value), (Status::Pass, Some(10_000.0)));
     assert_eq!(
         check.text,
-        "none of 60,000 was above 50.0 µs: at most 1 in 20,000 (3/n) is, with 95 % confidence"
+        "none of 60,000 in 60 s was above 50.0 µs: what recurs at random more often than once in 20 s would have been \
+         seen (95 % confidence); rarer things were not tested"
     );
     let check = one(&events(60_000, 2), "threshold", 50_000.0);
     assert_eq!((check.metric.as_str(), check.status), ("threshold", Status::Exceeded));
@@ -54,7 +56,8 @@ fn a_quantile_is_judged_by_the_share_above() {
     assert_eq!(judged(60_000, 80).status, Status::Exceeded);
     assert_eq!(
         judged(60_000, 20).text,
-        "20 of 60,000 were above 50.0 µs: at most 0.048 % are, with 95 % confidence, and 0.1 % may be"
+        "20 of 60,000 were above 50.0 µs: at most 0.048 % are as long as it stays as in these 60 s, with 95 % \
+         confidence, and 0.1 % may be"
     );
     assert_eq!(
         judged(60_000, 80).text,
@@ -356,11 +359,49 @@ fn criteria_are_read_with_their_limits() {
 }
 
 #[test]
+fn threads_of_one_cpu_prove_no_more_than_one_of_them() {
+    let judged = |independent: f64, metric: &str| {
+        let mut m = events(60_000, 0);
+        m.tested = Some(Tested { time_ns: 3_000_000_000, independent });
+        one(&m, metric, 50_000.0)
+    };
+    let max = judged(0.05, "max");
+    assert!(max.text.contains("once in 1 s would have been seen") && max.status == Status::Pass, "{max:?}");
+    assert_eq!(judged(1.0, "p99_99").status, Status::Pass);
+    // 3,000 independent ones prove p99.9 and no more.
+    assert_eq!(judged(0.05, "p99_9").status, Status::Pass);
+    let check = judged(0.05, "p99_99");
+    assert_eq!(check.status, Status::Inconclusive);
+    assert!(
+        check.text.contains("as 3,000 independent ones") && check.text.contains("It takes "),
+        "{check:?}"
+    );
+}
+
+#[test]
+fn late_activations_of_few_bouts_decide_no_quantile() {
+    let judged = |above, independent: f64| {
+        let mut m = events(60_000, above);
+        m.tested = Some(Tested { time_ns: 60_000_000_000, independent });
+        (one(&m, "p99_9", 50_000.0).status, passes_from(&m, QUANTILES[4]))
+    };
+    // 80 in a row are two bouts: the next minute may have none.
+    assert_eq!(judged(80, 1.0), (Status::Exceeded, Some(80_000.0)));
+    assert_eq!(judged(80, 0.025), (Status::Inconclusive, None));
+    assert_eq!(judged(40, 1.0).0, Status::Pass);
+    assert_eq!(judged(40, 0.1).0, Status::Inconclusive);
+}
+
+#[test]
 fn the_number_of_samples_is_put_in_words() {
-    let text = |n| confidence_of(&events(n, 1)).unwrap();
-    assert_eq!(text(60_000), "at most 1 in 20,000 above 80.0 µs; quantiles up to p99.9");
+    let of = |m: Measurement| confidence_of(&report(Vec::new()), &m);
+    let text = |n| of(events(n, 1)).unwrap();
+    assert_eq!(
+        text(60_000),
+        "in 60 s, what exceeds 80.0 µs at random more often than once in 20 s would have been seen; quantiles up to p99.9"
+    );
     assert_eq!(text(5), "too few to say how rare one above 80.0 µs is; no quantile beyond p50");
-    assert_eq!(confidence_of(&of(&[])), None);
+    assert_eq!(of(super::tests::of(&[])), None);
     // The quantiles that are shown are those that are said to be known.
     for n in [1, 5, 19, 20, 99, 100, 1_000, 99_999] {
         let s = events(n, 1).summary;
@@ -408,4 +449,25 @@ fn shares_of_calls_are_to_be_reached() {
     assert_eq!(one(&fifo(50.0, 49.0), "inherits-fifo", 100.0).status, Status::Exceeded);
     assert_eq!(one(&fifo(50.0, 50.0), "inherits-nice", 100.0).status, Status::Inconclusive);
     assert_eq!(one(&with(&[]), "sync", 0.0).status, Status::Inconclusive);
+}
+
+#[test]
+fn wrong_messages_exceed_a_criterion_though_no_reply_was_valid() {
+    let count = |value| Value { value, unit: "count".to_owned(), better: Better::Less };
+    let mut silent = of(&[]);
+    silent.values =
+        [("mismatches", 4.0), ("faults", 0.0)].map(|(name, n)| (name.to_owned(), count(n))).into();
+    let why = "no reply was valid: 4 sent, 4 with another payload";
+    silent.lower(Reason::new(Level::Unsupported, NO_VALID_REPLY, why, ""));
+    assert_eq!(one(&silent, "mismatches", 0.0).status, Status::Exceeded);
+    for metric in ["faults", "max"] {
+        let check = one(&silent, metric, 0.0);
+        assert_eq!((check.status, check.text.as_str()), (Status::Inconclusive, why), "{metric}");
+    }
+    // A busy machine makes replies late, and not wrong.
+    let mut busy = events(1_000, 0);
+    busy.values = [("mismatches", 1.0), ("late", 1.0)].map(|(name, n)| (name.to_owned(), count(n))).into();
+    busy.lower(Reason::new(Level::Degraded, "waited-for-a-cpu", "it waited", ""));
+    assert_eq!(one(&busy, "mismatches", 0.0).status, Status::Exceeded);
+    assert_eq!(one(&busy, "late", 0.0).status, Status::Inconclusive);
 }

@@ -108,7 +108,12 @@ fn pings(bench: &mut Bench, index: usize, point: &Point, sent: &Sent) -> Result<
     let ended = pinging.repeat(&mut ping_loop, bench, sent.pace.unwrap_or(0), &mut writer);
     ping_loop.tally().tell(&*ping_loop.channel, bench, index);
     pinging.tell(bench, index);
+    let silent = bench.total(index).is_none_or(|(count, _)| count == 0) && ping_loop.sent() > 0;
+    let why = silent.then(|| ping_loop.tally().without_a_reply(&*ping_loop.channel, ping_loop.sent()));
     finish(bench, index, ping_loop.channel, ended);
+    if let Some(why) = why.filter(|_| !bench.is_stopping()) {
+        bench.nothing_valid(index, why);
+    }
     bench.recorded(index, writer);
     bench.waits_distort(index);
     Ok(())

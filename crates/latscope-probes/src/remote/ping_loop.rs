@@ -89,11 +89,24 @@ impl PingLoop {
             let ended = clock.end();
             if self.room[..length] == *self.message {
                 self.ledger.receive(number);
+                self.note_late(until);
                 return Ok(ended - begun);
             }
             self.surplus(kind, length, number);
             self.in_time(until)?;
         }
+    }
+
+    /// Counts a reply that was there when the timeout had passed, since this thread could not look before: it is a
+    /// sample, for it took as long as that.
+    #[inline]
+    fn note_late(&mut self, until: u64) {
+        self.ledger.tally.late += u64::from(monotonic_ns() > until);
+    }
+
+    /// Messages that were sent.
+    pub fn sent(&self) -> u64 {
+        self.ledger.sent()
     }
 
     /// Counts what is not the echo that is waited for.
@@ -119,6 +132,9 @@ impl PingLoop {
             .and_then(|()| self.assemble(&mut packets, sent.packets(), until));
         let ended = clock.end();
         let sound = self.count(&packets);
+        if whole.is_ok() {
+            self.note_late(until);
+        }
         whole.map(|()| sound.then_some(ended - begun))
     }
 
@@ -145,6 +161,7 @@ impl PingLoop {
         });
         let sound = self.count(&packets);
         whole?;
+        self.note_late(until);
         let ticks = &ticks[..sent.packets()];
         if !sound {
             return Ok(None);

@@ -9,7 +9,8 @@ use latscope_exchange::remote::Channel;
 pub struct Tally {
     /// Messages that did not come back in time.
     pub lost: u64,
-    /// Messages that came when they had been given up.
+    /// Messages that came after their timeout: those that were still waited for are samples, those that had been given
+    /// up are not.
     pub late: u64,
     /// Messages with another content or length than was sent.
     pub mismatched: u64,
@@ -20,6 +21,22 @@ pub struct Tally {
 }
 
 impl Tally {
+    /// Why nothing was measured, where nothing came back as it was sent: `4 sent, 4 with another payload`.
+    pub fn without_a_reply(&self, channel: &dyn Channel, sent: u64) -> String {
+        let counts = [
+            (self.mismatched, "with another payload"),
+            (channel.misaddressed(), "to another address"),
+            (channel.faults(), "against the protocol"),
+            (self.late, "after their timeout"),
+        ];
+        let known = counts.into_iter().filter(|(count, _)| *count > 0);
+        let mut words: Vec<String> = known.map(|(count, what)| format!("{count} {what}")).collect();
+        if words.is_empty() {
+            words.push(format!("{} lost", self.lost));
+        }
+        format!("no reply was valid: {sent} sent, {}", words.join(", "))
+    }
+
     /// States it of a point, with what the channel counted.
     pub fn tell(&self, channel: &dyn Channel, bench: &mut Bench, index: usize) {
         let Tally { lost, late, mismatched, duplicated, reordered } = *self;
@@ -30,6 +47,7 @@ impl Tally {
             ("duplicates", duplicated),
             ("reorderings", reordered),
             ("faults", channel.faults()),
+            ("misaddressed", channel.misaddressed()),
             ("recovered", channel.recovered()),
         ];
         for (name, count) in all {

@@ -1,12 +1,13 @@
 //! What came of a trial or a plan, as an HTML page.
 
-use super::{Line, by_measurement, reasons};
+use super::{Line, acceptance, by_measurement, reasons};
 use crate::comparison::{body, sides};
 use crate::grid::Side;
 use crate::html::{cell, details, document, list, table};
 use crate::markup::{Element, element};
 use anstyle::Style;
 use latscope_core::units::{counted, format_time};
+use latscope_judge::acceptance::Acceptance;
 use latscope_judge::compare::Comparison;
 use latscope_judge::trial::{Answer, Cell, Row};
 
@@ -23,6 +24,8 @@ pub struct Page<'a> {
     pub against: Vec<String>,
     /// The command lines of the measurements.
     pub commands: Vec<String>,
+    /// The record of runs that were judged.
+    pub record: Option<&'a Acceptance>,
     /// The measurements under loads.
     pub cells: &'a [Cell],
     /// Whether the table of measurements is what was asked for; else it is opened.
@@ -50,6 +53,7 @@ pub fn html(page: &Page) -> String {
         .child(element("h1").text(page.title))
         .children(list(page.facts.iter().cloned()).map(|list| list.with("class", "facts")));
     let main = element("main")
+        .children(page.record.map(acceptance::section))
         .children(verdicts(page))
         .child(what_was_run(page))
         .children(measurements(page))

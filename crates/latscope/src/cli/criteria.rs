@@ -3,7 +3,7 @@
 use super::Exit;
 use super::options::Registered;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use clap::{Arg, ArgMatches, Args, Command};
+use clap::{Arg, ArgAction, ArgMatches, Args, Command};
 use latscope_core::report::Report;
 use latscope_core::units::format_share;
 use latscope_engine::outliers::FAILED_ACTIONS;
@@ -12,9 +12,16 @@ use latscope_judge::verdict::{self, Criterion, CriterionError, Metric, QUANTILES
 pub const HEADING: &str = "Criteria (exit code 2 or 3)";
 
 /// What is asked of the result: an option for each quantile, for the maximum and, if there can be
-/// such, for missed events.
+/// such, for missed events; and whether the run ends when that does not hold.
 #[derive(Debug, Clone)]
-pub struct Criteria<const MISSED: bool>(Vec<Criterion>);
+pub struct Criteria<const MISSED: bool> {
+    criteria: Vec<Criterion>,
+    /// Whether the run ends when one is exceeded.
+    pub stop: bool,
+}
+
+/// The option that ends a run when a criterion is exceeded.
+const STOP: &str = "stop_when_exceeded";
 
 impl<const MISSED: bool> Criteria<MISSED> {
     fn names() -> impl Iterator<Item = &'static str> {
@@ -26,7 +33,7 @@ impl<const MISSED: bool> Criteria<MISSED> {
     pub fn with_threshold(&self, threshold: Option<u64>) -> Vec<Criterion> {
         let threshold =
             threshold.map(|threshold| Criterion { metric: Metric::Threshold, limit: threshold as f64 });
-        self.0.iter().cloned().chain(threshold).collect()
+        self.criteria.iter().cloned().chain(threshold).collect()
     }
 }
 
@@ -39,21 +46,58 @@ impl<const MISSED: bool> Registered for Criteria<MISSED> {
             None if name == "max" => "No event may take longer".to_owned(),
             None => "No more activations may be missed".to_owned(),
         };
-        command.args(Self::names().map(|name| {
-            let value = if name == "missed" { "N" } else { "T" };
-            let parser = move |text: &str| Criterion::parse(name, text);
-            Arg::new(name)
-                .long(name)
-                .value_name(value)
-                .value_parser(parser)
-                .help(help(name))
-                .help_heading(HEADING)
-        }))
+        command
+            .args(Self::names().map(|name| {
+                let value = if name == "missed" { "N" } else { "T" };
+                let parser = move |text: &str| Criterion::parse(name, text);
+                Arg::new(name)
+                    .long(name)
+                    .value_name(value)
+                    .value_parser(parser)
+                    .help(help(name))
+                    .help_heading(HEADING)
+            }))
+            .arg(
+                Arg::new(STOP)
+                    .long("stop-when-exceeded")
+                    .action(ArgAction::SetTrue)
+                    .help("End the run when a criterion is exceeded")
+                    .help_heading(HEADING),
+            )
     }
 
     fn read(matches: &ArgMatches) -> Self {
-        Criteria(Self::names().filter_map(|name| matches.get_one(name).cloned()).collect())
+        let criteria = Self::names().filter_map(|name| matches.get_one(name).cloned()).collect();
+        Criteria { criteria, stop: matches.get_flag(STOP) }
     }
+}
+
+// What is asked of messages to another operating system.
+#[derive(Debug, Args)]
+pub struct MessageCriteria {
+    /// No more messages may be lost: without a reply within the timeout
+    #[arg(long, value_name = "N", value_parser = number("losses"), help_heading = HEADING)]
+    losses: Option<Criterion>,
+    /// No more replies may have another content or length than was sent
+    #[arg(long, value_name = "N", value_parser = number("mismatches"), help_heading = HEADING)]
+    mismatches: Option<Criterion>,
+    /// No more faults of the protocol may be seen
+    #[arg(long, value_name = "N", value_parser = number("faults"), help_heading = HEADING)]
+    faults: Option<Criterion>,
+    /// No more replies may come after their timeout
+    #[arg(long, value_name = "N", value_parser = number("late"), help_heading = HEADING)]
+    late: Option<Criterion>,
+}
+
+impl MessageCriteria {
+    pub fn all(&self) -> impl Iterator<Item = Criterion> {
+        [&self.losses, &self.mismatches, &self.faults, &self.late].into_iter().flatten().cloned()
+    }
+}
+
+/// Reads the most that a number may be.
+fn number(name: &'static str) -> impl Fn(&str) -> Result<Criterion, CriterionError> + Clone + Send + Sync {
+    move |text| Criterion::parse(name, text)
 }
 
 // What is asked of calls between processes.
@@ -94,7 +138,16 @@ fn inheritance(what: String) -> Result<Criterion, CriterionError> {
 pub fn exit(report: &Report) -> Exit {
     let code = verdict::exit_code(verdict::report_status(report), verdict::is_cut_short(report));
     let failed = report.warnings.iter().any(|warning| FAILED_ACTIONS.contains(&warning.id.as_str()));
-    let code = if failed && code == 0 { Exit::Error as u8 } else { code };
+    of_code(if failed && code == 0 { Exit::Error as u8 } else { code })
+}
+
+/// The exit code of a result that is shown: by its verdict, if it has one.
+pub fn of_verdict(report: &Report) -> Exit {
+    let status = verdict::report_status(report);
+    status.map_or(Exit::Done, |_| of_code(verdict::exit_code(status, verdict::is_cut_short(report))))
+}
+
+fn of_code(code: u8) -> Exit {
     let exits = [Exit::Done, Exit::Error, Exit::Exceeded, Exit::Inconclusive];
     exits.into_iter().find(|exit| *exit as u8 == code).expect("there are four codes")
 }

@@ -8,8 +8,8 @@ use latscope_bench::settings;
 use latscope_bench::timebase::Timebase;
 use latscope_core::machine::Machine;
 use latscope_core::plan::{Plan, Point, Step};
-use latscope_core::quality::Level;
-use latscope_core::report::{Report, Warning};
+use latscope_core::quality::{Level, NO_VALID_REPLY};
+use latscope_core::report::{Report, Status, Warning};
 use latscope_core::units::{counted, format_count};
 use latscope_engine::observers::{Event, Observer, Progress};
 use latscope_engine::outliers::TRACE_LOST;
@@ -42,6 +42,11 @@ pub trait Measures {
     /// What is asked of the result of the plan.
     fn criteria(&self, _: &Plan) -> Vec<Criterion> {
         Vec::new()
+    }
+
+    /// Whether the run ends when one of them is exceeded.
+    fn stops_when_exceeded(&self) -> bool {
+        false
     }
 
     /// What a reader must know before the first number.
@@ -105,7 +110,7 @@ pub fn run<M: Measures>(command: &M) -> Result<Exit> {
     }
     let machine = &environment.machine;
     arguments.cpus.iter().try_for_each(|cpus| check_cpus(&cpus.0, machine))?;
-    let plan = noting_rounds(command.plan(machine)?, arguments)?;
+    let plan = judging(command, noting_rounds(command.plan(machine)?, arguments)?)?;
     output.check_distinct(&plan)?;
     ensure!(
         arguments.save_every.is_none() || output.json_file().is_some(),
@@ -115,7 +120,6 @@ pub fn run<M: Measures>(command: &M) -> Result<Exit> {
         return output.plan(&plan);
     }
     output.check_files(&plan)?;
-    let criteria = command.criteria(&plan);
     let warnings = command.warnings(&plan, machine);
     let mut watcher = if output.quiet() { None } else { Some(command.watcher()?) };
     let mut saver = match output.json_file() {
@@ -132,7 +136,6 @@ pub fn run<M: Measures>(command: &M) -> Result<Exit> {
     observers.extend(saver.iter_mut().map(|saver| saver as &mut dyn Observer));
     let mut report = environment.run(plan, labels, observers)?;
     report.warnings.extend(warnings);
-    verdict::judge_report(&mut report, &criteria);
     command.conclude(&mut report);
     show(&report, &output, M::IN_FULL)?;
     // The exit code alone does not tell an error from a run that was cut short.
@@ -198,15 +201,36 @@ fn show(report: &Report, output: &Output, in_full: bool) -> Result<()> {
     if let Some(lost) = report.warnings.iter().find(|warning| warning.id == TRACE_LOST) {
         bail!("{}", lost.text);
     }
-    let judged = report.interrupted.is_some() && verdict::report_status(report).is_some();
+    let status = verdict::report_status(report);
+    // That nothing came but what is wrong is a result.
+    let judged = status == Some(Status::Exceeded) || report.interrupted.is_some() && status.is_some();
     if !judged && report.measurements.iter().all(|m| m.quality.level == Level::Unsupported) {
         if let Some(interrupted) = &report.interrupted {
             bail!("interrupted by {} before anything was measured", interrupted.by);
         }
-        let reason = report.measurements.iter().find_map(|m| m.reason.clone()).unwrap_or_default();
-        bail!("nothing could be measured: {reason}");
+        let first = report.measurements.iter().find(|m| m.reason.is_some());
+        let reason = first.and_then(|m| m.reason.clone()).unwrap_or_default();
+        match first.map(|m| &m.quality.reasons) {
+            Some(reasons) if reasons.iter().any(|reason| reason.id == NO_VALID_REPLY) => bail!("{reason}"),
+            _ if reason == "nothing was measured" => bail!("nothing could be measured"),
+            _ => bail!("nothing could be measured: {reason}"),
+        }
     }
     Ok(())
+}
+
+/// The plan with what is asked of its result.
+///
+/// # Errors
+/// Nothing is asked that could end the run.
+fn judging<M: Measures>(command: &M, plan: Plan) -> Result<Plan> {
+    let criteria: Vec<_> = command.criteria(&plan).iter().map(Criterion::planned).collect();
+    let stop_when_exceeded = command.stops_when_exceeded();
+    ensure!(
+        !stop_when_exceeded || !criteria.is_empty(),
+        "--stop-when-exceeded requires a criterion, such as --max 100us"
+    );
+    Ok(Plan { criteria, stop_when_exceeded, ..plan })
 }
 
 /// The plan with a note, where it has fewer rounds than were asked for.

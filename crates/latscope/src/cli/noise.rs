@@ -58,6 +58,10 @@ impl Measures for NoiseArguments {
         self.criteria.with_threshold(self.outliers.threshold)
     }
 
+    fn stops_when_exceeded(&self) -> bool {
+        self.criteria.stop
+    }
+
     fn watcher(&self) -> Result<Box<dyn Observer>> {
         self.live.watcher()
     }

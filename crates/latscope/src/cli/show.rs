@@ -1,6 +1,7 @@
 //! `latscope show`: any view of a saved result.
 
 use super::Exit;
+use super::criteria;
 use super::input::InputArguments;
 use super::judged::ComparisonFiles;
 use super::options::{Dynamic, Given, JsonArgument, ViewArguments};
@@ -66,5 +67,6 @@ pub fn run(asked: &ShowArguments) -> Result<Exit> {
     if let Some(path) = output.json_file() {
         latscope_engine::saver::save(path, &report)?;
     }
-    Ok(Exit::Done)
+    // A result that was judged is as good as when it was measured: also one of a run that was killed.
+    Ok(criteria::of_verdict(&report))
 }

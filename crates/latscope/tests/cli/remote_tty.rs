@@ -230,7 +230,10 @@ fn a_terminal_without_answers_costs_losses_and_ends_the_row() {
     let pty = Pty::new();
     let place = Place::new();
     let result = place.at("result.json");
-    end(&mut ping(&pty.path, "--duration 60s", &result)).has_code(1);
+    let ran = end(&mut ping(&pty.path, "--duration 60s", &result)).has_code(1);
+    assert!(ran.err.contains("no reply was valid: ") && ran.err.contains("sent, 3 lost"), "{ran:#?}");
+    end(&mut ping(&pty.path, "--duration 60s --losses 0", &result)).has_code(2);
+    end(&mut ping(&pty.path, "--duration 60s --mismatches 0", &result)).has_code(1);
     let found = json(&result);
     let points = of_probe(&found, "remote.ping");
     has_reason(&points, "unsupported", "no message came in time");
@@ -297,6 +300,9 @@ fn lines_are_a_variant_of_their_own_that_tells_what_it_loses() {
     ];
     let ran = end(&mut latscope(words));
     assert_eq!(ran.code, Some(1), "{ran:#?}");
+    // What breaks the protocol exceeds a criterion, whatever else the row is worth.
+    let ran = end(&mut latscope(words.into_iter().chain(["--faults", "0"])));
+    assert_eq!(ran.code, Some(2), "{ran:#?}");
     let found = json(&result);
     let [m] = measurements(&found) else { panic!("{found:#}") };
     assert_eq!(m["params"]["transport"], "tty-line");

@@ -552,3 +552,38 @@ fn noise_is_judged_like_everything_else() {
     let all = of_probe(&found, "noise.busy").into_iter().find(|m| params_all(m)).unwrap();
     assert_eq!(all["verdict"]["checks"][0]["limit"], 3_600_000_000_000_f64);
 }
+
+/// A run in which each wake-up is later than its limit allows.
+fn too_late(result: &str) -> std::process::Command {
+    let words = ["wake", "--policy", "other", "--as-is", "--duration", "600s", "--max", "1ns", "--quiet"];
+    latscope(words.into_iter().chain(["--json", result]))
+}
+
+#[test]
+fn a_criterion_that_is_exceeded_ends_the_run_where_that_is_asked_for() {
+    let place = Place::new();
+    let result = place.at("result.json");
+    end(too_late(&result).arg("--stop-when-exceeded")).has_code(2);
+    let found = json(&result);
+    assert_eq!(found["plan"]["criteria"][0]["metric"], "max", "{found:#}");
+    assert!(found["finished"].is_string() && found["interrupted"].is_null(), "{found:#}");
+    let warned = found["warnings"].as_array().unwrap().iter().any(|w| w["id"] == "stopped-when-exceeded");
+    assert!(warned, "{:#}", found["warnings"]);
+    let shown = run(&["show", &result]).has_code(2);
+    assert!(shown.out.contains("Verdict: exceeded"), "{shown:#?}");
+    assert!(run(&["wake", "--stop-when-exceeded"]).refused().contains("requires a criterion"));
+}
+
+/// The first exceedance is saved at once; a kill at any moment leaves that.
+#[test]
+fn a_run_that_is_killed_has_exceeded_what_it_had_exceeded() {
+    let place = Place::new();
+    let result = place.at("result.json");
+    let mut killed = start(&mut too_late(&result));
+    eventually("the exceedance is saved", || Path::new(&result).exists().then_some(()));
+    killed.kill().unwrap();
+    wait(killed);
+    assert!(json(&result)["finished"].is_null());
+    let shown = run(&["show", &result]).has_code(2);
+    assert!(shown.out.contains("max ≤ 1.00 ns exceeded"), "{shown:#?}");
+}

@@ -6,7 +6,11 @@ use latscope_os::clock::MonotonicRaw;
 const EXACT: LongPing = LongPing { form: Form::Exact, word: Word::Eight };
 
 fn ping_loop(fates: &[Fate]) -> PingLoop {
-    PingLoop::new(Box::new(Scripted::new(fates.iter().copied())), 20_000_000)
+    with_timeout(fates, 60_000_000_000)
+}
+
+fn with_timeout(fates: &[Fate], timeout: u64) -> PingLoop {
+    PingLoop::new(Box::new(Scripted::new(fates.iter().copied())), timeout)
 }
 
 fn ping(ping_loop: &mut PingLoop) -> bool {
@@ -39,6 +43,25 @@ fn a_late_echo_is_not_that_of_the_next_ping() {
 }
 
 #[test]
+fn an_echo_that_is_there_after_the_timeout_is_a_sample_and_late() {
+    let mut ping_loop = with_timeout(&[], 0);
+    assert!(ping(&mut ping_loop), "it came, and took as long as it took");
+    assert_eq!(ping_loop.tally(), Tally { late: 1, ..Tally::default() });
+}
+
+#[test]
+fn where_no_reply_is_valid_it_says_what_came() {
+    let mut ping_loop = ping_loop(&[Damage, Damage, Lose]);
+    (0..3).for_each(|_| assert!(!ping(&mut ping_loop)));
+    let words =
+        |ping_loop: &PingLoop| ping_loop.tally().without_a_reply(&*ping_loop.channel, ping_loop.sent());
+    assert_eq!(words(&ping_loop), "no reply was valid: 3 sent, 2 with another payload");
+    let mut silent = with_timeout(&[Lose, Lose], 60_000_000_000);
+    (0..2).for_each(|_| assert!(!ping(&mut silent)));
+    assert_eq!(words(&silent), "no reply was valid: 2 sent, 2 lost");
+}
+
+#[test]
 fn what_is_no_echo_is_counted_and_the_echo_still_awaited() {
     let mut ping_loop = ping_loop(&[Garbage, Twice, Echo, Damage, Echo]);
     assert_eq!([(); 5].map(|()| ping(&mut ping_loop)), [true, true, true, false, true]);
@@ -47,7 +70,7 @@ fn what_is_no_echo_is_counted_and_the_echo_still_awaited() {
 
 #[test]
 fn a_flood_of_old_echoes_has_an_end() {
-    let mut ping_loop = ping_loop(&[Flood, Lose]);
+    let mut ping_loop = with_timeout(&[Flood, Lose], 20_000_000);
     assert!(ping(&mut ping_loop));
     assert!(!ping(&mut ping_loop), "the flood is of the first, and the second never comes");
     let tally = ping_loop.tally();
@@ -98,7 +121,7 @@ fn late_packets_are_drained_before_the_next_long_ping() {
 #[test]
 fn packets_that_come_while_others_wait_for_room_are_of_the_long_ping() {
     let channel = Scripted::new([]).with_room(2);
-    let mut ping_loop = PingLoop::new(Box::new(channel), 1_000_000_000);
+    let mut ping_loop = PingLoop::new(Box::new(channel), 60_000_000_000);
     assert!(ping_loop.long_ping(EXACT, MonotonicRaw).unwrap().is_some());
     assert_eq!(ping_loop.tally(), Tally::default());
 }

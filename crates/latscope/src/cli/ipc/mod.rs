@@ -44,6 +44,10 @@ impl Measures for IpcArguments {
         criteria
     }
 
+    fn stops_when_exceeded(&self) -> bool {
+        self.criteria.stop
+    }
+
     fn warnings(&self, plan: &Plan, machine: &Machine) -> Vec<Warning> {
         ipc::warnings(&plan.steps, machine)
     }

@@ -5,6 +5,7 @@ use super::model::Model;
 use super::theme::{Theme, draw_text};
 use super::view::View;
 use super::{plot, table, words};
+use latscope_engine::criteria::Standing;
 use ratatui_core::buffer::Buffer;
 use ratatui_core::layout::Rect;
 use ratatui_core::style::Style;
@@ -14,6 +15,7 @@ pub(super) fn draw(model: &Model, view: &View, theme: Theme, buffer: &mut Buffer
     let parts = Parts::of(buffer.area, model, view);
     head(model, view, theme, parts.head, buffer);
     warnings(model, theme, parts.warnings, buffer);
+    criteria(model, theme, parts.criteria, buffer);
     table::draw(model, view, theme, parts.table, buffer);
     let (row, name) = (model.row(view.selected), model.name(view.selected));
     plot::seconds(row, &name, model.threshold, theme, parts.seconds, buffer);
@@ -31,6 +33,7 @@ pub(super) fn draw(model: &Model, view: &View, theme: Theme, buffer: &mut Buffer
 struct Parts {
     head: Rect,
     warnings: Rect,
+    criteria: Rect,
     table: Rect,
     seconds: Rect,
     histogram: Rect,
@@ -53,7 +56,8 @@ impl Parts {
         };
         let head = cut(2);
         let warnings = cut((model.warnings.len() as u16).min(if roomy { 3 } else { 1 }));
-        let left = area.height.saturating_sub(head.height + warnings.height + 1);
+        let criteria = cut((model.standings.len() as u16).min(if roomy { 6 } else { 2 }));
+        let left = area.height.saturating_sub(head.height + warnings.height + criteria.height + 1);
         let rows = model.choices() as u16 + 1;
         // Of many rows only so many are shown that the other parts find room.
         let others = LEAST_OUTLIERS + LEAST_SECONDS + plot::LEAST_ROWS;
@@ -71,7 +75,7 @@ impl Parts {
         let left = left - seconds.height;
         let histogram = cut(if left < plot::LEAST_ROWS { 0 } else { left.min(22) });
         let outliers = cut(outliers + left - histogram.height);
-        Parts { head, warnings, table, seconds, histogram, outliers, keys: cut(1) }
+        Parts { head, warnings, criteria, table, seconds, histogram, outliers, keys: cut(1) }
     }
 }
 
@@ -135,6 +139,16 @@ fn warnings(model: &Model, theme: Theme, area: Rect, buffer: &mut Buffer) {
     for (row, text) in (0..).zip(model.warnings.iter().rev().take(shown)) {
         let more = if row == 0 && hidden > 0 { format!("(+{hidden}) ") } else { String::new() };
         draw_text(buffer, area, row, &format!("! {more}{text}"), theme.warning());
+    }
+}
+
+/// How the criteria stand, those that are exceeded first.
+fn criteria(model: &Model, theme: Theme, area: Rect, buffer: &mut Buffer) {
+    let mut standings: Vec<&Standing> = model.standings.iter().collect();
+    standings.sort_by_key(|standing| !standing.exceeded);
+    for (row, standing) in (0..area.height).zip(standings) {
+        let style = if standing.exceeded { theme.warning() } else { Style::new() };
+        draw_text(buffer, area, row, &standing.words(), style);
     }
 }
 

@@ -5,6 +5,7 @@ use super::model::Model;
 use super::words;
 use latscope_core::report::Outlier;
 use latscope_core::units::format_time;
+use latscope_engine::criteria::Standing;
 use latscope_engine::observers::{Event, Live, Observer};
 use std::io::Write;
 use std::time::Duration;
@@ -45,7 +46,16 @@ impl<W: Write> Lines<W> {
         if live.at >= self.said + PERIOD.as_nanos() as u64 {
             self.said = live.at;
             self.say(&format!("measuring {}", state(&self.model)));
+            let standings: Vec<String> = self.model.standings.iter().map(Standing::words).collect();
+            standings.iter().for_each(|words| self.say(&format!("  {words}")));
         }
+    }
+
+    /// Says at once which criterion is exceeded.
+    fn criteria(&mut self, standings: &[Standing]) {
+        let fresh = newly_exceeded(&self.model.standings, standings);
+        fresh.iter().for_each(|words| self.say(words));
+        self.model.standings = standings.to_vec();
     }
 
     fn outlier(&mut self, outlier: &Outlier) {
@@ -65,6 +75,13 @@ impl<W: Write> Lines<W> {
         let at = words::span(outlier.at);
         self.say(&format!("outlier at {at}  {}{left_out}", words::outlier(outlier)));
     }
+}
+
+/// The criteria that are exceeded and were not.
+pub fn newly_exceeded(before: &[Standing], now: &[Standing]) -> Vec<String> {
+    let known = |at: usize| before.get(at).is_some_and(|before| before.exceeded);
+    let fresh = now.iter().enumerate().filter(|(at, standing)| standing.exceeded && !known(*at));
+    fresh.map(|(_, standing)| standing.words()).collect()
 }
 
 fn state(model: &Model) -> String {
@@ -96,6 +113,7 @@ impl<W: Write> Observer for Lines<W> {
             }
             Event::Snapshot(live) => self.take(live),
             Event::Outlier(outlier) => self.outlier(outlier),
+            Event::Standings(standings) => self.criteria(standings),
             Event::Warning(warning) => self.say(&format!("latscope: {}", words::warning(warning))),
             _ => {}
         }

@@ -22,6 +22,7 @@ use clap::Args;
 use latscope_engine::observers::Observer;
 use latscope_host::terminal::Terminal;
 use lines::Lines;
+pub use lines::newly_exceeded;
 pub use runs::{Cell, Runs, RunsScreen};
 use screen::Screen;
 use std::io::{IsTerminal, stderr, stdout};

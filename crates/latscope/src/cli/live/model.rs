@@ -7,6 +7,7 @@ use latscope_bench::recorder::Snapshot;
 use latscope_core::histogram::Histogram;
 use latscope_core::plan::{Plan, Point, Step};
 use latscope_core::report::{Outlier, Warning};
+use latscope_engine::criteria::Standing;
 use latscope_engine::observers::{Live, Round};
 use latscope_engine::remaining::{Remaining, about};
 use std::collections::VecDeque;
@@ -39,6 +40,8 @@ pub(super) struct Model {
     pub outliers: VecDeque<Outlier>,
     /// Outliers of the whole run.
     pub outlier_count: u64,
+    /// How the criteria stand.
+    pub standings: Vec<Standing>,
     /// ns since the epoch of the run: now, and when what is measured now was begun.
     at: u64,
     began: u64,

@@ -103,6 +103,7 @@ impl Observer for Screen {
             Event::Closed(_) => self.model.closed(),
             Event::Snapshot(live) => self.take(live),
             Event::Outlier(outlier) => self.model.outlier(outlier),
+            Event::Standings(standings) => self.model.standings = standings.to_vec(),
             Event::Warning(warning) => self.model.warn(warning),
             Event::Input => self.listen(),
             Event::Finished(_) => self.terminal.leave(),

@@ -49,6 +49,8 @@ pub(super) fn plan(step: &Step) -> Plan {
         load: None,
         timeline: None,
         on_threshold: None,
+        criteria: Vec::new(),
+        stop_when_exceeded: false,
         cpus: CpuList(step.cpus.clone()),
         notes: Vec::new(),
     }

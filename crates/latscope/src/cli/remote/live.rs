@@ -1,9 +1,11 @@
 //! How a run stands, in a line: count, the last time, minimum, mean, maximum
 //! and percentiles. Rewritten on a terminal, written every ten seconds elsewhere.
 
+use crate::cli::live::newly_exceeded;
 use latscope_bench::recorder::Snapshot;
 use latscope_core::plan::Point;
 use latscope_core::units::{format_count, format_time};
+use latscope_engine::criteria::Standing;
 use latscope_engine::observers::{Event, Observer};
 use std::io::Write;
 use std::time::Duration;
@@ -16,12 +18,14 @@ pub struct Line<W> {
     /// What is measured now.
     title: String,
     point: Option<Point>,
+    /// How the criteria stand.
+    standings: Vec<Standing>,
 }
 
 impl<W: Write> Line<W> {
     /// To a terminal, which has so many columns whenever that is asked, or to whatever else.
     pub fn new(out: W, width: fn() -> Option<usize>) -> Line<W> {
-        Line { out, width, title: String::new(), point: None }
+        Line { out, width, title: String::new(), point: None, standings: Vec::new() }
     }
 
     /// A closed stderr is no reason to stop measuring.
@@ -79,6 +83,13 @@ impl<W: Write> Observer for Line<W> {
                     };
                     self.say(&line);
                 }
+            }
+            Event::Standings(standings) => {
+                let clear = if (self.width)().is_some() { "\r\x1b[K" } else { "" };
+                for words in newly_exceeded(&self.standings, standings) {
+                    let _ = writeln!(self.out, "{clear}{words}");
+                }
+                self.standings = standings.to_vec();
             }
             Event::Warning(warning) => {
                 let clear = if (self.width)().is_some() { "\r\x1b[K" } else { "" };

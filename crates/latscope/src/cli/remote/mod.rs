@@ -6,6 +6,7 @@ mod serve;
 mod window;
 
 use super::Exit;
+use super::criteria::{Criteria, MessageCriteria};
 use super::family::{self, FamilyArguments};
 use super::live::LiveArguments;
 use super::measure::{self, Measures};
@@ -19,6 +20,7 @@ use latscope_engine::observers::Observer;
 use latscope_engine::planner::Request;
 use latscope_exchange::remote::{MAILBOXES, TRANSPORTS, Transport, shm};
 use latscope_host::terminal::status_width;
+use latscope_judge::verdict::Criterion;
 use latscope_probes::Word;
 use latscope_probes::remote::{LONG_PING, MAILBOX, Packets, SMALLEST};
 use latscope_probes::{PlanInput, Probe};
@@ -53,6 +55,10 @@ pub struct RemoteArguments {
     live: LiveArguments,
     #[command(flatten)]
     options: Dynamic<TransportOptions>,
+    #[command(flatten)]
+    criteria: Dynamic<Criteria<false>>,
+    #[command(flatten)]
+    message_criteria: MessageCriteria,
 }
 
 #[derive(Debug, Subcommand)]
@@ -89,6 +95,16 @@ impl Measures for RemoteArguments {
             endless(&mut plan)?;
         }
         Ok(plan)
+    }
+
+    fn criteria(&self, _: &Plan) -> Vec<Criterion> {
+        let mut criteria = self.criteria.with_threshold(None);
+        criteria.extend(self.message_criteria.all());
+        criteria
+    }
+
+    fn stops_when_exceeded(&self) -> bool {
+        self.criteria.stop
     }
 
     fn watcher(&self) -> Result<Box<dyn Observer>> {

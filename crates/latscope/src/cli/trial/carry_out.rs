@@ -9,7 +9,7 @@ use super::order::order;
 use super::outcome::{Counted, Done, Ordered, Outcome, Skipped, comparisons, table};
 use super::plan_file::{Place, PlanFile, Planned};
 use super::progress::{Progress, Remaining};
-use super::saved::complete;
+use super::saved::{complete, record};
 use super::settings::Settings;
 use super::shared::SharedArguments;
 use super::show::{self, View};
@@ -355,6 +355,7 @@ impl Trial<'_> {
         self.outcome.failed = failed.as_ref().map(|error| format!("{error:#}"));
         self.outcome.restored = changes.then_some(restored.is_ok());
         self.outcome.table = table(self.plan, &self.counted, &|place| Some(self.why(place)));
+        self.outcome.acceptance = record(&self.outcome, request.view, self.directory);
         self.outcome.comparisons = comparisons(self.plan, &self.counted, &options);
         let saved = self.save();
         let outcome = &self.outcome;

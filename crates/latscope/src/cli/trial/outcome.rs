@@ -2,6 +2,7 @@
 
 use super::plan_file::{Place, PlanFile, Planned};
 use latscope_core::report::{Status, Warning};
+use latscope_judge::acceptance::Acceptance;
 use latscope_judge::compare::{Comparison, Options, compare};
 use latscope_judge::runs::Run;
 use latscope_judge::trial::{Cell, Judged, judge, rows, worst};
@@ -39,6 +40,9 @@ pub struct Outcome {
     pub runs: Vec<Done>,
     /// Measurements under loads in arms.
     pub table: Vec<Cell>,
+    /// The record of runs that were judged, where they are not compared.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub acceptance: Option<Acceptance>,
     /// Each arm compared with the first, a measurement under a load at a time.
     pub comparisons: Vec<Compared>,
 }
@@ -223,6 +227,7 @@ impl Outcome {
             order,
             runs: Vec::new(),
             table: Vec::new(),
+            acceptance: None,
             comparisons: Vec::new(),
         }
     }
@@ -262,5 +267,6 @@ fn is_criterion(word: &str) -> bool {
     let name = word.split('=').next().unwrap_or_default();
     let quantile =
         name.strip_prefix("--p").is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
-    quantile || ["--max", "--missed", "--threshold", "--sync", "--inherits"].contains(&name)
+    let others = ["--max", "--missed", "--threshold", "--sync", "--inherits"];
+    quantile || others.contains(&name) || ["--losses", "--mismatches", "--faults", "--late"].contains(&name)
 }

@@ -8,6 +8,8 @@ use super::plan_file::PlanFile;
 use super::shared::Shown;
 use super::show::{self, View};
 use anyhow::{Context, Result, ensure};
+use latscope_core::report::Report;
+use latscope_judge::acceptance::{Acceptance, Input, acceptance};
 use latscope_judge::compare::Options;
 use latscope_judge::runs::Run;
 use serde::Deserialize;
@@ -58,6 +60,7 @@ pub fn show(directory: &Path, to: Shown) -> Result<()> {
     let plan = &shown.plan;
     let two = plan.measurements.len() == 1 && plan.arms.len() == 2 && plan.loads.is_empty();
     let view = if two { View::Comparison } else { View::Table };
+    shown.acceptance = record(&shown, view, directory);
     show::show(&shown, view, to)
 }
 
@@ -94,6 +97,25 @@ fn outcome(saved: Saved, directory: &Path) -> Result<(Outcome, Counted)> {
     }
     let begun = Outcome::begun(plan, same, started, skipped, order);
     Ok((Outcome { finished, interrupted, failed, restored, runs, ..begun }, found))
+}
+
+/// The record of the runs that count, where criteria were asked of them and they are not compared.
+pub fn record(outcome: &Outcome, view: View, directory: &Path) -> Option<Acceptance> {
+    if view == View::Comparison {
+        return None;
+    }
+    // Of each run once more with its outliers, which the table leaves out. One that cannot be read was said to be so.
+    let counted = outcome.runs.iter().filter(|run| run.counted);
+    let read: Vec<(&Done, Report)> =
+        counted.filter_map(|run| Some((run, results::load_one(&directory.join(&run.file)).ok()?))).collect();
+    let inputs: Vec<Input> = read.iter().map(|(run, report)| input(run, report)).collect();
+    let skipped: Vec<String> = outcome.skipped.iter().map(Skipped::words).collect();
+    acceptance(&inputs, &skipped)
+}
+
+fn input<'a>(run: &'a Done, report: &'a Report) -> Input<'a> {
+    let load = run.load.as_deref().unwrap_or_default();
+    Input { measurement: &run.measurement, load, arm: &run.arm, report }
 }
 
 /// The result of a run that ended by itself, else why there is none.

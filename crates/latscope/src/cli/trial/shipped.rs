@@ -6,8 +6,9 @@ use super::plan_file::PlanFile;
 use latscope_views::Options;
 use latscope_views::trial::paragraph;
 
-const PLANS: [(&str, &str); 5] = [
+const PLANS: [(&str, &str); 6] = [
     ("rt-acceptance", include_str!("../../../plans/rt-acceptance.toml")),
+    ("rt-acceptance-1khz", include_str!("../../../plans/rt-acceptance-1khz.toml")),
     ("android-ipc", include_str!("../../../plans/android-ipc.toml")),
     ("amp", include_str!("../../../plans/amp.toml")),
     ("ci-quick", include_str!("../../../plans/ci-quick.toml")),
@@ -23,7 +24,7 @@ pub fn text(name: &str) -> Option<&'static str> {
 pub fn list() -> String {
     let title = |text: &str| PlanFile::parse(text).map(|plan| plan.title).unwrap_or_default();
     let options = Options { width: width(), ..Options::default() };
-    let line = |(name, text): &(&str, &str)| paragraph(&format!("{name:<14}  "), &title(text), &options);
+    let line = |(name, text): &(&str, &str)| paragraph(&format!("{name:<18}  "), &title(text), &options);
     PLANS.iter().map(line).collect()
 }
 

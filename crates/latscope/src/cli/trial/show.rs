@@ -120,6 +120,7 @@ fn html(outcome: &Outcome, view: View) -> String {
             .collect(),
         against: against(outcome, view).chain(skipped).collect(),
         commands: plan.measurements.iter().map(|one| format!("latscope {}", one.run)).collect(),
+        record: outcome.acceptance.as_ref(),
         cells: &outcome.table,
         is_table: view == View::Table || outcome.comparisons.is_empty(),
         parts: outcome.comparisons.iter().map(|compared| part(outcome, compared)).collect(),
@@ -157,6 +158,9 @@ fn text(outcome: &Outcome, view: View, all: bool) -> String {
     let plan = &outcome.plan;
     let title = if plan.title.is_empty() { String::new() } else { format!("{}\n", plan.title) };
     let mut out = title + &arms(plan, &options);
+    if let Some(record) = &outcome.acceptance {
+        out += &views::paragraph("", &record.sentence, &options);
+    }
     against(outcome, view).for_each(|line| out += &views::paragraph("!  ", &line, &options));
     if view == View::Table || outcome.comparisons.is_empty() {
         out += &format!("\n{}", views::table(&outcome.table, all, &options));
@@ -265,7 +269,7 @@ fn markdown(outcome: &Outcome, view: View, all: bool) -> String {
     let title = title(&outcome.plan);
     let mut out = String::new();
     if view == View::Table || outcome.comparisons.is_empty() {
-        out += &views::markdown(title, &outcome.table);
+        out += &views::markdown(title, &outcome.table, outcome.acceptance.as_ref());
     }
     against(outcome, view).for_each(|line| out += &format!("- {}\n", escape(&line)));
     for compared in &outcome.comparisons {

@@ -53,6 +53,10 @@ impl Measures for WakeArguments {
         criteria
     }
 
+    fn stops_when_exceeded(&self) -> bool {
+        self.criteria.stop
+    }
+
     fn warnings(&self, plan: &Plan, machine: &Machine) -> Vec<Warning> {
         let mut warnings = Vec::new();
         let mut warn = |id: &str, text: String, remedy: Option<&str>| {

@@ -1,0 +1,217 @@
+//! How the criteria of a run stand while it lasts: looked at several times a second, judged as the result is in the end.
+
+use latscope_core::plan::{Plan, Step};
+use latscope_core::report::{Check, Report, Status};
+use latscope_core::units::{format_count, format_share, format_time};
+use latscope_judge::verdict::{Criterion, Metric, judged};
+use std::time::Duration;
+
+/// How a criterion stands, over all that is judged by it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Standing {
+    /// What is limited.
+    pub criterion: Criterion,
+    /// Whether what is known so far exceeds it.
+    pub exceeded: bool,
+    /// Whether it holds for what is known so far; `None` where nothing is known yet, or too little.
+    pub holds: Option<bool>,
+    /// Events above the limit of a duration, and how many there are.
+    pub above: Option<(u64, u64)>,
+    /// What is known of a number.
+    pub value: Option<f64>,
+    /// When it was first seen not to hold, ns after the start of the run.
+    pub first: Option<u64>,
+}
+
+impl Standing {
+    /// `✘ max 100 µs: 16 above, first at 0:02`.
+    pub fn words(&self) -> String {
+        let sign = match (self.exceeded, self.holds) {
+            (true, _) => '✘',
+            (false, Some(true)) => '✔',
+            (false, _) => '?',
+        };
+        let first = match self.first {
+            Some(at) if !matches!(self.criterion.metric, Metric::Quantile(_)) => {
+                format!(", first at {}", clock(at))
+            }
+            _ => String::new(),
+        };
+        format!("{sign} {}: {}{first}", self.asked(), self.found())
+    }
+
+    fn asked(&self) -> String {
+        let limit = self.criterion.limit;
+        let limit = match &self.criterion.metric {
+            metric if metric.is_duration() => short(&format_time(limit)),
+            Metric::Share(_) => format_share(limit / 100.0),
+            _ => limit.to_string(),
+        };
+        format!("{} {limit}", self.criterion.metric.name().replace('_', "."))
+    }
+
+    fn found(&self) -> String {
+        match (self.above, self.value, &self.criterion.metric) {
+            (Some((_, 0)), ..) | (None, None, _) => "not known yet".to_owned(),
+            (Some((0, _)), ..) => "none above".to_owned(),
+            (Some((above, of)), _, Metric::Quantile(_)) => {
+                format!("{} above, {}", format_count(above), format_share(above as f64 / of as f64))
+            }
+            (Some((above, _)), ..) => format!("{} above", format_count(above)),
+            (None, Some(value), Metric::Share(_)) => format_share(value / 100.0),
+            (None, Some(value), _) => value.to_string(),
+        }
+    }
+}
+
+/// `100 µs`, not `100.0 µs`.
+fn short(time: &str) -> String {
+    match time.split_once(' ') {
+        Some((digits, unit)) if digits.contains('.') => {
+            format!("{} {unit}", digits.trim_end_matches('0').trim_end_matches('.'))
+        }
+        _ => time.to_owned(),
+    }
+}
+
+/// An instant of the run as a clock shows it: `0:02`, `1:00:07`.
+fn clock(ns: u64) -> String {
+    let seconds = ns / 1_000_000_000;
+    match seconds / 3600 {
+        0 => format!("{}:{:02}", seconds / 60, seconds % 60),
+        hours => format!("{hours}:{:02}:{:02}", seconds / 60 % 60, seconds % 60),
+    }
+}
+
+/// Looks at the criteria of a run.
+#[derive(Debug)]
+pub(crate) struct Watch {
+    /// What is asked for.
+    pub criteria: Vec<Criterion>,
+    /// When each was first seen not to hold.
+    first: Vec<Option<u64>>,
+    /// Those that were exceeded so far.
+    exceeded: Vec<bool>,
+}
+
+impl Watch {
+    pub fn of(plan: &Plan) -> Watch {
+        let criteria = Criterion::of_plan(plan);
+        Watch { first: vec![None; criteria.len()], exceeded: vec![false; criteria.len()], criteria }
+    }
+
+    /// How often to look; `None` where nothing is asked for.
+    pub fn period(&self, step: &Step) -> Option<Duration> {
+        // Hundreds of threads take time to look at, and their coordinator may share a CPU with them.
+        let times = 1 + step.points.len() as u32 / 64;
+        (!self.criteria.is_empty()).then(|| Duration::from_millis(200) * times)
+    }
+
+    /// How each stands in a report that was judged, `at` ns after the start, and whether one is exceeded that was not.
+    pub fn look(&mut self, report: &Report, at: u64) -> (Vec<Standing>, bool) {
+        let mut fresh = false;
+        let standings = self.criteria.iter().enumerate().map(|(index, criterion)| {
+            let checks = judged(report).filter_map(|(_, verdict)| {
+                verdict.checks.get(index).filter(|check| check.metric == criterion.metric.name())
+            });
+            let mut standing = standing(criterion, checks);
+            if standing.exceeded || standing.holds == Some(false) {
+                self.first[index].get_or_insert(at);
+            }
+            fresh |= standing.exceeded && !self.exceeded[index];
+            self.exceeded[index] |= standing.exceeded;
+            standing.first = self.first[index];
+            standing
+        });
+        let standings = standings.collect();
+        (standings, fresh)
+    }
+
+    /// The criteria that were exceeded, `max 100 µs and p99.9 50 µs`; `None` where none was.
+    pub fn exceeded(&self) -> Option<String> {
+        let exceeded = self.criteria.iter().zip(&self.exceeded).filter(|(_, exceeded)| **exceeded);
+        let words: Vec<String> =
+            exceeded.map(|(criterion, _)| standing(criterion, [].into_iter()).asked()).collect();
+        (!words.is_empty()).then(|| words.join(" and "))
+    }
+}
+
+/// A criterion over all that was judged by it: the worst decides, events add up.
+fn standing<'a>(criterion: &Criterion, checks: impl Iterator<Item = &'a Check>) -> Standing {
+    let none = Standing {
+        criterion: criterion.clone(),
+        exceeded: false,
+        holds: None,
+        above: None,
+        value: None,
+        first: None,
+    };
+    checks.fold(none, |sum, check| Standing {
+        exceeded: sum.exceeded || check.status == Status::Exceeded,
+        holds: match (sum.holds, holds(criterion, check)) {
+            (Some(false), _) | (_, Some(false)) => Some(false),
+            (known, None) | (None, known) => known,
+            (Some(true), Some(true)) => Some(true),
+        },
+        above: match (sum.above, check.above.zip(check.of)) {
+            (Some(sum), Some(more)) => Some((sum.0 + more.0, sum.1 + more.1)),
+            (known, None) | (None, known) => known,
+        },
+        value: worse(criterion, sum.value, check.value),
+        ..sum
+    })
+}
+
+/// Whether what was seen so far keeps to a limit, however sure that is.
+fn holds(criterion: &Criterion, check: &Check) -> Option<bool> {
+    match (&criterion.metric, check.above.zip(check.of)) {
+        (_, Some((_, 0))) => None,
+        (Metric::Quantile(quantile), Some((above, of))) => Some(above as f64 <= quantile.above * of as f64),
+        (_, Some((above, _))) => Some(above == 0),
+        (Metric::Share(_), None) => check.value.map(|value| value >= check.limit),
+        (Metric::Value(_) | Metric::Missed, None) => check.value.map(|_| check.status != Status::Exceeded),
+        _ => None,
+    }
+}
+
+fn worse(criterion: &Criterion, a: Option<f64>, b: Option<f64>) -> Option<f64> {
+    match (a, b) {
+        (Some(a), Some(b)) if matches!(criterion.metric, Metric::Share(_)) => Some(a.min(b)),
+        (Some(a), Some(b)) => Some(a.max(b)),
+        (known, None) | (None, known) => known,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use latscope_core::fixture;
+    use latscope_judge::verdict::judge_report;
+
+    fn looked(criteria: &[(&str, f64)]) -> (Vec<Standing>, bool, Watch) {
+        let mut report = fixture::wake();
+        let criteria: Vec<Criterion> =
+            criteria.iter().map(|(name, limit)| Criterion::new(name, *limit).unwrap()).collect();
+        report.plan.criteria = criteria.iter().map(Criterion::planned).collect();
+        judge_report(&mut report, &criteria);
+        let mut watch = Watch::of(&report.plan);
+        let (standings, fresh) = watch.look(&report, 2_900_000_000);
+        let (_, again) = watch.look(&report, 5_000_000_000);
+        assert!(!again, "it is exceeded for the first time once");
+        (standings, fresh, watch)
+    }
+
+    #[test]
+    fn each_criterion_says_how_it_stands() {
+        let asked = [("max", 50_000.0), ("p99_9", 60_000.0), ("missed", 3.0), ("max", 5e6), ("faults", 0.0)];
+        let (standings, fresh, watch) = looked(&asked);
+        let words: Vec<String> = standings.iter().map(Standing::words).collect();
+        assert_eq!(words[0], "✘ max 50 µs: 2 above, first at 0:02");
+        assert!(words[1].starts_with("✔ p99.9 60 µs: ") && words[1].ends_with(" %"), "{words:?}");
+        assert_eq!(words[2..], ["✔ missed 3: 3", "✔ max 5 ms: none above", "✔ faults 0: 0"]);
+        assert_eq!((fresh, watch.exceeded().as_deref()), (true, Some("max 50 µs")));
+        let (standings, fresh, watch) = looked(&[("gap", 1.0)]);
+        assert_eq!(standings[0].words(), "? gap 1: not known yet");
+        assert!(!fresh && watch.exceeded().is_none());
+    }
+}

@@ -1,0 +1,83 @@
+//! What the coordinator does about the criteria of its plan: judges with each save, shows how they stand, ends the run.
+
+use super::deadlines::Deadlines;
+use super::{Coordinator, tell};
+use crate::collect;
+use crate::link::Link;
+use crate::observers::Event;
+use crate::outliers::Outliers;
+use latscope_core::report::Measurement;
+use latscope_core::units::format_span;
+use latscope_judge::verdict;
+use latscope_os::clock::monotonic_ns;
+
+/// The id of the warning that a run was ended by a criterion.
+const STOPPED: &str = "stopped-when-exceeded";
+
+impl Coordinator<'_> {
+    /// Judges what the run came to.
+    pub(super) fn judge(&mut self) {
+        if let Some((criteria, at)) = self.stopped.take() {
+            let at = format_span(at as f64);
+            let why = "as --stop-when-exceeded asks";
+            self.warn(
+                STOPPED,
+                &format!("the run was ended {at} after its start, {why}: {criteria} was exceeded"),
+            );
+        }
+        verdict::tested::note(&mut self.report);
+        verdict::judge_report(&mut self.report, &self.watch.criteria);
+    }
+
+    /// Judges what a step has so far, and gives it to those who keep the report, if that is due or a criterion is
+    /// exceeded that was not; whether one is.
+    pub(super) fn checkpoint(
+        &mut self,
+        index: usize,
+        mut so_far: Vec<Measurement>,
+        outliers: Option<&Outliers>,
+        save: bool,
+    ) -> bool {
+        outliers.into_iter().for_each(|outliers| collect::add_outliers(&mut so_far, outliers));
+        let (before, entered) = (self.report.measurements[self.segment(index)].to_vec(), self.entered[index]);
+        self.enter(index, so_far);
+        let exceeded = self.look_at_criteria();
+        if save && !exceeded {
+            tell(&mut self.observers, &Event::Checkpoint(&self.report));
+        }
+        let segment = self.segment(index);
+        self.report.measurements.splice(segment, before);
+        self.entered[index] = entered;
+        exceeded
+    }
+
+    /// Judges the report as it is now and shows how the criteria stand; whether one is exceeded that was not.
+    pub(super) fn look_at_criteria(&mut self) -> bool {
+        if self.watch.criteria.is_empty() {
+            return false;
+        }
+        verdict::judge_report(&mut self.report, &self.watch.criteria);
+        let (standings, exceeded) = self.watch.look(&self.report, monotonic_ns() - self.epoch_ns);
+        tell(&mut self.observers, &Event::Standings(&standings));
+        if exceeded {
+            tell(&mut self.observers, &Event::Exceeded(&self.report));
+            self.note_stop();
+        }
+        exceeded
+    }
+
+    /// Notes that the run ends, where an exceedance ends it.
+    fn note_stop(&mut self) {
+        if self.report.plan.stop_when_exceeded && self.stopped.is_none() {
+            self.stopped = self.watch.exceeded().map(|criteria| (criteria, monotonic_ns() - self.epoch_ns));
+        }
+    }
+
+    /// Ends the step, where an exceedance ends the run: it did what was asked.
+    pub(super) fn stop_exceeded(&mut self, link: &Link, deadlines: &mut Deadlines) {
+        if self.stopped.is_some() && !deadlines.ended {
+            link.slots.ask_to_stop();
+            deadlines.end();
+        }
+    }
+}

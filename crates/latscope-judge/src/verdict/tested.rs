@@ -1,0 +1,155 @@
+//! What a measurement can prove about what it did not see: how long it watched, and how many of its events tell
+//! something of their own.
+
+use crate::extremes::independent_share;
+use latscope_core::merged::{is_merged, is_part_of};
+use latscope_core::plan::ParamValue;
+use latscope_core::report::{Measurement, Report, Sampling, Semantics, Tested, WATCHED};
+use std::collections::BTreeMap;
+
+/// Notes it of all measurements of a report.
+pub fn note(report: &mut Report) {
+    note_where(report, |_| true);
+}
+
+/// Notes it of those measurements that do not have it: of older files.
+pub(crate) fn note_missing(report: &mut Report) {
+    note_where(report, |m| m.tested.is_none());
+}
+
+fn note_where(report: &mut Report, wanted: impl Fn(&Measurement) -> bool) {
+    for at in 0..report.measurements.len() {
+        if wanted(&report.measurements[at]) {
+            report.measurements[at].tested = of(report, &report.measurements[at]);
+        }
+    }
+}
+
+pub(super) fn of(report: &Report, m: &Measurement) -> Option<Tested> {
+    if m.sampling != Sampling::Event {
+        return None;
+    }
+    let of_sum = |one: &&Measurement| is_part_of(one, m);
+    let parts: Vec<&Measurement> = match is_merged(m) {
+        true => report.measurements.iter().filter(of_sum).collect(),
+        false => vec![m],
+    };
+    // They run at the same time: together they watch no longer than one of them.
+    let time_ns = parts.iter().filter_map(|part| watched(part)).max().filter(|time| *time > 0)?;
+    let independent = independent_share(&parts).min(1.0 / sharing(report, &parts) as f64);
+    Some(Tested { time_ns, independent })
+}
+
+/// How long a thread or pair would have seen an event, ns.
+fn watched(m: &Measurement) -> Option<u64> {
+    let number = |name: &str| match m.params.get(name) {
+        Some(ParamValue::Number(number)) => Some(*number),
+        _ => None,
+    };
+    if let Some(seconds) = m.values.get(WATCHED) {
+        return Some((seconds.value * 1e9) as u64);
+    }
+    if let Some(interval) = number("interval").or(number("pace")) {
+        return Some((m.summary.count + m.summary.missed).saturating_mul(interval));
+    }
+    let wall = m.contention.as_ref().map(|contention| contention.wall_ns).filter(|wall| *wall > 0);
+    // One after the other they took at least as long as all of them together.
+    let busy = || Some((m.histogram.mean()? * m.histogram.count() as f64) as u64);
+    wall.or_else(|| busy().filter(|_| m.times != Semantics::OneWay))
+}
+
+/// The most threads or pairs that share a CPU.
+fn sharing(report: &Report, parts: &[&Measurement]) -> usize {
+    let mut on: BTreeMap<&ParamValue, usize> = BTreeMap::new();
+    for cpu in parts.iter().filter_map(|part| part.params.get("cpu")) {
+        *on.entry(cpu).or_default() += 1;
+    }
+    let anywhere = parts.len().div_ceil(report.plan.cpus.0.len().max(1));
+    on.into_values().max().unwrap_or(anywhere).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use latscope_core::histogram::Histogram;
+    use latscope_core::plan::params;
+    use latscope_core::report::{Block, Summary};
+    use latscope_core::statistics::SplitMix;
+    use latscope_core::testing::{point, report};
+
+    const SECOND: u64 = 1_000_000_000;
+
+    /// A thread that woke up every millisecond, and how late each time, in ns.
+    fn thread(number: u64, cpu: u64, values: &[u64]) -> Measurement {
+        let params =
+            params([("cpu", cpu.into()), ("thread", number.into()), ("interval", 1_000_000u64.into())]);
+        let m = point("wake.timer", params, Semantics::OneWay, 1.0);
+        let mut histogram = Histogram::new(1000);
+        values.iter().for_each(|value| histogram.record(*value));
+        let length = values.len().div_ceil(256);
+        let block = |(at, part): (usize, &[u64])| Block {
+            from: (at * length) as u64 * 1_000_000,
+            count: part.len() as u64,
+            sum: part.iter().sum(),
+            max: part.iter().copied().max().unwrap_or(0),
+            median: None,
+        };
+        let blocks = values.chunks(length).enumerate().map(block).collect();
+        let summary = Summary::of(&histogram, &Summary::default());
+        Measurement { sampling: Sampling::Event, histogram, summary, blocks, ..m }
+    }
+
+    /// These threads and their sum.
+    fn together(threads: Vec<Measurement>) -> Measurement {
+        let params = params([("cpu", "all".into()), ("interval", 1_000_000u64.into())]);
+        let mut all = Measurement { params, blocks: Vec::new(), ..threads[0].clone() };
+        threads[1..].iter().for_each(|one| all.histogram.merge(&one.histogram));
+        all.summary = Summary::of(&all.histogram, &Summary::default());
+        let mut report = report(threads.into_iter().chain([all]).collect());
+        note(&mut report);
+        report.measurements.pop().unwrap()
+    }
+
+    fn lateness(seed: u64, seconds: u64) -> Vec<u64> {
+        let mut random = SplitMix::new(seed);
+        (0..seconds * 1000).map(|_| 5_000 + random.below(5_000)).collect()
+    }
+
+    #[test]
+    fn twenty_threads_watch_no_longer_than_one() {
+        let threads = (0..20).map(|number| thread(number, 0, &lateness(number, 3))).collect();
+        let tested = together(threads).tested.unwrap();
+        assert_eq!(tested.time_ns, 3 * SECOND);
+        assert!(tested.independent <= 1.0 / 20.0, "{tested:?}");
+        let a_cpu_each = (0..2).map(|number| thread(number, number, &lateness(number, 60))).collect();
+        let tested = together(a_cpu_each).tested.unwrap();
+        assert_eq!(tested.time_ns, 60 * SECOND);
+        assert!(tested.independent > 0.7, "{tested:?}");
+    }
+
+    #[test]
+    fn activations_of_one_bout_are_one() {
+        // Every two seconds or so ten activations after each other are late, on both CPUs.
+        let bouts = |seed: u64| -> Vec<u64> {
+            let mut random = SplitMix::new(7);
+            let begins: Vec<u64> = (0..60).map(|at| at * 2000 + random.below(1900)).collect();
+            let in_bout = |at: u64| begins.iter().any(|begin| (*begin..begin + 10).contains(&at));
+            let late = |(at, usual): (usize, u64)| if in_bout(at as u64) { usual + 90_000 } else { usual };
+            lateness(seed, 120).into_iter().enumerate().map(late).collect()
+        };
+        let one = together(vec![thread(0, 0, &bouts(1))]).tested.unwrap();
+        let both = together(vec![thread(0, 0, &bouts(1)), thread(1, 1, &bouts(2))]).tested.unwrap();
+        assert!(both.independent < one.independent * 0.75, "{both:?} of both, {one:?} of one");
+    }
+
+    #[test]
+    fn back_to_back_the_time_is_that_of_the_events() {
+        let m = point("remote.ping", params([]), Semantics::RoundTrip, 1.0);
+        let mut histogram = Histogram::new(1000);
+        (0..1000).for_each(|_| histogram.record(2_000_000));
+        let summary = Summary::of(&histogram, &Summary::default());
+        let m = Measurement { sampling: Sampling::Event, contention: None, histogram, summary, ..m };
+        assert_eq!(watched(&m), Some(2 * SECOND));
+        assert_eq!(watched(&Measurement { times: Semantics::OneWay, ..m }), None);
+    }
+}
