@@ -563,14 +563,15 @@ fn too_late(result: &str) -> std::process::Command {
 fn a_criterion_that_is_exceeded_ends_the_run_where_that_is_asked_for() {
     let place = Place::new();
     let result = place.at("result.json");
-    end(too_late(&result).arg("--stop-when-exceeded")).has_code(2);
+    let ran = end(too_late(&result).arg("--stop-when-exceeded"));
+    assert_eq!(ran.code, Some(2), "{ran:#?}");
     let found = json(&result);
     assert_eq!(found["plan"]["criteria"][0]["metric"], "max", "{found:#}");
     assert!(found["finished"].is_string() && found["interrupted"].is_null(), "{found:#}");
     let warned = found["warnings"].as_array().unwrap().iter().any(|w| w["id"] == "stopped-when-exceeded");
     assert!(warned, "{:#}", found["warnings"]);
-    let shown = run(&["show", &result]).has_code(2);
-    assert!(shown.out.contains("Verdict: exceeded"), "{shown:#?}");
+    let shown = run(&["show", &result]);
+    assert!(shown.code == Some(2) && shown.out.contains("Verdict: exceeded"), "{shown:#?}");
     assert!(run(&["wake", "--stop-when-exceeded"]).refused().contains("requires a criterion"));
 }
 
@@ -584,6 +585,6 @@ fn a_run_that_is_killed_has_exceeded_what_it_had_exceeded() {
     killed.kill().unwrap();
     wait(killed);
     assert!(json(&result)["finished"].is_null());
-    let shown = run(&["show", &result]).has_code(2);
-    assert!(shown.out.contains("max ≤ 1.00 ns exceeded"), "{shown:#?}");
+    let shown = run(&["show", &result]);
+    assert!(shown.code == Some(2) && shown.out.contains("max ≤ 1.00 ns exceeded"), "{shown:#?}");
 }
