@@ -114,7 +114,7 @@ fn label(m: &Measurement, varying: &[&str]) -> String {
 }
 
 /// Transports of `remote` whose remote another process starts: how it waits is not known.
-pub const FOREIGN_REMOTES: &[&str] = &["openamp", "char", "mcs", "tty", "tty-line"];
+pub const FOREIGN_REMOTES: &[&str] = &["openamp", "char", "mcs", "rptun", "tty", "tty-line"];
 
 /// How the sides of an exchange wait, as far as it is known.
 fn waits(wait: &str, params: &Params) -> String {

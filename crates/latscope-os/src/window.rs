@@ -13,7 +13,8 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 
-/// A mapped window; clones refer to the same. Offsets count from its beginning, but of [`map_at`](Window::map_at).
+/// A mapped window; clones refer to the same. Offsets count from its beginning, but of [`map_at`](Window::map_at) and
+/// [`map_from`](Window::map_from).
 ///
 /// Its memory is only accessed by instructions and copies that expect others to write, in any sizes.
 #[derive(Debug, Clone)]
@@ -47,6 +48,16 @@ impl Window {
     pub fn map(descriptor: OwnedFd) -> io::Result<Window> {
         let size = mapping::length(&descriptor)?;
         Window::mapping(descriptor, 0, size, MapFlags::POPULATE, 0)
+    }
+
+    /// As [`map`](Window::map), with offsets from `base` on, which another side has for the first byte.
+    ///
+    /// # Errors
+    /// As there; the last offset would be none.
+    pub fn map_from(descriptor: OwnedFd, base: usize) -> io::Result<Window> {
+        let size = mapping::length(&descriptor)?;
+        base.checked_add(size).ok_or(io::ErrorKind::InvalidInput)?;
+        Window::mapping(descriptor, 0, size, MapFlags::POPULATE, base)
     }
 
     /// A part of a file whose offsets are physical addresses. Offsets in the

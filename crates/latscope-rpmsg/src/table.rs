@@ -194,13 +194,22 @@ impl Table {
     /// buffers that have no room for a header; [`Fault::OutOfWindow`] if a part lies outside. The rings' shapes are
     /// checked by [`Ring::layout`].
     pub fn parse(memory: &impl Memory) -> Result<Table, Fault> {
-        let (version, count) = (memory.load_u32(0)?, memory.load_u32(4)?);
+        Table::parse_at(memory, 0)
+    }
+
+    /// As [`Table::parse`], of a table that begins at `start`.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn parse_at(memory: &impl Memory, start: usize) -> Result<Table, Fault> {
+        let start = memory.locate(start as u64, HEADER as u32)?;
+        let (version, count) = (memory.load_u32(start)?, memory.load_u32(start + 4)?);
         if version != 1 || count > MOST_RESOURCES {
             return Err(Fault::Table);
         }
         for index in 0..count as usize {
-            let offset = memory.load_u32(HEADER + 4 * index)?;
-            let at = memory.locate(offset.into(), DEVICE as u32)?;
+            let offset = memory.load_u32(start + HEADER + 4 * index)?;
+            let at = memory.locate(start as u64 + u64::from(offset), DEVICE as u32)?;
             if memory.load_u32(at)? == VDEV && memory.load_u32(at + 4)? == RPMSG {
                 return Table::device(memory, at);
             }
@@ -239,6 +248,20 @@ impl Table {
         let mut bytes = [0; CONFIG];
         memory.read(at, &mut bytes)?;
         BufferSizes::parse(&bytes)
+    }
+
+    /// Chooses where the rings are, and writes it into the table, less `origin`: what the other side adds.
+    ///
+    /// # Errors
+    /// [`Fault::Table`] of a table that is nowhere in memory, [`Fault::OutOfWindow`] of another memory than it is in.
+    pub fn place(&self, memory: &impl Memory, addresses: [u32; 2], origin: u32) -> Result<Table, Fault> {
+        let first = self.accepted.ok_or(Fault::Table)? - ACCEPTED + DEVICE;
+        let mut table = *self;
+        for (index, address) in addresses.into_iter().enumerate() {
+            memory.store_u32(first + index * RING, address.wrapping_sub(origin))?;
+            table.rings[index].address = address;
+        }
+        Ok(table)
     }
 
     /// The driver accepts what it knows of the features that are offered: to be called before it is ready.

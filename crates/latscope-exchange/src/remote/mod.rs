@@ -13,6 +13,7 @@ mod mcs;
 pub mod openamp;
 pub mod pty;
 mod rings;
+mod rptun;
 pub mod shm;
 pub mod tty;
 #[cfg(feature = "vhost-user")]
@@ -215,11 +216,19 @@ impl Transport {
 }
 
 /// Every transport; the first is the usual one.
-pub static TRANSPORTS: &[&Transport] =
-    &[&shm::SHM, &openamp::OPENAMP, &ivshmem::IVSHMEM, &char::CHAR, &mcs::MCS, &tty::TTY, &tty::LINES];
+pub static TRANSPORTS: &[&Transport] = &[
+    &shm::SHM,
+    &openamp::OPENAMP,
+    &ivshmem::IVSHMEM,
+    &char::CHAR,
+    &mcs::MCS,
+    &rptun::RPTUN,
+    &tty::TTY,
+    &tty::LINES,
+];
 
 /// Their names.
-pub const NAMES: &[&str] = &["shm", "openamp", "ivshmem", "char", "mcs", "tty", "tty-line"];
+pub const NAMES: &[&str] = &["shm", "openamp", "ivshmem", "char", "mcs", "rptun", "tty", "tty-line"];
 
 /// Every way to wait, of whatever transport.
 pub const WAITS: &[&str] =

@@ -36,8 +36,8 @@ const TRANSPORT: Param = Param {
     name: "transport",
     help: "`shm`: latscope's echo process on another CPU, in memory that both map. `openamp`: another process, in \
            named memory and by a socket as OpenAMP has them. `ivshmem`: latscope's image in QEMU. `char`: Linux's \
-           `/dev/rpmsgN`. `mcs`: a client OS by the device of openEuler's MCS (untested on a board). `tty`: a \
-            terminal that leads to a remote, raw; `tty-line`: in lines.",
+           `/dev/rpmsgN`. `mcs`: a client OS by the device of openEuler's MCS (untested on a board). `rptun`: \
+           Apache NuttX in a virtual machine, by the file behind its ivshmem device. `tty`: a terminal that leads to a remote, raw; `tty-line`: in lines.",
     kind: Kind::Choice(remote::NAMES),
     axis: false,
 };

@@ -18,13 +18,6 @@ pub const CHECKS: &[Check] = &[
     Check::new("latscope doctor reads the preemption model", &[Kernel::Std], "latscope doctor", |ran| {
         ran.says("voluntary, says /sys/kernel/debug/sched/preempt")
     }),
-    Check::new(
-        "latscope doctor finds that real-time threads were throttled",
-        &[Kernel::Rt],
-        THROTTLED,
-        |ran| ran.says("real-time threads were throttled, first"),
-    )
-    .takes(120),
     Check::new("latscope doctor finds the fair server", &[Kernel::Rt612], "latscope doctor", |ran| {
         ran.says("ordinary threads get 50.0 ms in each 1.00 s")
     }),
@@ -45,9 +38,6 @@ pub const CHECKS: &[Check] = &[
         .exits(1),
     Check::new("a file comes out", ALL, "echo text >file", |ran| file(&ran.files.join("file"))),
 ];
-
-/// A loop at a real-time priority for longer than a period of a second.
-const THROTTLED: &str = "timeout 4 chrt -f 10 sh -c 'while :; do :; done'; latscope doctor";
 
 const CLOCK: &str = "cat /sys/devices/system/clocksource/clocksource0/current_clocksource";
 

@@ -42,7 +42,15 @@ fn identity(path: &Path) -> std::io::Result<(u64, u64)> {
 /// # Errors
 /// There is none, or it is another user's.
 pub(super) fn existing(path: &Path) -> Result<Memory> {
-    map(open(path, OFlags::empty())?, path, 1)
+    map(open_existing(path)?, path, 1)
+}
+
+/// The file of such memory.
+///
+/// # Errors
+/// As [`existing`].
+pub(in crate::remote) fn open_existing(path: &Path) -> Result<OwnedFd> {
+    open(path, OFlags::empty())
 }
 
 /// New memory, which stays.
@@ -81,7 +89,7 @@ fn open(path: &Path, how: OFlags) -> Result<OwnedFd> {
         .with_context(|| format!("cannot open the shared memory {}", path.display()))?;
     let found = fstat(&file)?;
     if FileType::from_raw_mode(found.st_mode) != FileType::RegularFile || found.st_uid != geteuid().as_raw() {
-        bail!("{} is not a regular file of this user: give another --openamp-shm", path.display());
+        bail!("{} is not a regular file of this user: give another one", path.display());
     }
     Ok(file)
 }

@@ -6,7 +6,7 @@
 //! and listens ([`device`]). The process 1 is the driver: it connects, and begins.
 
 pub mod device;
-mod files;
+pub(super) mod files;
 mod socket;
 #[cfg(test)]
 mod tests;

@@ -1,0 +1,143 @@
+//! The words in front of the resource table, and those in it that are for commands.
+
+use anyhow::{Context, Result, bail, ensure};
+use latscope_os::window::Window as Memory;
+use latscope_rpmsg::table::Table;
+use latscope_rpmsg::{Fault, Memory as _};
+use std::ops::Range;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// The master's address of the window: any but 0, by which the slave recognises that there is a master. Descriptors
+/// have addresses from here on, and so has our memory; in the table offsets count from the window's beginning.
+pub(super) const BASE: u32 = 0xE000_0000;
+
+/// Offsets in the window: the master's address (u64), then each side's counter of kicks.
+pub(super) const MASTER: usize = 0;
+pub(super) const SLAVE_COUNTER: usize = 8;
+pub(super) const MASTER_COUNTER: usize = 12;
+/// Where the table is.
+pub(super) const TABLE: usize = 24;
+/// In the table, where others have reserved words.
+pub(super) const MASTER_COMMAND: usize = TABLE + 8;
+pub(super) const SLAVE_COMMAND: usize = TABLE + 12;
+
+/// Commands, in the upper half of a word.
+pub(super) const READY: u32 = 1 << 16;
+const PANIC: u32 = 2 << 16;
+pub(super) const RESET: u32 = 3 << 16;
+
+/// Resources of the table: memory for a device, and a device.
+const CARVEOUT: u32 = 0;
+const DEVICE: u32 = 3;
+const RPMSG: u32 = 7;
+/// A table with more is taken for garbage.
+const MOST_RESOURCES: u32 = 256;
+
+/// The header of a window.
+#[derive(Debug, Clone)]
+pub(super) struct Header(Memory);
+
+impl Header {
+    /// That of a window, which is mapped from [`BASE`] on.
+    pub(super) fn new(memory: &Memory) -> Header {
+        Header(memory.clone())
+    }
+
+    fn load(&self, at: usize) -> Result<u32, Fault> {
+        self.0.load_u32(BASE as usize + at)
+    }
+
+    fn store(&self, at: usize, word: u32) -> Result<(), Fault> {
+        self.0.store_u32(BASE as usize + at, word)
+    }
+
+    /// Waits for a slave that has just begun, and resets one that has begun with another master.
+    ///
+    /// # Errors
+    /// None is ready in time.
+    pub(super) fn meet(&self, time: Duration, path: &Path, waiting: &dyn Fn(&str)) -> Result<()> {
+        let start = Instant::now();
+        let (mut was_reset, mut told) = (false, false);
+        while !self.is_fresh()? {
+            if !was_reset && self.load(MASTER)? != 0 {
+                self.store(MASTER_COMMAND, RESET)?;
+                self.count_up()?;
+                was_reset = true;
+            }
+            let wanted = "a slave of rptun that boots with this memory behind its ivshmem device";
+            ensure!(
+                start.elapsed() < time,
+                "no slave of rptun is ready in {}: start {wanted}, or start it again",
+                path.display()
+            );
+            if !told && start.elapsed() > Duration::from_secs(3) {
+                waiting(&format!("waiting for {wanted}: {}", path.display()));
+                told = true;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        Ok(())
+    }
+
+    /// Whether the slave has made its table, and waits for a master.
+    fn is_fresh(&self) -> Result<bool, Fault> {
+        let is_fresh = self.load(MASTER)? == 0 && self.load(SLAVE_COMMAND)? == READY;
+        // The table was written before.
+        self.0.fence();
+        Ok(is_fresh)
+    }
+
+    /// Takes the slave's command, and tells it that there is a master.
+    pub(super) fn begin(&self) -> Result<(), Fault> {
+        self.store(SLAVE_COMMAND, 0)?;
+        self.0.fence();
+        self.store(MASTER + 4, 0)?;
+        self.store(MASTER, BASE)
+    }
+
+    /// Kicks the slave.
+    pub(super) fn count_up(&self) -> Result<(), Fault> {
+        self.0.fence();
+        self.store(MASTER_COUNTER, self.load(MASTER_COUNTER)?.wrapping_add(1))
+    }
+
+    /// How often the slave has kicked.
+    pub(super) fn sent_by_slave(&self) -> Result<u32, Fault> {
+        self.load(SLAVE_COUNTER)
+    }
+
+    pub(super) fn has_panicked(&self) -> bool {
+        self.load(SLAVE_COMMAND).is_ok_and(|command| command & 0xFFFF_0000 == PANIC)
+    }
+
+    /// The RPMsg device of the table, and the memory that the table has for its rings and buffers: the n-th device
+    /// has the n-th of these.
+    ///
+    /// # Errors
+    /// It has none, or what it has is not in the window.
+    pub(super) fn table(&self) -> Result<(Table, Range<usize>)> {
+        let start = BASE as usize + TABLE;
+        let table = Table::parse_at(&self.0, start).context("the window has no resource table of RPMsg")?;
+        let (mut devices, mut found, mut carveouts) = (0, None, Vec::new());
+        for index in 0..self.load(TABLE + 4)?.min(MOST_RESOURCES) as usize {
+            let offset = self.load(TABLE + 16 + 4 * index)?;
+            let at = self.0.locate(start as u64 + u64::from(offset), 16)?;
+            match self.0.load_u32(at)? {
+                CARVEOUT => carveouts.push((self.0.load_u32(at + 4)?, self.0.load_u32(at + 12)?)),
+                DEVICE => {
+                    if self.0.load_u32(at + 4)? == RPMSG && found.is_none() {
+                        found = Some(devices);
+                    }
+                    devices += 1;
+                }
+                _ => {}
+            }
+        }
+        let Some((offset, length)) = found.and_then(|index: usize| carveouts.get(index).copied()) else {
+            bail!("the slave's table has no memory for the rings of RPMsg (a carveout)");
+        };
+        let at = self.0.locate(u64::from(BASE) + u64::from(offset), length)?;
+        Ok((table, at..at + length as usize))
+    }
+}

@@ -1,0 +1,136 @@
+//! rptun over ivshmem, the way of Apache NuttX (`drivers/rptun/rptun_ivshmem.c`): the window of a virtual machine, of
+//! which this is the master.
+//!
+//! The slave fills in a header and a resource table when it boots. The master chooses the rings' places, says which
+//! address it has for the window, and is the virtio driver. A slave begins once for each boot: a further master has to
+//! reset it, which is a command in the table.
+
+mod header;
+mod ping;
+#[cfg(test)]
+mod tests;
+
+use super::kicks::Kicks;
+use super::openamp::files;
+use super::openamp::spin_ns;
+use super::rings::{Far, Rings};
+use super::{Channel, Opt, Order, Transport};
+use crate::notify::Notifier;
+use anyhow::{Context, Result, bail};
+use header::{BASE, Header};
+use latscope_os::clock::monotonic_ns;
+use latscope_os::window::Window as Memory;
+use latscope_rpmsg::Window;
+use latscope_rpmsg::name_service::Name;
+use std::io;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// `--transport rptun`.
+pub static RPTUN: Transport = Transport {
+    name: "rptun",
+    waits: &["spin-then-park", "spin"],
+    ours: false,
+    options: &[PATH, ENDPOINT],
+    open,
+};
+
+const PATH: Opt = Opt::new("path", "FILE", "The file behind the window", "");
+
+const ENDPOINT: Opt = Opt::new(
+    "endpoint",
+    "NAME",
+    "Another name than the service's: rpmsg-ping is the echo that NuttX has itself, whose header is added",
+    "",
+);
+
+/// Time for the slave to boot.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(20);
+
+fn open(order: &Order) -> Result<Box<dyn Channel>> {
+    let name = match order.text(ENDPOINT.name) {
+        "" => order.service.name(),
+        text => Name::new(text).with_context(|| format!("{text}: a name has 1 to 31 bytes"))?,
+    };
+    let path = order.text(PATH.name);
+    if path.is_empty() {
+        bail!("--transport rptun needs --path FILE, the memory behind the slave's ivshmem device");
+    }
+    let spin_ns = match order.text("wait") {
+        // Not for ever: the slave wants its counter to move, and who never sleeps does not kick.
+        "spin" => super::kicks::FOREVER - 1,
+        wait => spin_ns(wait),
+    };
+    let rings = drive(Path::new(path), name, spin_ns, CONNECT_TIMEOUT, order.waiting)?;
+    match name == ping::NAME {
+        true => Ok(Box::new(ping::Framed::new(rings))),
+        false => Ok(Box::new(rings)),
+    }
+}
+
+/// Becomes the master of the slave in this file, and connects to its endpoint of this name.
+fn drive(path: &Path, name: Name, spin_ns: u64, time: Duration, waiting: &dyn Fn(&str)) -> Result<Rings> {
+    let memory = Memory::map_from(files::open_existing(path)?, BASE as usize)
+        .with_context(|| format!("cannot map {}", path.display()))?;
+    let header = Header::new(&memory);
+    header.meet(time, path, waiting)?;
+    let window = divide(&header, &memory)?;
+    header.begin()?;
+    let until = monotonic_ns() + time.as_nanos() as u64;
+    let kicks = Kicks::new(Counters { header: header.clone(), seen: header.sent_by_slave()? }, spin_ns);
+    Rings::join(&window, memory, kicks, Box::new(header), name, until)
+}
+
+/// Places the rings and buffers in the part of the window that the table has for them.
+fn divide(header: &Header, memory: &Memory) -> Result<Window> {
+    let (table, room) = header.table()?;
+    let mut at = room.start;
+    let mut addresses = [0; 2];
+    for (ring, address) in table.rings.iter().zip(&mut addresses) {
+        at = at.next_multiple_of(64);
+        *address = u32::try_from(at)?;
+        at = latscope_rpmsg::table::Ring { address: *address, ..*ring }.layout()?.end();
+    }
+    let at = at.next_multiple_of(64);
+    if at > room.end {
+        bail!("the slave's table has no room for its own rings");
+    }
+    let table = table.place(memory, addresses, BASE)?;
+    Ok(Window::of_table(table, at, room.end)?)
+}
+
+/// How often a sleeping side looks at the other's counter: as often as NuttX does.
+const LOOK: Duration = Duration::from_micros(100);
+
+/// Counters in the header, one of each side, which the other looks at.
+struct Counters {
+    header: Header,
+    seen: u32,
+}
+
+impl Notifier for Counters {
+    fn notify(&mut self) -> io::Result<()> {
+        self.header.count_up().map_err(io::Error::other)
+    }
+
+    fn wait(&mut self, timeout: Option<Duration>) -> io::Result<bool> {
+        let start = Instant::now();
+        loop {
+            let now = self.header.sent_by_slave().map_err(io::Error::other)?;
+            if std::mem::replace(&mut self.seen, now) != now {
+                return Ok(true);
+            }
+            let left = timeout.unwrap_or(Duration::MAX).saturating_sub(start.elapsed());
+            if left.is_zero() {
+                return Ok(false);
+            }
+            std::thread::sleep(left.min(LOOK));
+        }
+    }
+}
+
+impl Far for Header {
+    fn ended(&mut self) -> Option<String> {
+        self.has_panicked().then(|| "it reports a panic".to_owned())
+    }
+}

@@ -1,0 +1,82 @@
+//! The messages of the endpoint by which NuttX measures itself (`drivers/rpmsg/rpmsg_ping.c`): a header, in which a
+//! request asks for an answer, and data that come back.
+
+use super::super::rings::Rings;
+use super::super::{Alarm, Channel, Failure};
+use latscope_rpmsg::name_service::Name;
+
+/// The endpoint's name.
+pub(super) const NAME: Name = Name::new("rpmsg-ping").expect("a short name");
+
+/// Bytes in front of the data: command and length, u32 each, and a cookie, u64.
+pub(super) const HEADER: usize = 16;
+/// A request that asks for an answer, and the answer.
+pub(super) const REQUEST: u32 = 1;
+pub(super) const RESPONSE: u32 = 0x20;
+
+/// A channel whose messages have that header.
+pub(super) struct Framed {
+    rings: Rings,
+    message: Vec<u8>,
+}
+
+impl Framed {
+    pub(super) fn new(rings: Rings) -> Framed {
+        Framed { message: vec![0; HEADER + rings.limit()], rings }
+    }
+}
+
+impl Channel for Framed {
+    fn send(&mut self, message: &[u8]) -> Result<(), Failure> {
+        let length = HEADER + message.len();
+        let mut request = Vec::with_capacity(length);
+        request.extend(REQUEST.to_le_bytes());
+        request.extend((length as u32).to_le_bytes());
+        request.extend(0_u64.to_le_bytes());
+        request.extend(message);
+        self.rings.send(&request)
+    }
+
+    /// What is no answer is passed on with its header: it is none of the messages that were sent.
+    fn receive(&mut self, into: &mut [u8], until: u64) -> Result<usize, Failure> {
+        let length = self.rings.receive(&mut self.message, until)?;
+        let whole = &self.message[..length];
+        let data = match whole.split_first_chunk() {
+            Some((command, rest)) if u32::from_le_bytes(*command) == RESPONSE => {
+                rest.get(HEADER - 4..).unwrap_or_default()
+            }
+            _ => whole,
+        };
+        let length = data.len().min(into.len());
+        into[..length].copy_from_slice(&data[..length]);
+        Ok(length)
+    }
+
+    fn alarm(&mut self) -> Result<Alarm<'_>, Failure> {
+        self.rings.alarm()
+    }
+
+    fn limit(&self) -> usize {
+        self.rings.limit() - HEADER
+    }
+
+    fn window(&self) -> usize {
+        self.rings.window()
+    }
+
+    fn faults(&self) -> u64 {
+        self.rings.faults()
+    }
+
+    fn recovered(&self) -> u64 {
+        self.rings.recovered()
+    }
+
+    fn ended(&mut self) -> Option<String> {
+        self.rings.ended()
+    }
+
+    fn distortion(&self) -> Option<&'static str> {
+        self.rings.distortion()
+    }
+}
