@@ -57,6 +57,8 @@ pub struct Outliers {
     waiting: Vec<(usize, Exceedance)>,
     /// When the trace was read last.
     read_at: Option<Instant>,
+    /// The time of the first event that was taken.
+    begin: Option<u64>,
     budget: Budget,
     commands: Commands,
     /// Events that real-time throttling, or a quota, delayed, and the sentence that names the cause.
@@ -118,6 +120,7 @@ impl Outliers {
             saved: None,
             waiting: Vec::new(),
             read_at: None,
+            begin: None,
             budget: Budget::default(),
             commands: Commands::default(),
             held_back: BTreeMap::new(),
@@ -202,9 +205,11 @@ impl Outliers {
     /// Takes the exceedances from the measuring threads. Where the worst are looked for, the
     /// threshold follows them.
     fn hear_of(&mut self, slots: &Slots) {
+        // Where the worst are looked for, the first are none in particular.
+        let first = if self.plan.worst.is_some() { 0 } else { FIRST };
         for (point, watched) in self.points.iter_mut().enumerate() {
             let take = |sample| {
-                if watched.first.len() < FIRST {
+                if watched.first.len() < first {
                     watched.first.push(sample);
                 }
                 self.waiting.push((point, sample));
@@ -238,6 +243,11 @@ impl Outliers {
             self.keep(point, outlier);
         }
         taken.sort_by_key(|outlier| outlier.at);
+        if self.plan.worst.is_some() {
+            // In the first second each event is among the worst so far: that is no news.
+            let begin = *self.begin.get_or_insert(taken[0].at);
+            taken.retain(|outlier| outlier.at >= begin + SECOND.as_nanos() as u64);
+        }
         taken
     }
 
