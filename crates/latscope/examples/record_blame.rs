@@ -40,7 +40,10 @@ fn main() -> anyhow::Result<()> {
     let victim = spawn("victim", cpu, 40, move || victim(cpu, epoch, turns, &marker))?;
     let thief = if endless {
         let until = epoch + turns * 10 * MILLISECOND;
-        spawn("endless", cpu, 10, move || while monotonic_ns() < until {})?
+        spawn("endless", cpu, 10, move || {
+            sleep_until(epoch);
+            while monotonic_ns() < until {}
+        })?
     } else {
         spawn("thief", cpu, 60, move || thief(epoch))?
     };
