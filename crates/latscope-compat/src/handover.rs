@@ -1,7 +1,7 @@
 //! `lat_pipe`, `lat_fifo`, `lat_unix`, `lat_tcp`, `lat_udp`, `lat_sem`, `lat_ctx`,
 //! `bw_pipe`, `bw_unix`, `bw_tcp`.
 
-use super::arguments::{Call, CallError, LmbenchOptions, number, refuse};
+use super::arguments::{Call, CallError, LmbenchOptions, USUAL_REPETITIONS, number, refuse};
 use super::job::{Job, PointQuery};
 use super::page::{megabytes_per_second, microseconds};
 
@@ -16,6 +16,19 @@ fn placement(call: &Call) -> Result<&'static str, CallError> {
              UNIQUE (one CPU each), or `latscope sync --cpus LIST`"
         )),
     }
+}
+
+/// Repetitions of what the scheduler places, where `-N` does not say: it moves the two ends in the first tenth of a
+/// second, and LMbench times them for longer than that.
+const SETTLED: u64 = 10 * USUAL_REPETITIONS;
+
+/// Measures for as long as the scheduler takes to settle, if it places the ends.
+fn settled(mut job: Job) -> Job {
+    let free = |query: &PointQuery| query.params.get("placement") == Some(&"free".into());
+    if job.queries.iter().any(free) {
+        job.repetitions.get_or_insert(SETTLED);
+    }
+    job
 }
 
 /// `lat_pipe`: a message there and back through two pipes.
@@ -106,7 +119,7 @@ fn between_processes(
     if options.value('m').is_some() && size < LEAST {
         job.notes.push(format!("messages have {LEAST} bytes, so that each reply can be verified"));
     }
-    Ok(job)
+    Ok(settled(job))
 }
 
 /// Only this machine is measured.
@@ -137,9 +150,9 @@ pub fn lat_sem(call: &Call) -> Result<Job, CallError> {
     options.one_caller(SYSTEM_V)?;
     let params = [("caller", "other".into()), ("placement", placement(call)?.into())];
     let query = PointQuery::new(SYSTEM_V, params);
-    Ok(Job::new(&options, vec![query.clone()], move |figures, page| {
+    Ok(settled(Job::new(&options, vec![query.clone()], move |figures, page| {
         page.line(figures.one_way_ns(&query).map(|ns| microseconds("Semaphore latency", ns)));
-    }))
+    })))
 }
 
 /// `lat_ctx [-s KB] processes...`: a token round a ring of processes, each
@@ -215,7 +228,7 @@ fn local_bandwidth(call: &Call, probe: &'static str, label: &'static str) -> Res
     if options.value('M').is_some() {
         job.notes.push(TOTAL_HAS_NO_EFFECT.to_owned());
     }
-    Ok(job)
+    Ok(settled(job))
 }
 
 const TOTAL_HAS_NO_EFFECT: &str = "-M has no effect: as much is sent as the stop rule takes";
