@@ -65,7 +65,7 @@ fn longest(groups: &[Group]) -> Vec<Element> {
         parts.push(element("h3").text(&causes.heading));
         parts.extend([of_columns(&causes.columns), element("p").with("class", "legend").text(&causes.about)]);
     }
-    parts.extend(list(groups::pattern_sentences(groups).into_iter()));
+    parts.extend(list(groups::pattern_sentences(groups)));
     let columns = [
         ("longest", Side::Right),
         ("CPU", Side::Right),
