@@ -68,7 +68,7 @@ pub struct RealTime {
     pub runtime_ns: u64,
     /// Period, ns.
     pub period_ns: u64,
-    /// Whether the kernel's log says for this stretch that it stopped them.
+    /// True where the kernel's log says for this stretch that it stopped them.
     pub logged: bool,
     /// Processes that used as much as is granted, most first.
     pub loops: Vec<Consumer>,
@@ -106,7 +106,7 @@ pub const MORE_TIME: &str = "lift the limit or raise it to the CPUs measured (do
                              limits.cpu; latscope doctor names the file)";
 
 impl Account {
-    /// Whether others used so little that they explain nothing.
+    /// Returns true where others used so little that they explain nothing.
     pub fn is_quiet(&self) -> bool {
         self.others < QUIET
     }

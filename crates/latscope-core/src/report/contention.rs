@@ -17,7 +17,7 @@ pub struct Contention {
     /// Whether waiting distorts the figure: not where samples are thrown away that
     /// were disturbed, nor where waiting is what is measured.
     pub distorts: bool,
-    /// Whether each sample was thrown away in which a thread did not run.
+    /// True where each sample was thrown away in which a thread did not run.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub gated: bool,
 }
