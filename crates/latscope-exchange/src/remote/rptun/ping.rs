@@ -68,6 +68,10 @@ impl Channel for Framed {
         self.rings.faults()
     }
 
+    fn misaddressed(&self) -> u64 {
+        self.rings.misaddressed()
+    }
+
     fn recovered(&self) -> u64 {
         self.rings.recovered()
     }
