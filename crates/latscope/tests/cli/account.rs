@@ -79,7 +79,7 @@ fn a_criterion_is_not_judged_by_what_a_quota_stopped() {
     let Some(group) = FifthOfCpu::new("a_criterion_is_not_judged_by_what_a_quota_stopped") else { return };
     let words = "sync hand-off --mechanism pipe --duration 1s --rounds 1 --json -";
     let ran = group.run(words);
-    let found = crate::support::parsed(&ran);
+    let found = crate::support::parsed(&ran.out);
     for m in measurements(&found) {
         let stopped = m["account"]["quota"]["throttled_ns"].as_u64()
             >= m["account"]["wall_ns"].as_u64().map(|ns| ns / 100);
