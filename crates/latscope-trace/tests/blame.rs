@@ -3,8 +3,8 @@
 
 mod dat;
 
-use dat::{Dat, THEFT};
-use latscope_trace::blame::{Setting, Window, causes};
+use dat::{Dat, THEFT, THROTTLING};
+use latscope_trace::blame::{Setting, Window, busiest, causes};
 use latscope_trace::events::{Decoder, Event, Kind, dat as write, names, text};
 use proptest::prelude::*;
 
@@ -36,6 +36,26 @@ fn the_thief_is_named_with_what_it_took() {
         // The timer's interrupt was some microseconds on its way.
         assert!(virtual_machine || kinds.contains(&"unknown"), "{kinds:?}");
     }
+}
+
+#[test]
+fn throttling_is_proven_by_the_switches_of_a_real_kernel() {
+    let events = Dat::read(THROTTLING).events();
+    let windows = windows(&events);
+    let window = windows.iter().max_by_key(|window| window.until - window.from).unwrap();
+    assert!(window.until - window.from > 20_000_000, "{window:?}");
+    for virtual_machine in [false, true] {
+        let setting = Setting { virtual_machine, tick: Some(10_000_000), ..Setting::default() };
+        let found = causes(&events, window, &setting);
+        assert_eq!(found.iter().map(|cause| cause.ns).sum::<u64>(), window.until - window.from);
+        assert_eq!(found[0].kind, "throttling", "{found:#?}");
+        assert!(found[0].ns > (window.until - window.from) / 2, "{found:#?}");
+        assert!(found.iter().all(|cause| !cause.kind.starts_with("hypervisor")), "{found:#?}");
+    }
+    let before = (window.from - 20_000_000, window.from);
+    let (task, ns) = busiest(&events, window.cpu, before, window.thread).unwrap();
+    assert_eq!((&*task.name, task.priority), ("endless", 89));
+    assert!(ns > 0);
 }
 
 #[test]
