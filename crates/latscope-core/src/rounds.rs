@@ -111,10 +111,9 @@ pub fn prediction(figures: &[f64], resolution: f64) -> Option<Prediction> {
     Some(Prediction { low: (low - resolution).max(low / 2.0), high: high + resolution, level })
 }
 
-/// By how much the standard error of the median of `n` normal values exceeds
-/// that of their mean: exact for small `n` (order statistics of the normal
-/// distribution), and its limit, the root of π/2.
-fn median_by_mean(n: usize) -> f64 {
+/// Ratio of the standard error of the median of `n` normal values to that of their mean: exact for small `n` (order
+/// statistics of the normal distribution), and its limit, the root of π/2.
+pub fn median_by_mean(n: usize) -> f64 {
     const EXACT: [f64; 11] = [1.0, 1.0, 1.0, 1.160, 1.092, 1.198, 1.135, 1.214, 1.160, 1.223, 1.177];
     EXACT.get(n).copied().unwrap_or_else(|| std::f64::consts::FRAC_PI_2.sqrt())
 }

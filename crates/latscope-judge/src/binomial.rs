@@ -107,12 +107,16 @@ pub(crate) fn proves_more(k: u64, n: u64, p: f64) -> bool {
     n > 0 && at_least(k, n, p) <= 1.0 - CONFIDENCE
 }
 
-/// The least number of samples of which `k` above the limit prove that at most
-/// the share `p` of all is.
+/// The least number of samples of which `k` above the limit prove that at most the share `p` of all is; the largest
+/// number where none that can be counted is enough.
 pub(crate) fn samples_needed(k: u64, p: f64) -> u64 {
     let mut high = (3.0 / p).ceil().max(k as f64 + 1.0) as u64;
     while !proves_at_most(k, high, p) {
-        high *= 2;
+        match high.checked_mul(2) {
+            Some(twice) => high = twice,
+            // Of so many nothing is proved any more: no run has them.
+            None => return u64::MAX,
+        }
     }
     let mut low = k;
     while high - low > 1 {
@@ -184,6 +188,8 @@ mod tests {
         near(at_most(500_000_000, 1_000_000_000, 0.5), 0.5, 1e-4);
         near(at_most(499_990_000, 1_000_000_000, 0.5), 0.263_5, 1e-3);
         assert!(samples_needed(n / 1000, 1e-3) > n);
+        assert_eq!(samples_needed(u64::MAX / 2, 0.5), u64::MAX);
+        assert_eq!(samples_needed(u64::MAX, 1e-9), u64::MAX);
     }
 
     proptest! {

@@ -12,10 +12,10 @@ mod quantiles;
 pub mod ranks;
 mod verdict;
 
-pub use contrast::{Contrast, Levels, Range};
+pub use contrast::{ASSUMED_BETWEEN_RUNS, Contrast, Levels, Range};
 pub use pair::{Refused, is_wanted};
 pub use quantiles::{Quantile, Quantiles};
-pub use verdict::{Verdict, WouldTell};
+pub use verdict::{Undecided, Verdict, WouldTell};
 
 use crate::runs::{Run, point_id};
 use contrast::contrast;
@@ -179,6 +179,8 @@ pub struct Tail {
     pub rate: Contrast,
     /// What the comparison comes to, by its own margin and among all tails.
     pub verdict: Verdict,
+    /// What would decide; `None` where it is decided, or nothing within reach would.
+    pub would_tell: Option<WouldTell>,
 }
 
 /// A named quantity of both sides.
@@ -380,7 +382,7 @@ fn tails(pair: &Pair, seed: u64, test: &mut MannWhitney) -> Vec<Tail> {
         let found = exceedances(&pair.a, &pair.b, q)?;
         let [a, b] = &found.rates;
         let rate = contrast(a, b, 0.0, seed, test)?;
-        Some(Tail { quantile, beyond: found.beyond, rate, verdict: Verdict::CannotTell })
+        Some(Tail { quantile, beyond: found.beyond, rate, verdict: Verdict::CannotTell, would_tell: None })
     };
     quantiles.into_iter().filter_map(tail).collect()
 }
@@ -450,6 +452,7 @@ fn judge_tails(points: &mut [Point], counts: &mut Counts) {
     let compared = rates.len();
     for tail in points.iter_mut().filter(trusted).flat_map(|point| &mut point.tails) {
         tail.verdict = verdict(&tail.rate, TAIL_MARGIN, compared);
+        tail.would_tell = advice(&tail.rate, TAIL_MARGIN, compared, tail.verdict);
         counts.tails += 1;
         *counts.tail_verdicts.entry(tail.verdict).or_insert(0) += 1;
     }

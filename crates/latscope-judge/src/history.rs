@@ -11,7 +11,7 @@ mod series;
 mod steps;
 
 pub use archive::{Archive, Entry, Figures, Tail, Work, Writer};
-pub use energy::LEAST;
+pub use energy::{LEAST, SHORTEST, runs_for_one};
 pub use found::{Change, Drift, Figure, History, Machine, Moved, Odd, Point, SCHEMA, Shown};
 pub use series::{FALSE_CHANGES, detect};
 

@@ -1,6 +1,6 @@
 //! Arms of a trial: what their runs come to, and whether what one of them changes helps.
 
-use crate::compare::{Comparison, Point, Verdict, WouldTell};
+use crate::compare::{Comparison, Contrast, Point, TAIL_MARGIN, Undecided, Verdict, WouldTell};
 use crate::runs::{Run, point_id};
 use crate::verdict::{report_status, subjects};
 use latscope_core::quality::Level;
@@ -53,12 +53,42 @@ pub struct Judged {
     pub ratios: Option<[f64; 2]>,
     /// The most runs a side that would tell one of those that are not told.
     pub runs: Option<usize>,
-    /// Points that so many runs would tell.
+    /// Points, or tails where all medians are told, that so many runs would tell.
     pub told_by_runs: usize,
     /// The most rounds in each run that would tell one.
     pub rounds: Option<usize>,
-    /// Points that so many rounds would tell.
+    /// Points or tails that so many rounds would tell.
     pub told_by_rounds: usize,
+    /// Points or tails whose ratio is nearly the margin: no number of runs within reach would tell.
+    pub too_near: usize,
+    /// Points or tails whose figures scatter too far for any number of runs within reach.
+    pub too_wide: usize,
+}
+
+impl Judged {
+    /// Whether what would tell is about tails: all medians are told.
+    pub fn told_is_of_tails(&self) -> bool {
+        self.differ + self.cannot_tell == 0
+    }
+}
+
+/// What would decide a figure that is not decided, or why nothing within reach would.
+type Open = (Option<WouldTell>, Option<Undecided>);
+
+/// The medians that are not told; where all are, the tails that are not.
+fn open(trusted: &[&Point]) -> Vec<Open> {
+    let is_open = |verdict: Verdict| matches!(verdict, Verdict::CannotTell | Verdict::Differs);
+    let one = |would: Option<WouldTell>, contrast: Option<&Contrast>, margin: f64| -> Open {
+        (would, contrast.filter(|_| would.is_none()).and_then(|contrast| Undecided::of(contrast, margin)))
+    };
+    let points = trusted.iter().filter(|point| is_open(point.verdict));
+    let points: Vec<Open> =
+        points.map(|point| one(point.would_tell, point.p50.as_ref(), point.margin)).collect();
+    if !points.is_empty() {
+        return points;
+    }
+    let tails = trusted.iter().flat_map(|point| &point.tails).filter(|tail| is_open(tail.verdict));
+    tails.map(|tail| one(tail.would_tell, Some(&tail.rate), TAIL_MARGIN)).collect()
 }
 
 /// Whether B of a comparison is better than A.
@@ -68,11 +98,13 @@ pub fn judge(comparison: &Comparison) -> Judged {
     let tails = |verdict| comparison.counts.tail_verdicts.get(&verdict).copied().unwrap_or(0);
     let told = trusted.iter().filter(|p| matches!(p.verdict, Verdict::Faster | Verdict::Slower));
     let ratios: Vec<f64> = told.filter_map(|point| Some(point.p50.as_ref()?.ratio)).collect();
-    let advice = || trusted.iter().filter_map(|point| point.would_tell);
+    let open = open(&trusted);
+    let advice = || open.iter().filter_map(|(would, _)| *would);
     let runs: Vec<usize> =
         advice().filter_map(|one| if let WouldTell::Runs(n) = one { Some(n) } else { None }).collect();
     let rounds: Vec<usize> =
         advice().filter_map(|one| if let WouldTell::Rounds(n) = one { Some(n) } else { None }).collect();
+    let undecided = |why| open.iter().filter(|(_, one)| *one == Some(why)).count();
     let mut judged = Judged {
         answer: Answer::CannotTell,
         compared: trusted.len(),
@@ -94,6 +126,8 @@ pub fn judge(comparison: &Comparison) -> Judged {
         told_by_runs: runs.len(),
         rounds: rounds.iter().copied().max(),
         told_by_rounds: rounds.len(),
+        too_near: undecided(Undecided::TooNear),
+        too_wide: undecided(Undecided::TooWide),
     };
     let better = judged.faster + judged.less_often > 0;
     let worse = judged.slower + judged.more_often > 0;

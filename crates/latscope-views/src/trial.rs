@@ -98,15 +98,19 @@ pub fn answer(judged: &Judged, name: &str, is_same: bool, margin: f64) -> String
 /// What would tell.
 fn more_runs(judged: &Judged) -> String {
     let would = |option: &str, number: Option<usize>, points: usize| {
-        let points = counted(points as u64, "point");
+        let points = counted(points as u64, if judged.told_is_of_tails() { "tail" } else { "point" });
         number.map(|number| format!(" {option} {number} may tell {points}, by the spread so far."))
     };
     let runs = would("--runs", judged.runs, judged.told_by_runs);
     let rounds = would("--rounds", judged.rounds, judged.told_by_rounds);
-    match (runs, rounds) {
-        (None, None) => " That is too near to the margin: a hundred runs would not tell.".to_owned(),
-        (runs, rounds) => runs.into_iter().chain(rounds).collect(),
-    }
+    let never = |number: usize, why: &str| {
+        let all = runs.is_none() && rounds.is_none() && judged.too_near.min(judged.too_wide) == 0;
+        let of = if all { "The ratio".to_owned() } else { format!("Of {number} the ratio") };
+        (number > 0).then(|| format!(" {of} {why}: a hundred runs would not tell."))
+    };
+    let near = never(judged.too_near, "is too near to the margin");
+    let wide = never(judged.too_wide, "scatters too far from run to run");
+    runs.iter().chain(&rounds).chain(&near).chain(&wide).map(String::as_str).collect()
 }
 
 /// The table of measurements under loads, one grid a measurement; with `all` every row.

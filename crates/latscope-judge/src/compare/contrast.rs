@@ -3,7 +3,7 @@
 //! The run is the unit, the round the level below. All is on the log scale, since noise multiplies.
 
 use super::ranks::{MannWhitney, superiority};
-use latscope_core::rounds::BETWEEN_RUNS;
+use latscope_core::rounds::{BETWEEN_RUNS, median_by_mean};
 use latscope_core::statistics::{NORMAL_95, SplitMix, student_95};
 use serde::Serialize;
 
@@ -57,6 +57,10 @@ impl Range {
 
 /// Medians of resampled rounds that stand for all those of a run.
 const MEDIANS: usize = 64;
+
+/// Standard deviation between runs, on the log scale, that is assumed of a side of a single run: its rounds do not say
+/// it. Twice what runs of one machine differ by at least.
+pub const ASSUMED_BETWEEN_RUNS: f64 = 2.0 * BETWEEN_RUNS;
 
 /// Resampled comparisons.
 const RESAMPLES: usize = 1000;
@@ -112,6 +116,8 @@ struct Side {
     figure: f64,
     /// Variance that the rounds give the figure of a run.
     within: f64,
+    /// Variance of the rounds of a run.
+    of_rounds: f64,
     /// Runs scatter also by what their rounds do: resampling both counts that twice, which this takes back
     /// (Davison and Hinkley, "Bootstrap methods and their application", 1997, 3.8).
     shrink: f64,
@@ -133,11 +139,12 @@ impl Side {
         };
         let resampled: Vec<[f64; MEDIANS]> = logs.iter().map(resampled).collect();
         let rounds = logs.iter().map(Vec::len).min()?;
+        let of_rounds = logs.iter().map(|run| variance(run)).sum::<f64>() / logs.len() as f64;
         let runs: Vec<f64> = logs.into_iter().map(|mut run| middle(&mut run)).collect();
         let within = resampled.iter().map(|run| variance(run)).sum::<f64>() / runs.len() as f64;
         let between = variance(&runs);
         let shrink = if runs.len() > 1 && within > 0.0 { (between / (between + within)).sqrt() } else { 1.0 };
-        Some(Side { figure: middle(&mut runs.clone()), runs, resampled, rounds, within, shrink })
+        Some(Side { figure: middle(&mut runs.clone()), runs, resampled, rounds, within, of_rounds, shrink })
     }
 
     /// The median over resampled runs of medians over their resampled rounds.
@@ -163,7 +170,8 @@ impl Side {
 /// The percentile interval of the bootstrap is too narrow for few values: its halves are expanded by Student's
 /// quantile over the normal one (Hesterberg, "What teachers should know about the bootstrap", 2015; his second
 /// factor is for means: that of a median is wide enough without). A side of a single run has the spread of the
-/// other's runs beside that of its rounds; where both are single, what runs of one machine differ by at least is added.
+/// other's runs beside that of its rounds; where both are single, [`ASSUMED_BETWEEN_RUNS`] is added. A bootstrap of one
+/// or two values has hardly any to draw, so that the interval is at least [Student's](students).
 fn half_widths(a: &Side, b: &Side, random: &mut SplitMix) -> (f64, f64) {
     let centre = b.figure - a.figure;
     let mut places = Vec::new();
@@ -171,14 +179,39 @@ fn half_widths(a: &Side, b: &Side, random: &mut SplitMix) -> (f64, f64) {
         (0..RESAMPLES).map(|_| b.draw(&mut places, random) - a.draw(&mut places, random)).collect();
     drawn.sort_unstable_by(f64::total_cmp);
     let (low, high) = (drawn[RESAMPLES / 40], drawn[RESAMPLES - 1 - RESAMPLES / 40]);
+    let assumed = |runs: &[f64]| deviation(runs).max(ASSUMED_BETWEEN_RUNS);
     let (degrees, extra) = match (a.runs.len(), b.runs.len()) {
-        (1, 1) => (a.rounds + b.rounds - 2, NORMAL_95 * BETWEEN_RUNS * 2f64.sqrt()),
-        (1, runs) => (runs - 1, student_95(runs - 1) * deviation(&b.runs).max(BETWEEN_RUNS)),
-        (runs, 1) => (runs - 1, student_95(runs - 1) * deviation(&a.runs).max(BETWEEN_RUNS)),
+        (1, 1) => (a.rounds + b.rounds - 2, NORMAL_95 * ASSUMED_BETWEEN_RUNS * 2f64.sqrt()),
+        (1, runs) => (runs - 1, student_95(runs - 1) * assumed(&b.runs)),
+        (runs, 1) => (runs - 1, student_95(runs - 1) * assumed(&a.runs)),
         (of_a, of_b) => (of_a + of_b - 2, 0.0),
     };
-    let expanded = |half: f64| (half.max(0.0) * student_95(degrees) / NORMAL_95).hypot(extra);
+    let least = students(a, b, degrees, extra);
+    let expanded = |half: f64| (half.max(0.0) * student_95(degrees) / NORMAL_95).hypot(extra).max(least);
     (expanded(centre - low), expanded(high - centre))
+}
+
+/// Half of Student's interval where a side has one or two runs; 0 where both have more. The variance of two runs is
+/// itself hardly known: it counts with that of the other side, and is at least that of runs of one machine.
+fn students(a: &Side, b: &Side, degrees: usize, extra: f64) -> f64 {
+    let error = |variance: f64, values: usize| variance / values as f64 * median_by_mean(values).powi(2);
+    let (of_a, of_b) = (a.runs.len(), b.runs.len());
+    match of_a.min(of_b) {
+        1 if of_a == of_b => {
+            let rounds = error(a.of_rounds, a.rounds) + error(b.of_rounds, b.rounds);
+            (student_95(degrees) * rounds.sqrt()).hypot(extra)
+        }
+        // The extra part is that of the single run: here that of the others beside it.
+        1 => extra * (1.0 + error(1.0, of_a.max(of_b))).sqrt(),
+        2 => {
+            let of_runs = |side: &Side| variance(&side.runs);
+            let pooled = of_runs(a) * (of_a - 1) as f64 + of_runs(b) * (of_b - 1) as f64;
+            let least = (pooled / degrees as f64).max(BETWEEN_RUNS.powi(2));
+            let side = |side: &Side| error(of_runs(side).max(least), side.runs.len());
+            student_95(degrees) * (side(a) + side(b)).sqrt()
+        }
+        _ => 0.0,
+    }
 }
 
 /// Share of the variance of a run's figure that its rounds explain.
@@ -243,7 +276,19 @@ mod tests {
             (4, 4, 8, 0.03, 0.01),
             (3, 5, 3, 0.01, 0.05),
             (1, 9, 8, 0.02, 0.02),
+            (2, 9, 8, 0.02, 0.02),
             (1, 1, 8, 0.01, 0.03),
+            (1, 1, 8, 0.02, 0.02),
+            (1, 1, 2, 0.01, 0.03),
+            (1, 2, 8, 0.02, 0.02),
+            (1, 3, 8, 0.02, 0.02),
+            // Runs that differ by far more than their rounds do, and figures that have no rounds: tails.
+            (2, 2, 8, 0.03, 0.001),
+            (2, 2, 8, 0.02, 0.03),
+            (2, 2, 1, 0.30, 0.0),
+            (2, 3, 8, 0.03, 0.001),
+            (3, 3, 8, 0.03, 0.001),
+            (3, 3, 1, 0.30, 0.0),
         ];
         for (of_a, of_b, rounds, between, within) in cases {
             let covered = (0..300)
@@ -254,6 +299,7 @@ mod tests {
                     low <= 1.2 && 1.2 <= high
                 })
                 .count();
+            println!("{of_a} v {of_b} runs of {rounds} rounds ({between}, {within}): {covered} of 300");
             // 275 of 300 is the 1 % quantile of 95 %.
             assert!(covered >= 275, "{of_a} and {of_b} runs of {rounds} rounds: {covered} of 300");
         }

@@ -2,6 +2,7 @@
 //! together seldom do.
 
 use super::contrast::Levels;
+use latscope_core::histogram::Histogram;
 use latscope_core::report::Measurement;
 use std::collections::BTreeMap;
 
@@ -68,6 +69,9 @@ pub(crate) fn exceedances(a: &[&Measurement], b: &[&Measurement], q: f64) -> Opt
     if all().filter_map(|h| h.overflow_from()).any(|from| from <= beyond) {
         return None;
     }
+    if all().any(|h| is_blurred(h, beyond, all().map(|h| h.resolution(beyond)).fold(0.0, f64::max))) {
+        return None;
+    }
     // Half a sample more: none beyond is no rate of 0.
     let rate = |m: &&Measurement| {
         let within: f64 =
@@ -78,11 +82,27 @@ pub(crate) fn exceedances(a: &[&Measurement], b: &[&Measurement], q: f64) -> Opt
     Some(Exceedances { beyond, rates: [a.iter().map(rate).collect(), b.iter().map(rate).collect()] })
 }
 
+/// A share of samples beyond a place that differs by more from one end of a bin to the other depends on the bin.
+const BLURRED: f64 = 0.1;
+
+/// Whether the samples of a run near a place are counted on either side of it by the width of a bin, not by how long
+/// they are: runs of one resolution are all counted so, those of several are not to be compared there.
+fn is_blurred(histogram: &Histogram, place: f64, coarsest: f64) -> bool {
+    if histogram.resolution(place) * 2.0 >= coarsest {
+        return false;
+    }
+    let beyond = |place: f64| {
+        let buckets = histogram.buckets_ns().filter(|(_, high, _)| *high > place);
+        buckets.map(|(.., n)| n as f64).sum::<f64>() + histogram.overflow() as f64
+    };
+    beyond(place - coarsest) > beyond(place + coarsest) * (1.0 + BLURRED)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use latscope_core::fixture;
-    use latscope_core::histogram::Histogram;
+    use latscope_core::histogram::Bins;
 
     fn of(values: impl IntoIterator<Item = u64>) -> Measurement {
         let mut m = fixture::report().measurements.remove(0);
@@ -112,5 +132,22 @@ mod tests {
         assert!((found.rates[0][0][0] - 10.5 / 2001.0).abs() < 1e-9);
         assert!((found.rates[1][0][0] - 50.5 / 2001.0).abs() < 1e-9);
         assert!(exceedances(&[&usual], &[&worse], 0.999).is_none());
+    }
+
+    #[test]
+    fn tails_of_other_resolutions_are_compared_only_where_the_bins_do_not_matter() {
+        // The same values, as ns and in bins of 1 µs that are named by their lower ends.
+        let values = |tail: u64| (0..20_000u64).map(move |i| 3_000 + i % 2_900 + if i % 60 == 0 { tail } else { 0 });
+        let in_bins = |tail: u64| {
+            let mut m = of(values(tail).map(|ns| ns / 1000 * 1000));
+            m.histogram = m.histogram.in_bins(Bins { width: 1000, per_octave: None });
+            m
+        };
+        let mixed = |tail| exceedances(&[&in_bins(tail)], &[&of(values(tail))], 0.99).map(|found| found.rates);
+        // Bins of both sides and of one cut the same values elsewhere.
+        assert_eq!(mixed(0), None);
+        assert_eq!(mixed(1_000), None);
+        let [a, b] = exceedances(&[&in_bins(0)], &[&in_bins(0)], 0.99).unwrap().rates;
+        assert_eq!(a, b);
     }
 }

@@ -87,6 +87,24 @@ impl fmt::Display for WouldTell {
     }
 }
 
+/// Why no number of runs within reach would decide.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Undecided {
+    /// The ratio is nearly that of the margin.
+    TooNear,
+    /// The figures scatter too far.
+    TooWide,
+}
+
+impl Undecided {
+    /// The reason why a contrast that tells nothing has no [advice](WouldTell); `None` where it has no interval.
+    pub fn of(contrast: &Contrast, margin: f64) -> Option<Undecided> {
+        let half = contrast.interval?.half_width();
+        Some(if half <= margin.ln_1p() { Undecided::TooNear } else { Undecided::TooWide })
+    }
+}
+
 /// What would tell where a contrast tells nothing or too little: `9 runs a side`, `--rounds 10`. `None` where
 /// nothing within reach does, or nothing needs to.
 pub(crate) fn advice(
@@ -173,7 +191,12 @@ mod tests {
         let of_rounds = Contrast { within_runs: Some(0.9), ..contrast(0.94, 1.06, 9) };
         assert_eq!(told(&of_rounds).unwrap(), "--rounds 14");
         // Nothing tells whether 5.01 % is more than 5 %.
-        assert_eq!(told(&contrast(1.0, 1.1, 9)), None);
+        let near = contrast(1.01, 1.09, 9);
+        assert_eq!((told(&near), Undecided::of(&near, 0.05)), (None, Some(Undecided::TooNear)));
+        let wide = contrast(0.3, 3.3, 9);
+        assert_eq!((told(&wide), Undecided::of(&wide, 0.05)), (None, Some(Undecided::TooWide)));
+        // Far beyond the margin more runs decide, whatever the interval is.
+        assert_eq!(told(&contrast(3.04, 4.17, 3)).unwrap(), "9 runs a side");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Changes of many figures at one place in time are one change, with what else changed there.
 
-use super::LEAST;
 use super::Options;
+use super::SHORTEST;
 use super::archive::{Archive, Work};
 use super::found::{Change, Drift, Figure, Machine, Moved, Odd, Point, RunName, Shown, name_of};
 use super::series::{Judged, Line, Series};
@@ -40,7 +40,7 @@ pub(super) fn machine(
         with: changed_with(archive, runs, place),
     });
     let changes: Vec<Change> = changes.collect();
-    let few = |(line, _): &&(Line, Steps)| line.values.len() < 2 * LEAST;
+    let few = |(line, _): &&(Line, Steps)| line.values.len() < SHORTEST;
     let too_few = judged.lines.iter().filter(few).count();
     Machine {
         hosts: runs.iter().map(|run| run.entry.host.clone()).collect::<BTreeSet<_>>().into_iter().collect(),

@@ -134,7 +134,7 @@ fn lines(at: usize, series: &Series, same: f64) -> Vec<Line> {
         line(Figure::P50, margin, None, &|figures| Some(f64::from(figures.p50))),
         line(Figure::P99, margin, None, &|figures| Some(f64::from(figures.p99?))),
     ];
-    if let Some(number) = seldom(series) {
+    if let Some(number) = seldom(series).filter(|_| !is_of_several_resolutions(series)) {
         let rate = |figures: &Figures| {
             let tail = figures.tail.as_ref().filter(|tail| tail.count >= ENOUGH)?;
             // Half a sample more: none beyond is no rate of 0.
@@ -144,6 +144,17 @@ fn lines(at: usize, series: &Series, same: f64) -> Vec<Line> {
     }
     lines.retain(|line| !line.values.is_empty());
     lines
+}
+
+/// Steps of recorded figures that are so much wider than others, and so wide, are bins of another program.
+const COARSER: f32 = 4.0;
+const COARSE: f32 = 0.02;
+
+/// Whether some runs were counted in far wider bins than others: then the bins decide which samples are the tail.
+fn is_of_several_resolutions(series: &Series) -> bool {
+    let steps = || series.figures.iter().filter(|(_, figures)| figures.trusted).map(|(_, figures)| figures.step);
+    let (finest, coarsest) = (steps().fold(f32::INFINITY, f32::min), steps().fold(0.0, f32::max));
+    coarsest > COARSE && coarsest > COARSER * finest
 }
 
 /// The share of samples that are the tail.

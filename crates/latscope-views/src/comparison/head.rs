@@ -4,10 +4,9 @@
 use super::figures::word;
 use crate::rows::family;
 use latscope_core::quality::Level;
-use latscope_core::rounds::BETWEEN_RUNS;
 use latscope_core::units::{counted, format_share};
 use latscope_judge::compare::environment::Difference;
-use latscope_judge::compare::{Comparison, Point, Side, Verdict, WouldTell};
+use latscope_judge::compare::{ASSUMED_BETWEEN_RUNS, Comparison, Point, Side, Undecided, Verdict, WouldTell};
 use std::collections::BTreeMap;
 
 /// The verdicts in the order in which they are said.
@@ -79,7 +78,7 @@ pub(super) fn verdicts(comparison: &Comparison) -> Vec<String> {
     if of(Verdict::Same) > 0 && comparison.a.runs.max(comparison.b.runs) == 1 {
         lines.push(format!(
             "With one run a side 'same' assumes that runs differ by {} more than their rounds show; that was not measured.",
-            format_share(BETWEEN_RUNS)
+            format_share(ASSUMED_BETWEEN_RUNS)
         ));
     }
     if of(Verdict::Differs) > 0 {
@@ -123,7 +122,10 @@ pub(super) fn would_tell(comparison: &Comparison) -> Option<String> {
             Some(WouldTell::Runs(runs)) => format!("with up to {} runs a side", up_to(runs)),
             Some(WouldTell::Rounds(rounds)) => format!("with --rounds up to {}", up_to(rounds)),
             None if point.p50.is_none() => "have a figure of 0".to_owned(),
-            None => "are too near to the margin".to_owned(),
+            None => match point.p50.as_ref().and_then(|p50| Undecided::of(p50, point.margin)) {
+                Some(Undecided::TooWide) => "scatter too far".to_owned(),
+                _ => "are too near to the margin".to_owned(),
+            },
         };
         *by_advice.entry(advice).or_insert(0) += 1;
     }
@@ -132,6 +134,7 @@ pub(super) fn would_tell(comparison: &Comparison) -> Option<String> {
     let of_one = |advice: &str| match advice.split_once(' ') {
         Some(("are", rest)) => format!("is {rest}"),
         Some(("have", rest)) => format!("has {rest}"),
+        Some(("scatter", rest)) => format!("scatters {rest}"),
         _ => advice.to_owned(),
     };
     let part = |(advice, points): &(String, usize)| match points {

@@ -3,7 +3,7 @@
 use crate::comparison::figures::quantity;
 use latscope_core::units::{counted, format_share, format_time};
 use latscope_judge::compare::environment::Difference;
-use latscope_judge::history::{Change, Drift, FALSE_CHANGES, Figure, History, LEAST, Machine, Moved, Odd};
+use latscope_judge::history::{Change, Drift, FALSE_CHANGES, Figure, History, Machine, Moved, Odd, SHORTEST, runs_for_one};
 use std::collections::BTreeSet;
 
 /// A time to the minute: `2026-11-22 14:38`. Results of other programs may have none.
@@ -48,13 +48,19 @@ pub(super) fn changes(history: &History, machine: &Machine) -> Vec<String> {
         format_share(FALSE_CHANGES),
         counted(machine.tests as u64, "test")
     )];
+    let needed = runs_for_one(machine.tests);
+    if machine.judged > 0 && machine.runs.len() < needed {
+        lines.push(format!(
+            "The change of a single figure can be found from about {needed} runs on; with fewer, changes of many."
+        ));
+    }
     let mut more = |number: usize, thing: &str, said: &str| {
         if number > 0 {
             lines.push(format!("{} {said}", counted(number as u64, thing)));
         }
     };
     more(machine.small, "smaller change", "or of unsure direction: not shown.");
-    more(machine.too_few, "figure", &format!("not judged: fewer than {} trusted runs.", 2 * LEAST));
+    more(machine.too_few, "figure", &format!("not judged: fewer than {SHORTEST} trusted runs."));
     more(machine.marked, "row", "degraded, unstable or cut short: shown in time lines, and not judged.");
     let early = machine.runs.iter().filter(|run| !run.complete).count();
     more(early, "run", "ended early: the rows measured in full count.");
