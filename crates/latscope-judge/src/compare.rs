@@ -24,9 +24,10 @@ use environment::{Difference, differences, remarks};
 use latscope_core::merged::without_pairs;
 use latscope_core::plan::Params;
 use latscope_core::quality::Level;
-use latscope_core::report::{Better, Measurement, Sampling, Semantics, Value, adds_up};
+use latscope_core::report::{Better, Measurement, Sampling, Semantics, Status, Value, adds_up};
 use latscope_core::rounds;
 use latscope_core::statistics::median;
+use latscope_core::units::counted;
 use pair::{Pair, pair};
 use ranks::{FALSE_DISCOVERIES, MannWhitney};
 use serde::Serialize;
@@ -196,6 +197,47 @@ pub struct NamedValue {
     pub b: f64,
     /// Their ratio; `None` where one of the figures behind it is missing or not above 0.
     pub ratio: Option<Contrast>,
+}
+
+impl Comparison {
+    /// Whether no point is slower: exceeded where one is. Inconclusive where runs are too few to call a point slower, or
+    /// one that these runs differ in may be; where nothing was compared; and of points that were `named` where one is not
+    /// decided. With the reason, where it is inconclusive. Points that are marked decide nothing.
+    pub fn none_slower(&self, named: bool) -> (Status, String) {
+        let trusted: Vec<&Point> = self.points.iter().filter(|point| point.level == Level::Ok).collect();
+        let of = |verdict| trusted.iter().filter(move |point| point.verdict == verdict);
+        let longer = of(Verdict::Differs).filter(|one| one.p50.as_ref().is_some_and(|p50| p50.ratio > 1.0));
+        let untestable = of(Verdict::CannotTell).filter(|point| !point.may_be_slower()).count();
+        let undecided = of(Verdict::CannotTell).count() + of(Verdict::Differs).count();
+        let apart = self.points.len() - trusted.len() + self.refused.len();
+        let unpaired = apart + self.only_a.len() + self.only_b.len();
+        let points = |number: usize| counted(number as u64, "point");
+        let inconclusive = |why: String| (Status::Inconclusive, why);
+        match (of(Verdict::Slower).count(), longer.count()) {
+            (1.., _) => (Status::Exceeded, String::new()),
+            _ if trusted.is_empty() => inconclusive("nothing was compared".to_owned()),
+            (0, longer @ 1..) => inconclusive(format!(
+                "{} of B took longer in these runs, which are too few to say slower",
+                points(longer)
+            )),
+            _ if untestable > 0 => inconclusive(format!(
+                "{} cannot be told, with too few runs to call any slower (at least four a side)",
+                points(untestable)
+            )),
+            _ if named && undecided + unpaired > 0 => {
+                inconclusive(format!("{} named by --only cannot be decided", points(undecided + unpaired)))
+            }
+            _ => (Status::Pass, String::new()),
+        }
+    }
+}
+
+impl Point {
+    /// Whether it has runs enough to be called slower, if all that is compared beside it is slower, too.
+    fn may_be_slower(&self) -> bool {
+        let runs = self.p50.as_ref().map_or([0; 2], |p50| p50.runs);
+        runs[0] > 0 && runs[1] > 0 && ranks::smallest_p(runs[0], runs[1]) <= FALSE_DISCOVERIES
+    }
 }
 
 /// What comes of figures of two sides that are compared together: the judging of [`compare`] without results.

@@ -7,12 +7,11 @@ use super::results::{self, Results};
 use anyhow::{Result, bail, ensure};
 use clap::Args;
 use latscope_core::json;
-use latscope_core::quality::Level;
+use latscope_core::report::Status;
 use latscope_host::stdout;
-use latscope_judge::compare::{self, Comparison, Verdict};
+use latscope_judge::compare::{self, Comparison};
 use latscope_judge::runs::Run;
 use latscope_views::{Options, comparison as views};
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// Compares two sides of saved results point by point: slower, faster, the same, or not to be decided
@@ -20,8 +19,8 @@ use std::path::{Path, PathBuf};
 /// The run is the unit: nine runs a side, made in random order, decide about one point among a whole survey. With one
 /// run a side it says at most that these two runs differ.
 ///
-/// Exit codes: 0 done, 1 error, with --fail-on slower 2 where a point is slower, and 3 where nothing was
-/// compared or a point named by --only cannot be decided.
+/// Exit codes: 0 done, 1 error, with --fail-on slower 2 where a point is slower, and 3 where the runs are too few to call
+/// one slower, nothing was compared, or a point named by --only cannot be decided.
 #[derive(Debug, Args)]
 #[command(override_usage = "latscope compare [OPTIONS] A B\n       latscope compare [OPTIONS] A… -- B…")]
 pub struct CompareArguments {
@@ -123,22 +122,17 @@ fn show(asked: &CompareArguments, found: &Comparison, taken: bool) -> Result<()>
     Ok(text?).and(json).and(csv).and(markdown).and(html)
 }
 
-/// The exit code. Nothing is decided by points that are marked.
+/// The exit code by `--fail-on`, with the reason on stderr where it is inconclusive.
 fn exit(asked: &CompareArguments, found: &Comparison) -> Exit {
     if asked.fail_on.is_none() {
         return Exit::Done;
     }
-    let judged =
-        |point: &compare::Point| if point.level == Level::Ok { point.verdict } else { Verdict::CannotTell };
-    let verdicts: BTreeSet<Verdict> = found.points.iter().map(judged).collect();
-    let unpaired =
-        [&found.only_a, &found.only_b].iter().any(|ids| !ids.is_empty()) || !found.refused.is_empty();
-    let unknown =
-        unpaired || [Verdict::CannotTell, Verdict::Differs].iter().any(|verdict| verdicts.contains(verdict));
-    match () {
-        () if verdicts.contains(&Verdict::Slower) => Exit::Exceeded,
-        () if found.counts.compared == 0 => Exit::Inconclusive,
-        () if !asked.judged.only.is_empty() && unknown => Exit::Inconclusive,
-        () => Exit::Done,
+    match found.none_slower(!asked.judged.only.is_empty()) {
+        (Status::Pass, _) => Exit::Done,
+        (Status::Exceeded, _) => Exit::Exceeded,
+        (Status::Inconclusive, why) => {
+            latscope_host::eprintln!("--fail-on slower: inconclusive: {why}");
+            Exit::Inconclusive
+        }
     }
 }

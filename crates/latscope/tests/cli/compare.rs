@@ -69,8 +69,12 @@ fn two_runs_say_at_most_that_they_differ() {
     let (a, b) = (side(&place, "a", 1, 1.0), side(&place, "b", 1, 1.5));
     let shown = run(&["compare", &a, "--", &b]).done();
     assert!(shown.contains("differs, up") && shown.contains("0 slower"), "{shown}");
-    assert_eq!(run(&["compare", &a, &b, "--fail-on", "slower"]).code, Some(0));
+    // Six times as long in one run a side cannot be called slower: that is no pass.
+    let few = run(&["compare", &a, &b, "--fail-on", "slower"]);
+    assert!(few.code == Some(3) && few.err.contains("too few to say slower"), "{few:?}");
     assert_eq!(run(&["compare", &a, &b, "--fail-on", "slower", "--only", "sync"]).code, Some(3));
+    let same = run(&["compare", &a, &b, "--fail-on", "slower", "--only", "cpu.add"]);
+    assert!(same.code == Some(3) && same.err.contains("too few runs"), "{same:?}");
 }
 
 #[test]
