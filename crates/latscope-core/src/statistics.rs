@@ -128,6 +128,12 @@ pub fn student_95(degrees: usize) -> f64 {
     KNOWN.get(degrees.saturating_sub(1)).or(KNOWN.last()).copied().unwrap_or(NORMAL_95)
 }
 
+/// Student's quantile of a share at so many degrees of freedom, at least 1.
+pub fn student(degrees: usize, share: f64) -> f64 {
+    let degrees = degrees.max(1) as f64;
+    StudentsT::new(0.0, 1.0, degrees).map_or(f64::INFINITY, |t| t.inverse_cdf(share))
+}
+
 /// A small seeded generator of random numbers: SplitMix64 (Steele, Lea and
 /// Flood, "Fast splittable pseudorandom number generators", 2014).
 #[derive(Debug, Clone)]

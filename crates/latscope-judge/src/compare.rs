@@ -47,11 +47,13 @@ pub struct Options {
     pub only: Vec<String>,
     /// Seed of the resampling.
     pub seed: u64,
+    /// Whether sides beside which others used very different shares of the CPUs are judged as if these were alike.
+    pub accept_busy: bool,
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options { same: 0.05, only: Vec::new(), seed: 1 }
+        Options { same: 0.05, only: Vec::new(), seed: 1, accept_busy: false }
     }
 }
 
@@ -71,6 +73,9 @@ pub struct Comparison {
     pub differences: Vec<Difference>,
     /// What makes the sides less than runs of one thing.
     pub remarks: Vec<String>,
+    /// Why no more is said than that the sides differ, if others used far more of the CPUs beside one of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unlike: Option<String>,
     /// What differs by less is the same, as a share.
     pub margin: f64,
     /// The same of how often tails are exceeded.
@@ -216,6 +221,11 @@ impl Comparison {
         match (of(Verdict::Slower).count(), longer.count()) {
             (1.., _) => (Status::Exceeded, String::new()),
             _ if trusted.is_empty() => inconclusive("nothing was compared".to_owned()),
+            (0, longer @ 1..) if self.unlike.is_some() => inconclusive(format!(
+                "{} of B took longer in these runs; {}",
+                points(longer),
+                self.unlike.as_deref().unwrap_or_default()
+            )),
             (0, longer @ 1..) => inconclusive(format!(
                 "{} of B took longer in these runs, which are too few to say slower",
                 points(longer)
@@ -256,10 +266,11 @@ pub fn verdicts(sides: &[(Levels, Levels)], margin: f64, seed: u64) -> Vec<Verdi
 pub fn compare(a: &[&Run], b: &[&Run], options: &Options) -> Comparison {
     let paired = pair(a, b, &options.only);
     let mut points = measured(&paired.pairs, options);
-    let counts = judge(&mut points);
+    let unlike = if options.accept_busy { None } else { environment::unlike(a, b) };
+    let counts = judge(&mut points, unlike.is_some());
     let weight = |point: &Point| (point.level, -(point.distance.unwrap_or(0.0) * 1e9) as i64);
     points.sort_by_cached_key(|point| (weight(point), point.id.clone()));
-    let remarks = remarks(a, b).into_iter().chain(paired.assumed).collect();
+    let remarks = unlike.iter().cloned().chain(remarks(a, b)).chain(paired.assumed).collect();
     let [only_a, only_b] = paired.lacking;
     Comparison {
         schema: SCHEMA,
@@ -267,6 +278,7 @@ pub fn compare(a: &[&Run], b: &[&Run], options: &Options) -> Comparison {
         b: side(b),
         differences: differences(a, b),
         remarks,
+        unlike,
         margin: options.same,
         tail_margin: TAIL_MARGIN,
         counts,
@@ -457,7 +469,7 @@ fn value_levels(m: &Measurement, name: &str, unit: &str) -> Vec<f64> {
 }
 
 /// Judges all points: those that can be trusted as one family, the marked ones as another, and the tails of the former.
-fn judge(points: &mut [Point]) -> Counts {
+fn judge(points: &mut [Point], unlike: bool) -> Counts {
     let mut counts = Counts::default();
     let trusted = |point: &Point| point.level == Level::Ok;
     for marked in [false, true] {
@@ -466,10 +478,10 @@ fn judge(points: &mut [Point]) -> Counts {
             points.iter_mut().filter(family).filter_map(|point| point.p50.as_mut()).collect();
         let tested = adjust(&mut figures);
         let compared = figures.len();
-        points.iter_mut().filter(family).for_each(|point| judge_point(point, compared));
+        points.iter_mut().filter(family).for_each(|point| judge_point(point, compared, unlike));
         counts.tested += if marked { 0 } else { tested };
     }
-    judge_tails(points, &mut counts);
+    judge_tails(points, &mut counts, unlike);
     for point in points.iter().filter(|point| trusted(point)) {
         counts.compared += 1;
         *counts.verdicts.entry(point.verdict).or_insert(0) += 1;
@@ -480,13 +492,22 @@ fn judge(points: &mut [Point]) -> Counts {
     counts
 }
 
-fn judge_point(point: &mut Point, compared: usize) {
+/// What is said of sides that are unlike: at most that they differ.
+fn weakened(verdict: Verdict, unlike: bool) -> Verdict {
+    match verdict {
+        Verdict::Slower | Verdict::Faster if unlike => Verdict::Differs,
+        verdict => verdict,
+    }
+}
+
+fn judge_point(point: &mut Point, compared: usize, unlike: bool) {
     let Some(p50) = &point.p50 else { return };
     point.verdict = verdict(p50, point.margin, compared);
     point.would_tell = advice(p50, point.margin, compared, point.verdict);
+    point.verdict = weakened(point.verdict, unlike);
 }
 
-fn judge_tails(points: &mut [Point], counts: &mut Counts) {
+fn judge_tails(points: &mut [Point], counts: &mut Counts, unlike: bool) {
     let trusted = |point: &&mut Point| point.level == Level::Ok;
     let tails = points.iter_mut().filter(trusted).flat_map(|point| &mut point.tails);
     let mut rates: Vec<&mut Contrast> = tails.map(|tail| &mut tail.rate).collect();
@@ -495,6 +516,7 @@ fn judge_tails(points: &mut [Point], counts: &mut Counts) {
     for tail in points.iter_mut().filter(trusted).flat_map(|point| &mut point.tails) {
         tail.verdict = verdict(&tail.rate, TAIL_MARGIN, compared);
         tail.would_tell = advice(&tail.rate, TAIL_MARGIN, compared, tail.verdict);
+        tail.verdict = weakened(tail.verdict, unlike);
         counts.tails += 1;
         *counts.tail_verdicts.entry(tail.verdict).or_insert(0) += 1;
     }

@@ -12,7 +12,7 @@ pub mod sequential;
 mod tests;
 
 pub use budget::{Allowed, Bound, Budget, BudgetError, Entry, Limit, Table};
-pub use learn::{Basis, Learnt, LearntLimit, LearntPoint, Spread, learn};
+pub use learn::{Basis, ENOUGH, Learnt, LearntLimit, LearntPoint, Spread, learn};
 pub use names::{Kind, Names};
 
 use crate::compare::environment::{Difference, differences, remarks};
@@ -46,6 +46,8 @@ pub struct Gate {
     pub differences: Vec<Difference>,
     /// What weakens the comparison with the baseline, and what was skipped.
     pub remarks: Vec<String>,
+    /// Facts that speak against the budget for these runs: another machine, another CPU model.
+    pub warnings: Vec<String>,
     /// Every limit of every point, in the order of the budget.
     pub checks: Vec<Check>,
 }
@@ -144,6 +146,18 @@ impl Gate {
     }
 }
 
+impl Gate {
+    /// Makes every check inconclusive that was judged: what was measured is no evidence.
+    pub fn distrust(&mut self, why: &str) {
+        for check in self.checks.iter_mut().filter(|check| check.status != Status::Inconclusive) {
+            check.status = Status::Inconclusive;
+            check.text = format!("{why}: no evidence; {}", check.text);
+        }
+        self.status = Status::Inconclusive;
+        self.counts = counts(&self.checks);
+    }
+}
+
 /// The figure of a check that is about a file.
 const READABLE: &str = "readable";
 
@@ -199,10 +213,7 @@ pub fn judge(budget: &Budget, runs: &[(String, Run)], baseline: &[(String, Run)]
     for limit in &budget.limits {
         for bound in &limit.bounds {
             match bound.allowed {
-                Allowed::Value(..) => {
-                    let each = of_runs.iter().enumerate();
-                    checks.extend(each.flat_map(|(at, run)| absolute(limit, bound, at, run)));
-                }
+                Allowed::Value(..) => checks.extend(absolute(limit, bound, of_runs)),
                 Allowed::Ratio(ratio) => checks.extend(compared.checks(limit, bound, ratio)),
             }
         }
@@ -219,6 +230,7 @@ pub fn judge(budget: &Budget, runs: &[(String, Run)], baseline: &[(String, Run)]
         baseline: names(baseline),
         differences: if weighs { differences(of_baseline, of_runs) } else { Vec::new() },
         remarks: if weighs { remarks(of_baseline, of_runs) } else { Vec::new() },
+        warnings: other_machines(budget, of_runs),
         checks,
     }
 }
@@ -250,12 +262,76 @@ fn name_apart(checks: &mut [Check]) {
     }
 }
 
-/// The checks of a limit on one figure in one run.
-fn absolute(limit: &Limit, bound: &Bound, at: usize, run: &Run) -> Vec<ratio::Pending> {
-    let points = run.report.measurements.iter().filter(|m| limit.is_about(m));
-    let checks: Vec<Check> = points.map(|m| of_point(limit, bound, at, run, m)).collect();
-    let checks = if checks.is_empty() { vec![unmatched(limit, bound, Some(at), &[run])] } else { checks };
+/// Sentences about the machines that were measured and that the limits were not learnt on.
+fn other_machines(budget: &Budget, runs: &[&Run]) -> Vec<String> {
+    let other = |what: &str, known: &[String], of: fn(&Run) -> &str| {
+        let seen: BTreeSet<&str> = runs.iter().map(|run| of(run)).collect();
+        let others: Vec<&str> = seen
+            .into_iter()
+            .filter(|name| !name.is_empty() && !known.is_empty() && !known.iter().any(|one| one == name))
+            .collect();
+        (!others.is_empty()).then(|| {
+            format!(
+                "another {what}: these results are of {}, the budget was learnt on {}",
+                others.join(", "),
+                known.join(", ")
+            )
+        })
+    };
+    let machine = other("machine", &budget.machines, |run| &run.report.machine.name);
+    let model = other("CPU model", &budget.cpu_models, |run| &run.report.machine.cpu_model);
+    machine.into_iter().chain(model).collect()
+}
+
+/// Whether a run was to measure a probe that a limit is about.
+fn selects(limit: &Limit, run: &Run) -> bool {
+    let only = std::slice::from_ref(&limit.probe);
+    let mut planned = run.report.plan.steps.iter().flat_map(|step| &step.points);
+    let is_measured = run.report.measurements.iter().any(|m| crate::compare::is_wanted(&m.probe, only));
+    is_measured || planned.any(|point| crate::compare::is_wanted(&point.probe, only))
+}
+
+/// The checks of a limit on one figure in all runs. Of several it concerns those that were to measure the probe: the
+/// results of a plan are of several commands.
+fn absolute(limit: &Limit, bound: &Bound, runs: &[&Run]) -> Vec<ratio::Pending> {
+    let any = runs.iter().any(|run| selects(limit, run));
+    let mut checks = Vec::new();
+    for (at, run) in runs.iter().enumerate().filter(|(_, run)| !any || selects(limit, run)) {
+        let points = run.report.measurements.iter().filter(|m| limit.is_about(m));
+        let before = checks.len();
+        checks.extend(points.map(|m| of_point(limit, bound, at, run, m)));
+        if checks.len() == before {
+            checks.push(unmatched(limit, bound, Some(at), &[run]));
+        }
+    }
+    if limit.is_of_most {
+        forgive(&mut checks);
+    }
     checks.into_iter().map(ratio::Pending::decided).collect()
+}
+
+/// Lets a limit that is for most results pass where at most half of three or more exceed it; of two that disagree
+/// nothing is said.
+fn forgive(checks: &mut [Check]) {
+    let ids: BTreeSet<String> = checks.iter().map(|check| check.id.clone()).collect();
+    for id in ids {
+        let of = |status| checks.iter().filter(|check| check.id == id && check.status == status).count();
+        let (exceeded, judged) = (of(Status::Exceeded), of(Status::Exceeded) + of(Status::Pass));
+        if exceeded == 0 || 2 * exceeded > judged {
+            continue;
+        }
+        let (status, advice) = match judged {
+            2 => (Status::Inconclusive, "; a third result would tell"),
+            _ => (Status::Pass, ""),
+        };
+        for check in checks.iter_mut().filter(|check| check.id == id && check.status == Status::Exceeded) {
+            check.status = status;
+            check.text = format!(
+                "above in {exceeded} of {judged} results, and the limit is for most{advice}: {}",
+                check.text
+            );
+        }
+    }
 }
 
 fn of_point(limit: &Limit, bound: &Bound, at: usize, run: &Run, m: &Measurement) -> Check {

@@ -10,7 +10,7 @@ mod text;
 
 pub use github::annotations;
 pub use junit::junit;
-pub use learnt::budget;
+pub use learnt::{budget, few_runs};
 pub use markdown::markdown;
 pub use text::text;
 
@@ -71,7 +71,7 @@ fn endings(gate: &Gate) -> Vec<String> {
 /// What else differs, and what weakens the verdicts, a line each.
 fn notes(gate: &Gate) -> Vec<String> {
     let differs = gate.differences.iter().map(|one| format!("differs: {}", difference(one)));
-    differs.chain(gate.remarks.iter().cloned()).collect()
+    gate.warnings.iter().cloned().chain(differs).chain(gate.remarks.iter().cloned()).collect()
 }
 
 /// How a check came out, and why: `exceeded: 3 of 60,000 were above 50.0 µs; …`.

@@ -375,6 +375,8 @@ mod tests {
             told_by_runs: 4,
             rounds: None,
             told_by_rounds: 0,
+            too_near: 0,
+            too_wide: 0,
         }
     }
 

@@ -137,13 +137,15 @@ mod tests {
     #[test]
     fn tails_of_other_resolutions_are_compared_only_where_the_bins_do_not_matter() {
         // The same values, as ns and in bins of 1 µs that are named by their lower ends.
-        let values = |tail: u64| (0..20_000u64).map(move |i| 3_000 + i % 2_900 + if i % 60 == 0 { tail } else { 0 });
+        let values =
+            |tail: u64| (0..20_000u64).map(move |i| 3_000 + i % 2_900 + if i % 60 == 0 { tail } else { 0 });
         let in_bins = |tail: u64| {
             let mut m = of(values(tail).map(|ns| ns / 1000 * 1000));
             m.histogram = m.histogram.in_bins(Bins { width: 1000, per_octave: None });
             m
         };
-        let mixed = |tail| exceedances(&[&in_bins(tail)], &[&of(values(tail))], 0.99).map(|found| found.rates);
+        let mixed =
+            |tail| exceedances(&[&in_bins(tail)], &[&of(values(tail))], 0.99).map(|found| found.rates);
         // Bins of both sides and of one cut the same values elsewhere.
         assert_eq!(mixed(0), None);
         assert_eq!(mixed(1_000), None);

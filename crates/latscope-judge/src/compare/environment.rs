@@ -2,6 +2,8 @@
 
 use crate::runs::Run;
 use latscope_core::plan::Load;
+use latscope_core::report::Report;
+use latscope_core::statistics::median;
 use latscope_core::units::{counted, format_share};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -111,6 +113,39 @@ fn apart_in_time(a: &[&Run], b: &[&Run]) -> Option<String> {
     (a.len() + b.len() > 2).then(|| format!("all runs of {early} were made before those of {late}: {text}"))
 }
 
+/// Whether a result counts the load that was asked for among other processes.
+fn has_load_within(report: &Report) -> bool {
+    report.plan.load.is_some() && report.activity.as_ref().is_none_or(|account| account.load.is_none())
+}
+
+/// Sides are unlike where the share of the CPUs that others used differs by more.
+pub(crate) const UNLIKE: f64 = 0.25;
+
+/// A sentence about what others used of the CPUs, if that differs far between two sides. A load that was asked for is no
+/// part of it.
+pub(crate) fn unlike(a: &[&Run], b: &[&Run]) -> Option<String> {
+    let others = |runs: &[&Run]| {
+        let known = runs.iter().filter(|run| !has_load_within(&run.report));
+        let shares: Vec<f64> = known.filter_map(|run| Some(run.report.activity.as_ref()?.others)).collect();
+        median(&shares)
+    };
+    unlike_shares(others(a)?, others(b)?, ["A", "B"])
+}
+
+/// The same of two shares.
+pub(crate) fn unlike_shares(a: f64, b: f64, names: [&str; 2]) -> Option<String> {
+    ((a - b).abs() > UNLIKE).then(|| {
+        format!(
+            "other processes used {} of the CPUs in {} and {} in {}: the runs differ in that (--accept-busy judges \
+             all the same)",
+            format_share(a),
+            names[0],
+            format_share(b),
+            names[1]
+        )
+    })
+}
+
 /// Values of each fact; facts are in the order in which they are said.
 type Facts = BTreeMap<(usize, String), BTreeSet<String>>;
 
@@ -137,9 +172,8 @@ pub(crate) fn of_run(run: &Run) -> Vec<(String, String)> {
         true => "less than 5 % of the CPUs".to_owned(),
         false => {
             let share = format_share((activity.others * 10.0).round().max(1.0) / 10.0);
-            // Files of before count the load among the others.
-            let load = report.plan.load.is_some() && activity.load.is_none();
-            let load = if load { ", the load among them" } else { "" };
+            // Older results count a load that was asked for among the others.
+            let load = if has_load_within(report) { ", the load among them" } else { "" };
             format!("about {share} of the CPUs{load}")
         }
     });
@@ -158,7 +192,7 @@ pub(crate) fn of_run(run: &Run) -> Vec<(String, String)> {
         ("scheduler", machine.scheduler.clone().unwrap_or_default()),
         ("clock source", machine.clock.source.clone()),
         ("load", report.plan.load.as_ref().map(word).unwrap_or_else(|| known("none".to_owned()))),
-        ("other processes used", others.unwrap_or_default()),
+        (OTHERS, others.unwrap_or_default()),
         (TOOL, tool(report)),
         ("rounds", known(report.plan.rounds.to_string())),
     ];
@@ -175,6 +209,9 @@ fn word(load: &Load) -> String {
         built_in => built_in.words().map_or_else(String::new, |(name, _)| name.to_owned()),
     }
 }
+
+/// The fact that says what other processes used.
+pub(crate) const OTHERS: &str = "other processes used";
 
 /// The fact that says what measured.
 pub(crate) const TOOL: &str = "tool";

@@ -36,6 +36,12 @@ pub type Table = BTreeMap<String, Entry>;
 pub struct Budget {
     /// In the order of the file.
     pub limits: Vec<Limit>,
+    /// CPU models that the limits were learnt on; none where they are for any.
+    pub cpu_models: Vec<String>,
+    /// Names of the machines that the limits were learnt on.
+    pub machines: Vec<String>,
+    /// Whether limits relative to a baseline are judged also where others used far more of the CPUs beside one side.
+    pub accept_busy: bool,
 }
 
 /// Limits on the points of a probe.
@@ -49,6 +55,8 @@ pub struct Limit {
     matching: BTreeMap<String, Matching>,
     /// What is limited of them.
     pub bounds: Vec<Bound>,
+    /// Whether it is for most results: of several it is exceeded if more than half exceed it.
+    pub is_of_most: bool,
 }
 
 /// What a parameter has to be.
@@ -121,8 +129,9 @@ impl Budget {
     pub fn read(file: &Table, names: &Names) -> Result<Budget, BudgetError> {
         let top = || "the budget".to_owned();
         let invalid = |why: &str| BudgetError::Invalid { at: top(), why: why.to_owned() };
-        if let Some(word) = file.keys().find(|key| *key != "limit") {
-            let known = vec!["limit".to_owned()];
+        const KEYS: [&str; 3] = ["limit", "machine", "cpu_model"];
+        if let Some(word) = file.keys().find(|key| !KEYS.contains(&key.as_str())) {
+            let known = KEYS.map(str::to_owned).to_vec();
             return Err(BudgetError::Unknown { at: top(), what: "entry", word: word.clone(), known });
         }
         let limits = match file.get("limit") {
@@ -134,7 +143,14 @@ impl Budget {
             Entry::Table(table) => Reader { number: at + 1, table, names }.limit(),
             _ => Err(invalid("each limit is a table: write [[limit]]")),
         };
-        Ok(Budget { limits: limits.iter().enumerate().map(limit).collect::<Result<_, _>>()? })
+        Ok(Budget {
+            limits: limits.iter().enumerate().map(limit).collect::<Result<_, _>>()?,
+            machines: texts(file.get("machine"))
+                .ok_or_else(|| invalid("machine takes a name or a list of names"))?,
+            cpu_models: texts(file.get("cpu_model"))
+                .ok_or_else(|| invalid("cpu_model takes a model or a list of models"))?,
+            accept_busy: false,
+        })
     }
 
     /// The same limit for all that is measured: the median relative to the baseline.
@@ -145,14 +161,26 @@ impl Budget {
             probe,
             matching: BTreeMap::new(),
             bounds: vec![median.clone()],
+            is_of_most: false,
         };
-        Budget { limits: probes.into_iter().enumerate().map(limit).collect() }
+        let limits = probes.into_iter().enumerate().map(limit).collect();
+        Budget { limits, machines: Vec::new(), cpu_models: Vec::new(), accept_busy: false }
     }
 
     /// The first limit that is relative to a baseline.
     pub fn relative(&self) -> Option<&Limit> {
         let is_ratio = |bound: &Bound| matches!(bound.allowed, Allowed::Ratio(_));
         self.limits.iter().find(|limit| limit.bounds.iter().any(is_ratio))
+    }
+}
+
+/// The texts of an entry that may be one text or a list of them; none where it is not there.
+fn texts(entry: Option<&Entry>) -> Option<Vec<String>> {
+    let text = |entry: &Entry| if let Entry::Text(text) = entry { Some(text.clone()) } else { None };
+    match entry {
+        None => Some(Vec::new()),
+        Some(Entry::List(all)) => all.iter().map(text).collect(),
+        Some(one) => Some(vec![text(one)?]),
     }
 }
 
@@ -225,14 +253,19 @@ impl Reader<'_> {
         };
         let mut bounds = Vec::new();
         for (name, entry) in
-            self.table.iter().filter(|(name, _)| !["probe", "where"].contains(&name.as_str()))
+            self.table.iter().filter(|(name, _)| !["probe", "where", "runs"].contains(&name.as_str()))
         {
             bounds.extend(self.bounds(name, entry)?);
         }
         if bounds.is_empty() {
             return Err(self.invalid("it limits nothing: name a figure, such as max = \"50us\""));
         }
-        Ok(Limit { number: self.number, probe, matching, bounds })
+        let is_of_most = match self.table.get("runs") {
+            None => false,
+            Some(Entry::Text(text)) if ["all", "most"].contains(&text.as_str()) => text == "most",
+            Some(_) => return Err(self.invalid("runs is \"all\" (each result) or \"most\" (more than half)")),
+        };
+        Ok(Limit { number: self.number, probe, matching, bounds, is_of_most })
     }
 
     fn matching(&self, probe: &str, name: &str, value: &Entry) -> Result<(String, Matching), BudgetError> {
@@ -364,7 +397,7 @@ fn ratio(text: &str) -> Option<f64> {
 
 /// Every name that a limit can have.
 fn figures(names: &Names) -> Vec<String> {
-    let fixed = ["max", "missed", "threshold", "inherits", "probe", "where"].into_iter();
+    let fixed = ["max", "missed", "threshold", "inherits", "probe", "where", "runs"].into_iter();
     let fixed = fixed.chain(QUANTILES.iter().map(|quantile| quantile.name));
     let fixed = fixed.chain(Share::ALL.iter().map(|(name, _)| *name)).map(str::to_owned);
     fixed.chain(names.check_value("").err().unwrap_or_default()).collect()

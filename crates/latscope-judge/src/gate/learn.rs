@@ -6,7 +6,7 @@ use latscope_core::plan::Params;
 use latscope_core::quality::Level;
 use latscope_core::report::{Measurement, Sampling};
 use latscope_core::rounds::{self, BETWEEN_RUNS, Round};
-use latscope_core::statistics::{NORMAL_95, student_95};
+use latscope_core::statistics::{NORMAL_95, student};
 use std::collections::BTreeSet;
 
 /// Limits, and what they rest on.
@@ -31,6 +31,10 @@ pub struct Basis {
     pub started: [String; 2],
     /// The machines with their kernels, each once.
     pub machines: Vec<String>,
+    /// Names of the machines, each once.
+    pub names: Vec<String>,
+    /// CPU models, each once.
+    pub cpu_models: Vec<String>,
 }
 
 /// A point with its limits.
@@ -42,6 +46,8 @@ pub struct LearntPoint {
     pub params: Params,
     /// What a reader calls it.
     pub title: String,
+    /// Runs that have it.
+    pub runs: usize,
     /// Samples of all runs.
     pub samples: u64,
     /// The limits.
@@ -80,12 +86,19 @@ pub enum Spread {
 
 const NOT_IN_EVERY_RUN: &str = "not measured in every run (learn from results of one command)";
 
-/// A limit that is further from what was seen says nothing.
-const MOST: f64 = 10.0;
+/// A limit that is further from what was seen would pass a regression by as much.
+const MOST: f64 = 2.0;
+
+/// Fewer runs than this say little about further ones.
+pub const ENOUGH: usize = 5;
+
+/// How often a further figure of one point may be above the limit. Few of a plan's points are, and a limit is exceeded
+/// only where most results of a measurement exceed it: docs/gate.md has the calibration.
+const ABOVE: f64 = 0.01;
 
 /// The smallest margin, and that of a figure of which the spread is not known: of quantiles, and of maxima, which are
 /// single events.
-const LEAST: [f64; 2] = [1.1, 1.5];
+const LEAST: [f64; 2] = [1.25, 1.5];
 const ASSUMED: [f64; 2] = [1.5, 3.0];
 
 /// Learns limits for the points whose figures can be trusted in every run.
@@ -116,11 +129,17 @@ fn basis(runs: &[&Run]) -> Basis {
         format!("{}, Linux {}", or(&machine.name, "not named"), or(&machine.kernel, "of unknown version"))
     };
     let machines: BTreeSet<String> = runs.iter().map(machine).collect();
+    let each = |of: fn(&Run) -> &String| -> Vec<String> {
+        let all: BTreeSet<&String> = runs.iter().map(|run| of(run)).filter(|text| !text.is_empty()).collect();
+        all.into_iter().cloned().collect()
+    };
     Basis {
         runs: runs.len(),
         rounds: [rounds().min().unwrap_or(0), rounds().max().unwrap_or(0)],
         started: [started().min().unwrap_or_default(), started().max().unwrap_or_default()],
         machines: machines.into_iter().collect(),
+        names: each(|run| &run.report.machine.name),
+        cpu_models: each(|run| &run.report.machine.cpu_model),
     }
 }
 
@@ -132,6 +151,14 @@ fn of_point(m: &Measurement, runs: &[&Run]) -> Result<LearntPoint, String> {
     let mut all = Vec::new();
     for run in runs {
         let same = |other: &&Measurement| other.probe == m.probe && other.params == m.params;
+        // The results of a plan are of several commands: those of others say nothing of this point.
+        if !run.report.measurements.iter().any(|other| other.probe == m.probe) {
+            let mut planned = run.report.plan.steps.iter().flat_map(|step| &step.points);
+            if planned.any(|point| point.probe == m.probe) {
+                return Err(NOT_IN_EVERY_RUN.to_owned());
+            }
+            continue;
+        }
         let of_run = run.report.measurements.iter().find(same).ok_or(NOT_IN_EVERY_RUN)?;
         all.push(trusted(of_run, run)?);
         // A limit is for all points that have these parameters, others or not.
@@ -154,6 +181,7 @@ fn of_point(m: &Measurement, runs: &[&Run]) -> Result<LearntPoint, String> {
         probe: m.probe.clone(),
         params: m.params.clone(),
         title: title(m),
+        runs: all.len(),
         samples: all.iter().fold(0, |sum, m| sum.saturating_add(m.summary.count)),
         limits,
         scattered: scattered.into_iter().map(|limit| (limit.metric, limit.seen)).collect(),
@@ -227,7 +255,8 @@ fn limit(
     })
 }
 
-/// By what factor the next figure may be above these: as far as Student's 95 % interval for it reaches on either side.
+/// By what factor the next figure may be above these: as far as Student's interval reaches that 1 % of further figures
+/// are above.
 fn margin(figures: &[f64]) -> Option<f64> {
     let logs: Vec<f64> = figures.iter().filter(|figure| **figure > 0.0).map(|figure| figure.ln()).collect();
     if logs.len() < 2 {
@@ -236,7 +265,7 @@ fn margin(figures: &[f64]) -> Option<f64> {
     let n = logs.len() as f64;
     let mean = logs.iter().sum::<f64>() / n;
     let deviation = (logs.iter().map(|log| (log - mean).powi(2)).sum::<f64>() / (n - 1.0)).sqrt();
-    let half = student_95(logs.len() - 1) * deviation * (1.0 + 1.0 / n).sqrt();
+    let half = student(logs.len() - 1, 1.0 - ABOVE) * deviation * (1.0 + 1.0 / n).sqrt();
     Some(half.hypot(NORMAL_95 * BETWEEN_RUNS * 2f64.sqrt()).exp())
 }
 

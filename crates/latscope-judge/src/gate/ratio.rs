@@ -48,7 +48,11 @@ impl<'a> Baseline<'a> {
         let is_ratio = |bound: &Bound| matches!(bound.allowed, Allowed::Ratio(_));
         let limits = budget.limits.iter().filter(|limit| limit.bounds.iter().any(is_ratio));
         let only: BTreeSet<String> = limits.map(|limit| limit.probe.clone()).collect();
-        let options = Options { only: only.into_iter().collect(), ..Options::default() };
+        let options = Options {
+            only: only.into_iter().collect(),
+            accept_busy: budget.accept_busy,
+            ..Options::default()
+        };
         let wanted = !options.only.is_empty() && !baseline.is_empty();
         Baseline { runs, compared: wanted.then(|| compare::compare(baseline, runs, &options)) }
     }
@@ -91,6 +95,10 @@ fn of_point(limit: &Limit, bound: &Bound, ratio: f64, m: &Measurement, compared:
     let check = Check { value: Some(contrast.ratio), interval: contrast.interval, text: seen, ..check };
     if point.level > Level::Ok {
         let text = format!("not to be trusted ({}): {}", point.reasons.join(", "), check.text);
+        return inconclusive(check, text);
+    }
+    if let Some(unlike) = &compared.unlike {
+        let text = format!("{}; {unlike}", check.text);
         return inconclusive(check, text);
     }
     match Found::of(contrast, ratio, at_least) {

@@ -395,6 +395,67 @@ fn what_was_learnt_passes_on_what_it_was_learnt_from() {
     }
 }
 
+/// The results of a plan: of one command the wake-ups, of the other one operations, each so often.
+fn plan_runs(times: usize) -> Vec<(String, Run)> {
+    let named = |mut report: Report, at: usize| {
+        report.run_id = format!("{}-{at}", report.measurements[0].probe);
+        run(report)
+    };
+    let both = |at: usize| [named(fixture::wake(), at), named(fixture::report(), at)];
+    (0..times).flat_map(both).collect()
+}
+
+#[test]
+fn a_limit_of_a_plan_concerns_the_results_that_measured_its_probe() {
+    let runs = plan_runs(3);
+    let limits = json!([{ "probe": "wake.timer", "where": { "cpu": "all" }, "p50": "1s" }]);
+    let judged = judge(&read(limits, &runs).unwrap(), &runs, &[]);
+    assert_eq!((judged.status, judged.counts.inconclusive), (Status::Pass, 0));
+    assert!(judged.checks.iter().all(|check| check.run.is_some_and(|run| run % 2 == 0)));
+    let nowhere = json!([{ "probe": "file.read", "p50": "1s" }]);
+    let mut names = names(&runs);
+    names.add_probe("file.read", []);
+    let table = serde_json::from_value(json!({ "limit": nowhere })).unwrap();
+    let budget = Budget::read(&table, &names).unwrap();
+    let judged = judge(&budget, &runs, &[]);
+    assert_eq!((judged.status, judged.checks.len()), (Status::Inconclusive, 6));
+    let learnt = learn(&runs.iter().map(|(_, run)| run).collect::<Vec<_>>());
+    let of = |probe: &str| learnt.points.iter().filter(|point| point.probe.starts_with(probe)).count();
+    assert!(of("wake.") > 0 && of("sync.") > 0 && learnt.points.iter().all(|point| point.runs == 3));
+}
+
+#[test]
+fn a_limit_for_most_results_forgives_one_of_three_and_not_two() {
+    let status = |exceeded: usize, all: usize| {
+        let runs: Vec<(String, Run)> = (0..all).map(|_| wake()).collect();
+        let limits =
+            json!([{ "probe": "wake.timer", "where": { "cpu": "all" }, "runs": "most", "p50": "1s" }]);
+        let budget = read(limits, &runs).unwrap();
+        assert!(budget.limits[0].is_of_most);
+        let mut checks = judge(&budget, &runs, &[]).checks;
+        let id = checks[0].id.clone();
+        checks.retain(|check| check.id == id);
+        assert_eq!(checks.len(), all);
+        checks[..exceeded].iter_mut().for_each(|check| check.status = Status::Exceeded);
+        forgive(&mut checks);
+        checks.iter().map(|check| check.status).max().unwrap()
+    };
+    assert_eq!([status(0, 3), status(1, 3), status(2, 3)], [Status::Pass, Status::Pass, Status::Exceeded]);
+    assert_eq!([status(1, 2), status(1, 1)], [Status::Inconclusive, Status::Exceeded]);
+    assert_eq!([status(2, 4), status(3, 5)], [Status::Pass, Status::Exceeded]);
+    let wrong = json!([{ "probe": "wake.timer", "runs": "some", "p50": "1s" }]);
+    assert!(read(wrong, &[wake()]).unwrap_err().to_string().contains("\"most\""));
+}
+
+#[test]
+fn another_machine_is_a_remark() {
+    let runs = vec![wake()];
+    let mut budget = read(json!([{ "probe": "wake.timer", "p50": "1s" }]), &runs).unwrap();
+    budget.cpu_models = vec!["another".to_owned()];
+    let judged = judge(&budget, &runs, &[]);
+    assert!(judged.warnings[0].starts_with("another CPU model: "), "{:?}", judged.warnings);
+}
+
 #[test]
 fn nothing_is_learnt_of_what_cannot_be_trusted() {
     let cut = Report { finished: None, ..fixture::wake() };

@@ -213,7 +213,7 @@ mod tests {
     /// Counts the orders of so many ranks by their statistic.
     fn count(ranks: &mut Vec<i32>, from: usize, counts: &mut std::collections::BTreeMap<u64, u32>) {
         if from == ranks.len() {
-            *counts.entry((largest(ranks).0 * 1e4).round() as u64).or_insert(0) += 1;
+            *counts.entry((largest(ranks).0 * 1e5).round() as u64).or_insert(0) += 1;
         }
         for at in from..ranks.len() {
             ranks.swap(from, at);
@@ -230,7 +230,7 @@ mod tests {
         let mut above = 0;
         for (statistic, orders) in counts.iter().rev() {
             above += orders;
-            let (share, told) = (f64::from(above) / f64::from(all), p_value(*statistic as f64 / 1e4 + 2e-5, 9));
+            let (share, told) = (f64::from(above) / f64::from(all), p_value(*statistic as f64 / 1e5, 9));
             assert!(told >= share - 1e-9 || share > 0.12, "{statistic}: told {told}, true {share}");
             assert!(share > 0.1 || told <= share * 1.2, "{statistic}: told {told}, true {share}");
         }
@@ -240,8 +240,9 @@ mod tests {
 
     #[test]
     fn an_undisturbed_step_is_found_from_the_runs_on_that_are_said() {
-        assert_eq!([1, 10, 100, 300].map(runs_for_one), [10, 14, 17, 18]);
-        let step = |runs: usize| (0..runs).map(|at| if at < runs / 2 { at } else { at + 100 } as f64).collect();
+        assert_eq!([1, 10, 100, 300].map(runs_for_one), [10, 13, 17, 18]);
+        let step =
+            |runs: usize| (0..runs).map(|at| if at < runs / 2 { at } else { at + 100 } as f64).collect();
         for tests in [1, 10, 100, 300] {
             let values: Vec<f64> = step(runs_for_one(tests));
             let p = split(&values, 1).unwrap().p;

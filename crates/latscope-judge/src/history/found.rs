@@ -90,6 +90,9 @@ pub struct Change {
     pub moved: Vec<Moved>,
     /// What else differs between the runs before and after.
     pub with: Vec<Difference>,
+    /// Why it is inconclusive, if others used far more of the CPUs before or after it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unlike: Option<String>,
 }
 
 /// Which figure of a point.

@@ -8,7 +8,7 @@ use super::series::{Judged, Line, Series};
 use super::steps::{Steps, near, stretches};
 use crate::compare::Levels;
 use crate::compare::contrast::untested;
-use crate::compare::environment::{Difference, LABEL, TOOL};
+use crate::compare::environment::{Difference, LABEL, OTHERS, TOOL, unlike_shares};
 use latscope_core::statistics::median;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -38,6 +38,7 @@ pub(super) fn machine(
         first: shown[place].clone(),
         moved,
         with: changed_with(archive, runs, place),
+        unlike: if options.accept_busy { None } else { unlike(archive, runs, place) },
     });
     let changes: Vec<Change> = changes.collect();
     let few = |(line, _): &&(Line, Steps)| line.values.len() < SHORTEST;
@@ -159,6 +160,24 @@ fn changed_with(archive: &Archive, runs: &[RunName], place: usize) -> Vec<Differ
     // What one side does not say is no difference, but for names that the user gives.
     let said = |one: &Difference| !one.a.is_empty() && !one.b.is_empty() || one.what.starts_with(LABEL);
     all.filter(|one| one.a != one.b && said(one)).collect()
+}
+
+/// Whether others used far more of the CPUs on one side of a place, by the facts of the nearest runs.
+fn unlike(archive: &Archive, runs: &[RunName], place: usize) -> Option<String> {
+    let share = |run: &RunName| {
+        let mut facts = run.entry.facts.iter().filter_map(|at| archive.facts.get(*at as usize));
+        let (_, text) = facts.find(|(name, _)| name == OTHERS)?;
+        if text.contains("load among them") {
+            return None;
+        }
+        // `about 60 % of the CPUs`; what is less than 5 % is none.
+        let number = text.strip_prefix("about ").and_then(|rest| rest.split(' ').next());
+        Some(number.and_then(|number| number.parse::<f64>().ok()).unwrap_or(0.0) / 100.0)
+    };
+    let of = |runs: &[RunName]| median(&runs.iter().filter_map(share).collect::<Vec<f64>>());
+    let before = of(&runs[place.saturating_sub(FACTS_OF)..place])?;
+    let after = of(&runs[place..runs.len().min(place + FACTS_OF)])?;
+    unlike_shares(before, after, ["the runs before", "the runs after"])
 }
 
 /// Of each fact the value of more than half of the runs that have it, by its weight and name.

@@ -152,7 +152,8 @@ const COARSE: f32 = 0.02;
 
 /// Whether some runs were counted in far wider bins than others: then the bins decide which samples are the tail.
 fn is_of_several_resolutions(series: &Series) -> bool {
-    let steps = || series.figures.iter().filter(|(_, figures)| figures.trusted).map(|(_, figures)| figures.step);
+    let steps =
+        || series.figures.iter().filter(|(_, figures)| figures.trusted).map(|(_, figures)| figures.step);
     let (finest, coarsest) = (steps().fold(f32::INFINITY, f32::min), steps().fold(0.0, f32::max));
     coarsest > COARSE && coarsest > COARSER * finest
 }

@@ -13,7 +13,9 @@ pub fn annotations(gate: &Gate) -> String {
         let title = format!("{}, {}", check.title, check.wanted());
         format!("::{kind} title={}::{}\n", property(&title), message(&format!("{run}{}", outcome(check))))
     };
-    worst_first(gate).iter().filter(|check| has_failed(check)).map(line).collect()
+    let warning = |text: &String| format!("::warning title=latscope gate::{}\n", message(text));
+    let failed = worst_first(gate).into_iter().filter(|check| has_failed(check));
+    failed.map(|check| line(&check)).chain(gate.warnings.iter().map(warning)).collect()
 }
 
 fn message(text: &str) -> String {

@@ -17,12 +17,12 @@ pub fn junit(gate: &Gate) -> String {
     let files = endings(gate);
     for (at, run) in gate.runs.iter().enumerate() {
         let file = files.get(at).filter(|_| gate.runs.len() > 1).map(String::as_str);
-        suite(&mut out, &run.file, Some(&run.started), &of_run(&all, Some(at)), file);
+        suite(&mut out, &run.file, Some(&run.started), &of_run(&all, Some(at)), file, &gate.warnings);
     }
     let (of_files, relative): (Vec<&Check>, Vec<&Check>) =
         of_run(&all, None).into_iter().partition(|check| check.is_of_file());
-    suite(&mut out, "relative to the baseline", None, &relative, None);
-    suite(&mut out, "files", None, &of_files, None);
+    suite(&mut out, "relative to the baseline", None, &relative, None, &gate.warnings);
+    suite(&mut out, "files", None, &of_files, None, &[]);
     out + "</testsuites>\n"
 }
 
@@ -37,13 +37,27 @@ fn counts(checks: &[&Check]) -> String {
 }
 
 /// A suite; `file` tells its tests from those of other runs, for readers that look at names of tests only.
-fn suite(out: &mut String, name: &str, started: Option<&str>, checks: &[&Check], file: Option<&str>) {
+fn suite(
+    out: &mut String,
+    name: &str,
+    started: Option<&str>,
+    checks: &[&Check],
+    file: Option<&str>,
+    warnings: &[String],
+) {
     if checks.is_empty() {
         return;
     }
     let started = started.filter(|text| !text.is_empty());
     let started = started.map(|text| format!(" timestamp=\"{}\"", escape(text))).unwrap_or_default();
     let _ = writeln!(out, "  <testsuite name=\"{}\"{}{started}>", escape(name), counts(checks));
+    if !warnings.is_empty() {
+        out.push_str("    <properties>\n");
+        for text in warnings {
+            let _ = writeln!(out, "      <property name=\"warning\" value=\"{}\"/>", escape(text));
+        }
+        out.push_str("    </properties>\n");
+    }
     for check in checks {
         let run = file.map(|file| format!(" ({file})")).unwrap_or_default();
         let name = escape(&format!("{}{run}", check.id));

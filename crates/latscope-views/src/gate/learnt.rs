@@ -2,7 +2,7 @@
 
 use latscope_core::plan::{ParamValue, Params};
 use latscope_core::units::{counted, format_time, three_digits};
-use latscope_judge::gate::{Basis, Learnt, LearntLimit, LearntPoint, Spread};
+use latscope_judge::gate::{ENOUGH, Learnt, LearntLimit, LearntPoint, Spread};
 use std::collections::BTreeMap;
 
 /// Most points without limits that are named for one reason.
@@ -10,7 +10,7 @@ const NAMED: usize = 3;
 
 /// The file, in TOML.
 pub fn budget(learnt: &Learnt, version: &str) -> String {
-    let mut out = head(&learnt.basis, version);
+    let mut out = head(learnt, version);
     learnt.points.iter().for_each(|one| out += &point(one));
     let mut by_reason: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for (title, why) in &learnt.left_out {
@@ -27,7 +27,8 @@ pub fn budget(learnt: &Learnt, version: &str) -> String {
     out
 }
 
-fn head(basis: &Basis, version: &str) -> String {
+fn head(learnt: &Learnt, version: &str) -> String {
+    let basis = &learnt.basis;
     let [fewest, most] = basis.rounds;
     let rounds =
         if fewest == most { counted(fewest.into(), "round") } else { format!("{fewest} to {most} rounds") };
@@ -37,12 +38,26 @@ fn head(basis: &Basis, version: &str) -> String {
     let mut out = comment(&format!("A budget for latscope gate, learnt by latscope {version}."));
     out += &comment(&format!("From {} of {rounds}, {first}{until}.", counted(basis.runs as u64, "run")));
     out += &comment(&format!("Machine: {}.", basis.machines.join("; ")));
-    out += "# A limit is the largest that a run needs to pass, times a margin: as far as the 95 % interval for the next\n\
-            # figure reaches, at least 1.1, of a maximum 1.5.\n";
-    if basis.runs == 1 {
-        out += "# A single run says little about further ones: learn from several.\n";
+    out += "# A limit is the largest that a run needs to pass, times a margin that 1 % of further figures exceed, at least 1.25,\n\
+            # of a maximum 1.5; one of more than 2 is not written. runs = \"most\": it is exceeded if most results exceed it.\n";
+    if let Some(fewest) = learnt.points.iter().map(|point| point.runs).min().filter(|runs| *runs < ENOUGH) {
+        out += &comment(&few_runs(fewest));
+    }
+    for (name, values) in [("machine", &basis.names), ("cpu_model", &basis.cpu_models)] {
+        let values: Vec<String> = values.iter().map(|value| quoted(value)).collect();
+        if !values.is_empty() {
+            out += &format!("{name} = [{}]\n", values.join(", "));
+        }
     }
     out
+}
+
+/// The warning of a budget from few runs of a measurement.
+pub fn few_runs(fewest: usize) -> String {
+    format!(
+        "Warning: learnt from {} of a measurement: further runs will exceed some limits. Learn from {ENOUGH} or more.",
+        counted(fewest as u64, "run")
+    )
 }
 
 fn point(point: &LearntPoint) -> String {
@@ -53,6 +68,9 @@ fn point(point: &LearntPoint) -> String {
     out += &format!("probe = {}\n", quoted(&point.probe));
     if !point.params.is_empty() {
         out += &format!("where = {}\n", params(&point.params));
+    }
+    if point.limits.iter().any(|limit| limit.spread != Spread::Exact) {
+        out += "runs = \"most\"\n";
     }
     point.limits.iter().for_each(|one| out += &limit(one));
     for (metric, [low, high]) in &point.scattered {

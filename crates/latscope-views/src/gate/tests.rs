@@ -47,6 +47,7 @@ fn gate(checks: Vec<Check>) -> Gate {
         baseline: vec![name("old.json")],
         differences: Vec::new(),
         remarks: vec!["skipped: notes.txt".to_owned()],
+        warnings: Vec::new(),
         checks,
     }
 }
@@ -101,6 +102,16 @@ fn runs_are_told_apart_and_a_lost_file_is_no_pass() {
 }
 
 #[test]
+fn another_machine_is_said_in_every_view() {
+    let text = "another CPU model: these results are of X, the budget was learnt on Y";
+    let gate = Gate { warnings: vec![text.to_owned()], ..three() };
+    let options = Options { width: 200, ..Options::default() };
+    for view in [super::text(&gate, false, &options), markdown(&gate), junit(&gate), annotations(&gate)] {
+        assert!(view.replace("%3A", ":").replace("%2C", ",").contains(text), "{view}");
+    }
+}
+
+#[test]
 fn many_checks_are_cut_unless_all_are_wanted() {
     let many = gate((0..50).map(|_| check("max", Status::Pass, Some(0))).collect());
     let lines = |all| text(&many, all, &Options::default()).matches("✔ pass").count();
@@ -148,6 +159,7 @@ fn a_learnt_budget_says_what_its_limits_rest_on() {
             ("interval", 1_000_000u64.into()),
         ]),
         title: "wake-up\nof all".to_owned(),
+        runs: 5,
         samples: 60_000,
         limits: vec![limit("p50", 0.271, Spread::Runs(5)), limit("max", 4_210.0, Spread::Assumed)],
         scattered: vec![("p99", [1_000.0, 90_000.0])],
@@ -158,6 +170,8 @@ fn a_learnt_budget_says_what_its_limits_rest_on() {
             rounds: [8, 8],
             started: ["2026-11-21T10:00:00Z".to_owned(), "2026-11-21T11:00:00Z".to_owned()],
             machines: vec!["vm, Linux 6.1".to_owned()],
+            names: vec!["vm".to_owned()],
+            cpu_models: vec!["a \"b\" CPU".to_owned()],
         },
         points: vec![point],
         left_out: ["a", "b", "c", "d"].map(|title| (title.to_owned(), "unstable".to_owned())).to_vec(),
@@ -168,6 +182,7 @@ fn a_learnt_budget_says_what_its_limits_rest_on() {
 [[limit]]
 probe = \"wake.timer\"
 where = { cpu = \"all\", interval = 1000000, \"odd name\" = \"a\\\"b\\\\\\u000A\" }
+runs = \"most\"
 p50 = \"0.271ns\" # 3.00 µs to 4.00 µs, × 1.25 from 5 runs
 max = \"4.21us\" # 3.00 µs to 4.00 µs, × 1.25 assumed: how far it scatters is not known
 # no limit of p99: the figures scatter too much (1.00 µs to 90.0 µs)
@@ -176,6 +191,7 @@ max = \"4.21us\" # 3.00 µs to 4.00 µs, × 1.25 assumed: how far it scatters is
 # a; b; c and 1 more: unstable
 ";
     assert!(text.ends_with(expected), "{text}");
+    assert!(text.contains("\nmachine = [\"vm\"]\ncpu_model = [\"a \\\"b\\\" CPU\"]\n"), "{text}");
     assert!(
         text.contains("# From 5 runs of 8 rounds, 2026-11-21T10:00:00Z to 2026-11-21T11:00:00Z."),
         "{text}"

@@ -3,7 +3,9 @@
 use crate::comparison::figures::quantity;
 use latscope_core::units::{counted, format_share, format_time};
 use latscope_judge::compare::environment::Difference;
-use latscope_judge::history::{Change, Drift, FALSE_CHANGES, Figure, History, Machine, Moved, Odd, SHORTEST, runs_for_one};
+use latscope_judge::history::{
+    Change, Drift, FALSE_CHANGES, Figure, History, Machine, Moved, Odd, SHORTEST, runs_for_one,
+};
 use std::collections::BTreeSet;
 
 /// A time to the minute: `2026-11-22 14:38`. Results of other programs may have none.
@@ -92,7 +94,8 @@ pub(super) fn with(change: &Change) -> Vec<String> {
         let value = |values: &[String]| if values.is_empty() { "–".to_owned() } else { values.join(", ") };
         format!("{}: {} → {}", one.what, value(&one.a), value(&one.b))
     };
-    change.with.iter().map(line).collect()
+    let unlike = change.unlike.iter().map(|why| format!("inconclusive: {why}"));
+    change.with.iter().map(line).chain(unlike).collect()
 }
 
 /// Said where no known fact changed with the figures.

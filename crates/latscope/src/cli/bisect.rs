@@ -6,7 +6,7 @@ use super::usage::{did_you_mean, of_parser};
 use anyhow::{Context, Result, bail, ensure};
 use clap::{ArgMatches, Args, Command};
 use latscope_core::report::Status;
-use latscope_core::units::counted;
+use latscope_core::units::{counted, format_share};
 use latscope_host::eprintln;
 use latscope_judge::gate::sequential::{Decision, Sequential};
 use latscope_judge::gate::{self, Budget, Check, Gate};
@@ -31,8 +31,9 @@ const BAD: u8 = 1;
 
 /// Measures until it is certain whether a budget holds: for git bisect run
 ///
-/// Each run of the command behind -- is judged by the budget. A run that exceeds a max or a missed is bad at once;
-/// else the runs go on until one kind is three ahead of the other. Inconclusive runs count as neither.
+/// Each run of the command behind -- is judged by the budget. Two runs that exceed a max or a missed are enough for bad;
+/// else the runs go on until one kind is three ahead of the other. Inconclusive runs, and those beside which other
+/// processes used more than 25 % of the CPUs, count as neither.
 ///
 /// Exit codes, as git bisect run takes them: 0 good, 1 bad, 125 cannot tell, also after an error, above 128 ended by
 /// a signal.
@@ -61,6 +62,12 @@ pub fn guarded(run: impl FnOnce() -> Result<ExitCode>) -> Result<ExitCode> {
     catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|_| bail!("a defect of latscope: please report it"))
 }
 
+/// Runs with an event above what none may be above that are enough for bad: one may be an accident.
+const CONFIRMED: usize = 2;
+
+/// A run is no evidence beside which others used more of the CPUs.
+const BUSY: f64 = 0.25;
+
 /// Measures, and says good or bad.
 ///
 /// # Errors
@@ -73,7 +80,7 @@ pub fn run(asked: &BisectArguments, whole: Command) -> Result<ExitCode> {
     let words = words(&asked.command, &file, whole)?;
     let waited: Vec<i32> = TERMINATION.into_iter().chain([Signal::CHILD.as_raw()]).collect();
     let signals = Signals::block(&waited).context("signals cannot be waited for")?;
-    let mut seen = Sequential::default();
+    let (mut seen, mut hard) = (Sequential::default(), 0);
     for number in 1..=asked.runs {
         let ended = match measured(&words, &signals)? {
             Ended::Itself(status) => status,
@@ -90,14 +97,14 @@ pub fn run(asked: &BisectArguments, whole: Command) -> Result<ExitCode> {
         }
         let left = asked.runs - number;
         say(number, &gate, &seen, left);
-        let hard = gate.checks.iter().any(Check::is_final);
+        hard += usize::from(gate.checks.iter().any(Check::is_final));
         if number == 1 && gate.checks.iter().all(|check| check.is_hopeless) {
             let why = gate.checks.first().map_or("nothing is judged", |check| check.text.as_str());
             bail!(
                 "cannot tell, and further runs cannot either: {why} (choose what fits the budget behind --)"
             );
         }
-        match if hard { Some(Decision::Bad) } else { seen.decision() } {
+        match if hard >= CONFIRMED { Some(Decision::Bad) } else { seen.decision() } {
             Some(Decision::Good) => return end("good", &seen, number, ExitCode::SUCCESS),
             Some(Decision::Bad) => return end("bad", &seen, number, BAD.into()),
             None if seen.fewest_left() as u64 > left => break,
@@ -227,7 +234,12 @@ fn judged(budget: &Budget, file: &Path, ended: ExitStatus) -> Result<Gate> {
     let text = fs::read(file).context("cannot tell: the run left no result")?;
     let run = Run::from_json(&text).context("cannot tell: the result cannot be used")?;
     fs::remove_file(file).context("cannot remove the result of the run")?;
+    let busy = run.report.activity.as_ref().map(|account| account.others).filter(|others| *others > BUSY);
     let judges = run.report.measurements.iter().any(|m| m.verdict.is_some());
     ensure!(!judges, "the command has criteria of its own: write them in the budget, which decides");
-    Ok(gate::judge(budget, &[("this run".to_owned(), run)], &[]))
+    let mut gate = gate::judge(budget, &[("this run".to_owned(), run)], &[]);
+    if let Some(others) = busy {
+        gate.distrust(&format!("other processes used {} of the CPUs", format_share(others)));
+    }
+    Ok(gate)
 }

@@ -63,6 +63,7 @@ pub fn run(asked: &CompareArguments) -> Result<Exit> {
         same: asked.judged.same,
         only: asked.judged.only.clone(),
         seed: asked.judged.seed,
+        accept_busy: asked.judged.accept_busy,
     };
     let mut found = compare::compare(&of_a, &of_b, &options);
     for (name, side) in [("A", &a), ("B", &b)] {

@@ -37,6 +37,9 @@ pub struct GateArguments {
     /// Results that limits such as "+5%" are relative to; without --budget no median may be 5 % above theirs
     #[arg(long, value_name = "FILE|DIR")]
     baseline: Vec<PathBuf>,
+    /// Judge limits relative to the baseline also where other processes used far more of the CPUs on one side
+    #[arg(long, requires = "baseline")]
+    accept_busy: bool,
     /// Write a budget that these results hold to stdout
     #[arg(long, conflicts_with_all = ["budget", "baseline", "all", "json", "junit", "markdown", "github"])]
     learn: bool,
@@ -88,7 +91,8 @@ pub fn run(asked: &GateArguments) -> Result<Exit> {
         return learn(&results);
     }
     let baseline = baseline(asked, &results)?;
-    let budget = budget(asked, &results, &baseline)?;
+    let mut budget = budget(asked, &results, &baseline)?;
+    budget.accept_busy = asked.accept_busy;
     let mut gate = gate::judge(&budget, &results.runs, &baseline.runs);
     gate.remarks.extend(results.skipped);
     results.lost.into_iter().for_each(|(file, why)| gate.lose(file, why));
@@ -186,6 +190,10 @@ fn learn(results: &Results) -> Result<Exit> {
     if learnt.points.is_empty() {
         let why = learnt.left_out.first().map_or("they have no points", |(_, why)| why.as_str());
         bail!("nothing can be learnt from these results: {why}");
+    }
+    let fewest = learnt.points.iter().map(|point| point.runs).min().unwrap_or(0);
+    if fewest < gate::ENOUGH {
+        latscope_host::eprintln!("{}", views::few_runs(fewest));
     }
     stdout::write(&views::budget(&learnt, env!("CARGO_PKG_VERSION")))?;
     Ok(Exit::Done)

@@ -19,6 +19,9 @@ pub struct JudgedArguments {
     /// Seed of the resampling
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..=json::LARGEST), default_value_t = 1)]
     pub seed: u64,
+    /// Judge also where other processes used far more of the CPUs on one side
+    #[arg(long)]
+    pub accept_busy: bool,
     #[command(flatten)]
     pub input: InputArguments,
     #[command(flatten)]

@@ -77,6 +77,34 @@ fn two_runs_say_at_most_that_they_differ() {
     assert!(same.code == Some(3) && same.err.contains("too few runs"), "{same:?}");
 }
 
+/// The runs of a directory with what others used of the CPUs.
+fn beside(directory: &str, others: f64) {
+    for file in fs::read_dir(directory).unwrap() {
+        let path = file.unwrap().path();
+        let mut report: serde_json::Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+        report["activity"] = serde_json::json!({ "wall_ns": 1_000_000_000u64, "cpus": 2, "others": others });
+        fs::write(path, report.to_string()).unwrap();
+    }
+}
+
+#[test]
+fn sides_beside_which_others_used_the_cpus_differently_differ_at_most() {
+    let place = Place::new();
+    let (a, b) = (side(&place, "a", 9, 1.0), side(&place, "b", 9, 1.5));
+    beside(&a, 0.02);
+    beside(&b, 0.62);
+    let ran = run(&["compare", &a, &b, "--fail-on", "slower"]);
+    assert!(ran.code == Some(3) && ran.err.contains("other processes used"), "{ran:?}");
+    assert!(ran.out.contains(" 0 slower") && ran.out.contains("--accept-busy"), "{}", ran.out);
+    assert_eq!(run(&["compare", &a, &b, "--fail-on", "slower", "--accept-busy"]).code, Some(2));
+    let gate = ["gate", "--baseline", &a, &b];
+    assert_eq!(run(&gate).code, Some(3));
+    assert_eq!(run(&[&gate[..], &["--accept-busy"]].concat()).code, Some(2));
+    // A load that was asked for is declared: what others used is alike.
+    beside(&b, 0.02);
+    assert_eq!(run(&["compare", &a, &b, "--fail-on", "slower"]).code, Some(2));
+}
+
 #[test]
 fn the_same_seed_gives_the_same_comparison() {
     let place = Place::new();

@@ -97,6 +97,22 @@ fn a_criterion_of_the_runs_and_few_points_are_said() {
 }
 
 #[test]
+fn few_runs_are_no_proof_that_an_arm_is_not_worse() {
+    let place = Place::new();
+    let ran = end(&mut trial(&place, &["--runs", "1", "--fail-on", "worse"], &QUICK));
+    assert!(ran.code == Some(3) && ran.err.contains("--fail-on worse: inconclusive"), "{ran:#?}");
+}
+
+#[test]
+fn a_command_of_the_shell_that_does_not_end_is_ended() {
+    let place = Place::new();
+    let words =
+        ["trial", "--without", "true", "--with", "sleep 600", "--dir", "results", "--hook-timeout", "200ms"];
+    let ran = end(latscope(words.iter().chain(&["--"]).chain(&QUICK[..6])).current_dir(place.path()));
+    assert!(ran.code == Some(1) && ran.err.contains("longer than 200ms"), "{ran:#?}");
+}
+
+#[test]
 fn the_results_of_another_trial_are_not_overwritten() {
     let place = Place::new();
     place.directory("results");

@@ -23,7 +23,8 @@ use std::path::PathBuf;
 /// begin with a dot are not.
 ///
 /// Exit codes: 0 done, 1 error, with --fail-on change 2 where there is a change (after that of --since), and 3 where
-/// no figure has runs enough to be judged.
+/// no figure has runs enough to be judged, or others used
+/// far more of the CPUs before or after each change.
 #[derive(Debug, Args)]
 pub struct HistoryArguments {
     /// A directory of results
@@ -64,10 +65,11 @@ pub fn run(asked: &HistoryArguments) -> Result<Exit> {
     let taken = asked.quiet || files.iter().any(|(_, path)| is_stdout(path));
     unless_unread(show(asked, &found, taken))?;
     let judged = found.machines.iter().any(|machine| machine.judged > 0);
-    let changed = found.machines.iter().any(|machine| !machine.changes.is_empty());
+    let changes = || found.machines.iter().flat_map(|machine| &machine.changes);
+    let changed = changes().any(|change| change.unlike.is_none());
     Ok(match &asked.fail_on {
         Some(_) if changed => Exit::Exceeded,
-        Some(_) if !judged => Exit::Inconclusive,
+        Some(_) if !judged || changes().next().is_some() => Exit::Inconclusive,
         _ => Exit::Done,
     })
 }
@@ -82,8 +84,12 @@ fn look(asked: &HistoryArguments, read: Directory) -> Result<History> {
     );
     let probes = archive.works.iter().map(|work| work.probe.as_str()).collect();
     results::check_only(&asked.judged.only, &probes, "no result has")?;
-    let options =
-        judge::Options { same: asked.judged.same, only: asked.judged.only.clone(), seed: asked.judged.seed };
+    let options = judge::Options {
+        same: asked.judged.same,
+        only: asked.judged.only.clone(),
+        seed: asked.judged.seed,
+        accept_busy: asked.judged.accept_busy,
+    };
     let mut found = judge::history(&archive, &runs, &options);
     found.remarks = remarks;
     Ok(found)

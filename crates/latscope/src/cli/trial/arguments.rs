@@ -19,8 +19,8 @@ use std::path::Path;
 /// commands of the shell are run before each run of their arm; at the end, also after SIGKILL, what they changed is
 /// put back by --restore, else by --without. With neither, A and B are the same, and a difference is a false alarm.
 ///
-/// Exit codes: 0 done, and each criterion of the runs holds, 1 error, or interrupted, 2 a run exceeded a criterion,
-/// 3 a criterion cannot be judged.
+/// Exit codes: 0 done, and each criterion of the runs holds, 1 error, or interrupted, 2 a run exceeded a criterion, or
+/// with --fail-on worse an arm is worse than the first, 3 a criterion, or that, cannot be judged.
 #[derive(Debug, Args)]
 #[command(override_usage = "latscope trial [OPTIONS] --without CMD --with CMD -- COMMAND…\n       \
                       latscope trial [OPTIONS] -- COMMAND…\n       latscope trial [OPTIONS] --plan PLAN.toml")]
@@ -65,8 +65,8 @@ pub struct TrialArguments {
 /// A plan is a TOML file, or the name of one that comes with latscope (--list). What a plan needs and this machine
 /// lacks is skipped, with the reason.
 ///
-/// Exit codes: 0 done, and each criterion of the runs holds, 1 error, or interrupted, 2 a run exceeded a criterion,
-/// 3 a criterion cannot be judged.
+/// Exit codes: 0 done, and each criterion of the runs holds, 1 error, or interrupted, 2 a run exceeded a criterion, or
+/// with --fail-on worse an arm is worse than the first, 3 a criterion, or that, cannot be judged.
 #[derive(Debug, Args)]
 pub struct PlanArguments {
     /// A file, or the name of a plan of latscope

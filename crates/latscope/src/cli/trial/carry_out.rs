@@ -22,12 +22,13 @@ use latscope_engine::remaining::{about, expected};
 use latscope_engine::saver;
 use latscope_judge::compare::Options;
 use latscope_judge::runs::Run;
+use latscope_judge::trial::Answer;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, DirBuilder};
 use std::io::ErrorKind;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
-use std::time::{Instant, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 /// What is to be done.
 pub struct Request<'a> {
@@ -58,7 +59,8 @@ pub fn carry_out(request: &Request) -> Result<Exit> {
     let to = request.to;
     show::check_files(to)?;
     let mut progress = Progress::new(to.quiet);
-    let mut ready = ready(&request.plan)?;
+    let limit = Duration::from_nanos(to.hook_timeout);
+    let mut ready = ready(&request.plan, limit)?;
     let directory = directory(request);
     if to.dry_run {
         ensure!(!to.live.is_asked(), "--dry-run runs nothing that --live or --no-live could show");
@@ -67,7 +69,7 @@ pub fn carry_out(request: &Request) -> Result<Exit> {
         return Ok(Exit::Done);
     }
     make(&directory, to.dir.is_some())?;
-    let mut executor = Executor::start(&request.plan, std::mem::take(&mut ready.settings))?;
+    let mut executor = Executor::start(&request.plan, std::mem::take(&mut ready.settings), limit)?;
     let refused = executor.try_settings()?;
     skip_arms(&request.plan, refused, &mut ready.skipped)?;
     ready.order.retain(|run| !is_skipped(&request.plan, run.cell, &ready.skipped));
@@ -118,12 +120,12 @@ fn runs(request: &Request, order: &[Planned]) -> Runs {
 }
 
 /// Looks at what the plan needs and tries every command line of it.
-fn ready(plan: &PlanFile) -> Result<Ready> {
+fn ready(plan: &PlanFile, limit: Duration) -> Result<Ready> {
     let (settings, lacking) = Settings::find(&plan.arms)?;
     let mut skipped = Vec::new();
     let mut lacks = |kind: &'static str, name: &str, needs: &Option<String>, otherwise: &Option<String>| {
         let Some(command) = needs else { return Ok(()) };
-        if !succeeds(command)? {
+        if !succeeds(command, limit)? {
             let why = otherwise.clone().unwrap_or_else(|| format!("what it needs is not there: {command}"));
             skipped.push(Skipped { kind: kind.to_owned(), name: name.to_owned(), why });
         }
@@ -349,7 +351,7 @@ impl Trial<'_> {
             Err(error) => (Some(error), None),
         };
         let changes = self.executor.is_changed() || self.plan.arms.iter().any(|arm| !arm.set.is_empty());
-        let options = Options { same: request.to.same, ..Options::default() };
+        let options = Options { same: request.to.same, accept_busy: true, ..Options::default() };
         self.outcome.finished = Some(now());
         self.outcome.interrupted = interrupted;
         self.outcome.failed = failed.as_ref().map(|error| format!("{error:#}"));
@@ -371,7 +373,8 @@ impl Trial<'_> {
         if let Some(signal) = outcome.interrupted.as_ref().filter(|_| !self.counted.is_empty()) {
             self.progress.say(&format!("ended by {signal}: {results}"));
         }
-        exit(outcome, &self.counted, &results)
+        let code = exit(outcome, &self.counted, &results)?;
+        Ok(if request.to.fail_on.is_some() { worse(outcome, code) } else { code })
     }
 
     /// Why a place has no run that counts.
@@ -413,6 +416,28 @@ fn exit(outcome: &Outcome, counted: &Counted, results: &str) -> Result<Exit> {
     }
     let exits = [Exit::Done, Exit::Error, Exit::Exceeded, Exit::Inconclusive];
     Ok(exits.into_iter().find(|exit| *exit as u8 == code).expect("there are four codes"))
+}
+
+/// The exit code where no arm may be worse than the first, with the reason on stderr where that cannot be told.
+fn worse(outcome: &Outcome, code: Exit) -> Exit {
+    let answers = || outcome.comparisons.iter().map(|one| one.answer.answer);
+    let known = |answer: Answer| matches!(answer, Answer::Helps | Answer::Same);
+    if code == Exit::Error || answers().any(|answer| matches!(answer, Answer::Hurts | Answer::Mixed)) {
+        return if code == Exit::Error { code } else { Exit::Exceeded };
+    }
+    let unknown = answers().filter(|answer| !known(*answer)).count();
+    if code != Exit::Done || unknown == 0 && answers().next().is_some() {
+        return code;
+    }
+    latscope_host::eprintln!(
+        "--fail-on worse: inconclusive: {} cannot be told",
+        if unknown == 0 {
+            "nothing was compared, which".to_owned()
+        } else {
+            counted(unknown as u64, "comparison")
+        }
+    );
+    Exit::Inconclusive
 }
 
 fn remove_empty(log: &Path) {

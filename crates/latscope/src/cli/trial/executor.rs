@@ -20,6 +20,7 @@ use std::io;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
 /// What runs the commands of a trial.
 pub struct Executor {
@@ -30,6 +31,8 @@ pub struct Executor {
     keys: Option<OwnedFd>,
     screen: Option<Ticket>,
     restore: Option<(String, Ticket)>,
+    /// Longest time of a command of the shell.
+    limit: Duration,
     /// Whether a command of an arm ran that is not the one that puts back, which has nothing to put back before.
     changed: bool,
     /// Signals that arrived, and the first of them.
@@ -53,7 +56,7 @@ impl Executor {
     ///
     /// # Errors
     /// There is no guardian, or signals cannot be waited for.
-    pub fn start(plan: &PlanFile, settings: Settings) -> Result<Executor> {
+    pub fn start(plan: &PlanFile, settings: Settings, limit: Duration) -> Result<Executor> {
         let signals = Signals::block(&signal::TERMINATION).context("cannot wait for signals")?;
         let mut guardian = Guardian::start()?;
         let restore = match plan.restore() {
@@ -67,6 +70,7 @@ impl Executor {
             keys: None,
             screen: None,
             restore,
+            limit,
             changed: false,
             arrived: 0,
             stopped: None,
@@ -132,7 +136,13 @@ impl Executor {
         let mut shell = Command::new("sh");
         shell.args(["-c", command]);
         let (mut child, ticket) = self.spawn(shell, log)?;
-        self.wait(&child, on, &mut || {})?;
+        let deadline = Instant::now() + self.limit;
+        if !self.wait(&child, on, Some(deadline), &mut || {})? {
+            self.guardian.undo(ticket)?;
+            child.wait()?;
+            let limit = humantime::format_duration(self.limit);
+            bail!("{command:?} took longer than {limit} and was ended (--hook-timeout){}", last_lines(log));
+        }
         // What it started in the background is to stay.
         self.guardian.forget(ticket)?;
         let status = child.wait()?;
@@ -156,7 +166,7 @@ impl Executor {
         let mut command = worker::own_binary_behind(prefix)?;
         command.args(words);
         let (mut child, ticket) = self.spawn(command, log)?;
-        self.wait(&child, OnSignal::HandOn, tick)?;
+        self.wait(&child, OnSignal::HandOn, None, tick)?;
         // Also what it left behind. Its number is free only when it was waited for.
         self.guardian.undo(ticket)?;
         Ok(child.wait()?.code())
@@ -171,9 +181,15 @@ impl Executor {
         Ok((child, ticket))
     }
 
-    /// Waits until a process has ended, which can still be waited for then. Only a terminal, which shows the time,
-    /// makes it wake up before.
-    fn wait(&mut self, child: &Child, on: OnSignal, tick: &mut dyn FnMut()) -> Result<()> {
+    /// Waits until a process has ended, which can still be waited for then. A terminal, which shows the time, and a
+    /// deadline make it wake up before. Returns false if the deadline came first; then its group is killed.
+    fn wait(
+        &mut self,
+        child: &Child,
+        on: OnSignal,
+        deadline: Option<Instant>,
+        tick: &mut dyn FnMut(),
+    ) -> Result<bool> {
         let process = Pid::from_child(child);
         // Kernels before 5.3 have none.
         let ended = pidfd_open(process, PidfdFlags::empty()).ok();
@@ -183,7 +199,11 @@ impl Executor {
             self.take_signals(Some(process), on)?;
             let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
             if waitid(WaitId::Pid(process), options)?.is_some() {
-                return Ok(());
+                return Ok(true);
+            }
+            if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+                let _ = kill_process_group(process, Signal::KILL);
+                return Ok(false);
             }
             tick();
             let mut fds = vec![PollFd::new(&self.signals, PollFlags::IN)];
@@ -191,7 +211,8 @@ impl Executor {
             // Only a run of latscope looks at them.
             let keys = self.keys.as_ref().filter(|_| on == OnSignal::HandOn);
             fds.extend(keys.map(|keys| PollFd::new(keys, PollFlags::IN)));
-            let timeout = match (&ended, io::IsTerminal::is_terminal(&io::stderr())) {
+            let looks = deadline.is_some() || io::IsTerminal::is_terminal(&io::stderr());
+            let timeout = match (&ended, looks) {
                 (None, _) => Some(&often),
                 (Some(_), true) => Some(&second),
                 (Some(_), false) => None,
@@ -262,11 +283,23 @@ fn log_file(path: &Path) -> io::Result<File> {
 /// Whether a command of the shell succeeds.
 ///
 /// # Errors
-/// There is no shell.
-pub fn succeeds(command: &str) -> Result<bool> {
+/// There is no shell, or it takes longer than the limit.
+pub fn succeeds(command: &str, limit: Duration) -> Result<bool> {
     let mut shell = Command::new("sh");
     shell.args(["-c", command]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    Ok(worker::accompany(shell, &[]).context("cannot run sh")?.wait()?.success())
+    let mut child = worker::accompany(shell, &[]).context("cannot run sh")?;
+    let deadline = Instant::now() + limit;
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(status.success());
+        }
+        if Instant::now() >= deadline {
+            let _ = kill_process_group(Pid::from_child(&child), Signal::KILL);
+            child.wait()?;
+            bail!("{command:?} took longer than {} (--hook-timeout)", humantime::format_duration(limit));
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
 }
 
 /// The first of the options that each run is given, of which one shows its plan.

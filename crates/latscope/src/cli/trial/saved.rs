@@ -55,8 +55,11 @@ pub fn show(directory: &Path, to: Shown) -> Result<()> {
     let (mut shown, counted) = outcome(saved, directory)?;
     let why = |_| Some("no run of it is complete".to_owned());
     shown.table = table(&shown.plan, &counted, &why);
-    shown.comparisons =
-        comparisons(&shown.plan, &counted, &Options { same: shown.same, ..Options::default() });
+    shown.comparisons = comparisons(
+        &shown.plan,
+        &counted,
+        &Options { same: shown.same, accept_busy: true, ..Options::default() },
+    );
     let plan = &shown.plan;
     let two = plan.measurements.len() == 1 && plan.arms.len() == 2 && plan.loads.is_empty();
     let view = if two { View::Comparison } else { View::Table };

@@ -2,6 +2,7 @@
 
 use super::super::judged::{ComparisonFiles, percent};
 use super::super::live::LiveArguments;
+use super::super::options::some_time;
 use clap::{Args, value_parser};
 use latscope_core::json;
 use std::path::PathBuf;
@@ -25,6 +26,12 @@ pub struct SharedArguments {
     /// Every point, not only those that differ
     #[arg(long)]
     pub all: bool,
+    /// Exit with 2 where an arm is worse than the first, with 3 where that cannot be told
+    #[arg(long, value_name = "WHAT", value_parser = ["worse"])]
+    pub fail_on: Option<String>,
+    /// Longest time of each command of the shell: before a run, to restore, to see what a plan needs
+    #[arg(long, value_name = "T", value_parser = some_time, default_value = "1m")]
+    pub hook_timeout: u64,
     /// Show the runs in their order, and run nothing
     #[arg(long)]
     pub dry_run: bool,
