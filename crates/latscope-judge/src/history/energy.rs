@@ -18,8 +18,9 @@ pub const SHORTEST: usize = 10;
 /// Runs from which the change of a single figure can be found among so many tests, if it is in the middle.
 pub fn runs_for_one(tests: usize) -> usize {
     let level = super::FALSE_CHANGES / tests.max(1) as f64;
-    // Twice the share of both orders of halves: so many are as much of a step as an undisturbed one.
-    (SHORTEST..).find(|runs| 2.0 * smallest(*runs) <= level).unwrap_or(LONGEST)
+    // Figures that only rise have the largest statistic of all orders.
+    let rising = |runs: usize| largest(&(0..runs as i32).collect::<Vec<i32>>()).0;
+    (SHORTEST..LONGEST).find(|runs| p_value(rising(*runs), *runs) <= level).unwrap_or(LONGEST)
 }
 
 /// The longest series that is searched at once.
@@ -240,7 +241,7 @@ mod tests {
 
     #[test]
     fn an_undisturbed_step_is_found_from_the_runs_on_that_are_said() {
-        assert_eq!([1, 10, 100, 300].map(runs_for_one), [10, 13, 17, 18]);
+        assert_eq!([1, 10, 100, 300].map(runs_for_one), [10, 13, 17, 20]);
         let step =
             |runs: usize| (0..runs).map(|at| if at < runs / 2 { at } else { at + 100 } as f64).collect();
         for tests in [1, 10, 100, 300] {
