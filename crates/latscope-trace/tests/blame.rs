@@ -3,10 +3,14 @@
 
 mod dat;
 
-use dat::{Dat, THEFT, THROTTLING};
+use dat::{Dat, THEFT};
 use latscope_trace::blame::{Setting, Window, busiest, causes};
 use latscope_trace::events::{Decoder, Event, Kind, dat as write, names, text};
 use proptest::prelude::*;
+
+/// As [`THEFT`], with a thread `endless` of SCHED_FIFO 10, which the kernel held back after a while, and with it the
+/// victim.
+const THROTTLING: &[u8] = include_bytes!("traces/throttling.dat");
 
 /// The late wake-ups that the victim noted: `late: cpu 1 thread 5 from 1 until 2`.
 fn windows(events: &[Event]) -> Vec<Window> {

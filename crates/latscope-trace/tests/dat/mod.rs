@@ -6,10 +6,6 @@ use latscope_trace::events::{Catalogue, Decoder, Event};
 /// `victim` is late because of a thread `thief`; it notes when.
 pub const THEFT: &[u8] = include_bytes!("../traces/theft.dat");
 
-/// The same with a thread `endless` of SCHED_FIFO 10, which the kernel held back after a while, and
-/// with it the victim.
-pub const THROTTLING: &[u8] = include_bytes!("../traces/throttling.dat");
-
 /// What a file holds.
 pub struct Dat {
     pub catalogue: Catalogue,
