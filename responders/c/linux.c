@@ -219,7 +219,7 @@ static void poll_all_the_time(struct machine *m)
 static void step_on_demand(struct machine *m)
 {
     char byte;
-    while (read(STDIN_FILENO, &byte, 1) == 1) {
+    while (!ended && read(STDIN_FILENO, &byte, 1) == 1) {
         for (int step = 0; step < STEPS; step++)
             latscope_responder_poll(&m->responder);
         puts(m->responder.online ? "online" : "offline");

@@ -462,7 +462,10 @@ mod tests {
             assert_eq!(Walk::read(&point(walk.params())).unwrap(), walk);
         }
         assert_eq!((Order::named("forward"), Order::named("back")), (Some(Order::Forward), None));
-        assert_eq!((bandwidth::Step::WORDS, arith::Number::F64.word()), (&["every", "fourth"][..], "f64"));
+        assert_eq!(
+            (bandwidth::Step::WORDS, arith::Number::F64.word()),
+            (&["every", "fourth", "integer"][..], "f64")
+        );
     }
 
     #[test]

@@ -151,7 +151,7 @@ pub fn written(name: &str, value: &ParamValue, params: &Params) -> String {
         ("placement", ParamValue::Text(text)) => format!("{text} placement"),
         ("since", ParamValue::Text(text)) => format!("since {text}"),
         ("rate", ParamValue::Number(rate)) => format!("{} a second", format_count(*rate)),
-        ("size" | "payload" | "touch" | "stride", ParamValue::Number(bytes)) => {
+        ("size" | "payload" | "touch" | "touched" | "stride", ParamValue::Number(bytes)) => {
             format!("{name} {}", format_size(*bytes))
         }
         (_, ParamValue::Number(number)) => format!("{name} {number}"),

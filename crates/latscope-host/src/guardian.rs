@@ -3,54 +3,20 @@
 //! undoes it when told to, and whatever is left when its pipe closes: one path
 //! for the normal end, a panic, a signal and SIGKILL of the coordinator.
 
-use super::terminal::KeyModes;
 use super::{not_restored, process_group};
 use crate::leftover::Leftover;
 use crate::role::{self, Messages, Role};
+pub use crate::undo::Undo;
 use anyhow::{Context, Result};
 use latscope_os::worker::{self, Lifetime};
 use serde::{Deserialize, Serialize};
 use std::cell::RefCell;
+use std::fs;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::Child;
 use std::time::Duration;
-use std::{fmt, fs};
-
-/// How to undo a change.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Undo {
-    /// Remove a directory of ours with all that is in it.
-    RemoveDirectory(PathBuf),
-    /// Remove an empty directory, such as a trace instance, whose files are the kernel's.
-    RemoveInstance(PathBuf),
-    /// Leave the alternate screen of the terminal that is our stderr, and put its modes back.
-    RestoreTerminal(KeyModes),
-    /// Remove what an exchange between processes left.
-    Remove(Leftover),
-    /// Write to a file of the kernel what it held before.
-    Write(PathBuf, String),
-    /// Kill a group of processes.
-    EndGroup(u32),
-    /// Run a command of the shell, once.
-    Shell(String),
-}
-
-impl fmt::Display for Undo {
-    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        match self {
-            Undo::RemoveDirectory(path) | Undo::RemoveInstance(path) => {
-                write!(f, "remove the directory {}", path.display())
-            }
-            Undo::RestoreTerminal(_) => f.write_str("restore the terminal"),
-            Undo::Remove(leftover) => write!(f, "remove {leftover}"),
-            Undo::Write(path, text) => write!(f, "write {:?} to {}", text.trim(), path.display()),
-            Undo::EndGroup(group) => write!(f, "end the process group {group}"),
-            Undo::Shell(command) => write!(f, "run `{command}`"),
-        }
-    }
-}
 
 #[derive(Serialize, Deserialize)]
 enum Entry {

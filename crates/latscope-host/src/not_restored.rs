@@ -1,6 +1,6 @@
 //! Changes of a run that its guardian could not undo, kept where the next run finds them.
 
-use crate::guardian::Undo;
+use crate::undo::Undo;
 use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, DirBuilder, File, OpenOptions};

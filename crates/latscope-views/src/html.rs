@@ -26,7 +26,7 @@ const SCRIPT: &str = include_str!("html/script.js");
 
 /// Nothing is loaded from anywhere and no script runs but this one, whatever the page says.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; \
-                      script-src 'sha256-0geVyO60vks9w+RrL8/Hk6gVnC59MbnX3z/URRY/LOI='";
+                      script-src 'sha256-gRXO7SwfBPfpWotmfsrTONE8DNjulbGzVQ+qaEIuU6M='";
 
 /// A whole document.
 pub(crate) fn document(title: &str, body: impl IntoIterator<Item = Element>) -> String {

@@ -167,7 +167,8 @@ impl Quota {
 
     /// Reason against figures whose threads it stopped.
     pub fn reason(&self) -> Reason {
-        Reason::new(Level::Degraded, THROTTLED, self.words(), MORE_TIME)
+        let reason = Reason::new(Level::Degraded, THROTTLED, self.words(), MORE_TIME);
+        reason
             .with("cpus", self.cpus)
             .with("periods", self.periods as f64)
             .with("throttled", self.throttled as f64)

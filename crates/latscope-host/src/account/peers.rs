@@ -126,10 +126,7 @@ mod tests {
 
     #[test]
     fn both_sides_of_a_terminal_have_its_number() {
-        let Ok(master) = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY) else {
-            eprintln!("this machine has no pseudo-terminals");
-            return;
-        };
+        let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
         grantpt(&master).and_then(|()| unlockpt(&master)).unwrap();
         let name = rustix::pty::ptsname(&master, Vec::new()).unwrap();
         let slave = fs::File::options().read(true).write(true).open(name.to_str().unwrap()).unwrap();

@@ -199,7 +199,10 @@ max = \"4.21us\" # 3.00 µs to 4.00 µs, × 1.25 assumed: how far it scatters is
 }
 
 #[test]
-fn a_single_run_is_said_to_be_one() {
+fn a_budget_from_few_runs_warns() {
     let run = Run::of(latscope_core::fixture::report());
-    assert!(budget(&learn(&[&run]), "0.1.0").contains("A single run says little about further ones"));
+    assert!(
+        budget(&learn(&[&run]), "0.1.0")
+            .contains("# Warning: learnt from 1 run of a measurement: further runs will exceed some limits")
+    );
 }

@@ -105,7 +105,7 @@ fn the_page_has_a_picture_of_each_point_that_changed_with_its_change_and_odd_run
 #[test]
 fn few_runs_are_not_judged_and_said_so() {
     let shown = text(&found(5), false, true, &Options::default());
-    assert!(shown.contains("not judged: fewer than 8 trusted runs"), "{shown}");
+    assert!(shown.contains("not judged: fewer than 10 trusted runs"), "{shown}");
 }
 
 #[test]

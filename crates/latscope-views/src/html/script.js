@@ -1,5 +1,5 @@
 // <![CDATA[
-// Adds to a complete page. All controls are made here: none is dead where scripts are forbidden.
+// All controls are made here: none is dead without scripts.
 "use strict";
 document.addEventListener("DOMContentLoaded", () => {
   const hint = made("output", { className: "hint", hidden: true });
@@ -47,8 +47,8 @@ function csv(table) {
     const copied = cell.cloneNode(true);
     copied.querySelectorAll("svg").forEach(svg => svg.remove());
     const shown = copied.textContent.trim().replace(/\s+/g, " ");
-    // A spreadsheet would take it for a formula.
-    const found = /^[=+\-@]/.test(shown) && isNaN(shown) ? `'${shown}` : shown;
+    // No formula.
+    const found = (/^[=+\-@]/.test(shown) && isNaN(shown) ? "'" : "") + shown;
     return /[",\n]/.test(found) ? `"${found.replace(/"/g, '""')}"` : found;
   };
   return [...table.rows].map(row => [...row.cells].map(text).join(",")).join("\n") + "\n";
@@ -94,7 +94,6 @@ function hides(svg, key) {
   });
 }
 
-// The figure as it is shown.
 function save(svg) {
   const href = URL.createObjectURL(new Blob([standalone(svg)], { type: "image/svg+xml" }));
   const title = svg.querySelector("title").textContent;
@@ -157,7 +156,6 @@ function corners(plot) {
   return found;
 }
 
-// Bars, intervals and dots.
 function parts(svg) {
   return [...svg.querySelectorAll("g title")].map(title => {
     const { x, y, width, height } = title.parentElement.getBBox();

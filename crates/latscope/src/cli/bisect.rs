@@ -49,6 +49,9 @@ pub struct BisectArguments {
     /// Most runs, at least 3
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=1000))]
     runs: u64,
+    /// Count runs also beside which other processes used more than 25 % of the CPUs
+    #[arg(long)]
+    accept_busy: bool,
     /// What measures: a command of latscope with its options
     #[arg(last = true, required = true, value_name = "COMMAND")]
     command: Vec<String>,
@@ -89,7 +92,7 @@ pub fn run(asked: &BisectArguments, whole: Command) -> Result<ExitCode> {
                 return Ok(ExitCode::from(128u8.saturating_add(signal as u8)));
             }
         };
-        let gate = judged(&budget, &file, ended)?;
+        let gate = judged(&budget, &file, ended, asked.accept_busy)?;
         match gate.status {
             Status::Pass => seen.good += 1,
             Status::Exceeded => seen.bad += 1,
@@ -228,7 +231,7 @@ fn pass_on(child: &Child, signal: i32) {
 }
 
 /// The result of a run, judged.
-fn judged(budget: &Budget, file: &Path, ended: ExitStatus) -> Result<Gate> {
+fn judged(budget: &Budget, file: &Path, ended: ExitStatus, accept_busy: bool) -> Result<Gate> {
     let done = [0, 2, 3].map(Some).contains(&ended.code());
     ensure!(done, "cannot tell: the run failed ({ended})");
     let text = fs::read(file).context("cannot tell: the run left no result")?;
@@ -238,8 +241,35 @@ fn judged(budget: &Budget, file: &Path, ended: ExitStatus) -> Result<Gate> {
     let judges = run.report.measurements.iter().any(|m| m.verdict.is_some());
     ensure!(!judges, "the command has criteria of its own: write them in the budget, which decides");
     let mut gate = gate::judge(budget, &[("this run".to_owned(), run)], &[]);
-    if let Some(others) = busy {
+    if let Some(others) = busy.filter(|_| !accept_busy) {
         gate.distrust(&format!("other processes used {} of the CPUs", format_share(others)));
     }
     Ok(gate)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use latscope_core::fixture;
+    use latscope_core::report::{Account, Status};
+    use std::os::unix::process::ExitStatusExt;
+
+    #[test]
+    fn a_run_beside_what_others_ran_is_no_evidence() {
+        let place = tempfile::tempdir().unwrap();
+        let file = place.path().join("run.json");
+        let limits = place.path().join("budget.toml");
+        fs::write(&limits, "[[limit]]\nprobe = 'wake.timer'\nmax = '1ns'").unwrap();
+        let budget = budget::load(&limits, []).unwrap();
+        let status = |others: f64, accept_busy: bool| {
+            let account = Account { others, ..Account::default() };
+            let mut report = latscope_core::report::Report { activity: Some(account), ..fixture::wake() };
+            report.measurements.iter_mut().for_each(|m| m.verdict = None);
+            fs::write(&file, report.to_json()).unwrap();
+            judged(&budget, &file, ExitStatus::from_raw(0), accept_busy).unwrap().status
+        };
+        assert_eq!(status(0.1, false), Status::Exceeded);
+        assert_eq!(status(0.6, false), Status::Inconclusive);
+        assert_eq!(status(0.6, true), Status::Exceeded);
+    }
 }

@@ -77,7 +77,7 @@ fn a_quota_is_named_first_and_no_other_is_blamed_for_it() {
 #[test]
 fn a_criterion_is_not_judged_by_what_a_quota_stopped() {
     let Some(group) = FifthOfCpu::new("a_criterion_is_not_judged_by_what_a_quota_stopped") else { return };
-    let words = "sync hand-off --mechanism pipe --duration 1s --rounds 1 --json -";
+    let words = "sync pipe --rounds 1 --json -";
     let ran = group.run(words);
     let found = crate::support::parsed(&ran.out);
     for m in measurements(&found) {

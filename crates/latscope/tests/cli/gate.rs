@@ -153,10 +153,12 @@ fn a_reader_that_goes_away_does_not_change_the_verdict() {
     assert_eq!(command.stdout(closed()).status().unwrap().code(), Some(2));
     // A bisection has only the exit code: what could not be printed is not good, unless nothing reads it.
     let generous = place.file("g.toml", "[[limit]]\nprobe = 'wake.timer'\nmax = '10h'");
-    let mut command = latscope(["bisect-check", "--budget", &generous].into_iter().chain(SHORT));
+    let mut command =
+        latscope(["bisect-check", "--accept-busy", "--budget", &generous].into_iter().chain(SHORT));
     assert_eq!(command.stdout(closed()).status().unwrap().code(), Some(0));
     let full = fs::File::options().write(true).open("/dev/full").unwrap();
-    let mut command = latscope(["bisect-check", "--budget", &generous].into_iter().chain(SHORT));
+    let mut command =
+        latscope(["bisect-check", "--accept-busy", "--budget", &generous].into_iter().chain(SHORT));
     assert_eq!(command.stdout(full).status().unwrap().code(), Some(125));
 }
 
@@ -344,7 +346,8 @@ const SHORT: [&str; 8] = ["--", "wake", "--duration", "100ms", "--policy", "othe
 
 fn bisect(place: &Place, limits: &str, more: &[&str]) -> crate::support::Ran {
     let budget = budget(place, limits);
-    let words = [&["bisect-check", "--budget", &budget], more, &SHORT].concat();
+    // Other tests run beside it.
+    let words = [&["bisect-check", "--accept-busy", "--budget", &budget], more, &SHORT].concat();
     let ran = end(latscope(words).env("TMPDIR", place.path()));
     ran.no_panic();
     let left: Vec<String> = names(place.path());
@@ -357,11 +360,11 @@ fn bisecting_says_good_bad_or_that_it_cannot_tell() {
     let place = Place::new();
     let good = bisect(&place, "max = '10h'", &[]);
     assert_eq!((good.code, good.out.as_str()), (Some(0), "good: 3 good and 0 bad of 3 runs\n"), "{good:?}");
-    let at_once = bisect(&place, "max = '1ns'", &[]);
+    let confirmed = bisect(&place, "max = '1ns'", &[]);
     assert_eq!(
-        (at_once.code, at_once.out.as_str()),
-        (Some(1), "bad: 0 good and 1 bad of 1 run\n"),
-        "{at_once:?}"
+        (confirmed.code, confirmed.out.as_str()),
+        (Some(1), "bad: 0 good and 2 bad of 2 runs\n"),
+        "{confirmed:?}"
     );
     let bad = bisect(&place, "p50 = '1ns'", &[]);
     assert_eq!((bad.code, bad.out.as_str()), (Some(1), "bad: 0 good and 3 bad of 3 runs\n"), "{bad:?}");
@@ -436,7 +439,7 @@ for at in 1 2 3 4 5 6; do
     echo $at > number; git add . && git commit -q -m "commit $at"
 done
 git bisect start HEAD HEAD~5
-git bisect run "$1" bisect-check --budget budget.toml -- wake --duration 100ms --policy other --cpus 0
+git bisect run "$1" bisect-check --accept-busy --budget budget.toml -- wake --duration 100ms --policy other --cpus 0
 git show -s --format=first:%s refs/bisect/bad
 "#;
 

@@ -179,9 +179,9 @@ fn a_driver_without_a_server_tells_what_it_waits_for_and_takes_one_that_comes() 
 fn options_of_other_transports_are_refused() {
     let served = |words: &str| run(&words.split(' ').collect::<Vec<_>>()).refused();
     for (words, users) in [
-        ("remote ping --path /x", "tty or tty-line"),
+        ("remote ping --path /x", "rptun or tty or tty-line"),
         ("remote ping --transport openamp --qemu x", "ivshmem"),
-        ("remote serve --openamp --path /x", "tty or tty-line"),
+        ("remote serve --openamp --path /x", "rptun or tty or tty-line"),
         ("remote serve --pty --openamp-shm /x", "openamp"),
         ("remote serve --pty --echo --qemu x", "ivshmem"),
         ("remote serve --vhost-user /x --dst 5", "char"),

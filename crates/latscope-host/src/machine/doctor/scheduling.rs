@@ -147,16 +147,17 @@ pub(super) fn throttling(context: &Context) -> Check {
     };
     let period = context.root.number::<i64>("/proc/sys/kernel/sched_rt_period_us").unwrap_or(1_000_000);
     let remedy = context.write("-1", file);
+    if runtime < 0 || runtime >= period {
+        return good(id, "off");
+    }
+    let [allowed, each] = [runtime, period].map(|time| format_time(time as f64 * 1e3));
     let message = context.log.as_ref().and_then(|log| log.find("RT throttling activated"));
     if let Some(message) = message {
         let at = format_time(message.at as f64 * 1e3);
         let found = format!(
-            "real-time threads were throttled, first {at} after boot, says the kernel's log (later ones are not logged)"
+            "real-time threads may take {allowed} in each {each}; some were throttled, first {at} after boot, says the kernel's log (later ones are not logged)"
         );
         return Check { remedy, ..bad(id, found, affects) };
-    }
-    if runtime < 0 || runtime >= period {
-        return good(id, "off");
     }
     if runtime == 0 {
         return Check { remedy, ..bad(id, "real-time threads have no time at all", affects) };
@@ -164,9 +165,8 @@ pub(super) fn throttling(context: &Context) -> Check {
     if has_fair_server(context) == Some(true) && groups(context) == Some(false) {
         return good(id, "not in this kernel: see fair-server");
     }
-    let [runtime, period] = [runtime, period].map(|time| format_time(time as f64 * 1e3));
     let found = format!(
-        "real-time threads may take {runtime} in each {period}; one that spins is stopped for the rest"
+        "real-time threads may take {allowed} in each {each}; one that spins is stopped for the rest"
     );
     Check { remedy, ..note(id, found, affects) }
 }

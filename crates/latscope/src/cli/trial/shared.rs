@@ -26,7 +26,7 @@ pub struct SharedArguments {
     /// Every point, not only those that differ
     #[arg(long)]
     pub all: bool,
-    /// Exit with 2 where an arm is worse than the first, with 3 where that cannot be told
+    /// Exit with 2 where an arm is worse than the first, with 3 where the runs do not decide it
     #[arg(long, value_name = "WHAT", value_parser = ["worse"])]
     pub fail_on: Option<String>,
     /// Longest time of each command of the shell: before a run, to restore, to see what a plan needs

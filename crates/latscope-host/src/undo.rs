@@ -1,0 +1,41 @@
+//! Changes of the machine that the guardian undoes.
+
+use crate::leftover::Leftover;
+use crate::terminal::KeyModes;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::path::PathBuf;
+
+/// How to undo a change.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Undo {
+    /// Remove a directory of ours with all that is in it.
+    RemoveDirectory(PathBuf),
+    /// Remove an empty directory, such as a trace instance, whose files are the kernel's.
+    RemoveInstance(PathBuf),
+    /// Leave the alternate screen of the terminal that is our stderr, and put its modes back.
+    RestoreTerminal(KeyModes),
+    /// Remove what an exchange between processes left.
+    Remove(Leftover),
+    /// Write to a file of the kernel what it held before.
+    Write(PathBuf, String),
+    /// Kill a group of processes.
+    EndGroup(u32),
+    /// Run a command of the shell, once.
+    Shell(String),
+}
+
+impl fmt::Display for Undo {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            Undo::RemoveDirectory(path) | Undo::RemoveInstance(path) => {
+                write!(f, "remove the directory {}", path.display())
+            }
+            Undo::RestoreTerminal(_) => f.write_str("restore the terminal"),
+            Undo::Remove(leftover) => write!(f, "remove {leftover}"),
+            Undo::Write(path, text) => write!(f, "write {:?} to {}", text.trim(), path.display()),
+            Undo::EndGroup(group) => write!(f, "end the process group {group}"),
+            Undo::Shell(command) => write!(f, "run `{command}`"),
+        }
+    }
+}
