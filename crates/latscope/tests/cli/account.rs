@@ -13,7 +13,8 @@ use std::process::Child;
 struct FifthOfCpu(PathBuf);
 
 impl FifthOfCpu {
-    fn new(test: &str) -> Option<FifthOfCpu> {
+    /// The group, where root may make one with a quota; else says why not.
+    fn possible(test: &str) -> Option<FifthOfCpu> {
         let mount = Path::new("/sys/fs/cgroup/cpu");
         let there = mount.join("cpu.cfs_quota_us").exists() || mount.join("tasks").exists();
         if !root(test) || !needs(test, there, "no CPU controller of the first version is mounted") {
@@ -50,7 +51,9 @@ fn reasons(m: &Value) -> Vec<&str> {
 
 #[test]
 fn a_quota_is_named_first_and_no_other_is_blamed_for_it() {
-    let Some(group) = FifthOfCpu::new("a_quota_is_named_first_and_no_other_is_blamed_for_it") else { return };
+    let Some(group) = FifthOfCpu::possible("a_quota_is_named_first_and_no_other_is_blamed_for_it") else {
+        return;
+    };
     let place = Place::new();
     let result = place.at("result.json");
     let words = "wake --policy other --cpus 0 --work 900us --interval 1ms --duration 2s --no-live --json";
@@ -76,7 +79,9 @@ fn a_quota_is_named_first_and_no_other_is_blamed_for_it() {
 
 #[test]
 fn a_criterion_is_not_judged_by_what_a_quota_stopped() {
-    let Some(group) = FifthOfCpu::new("a_criterion_is_not_judged_by_what_a_quota_stopped") else { return };
+    let Some(group) = FifthOfCpu::possible("a_criterion_is_not_judged_by_what_a_quota_stopped") else {
+        return;
+    };
     let ran = group.run("ipc --transport pipe --duration 1s --max 10s --json -");
     assert_eq!(ran.code, Some(3), "{ran:?}");
     let found = crate::support::parsed(&ran.out);
