@@ -410,10 +410,10 @@ pub struct Plan {
     /// What becomes of events above the threshold.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_threshold: Option<OnThreshold>,
-    /// What is asked of the result: judged with each save, and in the end.
+    /// Criteria of the result: judged with each save, and in the end.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub criteria: Vec<Criterion>,
-    /// Whether the run ends when a criterion is exceeded.
+    /// Ends the run when a criterion is exceeded.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub stop_when_exceeded: bool,
     /// CPUs this run may use.

@@ -6,7 +6,7 @@ use crate::binomial::at_least;
 use latscope_core::report::Outlier;
 use std::collections::BTreeMap;
 
-/// Largest chance of a pattern that is told.
+/// Largest chance of a pattern that is reported.
 pub const CHANCE: f64 = 1e-3;
 
 /// Fewer events show no pattern.

@@ -131,7 +131,7 @@ fn ping(channel: &mut dyn Channel, options: &PtyTestOptions, signals: &Signals) 
     Ok(u8::from(trips.count == 0 && !interrupted))
 }
 
-/// What became of the blocks.
+/// Counts of blocks by their fate.
 #[derive(Debug, Default)]
 struct Through {
     /// Number of the first block: another run's blocks have others.

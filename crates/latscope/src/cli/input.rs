@@ -66,7 +66,7 @@ fn bytes(path: &Path, limit: u64) -> Result<Vec<u8>> {
     if is_stdout(path) {
         return limited(std::io::stdin().lock(), path, limit);
     }
-    // `<(…)` of a shell is a pipe that somebody writes to.
+    // `<(…)` of a shell is a pipe that another process writes to.
     let flags = if is_descriptor(path) { OFlags::NOCTTY } else { OFlags::NONBLOCK | OFlags::NOCTTY };
     let options = flags.bits().cast_signed();
     let file = File::options().read(true).custom_flags(options).open(path).with_context(cannot)?;

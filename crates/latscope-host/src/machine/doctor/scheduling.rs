@@ -234,7 +234,7 @@ pub(super) fn fair_server(context: &Context) -> Check {
         }
         (None, Some(false), _) => good(id, "not in this kernel (since 6.12)"),
         (None, None, _) => unknown(id, "the kernel's release is not known"),
-        // Nobody could change what nobody may open.
+        // A file that no process may open cannot be changed.
         (None, _, Some(_)) => {
             let found = format!(
                 "{}, as the kernel is built; lockdown forbids {directory}",
