@@ -10,7 +10,7 @@ use crate::settings::Settings;
 use crate::timebase::{AnyClock, Timebase};
 use crate::waits::Waits;
 use anyhow::Result;
-use latscope_core::plan::{Periodic, Point, Step, Stop};
+use latscope_core::plan::{ParamValue, Periodic, Point, Step, Stop};
 use latscope_core::quality::{CUT_SHORT, EVERY_SAMPLE_DISTURBED, Level, NO_VALID_REPLY, Quality, Reason};
 use latscope_core::report::{Better, Block, Contention, Hop, Sampling, Semantics, Value, Work};
 use latscope_core::statistics::median;
@@ -401,6 +401,11 @@ impl<'a> Bench<'a> {
     pub fn set_times(&mut self, point: usize, times: Semantics) {
         self.is_still_to_begin(point);
         self.result(point).times = Some(times);
+    }
+
+    /// States a parameter that was known only when the point was measured.
+    pub fn set_param(&mut self, point: usize, name: &str, value: ParamValue) {
+        self.result(point).params.insert(name.to_owned(), value);
     }
 
     /// States who had a part in the first transactions of a point.

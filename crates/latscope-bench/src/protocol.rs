@@ -1,7 +1,7 @@
 //! What coordinator and worker say to each other: one JSON value a line.
 
 use crate::timebase::Timebase;
-use latscope_core::plan::Step;
+use latscope_core::plan::{Params, Step};
 use latscope_core::quality::Quality;
 use latscope_core::report::{Block, Contention, Hop, Outlier, Semantics, Value, Work};
 use serde::{Deserialize, Serialize};
@@ -81,6 +81,9 @@ pub struct PointResult {
     /// What lies between the two stamps, where that is not what the probe says.
     #[serde(default)]
     pub times: Option<Semantics>,
+    /// Parameters that were known only when it was measured.
+    #[serde(default)]
+    pub params: Params,
     /// Events worth naming.
     pub outliers: Vec<Outlier>,
     /// Who had a part in the first transactions.

@@ -74,6 +74,8 @@ fn measurement(
     let times = result
         .times
         .unwrap_or_else(|| registry.find(&planned.probe).map_or(Semantics::Operation, |probe| probe.times));
+    let mut planned = planned.clone();
+    planned.params.append(&mut result.params);
     Measurement {
         support: result.quality.level,
         reason: result.quality.text(),
@@ -89,7 +91,7 @@ fn measurement(
         corrected: corrected.filter(|histogram| histogram.count() > 0),
         recordings,
         contention: result.contention,
-        ..Measurement::of(planned.clone(), sampling, times, histogram)
+        ..Measurement::of(planned, sampling, times, histogram)
     }
 }
 

@@ -21,6 +21,8 @@ pub struct Saver {
     path: PathBuf,
     every: Duration,
     saved: Option<Instant>,
+    /// That it could not be saved was said.
+    told: bool,
 }
 
 impl Saver {
@@ -32,12 +34,16 @@ impl Saver {
     /// The directory does not exist or must not be written to.
     pub fn new(path: &Path, every: Duration) -> Result<Saver> {
         check(path)?;
-        Ok(Saver { path: path.to_owned(), every: every.max(LEAST), saved: None })
+        Ok(Saver { path: path.to_owned(), every: every.max(LEAST), saved: None, told: false })
     }
 
     fn save(&mut self, report: &Report) {
-        // Should it fail now, it is tried again, in the end with an error.
-        let _ = save(&self.path, report);
+        // It is tried again, in the end with an error; a crash until then would lose what was measured.
+        if let Err(error) = save(&self.path, report)
+            && !std::mem::replace(&mut self.told, true)
+        {
+            latscope_host::eprintln!("latscope: {error:#}; measuring goes on, and saving is tried again");
+        }
         self.saved = Some(Instant::now());
     }
 }

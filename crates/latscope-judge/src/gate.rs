@@ -310,31 +310,32 @@ fn absolute(limit: &Limit, bound: &Bound, runs: &[&Run]) -> Vec<ratio::Pending> 
         }
     }
     if limit.is_of_most {
-        forgive(&mut checks);
+        judge_by_majority(&mut checks);
     }
     checks.into_iter().map(ratio::Pending::decided).collect()
 }
 
-/// Lets a limit that is for most results pass where at most half of three or more exceed it; of two that disagree
-/// nothing is said.
-fn forgive(checks: &mut [Check]) {
+/// Judges a limit that is for most results by the majority of them: of three or more it holds where at least half pass,
+/// and is exceeded where more than half exceed it. Of two that disagree it is inconclusive.
+fn judge_by_majority(checks: &mut [Check]) {
     // What no event may be stays as each run has it.
     let quantiles = checks.iter().filter(|check| !check.is_about_every_event());
     let ids: BTreeSet<String> = quantiles.map(|check| check.id.clone()).collect();
     for id in ids {
-        let of = |status| checks.iter().filter(|check| check.id == id && check.status == status).count();
-        let (exceeded, judged) = (of(Status::Exceeded), of(Status::Exceeded) + of(Status::Pass));
-        if exceeded == 0 || 2 * exceeded > judged {
-            continue;
-        }
-        let (status, advice) = match judged {
-            2 => (Status::Inconclusive, "; a third result would tell"),
-            _ => (Status::Pass, ""),
+        let mut of_limit: Vec<&mut Check> = checks.iter_mut().filter(|check| check.id == id).collect();
+        let of = |status| of_limit.iter().filter(|check| check.status == status).count();
+        let (all, passes, exceeded) = (of_limit.len(), of(Status::Pass), of(Status::Exceeded));
+        let (status, advice) = match all {
+            3.. if 2 * passes >= all => (Status::Pass, ""),
+            3.. if 2 * exceeded <= all => (Status::Inconclusive, "; more results would tell"),
+            2 if passes == 1 && exceeded == 1 => (Status::Inconclusive, "; a third result would tell"),
+            _ => continue,
         };
-        for check in checks.iter_mut().filter(|check| check.id == id && check.status == Status::Exceeded) {
+        for check in of_limit.iter_mut().filter(|check| check.status > status) {
+            let is = if check.status == Status::Exceeded { "above" } else { "inconclusive" };
             check.status = status;
             check.text = format!(
-                "above in {exceeded} of {judged} results, and the limit is for most{advice}: {}",
+                "{is} here; the limit is for most results, and {passes} of {all} hold it{advice}: {}",
                 check.text
             );
         }

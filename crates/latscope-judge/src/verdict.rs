@@ -22,7 +22,7 @@ use crate::binomial::{proves_at_most, proves_more, samples_needed, share_bounds}
 use latscope_core::histogram::Histogram;
 use latscope_core::merged::{is_merged, is_part_of};
 use latscope_core::quality::{CUT_SHORT, LOAD_ENDED, Level, NO_VALID_REPLY, Reason};
-use latscope_core::report::{Better, Check, Measurement, Report, Sampling, Status, Value, Verdict};
+use latscope_core::report::{Account, Better, Check, Measurement, Report, Sampling, Status, Value, Verdict};
 use latscope_core::rounds::Prediction;
 use latscope_core::units::{
     counted, format_count, format_share, format_span, format_time, format_value, were,
@@ -311,7 +311,7 @@ fn median_of_rounds(m: &Measurement, limit: f64) -> Found {
             };
             let unsure = if status == Status::Inconclusive { ", on both sides of the limit" } else { "" };
             let (low, high) = (format_time(next.low), format_time(next.high));
-            let busy = m.account.as_ref().is_some_and(|account| !account.is_quiet());
+            let busy = m.account.as_ref().is_some_and(Account::is_disturbed);
             let run = if busy { "the next run of a machine as busy as this" } else { "the next run" };
             let expected = format!(", and that of {run} expected in {low} to {high}{unsure}");
             // Rounds that were distorted say nothing of the next run.

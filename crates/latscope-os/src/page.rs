@@ -108,6 +108,17 @@ impl Mapping {
         Ok(Mapping { memory, access: Access::Read, backing: Backing::Shared })
     }
 
+    /// Maps the first `bytes` of a file for reading and writing, shared with the page cache.
+    ///
+    /// # Errors
+    /// As [`shared`](Self::shared).
+    #[inline]
+    pub fn shared_writable(file: impl AsFd, bytes: usize) -> Result<Mapping> {
+        let access = ProtFlags::READ | ProtFlags::WRITE;
+        let memory = mapping::Mapping::file(file, 0, bytes, access, MapFlags::SHARED)?;
+        Ok(Mapping { memory, access: Access::ReadWrite, backing: Backing::Shared })
+    }
+
     /// Maps the first `bytes` of a file copy-on-write: a store makes a private
     /// copy of its page.
     ///

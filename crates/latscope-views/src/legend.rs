@@ -3,7 +3,7 @@
 use super::grid::Text;
 use super::style::WARNING;
 use latscope_core::quality::Level;
-use latscope_core::report::{Measurement, Report, Semantics};
+use latscope_core::report::{Account, Measurement, Report, Semantics};
 
 /// The signs that some rows have.
 #[derive(Debug, Clone, Copy, Default)]
@@ -64,7 +64,7 @@ pub(super) fn next_run(report: &Report, unit: &str, empty: bool) -> String {
 
 /// Which next run is meant, where others used the CPUs: rounds beside them do not tell of a quiet machine.
 pub(super) fn as_busy(report: &Report) -> &'static str {
-    let is_busy = report.activity.as_ref().is_some_and(|activity| !activity.is_quiet());
+    let is_busy = report.activity.as_ref().is_some_and(Account::is_disturbed);
     if is_busy { " of a machine as busy as this" } else { "" }
 }
 

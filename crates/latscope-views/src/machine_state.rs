@@ -32,11 +32,12 @@ pub(super) fn sentence(report: &Report) -> Option<String> {
             false => format!("; on all {all} CPUs of the machine: {by}"),
         };
     }
-    if !account.is_quiet() && account.throttled().is_none() {
+    let disturbed = account.is_disturbed();
+    if disturbed && account.throttled().is_none() {
         text += "; the figures are those of a machine as busy as that";
     }
     let doubtful = doubtful(report);
-    if account.is_quiet() && account.throttled().is_none() && !doubtful.is_empty() {
+    if !disturbed && account.throttled().is_none() && !doubtful.is_empty() {
         text += " on the whole, more at times";
     }
     text += &match doubtful.len() {
@@ -92,7 +93,11 @@ pub(crate) fn measured(report: &Report) -> impl Iterator<Item = &Measurement> {
 
 /// `busy: other processes used 97 % of 2 CPUs`.
 pub(super) fn state(account: &Account) -> String {
-    let state = if account.is_quiet() { "quiet" } else { "busy" };
+    let state = match (account.is_quiet(), account.is_slowed_by_host()) {
+        (true, false) => "quiet",
+        (true, true) => "slowed by its host",
+        (false, _) => "busy",
+    };
     format!("{state}: {}", others(account))
 }
 
@@ -170,6 +175,18 @@ mod tests {
         assert_eq!(
             sentence(&report).unwrap(),
             "The machine was quiet: other processes used 1.2 % of 2 CPUs."
+        );
+    }
+
+    #[test]
+    fn a_machine_that_its_host_slowed_is_not_called_quiet() {
+        let mut report = busy();
+        let account = report.activity.as_mut().unwrap();
+        (account.others, account.stolen, account.top) = (0.01, Some(0.2), Vec::new());
+        assert_eq!(
+            sentence(&report).unwrap(),
+            "The machine was slowed by its host: other processes used 1 % of 2 CPUs; the hypervisor gave 20 % to other \
+             guests; the figures are those of a machine as busy as that."
         );
     }
 

@@ -99,7 +99,7 @@ fn doubts(other: &Report) -> (&'static str, String) {
     let early = unfinished(other).map(|text| format!("; INCOMPLETE: {text}"));
     let busy = other.activity.as_ref().and_then(|account| match account.throttled() {
         Some(quota) => Some(format!("; {}", quota.words())),
-        None => (!account.is_quiet()).then(|| format!("; {}", machine_state::state(account))),
+        None => account.is_disturbed().then(|| format!("; {}", machine_state::state(account))),
     });
     let sign = match (&early, &busy) {
         (Some(_), _) => "~",

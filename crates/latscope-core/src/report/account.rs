@@ -111,6 +111,16 @@ impl Account {
         self.others < QUIET
     }
 
+    /// Returns true where the hypervisor gave more to other guests than others may use on a quiet machine.
+    pub fn is_slowed_by_host(&self) -> bool {
+        self.stolen.is_some_and(|share| share >= QUIET)
+    }
+
+    /// Returns true where others or the host used so much that figures are those of a machine as busy as that.
+    pub fn is_disturbed(&self) -> bool {
+        !self.is_quiet() || self.is_slowed_by_host()
+    }
+
     /// Returns the quota, if it stopped the run at all.
     pub fn throttled(&self) -> Option<&Quota> {
         self.quota.as_ref().filter(|quota| quota.throttled > 0)

@@ -97,13 +97,28 @@ fn mapping(payload: usize) -> usize {
 /// Opens a pair on an own device if the kernel allows one, else on the first
 /// of those named that has no context manager.
 fn endpoint_pair(names: &[&str], payload: usize) -> Result<EndpointPair, Unavailable> {
+    pair_of(payload, || names::manager(names))
+}
+
+/// Opens a pair on the device of this path.
+///
+/// # Errors
+/// The payload is over the limit, it is no binder device, it cannot be opened, or it has a context manager.
+pub fn endpoint_pair_on(device: &str, payload: usize) -> Result<EndpointPair, Unavailable> {
+    pair_of(payload, || names::manager_on(device))
+}
+
+fn pair_of(
+    payload: usize,
+    manager: impl FnOnce() -> Result<Arc<Manager>, Unavailable>,
+) -> Result<EndpointPair, Unavailable> {
     if payload > MAX_PAYLOAD {
         return Err(Unavailable {
             reason: format!("{payload} bytes are more than the {MAX_PAYLOAD} that fit into a binder buffer"),
             remedy: "a smaller payload".to_owned(),
         });
     }
-    let manager = names::manager(names)?;
+    let manager = manager()?;
     let (server, client) = (manager.device().descriptor()?, manager.device().descriptor()?);
     Ok(EndpointPair {
         server: vec![server],

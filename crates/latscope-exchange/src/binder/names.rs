@@ -151,6 +151,23 @@ pub(super) fn manager(names: &[&str]) -> Result<Arc<Manager>, Unavailable> {
     Ok(manager)
 }
 
+/// The manager of the device of this path.
+pub(super) fn manager_on(path: &str) -> Result<Arc<Manager>, Unavailable> {
+    let mut managers = MANAGERS.lock().unwrap_or_else(PoisonError::into_inner);
+    managers.retain(|manager| manager.strong_count() > 0);
+    let device = BinderDevice::named(path).ok_or_else(|| Unavailable {
+        reason: format!("there is no {path}"),
+        remedy: "ls -l /dev/*binder* /dev/binderfs".to_owned(),
+    })?;
+    let same = |manager: &Arc<Manager>| manager.device.number() == device.number();
+    if let Some(same) = managers.iter().filter_map(Weak::upgrade).find(same) {
+        return Ok(same);
+    }
+    let manager = Arc::new(Manager::start(device, None)?);
+    managers.push(Arc::downgrade(&manager));
+    Ok(manager)
+}
+
 /// Name of a device of our own.
 pub(super) const PRIVATE: &str = "latscope";
 

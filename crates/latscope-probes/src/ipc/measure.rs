@@ -144,6 +144,7 @@ fn report(bench: &mut Bench, group: &Group, outcome: Outcome, run: Option<u64>) 
         waited(bench, *point, row, tally, &called);
         doubts(bench, *point, tally, &called, served.as_ref());
         if let Some(device) = &other_device {
+            bench.set_param(*point, "device", device.as_str().into());
             let reason = format!("measured on {device}: no device named {} could be had", row.transport);
             bench.degrade(*point, "not-as-asked", reason, "free the device, or create it: latscope doctor");
         }

@@ -91,6 +91,8 @@ pub struct Row {
     pub watched: bool,
     /// Whom to ping, where others serve.
     pub service: Option<String>,
+    /// Path of the binder device that was asked for.
+    pub device: Option<String>,
 }
 
 impl Caller {
@@ -126,6 +128,11 @@ impl Settings for Row {
         Param::stated("hops", "So many first calls are printed in full.", false),
         Param::stated("watched", "The server looks up its scheduling in each call.", false),
         Param::stated("service", "Whom to ping: what others serve, or 0 for the context manager.", false),
+        Param::stated(
+            "device",
+            "Binder device: the one asked for, or one of another name that stood in.",
+            false,
+        ),
     ];
 
     fn params(&self) -> Params {
@@ -162,6 +169,9 @@ impl Settings for Row {
         if let Some(service) = &self.service {
             put("service", service.as_str().into());
         }
+        if let Some(device) = &self.device {
+            put("device", device.as_str().into());
+        }
         params
     }
 
@@ -184,6 +194,7 @@ impl Settings for Row {
             hops: get::<Option<u64>>(params, "hops")?.unwrap_or(0),
             watched: params.contains_key("watched"),
             service: get(params, "service")?,
+            device: get(params, "device")?,
         })
     }
 }
@@ -238,6 +249,7 @@ impl Row {
             hops: 0,
             watched: false,
             service: None,
+            device: None,
         }
     }
 
@@ -275,6 +287,7 @@ mod tests {
             hops: 4,
             watched: true,
             service: None,
+            device: None,
         }
     }
 
@@ -291,7 +304,8 @@ mod tests {
             ..row()
         };
         let ping = Row { mode: Mode::Ping, service: Some("0".to_owned()), payload: 0, ..row() };
-        for row in [row(), plain, ping] {
+        let chosen = Row { device: Some("/dev/vndbinder".to_owned()), ..row() };
+        for row in [row(), plain, ping, chosen] {
             assert_eq!(Row::of(&row.point(transport)).unwrap(), row);
         }
         for (name, value) in [("wait", "doze"), ("since", "then"), ("caller", "other"), ("transport", "post")]

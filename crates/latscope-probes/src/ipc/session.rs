@@ -176,7 +176,11 @@ fn begin(
             Ping::of(service).map_err(super::Refusal::of)?;
             EndpointPair::of_words(vec![service.clone()])
         }
-        None => transport.endpoint_pair(payload).map_err(super::Refusal::of)?,
+        None => match &row.device {
+            Some(device) => binder::endpoint_pair_on(device, payload),
+            None => transport.endpoint_pair(payload),
+        }
+        .map_err(super::Refusal::of)?,
     };
     for leftover in endpoints.leftovers.iter() {
         guardian.journal(leftover)?;
@@ -214,7 +218,8 @@ fn begin(
     // Some transports are made by both ends together: neither is ready alone.
     server.as_mut().map_or(Ok(()), EndpointProcess::ready).context("the server")?;
     client.ready().context("the client")?;
-    let other_device = binder::other_device(transport.name, &endpoints.words).map(str::to_owned);
+    let stand_in = || binder::other_device(transport.name, &endpoints.words).map(str::to_owned);
+    let other_device = if row.device.is_none() { stand_in() } else { None };
     let endpoints = EndpointPair { server: Vec::new(), client: Vec::new(), ..endpoints };
     Ok(Pair {
         number,

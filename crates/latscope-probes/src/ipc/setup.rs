@@ -40,6 +40,8 @@ pub struct Setup {
     pub watched: bool,
     /// Whom to ping, where others serve.
     pub service: Option<String>,
+    /// Path of the binder device; `None` for one of our own, or the first that is free.
+    pub device: Option<String>,
     /// Warm-up, threshold, raw stream.
     pub rules: Periodic,
     /// Turns; `u64::MAX` for no limit.
@@ -76,6 +78,7 @@ impl Setup {
             hops: 0,
             watched: false,
             service: None,
+            device: None,
             rules: usual_rules(),
             count: 2000,
             duration: u64::MAX,
@@ -130,6 +133,7 @@ impl Setup {
             hops: self.hops,
             watched: self.watched,
             service: self.service.clone(),
+            device: self.device.clone(),
         }
     }
 }

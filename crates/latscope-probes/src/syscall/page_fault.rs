@@ -14,6 +14,8 @@ use latscope_os::usage::thread_counts;
 use rustix::fd::OwnedFd;
 use rustix::fs::{MemfdFlags, OFlags, memfd_create};
 use rustix::io::{Errno, Result};
+use std::io::Read;
+use std::path::Path;
 
 static PAGE_FAULTS: Experiment =
     Experiment { name: "syscall.page-fault", cpus: Cpus::One, scratch: false, policy: Policy::Other, run };
@@ -60,8 +62,8 @@ probes! {
             once (fault-around), and faulted in once before. Copy-on-write: a store to a page of a private file mapping that was read before, which \
             the kernel copies. File-around, where asked for: a load from each of 512 pages of a memfd, mapped in one \
             piece, in random order, so that the kernel may serve 16 at once; all 512 are one figure. With a path: from \
-            each page of that file. File-mapped, where asked for: mmap of a part of a file, a load from every stride, \
-            and munmap; all of it is one figure.";
+            each page of that file. File-mapped, where asked for: mmap of a part of a copy of a file, a store to every \
+            stride, and munmap; all of it is one figure.";
 }
 
 fn plan(probe: &Probe, input: &PlanInput) -> Vec<Point> {
@@ -222,12 +224,28 @@ fn file_of(path: Option<&str>) -> Result<(OwnedFd, usize)> {
     if length == 0 { Err(Errno::INVAL) } else { Ok((file, length)) }
 }
 
-/// Maps part of a file, loads from every `stride` of it, and unmaps it.
+/// A copy of a file's first `length` bytes, beside it and without a name: its pages can be stored to. One of our own
+/// is its own copy.
+fn copy_of(path: Option<&str>, file: OwnedFd, length: usize) -> std::io::Result<std::fs::File> {
+    let original = std::fs::File::from(file);
+    let Some(path) = path else { return Ok(original) };
+    let directory = Path::new(path).parent().filter(|parent| !parent.as_os_str().is_empty());
+    let mut copy = tempfile::tempfile_in(directory.unwrap_or(Path::new(".")))?;
+    std::io::copy(&mut original.take(length as u64), &mut copy)?;
+    Ok(copy)
+}
+
+/// Maps part of a copy of a file, stores to every `stride` of it, and unmaps it.
 fn mapped(bench: &mut Bench, point: usize, asked: &Touched) -> anyhow::Result<()> {
-    let (file, length) = match file_of(asked.path.as_deref()) {
+    let path = asked.path.as_deref();
+    let copied = file_of(path).map_err(Into::into).and_then(|(file, length)| {
+        rustix::fs::seek(&file, rustix::fs::SeekFrom::Start(0))?;
+        Ok((copy_of(path, file, length)?, length))
+    });
+    let (file, length) = match copied {
         Ok(found) => found,
         Err(error) => {
-            refuse(bench, point, "map the file", error);
+            refuse(bench, point, "copy the file", Errno::from_io_error(&error).unwrap_or(Errno::IO));
             return Ok(());
         }
     };
@@ -241,10 +259,9 @@ fn mapped(bench: &mut Bench, point: usize, asked: &Touched) -> anyhow::Result<()
             return;
         }
         splits.start();
-        let mapping = Mapping::shared(&file, size);
-        if let Some(mapping) = first.check(mapping) {
+        if let Some(mut mapping) = first.check(Mapping::shared_writable(&file, size)) {
             for offset in (0..touched).step_by(stride) {
-                mapping.read(offset);
+                mapping.write(offset);
             }
             first.check(mapping.unmap());
         }
@@ -434,6 +451,7 @@ mod tests {
         let measured = measure(&PAGE_FAULTS, plan(&PAGE_FAULT, &input));
         check(&measured[0]);
         assert_eq!(measured[0].quality.level, Level::Ok, "{:?}", measured[0].reason);
+        assert!(std::fs::read(&path).unwrap().iter().all(|byte| *byte == 7), "the file itself was stored to");
         std::fs::remove_file(&path).unwrap();
         let gone = measure(&PAGE_FAULTS, plan(&PAGE_FAULT, &input));
         assert_eq!(gone[0].quality.level, Level::Unsupported);

@@ -55,11 +55,22 @@ fn two_runs_differ_and_no_more_and_what_would_tell_is_said() {
     let shown = text(&compared(&fixture::report(), 1.5, 1), false, &Options::default());
     assert!(shown.contains("differs, up") && shown.contains("by chance"), "{shown}");
     assert!(!shown.contains("slower\n"), "{shown}");
-    let assumed = |runs| text(&compared(&fixture::report(), 1.0, runs), false, &Options::default());
-    let flat = |text: String| text.split_whitespace().collect::<Vec<_>>().join(" ");
-    // Of one run without rounds nothing is said; of two the scatter is measured.
-    for runs in [1, 2] {
-        assert!(!flat(assumed(runs)).contains("assumes"), "{}", assumed(runs));
+}
+
+#[test]
+fn what_same_assumes_is_said_where_it_is_assumed_only() {
+    let same = |runs, margin| {
+        let options = latscope_judge::compare::Options { same: margin, ..Default::default() };
+        let [a, b] = [side(&fixture::report(), 1.0, runs), side(&fixture::report(), 1.0, runs)];
+        let found = compare(&a.iter().collect::<Vec<_>>(), &b.iter().collect::<Vec<_>>(), &options);
+        text(&found, false, &Options::default()).split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let assumes =
+        "'same' assumes that runs differ by 2 % more than their rounds show; that was not measured.";
+    assert!(same(1, 0.1).contains(assumes), "{}", same(1, 0.1));
+    // Within a narrower margin one run a side shows nothing to be the same, and of two the scatter is measured.
+    for (runs, margin) in [(1, 0.05), (2, 0.1)] {
+        assert!(!same(runs, margin).contains("assumes"), "{}", same(runs, margin));
     }
 }
 

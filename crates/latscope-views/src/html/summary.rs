@@ -41,7 +41,7 @@ fn trust(report: &Report) -> Element {
 /// How to mark the sentence on the machine; a load that was asked for is no fault.
 fn quietness(report: &Report) -> &'static str {
     match &report.activity {
-        Some(account) if account.throttled().is_some() => "bad",
+        Some(account) if account.throttled().is_some() || account.is_slowed_by_host() => "bad",
         Some(account) if account.is_quiet() && report.plan.load.is_some() => "asked",
         Some(account) if account.is_quiet() => "good",
         Some(_) => "bad",

@@ -147,7 +147,11 @@ pub fn of_verdict(report: &Report) -> Exit {
     status.map_or(Exit::Done, |_| of_code(verdict::exit_code(status, verdict::is_cut_short(report))))
 }
 
-fn of_code(code: u8) -> Exit {
+/// The exit that has this code.
+///
+/// # Panics
+/// None has.
+pub fn of_code(code: u8) -> Exit {
     let exits = [Exit::Done, Exit::Error, Exit::Exceeded, Exit::Inconclusive];
     exits.into_iter().find(|exit| *exit as u8 == code).expect("there are four codes")
 }

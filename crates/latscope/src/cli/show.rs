@@ -43,8 +43,7 @@ fn directory(asked: &ShowArguments) -> Result<Exit> {
         html: to.html.clone(),
     };
     check_distinct(&files.named(), [asked.result.as_path(), &asked.result.join(results::TRIAL)])?;
-    saved::show(&asked.result, Shown { files: &files, all: asked.all, quiet: to.quiet })?;
-    Ok(Exit::Done)
+    saved::show(&asked.result, Shown { files: &files, all: asked.all, quiet: to.quiet })
 }
 
 /// What a trial has no view for.

@@ -378,6 +378,18 @@ name = "cpu"
 "#;
 
 #[test]
+fn a_plan_that_is_shown_again_is_as_good_as_when_it_was_run() {
+    let place = Place::new();
+    let limited = PLAN.replace("run = \"wake\"", "run = \"wake --duration 200ms --max 1ns\"");
+    let limited = limited.replace("needs = \"false\"", "needs = \"true\"");
+    let plan = place.file("plan.toml", &limited);
+    let ran = end(latscope(["run", &plan, "--runs", "1", "--dir", "results"]).current_dir(place.path()));
+    assert_eq!(ran.code, Some(2), "{ran:#?}");
+    let shown = end(&mut latscope(["show", &place.at("results")]));
+    assert_eq!(shown.code, Some(2), "{shown:#?}");
+}
+
+#[test]
 fn a_plan_makes_one_table_and_says_what_it_skips() {
     let place = Place::new();
     let (plan, csv) = (place.file("plan.toml", PLAN), place.at("t.csv"));

@@ -80,4 +80,16 @@ pub const CHECKS: &[Check] = &[
         ran.says("hwbinder: fifo 99: policy 0 priority 0 nice 0")?;
         ran.says("hwbinder: the server waits with nice 0")
     }),
+    Check::new(
+        "the device asked for is used, and stated",
+        ALL,
+        "latscope ipc -t hwbinder --device /dev/vndbinder --count 500 --json - --quiet",
+        |ran| ran.says(r#""device":"/dev/vndbinder""#),
+    ),
+    Check::new(
+        "a device that is not there is refused",
+        ALL,
+        "latscope ipc --device /dev/none --count 5",
+        |ran| ran.says("there is no /dev/none"),
+    ),
 ];

@@ -94,6 +94,9 @@ pub struct WhatArguments {
         "transport", "throughput", "one_way", "inversion", "payload", "each_call",
     ])]
     pub service: Option<String>,
+    /// Binder device to use, such as /dev/hwbinder [default: one of our own, else the first that is free]
+    #[arg(long, value_name = "PATH", conflicts_with_all = ["service", "inversion"])]
+    pub device: Option<String>,
 }
 
 const CALLERS: [(&str, Caller); 2] = [("other", Caller::Other), ("fifo", Caller::Fifo(PRIORITY))];

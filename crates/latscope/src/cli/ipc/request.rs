@@ -1,7 +1,7 @@
 //! From the options of `latscope ipc` to what is measured.
 
 use super::arguments::{Carrier, IpcArguments};
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use latscope_core::machine::Machine;
 use latscope_core::plan::{Periodic, Step};
 use latscope_core::units::format_size;
@@ -58,12 +58,20 @@ fn chosen(asked: &IpcArguments) -> Result<(Vec<&'static Transport>, Vec<String>)
     if asked.what.service.is_some() {
         return Ok((vec![ipc::transport("binder").context("this binary has no binder")?], Vec::new()));
     }
+    if let Some(device) = &asked.what.device {
+        return Ok((on_device(asked, device)?, Vec::new()));
+    }
     if asked.what.transport.is_empty() {
         return usual();
     }
     if asks_for_all(asked) {
         return Ok((transports().collect(), Vec::new()));
     }
+    Ok((named(asked), Vec::new()))
+}
+
+/// The transports that were asked for by name, each once.
+fn named(asked: &IpcArguments) -> Vec<&'static Transport> {
     let mut chosen: Vec<&'static Transport> = Vec::new();
     for carrier in &asked.what.transport {
         if let Carrier::One(transport) = carrier
@@ -72,7 +80,21 @@ fn chosen(asked: &IpcArguments) -> Result<(Vec<&'static Transport>, Vec<String>)
             chosen.push(transport);
         }
     }
-    Ok((chosen, Vec::new()))
+    chosen
+}
+
+/// The transports that use a binder device: binder, unless others are asked for.
+fn on_device(asked: &IpcArguments, device: &str) -> Result<Vec<&'static Transport>> {
+    if asked.what.transport.is_empty() {
+        return Ok(vec![ipc::transport("binder").context("this binary has no binder")?]);
+    }
+    let transports = named(asked);
+    let is_binder = |transport: &&'static Transport| transport.name.ends_with("binder");
+    ensure!(
+        !asks_for_all(asked) && transports.iter().all(is_binder),
+        "--device {device}: only the transports binder and hwbinder use a device"
+    );
+    Ok(transports)
 }
 
 /// Binder, where it can be opened.
@@ -145,6 +167,7 @@ fn setup(asked: &IpcArguments, transport: &'static Transport, machine: &Machine)
         hops: if asked.verbose { HOPS } else { 0 },
         watched: asked.calls.each_call,
         service: asked.what.service.clone(),
+        device: asked.what.device.clone(),
         rules,
         count,
         duration,

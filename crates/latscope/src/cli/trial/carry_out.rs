@@ -3,7 +3,7 @@
 
 use super::super::live::{self, Runs};
 use super::super::results;
-use super::super::{Exit, output};
+use super::super::{Exit, criteria, output};
 use super::executor::{Executor, complaint, plan_of, succeeds};
 use super::order::order;
 use super::outcome::{Counted, Done, Ordered, Outcome, Skipped, comparisons, table};
@@ -414,8 +414,7 @@ fn exit(outcome: &Outcome, counted: &Counted, results: &str) -> Result<Exit> {
         let why = cell.why.as_deref().unwrap_or_default();
         bail!("no run of {} in arm {} counts: {why}; {results}", cell.measurement, cell.arm);
     }
-    let exits = [Exit::Done, Exit::Error, Exit::Exceeded, Exit::Inconclusive];
-    Ok(exits.into_iter().find(|exit| *exit as u8 == code).expect("there are four codes"))
+    Ok(criteria::of_code(code))
 }
 
 /// The exit code where no arm may be worse than the first, with the reason on stderr where that cannot be told.
@@ -455,11 +454,12 @@ fn busy(report: &Report) -> Option<Warning> {
         let remedy = Some(MORE_TIME.to_owned());
         return Some(Warning { id: THROTTLED.to_owned(), text, remedy });
     }
-    let text =
-        "other processes used more than 5 % of the CPUs; the figures are those of a machine as busy as that";
-    others.filter(|others| !others.is_quiet()).map(|_| Warning {
+    others.filter(|others| others.is_disturbed()).map(|others| Warning {
         id: "busy-machine".to_owned(),
-        text: text.to_owned(),
+        text: format!(
+            "{} more than 5 % of the CPUs; the figures are those of a machine as busy as that",
+            if others.is_quiet() { "the hypervisor gave other guests" } else { "other processes used" }
+        ),
         remedy: Some("measure on a quieter machine".to_owned()),
     })
 }

@@ -232,15 +232,27 @@ impl Outcome {
         }
     }
 
-    /// The exit code: by the worst verdict on what was asked of any run.
-    pub fn exit(&self, counted: &Counted) -> u8 {
+    /// Worst verdict on what was asked of any run; of one that was skipped it is inconclusive.
+    fn status(&self, counted: &Counted) -> Option<Status> {
         let unjudged = |name: &str| {
             let run = self.plan.measurements.iter().find(|one| one.name == name).map(|one| &one.run.0);
             run.is_some_and(|words| words.iter().any(|word| is_criterion(word)))
         };
         let skipped = |cell: &&Cell| self.is_skipped(cell);
         let unjudged = self.table.iter().filter(skipped).any(|cell| unjudged(&cell.measurement));
-        let status = worst(counted.values().flatten()).max(unjudged.then_some(Status::Inconclusive));
+        worst(counted.values().flatten()).max(unjudged.then_some(Status::Inconclusive))
+    }
+
+    /// The exit code of one that is shown again: by its verdict, if it has one. What was not finished has not passed.
+    pub fn exit_of_verdict(&self, counted: &Counted) -> u8 {
+        let status = self.status(counted);
+        let cut_short = self.finished.is_none() || self.interrupted.is_some() || self.failed.is_some();
+        status.map_or(0, |_| exit_code(status, cut_short))
+    }
+
+    /// The exit code: by the worst verdict on what was asked of any run.
+    pub fn exit(&self, counted: &Counted) -> u8 {
+        let status = self.status(counted);
         let unmeasured = self.table.iter().any(|cell| cell.runs == 0 && !self.is_skipped(cell));
         if self.failed.is_some() || self.restored == Some(false) || counted.is_empty() {
             return 1;

@@ -1,6 +1,8 @@
 //! A directory of results of `latscope trial` or `run`, shown again: also one that was killed, of which it says what is
 //! complete and what not.
 
+use super::super::Exit;
+use super::super::criteria;
 use super::super::input;
 use super::super::results::{self, TRIAL};
 use super::outcome::{Counted, Done, Ordered, Outcome, Skipped, comparisons, table};
@@ -43,11 +45,12 @@ pub fn is_trial(directory: &Path) -> bool {
     directory.join(TRIAL).is_file()
 }
 
-/// Shows the results of a directory, with what is missing of them, and writes files of them.
+/// Shows the results of a directory, with what is missing of them, and writes files of them; returns the exit code of
+/// their verdict.
 ///
 /// # Errors
 /// Its file cannot be read or is none of a trial, or stdout or a file cannot be written.
-pub fn show(directory: &Path, to: Shown) -> Result<()> {
+pub fn show(directory: &Path, to: Shown) -> Result<Exit> {
     let file = directory.join(TRIAL);
     let read = input::text(&file)?;
     let saved: Saved =
@@ -64,7 +67,8 @@ pub fn show(directory: &Path, to: Shown) -> Result<()> {
     let two = plan.measurements.len() == 1 && plan.arms.len() == 2 && plan.loads.is_empty();
     let view = if two { View::Comparison } else { View::Table };
     shown.acceptance = record(&shown, view, directory);
-    show::show(&shown, view, to)
+    show::show(&shown, view, to)?;
+    Ok(criteria::of_code(shown.exit_of_verdict(&counted)))
 }
 
 /// Checks that a name is of a file of the directory itself, not of one elsewhere.
