@@ -7,7 +7,7 @@ use anyhow::{Result, bail};
 /// Fails when a banned crate is in the dependency tree of the command.
 ///
 /// # Errors
-/// Names the crate and who needs it.
+/// The error names the crate and the crates that need it.
 pub fn run() -> Result<()> {
     let rules: toml::Table = std::fs::read_to_string("deny.toml")?.parse()?;
     let banned: Vec<&str> = rules["bans"]["deny"]

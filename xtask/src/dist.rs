@@ -1,4 +1,4 @@
-//! Static binaries: one file that runs anywhere.
+//! Static binaries: single files that run on any machine of an architecture.
 
 use crate::shell;
 use anyhow::{Context, Result, bail};
@@ -6,21 +6,22 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Stripped size that the binary must not exceed.
+/// Stripped size that a binary must not exceed, in bytes.
 const LIMIT: u64 = 8 << 20;
 
-/// How the binaries are built.
+/// Cargo profile with which the binaries are built.
 pub const PROFILE: &str = "dist";
 
-/// What makes a program static.
+/// Compiler flags that make a program static.
 const STATIC: &str = "-C target-feature=+crt-static -C relocation-model=static";
 
-/// A target to build for.
+/// Target to build for.
 struct Target {
     triple: &'static str,
-    /// The linker, where the host's compiler cannot link for it.
+    /// Linker for the target; `None` if the host's compiler can link for it.
     linker: Option<&'static str>,
-    /// Has the linker, which is lld on both, keep one of functions with the same code: 3 % of the binary.
+    /// Flag that has the linker, lld for both targets, keep a single copy of functions with the same code. This saves 3
+    /// % of the binary.
     fold: &'static str,
 }
 
@@ -29,7 +30,7 @@ const TARGETS: [Target; 2] = [
     Target { triple: "aarch64-unknown-linux-musl", linker: Some("rust-lld"), fold: "-C link-arg=--icf=all" },
 ];
 
-/// Builds all targets whose standard library is there; says which is not.
+/// Builds all targets whose standard library is installed, and prints the other targets.
 ///
 /// # Errors
 /// A build fails, or a binary is larger than the limit or not static.
@@ -52,7 +53,7 @@ pub fn run() -> Result<Vec<PathBuf>> {
     targets.into_iter().map(deliver).collect()
 }
 
-/// Whether Rust's standard library for a target is installed.
+/// Returns true if Rust's standard library for a target is installed.
 pub fn is_available(triple: &str) -> bool {
     let libraries =
         shell::output(Command::new("rustc").args(["--print", "target-libdir", "--target", triple]));
@@ -70,7 +71,7 @@ pub fn for_this_machine(profile: &str) -> Result<PathBuf> {
     Ok(compiled(target, profile).join("latscope"))
 }
 
-/// Builds one of the command's examples for this machine.
+/// Builds an example of the command for this machine.
 ///
 /// # Errors
 /// The build fails.
@@ -81,8 +82,8 @@ pub fn example(name: &str, profile: &str) -> Result<PathBuf> {
     Ok(compiled(target, profile).join("examples").join(name))
 }
 
-/// Builds a package outside of the workspace for this machine, static; the
-/// directory of its programs.
+/// Builds a package outside of the workspace as a static program for this machine. Returns the directory of its
+/// programs.
 ///
 /// # Errors
 /// The build fails.
@@ -99,7 +100,7 @@ fn this_target() -> Result<&'static Target> {
     target.context("no static binary is built for this architecture")
 }
 
-/// Copies what was built to dist/.
+/// Copies a built binary to dist/.
 fn deliver(target: &Target) -> Result<PathBuf> {
     let from = compiled(target, PROFILE).join("latscope");
     let architecture = target.triple.split('-').next().unwrap_or_default();

@@ -1,31 +1,32 @@
-//! What `latscope selftest wake` says, read for what it finds and not for how
-//! long things took: that depends on what else the machine does.
+//! Verdicts of `latscope selftest wake`. They are judged by what was found and not by lengths, which depend on the load
+//! of
+//! the machine.
 
 use anyhow::{Context, Result, ensure};
 use std::path::Path;
 use std::process::Command;
 
-/// Why it cannot run on this machine, if so.
+/// Reason why the self-test cannot run on this machine, if it cannot.
 pub fn reason_against() -> Option<&'static str> {
     let kinds = std::fs::read_to_string("/proc/filesystems").unwrap_or_default();
     let possible = kinds.contains("\ttracefs\n") && rustix::process::geteuid().is_root();
     (!possible).then_some("latscope selftest wake: it needs root and a kernel with tracefs")
 }
 
-/// Runs it.
+/// Runs the self-test of a binary.
 ///
 /// # Errors
-/// As [`are_found`].
+/// The errors are those of [`are_found`].
 pub fn look(binary: &Path) -> Result<()> {
     let output = Command::new(std::path::absolute(binary)?).args(["selftest", "wake"]).output()?;
     let text = [output.stdout, output.stderr].concat();
     are_found(&String::from_utf8_lossy(&text))
 }
 
-/// Every preemption was found and attributed to the hog, as these verdicts say.
+/// Checks verdicts: every preemption was found and attributed to the hog.
 ///
 /// # Errors
-/// Not every one.
+/// A preemption was not found or not attributed.
 pub fn are_found(verdicts: &str) -> Result<()> {
     for words in ["are found", "with thread cpu_hog"] {
         let line = verdicts.lines().find(|line| line.contains(words));
@@ -35,10 +36,10 @@ pub fn are_found(verdicts: &str) -> Result<()> {
     Ok(())
 }
 
-/// More than half of the preemptions were found and attributed to the hog.
+/// Checks verdicts: more than half of the preemptions were found and attributed to the hog.
 ///
 /// # Errors
-/// Not so many.
+/// Half of the preemptions or fewer were found and attributed.
 pub fn most_are_found(verdicts: &str) -> Result<()> {
     let number = |words: &str| {
         let line = verdicts.lines().find(|line| line.contains(words))?;

@@ -1,25 +1,25 @@
-//! What the tests need of the machine beside Rust and its linker.
+//! Requirements of the tests beside Rust and its linker.
 
 use crate::{dist, shell};
 use anyhow::{Result, bail};
 use std::process::Command;
 
-/// Something that tests use.
+/// Requirement of tests: a program, a package or a component.
 struct Need {
-    /// What it is called.
+    /// Name of the requirement.
     name: &'static str,
-    /// The Debian package that it comes in, or a component of Rust's toolchain.
+    /// Debian package, component of Rust's toolchain, or npm package that provides it.
     source: Source,
-    /// What cannot be done without it.
+    /// Consequence of its absence.
     without: &'static str,
-    /// Whether `cargo xtask test` uses it without `--all`.
+    /// True if `cargo xtask test` uses it without `--all`.
     quick: bool,
 }
 
 enum Source {
     Debian(&'static str),
     Rustup(&'static str),
-    /// A package of npm that brings the program; without it setup goes on.
+    /// Package of npm that provides the program. Setup continues without it.
     Npm(&'static str),
 }
 
@@ -54,16 +54,16 @@ const NEEDED: [Need; 17] = [
     need(LIBCLANG, Debian("libclang-dev"), "the transport iceoryx2 cannot be built", false),
 ];
 
-/// What the Nu HTML Checker does.
+/// Consequence of the absence of the Nu HTML Checker.
 const VALIDATOR: &str = "the test of valid HTML is skipped";
 
-/// Fetches Perfetto's importer.
+/// Program that fetches Perfetto's importer.
 const PIP: &str = "python3 -m pip";
 
-/// Runs the binary for arm64, where that is built.
+/// Program that runs the binary for arm64, if that is built.
 const EMULATOR: &str = "qemu-aarch64";
 
-/// What the transport iceoryx2 is built with.
+/// Library with which the transport iceoryx2 is built.
 const LIBCLANG: &str = "libclang";
 
 impl Need {
@@ -87,8 +87,7 @@ impl Need {
 /// `cargo xtask setup`: installs what is missing, as root.
 ///
 /// # Errors
-/// Something is missing and this is not root, or it cannot be installed; the
-/// text names the exact command.
+/// Something is missing and this process is not root, or it cannot be installed. The text names the exact command.
 pub fn run() -> Result<()> {
     let mut packages = Vec::new();
     for need in Need::missing(false) {
@@ -112,7 +111,7 @@ pub fn run() -> Result<()> {
     Ok(())
 }
 
-/// Names what is missing and what is left out without it.
+/// Prints the missing requirements, and the consequences of their absence.
 pub fn name_missing(quick: bool) {
     for need in Need::missing(quick) {
         let (Debian(package) | Rustup(package) | Npm(package)) = need.source;
@@ -120,10 +119,10 @@ pub fn name_missing(quick: bool) {
     }
 }
 
-/// Makes sure that a program is there.
+/// Checks that a program is installed.
 ///
 /// # Errors
-/// It is not.
+/// The program is not installed.
 pub fn program(program: &str, package: &str) -> Result<()> {
     if shell::has(program) {
         return Ok(());

@@ -1,16 +1,16 @@
-//! Running other programs.
+//! Functions that run other programs.
 
 use anyhow::{Context, Result, bail};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// The workspace's directory.
+/// Directory of the workspace.
 pub fn workspace() -> PathBuf {
     let xtask = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
     xtask.parent().map(PathBuf::from).unwrap_or(xtask)
 }
 
-/// Where cargo builds.
+/// Directory in which cargo builds.
 pub fn target() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from)
 }
@@ -18,7 +18,7 @@ pub fn target() -> PathBuf {
 /// Runs a program with its output on the screen.
 ///
 /// # Errors
-/// It cannot be started, or fails.
+/// The program cannot be started, or fails.
 pub fn run(command: &mut Command) -> Result<()> {
     eprintln!("$ {}", line(command));
     let status = command.status().with_context(|| format!("cannot start {}", line(command)))?;
@@ -31,7 +31,7 @@ pub fn run(command: &mut Command) -> Result<()> {
 /// Runs a program and returns what it printed on stdout.
 ///
 /// # Errors
-/// It cannot be started, or fails.
+/// The program cannot be started, or fails.
 pub fn output(command: &mut Command) -> Result<String> {
     let output = command
         .stderr(Stdio::inherit())
@@ -43,8 +43,8 @@ pub fn output(command: &mut Command) -> Result<String> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// Copies a program that is run afterwards, also over one that runs. Another process does it: one
-/// that this process forks meanwhile would hold the copy open, and could not run it.
+/// Copies a program that is run afterwards, even over a running program. Another process makes the copy, because a
+/// child that this process forks at that time would hold the copy open, and the copy could not be run.
 ///
 /// # Errors
 /// There is no such program, or the disk is full.
@@ -52,7 +52,7 @@ pub fn copy_program(from: &Path, to: &Path) -> Result<()> {
     output(Command::new("cp").arg("--remove-destination").arg("--").args([from, to])).map(drop)
 }
 
-/// Writes a script that is run afterwards, by another process, as `copy_program` does.
+/// Writes a script that is run afterwards. As in [`copy_program`], another process writes it.
 ///
 /// # Errors
 /// The disk is full.
@@ -61,20 +61,20 @@ pub fn write_script(path: &Path, text: &str) -> Result<()> {
     output(Command::new("sh").args(["-c", write, "sh"]).arg(path).arg(text)).map(drop)
 }
 
-/// A cargo command.
+/// Returns a cargo command with these words.
 pub fn cargo(words: &str) -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.args(words.split_whitespace());
     command
 }
 
-/// Whether a program is on the path.
+/// Returns true if a program is on the path.
 pub fn has(program: &str) -> bool {
     std::env::var_os("PATH")
         .is_some_and(|path| std::env::split_paths(&path).any(|dir| dir.join(program).is_file()))
 }
 
-/// A command as one would type it.
+/// Command line that a user would type for a command.
 pub fn line(command: &Command) -> String {
     let words = std::iter::once(command.get_program()).chain(command.get_args());
     words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")

@@ -1,4 +1,4 @@
-//! `cargo xtask test`: what must hold.
+//! `cargo xtask test`, which runs all checks and counts their outcomes.
 
 use crate::{bans, dist, guest, image, injected_preemptions, setup, shell, vm};
 use anyhow::{Context, Result};
@@ -9,22 +9,22 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Tests counted over all that ran, and how long each step took.
+/// Counts of the tests in all steps, and the time that each step took.
 #[derive(Default)]
 struct Tally {
     // Below zero while a test binary has told of skipped tests, and not yet of its sum.
     passed: i64,
     failed: i64,
     broken: Vec<String>,
-    /// Why what was skipped was.
+    /// Reasons for skipped tests.
     skipped: Vec<String>,
     steps: Vec<(&'static str, Duration)>,
-    /// Whether a test binary has begun, and has not told of its sum yet.
+    /// True if a test binary has begun and has not printed its sum yet.
     unfinished: bool,
 }
 
-/// Runs what needs this machine only, or `all`; closes with how many tests
-/// passed, failed and were skipped.
+/// Runs the tests that need this machine only, or `all`. At the end, it prints how many tests passed, failed and were
+/// skipped.
 ///
 /// # Errors
 /// A step cannot be started.
@@ -48,7 +48,7 @@ pub fn run(all: bool) -> Result<bool> {
     Ok(tally.close())
 }
 
-/// What takes a virtual machine, another architecture or an optional library.
+/// Runs the tests that take a virtual machine, another architecture or an optional library.
 fn beyond(tally: &mut Tally) {
     tally.step("orderings", |tally| tally.tests("orderings of the rings", orderings()));
     tally.step("Valgrind", |tally| match setup::program("valgrind", "valgrind") {
@@ -86,7 +86,7 @@ fn documentation() -> Result<()> {
     shell::run(cargo.env("RUSTDOCFLAGS", "-D warnings"))
 }
 
-/// The tests of the workspace; ignored are those that fetch something.
+/// Command for the tests of the workspace. The ignored tests are those that fetch something.
 fn workspace(ignored: bool) -> Command {
     // Two for each of two CPUs: most tests wait for processes, and none judges what it measures by time.
     let mut cargo = shell::cargo("test --workspace --locked --no-fail-fast -- --test-threads=4");
@@ -96,8 +96,8 @@ fn workspace(ignored: bool) -> Command {
     with_tracefs(cargo)
 }
 
-/// The same command with tracefs mounted: in a mount namespace of its own, so
-/// that the machine stays as it is. Where that cannot be, tests say what they miss.
+/// Returns the command with tracefs mounted, in a mount namespace of its own that leaves the machine as it is. If that
+/// is impossible, the command is unchanged, and the tests print what they lack.
 fn with_tracefs(command: Command) -> Command {
     let mut unshare = Command::new("unshare");
     unshare.args(["--mount", "--propagation", "slave"]);
@@ -113,14 +113,14 @@ fn with_tracefs(command: Command) -> Command {
     unshare
 }
 
-/// The tests of every interleaving.
+/// Command for the tests of every interleaving.
 fn orderings() -> Command {
     apart("test --package latscope-rpmsg --package latscope-bench --test loom --locked", "loom", "loom")
 }
 
-/// The tests of the crate with unsafe code, but those that Valgrind does not carry out as Linux does, one that
-/// takes long, and the loops of a thousand instructions, which it has no room for. It hides the vDSO, where
-/// rustix expects it.
+/// Command for the tests of the crate with unsafe code under Valgrind. It leaves out the tests that Valgrind does not
+/// carry out as Linux does, a test that takes long, and the loops of a thousand instructions, for which Valgrind has no
+/// room. Valgrind hides the vDSO, where rustix expects it.
 fn valgrind() -> Command {
     let mut cargo = apart("test --package latscope-os --lib --locked", "valgrind", "rustix_use_libc");
     let runner = "valgrind --quiet --error-exitcode=9 --vex-guest-max-insns=40";
@@ -136,7 +136,7 @@ fn valgrind() -> Command {
     cargo
 }
 
-/// Cargo with a directory of its own for what it builds, since all crates are compiled with a `cfg`.
+/// Cargo command with a build directory of its own, since a `cfg` causes all crates to be compiled.
 fn apart(words: &str, directory: &str, cfg: &str) -> Command {
     let target = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
     let target = target.unwrap_or_else(|| shell::workspace().join("target")).join(directory);
@@ -146,7 +146,7 @@ fn apart(words: &str, directory: &str, cfg: &str) -> Command {
 }
 
 impl Tally {
-    /// Runs a step, and prints how long it took.
+    /// Runs a step, and prints the time that it took.
     fn step(&mut self, name: &'static str, run: impl FnOnce(&mut Tally)) {
         let begun = Instant::now();
         run(self);
@@ -166,7 +166,7 @@ impl Tally {
         }
     }
 
-    /// Notes that something cannot be done here, if there is a reason.
+    /// Records that something cannot be done here, if there is a reason.
     fn skip(&mut self, reason: Option<impl std::fmt::Display>) {
         if let Some(reason) = reason {
             println!("SKIPPED {reason}");
@@ -174,8 +174,8 @@ impl Tally {
         }
     }
 
-    /// Runs `cargo test`, and adds up what each test binary reports. The step itself counts
-    /// only where no test says why it failed.
+    /// Runs `cargo test`, and adds up the reports of the test binaries. A failure of the step itself counts only if no
+    /// test reported one.
     fn tests(&mut self, name: &str, command: Command) {
         let failed = self.failed;
         let outcome = self.read_tests(command);
@@ -198,9 +198,9 @@ impl Tally {
         Ok(())
     }
 
-    /// Reads a line of a test binary. A test that cannot run on this machine
-    /// says so, and counts as passed for the harness; one of which only a part
-    /// cannot run has passed.
+    /// Reads a line of a test binary. A test that cannot run on this machine prints that, and passes for the harness. A
+    /// test of
+    /// which only a part cannot run has passed.
     fn read(&mut self, line: &str) {
         if line.starts_with("running ") && (line.ends_with(" tests") || line.ends_with(" test")) {
             self.binary_ends();
@@ -223,7 +223,7 @@ impl Tally {
         }
     }
 
-    /// Counts a test binary that ended without its sum, as one that crashed does.
+    /// Counts a test binary that ended without its sum, such as one that crashed.
     fn binary_ends(&mut self) {
         if std::mem::take(&mut self.unfinished) {
             self.failed += 1;
@@ -231,7 +231,7 @@ impl Tally {
         }
     }
 
-    /// Reads `ok. 3 passed; 0 failed; 1 ignored; …`; the ignored have lines of their own.
+    /// Reads the counts in `ok. 3 passed; 0 failed; 1 ignored; …`. Ignored tests have lines of their own.
     fn count(&mut self, counts: &str) {
         for part in counts.split(['.', ';']) {
             match part.split_whitespace().collect::<Vec<_>>()[..] {
@@ -242,7 +242,7 @@ impl Tally {
         }
     }
 
-    /// A static binary runs a small survey; a foreign one does so in an emulator.
+    /// Checks that a static binary runs a small survey. A binary for another architecture runs in an emulator.
     fn binary(&mut self, binary: &Path) {
         let name = format!("{} measures", binary.display());
         let outcome = emulator(binary).and_then(|emulator| {
@@ -263,7 +263,7 @@ impl Tally {
         self.check(&name, outcome);
     }
 
-    /// The binary of this machine finds injected preemptions.
+    /// Checks that the binary of this machine finds injected preemptions.
     fn injected_preemptions(&mut self, binary: Option<&PathBuf>) {
         match (injected_preemptions::reason_against(), binary) {
             (None, Some(binary)) => self.check(
@@ -292,7 +292,7 @@ impl Tally {
     }
 }
 
-/// The program that runs a binary of another architecture.
+/// Name of the program that runs a binary of another architecture; `None` for a binary of this machine.
 fn emulator(binary: &Path) -> Result<Option<String>> {
     let name = binary.to_string_lossy();
     let architecture = name.rsplit('-').next().unwrap_or_default();
@@ -352,7 +352,7 @@ mod tests {
         assert_eq!(ran(passed), told("1 passed, 0 failed, 0 skipped", ""));
     }
 
-    /// All sources of the workspace below a directory.
+    /// Collects all sources of the workspace below a directory.
     fn sources(directory: &Path, found: &mut Vec<PathBuf>) {
         for entry in fs::read_dir(directory).unwrap() {
             let path = entry.unwrap().path();
@@ -364,8 +364,8 @@ mod tests {
         }
     }
 
-    /// Lines of a test's body that end it early, and in which nothing says why:
-    /// neither there nor in the condition right before.
+    /// Lines that end the body of a test early, although neither the line nor the condition right before it prints a
+    /// reason.
     fn silent_returns(source: &str) -> Vec<String> {
         const SAYS_WHY: [&str; 6] =
             ["root(", "traceable(", "needs(", "has_program(", "possible(", "skipped("];
@@ -411,9 +411,9 @@ mod tests {
         }
     }
 
-    /// Lines that make a file which is then run, elsewhere than in the helpers that let a process
-    /// of its own write it: a child that another thread forks meanwhile would hold it open, and
-    /// running it would fail ("Text file busy").
+    /// Lines that make a file which is then run, outside of the helpers that let another process write it. A child that
+    /// another
+    /// thread forks at that time would hold the file open, and running it would fail ("Text file busy").
     fn busy_programs(source: &str) -> Vec<&str> {
         let script = ["\"#!/", "from_mode(0o755)"].iter().all(|word| source.contains(word));
         let copies = |line: &&str| {

@@ -36,7 +36,7 @@ pub struct Batch {
     /// however long a batch is: what takes more than 1 ms or so is not worth
     /// it. 0 for a sixteenth of the batch.
     pub warm: u64,
-    /// What makes a batch clean.
+    /// Conditions that make a batch clean.
     pub gate: Gate,
 }
 
@@ -89,8 +89,8 @@ impl Splits<'_> {
         self.clock
     }
 
-    /// Whether this activity will be recorded, if the gate lets it pass: one that
-    /// only warms up after a pause is not.
+    /// Returns true if this activity will be recorded, should the gate let it pass. An activity that only warms up
+    /// after a pause is not recorded.
     pub fn is_to_record(&self) -> bool {
         self.of_group
     }
@@ -109,7 +109,7 @@ impl Splits<'_> {
 }
 
 impl<'a> Bench<'a> {
-    /// A bench for an assignment; messages go to `tell`.
+    /// Creates a bench for an assignment. Messages go to `tell`.
     pub fn new(assignment: Assignment, slots: Slots, tell: &'a mut Report<'a>) -> Bench<'a> {
         let points: Arc<[Point]> = assignment.step.points.clone().into();
         let results = points.iter().map(|_| None).collect();
@@ -133,7 +133,7 @@ impl<'a> Bench<'a> {
     /// The parameters of all points, in their order, where these are of one kind.
     ///
     /// # Errors
-    /// Those of a point are invalid.
+    /// The parameters of a point are invalid.
     pub fn settings<S: Settings>(&self) -> anyhow::Result<Vec<S>> {
         self.points().iter().map(S::read).collect()
     }
@@ -158,7 +158,7 @@ impl<'a> Bench<'a> {
         self.assignment.step.seed
     }
 
-    /// When a point has been measured enough.
+    /// Conditions under which a point has been measured enough.
     pub fn stop(&self) -> Stop {
         self.assignment.step.stop
     }
@@ -168,12 +168,12 @@ impl<'a> Bench<'a> {
         self.assignment.step.stop = stop;
     }
 
-    /// The run's clock.
+    /// Clock of the run.
     pub fn timebase(&self) -> Timebase {
         self.assignment.timebase
     }
 
-    /// How the periodic threads of the step run, where it says so.
+    /// Settings of the periodic threads, if the step has them.
     pub fn periodic(&self) -> Option<&Periodic> {
         self.assignment.step.periodic.as_ref()
     }
@@ -208,7 +208,7 @@ impl<'a> Bench<'a> {
         &self.assignment.step
     }
 
-    /// Whether an end was asked for.
+    /// Returns true if the measuring threads are asked to end.
     pub fn is_stopping(&self) -> bool {
         self.slots.stopping()
     }
@@ -228,7 +228,7 @@ impl<'a> Bench<'a> {
         self.assignment.trace_marker.as_deref().and_then(|path| Marker::open(path).ok())
     }
 
-    /// Where signposts go while a time line is recorded.
+    /// Marker for signposts; `None` if no time line is recorded.
     pub fn marker(&self) -> Option<&Marker> {
         self.marker.as_ref()
     }
@@ -236,7 +236,7 @@ impl<'a> Bench<'a> {
     /// The directory for files: empty at first, removed after the step.
     ///
     /// # Errors
-    /// The experiment did not ask for one.
+    /// The experiment did not ask for a directory.
     pub fn scratch(&self) -> Result<&Path> {
         self.assignment
             .scratch
@@ -247,16 +247,16 @@ impl<'a> Bench<'a> {
     /// Times a short operation in batches: `event(n)` runs `n` iterations.
     ///
     /// # Errors
-    /// None today; a probe passes it on.
+    /// There are none today; a probe passes the result on.
     pub fn batch(&mut self, point: usize, batch: Batch, mut event: impl FnMut(u64)) -> Result<()> {
         self.batch_prepared(point, batch, &mut || (), &mut event)
     }
 
-    /// As [`batch`](Self::batch), with something to do right before each batch,
-    /// outside of its stamps: other threads to be woken, for instance.
+    /// Times a short operation as [`batch`](Self::batch) does, and calls `prepare` right before each batch, outside of
+    /// its stamps, for instance to wake other threads.
     ///
     /// # Errors
-    /// None today; a probe passes it on.
+    /// There are none today; a probe passes the result on.
     pub fn batch_prepared(
         &mut self,
         point: usize,
@@ -282,7 +282,7 @@ impl<'a> Bench<'a> {
     /// Times single events, one call of `event` each.
     ///
     /// # Errors
-    /// None today; a probe passes it on.
+    /// There are none today; a probe passes the result on.
     pub fn each(&mut self, point: usize, gate: Gate, mut event: impl FnMut()) -> Result<()> {
         // The clock is chosen here, once: between the stamps is code for just this one.
         match self.timebase().clock() {
@@ -303,7 +303,7 @@ impl<'a> Bench<'a> {
     /// With more than `MAX_PARTS` parts.
     ///
     /// # Errors
-    /// None today; a probe passes it on.
+    /// There are none today; a probe passes the result on.
     pub fn splits(
         &mut self,
         parts: &[usize],
@@ -355,8 +355,8 @@ impl<'a> Bench<'a> {
         self.waits = Waits::start();
     }
 
-    /// Notes what the threads waited for a CPU since the point was started, whether that distorts it, and whether a gate
-    /// threw each sample away in which they did not run.
+    /// Notes what the threads waited for a CPU since the point was started, whether that distorts it, and whether a
+    /// gate threw each sample away in which they did not run.
     fn waited(&mut self, point: usize, distorts: bool, gated: bool) {
         let (wall_ns, run_delay_ns) = self.waits.so_far();
         // How late periodic threads have a CPU is what they measure.
@@ -463,8 +463,7 @@ impl<'a> Bench<'a> {
         self.result(point).quality.lower(Reason::new(Level::Unsupported, NO_VALID_REPLY, reason, ""));
     }
 
-    /// Tells those who watch, before anything is measured, what the points will
-    /// be [degraded](Bench::degrade) for.
+    /// Announces to observers, before anything is measured, why the points will be [degraded](Bench::degrade).
     pub fn forewarn(&mut self, shortfall: &Shortfall) {
         let Shortfall { reason, remedy, .. } = shortfall.clone();
         (self.tell)(Message::Shortfall { reason, remedy: remedy.to_owned() });
@@ -491,7 +490,7 @@ impl<'a> Bench<'a> {
         }
     }
 
-    /// Tells those who watch what is waited for before a point can be measured.
+    /// Announces to observers what a point waits for before it can be measured.
     pub fn waiting(&mut self, text: &str) {
         (self.tell)(Message::Waiting(text.to_owned()));
     }
@@ -514,7 +513,8 @@ impl<'a> Bench<'a> {
         }
     }
 
-    /// What samples mean is stated before there are any: they outlive this process.
+    /// Checks that nothing has been recorded: the meaning of samples is stated before the first of them, because
+    /// samples outlive this process.
     fn is_still_to_begin(&self, point: usize) {
         debug_assert!(self.slots.snapshot(point).sampling.is_none(), "stated too late");
     }

@@ -18,7 +18,7 @@ pub(crate) struct Blocks {
     done: Vec<Stretch>,
     capacity: usize,
     samples_each: u64,
-    /// Of 2 to the power of this many samples one is kept.
+    /// Binary logarithm of the distance between kept samples: one of 2^`apart` samples is kept.
     apart: u32,
 }
 
@@ -74,7 +74,7 @@ impl Blocks {
 }
 
 impl Stretch {
-    /// This and the next one as one; both have so many samples.
+    /// Returns the stretch merged with the next; each of the two has `samples` samples.
     fn with(&self, next: &Stretch, samples: u64) -> Stretch {
         let of_each = samples.min(KEPT) as usize;
         let both = self.kept[..of_each].iter().chain(&next.kept[..of_each]);

@@ -1,26 +1,25 @@
-//! Tells whether anything else ran while a sample was taken.
+//! Gate: detects whether anything else ran while a sample was taken.
 
 use latscope_os::usage::{Counts, process_cpu_ns, thread_counts, thread_cpu_ns};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// What makes a sample clean.
+/// Conditions that make a sample clean.
 #[derive(Debug, Clone)]
 pub enum Gate {
-    /// One thread that never blocks: no context switch, and all of the time
-    /// was its own CPU time.
+    /// A thread that never blocks: no context switch, and all of the time was its own CPU time.
     Thread,
     /// Several threads of which one at a time runs, on one CPU: all of the
     /// time was CPU time of the process.
     OneCpu,
-    /// As `Thread`, for the thread that stamps; its helpers raise the flag
-    /// when their own [`Watch`] saw a disturbance.
+    /// Condition of `Thread`, for the thread that stamps. Its helpers raise the flag when their own [`Watch`] saw a
+    /// disturbance.
     ThreadGroup(Arc<AtomicBool>),
     /// No gate: what is timed waits for devices or for other CPUs.
     Open,
 }
 
-/// Why a sample was thrown away.
+/// Reason why a sample was thrown away.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Taint {
     /// Something else ran on the CPU.
@@ -46,7 +45,7 @@ fn allowance(wall_ns: f64) -> f64 {
 }
 
 impl Reading {
-    /// What happened since, in a stretch that took `wall_ns`.
+    /// Returns the disturbance between this reading and `now`, in a stretch that took `wall_ns`.
     pub fn judge(&self, now: Reading, wall_ns: f64) -> Option<Taint> {
         let missing = wall_ns - (now.cpu_ns - self.cpu_ns) as f64;
         if now.switches != self.switches {
@@ -101,7 +100,7 @@ impl Watch {
         Watch(Gate::Thread.read())
     }
 
-    /// Whether anything else ran on the thread's CPU in the `wall_ns` since.
+    /// Returns true if anything else ran on the thread's CPU in the last `wall_ns`.
     pub fn disturbed(&self, wall_ns: f64) -> bool {
         self.0.judge(Gate::Thread.read(), wall_ns).is_some()
     }

@@ -14,9 +14,9 @@ use std::sync::OnceLock;
 pub struct Shortfall {
     /// The id of the reason, for programs and for what the header says.
     pub id: &'static str,
-    /// Why.
+    /// Reason why the condition could not be met.
     pub reason: String,
-    /// What to do about it.
+    /// Remedy for the shortfall, in words.
     pub remedy: &'static str,
 }
 
@@ -27,8 +27,8 @@ impl Shortfall {
     }
 }
 
-/// What gives this process real-time priorities: a control group without a
-/// real-time budget keeps them from root, too.
+/// Remedy that gives this process real-time priorities. A control group without a real-time budget denies them even to
+/// root.
 pub fn real_time_remedy() -> &'static str {
     static REMEDY: OnceLock<String> = OnceLock::new();
     REMEDY.get_or_init(|| match empty_budget(Path::new("/")) {
@@ -65,7 +65,7 @@ pub fn granted(wanted: sched::Policy) -> Option<Shortfall> {
     }
 }
 
-/// What is held until it is dropped.
+/// Conditions that are held until the value is dropped.
 #[derive(Debug, Default)]
 pub struct Held {
     /// The kernel keeps to the latency written to it as long as it is open.

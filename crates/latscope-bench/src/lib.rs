@@ -1,5 +1,5 @@
-//! What a probe sees of a run: the two measuring loops with their clock and gate, the histograms
-//! that they fill, and the worker process around them.
+//! Interface between a probe and a run: the two measuring loops with their clock and gate, the histograms that they
+//! fill, and the worker process around them.
 #![forbid(unsafe_code)]
 
 pub mod bench;

@@ -1,4 +1,4 @@
-//! What the loops of the sampler run on: the clock, the gate and the core clock of this machine, and the slots that
+//! Environment of the sampler's loops: the clock, the gate and the core clock of this machine, and the slots that
 //! samples go to.
 
 use crate::gate::{Gate, Reading, Taint};
@@ -15,7 +15,7 @@ pub(crate) struct Live<'a> {
     gate: Gate,
     cycles: bool,
     timebase: Timebase,
-    /// What has to be done before each sample, outside of its stamps.
+    /// Work to do before each sample, outside of its stamps.
     prepare: &'a mut dyn FnMut(),
 }
 

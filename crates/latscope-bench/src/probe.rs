@@ -1,53 +1,102 @@
-//! What a probe is, and what is asked of it.
+//! Description of probes, experiments and families.
 
 use crate::bench::Bench;
 pub use crate::param::{Directory, Kind, Param, PlanInput, Profile};
-use crate::settings::{Parameters, Settings};
+use crate::settings::Settings;
+pub use latscope_core::catalogue::Facts;
 use latscope_core::machine::Machine;
-use latscope_core::plan::{Point, Policy, Step};
-use latscope_core::report::Semantics;
+use latscope_core::plan::{Point, Step};
+use std::ops::Deref;
 
-/// One kind of event that can be measured.
+/// Kind of event that can be measured.
 pub struct Probe {
-    /// `family.name`.
-    pub id: &'static str,
-    /// What a reader calls it, in a few words.
-    pub title: &'static str,
-    /// Exactly what lies between the two stamps, a sentence.
-    pub timed: &'static str,
-    /// One way, round trip or operation.
-    pub times: Semantics,
-    /// Where the semantics come from: a man page, the processor's manual.
-    pub source: &'static str,
-    /// Its parameters.
-    pub params: Parameters,
-    /// The code that measures it. Probes that share an experiment are
-    /// measured together, in one worker.
+    /// Everything that other crates have to know of it.
+    pub facts: Facts,
+    /// Checks that the type of its points can read a point: a worker measures nothing else, so that no word that it does
+    /// not know stands for one that it does.
+    pub check: fn(&Point) -> anyhow::Result<()>,
+    /// Code that measures it. Probes that share an experiment are measured together, in one worker.
     pub experiment: &'static Experiment,
-    /// Raised when what is timed, or what a parameter means, changes: results of two revisions are not compared.
-    pub revision: u32,
-    /// The points for a request on a machine. Pure.
+    /// Returns the points for a request on a machine. Pure.
     pub plan: fn(&PlanInput, &Machine) -> Vec<Point>,
+}
+
+impl Deref for Probe {
+    type Target = Facts;
+
+    fn deref(&self) -> &Facts {
+        &self.facts
+    }
 }
 
 /// Code that measures points, in a worker of its own.
 pub struct Experiment {
-    /// Unique; the name of the step in a plan.
+    /// Unique name: that of the step in a plan.
     pub name: &'static str,
-    /// CPUs its measuring threads want.
+    /// CPUs that its measuring threads want.
     pub cpus: Cpus,
-    /// Whether it needs a directory for files.
+    /// True if it needs a directory for files.
     pub scratch: bool,
-    /// Policy its measuring threads want.
-    pub policy: Policy,
     /// Measures the points of the bench.
     pub run: fn(&mut Bench) -> anyhow::Result<()>,
+    /// Time that a point takes beside its budget, s: buffers to fill, processes with memory, CPUs to be kept awake first.
+    pub setup_s: f64,
+    /// Rounds in a survey, where they are fewer than those of others.
+    pub fewer_rounds: Option<FewerRounds>,
+    /// Changes a planned step into what holds for this experiment alone.
+    pub adapt: fn(&mut Step, &PlanInput),
 }
 
-/// How many CPUs an experiment wants.
+/// Rounds of an experiment that takes longer to set up than to measure.
+#[derive(Debug, Clone, Copy)]
+pub struct FewerRounds {
+    /// Rounds in a survey.
+    pub usual: u32,
+    /// Rounds in a quick survey.
+    pub quick: u32,
+    /// Reason, as it stands in the notes of the plan.
+    pub reason: &'static str,
+}
+
+impl Experiment {
+    /// Returns an experiment that needs no files, no time to set up, and as many rounds as all others.
+    pub const fn new(
+        name: &'static str,
+        cpus: Cpus,
+        run: fn(&mut Bench) -> anyhow::Result<()>,
+    ) -> Experiment {
+        Experiment { name, cpus, scratch: false, run, setup_s: 0.0, fewer_rounds: None, adapt: |_, _| {} }
+    }
+
+    /// Gives it a directory for files.
+    pub const fn in_scratch(mut self) -> Experiment {
+        self.scratch = true;
+        self
+    }
+
+    /// States the time that a point takes beside its budget, s, as measured on a virtual machine with two CPUs.
+    pub const fn setup(mut self, seconds: f64) -> Experiment {
+        self.setup_s = seconds;
+        self
+    }
+
+    /// Gives it fewer rounds in a survey.
+    pub const fn fewer_rounds(mut self, usual: u32, quick: u32, reason: &'static str) -> Experiment {
+        self.fewer_rounds = Some(FewerRounds { usual, quick, reason });
+        self
+    }
+
+    /// Lets `adapt` change its planned steps.
+    pub const fn adapted_by(mut self, adapt: fn(&mut Step, &PlanInput)) -> Experiment {
+        self.adapt = adapt;
+        self
+    }
+}
+
+/// Number of CPUs that an experiment wants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cpus {
-    /// One.
+    /// A single CPU suffices.
     One,
     /// Two, if there are two.
     Two,
@@ -56,11 +105,6 @@ pub enum Cpus {
 }
 
 impl Probe {
-    /// The part of the id before the dot.
-    pub fn family(&self) -> &'static str {
-        self.id.split('.').next().unwrap_or(self.id)
-    }
-
     /// A point of this probe.
     pub fn point(&self, settings: impl Settings, title: impl Into<String>, row: bool) -> Point {
         let (revision, params) = (self.revision, settings.params());
@@ -70,11 +114,11 @@ impl Probe {
 
 /// A family of probes: a subcommand, a folder, a page of documentation.
 pub struct Family {
-    /// Its name.
+    /// Name of the family.
     pub name: &'static str,
-    /// What it measures, in a line.
+    /// Subject of the family, in a line.
     pub about: &'static str,
-    /// Its probes.
+    /// Probes of the family.
     pub probes: &'static [&'static Probe],
 }
 
@@ -84,10 +128,6 @@ pub struct Registry {
     pub families: &'static [Family],
     /// Probes that only the self test has.
     pub hidden: &'static [&'static Probe],
-    /// Adapts a planned step to what holds for its family alone.
-    pub adapt: fn(&mut Step, &PlanInput),
-    /// The rounds of a step that has fewer than the others of a survey, and why.
-    pub fewer_rounds: fn(&str, Profile) -> Option<(u32, &'static str)>,
 }
 
 impl Registry {

@@ -1,4 +1,4 @@
-//! What coordinator and worker say to each other: one JSON value a line.
+//! Messages between coordinator and worker: one JSON value a line.
 
 use crate::timebase::Timebase;
 use latscope_core::plan::{Params, Step};
@@ -8,12 +8,12 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// The coordinator's one message: what to do.
+/// Assignment of a step: the only message of the coordinator.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Assignment {
-    /// The step.
+    /// Step that the worker measures.
     pub step: Step,
-    /// The run's clock.
+    /// Clock of the run.
     pub timebase: Timebase,
     /// Stamp of the epoch of the run.
     pub epoch: u64,
@@ -33,38 +33,40 @@ pub struct Assignment {
     pub trace_switch: Option<PathBuf>,
 }
 
-/// What a worker reports.
+/// Message of a worker to the coordinator.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub enum Message {
-    /// It is set up; measuring begins.
+    /// The worker is set up; measuring begins.
     Ready,
-    /// It will measure, but not as was asked for.
+    /// The worker will measure, but not as requested.
     Shortfall {
-        /// What is otherwise.
+        /// Difference from the request, in words.
         reason: String,
-        /// What to do about it.
+        /// Remedy for the shortfall, in words.
         remedy: String,
     },
-    /// It waits for something that the user may have to start.
+    /// The worker waits for something that the user may have to start.
     Waiting(String),
-    /// Its points exchange messages with these processes, which used this much CPU time since the last such message, ns.
+    /// The worker's points exchange messages with these processes, which used this much CPU time since the last such
+    /// message, ns.
     Peers(Vec<u32>, u64),
-    /// It begins with a point, of which it knows this much: what its samples mean, should there be no more.
+    /// The worker begins with a point. The result holds what is known so far: the meaning of its samples, should no
+    /// other message follow.
     Started(usize, Box<PointResult>),
     /// A point is done: what no histogram holds.
     Closed(usize, Box<PointResult>),
     /// The step as a whole failed; points not closed have this reason.
     Failed(String),
-    /// All is done.
+    /// The worker has completed the step.
     Finished,
 }
 
-/// What is known of a point beside its histogram.
+/// Data of a point beside its histogram.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct PointResult {
-    /// How far the point can be trusted, and why not further.
+    /// Degree to which the point can be trusted, and the reasons against a better degree.
     pub quality: Quality,
-    /// What the measuring threads waited for a CPU.
+    /// Time that the measuring threads waited for a CPU.
     #[serde(default)]
     pub contention: Option<Contention>,
     /// Iterations of a batch, which later rounds take over.
@@ -78,15 +80,15 @@ pub struct PointResult {
     pub cycles: Option<f64>,
     /// The samples in order of time.
     pub blocks: Vec<Block>,
-    /// What lies between the two stamps, where that is not what the probe says.
+    /// Meaning of the time between the two stamps, where it differs from that of the probe.
     #[serde(default)]
     pub times: Option<Semantics>,
     /// Parameters that were known only when it was measured.
     #[serde(default)]
     pub params: Params,
-    /// Events worth naming.
+    /// Outliers: events worth naming.
     pub outliers: Vec<Outlier>,
-    /// Who had a part in the first transactions.
+    /// Threads that took part in the first transactions.
     #[serde(default)]
     pub hops: Vec<Hop>,
     /// The point ended before it had all it was to have.

@@ -33,16 +33,16 @@ const EARLY: usize = 10;
 /// The value recorded last, and when the largest was.
 const LAST: usize = 11;
 const MAX_AT: usize = 12;
-/// Thread id of the writer, where it told.
+/// Word of the thread id of the writer, if the writer has set it.
 const THREAD: usize = 13;
 
-/// Where in the first page the measuring threads are asked to end, and why.
+/// Word of the first page that asks the measuring threads to end, with the reason.
 const STOP: usize = 0;
 const DONE: u64 = 1;
 const INTERRUPTED: u64 = 2;
 
-/// Where in the first page it sets another threshold than the plan's: its
-/// complement, so that a page of zeros sets none.
+/// Word of the first page that sets another threshold than the plan's. It holds the complement, so that a page of zeros
+/// sets none.
 const THRESHOLD: usize = 8;
 
 /// The shared histograms of a step.
@@ -52,12 +52,12 @@ pub struct Slots {
     layout: Layout,
 }
 
-/// What a slot holds at one moment.
+/// Contents of a slot at a moment.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Snapshot {
-    /// The clean samples.
+    /// Histogram of the clean samples.
     pub histogram: Histogram,
-    /// How they were taken; `None` when nothing has been recorded.
+    /// Kind of the samples; `None` when nothing has been recorded.
     pub sampling: Option<Sampling>,
     /// Samples thrown away because of a context switch.
     pub preempted: u64,
@@ -69,15 +69,15 @@ pub struct Snapshot {
     pub early: u64,
     /// The value recorded last, in ticks.
     pub last: u64,
-    /// When the largest value came, ns of the clock the writer was given.
+    /// Time of the largest value, ns of the clock that the writer was given.
     pub max_at: u64,
-    /// Thread id of the writer; 0 where it did not tell.
+    /// Thread id of the writer; 0 if the writer has not set it.
     pub thread: u32,
     /// The distribution with the swallowed activations, where the plan asks.
     pub corrected: Option<Histogram>,
 }
 
-/// How far a reader has come in a ring.
+/// Position of a reader in a ring.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Cursor(u64);
 
@@ -110,12 +110,12 @@ impl Slots {
         let _ = self.counters.as_slice()[STOP].compare_exchange(0, INTERRUPTED, Relaxed, Relaxed);
     }
 
-    /// Whether the run was asked to end before the step was done.
+    /// Returns true if the run was asked to end before the step was done.
     pub fn interrupted(&self) -> bool {
         self.counters.as_slice()[STOP].load(Relaxed) == INTERRUPTED
     }
 
-    /// Whether the measuring threads are asked to end.
+    /// Returns true if the measuring threads are asked to end.
     #[inline]
     pub fn stopping(&self) -> bool {
         self.counters.as_slice()[STOP].load(Relaxed) != 0
@@ -126,8 +126,7 @@ impl Slots {
         self.counters.as_slice()[THRESHOLD].store(!ns, Relaxed);
     }
 
-    /// The threshold that holds now, ns: what is above is an exceedance.
-    /// `u64::MAX` where there is none.
+    /// Current threshold, ns: a larger value is an exceedance. `u64::MAX` if there is no threshold.
     #[inline]
     pub fn threshold(&self) -> u64 {
         match self.counters.as_slice()[THRESHOLD].load(Relaxed) {
@@ -136,7 +135,7 @@ impl Slots {
         }
     }
 
-    /// Id of a point's measuring thread; 0 where it did not tell.
+    /// Id of a point's measuring thread; 0 if the thread has not set it.
     pub fn thread(&self, point: usize) -> u32 {
         self.slot(point)[THREAD].load(Relaxed) as u32
     }
@@ -161,7 +160,7 @@ impl Slots {
         Writer { slots: self.clone(), point, blocks: Blocks::new(blocks) }
     }
 
-    /// What a slot holds now.
+    /// Returns the current contents of a slot.
     pub fn snapshot(&self, point: usize) -> Snapshot {
         let slot = self.slot(point);
         let get = |word: usize| slot[word].load(Relaxed);
@@ -241,7 +240,7 @@ fn histogram_of(slot: &[AtomicU64], tick_ps: u64) -> Histogram {
     }
 }
 
-/// One writer: plain loads and stores, no locked instruction.
+/// Adds `n` to a word. There is a single writer, so plain loads and stores suffice, without a locked instruction.
 #[inline(always)]
 fn add(slot: &[AtomicU64], word: usize, n: u64) {
     slot[word].store(slot[word].load(Relaxed).wrapping_add(n), Relaxed);
@@ -370,7 +369,7 @@ impl Writer {
         self.add(EARLY, 1);
     }
 
-    /// Tells the id of the measuring thread.
+    /// Sets the id of the measuring thread.
     pub fn set_thread(&self, thread: u32) {
         self.slots.slot(self.point)[THREAD].store(u64::from(thread), Relaxed);
     }
@@ -383,7 +382,7 @@ impl Writer {
         });
     }
 
-    /// Whether an end was asked for.
+    /// Returns true if the measuring threads are asked to end.
     #[inline]
     pub fn stopping(&self) -> bool {
         self.slots.stopping()

@@ -8,8 +8,8 @@ use crate::timebase::Timebase;
 use latscope_core::plan::Stop;
 use latscope_os::clock::Clock;
 
-/// What the loops need of the machine, besides the event. The real one is
-/// `Live` in `bench`; tests script one.
+/// Services that the loops need from the machine, besides the event. The real implementation is `Live` in `bench`;
+/// tests use a scripted one.
 pub trait Host {
     /// The clock of the stamps.
     type Clock: Clock;
@@ -25,7 +25,7 @@ pub trait Host {
     fn cycle_ps(&mut self) -> Option<f64>;
 }
 
-/// Where samples go.
+/// Destination of a loop's samples.
 pub trait Sink {
     /// A clean sample of a part, in ps per operation (batches) or ns (events),
     /// taken at this stamp.
@@ -34,12 +34,12 @@ pub trait Sink {
     fn reject(&mut self, taint: Taint);
 }
 
-/// How a loop ended.
+/// Result of a loop.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Outcome {
     /// Iterations in a batch, or 1.
     pub iterations: u64,
-    /// Samples recorded.
+    /// Number of clean samples recorded.
     pub clean: u64,
     /// No sample was clean: what was recorded had been disturbed.
     pub disturbed: bool,
@@ -47,7 +47,7 @@ pub struct Outcome {
     pub cycles: Vec<f64>,
 }
 
-/// What a batch consists of.
+/// Composition of a batch.
 #[derive(Debug, Clone, Copy)]
 pub struct Shape {
     /// Operations in one iteration.

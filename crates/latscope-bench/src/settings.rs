@@ -4,7 +4,6 @@ use crate::param::{Kind, Param, PlanInput};
 use anyhow::{Context, Result, ensure};
 use latscope_core::plan::{ParamValue, Params, Point};
 use latscope_os::kernels::{arith, bandwidth, stream};
-use std::ops::Deref;
 
 /// The parameters of a point, one type for planning, results and the worker. [`settings!`](crate::settings!)
 /// makes it of a struct.
@@ -12,16 +11,14 @@ pub trait Settings: Sized {
     /// The parameters, in the order in which they are documented.
     const LIST: &'static [Param];
 
-    /// The same for a [`Probe`](crate::probe::Probe), with the check that [`Settings::read`] is.
-    const PARAMS: Parameters = Parameters::of::<Self>(Self::LIST);
-
-    /// As they are planned and stand in the result.
+    /// Returns the parameters as they are planned and stand in the result.
     fn params(&self) -> Params;
 
-    /// Those of `params`; `None` if one that is needed is missing or has a value that it cannot have.
+    /// Reads the parameters from `params`; `None` if a necessary parameter is missing or has a value that it cannot
+    /// have.
     fn from_params(params: &Params) -> Option<Self>;
 
-    /// As the worker reads them: what was read is all that was sent.
+    /// Reads the parameters of a point in the worker: the settings then hold all that was sent.
     ///
     /// # Errors
     /// A parameter is missing, unknown, or has another value than it may have.
@@ -32,35 +29,13 @@ pub trait Settings: Sized {
         ensure!(settings.params() == point.params, invalid());
         Ok(settings)
     }
-}
 
-/// The parameters of a probe: those of the type of its points.
-pub struct Parameters {
-    list: &'static [Param],
-    check: fn(&Point) -> Result<()>,
-}
-
-impl Parameters {
-    /// Those of a probe whose points are an `S`, and have only these of its parameters.
-    pub const fn of<S: Settings>(list: &'static [Param]) -> Parameters {
-        Parameters { list, check: |point| S::read(point).map(drop) }
-    }
-
-    /// Whether the type can read this point: a worker measures nothing else, so that no word it does
-    /// not know stands for one that it does.
+    /// Checks that a point can be read.
     ///
     /// # Errors
-    /// A parameter is missing, unknown, or has another value than it may have.
-    pub fn check(&self, point: &Point) -> Result<()> {
-        (self.check)(point)
-    }
-}
-
-impl Deref for Parameters {
-    type Target = [Param];
-
-    fn deref(&self) -> &[Param] {
-        self.list
+    /// [`Settings::read`] fails.
+    fn check(point: &Point) -> Result<()> {
+        Self::read(point).map(drop)
     }
 }
 
@@ -85,18 +60,18 @@ pub fn get<V: Value>(params: &Params, name: &str) -> Option<V> {
 /// A type that a field of [`settings!`](crate::settings!) may have: `u64`, `u32`, `String`, one of
 /// [`words!`](crate::words), or an `Option` of these for a parameter that not every point has.
 pub trait Value: Sized {
-    /// What values can be asked for on the command line.
+    /// Kind of the values that can be requested on the command line.
     const KIND: Kind;
     /// A single value: for an `Option`, what is in it.
     type One;
 
-    /// As it stands in results; `None` for a parameter that the point does not have.
+    /// Returns the value as it stands in results; `None` for a parameter that the point does not have.
     fn to_param(&self) -> Option<ParamValue>;
 
     /// The value of a parameter; `None` if it cannot have this one.
     fn from_param(param: Option<&ParamValue>) -> Option<Self>;
 
-    /// A value that was asked for; `None` if it is none of this parameter's.
+    /// Converts a requested value; `None` if the parameter cannot have it.
     fn one(asked: &ParamValue) -> Option<Self::One>;
 }
 
@@ -194,12 +169,12 @@ impl<T: Value<One = T>> Value for Option<T> {
 pub struct Asked<T>(Option<Vec<T>>);
 
 impl<T: Clone> Asked<T> {
-    /// Those of the parameter `name` of a field of type `V`.
+    /// Returns the values requested for the parameter `name` of a field of type `V`.
     pub fn of<V: Value<One = T>>(input: &PlanInput, name: &str) -> Asked<T> {
         Asked(input.values.get(name).map(|values| values.iter().filter_map(V::one).collect()))
     }
 
-    /// Whether the parameter was given.
+    /// Returns true if the parameter was given.
     pub fn given(&self) -> bool {
         self.0.is_some()
     }
@@ -286,7 +261,7 @@ macro_rules! settings {
     };
     (@asked $visibility:vis () $($field:tt)+) => {};
     (@asked $visibility:vis ($asked:ident) $($field:ident $(($named:literal))?: $type:ty;)+) => {
-        /// What was asked for of each parameter.
+        /// Values requested for each parameter.
         #[allow(dead_code, reason = "not every parameter can be asked for")]
         $visibility struct $asked {
             $($field: $crate::settings::Asked<<$type as $crate::settings::Value>::One>),+
@@ -339,10 +314,10 @@ pub const fn joined<const N: usize>(parts: &[&[Param]]) -> [Param; N] {
 pub trait Word: Copy + PartialEq + 'static {
     /// All values, in the order in which they are planned.
     const ALL: &'static [Self];
-    /// Their words.
+    /// Words of all values, in the order of `ALL`.
     const WORDS: &'static [&'static str];
 
-    /// As it stands in results and on the command line.
+    /// Returns the word as it stands in results and on the command line.
     fn word(self) -> &'static str;
 
     /// The value of a word.
@@ -444,7 +419,7 @@ mod tests {
         assert_eq!(repeated.params(), planned);
         assert_eq!(Repeated::read(&point(planned)).unwrap(), repeated);
         assert!(Repeated::read(&point(walk.params())).is_err());
-        let names: Vec<_> = Repeated::PARAMS.iter().map(|param| param.name).collect();
+        let names: Vec<_> = Repeated::LIST.iter().map(|param| param.name).collect();
         assert_eq!(names, ["times", "size", "order", "threads"]);
     }
 
@@ -470,7 +445,7 @@ mod tests {
 
     #[test]
     fn a_field_says_what_can_be_asked_for() {
-        let known: Vec<_> = Walk::PARAMS.iter().map(|p| (p.name, p.help, p.kind, p.axis)).collect();
+        let known: Vec<_> = Walk::LIST.iter().map(|p| (p.name, p.help, p.kind, p.axis)).collect();
         let order = Kind::Choice(&["forward", "random-walk"]);
         assert_eq!(
             known,

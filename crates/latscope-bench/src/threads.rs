@@ -19,15 +19,15 @@ pub fn pin(cpu: u32) -> Result<()> {
 pub struct Partner<T>(JoinHandle<Option<T>>);
 
 impl<T> Partner<T> {
-    /// Whether it has ended.
+    /// Returns true if the thread has ended.
     pub fn is_finished(&self) -> bool {
         self.0.is_finished()
     }
 
-    /// Waits for its end; returns what it did.
+    /// Waits for the end of the thread; returns its result.
     ///
     /// # Panics
-    /// It panicked.
+    /// The thread panicked.
     pub fn join(self) -> T {
         self.0.join().expect("a partner does not panic").expect("a partner was set up")
     }

@@ -9,7 +9,7 @@ use std::path::Path;
 /// worker, so that all of them agree on the length of a tick.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Timebase {
-    /// Whether stamps come from the processor's counter.
+    /// True if stamps come from the processor's counter.
     counter: bool,
     /// Nanoseconds in a tick.
     ns_per_tick: f64,
@@ -21,7 +21,7 @@ pub struct Timebase {
 /// of their own copy it. Its one branch is part of the measured overhead.
 #[derive(Debug, Clone, Copy)]
 pub enum AnyClock {
-    /// The processor's counter.
+    /// Counter of the processor.
     Counter(Counter),
     /// The kernel's raw monotonic clock.
     MonotonicRaw(MonotonicRaw),
@@ -106,9 +106,8 @@ struct Choice {
     reason: String,
 }
 
-/// The counter is taken when it exists, runs at a constant rate, and the
-/// kernel trusts it too: a kernel that keeps time by something else found, or
-/// was told, that the counters of the CPUs disagree.
+/// Chooses the counter if it exists, runs at a constant rate, and the kernel trusts it too. A kernel that keeps time by
+/// something else has found, or assumes by its settings, that the counters of the CPUs disagree.
 fn choose(counter: Option<(Counter, &'static str)>, kernel: Option<&str>) -> Choice {
     let os = |reason: String| Choice { counter: None, source: "monotonic-raw", reason };
     match (counter, kernel) {

@@ -1,4 +1,4 @@
-//! How long the measuring threads of this process waited for a CPU though they could run.
+//! Time that the measuring threads of this process waited for a CPU though they could run.
 
 use std::path::Path;
 use std::sync::Mutex;
@@ -8,7 +8,7 @@ use std::time::Instant;
 /// Run delay of measuring threads that have ended, ns.
 static ENDED: AtomicU64 = AtomicU64::new(0);
 
-/// Ids of the measuring threads that have not, beside the one that asks.
+/// Ids of the measuring threads that have not ended, without the calling thread.
 static RUNNING: Mutex<Vec<i32>> = Mutex::new(Vec::new());
 
 /// A stretch of time over which the waits of the calling thread and of all [`Measuring`] ones are added up.

@@ -21,7 +21,7 @@ pub const NAME: &str = "__worker";
 /// the memfd that is the second.
 ///
 /// # Errors
-/// It was not started by a coordinator, or that one is gone.
+/// The process was not started by a coordinator, or the coordinator is gone.
 pub fn main(registry: &Registry) -> Result<()> {
     let by_hand = "a worker is started by latscope itself, for one step: run `latscope survey`";
     let mut messages = Messages::inherited().context(by_hand)?;
@@ -48,7 +48,7 @@ fn run(
         registry.experiment(&step.name).ok_or_else(|| anyhow!("no experiment {:?}", step.name))?;
     for point in &step.points {
         let probe = registry.find(&point.probe).ok_or_else(|| anyhow!("no probe {:?}", point.probe))?;
-        probe.params.check(point)?;
+        (probe.check)(point)?;
     }
     // Periodic threads place themselves; this one only waits for them, on any CPU.
     let pin = step.cpus.first().copied().filter(|_| step.periodic.is_none());

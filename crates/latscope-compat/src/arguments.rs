@@ -1,67 +1,65 @@
-//! LMbench's command lines: one-letter options as getopt(3) reads them, then
-//! operands; sizes with a binary suffix.
+//! Command lines of LMbench: one-letter options as getopt(3) reads them, then operands; sizes with a binary suffix.
 
 use crate::getopt::{Spec, Takes, Whose, getopt};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-/// Repetitions LMbench makes when `-N` is not given.
+/// Number of repetitions that LMbench makes without `-N`.
 pub(crate) const USUAL_REPETITIONS: u64 = 11;
 
-/// How a personality was called: everything its reading depends on.
+/// Call of a personality: everything that the reading of its arguments depends on.
 #[derive(Debug, Clone, Default)]
 pub struct Call {
-    /// The arguments, without the program's name.
+    /// Arguments without the program's name.
     pub arguments: Vec<OsString>,
-    /// `LMBENCH_SCHED` of the environment: where LMbench would put processes.
+    /// Value of `LMBENCH_SCHED` in the environment: the placement of processes by LMbench.
     pub scheduling: Option<String>,
 }
 
 impl Call {
-    /// A call with these arguments and no environment.
+    /// Returns a call with these arguments and no environment.
     pub fn new<I: IntoIterator<Item = S>, S: Into<OsString>>(arguments: I) -> Call {
         Call { arguments: arguments.into_iter().map(Into::into).collect(), scheduling: None }
     }
 }
 
-/// Why a call is not carried out.
+/// Reason for not carrying out a call.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CallError {
-    /// Not the arguments the old program takes: its usage line is the answer.
+    /// Arguments that the original program does not take. The answer is its usage line.
     #[error("wrong arguments")]
     Usage,
-    /// Arguments that the old program takes and no probe here covers.
+    /// Arguments that the original program takes and that no probe here covers.
     #[error("{0}")]
     Refused(String),
 }
 
-/// Refuses a call, saying what there is instead.
+/// Refuses a call with a text about the alternatives.
 pub fn refuse<T>(text: impl Into<String>) -> Result<T, CallError> {
     Err(CallError::Refused(text.into()))
 }
 
-/// The options and operands of a call.
+/// Options and operands of a call.
 #[derive(Debug, Clone, Default)]
 pub struct LmbenchOptions {
-    /// `-P`: callers at the same time.
+    /// Value of `-P`: the number of callers at the same time.
     pub parallelism: u64,
-    /// `-W`: warm-up asked for, µs.
+    /// Value of `-W`: the warm-up asked for, in µs.
     pub warmup: u64,
-    /// `-N`: repetitions, where the default is not wanted.
+    /// Value of `-N`: the number of repetitions; `None` for the default.
     pub repetitions: Option<u64>,
-    /// What is no option, in order.
+    /// Arguments that are no options, in order.
     pub operands: Vec<String>,
     letters: BTreeMap<char, Option<String>>,
 }
 
 impl LmbenchOptions {
-    /// Reads a call by a getopt(3) string such as `"tP:W:N:"`: letters, those
-    /// with a value followed by a colon. `-P`, `-W` and `-N` are understood in
-    /// all programs that list them.
+    /// Reads a call by a getopt(3) string such as `"tP:W:N:"`, in which a colon follows each letter that takes a value.
+    /// `-P`, `-W` and `-N` are understood in all programs that list them.
     ///
     /// # Errors
-    /// An unknown option, a missing value, a number that is none.
+    /// An option is unknown, a value is missing, or a value is no number.
     pub fn read(call: &Call, letters: &str) -> Result<LmbenchOptions, CallError> {
         if call.arguments.iter().any(|argument| argument.to_str().is_none()) {
             return refuse("an argument is not UTF-8");
@@ -96,17 +94,17 @@ impl LmbenchOptions {
         Ok(())
     }
 
-    /// Whether a flag such as `-t` was given.
+    /// Returns true if a flag such as `-t` was given.
     pub fn flag(&self, letter: char) -> bool {
         self.letters.contains_key(&letter)
     }
 
-    /// The value of an option such as `-s`, if it was given.
+    /// Value of an option such as `-s`, if it was given.
     pub fn value(&self, letter: char) -> Option<&str> {
         self.letters.get(&letter)?.as_deref()
     }
 
-    /// The value of an option that is a size in bytes, else `default`.
+    /// Value in bytes of an option that is a size, or `default` if it was not given.
     ///
     /// # Errors
     /// The value is no size.
@@ -117,7 +115,7 @@ impl LmbenchOptions {
         }
     }
 
-    /// Refuses more than one caller: `-P` is never silently ignored.
+    /// Refuses more than one caller, so that `-P` is never ignored silently.
     ///
     /// # Errors
     /// `-P` is more than 1.
@@ -132,7 +130,7 @@ impl LmbenchOptions {
         }
     }
 
-    /// The operands, if there are exactly `N`.
+    /// Returns the operands, if there are exactly `N`.
     ///
     /// # Errors
     /// There are more or fewer.
@@ -142,20 +140,20 @@ impl LmbenchOptions {
     }
 }
 
-/// The option with this letter at the begin of the rest of a getopt(3) string.
+/// Option with this letter at the begin of the rest of a getopt(3) string.
 fn spec(letter: char, rest: &str) -> Option<Spec> {
     let takes = if rest[letter.len_utf8()..].starts_with(':') { Takes::Value } else { Takes::Nothing };
     let (short, whose) = (Some(letter), Whose::Theirs);
     (letter != ':').then_some(Spec { short, long: "", takes, value: "", help: "", whose })
 }
 
-/// The number a text begins with, as atoi(3) would find it: `256M` is 256.
+/// Number at the beginning of a text, as atoi(3) would find it: `256M` is 256.
 pub fn number(text: &str) -> Option<u64> {
     let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     text[..end].parse().ok()
 }
 
-/// A size in bytes: `512`, `8k`, `4m`, `1g`, in powers of 1024.
+/// Parses a size in bytes: `512`, `8k`, `4m`, `1g`, in powers of 1024.
 pub fn bytes(text: &str) -> Option<u64> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let scale = match text[digits.len()..].to_ascii_lowercase().as_str() {
@@ -168,8 +166,7 @@ pub fn bytes(text: &str) -> Option<u64> {
     digits.parse::<u64>().ok()?.checked_mul(scale)
 }
 
-/// The directory a file lies in: where a probe puts a file of its own to
-/// measure the same file system.
+/// Directory of a file. A probe puts a file of its own there to measure the same file system.
 pub fn directory_of(file: &str) -> PathBuf {
     match PathBuf::from(file).parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),

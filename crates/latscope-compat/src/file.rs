@@ -1,15 +1,14 @@
-//! `lat_fs`, `bw_file_rd`, `bw_mmap_rd`.
+//! LMbench's programs for files: `lat_fs`, `bw_file_rd`, `bw_mmap_rd`.
 
 use super::arguments::{Call, CallError, LmbenchOptions, bytes, directory_of, refuse};
 use super::job::{Figures, Job, PointQuery, Source};
 use super::page::{NotMeasured, bandwidth};
 use std::path::PathBuf;
 
-/// `lat_fs [-s size] [-n files] [dir]`: files created and deleted in a
-/// second, by size.
+/// `lat_fs [-s size] [-n files] [dir]`: files created and deleted in a second, by size.
 ///
 /// # Errors
-/// More than one directory, a size that is none, `-P`.
+/// There is more than one directory, a size is invalid, or `-P` is above 1.
 pub fn lat_fs(call: &Call) -> Result<Job, CallError> {
     let options = LmbenchOptions::read(call, "s:n:P:W:N:")?;
     options.one_caller("file.create")?;
@@ -40,8 +39,8 @@ pub fn lat_fs(call: &Call) -> Result<Job, CallError> {
     Ok(job)
 }
 
-/// `0k\t469\t84505\t138552`: size, files, creates/s, deletes/s. A file is
-/// created when it has been opened, written and closed.
+/// Line `0k\t469\t84505\t138552`: size, files, creates/s, deletes/s. A file counts as created when it has been opened,
+/// written and closed.
 fn files_per_second(
     figures: &Figures<'_>,
     size: u64,
@@ -54,10 +53,10 @@ fn files_per_second(
     Ok(format!("{}k\t{created}\t{:.0}\t{:.0}", size >> 10, 1e9 / create, 1e9 / unlink))
 }
 
-/// `bw_file_rd [-C] size open2close|io_only file`.
+/// `bw_file_rd [-C] size open2close|io_only file`: bandwidth of reading a file.
 ///
 /// # Errors
-/// Other operands, `-P`.
+/// The operands are different, or `-P` is above 1.
 pub fn bw_file_rd(call: &Call) -> Result<Job, CallError> {
     let options = LmbenchOptions::read(call, "P:W:N:C")?;
     options.one_caller("file.read")?;
@@ -72,10 +71,10 @@ pub fn bw_file_rd(call: &Call) -> Result<Job, CallError> {
     })
 }
 
-/// `bw_mmap_rd [-C] size open2close|mmap_only file`.
+/// `bw_mmap_rd [-C] size open2close|mmap_only file`: bandwidth of reading a mapped file.
 ///
 /// # Errors
-/// `mmap_only`, other operands, `-P`.
+/// `mmap_only` is given, the operands are different, or `-P` is above 1.
 pub fn bw_mmap_rd(call: &Call) -> Result<Job, CallError> {
     let options = LmbenchOptions::read(call, "P:W:N:C")?;
     options.one_caller("file.read-mmap")?;

@@ -1,5 +1,5 @@
-//! The command lines of all programs. A table has an option a line, with how it is read: from it come parsing, the check
-//! for options that are none, and the usage.
+//! Command lines of all programs. A table has one line for each option, with the function that reads it. The table
+//! determines the parsing, the check for unknown options, and the usage.
 
 use crate::rt::Refusal;
 use lexopt::{Arg, Parser};
@@ -8,47 +8,49 @@ use std::fmt::Write;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
-/// Whether an option takes a value.
+/// Form of the value of an option.
 #[derive(Clone, Copy)]
 pub enum Takes {
-    /// No.
+    /// The option takes no value.
     Nothing,
-    /// Always: the rest of the word, or the next word.
+    /// The option takes a value: the rest of the word, or the next word.
     Value,
-    /// The rest of the word, or the next word if it is of this form.
+    /// The option may have a value: the rest of the word, or the next word if it is of this form.
     Perhaps(fn(&str) -> bool),
 }
 
-/// Whose option it is.
+/// Origin of an option.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Whose {
-    /// The program's.
+    /// Option of the original program.
     Theirs,
-    /// An older release's, accepted without effect.
+    /// Option of an older release, accepted with a note.
     Retired,
-    /// Ours; not to be abbreviated, so that no abbreviation of theirs becomes ambiguous.
+    /// Option that latscope adds. It cannot be abbreviated, so that no abbreviation of an original option becomes
+    /// ambiguous.
     Ours,
 }
 
-/// An option as it is written.
+/// Spelling of an option, with its help.
 #[derive(Clone, Copy)]
 pub struct Spec {
-    /// Its letter.
+    /// Letter of the option.
     pub short: Option<char>,
-    /// Its long name; with its dashes where there are no letters and one may do, as in `-pair 3`.
+    /// Long name of the option. It includes its dashes if the program has no letters and a single dash is possible, as
+    /// in `-pair 3`.
     pub long: &'static str,
-    /// Whether it takes a value.
+    /// Form of the value, if the option takes a value.
     pub takes: Takes,
-    /// What the value is called in the usage.
+    /// Name of the value in the usage.
     pub value: &'static str,
-    /// What it does, in a line.
+    /// Effect of the option, in one line.
     pub help: &'static str,
-    /// Whose it is.
+    /// Origin of the option.
     pub whose: Whose,
 }
 
 impl Spec {
-    /// As it is written: `-p PRIO, --priority=PRIO`.
+    /// Spelling of the option in the usage: `-p PRIO, --priority=PRIO`.
     pub fn forms(&self) -> String {
         let (apart, together) = match self.takes {
             Takes::Nothing => (String::new(), String::new()),
@@ -65,7 +67,7 @@ impl Spec {
         }
     }
 
-    /// As the program's words name it: `-n`, `--numa`.
+    /// Name of the option in messages: `-n`, `--numa`.
     pub fn name(&self) -> String {
         match self.short {
             Some(short) => format!("-{short}"),
@@ -75,9 +77,9 @@ impl Spec {
     }
 }
 
-/// An option of a program, and how it is read into what the call asks for.
+/// Option of a program, with the function that stores its value in the options of a call.
 pub struct Opt<O: 'static> {
-    /// As it is written.
+    /// Spelling of the option.
     pub spec: Spec,
     read: Read<O>,
 }
@@ -85,7 +87,7 @@ pub struct Opt<O: 'static> {
 type Read<O> = fn(&mut O, &mut Given) -> Result<(), Refusal>;
 
 impl<O> Opt<O> {
-    /// An option with or without a value.
+    /// Returns an option with or without a value.
     pub const fn new(
         short: Option<char>,
         long: &'static str,
@@ -96,23 +98,23 @@ impl<O> Opt<O> {
         Opt { spec: Spec { short, long, takes, value, help, whose: Whose::Theirs }, read }
     }
 
-    /// The same option as an older release's.
+    /// Returns this option as an option of an older release.
     pub(crate) const fn retired(self) -> Opt<O> {
         Opt { spec: Spec { whose: Whose::Retired, ..self.spec }, read: self.read }
     }
 
-    /// The same option as one of ours.
+    /// Returns this option as an option that latscope adds.
     pub(crate) const fn ours(self) -> Opt<O> {
         Opt { spec: Spec { whose: Whose::Ours, ..self.spec }, read: self.read }
     }
 
-    /// The same option, with other words in the usage.
+    /// Returns this option with another text in the usage.
     pub(crate) const fn saying(self, help: &'static str) -> Opt<O> {
         Opt { spec: Spec { help, ..self.spec }, read: self.read }
     }
 }
 
-/// A part of what a call asks for that several programs share, with options that are read into it.
+/// Declares a field of a program's options as a part that several programs share, with options that are read into it.
 macro_rules! part {
     ($whole:ty, $field:ident: $part:ty) => {
         impl AsMut<$part> for $whole {
@@ -124,56 +126,56 @@ macro_rules! part {
 }
 pub(crate) use part;
 
-/// Of an option that takes no value.
+/// Form of an option that takes no value.
 pub(crate) const FLAG: (Takes, &str) = (Takes::Nothing, "");
 
-/// Of one that takes a value of this name.
+/// Returns the form of an option that takes a value of this name.
 pub(crate) const fn value(name: &'static str) -> (Takes, &'static str) {
     (Takes::Value, name)
 }
 
-/// Of one whose value may be left out, and stands apart only if it is of this form.
+/// Returns the form of an option whose value may be left out. The next word is the value only if `follows` accepts it.
 pub(crate) const fn perhaps(name: &'static str, follows: fn(&str) -> bool) -> (Takes, &'static str) {
     (Takes::Perhaps(follows), name)
 }
 
-/// Sets what a flag stands for.
+/// Sets the field of a flag.
 pub(crate) fn on(field: &mut bool) -> Result<(), Refusal> {
     put(field, Ok(true))
 }
 
-/// Sets a field to what was read, if it could be.
+/// Sets a field to a value that was read, or passes the refusal on.
 pub(crate) fn put<T>(field: &mut T, value: Result<T, Refusal>) -> Result<(), Refusal> {
     *field = value?;
     Ok(())
 }
 
-/// An option that was given.
+/// Option that was given in a call.
 pub struct Given {
-    /// As the program's words name it.
+    /// Name of the option in messages.
     pub(crate) name: String,
-    /// With what value.
+    /// Value that was given; `None` without a value.
     pub(crate) value: Option<String>,
     notes: Vec<String>,
 }
 
 impl Given {
-    /// The value; empty where there is none.
+    /// Text of the value; empty without a value.
     pub(crate) fn text(&self) -> &str {
         self.value.as_deref().unwrap_or_default()
     }
 
-    /// The value as the path of a file.
+    /// Value as the path of a file.
     pub(crate) fn path(&self) -> Result<Option<PathBuf>, Refusal> {
         Ok(Some(self.text().into()))
     }
 
-    /// Notes what becomes of it.
+    /// Adds a note on the effect of the option.
     pub(crate) fn note(&mut self, text: String) {
         self.notes.push(text);
     }
 
-    /// Notes what an older release's option does here.
+    /// Adds a note on the effect that an older release's option has here.
     pub(crate) fn retired(&mut self, why: &str) -> Result<(), Refusal> {
         self.note(format!("{} is retired: {why}", self.name));
         Ok(())
@@ -183,7 +185,7 @@ impl Given {
         Refusal::Usage(format!("{} {} is {what}", self.name, self.text()))
     }
 
-    /// A number with a sign; what follows it is noted, for atoi(3) passes over it.
+    /// Parses a number with a sign. Text after it is ignored, as by atoi(3), but noted.
     pub(crate) fn signed(&mut self) -> Result<i64, Refusal> {
         let (number, whole) = number(self.text()).ok_or_else(|| self.is("no number"))?;
         if !whole {
@@ -192,29 +194,29 @@ impl Given {
         Ok(number)
     }
 
-    /// A number from 0 on, in the same way.
+    /// Parses a number from 0 on, in the same way.
     pub(crate) fn count(&mut self) -> Result<u64, Refusal> {
         let number = self.signed().ok().and_then(|number| u64::try_from(number).ok());
         number.ok_or_else(|| self.is("no number from 0 on"))
     }
 
-    /// A number from 1 on, in the same way.
+    /// Parses a number from 1 on, in the same way.
     pub(crate) fn positive(&mut self) -> Result<u64, Refusal> {
         Some(self.count()?).filter(|number| *number > 0).ok_or_else(|| self.is("not above 0"))
     }
 
-    /// A limit, of which 0 is none.
+    /// Parses a limit; 0 means no limit.
     pub(crate) fn limit(&mut self) -> Result<Option<u64>, Refusal> {
         Ok(Some(self.count()?).filter(|limit| *limit > 0))
     }
 
-    /// A number that is all of the value, and in this range.
+    /// Returns the number in a value that consists only of a number in this range.
     pub(crate) fn within(&self, range: RangeInclusive<u64>) -> Option<u64> {
         let (number, _) = number(self.text()).filter(|(_, whole)| *whole)?;
         u64::try_from(number).ok().filter(|number| range.contains(number))
     }
 
-    /// The same, or a refusal that names the range.
+    /// Returns the same number as [`Given::within`], or a refusal that names the range.
     pub(crate) fn whole(&self, range: RangeInclusive<u64>) -> Result<u64, Refusal> {
         let bounds = match (*range.start(), *range.end()) {
             (0, u64::MAX) => String::new(),
@@ -223,10 +225,10 @@ impl Given {
         self.within(range).ok_or_else(|| self.is(&format!("no number{bounds}")))
     }
 
-    /// A time in seconds, or with `m`, `h` or `d` in minutes, hours or days; as ns.
+    /// Parses a time in seconds, or with `m`, `h` or `d` in minutes, hours or days. Returns ns.
     ///
     /// # Errors
-    /// It is none; cyclictest ignores what it does not know and takes `1x` for 1 s.
+    /// The text is no time. cyclictest ignores unknown units and takes `1x` for 1 s.
     pub(crate) fn duration(&self) -> Result<u64, Refusal> {
         let text = self.text();
         let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
@@ -246,22 +248,22 @@ impl Given {
     }
 }
 
-/// The options of a call, in order, by their index in the table; and what is none.
+/// Words of a call, separated into options and operands.
 #[derive(Default)]
 pub(crate) struct Words {
-    /// The options, with their values.
+    /// Options in order: the index in the table, and the value.
     pub(crate) options: Vec<(usize, Option<String>)>,
-    /// The rest.
+    /// Operands: all words that are neither options nor values.
     pub(crate) operands: Vec<String>,
 }
 
-/// A grammar of command lines.
+/// Function that separates the words of a command line.
 type Grammar = fn(&[&Spec], &[OsString]) -> Result<Words, Refusal>;
 
-/// Reads a call by a table; returns what is no option, and what is to be noted.
+/// Reads a call by a table. Returns the operands, and the notes to print.
 ///
 /// # Errors
-/// As the grammar's, and as those of the options.
+/// The errors are those of the grammar and of the options.
 pub(crate) fn read<O>(
     table: &[&[Opt<O>]],
     grammar: Grammar,
@@ -280,10 +282,10 @@ pub(crate) fn read<O>(
     Ok((words.operands, notes))
 }
 
-/// As getopt_long(3): bundles of letters, optional values, abbreviated long options, operands anywhere.
+/// Grammar of getopt_long(3): bundles of letters, optional values, abbreviated long options, operands anywhere.
 ///
 /// # Errors
-/// An option that is none, or a value where none belongs or none where one does.
+/// An option is unknown, a value is missing, or an option has a value that it does not take.
 pub(crate) fn getopt(specs: &[&Spec], arguments: &[OsString]) -> Result<Words, Refusal> {
     let mut parser = Parser::from_args(arguments.iter().cloned());
     let mut words = Words::default();
@@ -318,7 +320,7 @@ fn unexpected(error: lexopt::Error) -> Refusal {
     })
 }
 
-/// The option with this name, or the only one of theirs that begins so.
+/// Index of the option with this name, or of the only original option that begins with it.
 fn long(specs: &[&Spec], name: &str) -> Result<usize, Refusal> {
     if let Some(exact) = specs.iter().position(|spec| !spec.long.is_empty() && spec.long == name) {
         return Ok(exact);
@@ -333,7 +335,7 @@ fn long(specs: &[&Spec], name: &str) -> Result<usize, Refusal> {
     }
 }
 
-/// The value of an option, if it has one; `None` where one is missing.
+/// Returns the value of an option, if it has a value; `None` if a value is missing.
 fn next_value(parser: &mut Parser, spec: &Spec) -> Option<Option<String>> {
     let text = |value: OsString| value.to_string_lossy().into_owned();
     match spec.takes {
@@ -347,12 +349,12 @@ fn next_value(parser: &mut Parser, spec: &Spec) -> Option<Option<String>> {
     }
 }
 
-/// As AOSP's tests: whole words with one dash, as in `-pair 3`, and flags of Google Benchmark, as in
+/// Grammar of AOSP's tests: whole words with one dash, as in `-pair 3`, and flags of Google Benchmark, as in
 /// `--benchmark_format=json`.
 ///
 /// # Errors
-/// A word that is no option (the originals ignore it), or a value that is
-/// missing (they read whatever is behind their arguments).
+/// A word is no option (the originals ignore it), or a value is missing (the originals read the memory after their
+/// arguments).
 pub(crate) fn whole_words(specs: &[&Spec], arguments: &[OsString]) -> Result<Words, Refusal> {
     let mut arguments = arguments.iter().map(|word| word.to_string_lossy().into_owned());
     let mut words = Words::default();
@@ -377,8 +379,8 @@ pub(crate) fn whole_words(specs: &[&Spec], arguments: &[OsString]) -> Result<Wor
     Ok(words)
 }
 
-/// A number and whether it is all of the text: as atoi(3) finds it, but text
-/// that has no number in front is none, instead of 0.
+/// Number at the beginning of a text, and true if it is all of the text. Numbers are as of atoi(3), but a text without
+/// a number gives `None` instead of 0.
 pub(crate) fn number(text: &str) -> Option<(i64, bool)> {
     let trimmed = text.trim_start();
     let unsigned = trimmed.strip_prefix(['-', '+']).unwrap_or(trimmed);
@@ -387,12 +389,12 @@ pub(crate) fn number(text: &str) -> Option<(i64, bool)> {
     trimmed[..end].parse().ok().map(|number| (number, end == trimmed.len()))
 }
 
-/// Whether a text begins with a number other than 0.
+/// Returns true if a text begins with a number other than 0.
 pub(crate) fn is_count(text: &str) -> bool {
     text.starts_with(|c: char| c.is_ascii_digit()) && number(text).is_some_and(|(number, _)| number != 0)
 }
 
-/// A line of a usage for each option that is of these, with so many columns to the left of what it does.
+/// Lines of a usage for the options of one origin, with so many columns to the left of the help.
 pub(crate) fn lines<O>(table: &[Opt<O>], whose: Whose, indent: &str, width: usize) -> String {
     let mut text = String::new();
     for Opt { spec, .. } in table.iter().filter(|option| option.spec.whose == whose) {

@@ -1,11 +1,11 @@
-//! `lat_pipe`, `lat_fifo`, `lat_unix`, `lat_tcp`, `lat_udp`, `lat_sem`, `lat_ctx`,
-//! `bw_pipe`, `bw_unix`, `bw_tcp`.
+//! LMbench's programs for communication between processes: `lat_pipe`, `lat_fifo`, `lat_unix`, `lat_tcp`, `lat_udp`,
+//! `lat_sem`, `lat_ctx`, `bw_pipe`, `bw_unix`, `bw_tcp`.
 
 use super::arguments::{Call, CallError, LmbenchOptions, USUAL_REPETITIONS, number, refuse};
 use super::job::{Job, PointQuery};
 use super::page::{megabytes_per_second, microseconds};
 
-/// Where the two endpoints run: the scheduler decides, as in LMbench, unless `LMBENCH_SCHED` says otherwise.
+/// Placement of the two endpoints. The scheduler decides, as in LMbench, unless `LMBENCH_SCHED` asks for a placement.
 fn placement(call: &Call) -> Result<&'static str, CallError> {
     match call.scheduling.as_deref().unwrap_or("DEFAULT") {
         "" | "DEFAULT" => Ok("free"),
@@ -18,11 +18,11 @@ fn placement(call: &Call) -> Result<&'static str, CallError> {
     }
 }
 
-/// Repetitions of what the scheduler places, where `-N` does not say: it moves the two ends in the first tenth of a
-/// second, and LMbench times them for longer than that.
+/// Number of repetitions without `-N` if the scheduler places the ends. The scheduler moves them in the first tenth of
+/// a second, and LMbench times them for longer than that.
 const SETTLED: u64 = 10 * USUAL_REPETITIONS;
 
-/// Measures for as long as the scheduler takes to settle, if it places the ends.
+/// Lengthens a measurement to the time in which the scheduler settles, if the scheduler places the ends.
 fn settled(mut job: Job) -> Job {
     let free = |query: &PointQuery| query.params.get("placement") == Some(&"free".into());
     if job.queries.iter().any(free) {
@@ -34,7 +34,7 @@ fn settled(mut job: Job) -> Job {
 /// `lat_pipe`: a message there and back through two pipes.
 ///
 /// # Errors
-/// Operands, `-P`.
+/// There are operands, or `-P` is above 1.
 pub fn lat_pipe(call: &Call) -> Result<Job, CallError> {
     let options = LmbenchOptions::read(call, "P:W:N:")?;
     let [] = options.exactly()?;
@@ -44,7 +44,7 @@ pub fn lat_pipe(call: &Call) -> Result<Job, CallError> {
 /// `lat_unix [-m size]`: a message there and back through a Unix stream socket.
 ///
 /// # Errors
-/// Operands, `-P`.
+/// There are operands, or `-P` is above 1.
 pub fn lat_unix(call: &Call) -> Result<Job, CallError> {
     let options = LmbenchOptions::read(call, "m:P:W:N:")?;
     let [] = options.exactly()?;
@@ -55,7 +55,7 @@ pub fn lat_unix(call: &Call) -> Result<Job, CallError> {
 /// `lat_fifo`: a message there and back through two named pipes.
 ///
 /// # Errors
-/// Operands, `-P`.
+/// There are operands, or `-P` is above 1.
 pub fn lat_fifo(call: &Call) -> Result<Job, CallError> {
     let options = LmbenchOptions::read(call, "P:W:N:")?;
     let [] = options.exactly()?;
@@ -65,7 +65,7 @@ pub fn lat_fifo(call: &Call) -> Result<Job, CallError> {
 /// `lat_tcp [-m size] localhost`, and the calls that start and stop its server.
 ///
 /// # Errors
-/// Another host, sizes that are none, `-P`.
+/// Another host is named, a size is invalid, or `-P` is above 1.
 pub fn lat_tcp(call: &Call) -> Result<Job, CallError> {
     let options = LmbenchOptions::read(call, "sS:m:P:W:N:")?;
     if options.flag('s') || options.flag('S') {
@@ -80,7 +80,7 @@ pub fn lat_tcp(call: &Call) -> Result<Job, CallError> {
 /// `lat_udp [-m size] localhost`, and the calls that start and stop its server.
 ///
 /// # Errors
-/// Another host, messages of less than 4 bytes, `-P`.
+/// Another host is named, the message has less than 4 bytes, or `-P` is above 1.
 pub fn lat_udp(call: &Call) -> Result<Job, CallError> {
     let options = LmbenchOptions::read(call, "sSm:P:W:N:")?;
     if options.flag('s') || options.flag('S') {
@@ -95,10 +95,10 @@ pub fn lat_udp(call: &Call) -> Result<Job, CallError> {
     between_processes(&options, call, "ipc.udp", format!("UDP latency using {host}"), size)
 }
 
-/// Bytes of the smallest message between processes: its number, by which a reply is verified.
+/// Size of the smallest message between processes, in bytes. It holds the number by which a reply is verified.
 const LEAST: u64 = 4;
 
-/// A round trip between two processes.
+/// Measures a round trip between two processes.
 fn between_processes(
     options: &LmbenchOptions,
     call: &Call,
@@ -122,7 +122,7 @@ fn between_processes(
     Ok(settled(job))
 }
 
-/// Only this machine is measured.
+/// Refuses a host other than this machine.
 fn loopback(host: &str) -> Result<(), CallError> {
     match host {
         "localhost" | "127.0.0.1" | "::1" => Ok(()),
@@ -130,20 +130,20 @@ fn loopback(host: &str) -> Result<(), CallError> {
     }
 }
 
-/// What starts or stops a server is done at once.
+/// Returns a job without measurements, for calls that start or stop a server.
 fn no_server(options: &LmbenchOptions) -> Job {
     let mut job = Job::new(options, Vec::new(), |_, _| {});
     job.notes.push("no server is needed: both ends are part of the measurement".to_owned());
     job
 }
 
-/// The probe of `lat_sem`.
+/// Probe that answers `lat_sem`.
 const SYSTEM_V: &str = "ipc.sysv-semaphore";
 
 /// `lat_sem`: a System V semaphore passed on between processes, one way.
 ///
 /// # Errors
-/// Operands, `-P`.
+/// There are operands, or `-P` is above 1.
 pub fn lat_sem(call: &Call) -> Result<Job, CallError> {
     let options = LmbenchOptions::read(call, "P:W:N:")?;
     let [] = options.exactly()?;
@@ -155,11 +155,11 @@ pub fn lat_sem(call: &Call) -> Result<Job, CallError> {
     })))
 }
 
-/// `lat_ctx [-s KB] processes...`: a token round a ring of processes, each
-/// with its working set; µs for a switch.
+/// `lat_ctx [-s KB] processes...`: a token round a ring of processes, each with its working set. The figure is the time
+/// of a switch in µs.
 ///
 /// # Errors
-/// No numbers of processes of 2 to 2048, `-P`.
+/// The numbers of processes are missing or outside of 2 to 2048, or `-P` is above 1.
 pub fn lat_ctx(call: &Call) -> Result<Job, CallError> {
     let options = LmbenchOptions::read(call, "s:P:W:N:")?;
     options.one_caller("sync.ring")?;
@@ -200,18 +200,18 @@ pub fn lat_ctx(call: &Call) -> Result<Job, CallError> {
     }))
 }
 
-/// `bw_pipe [-m size] [-M total]`.
+/// `bw_pipe [-m size] [-M total]`: bandwidth of a pipe.
 ///
 /// # Errors
-/// Operands, sizes that are none, `-P`.
+/// There are operands, a size is invalid, or `-P` is above 1.
 pub fn bw_pipe(call: &Call) -> Result<Job, CallError> {
     local_bandwidth(call, "sync.pipe-bandwidth", "Pipe bandwidth")
 }
 
-/// `bw_unix [-m size] [-M total]`.
+/// `bw_unix [-m size] [-M total]`: bandwidth of a Unix stream socket.
 ///
 /// # Errors
-/// Operands, sizes that are none, `-P`.
+/// There are operands, a size is invalid, or `-P` is above 1.
 pub fn bw_unix(call: &Call) -> Result<Job, CallError> {
     local_bandwidth(call, "sync.unix-bandwidth", "AF_UNIX sock stream bandwidth")
 }
@@ -233,11 +233,10 @@ fn local_bandwidth(call: &Call, probe: &'static str, label: &'static str) -> Res
 
 const TOTAL_HAS_NO_EFFECT: &str = "-M has no effect: as much is sent as the stop rule takes";
 
-/// `bw_tcp [-m size] [-M total] localhost`, and the calls that start and stop
-/// its server, which is not needed here.
+/// `bw_tcp [-m size] [-M total] localhost`, and the calls that start and stop its server, which is not needed here.
 ///
 /// # Errors
-/// Another host, sizes that are none, `-P`.
+/// Another host is named, a size is invalid, or `-P` is above 1.
 pub fn bw_tcp(call: &Call) -> Result<Job, CallError> {
     let options = LmbenchOptions::read(call, "sS:m:M:P:W:N:")?;
     if options.flag('s') || options.flag('S') {

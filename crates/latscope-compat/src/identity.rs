@@ -1,4 +1,4 @@
-//! What the user calls a run and its machine, so that results are found again.
+//! Names that the user gives a run and its machine, to find results again.
 
 use anyhow::{Result, bail};
 use clap::Parser;
@@ -17,10 +17,10 @@ pub struct NameArguments {
 }
 
 impl NameArguments {
-    /// The labels of a run.
+    /// Labels of a run.
     ///
     /// # Errors
-    /// A key that is given twice.
+    /// A key is given twice.
     pub fn labels(&self) -> Result<BTreeMap<String, String>> {
         let mut labels = BTreeMap::new();
         for (key, value) in &self.label {
@@ -31,13 +31,13 @@ impl NameArguments {
         Ok(labels)
     }
 
-    /// The identity of the machine that the user gave: the inner `None` for none at all.
+    /// Identity of the machine as the user gave it. The inner `None` stands for no identity at all.
     pub fn machine_id(&self) -> Option<Option<String>> {
         self.machine_id.clone().map(|text| Some(text).filter(|text| text != "none"))
     }
 }
 
-/// `KEY=VALUE`. What is empty is most often a variable of the shell that is not set.
+/// Parses `KEY=VALUE`. An empty key or value is an error, since it is mostly due to a shell variable that is not set.
 fn label(text: &str) -> Result<(String, String), String> {
     let sound = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
     let Some((key, value)) = text.split_once('=') else {
@@ -49,7 +49,7 @@ fn label(text: &str) -> Result<(String, String), String> {
     Ok((key.to_owned(), name(value)?))
 }
 
-/// Text that stands in one line of a view.
+/// Parses a text that is shown in one line: not empty, without control characters.
 fn name(text: &str) -> Result<String, String> {
     if text.trim().is_empty() {
         return Err("the value is empty".to_owned());

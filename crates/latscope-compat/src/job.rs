@@ -1,5 +1,4 @@
-//! What a personality asks of the engine, and how it finds the answers in the
-//! report.
+//! Points that a personality needs measured, and the search for their results in the report.
 
 use super::arguments::LmbenchOptions;
 use super::page::{self, NotMeasured, Page};
@@ -9,24 +8,24 @@ use latscope_core::report::{Measurement, Report, Semantics};
 use std::fmt;
 use std::path::PathBuf;
 
-/// A point wanted: a probe, and the parameters that matter. What is left out
-/// is left to the probe's default, the first of them where there are several.
+/// Query for a point: a probe, and the parameters that matter. For parameters left out, the first default of the probe
+/// applies.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PointQuery {
-    /// Probe id.
+    /// Id of the probe.
     pub probe: &'static str,
-    /// Parameters that matter.
+    /// Parameters that the point must have.
     pub params: Params,
 }
 
 impl PointQuery {
-    /// A query for a probe with these parameters.
+    /// Returns a query for a probe with these parameters.
     pub fn new<const N: usize>(probe: &'static str, pairs: [(&str, ParamValue); N]) -> PointQuery {
         PointQuery { probe, params: params(pairs) }
     }
 
-    /// How far a planned point is from what was asked for: `None` if it is another thing, else the bytes by which its
-    /// size differs, for probes round sizes to whole blocks.
+    /// Distance of a planned point from the query. `None` if the point measures something else, else the difference of
+    /// the sizes in bytes, since probes round sizes to whole blocks.
     pub(crate) fn distance(&self, point: &Point) -> Option<u64> {
         let differs =
             |(name, value): (&String, &ParamValue)| match (name.as_str(), value, point.params.get(name)) {
@@ -39,7 +38,7 @@ impl PointQuery {
     }
 }
 
-/// A difference of size that is but rounding, bytes.
+/// Difference between sizes that always counts as rounding, in bytes. Half of the wanted size counts, too.
 const ROUNDING: u64 = 4096;
 
 impl fmt::Display for PointQuery {
@@ -52,38 +51,38 @@ impl fmt::Display for PointQuery {
     }
 }
 
-/// A file that the old program would read.
+/// File that the original program would read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Source {
-    /// Its path.
+    /// Path of the file.
     pub path: PathBuf,
-    /// Bytes it has to have.
+    /// Bytes that the file must have.
     pub at_least: u64,
 }
 
 type Print = Box<dyn Fn(&Figures<'_>, &mut Page) + Send + Sync>;
 
-/// A call understood: what to measure, and how to print it.
+/// Job made from a call: the points to measure, and the function that prints them.
 pub struct Job {
-    /// The points.
+    /// Queries for the points to measure.
     pub queries: Vec<PointQuery>,
-    /// For each query the planned point that answers it: the index of its step, and its own in the step.
+    /// Planned point that answers each query: the index of its step, and its index in the step.
     pub planned: Vec<Option<(usize, usize)>>,
     /// Directory for the files of file probes.
     pub directory: Option<PathBuf>,
-    /// A file the old program would fail without.
+    /// File without which the original program would fail.
     pub source: Option<Source>,
-    /// `-N`, where given.
+    /// Value of `-N`, if it was given.
     pub repetitions: Option<u64>,
-    /// `-W`, µs.
+    /// Value of `-W`: the warm-up, in µs.
     pub warmup: u64,
-    /// What of the arguments has no effect, in words.
+    /// Notes about arguments that have no effect.
     pub notes: Vec<String>,
     print: Print,
 }
 
 impl Job {
-    /// A job that measures `queries` and prints with `print`.
+    /// Returns a job that measures `queries` and prints with `print`.
     pub fn new(
         options: &LmbenchOptions,
         queries: Vec<PointQuery>,
@@ -101,7 +100,7 @@ impl Job {
         }
     }
 
-    /// The old program's text for a report: a pure function of both.
+    /// Text of the original program for a report. The text depends on nothing but the job and the report.
     pub fn print(&self, report: &Report) -> Page {
         let mut page = Page::default();
         let figures = Figures { job: self, report };
@@ -121,7 +120,7 @@ impl fmt::Debug for Job {
     }
 }
 
-/// A report, asked for figures.
+/// Report, with the job whose queries it answers.
 pub struct Figures<'a> {
     job: &'a Job,
     report: &'a Report,
@@ -130,10 +129,10 @@ pub struct Figures<'a> {
 const NOT_OFFERED: &str = "it is not offered on this machine; `latscope list` shows what is";
 
 impl<'a> Figures<'a> {
-    /// The measurement that answers a query.
+    /// Returns the measurement that answers a query.
     ///
     /// # Errors
-    /// There is none, or it has no numbers.
+    /// There is no such measurement, or it has no numbers.
     pub fn measurement(&self, query: &PointQuery) -> Result<&'a Measurement, NotMeasured> {
         let failed = |reason: String| NotMeasured { query: query.to_string(), reason };
         let index = self.job.queries.iter().position(|known| known == query);
@@ -151,55 +150,55 @@ impl<'a> Figures<'a> {
         }))
     }
 
-    /// The median of a point, ns.
+    /// Median of a point, in ns.
     ///
     /// # Errors
-    /// As [`Figures::measurement`].
+    /// The errors are those of [`Figures::measurement`].
     pub fn ns(&self, query: &PointQuery) -> Result<f64, NotMeasured> {
         // `measurement` returns none without a median.
         Ok(self.measurement(query)?.typical().unwrap_or(f64::NAN))
     }
 
-    /// The mean of a point, ns: what a loop around all of it shows, with what disturbed it.
+    /// Mean of a point, in ns. A loop around all of it would show the same, including disturbances.
     ///
     /// # Errors
-    /// As [`Figures::measurement`].
+    /// The errors are those of [`Figures::measurement`].
     pub(crate) fn mean_ns(&self, query: &PointQuery) -> Result<f64, NotMeasured> {
         let found = self.measurement(query)?;
         Ok(found.summary.mean.or(found.typical()).unwrap_or(f64::NAN))
     }
 
-    /// The median of a point by its [elementary operations](latscope_core::report::Work::ops), ns.
+    /// Median of a point divided by its [elementary operations](latscope_core::report::Work::ops), in ns.
     ///
     /// # Errors
-    /// As [`Figures::measurement`].
+    /// The errors are those of [`Figures::measurement`].
     pub(crate) fn ns_of_part(&self, query: &PointQuery) -> Result<f64, NotMeasured> {
         let parts = self.measurement(query)?.work.map_or(1, |work| work.ops.max(1));
         Ok(self.ns(query)? / parts as f64)
     }
 
-    /// The mean of a hand-over, ns, one way: half of a round trip.
+    /// Mean of a hand-over one way, in ns: half of a round trip.
     ///
     /// # Errors
-    /// As [`Figures::measurement`].
+    /// The errors are those of [`Figures::measurement`].
     pub(crate) fn one_way_ns(&self, query: &PointQuery) -> Result<f64, NotMeasured> {
         let share = if self.measurement(query)?.times == Semantics::RoundTrip { 0.5 } else { 1.0 };
         Ok(self.mean_ns(query)? * share)
     }
 
-    /// The mean of a hand-over, ns, there and back: twice a one-way time.
+    /// Mean of a hand-over there and back, in ns: twice a one-way time.
     ///
     /// # Errors
-    /// As [`Figures::measurement`].
+    /// The errors are those of [`Figures::measurement`].
     pub(crate) fn round_trip_ns(&self, query: &PointQuery) -> Result<f64, NotMeasured> {
         let times = if self.measurement(query)?.times == Semantics::OneWay { 2.0 } else { 1.0 };
         Ok(self.mean_ns(query)? * times)
     }
 
-    /// Bytes the program asked for, per second.
+    /// Bandwidth in bytes per second, for the bytes that the program asked for.
     ///
     /// # Errors
-    /// As [`Figures::measurement`], or the point states no bytes.
+    /// The errors are those of [`Figures::measurement`]. Another is a point that states no bytes.
     pub fn bytes_per_second(&self, query: &PointQuery) -> Result<f64, NotMeasured> {
         self.measurement(query)?
             .rate_touched()

@@ -1,12 +1,11 @@
-//! `lat_syscall`, `lat_sig`, `lat_proc`, `lat_select`, `lat_pagefault`,
-//! `lat_mmap`.
+//! LMbench's programs for the kernel: `lat_syscall`, `lat_sig`, `lat_proc`, `lat_select`, `lat_pagefault`, `lat_mmap`.
 
 use super::arguments::{Call, CallError, LmbenchOptions, bytes, number};
 use super::job::{Figures, Job, PointQuery, Source};
 use super::page::{NotMeasured, microseconds, size_and_microseconds};
 use std::path::PathBuf;
 
-/// A program whose operand names one of several measurements.
+/// Measurement of a program whose operand names one of several.
 struct Choice {
     word: &'static str,
     label: &'static str,
@@ -39,10 +38,10 @@ static SYSCALLS: &[Choice] = &[
     Choice { word: "open", label: "Simple open/close", query: || PointQuery::new("syscall.open-close", []) },
 ];
 
-/// `lat_syscall null|read|write|stat|fstat|open [file]`.
+/// `lat_syscall null|read|write|stat|fstat|open [file]`: time of a system call.
 ///
 /// # Errors
-/// No or an unknown system call, `-P`.
+/// The system call is missing or unknown, or `-P` is above 1.
 pub fn lat_syscall(call: &Call) -> Result<Job, CallError> {
     let options = LmbenchOptions::read(call, "P:W:N:")?;
     let (word, file) = match options.operands.as_slice() {
@@ -62,11 +61,12 @@ pub fn lat_syscall(call: &Call) -> Result<Job, CallError> {
     Ok(job)
 }
 
-/// `lat_sig install|catch|prot [file]`. As there, `catch` is without the cost
-/// of the call that sends, and `prot` without that of `catch`.
+/// `lat_sig install|catch|prot [file]`: time of signals. As in LMbench, `catch` is without the cost of the call that
+/// sends,
+/// and `prot` is without the cost of `catch`.
 ///
 /// # Errors
-/// No or an unknown word, `-P`.
+/// The word is missing or unknown, or `-P` is above 1.
 pub fn lat_sig(call: &Call) -> Result<Job, CallError> {
     let options = LmbenchOptions::read(call, "P:W:N:")?;
     options.one_caller("syscall.signal-deliver")?;
@@ -80,7 +80,7 @@ pub fn lat_sig(call: &Call) -> Result<Job, CallError> {
     }))
 }
 
-/// One of the figures of `lat_sig`.
+/// Figure of `lat_sig` that a word asks for.
 struct SignalFigure {
     word: &'static str,
     label: &'static str,
@@ -121,7 +121,7 @@ fn fault() -> PointQuery {
     PointQuery::new("syscall.signal-fault", [])
 }
 
-/// A signal delivered and handled, without the call that sends it.
+/// Time in ns to deliver and handle a signal, without the call that sends it.
 fn handling_ns(figures: &Figures<'_>) -> Result<f64, NotMeasured> {
     let sending = figures.measurement(&delivery())?.values.get("nothing-sent").map_or(0.0, |sent| sent.value);
     Ok((figures.ns(&delivery())? - sending).max(0.0))
@@ -152,20 +152,20 @@ static PROCESSES: &[Choice] = &[
     },
 ];
 
-/// `lat_proc procedure|fork|exec|shell`.
+/// `lat_proc procedure|fork|exec|shell`: time of a procedure call or of a new process.
 ///
 /// # Errors
-/// No or an unknown word, `-P`.
+/// The word is missing or unknown, or `-P` is above 1.
 pub fn lat_proc(call: &Call) -> Result<Job, CallError> {
     let options = LmbenchOptions::read(call, "P:W:N:")?;
     let [word] = options.exactly()?;
     chosen(&options, word, PROCESSES)
 }
 
-/// `lat_select [-n descriptors] file|tcp`.
+/// `lat_select [-n descriptors] file|tcp`: time of select(2).
 ///
 /// # Errors
-/// `tcp`, no word, `-P`.
+/// The word is missing or unknown, or `-P` is above 1.
 pub fn lat_select(call: &Call) -> Result<Job, CallError> {
     let options = LmbenchOptions::read(call, "P:W:N:n:")?;
     let [word] = options.exactly()?;
@@ -187,7 +187,7 @@ pub fn lat_select(call: &Call) -> Result<Job, CallError> {
 /// `lat_pagefault [-C] file`: first touches of all pages of a cached file, in random order.
 ///
 /// # Errors
-/// Not one file, `-P`.
+/// There is not exactly one file, or `-P` is above 1.
 pub fn lat_pagefault(call: &Call) -> Result<Job, CallError> {
     let options = LmbenchOptions::read(call, "P:W:N:C")?;
     let [file] = options.exactly()?;
@@ -204,14 +204,14 @@ pub fn lat_pagefault(call: &Call) -> Result<Job, CallError> {
     Ok(job)
 }
 
-/// Bytes of a page.
+/// Size of a page, in bytes.
 const PAGE: u64 = 4096;
 
-/// `lat_mmap [-r] [-C] size file`: map a file, touch a tenth of it every
-/// 16 KiB (`-r`: all of it every 160 KiB), unmap it.
+/// `lat_mmap [-r] [-C] size file`: map a file, touch a tenth of it every 16 KiB (`-r`: all of it every 160 KiB), unmap
+/// it.
 ///
 /// # Errors
-/// No size and file, `-P`.
+/// The size or the file is missing, or `-P` is above 1.
 pub fn lat_mmap(call: &Call) -> Result<Job, CallError> {
     let options = LmbenchOptions::read(call, "rP:W:N:C")?;
     let [size, file] = options.exactly()?;

@@ -1,10 +1,9 @@
-//! The drop-in personalities: LMbench 3's arguments in, our probes, LMbench's
-//! text out; the programs of rt-tests in [`rt`], and AOSP's tests of binder in
-//! [`binder_tests`], and the benchmark of openEuler's MCS in [`mcs`].
+//! Replacements for older tools: the programs of LMbench 3 in this module, those of rt-tests in [`rt`], AOSP's tests of
+//! binder in [`binder_tests`], and the benchmark of openEuler's MCS in [`mcs`]. They take the arguments of the
+//! originals, measure with latscope's probes, and print the text of the originals.
 //!
-//! Reading the arguments and printing the text are pure functions; only
-//! [`run`] touches the machine. The number is always ours: how it differs
-//! from LMbench's is in `docs/lmbench.md`.
+//! Reading the arguments and printing the text are pure functions; only [`run`] touches the machine. The numbers are
+//! always latscope's. Their differences from LMbench's are described in `docs/lmbench.md`.
 #![forbid(unsafe_code)]
 
 pub mod arguments;
@@ -36,23 +35,23 @@ pub use runner::run;
 use std::ffi::OsStr;
 use std::path::Path;
 
-/// Exit code of LMbench for arguments it does not understand: exit(-1).
+/// Exit code of LMbench for arguments that it does not understand: exit(-1).
 pub const USAGE_EXIT: u8 = 255;
 
-/// A program of LMbench that latscope stands in for.
+/// Program of LMbench that latscope replaces.
 pub struct Personality {
-    /// Its name.
+    /// Name of the program.
     pub name: &'static str,
-    /// What it measures, in a line.
+    /// Summary of what the program measures, in one line.
     pub summary: &'static str,
-    /// Its usage, as it prints it after its name.
+    /// Usage of the program, as printed after its name.
     pub usage: &'static str,
-    /// Reads a call. Pure.
+    /// Function that reads a call. It is pure.
     pub parse: fn(&Call) -> Result<Job, CallError>,
 }
 
 impl Personality {
-    /// What this program answers to a call it does not carry out.
+    /// Returns the answer of this program to a call that it does not carry out.
     pub fn answer(&self, error: &CallError) -> Output {
         match error {
             CallError::Usage => Output {
@@ -78,7 +77,7 @@ const fn program(
     Personality { name, summary, usage, parse }
 }
 
-/// All programs latscope stands in for, by name.
+/// All programs of LMbench that latscope replaces, by name.
 #[rustfmt::skip]
 pub static PERSONALITIES: &[Personality] = &[
     program("bw_file_rd", file::bw_file_rd, "bandwidth of reading a cached file",
@@ -141,18 +140,18 @@ fn tools() -> impl Iterator<Item = &'static Tool> {
     rt::TOOLS.iter().chain(binder_tests::TOOLS).chain(mcs::TOOLS)
 }
 
-/// The program of rt-tests, of AOSP or of MCS with this name.
+/// Returns the program of rt-tests, of AOSP or of MCS with this name.
 pub fn find_tool(name: &str) -> Option<&'static Tool> {
     tools().find(|tool| tool.name == name)
 }
 
-/// Name and summary of every program that latscope stands in for.
+/// Returns name and summary of every program that latscope replaces.
 pub fn all() -> impl Iterator<Item = (&'static str, &'static str)> {
     let tools = tools().map(|tool| (tool.name, tool.summary));
     tools.chain(PERSONALITIES.iter().map(|personality| (personality.name, personality.summary)))
 }
 
-/// The programs that latscope stands in for, as `latscope as` shows them.
+/// List of the programs that latscope replaces, as `latscope as` prints it.
 pub fn listing() -> String {
     let lines = all().map(|(name, summary)| format!("  {name:<22} {summary}\n"));
     format!(
@@ -164,12 +163,12 @@ pub fn listing() -> String {
     )
 }
 
-/// The personality with this name.
+/// Returns the personality with this name.
 pub fn find(name: &str) -> Option<&'static Personality> {
     PERSONALITIES.iter().find(|personality| personality.name == name)
 }
 
-/// The name of the personality that a program called by this name or path is.
+/// Name of the personality for a program that was called by this name or path.
 pub fn by_name(argv0: &OsStr) -> Option<&'static str> {
     let name = Path::new(argv0).file_name()?.to_str()?;
     find(name).map(|tool| tool.name).or_else(|| find_tool(name).map(|tool| tool.name))

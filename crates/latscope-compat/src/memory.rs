@@ -1,17 +1,17 @@
-//! `lat_mem_rd`, `bw_mem`, `stream`, `par_mem`, `tlb`.
+//! LMbench's programs for memory: `lat_mem_rd`, `bw_mem`, `stream`, `par_mem`, `tlb`.
 
 use super::arguments::{Call, CallError, LmbenchOptions, bytes, number, refuse};
 use super::job::{Figures, Job, PointQuery};
 use super::page::{NotMeasured, Page, bandwidth, megabytes_per_second, nanoseconds};
 
 const MIB: u64 = 1 << 20;
-/// LMbench's pages are whatever malloc(3) gives; ours are this, always.
+/// Size of pages, in bytes. LMbench uses whatever pages malloc(3) gives; latscope always uses this size.
 const PAGE: u64 = 4096;
 
 /// `lat_mem_rd [-t] MB [stride...]`: latency by size, for each stride.
 ///
 /// # Errors
-/// No size in MiB, a stride that is none, `-P`.
+/// The size in MiB is missing, a stride is invalid, or `-P` is above 1.
 pub fn lat_mem_rd(call: &Call) -> Result<Job, CallError> {
     let options = LmbenchOptions::read(call, "tP:W:N:")?;
     options.one_caller("memory.latency")?;
@@ -60,8 +60,7 @@ pub fn lat_mem_rd(call: &Call) -> Result<Job, CallError> {
     }))
 }
 
-/// The sizes of `lat_mem_rd`: 512, 1K, 2K, 3K, 4K, steps of 2 KiB to 32 KiB,
-/// then eight an octave.
+/// Sizes of `lat_mem_rd`: 512, 1K, 2K, 3K, 4K, steps of 2 KiB to 32 KiB, then eight an octave.
 pub(crate) fn latency_sizes(length: u64) -> Vec<u64> {
     let next = |size: &u64| {
         Some(match *size {
@@ -74,7 +73,7 @@ pub(crate) fn latency_sizes(length: u64) -> Vec<u64> {
     std::iter::successors(Some(512), next).take_while(|size| *size <= length).collect()
 }
 
-/// One kind of transfer of `bw_mem`, in the words of our probe.
+/// Kind of transfer of `bw_mem`, in the terms of latscope's probe.
 struct Transfer {
     name: &'static str,
     operation: &'static str,
@@ -94,23 +93,25 @@ static TRANSFERS: &[Transfer] = &[
 ];
 
 impl Transfer {
-    /// Bytes our probe counts as touched for each byte of a buffer: those of one pass,
-    /// whether they are read, written or both.
+    /// Bytes that the probe counts as touched for each byte of a buffer. It counts those of one pass, whether they are
+    /// read,
+    /// written or both.
     fn touched(&self) -> f64 {
         if self.step == "fourth" { 0.25 } else { 1.0 }
     }
 
-    /// Buffers of the size that is named: LMbench copies from one to another.
+    /// Number of buffers of the named size: LMbench copies from one to another.
     fn buffers(&self) -> u64 {
         if self.operation == "copy" { 2 } else { 1 }
     }
 }
 
-/// `bw_mem size what [conflict]`: bandwidth of one kind of transfer; every
-/// byte of the buffer counts once, also those that are stepped over.
+/// `bw_mem size what [conflict]`: bandwidth of one kind of transfer. Every byte of the buffer counts once, even if it
+/// is
+/// stepped over.
 ///
 /// # Errors
-/// No size above 511 bytes, an unknown kind.
+/// The size is missing or below 512 bytes, the kind is unknown, or `conflict` is given.
 pub fn bw_mem(call: &Call) -> Result<Job, CallError> {
     let options = LmbenchOptions::read(call, "P:W:N:")?;
     let (size, what) = match options.operands.as_slice() {
@@ -140,11 +141,10 @@ pub fn bw_mem(call: &Call) -> Result<Job, CallError> {
     }))
 }
 
-/// `stream [-v 1] [-M len]`: copy, scale, add and triad, ns for an element
-/// and MB/s.
+/// `stream [-v 1] [-M len]`: copy, scale, add and triad, ns for an element and MB/s.
 ///
 /// # Errors
-/// `-v 2`, a size of less than one element for each array.
+/// `-v 2` is given, or the size is less than one element for each array.
 pub fn stream(call: &Call) -> Result<Job, CallError> {
     let options = LmbenchOptions::read(call, "v:M:P:W:N:")?;
     match options.value('v').map_or(Some(1), number) {
@@ -184,14 +184,13 @@ pub fn stream(call: &Call) -> Result<Job, CallError> {
     }))
 }
 
-/// Chains tried by `par_mem`.
+/// Numbers of chains that `par_mem` measures.
 const CHAINS: [u64; 5] = [1, 2, 4, 8, 16];
 
-/// `par_mem [-L line] [-M len]`: how many loads are under way at once, by
-/// size.
+/// `par_mem [-L line] [-M len]`: number of loads that are under way at once, by size.
 ///
 /// # Errors
-/// Operands, sizes that are none, `-P`.
+/// There are operands, a size is invalid, or `-P` is given.
 pub fn par_mem(call: &Call) -> Result<Job, CallError> {
     let options = LmbenchOptions::read(call, "L:M:W:N:")?;
     let [] = options.exactly()?;
@@ -215,8 +214,7 @@ pub fn par_mem(call: &Call) -> Result<Job, CallError> {
     }))
 }
 
-/// The time of a load with one chain over that with the best number of
-/// chains.
+/// Time of a load with one chain, divided by that with the best number of chains.
 fn parallelism(figures: &Figures<'_>, query: impl Fn(u64) -> PointQuery) -> Result<f64, NotMeasured> {
     let alone = figures.ns(&query(1))?;
     // Small sizes have no room for many chains; what was measured counts, if it is more than one chain.
@@ -225,15 +223,16 @@ fn parallelism(figures: &Figures<'_>, query: impl Fn(u64) -> PointQuery) -> Resu
     Ok(others.map(|ns| alone / ns).fold(f64::max(1.0, alone / two), f64::max))
 }
 
-/// A page walk is seen when a word in each page takes this much longer than
-/// as many lines packed together.
+/// Ratio that shows a page walk: the time for a word in each page, divided by the time for as many lines packed
+/// together.
 const TLB_RATIO: f64 = 1.15;
 
-/// `tlb [-c] [-M len]`: pages that can be visited without a page walk; with
-/// `-c` also what a walk costs, at twice as many.
+/// `tlb [-c] [-M len]`: number of pages that can be visited without a page walk; with `-c` also the cost of a walk, at
+/// twice as many
+/// pages.
 ///
 /// # Errors
-/// Operands, sizes that are none, another line size than 64.
+/// There are operands, a size is invalid, or the line size is not 64.
 pub fn tlb(call: &Call) -> Result<Job, CallError> {
     let options = LmbenchOptions::read(call, "cL:M:W:N:")?;
     let [] = options.exactly()?;
@@ -273,15 +272,14 @@ pub fn tlb(call: &Call) -> Result<Job, CallError> {
     }))
 }
 
-/// The time of a load with one line in each of so many pages, and with as
-/// many lines packed, ns.
+/// Time of a load in ns: with one line in each of so many pages, and with as many lines packed together.
 struct Visit {
     pages: u64,
     spread: f64,
     packed: f64,
 }
 
-/// LMbench prints nothing where it finds no limit; so do we.
+/// Prints the result. If there is no limit, nothing is printed, as by LMbench.
 fn print_tlb(curve: &[Visit], with_cost: bool, page: &mut Page) {
     let Some(first_slow) = curve.iter().position(|visit| visit.spread > visit.packed * TLB_RATIO) else {
         return;

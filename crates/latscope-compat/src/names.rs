@@ -1,5 +1,5 @@
-//! `--label`, `--machine-id`, `--save-every` and `--dry-run` in the call of any older tool: what the user calls the run and
-//! its machine, for results that are saved, how often they are, and whether there is to be one.
+//! `--label`, `--machine-id`, `--save-every` and `--dry-run` in the call of any older tool: the names of the run and
+//! its machine for saved results, the interval between saves, and whether there is to be a run.
 
 use crate::identity::NameArguments;
 use crate::usage::of_parser;
@@ -21,10 +21,10 @@ use std::path::Path;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-/// Interval between saves without `--save-every`, ns.
+/// Interval between saves without `--save-every`, in ns.
 const SAVE_EVERY: u64 = 600_000_000_000;
 
-/// What is ours in a call.
+/// Values of the options that latscope adds to every tool.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Names {
     labels: BTreeMap<String, String>,
@@ -33,13 +33,14 @@ pub(super) struct Names {
     dry_run: bool,
 }
 
-/// Those of this process, which stands in for one tool once.
+/// Values in the call of this process, which replaces one tool once.
 static NAMES: OnceLock<Names> = OnceLock::new();
 
-/// Takes the names out of the arguments, wherever they stand, and keeps them for [`measure`] and [`shows`].
+/// Removes latscope's options from the arguments, wherever they stand, and keeps their values for [`measure`] and
+/// [`shows`].
 ///
 /// # Errors
-/// One of them has no value, or a wrong one.
+/// An option has no value, or a wrong one.
 pub(super) fn keep(arguments: &[OsString]) -> Result<Vec<OsString>> {
     let (names, theirs) = split(arguments)?;
     NAMES.get_or_init(|| names);
@@ -83,12 +84,12 @@ fn split(arguments: &[OsString]) -> Result<(Names, Vec<OsString>)> {
     Ok((Names { labels, machine_id, save_every, dry_run }, theirs))
 }
 
-/// Whether a plan is to be shown, and nothing else.
+/// Returns true if a plan is to be shown, and nothing else is to be done.
 pub(super) fn is_dry_run() -> bool {
     NAMES.get().is_some_and(|names| names.dry_run)
 }
 
-/// Shows a plan if that is asked for instead of carrying it out; whether it is.
+/// Shows a plan if `--dry-run` asks for that instead of carrying it out. Returns true if it does.
 pub(super) fn shows(plan: &Plan) -> bool {
     if is_dry_run() {
         print(&plan.describe());
@@ -96,16 +97,16 @@ pub(super) fn shows(plan: &Plan) -> bool {
     is_dry_run()
 }
 
-/// A report, and whether it was saved where that was asked for. What was measured is shown also if it was not.
+/// Report, and the outcome of saving it. The report is shown even if it was not saved.
 pub(super) struct Measured {
     pub report: Report,
     pub saved: Result<()>,
 }
 
-/// Carries out a plan under the names that were given, and saves the result on the way and before it is shown.
+/// Carries out a plan under the given names, and saves the result on the way and before it is shown.
 ///
 /// # Errors
-/// As [`runner::run`], or the result cannot be saved, as far as that is seen before.
+/// The errors are those of [`runner::run`], and those that show before the run that the result cannot be saved.
 pub(super) fn measure(
     plan: Plan,
     mut machine: Machine,

@@ -1,35 +1,34 @@
-//! LMbench's number formats, and the page they are written on.
+//! Number formats of LMbench, and the page that they are written to.
 //!
-//! Results go to standard error, as there; only what LMbench's own scripts
-//! take by command substitution (`mhz`) goes to standard output.
+//! Results go to standard error, as from LMbench. Only text that LMbench's own scripts take by command substitution
+//! (`mhz`) goes to standard output.
 
 use latscope_core::report::Measurement;
 
-/// The text of a personality, and what it could not print.
+/// Text of a personality, with the points that it could not print.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Page {
-    /// For standard output.
+    /// Text for standard output.
     pub stdout: String,
-    /// For standard error.
+    /// Text for standard error.
     pub stderr: String,
-    /// Points without a number.
+    /// Points that have no number.
     pub missing: Vec<NotMeasured>,
-    /// Why numbers are doubtful, each reason once.
+    /// Reasons for doubting numbers, each reason once.
     pub notes: Vec<String>,
 }
 
-/// A point that has no number, and why.
+/// Point that has no number, with the reason.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{query}: not measured: {reason}")]
 pub struct NotMeasured {
-    /// The point.
+    /// Description of the point.
     pub query: String,
-    /// Why, and what to do about it.
+    /// Reason for the lack, and its remedy.
     pub reason: String,
 }
 
-/// The remedy of a measurement without options of latscope, which the older tools lack:
-/// `choose a smaller size`.
+/// Remedy of a measurement, without options of latscope, which the older tools lack: `choose a smaller size`.
 pub(super) fn remedy(measurement: &Measurement) -> Option<String> {
     Some(without_options(measurement.remedy.as_ref()?))
 }
@@ -55,7 +54,7 @@ impl Page {
         self.stderr += text;
     }
 
-    /// Adds a line for standard error, or remembers why there is none.
+    /// Adds a line for standard error, or records the point without a number.
     pub fn line(&mut self, line: Result<String, NotMeasured>) {
         match line {
             Ok(line) => {
@@ -66,7 +65,7 @@ impl Page {
         }
     }
 
-    /// Notes why measurements are degraded, each reason once.
+    /// Records the reasons for which measurements are degraded, each reason once.
     pub(super) fn degraded<'a>(&mut self, measurements: impl Iterator<Item = &'a Measurement>) {
         for measurement in measurements {
             let reason = measurement.reason.as_deref().unwrap_or("no reason given");
@@ -80,9 +79,9 @@ impl Page {
         }
     }
 
-    /// The page as it leaves the program: notes and failures come last, each a
-    /// line that begins with `latscope:`, so that no parser of the old format
-    /// takes it for a result.
+    /// Output of the program. Notes and failures come last. Each is a line that begins with `latscope:`, so that no
+    /// parser of
+    /// the old format takes it for a result.
     pub fn output(&self, name: &str) -> Output {
         let mut stderr = self.stderr.clone();
         for note in &self.notes {
@@ -99,41 +98,39 @@ impl Page {
     }
 }
 
-/// What a program leaves behind.
+/// Output of a program at its end.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Output {
     /// Text on standard output.
     pub stdout: String,
     /// Text on standard error.
     pub stderr: String,
-    /// Exit code.
+    /// Exit code of the program.
     pub exit_code: u8,
 }
 
-/// `Simple read: 0.2135 microseconds`.
+/// Line `Simple read: 0.2135 microseconds`, from a time in ns.
 pub fn microseconds(label: &str, ns: f64) -> String {
     format!("{label}: {:.4} microseconds", ns / 1e3)
 }
 
-/// `integer add: 0.31 nanoseconds`.
+/// Line `integer add: 0.31 nanoseconds`, from a time in ns.
 pub fn nanoseconds(label: &str, ns: f64) -> String {
     format!("{label}: {ns:.2} nanoseconds")
 }
 
-/// `Pipe bandwidth: 3538.24 MB/sec`, in 10^6 bytes.
+/// Line `Pipe bandwidth: 3538.24 MB/sec`, with 10^6 bytes to a MB.
 pub(crate) fn megabytes_per_second(label: &str, bytes_per_second: f64) -> String {
     format!("{label}: {:.2} MB/sec", bytes_per_second / 1e6)
 }
 
-/// `8.39 17941.80`: size and rate in 10^6 bytes; what is below one has six
-/// digits after the point.
+/// Line `8.39 17941.80`: size and rate in 10^6 bytes. A value below 1 has six digits after the point.
 pub fn bandwidth(size: u64, bytes_per_second: f64) -> String {
     let column = |value: f64| if value < 1.0 { format!("{value:.6}") } else { format!("{value:.2}") };
     format!("{} {}", column(size as f64 / 1e6), column(bytes_per_second / 1e6))
 }
 
-/// `0.524288 9.824`, `1.048576 16`: size in 10^6 bytes, then µs, with a
-/// fraction below ten.
+/// Line `0.524288 9.824` or `1.048576 16`: size in 10^6 bytes, then µs, with a fraction below ten.
 pub(crate) fn size_and_microseconds(size: u64, ns: f64) -> String {
     let microseconds = ns / 1e3;
     let digits = if microseconds < 10.0 { 3 } else { 0 };

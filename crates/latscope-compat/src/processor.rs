@@ -1,11 +1,10 @@
-//! `lat_ops`, `par_ops`, `mhz`.
+//! LMbench's programs for the processor: `lat_ops`, `par_ops`, `mhz`.
 
 use super::arguments::{Call, CallError, LmbenchOptions};
 use super::job::{Job, PointQuery};
 use super::page::nanoseconds;
 
-/// The number types, by LMbench's names, and the operations it times on them.
-/// Its "bit" is an exclusive or.
+/// Number types by LMbench's names, and the operations that LMbench times on them. LMbench's "bit" is an exclusive or.
 static TYPES: &[(&str, &str, &[&str])] = &[
     ("integer", "i32", &["bit", "add", "mul", "div", "mod"]),
     ("int64", "i64", &["bit", "add", "mul", "div", "mod"]),
@@ -13,7 +12,7 @@ static TYPES: &[(&str, &str, &[&str])] = &[
     ("double", "f64", &["add", "mul", "div"]),
 ];
 
-/// An operation on a type: what LMbench calls it, and our query for it.
+/// Operations on all types: the name in LMbench, the probe and the type of latscope.
 fn operations() -> impl Iterator<Item = (String, &'static str, &'static str)> {
     TYPES.iter().flat_map(|(name, kind, operations)| {
         operations.iter().map(move |operation| {
@@ -33,10 +32,10 @@ fn query(probe: &'static str, kind: &str, mode: &str) -> PointQuery {
     PointQuery::new(probe, [("type", kind.into()), ("mode", mode.into())])
 }
 
-/// `lat_ops`: ns for an operation that waits for the one before.
+/// `lat_ops`: time in ns of an operation that waits for the one before.
 ///
 /// # Errors
-/// Operands, `-P`.
+/// There are operands, or `-P` is above 1.
 pub fn lat_ops(call: &Call) -> Result<Job, CallError> {
     let options = LmbenchOptions::read(call, "P:W:N:")?;
     let [] = options.exactly()?;
@@ -50,10 +49,10 @@ pub fn lat_ops(call: &Call) -> Result<Job, CallError> {
     }))
 }
 
-/// `par_ops`: how many independent operations are under way at once.
+/// `par_ops`: number of independent operations that are under way at once.
 ///
 /// # Errors
-/// Operands, `-P`.
+/// There are operands, or `-P` is above 1.
 pub fn par_ops(call: &Call) -> Result<Job, CallError> {
     let options = LmbenchOptions::read(call, "P:W:N:")?;
     let [] = options.exactly()?;
@@ -71,11 +70,11 @@ pub fn par_ops(call: &Call) -> Result<Job, CallError> {
     }))
 }
 
-/// `mhz [-c]`: the core clock; with `-c` only the length of a cycle. On
-/// standard output: LMbench's scripts take it by command substitution.
+/// `mhz [-c]`: the core clock; with `-c` only the length of a cycle. The text goes to standard output, since LMbench's
+/// scripts take it by command substitution.
 ///
 /// # Errors
-/// Operands.
+/// There are operands.
 pub fn mhz(call: &Call) -> Result<Job, CallError> {
     let options = LmbenchOptions::read(call, "cd")?;
     let [] = options.exactly()?;

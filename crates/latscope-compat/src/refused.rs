@@ -1,10 +1,10 @@
-//! LMbench's programs for which there is no probe, and what there is instead.
+//! LMbench's programs for which there is no probe, with the alternatives.
 
-/// A program that is not stood in for.
+/// Program that latscope does not replace.
 pub struct Refused {
-    /// Its name.
+    /// Name of the program.
     pub name: &'static str,
-    /// What there is instead.
+    /// Text on the alternative.
     pub instead: &'static str,
 }
 
@@ -14,7 +14,7 @@ const HARNESS: &str =
 const DISK: &str = "raw disks are not measured; see `latscope file` (file.read-direct, file.fsync)";
 const MEMORY: &str = "see `latscope memory`, whose findings name the cache levels with size and latency";
 
-/// All of them, by name.
+/// All programs that latscope does not replace, by name.
 pub static REFUSED: &[Refused] = &[
     Refused { name: "bw_udp", instead: NETWORK },
     Refused { name: "cache", instead: MEMORY },

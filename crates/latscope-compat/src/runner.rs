@@ -1,4 +1,4 @@
-//! From a job to its numbers: the one part that touches the machine.
+//! Execution of a job: the only part that touches the machine.
 
 use super::arguments::{CallError, USUAL_REPETITIONS};
 use super::names::Measured;
@@ -20,7 +20,7 @@ use std::ffi::{OsStr, OsString};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// What a measurement stands on, as for latscope's own subcommands.
+/// Preconditions of a measurement, as for latscope's own subcommands.
 struct Environment {
     machine: Machine,
     timebase: Timebase,
@@ -28,7 +28,7 @@ struct Environment {
 }
 
 impl Environment {
-    /// This machine, and the directory file probes are to work in.
+    /// Returns this machine, with the directory in which file probes work.
     fn prepare(directory: Option<&Path>) -> Result<Environment> {
         let (timebase, clock) = Timebase::calibrate();
         let mut machine = machine::snapshot(&Root::real());
@@ -38,28 +38,25 @@ impl Environment {
     }
 }
 
-/// Warm-up that every point gets anyway, µs: the length of its batches is
-/// found by running a whole one.
+/// Warm-up that every point gets anyway, in µs. A whole batch is run to find the length of batches.
 const OWN_WARMUP: u64 = 250;
 
-/// Options of ours among the old program's arguments, which has no long ones.
+/// Options that latscope adds to the original program, which has no long options.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Ours {
-    /// Exit codes of latscope instead of LMbench's.
+    /// Value of `--strict-exit`: exit codes of latscope instead of LMbench's.
     strict_exit: bool,
-    /// File for the result.
+    /// Value of `--json`: the file for the result.
     json: Option<PathBuf>,
 }
 
-/// Runs the program `name` with these arguments. For those of LMbench
-/// `--strict-exit` asks for latscope's exit codes, `--json FILE` saves the
-/// result as well. All take what is in `names.rs`.
+/// Runs the program `name` with these arguments. For those of LMbench, `--strict-exit` asks for latscope's exit codes,
+/// and `--json FILE` also saves the result. All programs take the options in `names.rs`.
 ///
-/// Returns the exit code; the text has been written.
+/// Returns the exit code, after the text has been written.
 ///
 /// # Errors
-/// There is no such program, nothing could be started, or the result could
-/// not be saved.
+/// There is no such program, nothing could be started, or the result could not be saved.
 pub fn run(name: &str, arguments: &[OsString]) -> Result<u8> {
     let arguments = names::keep(arguments)?;
     if let Some(tool) = find_tool(name) {
@@ -68,7 +65,7 @@ pub fn run(name: &str, arguments: &[OsString]) -> Result<u8> {
     run_on(name, &arguments, Environment::prepare)
 }
 
-/// [`run`], with a ground that is called for when something is to be measured.
+/// Variant of [`run`] with a function that prepares the environment when something is to be measured.
 fn run_on(
     name: &str,
     arguments: &[OsString],
@@ -144,10 +141,10 @@ fn carry_out(
     Ok((output, saved.err()))
 }
 
-/// On a terminal a line shows progress until the results come; elsewhere
-/// nothing is written that the old program would not write.
+/// Measures a plan. On a terminal, a line shows progress until the results come. Elsewhere, nothing is written that the
+/// original program would not write.
 fn measure(plan: Plan, environment: Environment, json: Option<&Path>) -> Result<Measured> {
-    let mut progress = Progress::default();
+    let mut progress = Progress::new(latscope_probes::setup_s);
     let mut observers: Vec<&mut dyn Observer> = Vec::new();
     if status_width().is_some() {
         observers.push(&mut progress);
@@ -155,8 +152,9 @@ fn measure(plan: Plan, environment: Environment, json: Option<&Path>) -> Result<
     names::measure(plan, environment.machine, environment.timebase, observers, json)
 }
 
-/// The file that the old program would have read has to be there, though the
-/// probe makes one of its own beside it.
+/// Checks that the file that the original program would have read exists and is long enough. The probe does not read
+/// it, but
+/// makes a file of its own beside it.
 fn check(source: &Source) -> Result<()> {
     let path = source.path.display();
     let found = std::fs::metadata(&source.path)
@@ -179,7 +177,7 @@ fn notes(job: &Job) -> Vec<String> {
     notes
 }
 
-/// The plan for a job: the points asked for, and no others; the job keeps which of them answers which query.
+/// Plan for a job with exactly the points asked for. The job records which point answers which query.
 fn plan(name: &str, job: &mut Job, environment: &Environment) -> Plan {
     let machine = &environment.machine;
     let mut steps = Vec::new();
@@ -206,8 +204,8 @@ fn request(name: &str, query: Option<&PointQuery>, environment: &Environment) ->
     Request::new(name, PlanInput { values, directories, ..PlanInput::default() })
 }
 
-/// Adds a point of a step, unless it is there: points of one experiment are measured by one worker. Returns the index
-/// of the step, and that of the point in it.
+/// Adds a point of a step, unless it is there already. One worker measures all points of an experiment. Returns the
+/// index of the step, and the index of the point in it.
 fn add(steps: &mut Vec<Step>, step: Step, point: Point) -> (usize, usize) {
     let same = |other: &Step| other.name == step.name && other.conditions == step.conditions;
     let index = steps.iter().position(same).unwrap_or_else(|| {
@@ -223,7 +221,7 @@ fn add(steps: &mut Vec<Step>, step: Step, point: Point) -> (usize, usize) {
     (index, place)
 }
 
-/// More repetitions than usual: as many times more samples, and time.
+/// Scales samples and time of a stop condition by the repetitions asked for, relative to [`USUAL_REPETITIONS`].
 fn scaled(stop: Stop, repetitions: Option<u64>) -> Stop {
     let Some(repetitions) = repetitions else { return stop };
     let scale = |value: u64| (value.saturating_mul(repetitions) / USUAL_REPETITIONS).max(1);

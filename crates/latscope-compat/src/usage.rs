@@ -1,7 +1,6 @@
-//! What is said of words that cannot be: one line with the cause, and what could be meant.
+//! Messages about invalid words: one line with the cause, and a suggestion.
 
-/// The message of the parser without its paragraphs, and without the tip to pass a misspelt
-/// option as a value.
+/// Message of the parser without its paragraphs, and without the tip to pass a misspelt option as a value.
 pub fn of_parser(message: &str) -> String {
     let message = message.strip_prefix("error: ").unwrap_or(message);
     let paragraphs = message.split("\n\n").filter(|paragraph| {
@@ -12,7 +11,7 @@ pub fn of_parser(message: &str) -> String {
     lines.flat_map(str::split_whitespace).collect::<Vec<_>>().join(" ").replace(" tip: ", "; ")
 }
 
-/// `; did you mean wake?`, where one of the choices is similar to a word.
+/// Suggestion such as `; did you mean wake?` if one of the choices is similar to a word, else empty.
 pub fn did_you_mean<'a>(word: &str, choices: impl Iterator<Item = &'a str>) -> String {
     let typos = |choice: &&str| match choice.starts_with(word) {
         true => 0,

@@ -1,5 +1,5 @@
-//! What cannot be: values that no machine can have, whatever it is. A row with
-//! one was disturbed, or what it is compared with was.
+//! Impossible values: values that no machine can have. Something disturbed a row with such a value, or the row that it
+//! is compared with.
 
 use crate::plan::{ParamValue, Params};
 use crate::quality::{Level, Reason};
@@ -12,12 +12,12 @@ const TOLERANCE: f64 = 1.1;
 /// The reason that a row with an impossible value has.
 pub(crate) const IMPOSSIBLE: &str = "impossible";
 
-/// What speaks against a point of these parameters for a value of it that cannot be; `None` where all can.
+/// Returns the reason against a point whose values are impossible for these parameters; `None` if all are possible.
 pub(crate) fn impossible(params: &Params, values: &BTreeMap<String, Value>) -> Option<Reason> {
     speedup(params, values).or_else(|| slowdown(values))
 }
 
-/// So many chains followed at once are so many times as fast as one, at most.
+/// Reason against a speedup larger than the number of chains that are followed at once.
 fn speedup(params: &Params, values: &BTreeMap<String, Value>) -> Option<Reason> {
     let Some(ParamValue::Number(chains)) = params.get("chains") else { return None };
     let speedup = values.get("speedup")?.value;

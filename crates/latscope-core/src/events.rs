@@ -10,9 +10,9 @@ use std::collections::BTreeSet;
 /// The measurements of one probe.
 #[derive(Debug, Clone)]
 pub struct Group<'a> {
-    /// Its id.
+    /// Id of the probe.
     pub probe: &'a str,
-    /// One for each thread or pair, in the order measured.
+    /// Rows of single threads or pairs, in the order measured.
     pub singles: Vec<Row<'a>>,
     /// The sums over CPUs or pairs, where several are summed.
     pub merged: Vec<Row<'a>>,
@@ -23,7 +23,7 @@ pub struct Group<'a> {
 pub struct Row<'a> {
     /// `CPU 1`, `all CPUs`, with the parameters in which the rows differ.
     pub label: String,
-    /// The measurement.
+    /// Measurement that the row shows.
     pub m: &'a Measurement,
 }
 
@@ -41,8 +41,7 @@ pub fn groups(report: &Report) -> Vec<Group<'_>> {
 }
 
 impl<'a> Group<'a> {
-    /// What stands for the whole probe: the sums if all rows are in one, else
-    /// all rows.
+    /// Returns the rows that represent the whole probe: the sums if every row is in a sum, else all single rows.
     pub fn whole(&self) -> &[Row<'a>] {
         let summed = |row: &Row| self.merged.iter().any(|all| is_part_of(row.m, all.m));
         if self.singles.iter().all(summed) { &self.merged } else { &self.singles }
@@ -71,8 +70,8 @@ fn group<'a>(probe: &'a str, measurements: &[&'a Measurement]) -> Group<'a> {
     Group { probe, singles: rows(&singles), merged: rows(&merged) }
 }
 
-/// The parameters beside the CPU in which measurements differ; the number of a
-/// thread only where CPUs do not tell threads apart.
+/// Parameters beside the CPU in which measurements differ. The number of a thread is one of them only where CPUs do not
+/// distinguish the threads.
 fn varying<'a>(measurements: &[&'a Measurement]) -> Vec<&'a str> {
     let values = |name: &str| -> BTreeSet<Option<&ParamValue>> {
         measurements.iter().map(|m| m.params.get(name)).collect()
@@ -116,7 +115,7 @@ fn label(m: &Measurement, varying: &[&str]) -> String {
 /// Transports of `remote` whose remote another process starts: how it waits is not known.
 pub const FOREIGN_REMOTES: &[&str] = &["openamp", "char", "mcs", "rptun", "tty", "tty-line"];
 
-/// How the sides of an exchange wait, as far as it is known.
+/// Text on how the two sides of an exchange wait, as far as it is known.
 fn waits(wait: &str, params: &Params) -> String {
     let foreign = matches!(params.get("transport"), Some(ParamValue::Text(transport))
         if FOREIGN_REMOTES.contains(&transport.as_str()));

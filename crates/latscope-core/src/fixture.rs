@@ -135,34 +135,34 @@ fn batches(ns: f64) -> Histogram {
 }
 
 impl Measurement {
-    /// The same, a round trip.
+    /// Returns the measurement as one of round trips.
     fn round_trip(self) -> Measurement {
         Measurement { times: Semantics::RoundTrip, ..self }
     }
 
-    /// The same without a row in the table.
+    /// Returns the measurement without a row in the survey's table.
     fn curve(self) -> Measurement {
         Measurement { row: false, ..self }
     }
 
-    /// The same with this many bytes behind an operation.
+    /// Returns the measurement with the bytes that an operation touches and moves.
     fn working(self, bytes_touched: u64, bytes_moved: u64) -> Measurement {
         Measurement { work: Some(Work { ops: 1, bytes_touched, bytes_moved }), ..self }
     }
 
-    /// The same with a named value in percent.
+    /// Returns the measurement with the named value `value`, in percent.
     fn percent(mut self, name: &str, value: f64) -> Measurement {
         self.values.insert(name.to_owned(), Value { value, unit: "%".to_owned(), better: Better::Less });
         self
     }
 
-    /// The same, degraded.
+    /// Returns the measurement with the level `degraded`.
     fn degraded(mut self, reason: &str, remedy: &str) -> Measurement {
         self.lower(Reason::new(Level::Degraded, "not-as-asked", reason, remedy));
         self
     }
 
-    /// The same, unsupported and without numbers.
+    /// Returns the measurement with the level `unsupported` and without numbers.
     fn unsupported(mut self, reason: &str, remedy: &str) -> Measurement {
         self.lower(Reason::new(Level::Unsupported, "not-possible-here", reason, remedy));
         let histogram = Histogram::new(1);

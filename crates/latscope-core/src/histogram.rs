@@ -55,8 +55,8 @@ pub struct Histogram {
     bins: Option<Bins>,
 }
 
-/// How wide the bins are in which another program counted, where they are wider than ours. Its counts are in the
-/// bucket of the value by which it names the bin.
+/// Width of the bins in which another program counted, where they are wider than the buckets of a [`Histogram`]. The
+/// counts of a bin are in the bucket of the value by which the program names the bin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Bins {
     /// Width of every bin, in ticks: at least 1.
@@ -66,7 +66,7 @@ pub struct Bins {
     pub per_octave: Option<u64>,
 }
 
-/// What a recorder counted, to build a [`Histogram`] from.
+/// Totals that a recorder counted, to build a [`Histogram`] from.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Totals {
     /// Values beyond the last bucket.
@@ -115,7 +115,7 @@ impl Histogram {
         }
     }
 
-    /// The same, counted by another program in these bins.
+    /// Returns the histogram as counted by another program in `bins`.
     pub fn in_bins(self, bins: Bins) -> Self {
         Histogram { bins: Some(bins), ..self }
     }
@@ -138,8 +138,8 @@ impl Histogram {
         self.sum = self.sum.saturating_add(value);
     }
 
-    /// Adds the counts of another histogram of the same tick. An empty histogram adds nothing, and
-    /// becomes the other, whatever its tick: a writer that has not begun has not told its tick yet.
+    /// Adds the counts of another histogram of the same tick. An empty `other` adds nothing. An empty `self` becomes
+    /// `other`, whatever its tick: a writer that has not begun has not set its tick yet.
     ///
     /// # Panics
     /// If both have counts and the ticks differ: such histograms count different things.
@@ -188,7 +188,7 @@ impl Histogram {
         self.overflow
     }
 
-    /// Nanoseconds of `ticks`.
+    /// Converts `ticks` to nanoseconds.
     fn ns(&self, ticks: f64) -> f64 {
         ticks * self.tick_ps as f64 / 1e3
     }
@@ -251,8 +251,8 @@ impl Histogram {
         own.max(self.ns(width as f64)).max(growing)
     }
 
-    /// The values beyond the last bucket are at least this long, ns; `None` where there are none. Of an imported
-    /// histogram no more is known than that they are longer than all that were counted in a bin.
+    /// Lower bound of the values beyond the last bucket, ns; `None` if there are no such values. In an imported
+    /// histogram it is only known that they are longer than all values counted in a bin.
     pub fn overflow_from(&self) -> Option<f64> {
         let counted = || self.buckets.last().map_or(0, |(bucket, _)| bounds(*bucket as usize).1 + 1);
         let from = if self.bins.is_some() { counted() } else { 1 << RANGE_BITS };

@@ -17,7 +17,7 @@ pub fn write(to: &mut dyn io::Write, value: &impl Serialize) -> io::Result<()> {
     format(to, value, CompactFormatter)
 }
 
-/// The same with indentation and a line break at the end, for people.
+/// Returns the JSON of a value with indentation and a line break at the end, for people.
 ///
 /// # Panics
 /// The value has keys that are no texts.
@@ -32,7 +32,7 @@ fn format(to: &mut dyn io::Write, value: &impl Serialize, formatter: impl Format
     Ok(value.serialize(&mut serializer)?)
 }
 
-/// The whole number that is written for this one.
+/// Returns the whole number that is written for this number.
 pub fn carried(number: u64) -> u64 {
     let beyond = (u64::BITS - number.leading_zeros()).saturating_sub(53);
     number >> beyond << beyond
@@ -70,23 +70,22 @@ pub fn or_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
     Ok(Option::deserialize(deserializer)?.unwrap_or_default())
 }
 
-/// A limit of which `u64::MAX` means that there is none: in JSON that is `null`.
-/// Older files have the number.
+/// Limit of which `u64::MAX` means "no limit": `null` in JSON. Older files contain the number.
 pub mod limit {
     use super::*;
 
-    /// Writes a limit.
+    /// Writes a limit as a number or `null`.
     ///
     /// # Errors
-    /// The serializer's.
+    /// The serializer fails.
     pub(crate) fn serialize<S: Serializer>(limit: &u64, serializer: S) -> Result<S::Ok, S::Error> {
         (*limit != u64::MAX).then_some(*limit).serialize(serializer)
     }
 
-    /// Reads a limit.
+    /// Reads a limit from a number or `null`.
     ///
     /// # Errors
-    /// The deserializer's.
+    /// The deserializer fails.
     pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
         Ok(Option::deserialize(deserializer)?.unwrap_or(u64::MAX))
     }

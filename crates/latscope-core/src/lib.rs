@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 pub mod bounds;
+pub mod catalogue;
 pub mod events;
 #[cfg(any(test, feature = "fixture"))]
 #[doc(hidden)]

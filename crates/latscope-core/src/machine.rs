@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Machine {
-    /// Which machine it is: derived from its machine-id, which cannot be found from it, or what the user
-    /// calls it; `None` where it has none.
+    /// Identity of the machine: the user's name for it, or a value derived from its machine-id, from which the
+    /// machine-id cannot be found; `None` where the machine has no id.
     pub id: Option<String>,
     /// Host name, as `uname -n`.
     #[serde(deserialize_with = "json::or_default")]
@@ -40,7 +40,7 @@ pub struct Machine {
     /// CPUs this process may run on: affinity and cpuset.
     #[serde(deserialize_with = "json::or_default")]
     pub allowed: CpuList,
-    /// Who shares a core, package and NUMA node.
+    /// Allowed CPUs, each with its core, package and NUMA node.
     #[serde(deserialize_with = "json::or_default")]
     pub cpus: Vec<Cpu>,
     /// Caches of the first allowed CPU, as declared by sysfs or CPUID.
@@ -50,10 +50,10 @@ pub struct Machine {
     /// results.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub last_caches: Vec<CpuList>,
-    /// Where `caches` comes from: `sysfs`, `cpuid` or `unknown`.
+    /// Source of `caches`: `sysfs`, `cpuid` or `unknown`.
     #[serde(deserialize_with = "json::or_default")]
     pub caches_from: String,
-    /// Installed memory, bytes.
+    /// Size of the installed memory, bytes.
     #[serde(deserialize_with = "json::or_default")]
     pub memory: u64,
     /// Bytes of memory that can be had without swapping.
@@ -61,35 +61,35 @@ pub struct Machine {
     pub memory_available: u64,
     /// Hypervisor, if the machine is virtual.
     pub hypervisor: Option<String>,
-    /// Whether the command ran as root.
+    /// True if the command ran as root.
     #[serde(deserialize_with = "json::or_default")]
     pub root: bool,
-    /// One-minute load average at the start.
+    /// Load average over one minute, at the start.
     #[serde(deserialize_with = "json::or_default")]
     pub load_average: f64,
-    /// The scheduler of ordinary threads: `kernel`, or the name of a sched_ext scheduler; `None` where it is not known, and
-    /// in older results.
+    /// The scheduler of ordinary threads: `kernel`, or the name of a sched_ext scheduler; `None` where it is not known,
+    /// and in older results.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scheduler: Option<String>,
     /// The clock used for time stamps.
     #[serde(deserialize_with = "json::or_default")]
     pub clock: ClockInfo,
-    /// What distorts latency here, as `latscope doctor` tells it.
+    /// Results of the checks for things that distort latency here, as `latscope doctor` prints them.
     #[serde(deserialize_with = "json::or_default")]
     pub checks: Vec<Check>,
 }
 
-/// One CPU and its place.
+/// Number of a CPU and its place in the topology.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Cpu {
-    /// Its number.
+    /// Number of the CPU.
     pub id: u32,
     /// Core id within the package.
     pub core: u32,
-    /// Physical package.
+    /// Number of the physical package.
     pub package: u32,
-    /// NUMA node.
+    /// Number of the NUMA node.
     pub node: u32,
     /// CPUs of the same core, itself included.
     pub siblings: CpuList,
@@ -103,7 +103,7 @@ pub struct Cache {
     pub level: u32,
     /// `Data`, `Instruction` or `Unified`.
     pub kind: String,
-    /// Bytes.
+    /// Size of the cache, bytes.
     pub size: u64,
     /// Bytes in a line.
     pub line: u64,
@@ -119,9 +119,9 @@ pub struct Cache {
 pub struct ClockInfo {
     /// `tsc`, `cntvct` or `monotonic-raw`.
     pub source: String,
-    /// Why this one.
+    /// Reason for choosing this clock, in words.
     pub reason: String,
-    /// Ticks per second.
+    /// Frequency of the clock, ticks per second.
     pub frequency_hz: f64,
     /// Smallest step seen between two readings, ns.
     pub resolution_ns: f64,
@@ -130,11 +130,11 @@ pub struct ClockInfo {
     pub overhead_ns: f64,
 }
 
-/// How a check came out.
+/// Result of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CheckState {
-    /// Nothing to mend.
+    /// The check found nothing to fix.
     Good,
     /// A fact that readers of the numbers must know.
     Note,
@@ -145,7 +145,7 @@ pub enum CheckState {
 }
 
 impl CheckState {
-    /// Its name in results.
+    /// Name of the state in results.
     pub fn word(self) -> &'static str {
         match self {
             CheckState::Good => "good",
@@ -170,16 +170,16 @@ pub const EVERY_FAMILY: &[&str] = &[
     "ipc.*",
 ];
 
-/// One row of `latscope doctor`.
+/// Row of `latscope doctor`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Check {
     /// Stable name: `governor`, `smt`, …
     pub id: String,
-    /// How it came out.
+    /// Result of the check.
     pub state: CheckState,
-    /// What was found, in words.
+    /// Facts that the check found, in words.
     pub found: String,
-    /// Which probes it touches: ids, or families as `memory.*`; empty for none.
+    /// Probes that the check affects: ids, or families such as `memory.*`; empty for none.
     pub affects: Vec<String>,
     /// The exact remedy, as a command where there is one.
     pub remedy: Option<String>,

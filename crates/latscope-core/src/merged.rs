@@ -6,13 +6,13 @@ use crate::report::{Measurement, Report};
 /// The parameters over which there are sums, `all` being their value there.
 pub const MERGED: [&str; 2] = ["cpu", "pair"];
 
-/// Whether a measurement is the sum over all CPUs, or over all pairs.
+/// Returns true if a measurement is the sum over all CPUs, or over all pairs.
 pub fn is_merged(m: &Measurement) -> bool {
     let all = |name: &&str| matches!(m.params.get(*name), Some(ParamValue::Text(text)) if text == "all");
     MERGED.iter().any(all)
 }
 
-/// Whether a measurement is in a sum.
+/// Returns true if the measurement `one` is part of the sum `all`.
 pub fn is_part_of(one: &Measurement, all: &Measurement) -> bool {
     let same = |(name, value): (&String, &ParamValue)| {
         name == "thread" || MERGED.contains(&name.as_str()) || one.params.get(name) == Some(value)
@@ -20,7 +20,7 @@ pub fn is_part_of(one: &Measurement, all: &Measurement) -> bool {
     !is_merged(one) && all.probe == one.probe && all.params.iter().all(same)
 }
 
-/// Whether a measurement is of the single pair of endpoints of a sum: both have the same figures.
+/// Returns true if a measurement is of the only pair of endpoints in a sum: both have the same figures.
 pub fn is_all_of(part: &Measurement, sum: &Measurement) -> bool {
     part.params.contains_key("pair")
         && part.summary.count == sum.summary.count
@@ -28,7 +28,8 @@ pub fn is_all_of(part: &Measurement, sum: &Measurement) -> bool {
         && is_part_of(part, sum)
 }
 
-/// How many pairs of endpoints a sum is of. `None` of what is no sum over pairs, and of one without rows for them.
+/// Number of pairs of endpoints in a sum. `None` if the measurement is no sum over pairs, or if the report has no rows
+/// for its pairs.
 pub fn pairs_in(report: &Report, sum: &Measurement) -> Option<u64> {
     if !is_merged(sum) || !sum.params.contains_key("pair") {
         return None;
@@ -37,7 +38,7 @@ pub fn pairs_in(report: &Report, sum: &Measurement) -> Option<u64> {
     Some(parts.count() as u64).filter(|pairs| *pairs > 0)
 }
 
-/// What a reader calls a sum of a single pair of endpoints.
+/// Title of the sum over a single pair of endpoints, as a reader sees it.
 pub fn without_pairs(title: &str) -> &str {
     title.strip_suffix(", all pairs").unwrap_or(title)
 }

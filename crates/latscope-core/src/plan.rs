@@ -1,5 +1,4 @@
-//! What will be measured: a pure function of the request and the machine,
-//! saved in the result and shown by `--dry-run`.
+//! Plan of a run: a pure function of the request and the machine, saved in the result and shown by `--dry-run`.
 
 use crate::json;
 use crate::statistics::SplitMix;
@@ -52,27 +51,26 @@ pub fn params<const N: usize>(pairs: [(&str, ParamValue); N]) -> Params {
     params
 }
 
-/// One point to measure: a probe with its parameters.
+/// Point to measure: a probe with its parameters.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Point {
-    /// Probe id, `family.name`.
+    /// Id of the probe, `family.name`.
     pub probe: String,
     /// Revision of the probe; results of before have none.
     #[serde(default = "one")]
     pub revision: u32,
-    /// Its parameters, all of them: nothing about the point is implied.
+    /// Parameters of the point, all of them: nothing about the point is implied.
     pub params: Params,
-    /// What a reader calls it: `read, kept open, 4 KiB`.
+    /// Title for readers: `read, kept open, 4 KiB`.
     pub title: String,
-    /// Whether the survey's table has a row for it; points of a curve that
-    /// only a plot shows have none.
+    /// True if the survey's table has a row for the point. Points of a curve that only a plot shows have none.
     pub row: bool,
 }
 
 /// For tests: a probe reads all parameters of a point as one type.
 #[cfg(any(test, feature = "fixture"))]
 impl Point {
-    /// A numeric parameter.
+    /// Returns the value of a numeric parameter.
     ///
     /// # Panics
     /// If the point lacks it: the probe that planned the point put it there.
@@ -83,7 +81,7 @@ impl Point {
         }
     }
 
-    /// A textual parameter.
+    /// Returns the value of a textual parameter.
     ///
     /// # Panics
     /// If the point lacks it: the probe that planned the point put it there.
@@ -95,12 +93,11 @@ impl Point {
     }
 }
 
-/// When a point has been measured enough: at `samples` (or `events`) clean
-/// ones, or when those took `budget_ns`, and in any case after `limit_ns`. What is
-/// not limited is `u64::MAX`, in JSON `null`.
+/// Conditions under which a point has been measured enough: `samples` (or `events`) clean ones were taken, or they took
+/// `budget_ns`, or `limit_ns` passed. A field without a limit is `u64::MAX`, in JSON `null`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stop {
-    /// Clean batches wanted.
+    /// Number of clean batches wanted.
     #[serde(with = "json::limit")]
     pub samples: u64,
     /// Clean single events wanted.
@@ -124,7 +121,7 @@ impl Stop {
         Stop { samples: u64::MAX, events, batch_ns: 0, budget_ns: u64::MAX, limit_ns }
     }
 
-    /// Whether a periodic step ends by itself, and not only when it is asked to.
+    /// Returns true if a periodic step ends by itself, and not only on request.
     pub fn is_limited(&self) -> bool {
         self.events != u64::MAX || self.limit_ns != u64::MAX
     }
@@ -141,7 +138,7 @@ pub enum Policy {
     Fifo(u32),
 }
 
-/// What has to be true of the machine while a step runs.
+/// Conditions that the machine has to meet while a step runs.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Conditions {
     /// Lock the worker's memory (`mlockall`).
@@ -154,17 +151,16 @@ pub struct Conditions {
     pub scratch_in: Option<PathBuf>,
 }
 
-/// How periodic threads run: what the older tools have as habits of their
-/// loops. Each point of such a step is one thread.
+/// Settings of periodic threads, which older tools have as habits of their loops. Each point of such a step is a
+/// thread.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Periodic {
     /// Intervals at the begin of each thread whose activations are not recorded.
     pub warm_up: u64,
-    /// When the step is over: `Stop::events` activations of each or of any
-    /// thread, or `Stop::limit_ns`, whichever comes first; `u64::MAX` in both
-    /// runs until it is asked to end.
+    /// Condition that ends the step: `Stop::events` activations of each or of any thread, or `Stop::limit_ns`,
+    /// whichever comes first. With `u64::MAX` in both the step runs until it is asked to end.
     pub end: End,
-    /// How the threads' first instants lie to each other.
+    /// Relative position of the threads' first instants.
     pub phase: Phase,
     /// Wait for the next full second of the clock before the first instant.
     #[serde(default)]
@@ -172,7 +168,7 @@ pub struct Periodic {
     /// A latency above this many ns is an exceedance.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub threshold: Option<u64>,
-    /// Whether the first exceedance ends the step.
+    /// True if the first exceedance ends the step.
     #[serde(default)]
     pub stop_at_threshold: bool,
     /// Record also what would have been felt by activations that a stall
@@ -203,7 +199,7 @@ impl Periodic {
     }
 }
 
-/// What becomes of events above the threshold.
+/// Treatment of events above the threshold.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OnThreshold {
     /// Trace the kernel's scheduler and interrupts, and say of each outlier
@@ -212,10 +208,10 @@ pub struct OnThreshold {
     /// Without a threshold: the worst so many events are taken for outliers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worst: Option<u32>,
-    /// What to do at each exceedance, in this order.
+    /// Actions at each exceedance, in this order.
     #[serde(default)]
     pub actions: Vec<Action>,
-    /// Where the trace around an exceedance is saved.
+    /// File for the trace around an exceedance.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace_file: Option<PathBuf>,
     /// Contents of the trace beside the scheduler and interrupts.
@@ -248,7 +244,7 @@ impl Traced {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Action {
-    /// End the run.
+    /// Ends the run early.
     Stop,
     /// Go on; what the others do not say.
     Continue,
@@ -264,17 +260,17 @@ pub enum Action {
     MarkTrace(PathBuf),
 }
 
-/// Which thread's count ends a periodic step.
+/// Thread whose count ends a periodic step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum End {
     /// All threads have had their activations.
     All,
-    /// The first one has (cyclictest).
+    /// The first thread has had its activations (cyclictest).
     Any,
 }
 
-/// How the first instants of periodic threads lie to each other.
+/// Relative position of the first instants of periodic threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Phase {
@@ -293,7 +289,7 @@ pub enum Phase {
 /// Buckets of equal width from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Linear {
-    /// Number of buckets.
+    /// Number of buckets in the histogram.
     pub buckets: u64,
     /// Width of a bucket, ns; a value is cut off to a whole number of these.
     pub tick_ns: u64,
@@ -302,30 +298,30 @@ pub struct Linear {
 /// The work of one worker process: points measured in one go, in this order.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Step {
-    /// Which code measures them: the `experiment` of their probes.
+    /// Name of the code that measures the points: the `experiment` of their probes.
     pub name: String,
-    /// The points.
+    /// Points that the step measures.
     pub points: Vec<Point>,
     /// CPUs for the measuring threads; the first one is the main thread's.
     pub cpus: Vec<u32>,
     /// Policy of the measuring threads.
     pub policy: Policy,
-    /// When each point has been measured enough.
+    /// Conditions under which each point has been measured enough.
     pub stop: Stop,
-    /// What has to hold meanwhile.
+    /// Conditions that the machine has to meet during the step.
     #[serde(default)]
     pub conditions: Conditions,
-    /// How periodic threads run, where the points are such.
+    /// Settings of the periodic threads, if the points are such threads.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub periodic: Option<Periodic>,
     /// Seed of permutations and random data.
     pub seed: u64,
-    /// How often the step is measured, seconds apart; what it may take in all is for all rounds together.
+    /// Number of times that the step is measured, seconds apart. The limits in `stop` are for all rounds together.
     #[serde(default = "one")]
     pub rounds: u32,
 }
 
-/// What files of before stand for: one round, and the first revision of a probe.
+/// Default for older files: one round, and the first revision of a probe.
 pub(crate) fn one() -> u32 {
     1
 }
@@ -350,9 +346,10 @@ pub enum Load {
     Network,
     /// Threads on each allowed CPU that sleep 50 us again and again.
     Timer,
-    /// Threads of different SCHED_FIFO priorities on each allowed CPU that contend for a lock with priority inheritance.
+    /// Threads of different SCHED_FIFO priorities on each allowed CPU that contend for a lock with priority
+    /// inheritance.
     PiStorm,
-    /// A shell command.
+    /// Runs a shell command.
     Command(String),
 }
 
@@ -375,7 +372,7 @@ impl Load {
         Load::BUILT_IN.into_iter().find(|(known, ..)| *known == name).map(|(_, load, _)| load)
     }
 
-    /// Its name and what it is, in words; `None` for a command.
+    /// Returns the load's name and a description of it in words; `None` for a command.
     pub fn words(&self) -> Option<(&'static str, &'static str)> {
         let known = Load::BUILT_IN.into_iter().find(|(_, load, _)| load == self);
         known.map(|(name, _, words)| (name, words))
@@ -385,7 +382,7 @@ impl Load {
 /// A limit that the result of a run is judged by.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Criterion {
-    /// What is limited: `max`, `p99_9`, `missed`, or the name of a value such as `losses`.
+    /// Quantity that is limited: `max`, `p99_9`, `missed`, or the name of a value such as `losses`.
     pub metric: String,
     /// The most it may be: ns, or a number; of what is to be reached the least.
     pub limit: f64,
@@ -394,7 +391,7 @@ pub struct Criterion {
 /// Everything a run will do.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
-    /// What was asked, in a word or two: `survey`, `memory`.
+    /// Request in a word or two: `survey`, `memory`.
     pub job: String,
     /// The steps. Each round goes through them in a random order, by their seed.
     pub steps: Vec<Step>,
@@ -407,7 +404,7 @@ pub struct Plan {
     /// File for the time line of the threads, if asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeline: Option<PathBuf>,
-    /// What becomes of events above the threshold.
+    /// Treatment of events above the threshold.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_threshold: Option<OnThreshold>,
     /// Criteria of the result: judged with each save, and in the end.
@@ -418,7 +415,7 @@ pub struct Plan {
     pub stop_when_exceeded: bool,
     /// CPUs this run may use.
     pub cpus: CpuList,
-    /// What the plan leaves out of what was asked or is usual, and why.
+    /// Omissions: what the plan leaves out of the request or of what is usual, and why.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }
@@ -446,7 +443,7 @@ impl Step {
 }
 
 impl Plan {
-    /// The same plan in so many rounds; no step has more of them than samples to take.
+    /// Returns the plan with `rounds` rounds. No step has more rounds than samples to take.
     pub fn in_rounds(mut self, rounds: u32) -> Plan {
         for step in &mut self.steps {
             let samples = step.stop.samples.min(step.stop.events).max(1);
@@ -456,11 +453,9 @@ impl Plan {
         self
     }
 
-    /// Which step is measured when: a round and the index of a step, all rounds
-    /// of all steps. One round goes in the order of the plan; of several, each
-    /// has an order of its own that follows from the seed, so that no point is
-    /// always measured behind the same other one. A step of fewer rounds is
-    /// spread over the run.
+    /// Order of all rounds of all steps: for each the round and the index of the step. A single round goes in the order
+    /// of the plan. Of several rounds each has an order of its own that follows from the seed, so that no point is
+    /// always measured behind the same other point. A step with fewer rounds is spread over the run.
     pub fn schedule(&self) -> Vec<(u32, usize)> {
         let mut seed = SplitMix::new(self.steps.first().map_or(1, |step| step.seed));
         let mut taken = vec![0; self.steps.len()];

@@ -1,14 +1,14 @@
-//! How far a row can be trusted: one level, and every reason against a better one.
+//! Quality of a row: how far it can be trusted, as a level, and every reason against a better level.
 
 use serde::{Deserialize, Serialize, Serializer};
 use std::collections::BTreeMap;
 
-/// How far a number can be trusted on this machine, and why not further.
+/// Degree to which a number can be trusted on this machine, and the reasons against a better degree.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Quality {
     /// The worst of what the reasons stand for.
     pub level: Level,
-    /// Why it is not better, in the order found; empty where the level is [`Level::Ok`].
+    /// Reasons against a better level, in the order found; empty where the level is [`Level::Ok`].
     #[serde(default)]
     pub reasons: Vec<Reason>,
 }
@@ -115,7 +115,7 @@ pub const NO_VALID_REPLY: &str = "no-valid-reply";
 /// The id of a reason from a file of before reasons had ids, of whatever level.
 pub const UNNAMED: &str = "unnamed";
 
-/// How far a number can be trusted, from good to bad.
+/// Degree to which a number can be trusted, from good to bad.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Level {
@@ -131,7 +131,7 @@ pub enum Level {
 }
 
 impl Level {
-    /// Its name in results.
+    /// Name of the level in results.
     pub fn word(self) -> &'static str {
         match self {
             Level::Ok => "ok",
@@ -141,12 +141,12 @@ impl Level {
         }
     }
 
-    /// Whether there is a figure, but one that is not to be trusted in full.
+    /// Returns true if there is a figure that is not to be trusted in full.
     pub fn is_doubtful(self) -> bool {
         matches!(self, Level::Unstable | Level::Degraded)
     }
 
-    /// What the older field `support` of results has for it: `degraded` for an unstable row, too.
+    /// Value of the older field `support` of results: `degraded` also for an unstable row.
     pub fn support(self) -> &'static str {
         if self == Level::Unstable { "degraded" } else { self.word() }
     }
@@ -157,18 +157,18 @@ pub(crate) fn write_support<S: Serializer>(level: &Level, to: S) -> Result<S::Ok
     to.serialize_str(level.support())
 }
 
-/// One thing that keeps a number from being trusted in full.
+/// Reason against trusting a number in full.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Reason {
     /// Stable name: `emulated`, `rounds-in-two-groups`, `waited-for-a-cpu`, …
     pub id: String,
-    /// How far it alone lets the number be trusted.
+    /// Level of a number that has no other reason against it.
     #[serde(default)]
     pub level: Level,
-    /// What happened, in words; empty where the id says all.
+    /// Description of what happened, in words; empty where the id suffices.
     #[serde(default)]
     pub text: String,
-    /// What to do about it.
+    /// Remedy for the reason, in words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remedy: Option<String>,
     /// The numbers in the text, by name.
@@ -177,13 +177,13 @@ pub struct Reason {
 }
 
 impl Reason {
-    /// A reason without numbers; an empty remedy is none.
+    /// Creates a reason without numbers. An empty `remedy` means that there is no remedy.
     pub fn new(level: Level, id: &str, text: impl Into<String>, remedy: impl Into<String>) -> Reason {
         let remedy = Some(remedy.into()).filter(|remedy| !remedy.is_empty());
         Reason { id: id.to_owned(), level, text: text.into(), remedy, values: BTreeMap::new() }
     }
 
-    /// The same with a number of its text.
+    /// Returns the reason with the number `value` of its text.
     pub fn with(mut self, name: &str, value: f64) -> Reason {
         self.values.insert(name.to_owned(), value);
         self
@@ -199,7 +199,7 @@ impl Quality {
         }
     }
 
-    /// As [`lower`](Quality::lower), but before the other reasons: it explains them.
+    /// Adds a reason as [`lower`](Quality::lower) does, but before the other reasons: it explains them.
     pub fn lower_first(&mut self, reason: Reason) {
         self.level = self.level.max(reason.level);
         self.reasons.retain(|known| known.id != reason.id);

@@ -31,35 +31,35 @@ pub const SCHEMA: &str = "latscope/1";
 /// A whole run: what was asked, where, and what came out.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Report {
-    /// Always [`SCHEMA`].
+    /// Name of the schema, always [`SCHEMA`].
     pub schema: String,
-    /// What wrote it.
+    /// Program that wrote the result.
     pub tool: Tool,
     /// RFC 3339 time of the start; empty where an imported result does not say, in JSON `null`.
     #[serde(deserialize_with = "json::or_default")]
     pub started: String,
     /// RFC 3339 time of the end; `None` while incomplete.
     pub finished: Option<String>,
-    /// What ended the run before it was done, if it was asked to end.
+    /// Request that ended the run before it was complete, if there was such a request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interrupted: Option<Interrupted>,
     /// The program that measured it, if that was another.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub imported: Option<Imported>,
-    /// What was to be measured.
+    /// Plan of the run.
     pub plan: Plan,
-    /// Where.
+    /// Machine that the result was measured on.
     pub machine: Machine,
     /// A random name of the run, so that no result is counted twice; empty in older files.
     #[serde(default)]
     pub run_id: String,
-    /// What the user calls it: `board=a7`, `kernel=rt`.
+    /// Labels given by the user: `board=a7`, `kernel=rt`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
     /// Account of the CPU time of the whole run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub activity: Option<Account>,
-    /// What went wrong or needs to be known, each with a remedy.
+    /// Problems and facts that a reader needs to know, each with a remedy if there is one.
     pub warnings: Vec<Warning>,
     /// Conclusions over several measurements.
     pub findings: Vec<Finding>,
@@ -70,23 +70,23 @@ pub struct Report {
 /// The program that wrote a result.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tool {
-    /// `latscope`.
+    /// Name of the program: `latscope`.
     pub name: String,
-    /// Its version.
+    /// Version of the program.
     pub version: String,
     /// The commit it was built from; empty when unknown.
     #[serde(default)]
     pub commit: String,
 }
 
-/// Where a result comes from that another program measured.
+/// Origin of a result that another program measured.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Imported {
-    /// Its name: `cyclictest`, `fio`.
+    /// Name of the program: `cyclictest`, `fio`.
     pub program: String,
-    /// Its version, as its output has it; `None` where that does not say.
+    /// Version of the program, as its output has it; `None` if the output does not contain it.
     pub version: Option<String>,
-    /// What its output does not say and a reader may want to know, in words.
+    /// Facts that the output lacks and a reader may want to know, in words.
     #[serde(default)]
     pub unknown: Vec<String>,
 }
@@ -101,10 +101,10 @@ impl Imported {
     }
 }
 
-/// How a run ended that was asked to end before it was done.
+/// Early end of a run that was asked to end before it was complete.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Interrupted {
-    /// What told it: the name of a signal, `key q`, `stdout closed`.
+    /// Source of the request: the name of a signal, `key q`, `stdout closed`.
     pub by: String,
     /// Points measured in full, of those planned.
     pub points: Progress,
@@ -116,12 +116,12 @@ pub struct Interrupted {
     pub time: Option<Progress>,
 }
 
-/// How much there is of what was asked for.
+/// Progress: the amount done of the amount requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Progress {
-    /// What there is.
+    /// Amount done so far.
     pub done: u64,
-    /// What was asked for; `None` without a limit.
+    /// Amount requested; `None` without a limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub of: Option<u64>,
 }
@@ -129,22 +129,22 @@ pub struct Progress {
 /// Something a reader of the numbers must know, as data.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Warning {
-    /// Stable name.
+    /// Stable name of the warning.
     pub id: String,
-    /// What happened.
+    /// Description of what happened.
     pub text: String,
-    /// What to do about it.
+    /// Remedy for the problem, in words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remedy: Option<String>,
 }
 
-/// Why a file is not a result.
+/// Reason why a file is not a result.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
     /// No JSON, or not the fields of a result.
     #[error("it is not a latscope result, or a damaged one (choose a file that --json wrote)")]
     Damaged(#[from] serde_json::Error),
-    /// Another program's JSON.
+    /// The file has JSON of another program.
     #[error("it is not a latscope result, for it has no \"schema\" field (choose a file that --json wrote)")]
     Foreign,
     /// A schema this version does not know.
@@ -177,7 +177,7 @@ impl Report {
         Ok(report)
     }
 
-    /// Whether a text is a result file of this schema, as far as its `schema` says.
+    /// Checks by the `schema` of a text that it is a result file of this schema.
     ///
     /// # Errors
     /// The text is damaged, foreign, or of another schema.
@@ -233,13 +233,13 @@ impl Report {
         String::from_utf8(text).expect("JSON is UTF-8")
     }
 
-    /// Whether it ended early, or has not ended. Of an imported result that is not known, and not said.
+    /// Returns true if the run ended early, or has not ended. For an imported result that is not known, and false.
     pub fn is_unfinished(&self) -> bool {
         self.finished.is_none() && self.imported.is_none()
     }
 
-    /// How long a batch of a point was to last, ns: part of what the point is, unlike the number of
-    /// operations that came out of it. `None` for single events, and where the plan has no such point.
+    /// Planned length of a batch of a point, ns: part of the point's identity, unlike the number of operations that
+    /// followed from it. `None` for single events, and if the plan has no such point.
     pub fn batch_target(&self, m: &Measurement) -> Option<u64> {
         let planned =
             |step: &&Step| step.points.iter().any(|point| point.probe == m.probe && point.params == m.params);

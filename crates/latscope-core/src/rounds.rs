@@ -1,6 +1,5 @@
-//! Rounds: each point is measured several times in a run, seconds apart. The
-//! figure is the median over the rounds, and what lies between the rounds tells
-//! where the figure of the next run will be.
+//! Rounds: each point is measured several times in a run, seconds apart. The figure is the median over the rounds. The
+//! differences between the rounds show where the figure of the next run will be.
 
 use crate::report::Account;
 use crate::statistics::{NORMAL_95, median, student_95};
@@ -39,25 +38,25 @@ pub fn figures(rounds: &[Round]) -> Vec<f64> {
     rounds.iter().filter(|round| round.count as f64 >= enough).filter_map(|round| round.p50).collect()
 }
 
-/// Where the figure of the next run is expected.
+/// Interval in which the figure of the next run is expected.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Prediction {
-    /// Lower end, ns.
+    /// Lower end of the interval, ns.
     pub low: f64,
-    /// Upper end, ns.
+    /// Upper end of the interval, ns.
     pub high: f64,
-    /// The share of next runs that lie in it.
+    /// Share of next runs that lie in the interval, 0 to 1.
     pub level: f64,
 }
 
 impl Prediction {
-    /// Whether `ns` lies in it, ends included.
+    /// Returns true if `ns` lies in the interval, ends included.
     pub fn contains(&self, ns: f64) -> bool {
         self.low <= ns && ns <= self.high
     }
 
-    /// What is known if it is too wide to say where the next figure lies: no further than the
-    /// samples went.
+    /// Returns the interval cut off at the smallest and largest sample if it is too wide to show where the next figure
+    /// lies.
     pub fn within(self, smallest: f64, largest: f64) -> Prediction {
         if self.width() <= SCATTER_OVER {
             return self;
@@ -118,25 +117,25 @@ pub fn median_by_mean(n: usize) -> f64 {
     EXACT.get(n).copied().unwrap_or_else(|| std::f64::consts::FRAC_PI_2.sqrt())
 }
 
-/// What rounds do that are not the same thing over and over.
+/// Pattern in rounds that do not repeat the same figure.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Unsteady {
-    /// They fall into two groups, with these medians.
+    /// The rounds fall into two groups, with these medians.
     Groups(f64, f64),
-    /// They lie so far apart that where the next run will be is not known; the lowest and the highest.
+    /// The rounds lie too far apart to predict the next run; the lowest and the highest.
     Scatter(f64, f64),
-    /// They move in one direction, from the median of the first half to that of the second.
+    /// The rounds move in one direction, from the median of the first half to that of the second.
     Drift(f64, f64),
 }
 
-/// Groups whose medians differ by less than this ratio are one.
+/// Least ratio of the gap between two groups of rounds.
 const GROUPS_APART: f64 = 1.2;
 
-/// A drift of less than this ratio is none.
+/// Ratio below which a trend is not a drift.
 const DRIFT_BY: f64 = 1.15;
 
-/// Whether the figures of rounds, in order of time, fall into two groups, drift, or
-/// lie too far apart. Fewer than four rounds cannot tell groups or a drift, fewer than three nothing.
+/// Returns how the figures of rounds, in order of time, are unsteady: two groups, a drift, or too far apart. Groups
+/// need at least four rounds, a drift five, and all else three.
 pub fn unsteady(figures: &[f64]) -> Option<Unsteady> {
     if figures.len() < 3 || figures.iter().any(|figure| !(*figure > 0.0 && figure.is_finite())) {
         return None;

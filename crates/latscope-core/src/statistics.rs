@@ -7,32 +7,31 @@ use std::sync::LazyLock;
 /// A range that holds the true value with a stated confidence.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Interval {
-    /// Lower end.
+    /// Lower end of the range.
     pub low: f64,
-    /// Upper end.
+    /// Upper end of the range.
     pub high: f64,
 }
 
 impl Interval {
-    /// Whether `value` lies in it, ends included.
+    /// Returns true if `value` lies in the interval, ends included.
     pub fn contains(&self, value: f64) -> bool {
         self.low <= value && value <= self.high
     }
 
-    /// Whether the two have no value in common.
+    /// Returns true if the two intervals have no value in common.
     pub fn is_apart_from(&self, other: &Interval) -> bool {
         self.high < other.low || other.high < self.low
     }
 }
 
-/// The median of `values`; `None` when there is none. NaN is ignored.
+/// Median of `values`; `None` if there are no values. NaN is ignored.
 pub fn median(values: &[f64]) -> Option<f64> {
     quantile(values, 0.5)
 }
 
-/// The value at quantile `q` of `values`, in any order, interpolated between
-/// neighbours (Hyndman and Fan's type 7); `None` when there is none. NaN is
-/// ignored, `q` is clamped to 0..1.
+/// Value at quantile `q` of `values`, in any order, interpolated between neighbours (Hyndman and Fan's type 7); `None`
+/// if there are no values. NaN is ignored, `q` is clamped to 0..1.
 pub fn quantile(values: &[f64], q: f64) -> Option<f64> {
     let mut sorted: Vec<f64> = values.iter().copied().filter(|v| !v.is_nan()).collect();
     sorted.sort_unstable_by(f64::total_cmp);

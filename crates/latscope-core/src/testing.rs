@@ -44,10 +44,10 @@ pub fn report(measurements: Vec<Measurement>) -> Report {
     }
 }
 
-/// How the rounds of a steady point scatter about its median.
+/// Scatter of the rounds of a steady point: factors of its median.
 const STEADY: [f64; 8] = [1.0, 0.99, 1.005, 1.0, 1.01, 0.995, 1.0, 1.0];
 
-/// The same point with these medians of its rounds.
+/// Returns the point with `medians` as the medians of its rounds.
 pub fn in_rounds(mut m: Measurement, medians: &[f64]) -> Measurement {
     let cycles = m.summary.cycles.zip(m.summary.p50).map(|(cycles, ns)| cycles / ns);
     let of_round = |ns: &f64| {
@@ -60,7 +60,7 @@ pub fn in_rounds(mut m: Measurement, medians: &[f64]) -> Measurement {
     m
 }
 
-/// The same point as if it had been measured once.
+/// Returns the point as if it had been measured once.
 pub fn once(mut m: Measurement) -> Measurement {
     (m.rounds, m.interval) = (Vec::new(), None);
     m
@@ -86,7 +86,7 @@ pub fn point(probe: &str, parameters: Params, times: Semantics, ns: f64) -> Meas
     in_rounds(m, &STEADY.map(|factor| ns * factor))
 }
 
-/// The same with a named value, which scatters as little as the medians.
+/// Returns the point with a named value, which scatters as little as the medians.
 pub fn with_value(mut m: Measurement, name: &str, value: f64) -> Measurement {
     for (round, factor) in m.rounds.iter_mut().zip(STEADY) {
         round.values.insert(name.to_owned(), value * factor);
@@ -95,7 +95,7 @@ pub fn with_value(mut m: Measurement, name: &str, value: f64) -> Measurement {
     m
 }
 
-/// The same with this many bytes touched by an operation.
+/// Returns the point with `bytes` bytes touched by an operation.
 pub fn with_bytes(mut m: Measurement, bytes: u64) -> Measurement {
     m.work = Some(Work { ops: 1, bytes_touched: bytes, bytes_moved: bytes });
     m

@@ -1,4 +1,4 @@
-//! How quantities are written and read: durations, sizes, CPU lists.
+//! Text forms of quantities, written and read: durations, sizes, CPU lists.
 //!
 //! On screen a duration is in ns, µs, ms or s and nothing else, with three
 //! significant digits.
@@ -228,8 +228,8 @@ pub fn fold_cpus(texts: impl IntoIterator<Item = String>) -> Vec<String> {
     folded.into_iter().map(written).collect()
 }
 
-/// What stands before and behind the first CPU that a text names; a share of time that follows
-/// the word ("waited for a CPU 7 % of the time") is none.
+/// Splits a text into the part before the first CPU that it names, the CPU's number, and the part behind it. `None` if
+/// the number after the word is a share of time ("waited for a CPU 7 % of the time").
 fn around_cpu(text: &str) -> Option<(&str, Option<u32>, &str)> {
     let (before, rest) = text.split_once("CPU ")?;
     let digits = rest.len() - rest.trim_start_matches(|c: char| c.is_ascii_digit()).len();

@@ -5,22 +5,22 @@ use serde::{Deserialize, Serialize};
 /// A named quantity that is no duration.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Value {
-    /// The number.
+    /// Number in units of `unit`.
     pub value: f64,
-    /// Its unit: `%`, `GB/s`, `count`, `cycles`, `ns`, `ratio`, …
+    /// Unit of the number: `%`, `GB/s`, `count`, `cycles`, `ns`, `ratio`, …
     pub unit: String,
-    /// Which direction is better.
+    /// Direction in which the value is better.
     pub better: Better,
 }
 
-/// Which direction of a quantity is better.
+/// Direction in which a quantity is better.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Better {
-    /// Less.
+    /// A lower value is better.
     Less,
-    /// More.
+    /// A higher value is better.
     More,
-    /// Neither.
+    /// Neither direction is better.
     Neither,
 }

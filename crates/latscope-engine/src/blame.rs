@@ -45,10 +45,10 @@ pub struct Explanation {
 /// Functions of a stack that are kept.
 const STACK: usize = 8;
 
-/// What a throttled thread may have run before is looked at for so long, ns: the kernel's own period.
+/// Length of the stretch before a throttling in which its cause is searched, ns: the kernel's own period.
 const SECOND: u64 = 1_000_000_000;
 
-/// Whether a kernel function is a part of every switch, and so says nothing.
+/// Returns true if a kernel function is a part of every switch, and so explains nothing.
 fn is_of_switch(name: &str) -> bool {
     const SWITCH: [&str; 6] =
         ["schedule", "__schedule", "preempt_schedule", "__trace", "trace_event_", "do_trace"];
@@ -56,10 +56,10 @@ fn is_of_switch(name: &str) -> bool {
 }
 
 impl Blame {
-    /// Begins to record.
+    /// Begins to record a trace.
     ///
     /// # Errors
-    /// There is no tracing here; the text says what to do.
+    /// There is no tracing here; the text contains the remedy.
     pub fn start(machine: &Machine, traced: &Traced, guardian: &mut Guardian) -> Result<Blame, Unavailable> {
         let mut ticket = None;
         let tracer = Tracer::start(traced, &mut |directory| {
@@ -108,7 +108,7 @@ impl Blame {
         self.tracer.switch()
     }
 
-    /// What this kernel cannot trace, in words.
+    /// Returns what this kernel cannot trace, in words.
     pub fn shortfalls(&self) -> &[String] {
         self.tracer.shortfalls()
     }
@@ -121,7 +121,7 @@ impl Blame {
         self.tracer.read()
     }
 
-    /// Who took the time of a window, as far as it was read.
+    /// Returns the causes of the time of a window, from the part of the trace that was read.
     pub fn explain(&mut self, window: &Window) -> Explanation {
         let setting = Setting {
             virtual_machine: self.virtual_machine,

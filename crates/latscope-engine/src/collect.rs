@@ -1,4 +1,4 @@
-//! Puts measurements together from what a worker counted and what it said.
+//! Builds measurements from a worker's counts and messages.
 
 use crate::outliers::Outliers;
 use latscope_bench::probe::Registry;
@@ -41,7 +41,7 @@ pub(crate) fn forewarned(results: &mut [Option<PointResult>], reason: &str, reme
     }
 }
 
-/// Puts a point together from what the worker counted and what it said.
+/// Builds the measurement of a point from the worker's counts and messages.
 fn measurement(
     registry: &Registry,
     step: &Step,
@@ -112,8 +112,8 @@ pub(crate) fn add_outliers(measured: &mut [Measurement], outliers: &Outliers) {
     }
 }
 
-/// One merged point for each set of points that differ only in `thread` and in
-/// `cpu`, or in `pair` where pairs are numbered.
+/// Returns the merged points: a point for each set of points that differ only in `thread` and in `cpu`, or in `pair`
+/// where pairs are numbered.
 pub fn merged(registry: &Registry, measured: &[Measurement]) -> Vec<Measurement> {
     let mut merged: Vec<Measurement> = Vec::new();
     for one in measured {
@@ -170,9 +170,9 @@ fn merged_title(registry: &Registry, one: &Measurement, axis: &str) -> String {
     })
 }
 
-/// What is counted adds up; of all else there is a mean. Shares and rates of CPUs count by the
-/// time that each CPU was watched, so that a rate is all events by all time watched; values of
-/// pairs count by what they are shares of.
+/// Returns the values of a merged point. Counts add up; every other value is a mean. Shares and rates of CPUs count by
+/// the time that each CPU was watched, so that a rate is all events by all time watched. Values of pairs count by the
+/// events that they are shares of.
 fn values_over<'a>(members: impl Iterator<Item = &'a Measurement> + Clone) -> BTreeMap<String, Value> {
     let names: BTreeMap<&String, &Value> = members.clone().flat_map(|one| &one.values).collect();
     let figure = |name: &str, unit: &str| {
@@ -186,7 +186,7 @@ fn values_over<'a>(members: impl Iterator<Item = &'a Measurement> + Clone) -> BT
     names.into_iter().map(value).collect()
 }
 
-/// What a member counts for in the mean of a value.
+/// Weight of a member in the mean of a value.
 fn weight(one: &Measurement, name: &str, unit: &str) -> f64 {
     match (axis(one), unit) {
         (Some("cpu"), "%" | "1/s") => one.values.get(WATCHED).map_or(1.0, |watched| watched.value),
@@ -195,8 +195,8 @@ fn weight(one: &Measurement, name: &str, unit: &str) -> f64 {
     }
 }
 
-/// What several pairs carried goes by the time in which they ran, side by side: by
-/// the sum of their calls' durations two pairs would be no faster than one.
+/// Sets the throughput of several pairs: the amount that they carried by the time in which they ran, side by side. By
+/// the sum of their calls' durations two pairs would be no faster than one pair.
 fn throughput_of_all(values: &mut BTreeMap<String, Value>, members: &[&Measurement]) {
     let of = |m: &Measurement, name: &str| m.values.get(name).map_or(0.0, |value| value.value);
     let sum = |each: &dyn Fn(&Measurement) -> f64| members.iter().map(|m| each(m)).sum::<f64>();
@@ -214,8 +214,7 @@ fn throughput_of_all(values: &mut BTreeMap<String, Value>, members: &[&Measureme
     }
 }
 
-/// How many events a value is a share of: those that are counted beside it as
-/// `NAME-of`, else all.
+/// Number of events that a value is a share of: the value `NAME-of` where it exists, else the count of all events.
 fn share_of(m: &Measurement, name: &str) -> f64 {
     m.values.get(&format!("{name}-of")).map_or(m.summary.count as f64, |of| of.value)
 }

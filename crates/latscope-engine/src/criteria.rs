@@ -1,4 +1,4 @@
-//! How the criteria of a run stand while it lasts: looked at several times a second, judged as the result is in the end.
+//! State of the criteria while a run lasts: checked several times a second, judged as the result is in the end.
 
 use latscope_core::plan::{Plan, Step};
 use latscope_core::report::{Check, Report, Status};
@@ -6,20 +6,20 @@ use latscope_core::units::{format_count, format_share, format_time};
 use latscope_judge::verdict::{Criterion, Metric, judged};
 use std::time::Duration;
 
-/// How a criterion stands, over all that is judged by it.
+/// State of a criterion over all measurements that it judges.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Standing {
-    /// What is limited.
+    /// Criterion that this is the state of.
     pub criterion: Criterion,
-    /// Whether what is known so far exceeds it.
+    /// True if the events so far exceed it.
     pub exceeded: bool,
-    /// Whether it holds for what is known so far; `None` where nothing is known yet, or too little.
+    /// True if the criterion holds for the events so far; `None` if there are no events yet, or too few.
     pub holds: Option<bool>,
     /// Events above the limit of a duration, and how many there are.
     pub above: Option<(u64, u64)>,
-    /// What is known of a number.
+    /// Value so far, for a criterion on a number.
     pub value: Option<f64>,
-    /// When it was first seen not to hold, ns after the start of the run.
+    /// Time at which the criterion was first seen not to hold, ns after the start of the run.
     pub first: Option<u64>,
 }
 
@@ -86,11 +86,11 @@ fn clock(ns: u64) -> String {
 /// Looks at the criteria of a run.
 #[derive(Debug)]
 pub(crate) struct Watch {
-    /// What is asked for.
+    /// Criteria of the run.
     pub criteria: Vec<Criterion>,
-    /// When each was first seen not to hold.
+    /// Time at which each criterion was first seen not to hold.
     first: Vec<Option<u64>>,
-    /// Those that were exceeded so far.
+    /// For each criterion: true if it was exceeded so far.
     exceeded: Vec<bool>,
 }
 
@@ -100,14 +100,15 @@ impl Watch {
         Watch { first: vec![None; criteria.len()], exceeded: vec![false; criteria.len()], criteria }
     }
 
-    /// How often to look; `None` where nothing is asked for.
+    /// Time between two checks of the criteria; `None` without criteria.
     pub fn period(&self, step: &Step) -> Option<Duration> {
         // Hundreds of threads take time to look at, and their coordinator may share a CPU with them.
         let times = 1 + step.points.len() as u32 / 64;
         (!self.criteria.is_empty()).then(|| Duration::from_millis(200) * times)
     }
 
-    /// How each stands in a report that was judged, `at` ns after the start, and whether one is exceeded that was not.
+    /// Returns the state of each criterion in a judged report, `at` ns after the start, and true if a criterion is
+    /// exceeded that was not exceeded before.
     pub fn look(&mut self, report: &Report, at: u64) -> (Vec<Standing>, bool) {
         let mut fresh = false;
         let standings = self.criteria.iter().enumerate().map(|(index, criterion)| {
@@ -162,7 +163,7 @@ fn standing<'a>(criterion: &Criterion, checks: impl Iterator<Item = &'a Check>) 
     })
 }
 
-/// Whether what was seen so far keeps to a limit, however sure that is.
+/// Returns true if the events so far keep to a limit, however certain that is.
 fn holds(criterion: &Criterion, check: &Check) -> Option<bool> {
     match (&criterion.metric, check.above.zip(check.of)) {
         (_, Some((_, 0))) => None,

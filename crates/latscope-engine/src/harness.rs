@@ -15,8 +15,7 @@ use latscope_os::clock::{Clock, monotonic_ns};
 use latscope_os::sched;
 
 /// A registry without probes: what is measured inside of a test comes with its probe.
-pub(crate) static NOTHING: Registry =
-    Registry { families: &[], hidden: &[], adapt: |_, _| {}, fewer_rounds: |_, _| None };
+pub(crate) static NOTHING: Registry = Registry { families: &[], hidden: &[] };
 
 /// Enough to see that a probe works; says nothing about time.
 pub const STOP: Stop =
@@ -92,7 +91,7 @@ fn measure_here(experiment: &'static Experiment, points: Vec<Point>) -> Vec<Meas
     collect::measurements(&NOTHING, &step, Some(&slots), &results, None)
 }
 
-/// What holds for every measurement, however fast the machine is.
+/// Asserts properties of every measurement that hold however fast the machine is.
 pub fn check(m: &Measurement) {
     let name = format!("{} {:?}: {:?}", m.probe, m.params, m.reason);
     assert!(!m.incomplete, "{name}: not closed");

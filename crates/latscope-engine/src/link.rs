@@ -22,17 +22,17 @@ pub struct Link {
     bell: OwnedFd,
     /// Kept, so that the bell does not hang up with the worker.
     _rope: OwnedFd,
-    /// What its threads record into.
+    /// Slots that the worker's threads record into.
     pub slots: Slots,
 }
 
-/// What the coordinator was woken by.
+/// Event that woke the coordinator.
 pub enum Heard {
     /// The worker says something.
     Message(Message),
     /// A measuring thread saw something.
     Bell,
-    /// A signal arrived.
+    /// The coordinator received a signal.
     Signal(i32),
     /// This one of the other descriptors can be read.
     Input(usize),
@@ -64,10 +64,10 @@ impl Link {
         self.child.id()
     }
 
-    /// Tells the worker what to do.
+    /// Sends the worker its assignment.
     ///
     /// # Errors
-    /// It has ended; the text says how.
+    /// The worker has ended; the text names the way it ended.
     pub(crate) fn assign(&mut self, assignment: &Assignment) -> Result<()> {
         self.messages.send(assignment).map_err(|_| self.how_it_ended())
     }
@@ -119,7 +119,7 @@ impl Link {
         }
     }
 
-    /// How a worker that is gone went.
+    /// Waits for the end of a worker, and returns its exit status or the loss of the process as an error.
     pub fn how_it_ended(&mut self) -> anyhow::Error {
         match self.child.wait() {
             Ok(status) => anyhow!("the worker process ended early ({status})"),

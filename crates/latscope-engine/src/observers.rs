@@ -1,8 +1,7 @@
-//! What happens during a run, for its observers: progress, live screens,
-//! the file that is saved as results come in.
+//! Events of a run for its observers: progress, live screens, the file that is saved as results come in.
 
 use crate::criteria::Standing;
-use crate::remaining::{Remaining, about};
+use crate::remaining::{Remaining, SetupCost, about};
 use latscope_bench::recorder::Snapshot;
 use latscope_core::plan::{Plan, Point, Step};
 use latscope_core::report::{Exceedance, Outlier, Report, Warning};
@@ -11,29 +10,29 @@ use latscope_host::terminal::status_width;
 use rustix::fd::BorrowedFd;
 use std::time::{Duration, Instant};
 
-/// Something that happened, told on the coordinator.
+/// Event of a run, reported on the coordinator.
 pub enum Event<'a> {
-    /// The run begins.
+    /// The run has begun.
     Started(&'a Plan),
     /// A worker began with a point; so many of all points were begun before.
     Point {
-        /// The point.
+        /// Point that was begun.
         point: &'a Point,
-        /// Its place in the order of the whole plan.
+        /// Index of the point in the order of the whole plan.
         index: usize,
         /// In which round it is measured.
         round: Round,
     },
-    /// How a step stands, at each observer's own pace.
+    /// State of a step, at each observer's own pace.
     Snapshot(&'a Live<'a>),
     /// Samples of a point that streams them, in order; so many before them
     /// were lost because they came faster than they could be taken.
     Samples {
-        /// The point.
+        /// Index of the point in its step.
         point: usize,
-        /// The samples.
+        /// Samples since the last such event.
         samples: &'a [Exceedance],
-        /// How many are missing before the first of them.
+        /// Number of samples that are missing before the first of them.
         lost: u64,
     },
     /// An event above the threshold, explained as far as it could be.
@@ -46,9 +45,9 @@ pub enum Event<'a> {
     Closed(&'a Report),
     /// The report, with what the present step has so far.
     Checkpoint(&'a Report),
-    /// The same, since a criterion is exceeded that was not before.
+    /// Report at a moment when a criterion is exceeded that was not exceeded before.
     Exceeded(&'a Report),
-    /// How the criteria of the run stand.
+    /// State of the criteria of the run.
     Standings(&'a [Standing]),
     /// Something a reader of the numbers must know.
     Warning(&'a Warning),
@@ -56,12 +55,12 @@ pub enum Event<'a> {
     Finished(&'a Report),
 }
 
-/// Which of the rounds of a step.
+/// Position of a round among the rounds of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Round {
-    /// Its number, from 1.
+    /// Number of the round, from 1.
     pub number: u32,
-    /// How many there are.
+    /// Number of rounds of the step.
     pub of: u32,
 }
 
@@ -77,15 +76,15 @@ impl Round {
     }
 }
 
-/// How a step stands while it runs.
+/// State of a step while it runs.
 pub struct Live<'a> {
-    /// The step.
+    /// Step that is running.
     pub step: &'a Step,
-    /// What its points have recorded, in their order.
+    /// Records of the step's points, in their order.
     pub points: Vec<Snapshot>,
-    /// Its round: what was recorded is of this one alone.
+    /// Round of the step: the records are of this round alone.
     pub round: Round,
-    /// When the points that are measured now were begun, in nanoseconds since the epoch of the run.
+    /// Time at which the points measured now were begun, in nanoseconds since the epoch of the run.
     pub began: u64,
     /// Now, by the same clock.
     pub at: u64,
@@ -93,15 +92,15 @@ pub struct Live<'a> {
 
 /// Watches a run; must not do long work, for the coordinator waits for it.
 pub trait Observer {
-    /// Takes notice.
+    /// Reacts to an event of the run.
     fn observe(&mut self, event: &Event);
 
-    /// How often it wants snapshots; the coordinator sleeps for as long.
+    /// Time between two snapshots that the observer wants. The coordinator sleeps for as long.
     fn period(&self) -> Option<Duration> {
         None
     }
 
-    /// How often it wants the report while a step lasts.
+    /// Time between two reports that the observer wants while a step lasts.
     fn checkpoints(&self) -> Option<Duration> {
         None
     }
@@ -116,13 +115,13 @@ pub trait Observer {
         &[]
     }
 
-    /// How to undo what it will change, for the guardian: journalled before
-    /// the run begins, undone when that is over, in whatever way.
+    /// Undoes the observer's changes: the guardian journals this before the run begins, and carries it out when the run
+    /// is over, in whatever way.
     fn undo(&self) -> Option<Undo> {
         None
     }
 
-    /// What tells the run to end now, with what was measured so far: `key q`.
+    /// Request to end the run now, with the measurements so far, named by its source: `key q`.
     fn wants_end(&self) -> Option<&'static str> {
         None
     }
@@ -130,8 +129,8 @@ pub trait Observer {
 
 /// Progress on stderr: one line that is rewritten on a terminal, a line for
 /// each family otherwise.
-#[derive(Debug, Default)]
 pub struct Progress {
+    setup: SetupCost,
     total: usize,
     remaining: Remaining,
     family: String,
@@ -141,6 +140,12 @@ pub struct Progress {
 }
 
 impl Progress {
+    /// Returns a display that shows nothing yet.
+    pub fn new(setup: SetupCost) -> Progress {
+        let (remaining, family) = (Remaining::default(), String::new());
+        Progress { setup, total: 0, remaining, family, reached: 0, drawn: None }
+    }
+
     fn point(&mut self, point: &Point, index: usize) {
         self.reached = self.reached.max(index).min(self.total);
         let index = self.reached;
@@ -180,7 +185,7 @@ impl Observer for Progress {
         match event {
             Event::Started(plan) => {
                 self.total = plan.schedule().iter().map(|(_, index)| plan.steps[*index].points.len()).sum();
-                self.remaining = Remaining::of(plan);
+                self.remaining = Remaining::of(plan, self.setup);
             }
             Event::Closed(_) => self.remaining.closed(),
             Event::Point { point, index, .. } => self.point(point, *index),
@@ -208,7 +213,7 @@ mod tests {
             title: String::new(),
             row: false,
         };
-        let mut progress = Progress { total: 144, ..Progress::default() };
+        let mut progress = Progress { total: 144, ..Progress::new(|_| 0.0) };
         let seen = [3, 39, 32, 40, 200].map(|index| {
             progress.point(&point, index);
             progress.reached

@@ -1,5 +1,5 @@
-//! What becomes of events above the threshold: they are taken from the
-//! measuring threads, explained as far as they can be, and acted upon.
+//! Treatment of events above the threshold: they are taken from the measuring threads, explained as far as possible,
+//! and acted upon.
 
 mod commands;
 
@@ -23,7 +23,7 @@ pub const TRACE_LOST: &str = "trace-lost";
 /// The warnings that an action that was asked for could not be carried out.
 pub const FAILED_ACTIONS: [&str; 2] = ["no-command", "action-failed"];
 
-/// How long commands that still run at the end of a step are waited for.
+/// Longest wait at the end of a step for commands that still run.
 const GRACE: Duration = Duration::from_secs(1);
 
 /// Outliers of a point that are kept, the longest; each of them is explained.
@@ -47,15 +47,15 @@ pub struct Outliers {
     epoch_ns: u64,
     points: Vec<Watched>,
     blame: Option<Blame>,
-    /// Why there is no trace, if there is none.
+    /// Reason why there is no trace, if there is no trace.
     untraced: &'static str,
-    /// Whether the trace is stopped by the first exceedance.
+    /// True if the first exceedance stops the trace.
     stops: bool,
-    /// How long the event was whose trace is saved.
+    /// Duration of the event whose trace is saved, ns.
     saved: Option<u64>,
     /// Exceedances that wait for the next reading of the trace.
     waiting: Vec<(usize, Exceedance)>,
-    /// When the trace was read last.
+    /// Time at which the trace was read last.
     read_at: Option<Instant>,
     /// The time of the first event that was taken.
     begin: Option<u64>,
@@ -63,7 +63,7 @@ pub struct Outliers {
     commands: Commands,
     /// Events that real-time throttling, or a quota, delayed, and the sentence that names the cause.
     held_back: BTreeMap<&'static str, (u64, String)>,
-    /// What went wrong on the way.
+    /// Warnings about problems on the way.
     pub warnings: Vec<Warning>,
 }
 
@@ -79,7 +79,7 @@ struct Watched {
 
 /// The files of a trace instance that measuring threads write to.
 pub(crate) struct TraceFiles {
-    /// `trace_marker`.
+    /// Path of the instance's `trace_marker`.
     pub marker: PathBuf,
     /// `tracing_on`, to be switched off at the first exceedance, if that ends the run.
     pub switch: Option<PathBuf>,
@@ -150,7 +150,7 @@ impl Outliers {
         self.warnings.push(Warning { id: id.to_owned(), text, remedy: remedy.map(str::to_owned) });
     }
 
-    /// What the measuring threads write to, where there is a trace.
+    /// Returns the files that the measuring threads write to; `None` if there is no trace.
     pub(crate) fn trace_files(&self) -> Option<TraceFiles> {
         let own = self.blame.as_ref().map(|blame| (blame.marker(), blame.switch()));
         let foreign = self.plan.actions.iter().find_map(|action| match action {
@@ -163,12 +163,12 @@ impl Outliers {
         Some(TraceFiles { marker, switch: self.stops.then_some(switch) })
     }
 
-    /// How often to look without being called.
+    /// Time between two looks without a call.
     pub fn period(&self) -> Option<Duration> {
         self.blame.is_some().then_some(SECOND)
     }
 
-    /// How long until exceedances that wait are looked into; `None` where none waits.
+    /// Time until waiting exceedances are examined; `None` if no exceedance waits.
     pub fn pause(&self) -> Option<Duration> {
         let since = self.read_at.filter(|_| !self.waiting.is_empty())?;
         Some(PAUSE.saturating_sub(since.elapsed()))
@@ -225,8 +225,8 @@ impl Outliers {
         }
     }
 
-    /// What was waiting, in order of time. Those that are among the longest are explained, the
-    /// longest first, before the trace of any can be overwritten.
+    /// Returns the exceedances that waited, in order of time. Those among the longest are explained, the longest first,
+    /// before the trace of any can be overwritten.
     fn explained(&mut self, slots: &Slots, now: Instant) -> Vec<Outlier> {
         let mut waiting = std::mem::take(&mut self.waiting);
         if waiting.is_empty() {
@@ -328,14 +328,14 @@ impl Outliers {
         }
     }
 
-    /// The same failure is reported once.
+    /// Adds a warning of a failure, unless the same text was added before.
     fn failed(&mut self, id: &str, text: String) {
         if !self.warnings.iter().any(|warning| warning.text == text) {
             self.warn(id, text, None);
         }
     }
 
-    /// Whether an event of this length is among the longest so far.
+    /// Returns true if an event of this length is among the longest so far.
     fn is_kept(&self, point: usize, value: u64) -> bool {
         let full = |kept: usize, least: u64, most: usize| kept < most || least < value;
         match self.plan.worst {
@@ -428,7 +428,7 @@ impl Outliers {
         }
     }
 
-    /// How many of the events that are kept have no trace, and what to do about it.
+    /// Adds a warning of how many kept events have no trace because the buffer was too small, with the remedy.
     fn sum_up_losses(&mut self) {
         let kept = self.points.iter().flat_map(|watched| &watched.worst);
         let lost = |cause: &&Cause| cause.kind == kind::NOT_TRACED && cause.name.contains("buffer");
@@ -458,7 +458,7 @@ fn held_back(kind: &str, count: u64, name: &str) -> (&'static str, String, &'sta
     ("rt-throttling", text, remedy)
 }
 
-/// That there is no trace of an event, and why.
+/// Cause that says that an event has no trace, and why.
 fn not_traced(reason: &str, ns: u64) -> Cause {
     Cause { kind: kind::NOT_TRACED.to_owned(), name: reason.to_owned(), pid: 0, ns }
 }
@@ -475,7 +475,7 @@ fn least_at(outliers: &[Outlier]) -> usize {
     (0..outliers.len()).min_by_key(|index| outliers[*index].value).unwrap_or(0)
 }
 
-/// The least value; above all where there is none.
+/// Least value of `outliers`; `u64::MAX` if there are no outliers.
 fn least(outliers: &[Outlier]) -> u64 {
     outliers.iter().map(|outlier| outlier.value).min().unwrap_or(u64::MAX)
 }
@@ -489,7 +489,7 @@ fn largest_but(mut values: Vec<u64>, wanted: usize) -> Option<u64> {
     Some(*values.select_nth_unstable(at).1)
 }
 
-/// How often something is done in a second: more would take the machine from those who are measured.
+/// Limit on how often something is done in a second. More would take CPU time from the measuring threads.
 #[derive(Debug, Default)]
 struct Budget {
     second: Option<Instant>,
@@ -498,7 +498,7 @@ struct Budget {
 }
 
 impl Budget {
-    /// Whether this second still allows it.
+    /// Returns true if the limit of this second still permits a further action.
     fn grants(&mut self, now: Instant) -> bool {
         if self.second.is_none_or(|second| now >= second + SECOND) {
             (self.second, self.spent) = (Some(now), 0);

@@ -1,21 +1,21 @@
 //! Request and machine to plan: pure.
 
-use latscope_bench::probe::{Cpus, Experiment, PlanInput, Probe, Registry};
+use latscope_bench::probe::{Cpus, Experiment, PlanInput, Probe, Profile, Registry};
 use latscope_core::machine::Machine;
-use latscope_core::plan::{Conditions, Load, OnThreshold, ParamValue, Periodic, Plan, Point, Step};
+use latscope_core::plan::{Conditions, Load, OnThreshold, ParamValue, Periodic, Plan, Point, Policy, Step};
 use latscope_core::units::counted;
 use std::path::PathBuf;
 
-/// What was asked of a run as a whole.
+/// Request for a run as a whole.
 #[derive(Debug, Clone)]
 pub struct Request {
     /// `survey`, or a family's name.
     pub job: String,
-    /// What is left out of what is usual, and why.
+    /// Omissions: what is left out of the usual, and why.
     pub notes: Vec<String>,
     /// For the planning of probes.
     pub input: PlanInput,
-    /// CPUs to measure on, in this order; empty for a choice of ours.
+    /// CPUs to measure on, in this order; empty to let the planner choose.
     pub cpus: Vec<u32>,
     /// Seed of permutations and random data.
     pub seed: u64,
@@ -27,15 +27,15 @@ pub struct Request {
     pub load: Option<Load>,
     /// File for the time line.
     pub timeline: Option<PathBuf>,
-    /// How periodic threads run; `None` for the habits of the survey.
+    /// Settings of periodic threads; `None` for those of the survey.
     pub periodic: Option<Periodic>,
-    /// What becomes of events above the threshold.
+    /// Treatment of events above the threshold.
     pub on_threshold: Option<OnThreshold>,
-    /// How often each point is measured, seconds apart.
+    /// Number of rounds in which each point is measured, seconds apart.
     pub rounds: u32,
-    /// Whether the rounds were asked for: then no step has fewer.
+    /// True if the user requested the number of rounds: then no step has fewer.
     pub rounds_asked: bool,
-    /// What is done to the machine for periodic threads.
+    /// Conditions that the machine is set to for periodic threads.
     pub conditions: Conditions,
 }
 
@@ -88,17 +88,25 @@ pub fn plan(registry: &Registry, probes: &[&'static Probe], request: &Request, m
                 Cpus::Two => cpus.iter().copied().take(2).collect(),
                 Cpus::All => cpus.clone(),
             },
-            policy: experiment.policy,
+            policy: Policy::Other,
             stop: stop(request),
             conditions: Conditions { scratch_in, ..request.conditions.clone() },
             periodic: request.periodic.clone(),
             seed: request.seed,
         })
         .collect();
-    steps.iter_mut().for_each(|step| (registry.adapt)(step, &request.input));
+    for step in &mut steps {
+        if let Some(experiment) = registry.experiment(&step.name) {
+            (experiment.adapt)(step, &request.input);
+        }
+    }
     let plan = of_steps(steps, request, machine);
     if request.input.survey && !request.rounds_asked {
-        with_fewer_rounds(plan, |step| (registry.fewer_rounds)(step, request.input.profile))
+        with_fewer_rounds(plan, |step| {
+            let fewer = registry.experiment(step)?.fewer_rounds?;
+            let quick = request.input.profile == Profile::Quick;
+            Some((if quick { fewer.quick } else { fewer.usual }, fewer.reason))
+        })
     } else {
         plan
     }
@@ -142,7 +150,7 @@ fn with_fewer_rounds(mut plan: Plan, fewer: impl Fn(&str) -> Option<(u32, &'stat
     plan
 }
 
-/// Where the files of a point are made.
+/// Directory for the files of a point; `None` if its experiment uses no files.
 fn directory(experiment: &Experiment, point: &Point) -> Option<PathBuf> {
     let asked = match point.params.get("directory") {
         Some(ParamValue::Text(path)) => PathBuf::from(path),

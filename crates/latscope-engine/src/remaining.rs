@@ -1,43 +1,30 @@
-//! How long a run will still take: what is planned of the rest, scaled by what was taken so far. Of a step that was
-//! measured in an earlier round that is known better than any plan says.
+//! Remaining time of a run: the planned time of the rest, scaled by the time taken so far. For a step that was measured
+//! in an earlier round the time of that round is used instead of a plan.
 
 use humantime::format_duration;
 use latscope_core::plan::{ParamValue, Plan, Point, Step};
 use std::time::{Duration, Instant};
 
-/// What steps take beside their points, s: a worker is started, and ends.
+/// Time of a step beside its points, s: a worker is started, and ends.
 const WORKER: f64 = 0.015;
 
 /// The part of its budget that a point uses: some have enough samples before.
 const USED: f64 = 0.55;
 
-/// What a point takes beside its budget, s, where that is more: buffers to fill, processes with memory, CPUs to be kept
-/// awake first. Measured on a virtual machine with two CPUs; on others the scale makes up for it.
-const BEFORE: [(&str, f64); 11] = [
-    ("memory.stream", 0.17),
-    ("sync.core-to-core", 0.15),
-    ("thread.pool", 0.08),
-    ("memory.loaded", 0.08),
-    ("memory.parallelism", 0.07),
-    ("process.fork", 0.05),
-    ("wake.timer", 0.05),
-    ("memory.latency", 0.018),
-    ("remote", 0.02),
-    ("sync.atomic", 0.02),
-    ("sync.hand-off", 0.02),
-];
+/// Lookup of the time that a point of a step takes beside its budget, s, by the name of the step.
+pub type SetupCost = fn(&str) -> f64;
 
-/// How much the plan weighs against what was taken, s.
+/// Weight of the plan against the time taken, s.
 const TRUST: f64 = 5.0;
 
 /// The weight of the last round against those before.
 const LAST: f64 = 0.4;
 
-/// How long a step of a round is planned to take, s; `None` if it ends by what happens, or never.
-fn planned(step: &Step) -> Option<f64> {
+/// Planned time of a step of a round, s; `None` if the step ends by an event, or never.
+fn planned(step: &Step, setup: SetupCost) -> Option<f64> {
     let stop = &step.stop;
     let limited = |ns: u64| (ns != u64::MAX).then_some(ns as f64 / 1e9);
-    let before = BEFORE.iter().find(|(name, _)| *name == step.name).map_or(0.0, |(_, before)| *before);
+    let before = setup(&step.name);
     let points = step.points.len() as f64;
     // Threads and callers run at the same time; a remote, and payloads, are measured one after the other.
     let in_turn = |point: &Point| point.params.get("mode") == Some(&"throughput".into());
@@ -56,30 +43,32 @@ fn planned(step: &Step) -> Option<f64> {
     Some(WORKER + points * (used * point + before))
 }
 
-/// How long a plan is expected to take, all rounds of all steps; `None` where it does not say.
-pub fn expected(plan: &Plan) -> Option<Duration> {
-    let steps = plan.schedule().into_iter().map(|(round, index)| planned(&plan.steps[index].in_round(round)));
+/// Expected time of a plan, all rounds of all steps; `None` if a step has no limit.
+pub fn expected(plan: &Plan, setup: SetupCost) -> Option<Duration> {
+    let steps =
+        plan.schedule().into_iter().map(|(round, index)| planned(&plan.steps[index].in_round(round), setup));
     Some(Duration::from_secs_f64(steps.sum::<Option<f64>>()?.min(1e9)))
 }
 
-/// How far a run is.
+/// Progress of a run.
 #[derive(Debug, Clone, Default)]
 pub struct Remaining {
-    /// Which step is measured when, and how long it is planned to take, s.
+    /// Schedule: the index of each step to measure, in order, and its planned time, s.
     schedule: Vec<(usize, Option<f64>)>,
-    /// How long each step took in its last rounds, s.
+    /// Time that each step took in its last rounds, s.
     taken: Vec<Option<f64>>,
-    /// How many of the schedule are over, and since when.
+    /// Number of entries of the schedule that are over; `since` is the time at which the last of them ended.
     done: usize,
     since: Option<Instant>,
-    /// Of the steps that were measured for the first time, s: planned, and taken.
+    /// Time of the steps that were measured for the first time, s: planned, and taken.
     first: (f64, f64),
 }
 
 impl Remaining {
-    /// The run begins.
-    pub fn of(plan: &Plan) -> Remaining {
-        let planned = |(round, index): (u32, usize)| (index, planned(&plan.steps[index].in_round(round)));
+    /// Starts the estimate at the beginning of the run.
+    pub fn of(plan: &Plan, setup: SetupCost) -> Remaining {
+        let planned =
+            |(round, index): (u32, usize)| (index, planned(&plan.steps[index].in_round(round), setup));
         Remaining {
             schedule: plan.schedule().into_iter().map(planned).collect(),
             taken: vec![None; plan.steps.len()],
@@ -108,13 +97,13 @@ impl Remaining {
         }
     }
 
-    /// How long the rest will take; `None` if nothing is known of a part of it.
+    /// Remaining time; `None` if the time of a part is not known.
     pub fn left(&self) -> Option<Duration> {
         let since = self.since.map_or(0.0, |since| since.elapsed().as_secs_f64());
         self.left_after(since)
     }
 
-    /// The same when the present step has been measured for so long, s.
+    /// Remaining time when the present step has been measured for `since`, s.
     fn left_after(&self, since: f64) -> Option<Duration> {
         let scale = (self.first.1 + TRUST) / (self.first.0 + TRUST);
         let one = |(step, planned): &(usize, Option<f64>)| {

@@ -37,21 +37,21 @@ use std::time::{Duration, Instant, SystemTime};
 
 /// Everything a run needs.
 pub struct Run<'a> {
-    /// What can be measured.
+    /// Registry of all probes.
     pub registry: &'static Registry,
-    /// What to do.
+    /// Plan to carry out.
     pub plan: Plan,
-    /// Where it is done.
+    /// Machine to measure on.
     pub machine: Machine,
-    /// The calibrated clock.
+    /// Calibrated clock of the run.
     pub timebase: Timebase,
-    /// What the user calls it.
+    /// Labels given by the user.
     pub labels: BTreeMap<String, String>,
-    /// Who watches.
+    /// Observers of the run.
     pub observers: Vec<&'a mut dyn Observer>,
 }
 
-/// What told the run to end, and when.
+/// Request to end the run: its source and time.
 struct Told {
     by: String,
     at: Instant,
@@ -75,14 +75,14 @@ struct Coordinator<'a> {
     timeline: Option<timeline::Recorder>,
     /// Points begun in all steps before the present one.
     begun: usize,
-    /// When the points that are measured now were begun.
+    /// Time at which the points measured now were begun.
     since: Instant,
     /// The round of the present step.
     round: Round,
     told: Option<Told>,
-    /// Whose time that of the CPUs is meanwhile.
+    /// Account of the use of the CPUs meanwhile.
     accountant: Accountant,
-    /// How the criteria stand.
+    /// State of the criteria.
     watch: Watch,
     /// The criteria whose exceedance ended the run, and when, ns after its start.
     stopped: Option<(String, u64)>,
@@ -240,8 +240,7 @@ impl Coordinator<'_> {
         }
     }
 
-    /// Where there is a choice the coordinator does not share a CPU with a
-    /// measuring thread.
+    /// Moves the coordinator to a CPU without a measuring thread, if there is such a CPU.
     fn stay_off(&self, measured: &[u32], allowed: &[u32]) {
         let free: Vec<u32> = allowed.iter().copied().filter(|cpu| !measured.contains(cpu)).collect();
         let home = if free.is_empty() { allowed } else { &free };
@@ -249,7 +248,7 @@ impl Coordinator<'_> {
         let _ = sched::pin(home);
     }
 
-    /// How far the run came that was asked to end; `None` where that is the only end it has.
+    /// Returns the progress of a run that was asked to end; `None` if such a request is its only end.
     fn interrupted(&self, index: usize, step: &Step) -> Option<Interrupted> {
         let Told { by, at } = self.told.as_ref()?;
         let plan = &self.report.plan;
@@ -335,7 +334,7 @@ impl Coordinator<'_> {
         self.enter(index, measured);
     }
 
-    /// CPUs that share a last-level cache with the measuring ones of a step, and are none of them.
+    /// CPUs that share a last-level cache with the measuring ones of a step, without these.
     fn beside(&self, step: &Step) -> Vec<u32> {
         let caches = self.report.machine.last_caches.iter();
         let shared = caches.filter(|cache| cache.0.iter().any(|cpu| step.cpus.contains(cpu)));
@@ -364,7 +363,7 @@ impl Coordinator<'_> {
         self.report.measurements[segment].iter_mut().for_each(|m| m.settle_shared_cache(machine));
     }
 
-    /// Where in the report the measurements of a step are, or would be.
+    /// Range of the report's measurements that belongs to a step, or would belong to it.
     fn segment(&self, index: usize) -> Range<usize> {
         let start = self.entered[..index].iter().sum();
         start..start + self.entered[index]
@@ -495,8 +494,8 @@ impl Coordinator<'_> {
         }
     }
 
-    /// Tells who watches a long step what its figures will be degraded for,
-    /// which the report says of each of them.
+    /// Warns the observers of a long step why its figures will be degraded. The report states the reason for each of
+    /// them.
     fn forewarn(&mut self, step: &Step, reason: &str, remedy: String) {
         if step.periodic.is_some() {
             let text = format!("degraded: {reason}");
@@ -567,10 +566,10 @@ fn mark_emulated(measurement: &mut Measurement, emulator: &str) {
     }
 }
 
-/// Why a point that is measured now has no more.
+/// Reason why a point that is measured now has no more samples.
 const SO_FAR: &str = "this was saved while it was measured";
 
-/// Where in the raw streams of a step the observers are.
+/// Positions of the observers in the raw streams of a step.
 struct Streams(Vec<Cursor>);
 
 impl Streams {

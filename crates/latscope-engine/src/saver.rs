@@ -21,7 +21,7 @@ pub struct Saver {
     path: PathBuf,
     every: Duration,
     saved: Option<Instant>,
-    /// That it could not be saved was said.
+    /// True if a failure to save was reported.
     told: bool,
 }
 
@@ -68,12 +68,12 @@ impl Observer for Saver {
     }
 }
 
-/// Tries whether [`replace`] could write a file, and leaves nothing. A disk that is full by then cannot be foreseen, nor
-/// what becomes of a pipe: opening it would end its reader.
+/// Tries whether [`replace`] could write a file, and leaves nothing. A disk that is full by then cannot be foreseen,
+/// nor what becomes of a pipe: opening it would end its reader.
 ///
 /// # Errors
-/// It is a directory, in one that does not exist or must not be written to, another user's in a directory where only
-/// owners may replace files, or a device that takes nothing.
+/// The file is a directory, in a directory that does not exist or must not be written to, another user's in a
+/// directory where only owners may replace files, or a device that takes nothing.
 pub fn check(path: &Path) -> Result<()> {
     if path.is_dir() {
         bail!("cannot write {}: it is a directory, choose a file", path.display());
@@ -104,7 +104,8 @@ fn write_nothing(path: &Path) -> io::Result<()> {
     File::options().write(true).custom_flags(flags).open(path)?.write(&[]).map(|_| ())
 }
 
-/// Whether a file must not be replaced by one of ours: its directory is sticky, and both are another user's.
+/// Returns true if a file of latscope must not replace the file at `path`: its directory is sticky, and both belong to
+/// other users.
 fn is_of_another(path: &Path, ours: &File) -> io::Result<bool> {
     let (file, directory) = (fs::symlink_metadata(path)?, fs::metadata(directory_of(path))?);
     let us = ours.metadata()?.uid();
@@ -117,7 +118,7 @@ fn refused(path: &Path, error: &io::Error) -> anyhow::Error {
     anyhow!("{}: {}: {ELSEWHERE}", unwritable(path), of_directory(error.kind()))
 }
 
-/// What an error of a directory is, where only its kind is known.
+/// Text for an error of a directory of which only the kind is known.
 fn of_directory(kind: ErrorKind) -> &'static str {
     match kind {
         ErrorKind::NotFound => "no such directory",
@@ -130,7 +131,7 @@ fn of_directory(kind: ErrorKind) -> &'static str {
     }
 }
 
-/// What to do where the directory is what does not allow it.
+/// Remedy for a directory that does not allow the file.
 const ELSEWHERE: &str = "choose a file in a directory that can be written to";
 
 fn unwritable(path: &Path) -> String {
@@ -141,7 +142,7 @@ fn directory_of(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Where a file is, however its directory is written; a link is replaced itself.
+/// Returns the absolute place of a file, however its directory is written. A link is replaced itself.
 pub fn place(path: &Path) -> PathBuf {
     let directory = directory_of(path);
     let directory = directory.canonicalize().unwrap_or_else(|_| directory.to_owned());

@@ -40,7 +40,7 @@ impl Recorder {
         Ok(Recorder { trace, ticket, export, file, path: path.to_owned() })
     }
 
-    /// Where a worker writes its signposts.
+    /// Path that a worker writes its signposts to.
     pub fn marker(&self) -> PathBuf {
         self.trace.marker()
     }

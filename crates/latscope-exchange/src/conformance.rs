@@ -1,4 +1,4 @@
-//! What every link must hold.
+//! Requirements on every link.
 
 use super::links::{self, counter_end};
 use super::notify::counter::Lanes;
@@ -12,12 +12,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread;
 use std::time::Duration;
 
-/// How many tokens must fit between the endpoints: a Unix socket pair holds
-/// about 278 single bytes by default.
+/// Number of tokens that must fit between the endpoints: a Unix socket pair holds about 278 single bytes by default.
 const AHEAD: u64 = 100;
 
-/// Tokens sent ahead all arrive, none twice, none lost, also after the sender
-/// is gone; then every call reports the end.
+/// Tokens sent ahead all arrive, none twice, none lost, even after the end of the sender; then every call reports the
+/// end.
 fn tokens_arrive_once_and_then_the_end<L: Link>((mut sender, mut receiver): (L, L)) {
     for _ in 0..AHEAD {
         sender.send().unwrap();
@@ -31,7 +30,7 @@ fn tokens_arrive_once_and_then_the_end<L: Link>((mut sender, mut receiver): (L, 
     assert_eq!(receiver.send(), Err(Closed));
 }
 
-/// What was written before a send is seen after the receive, in both directions.
+/// Data written before a send is seen after the receive, in both directions.
 fn what_was_written_before_is_seen<L: Link + 'static>((mut near, mut far): (L, L)) {
     let mailbox = AtomicU64::new(0);
     thread::scope(|scope| {
@@ -76,7 +75,7 @@ fn a_waiting_endpoint_learns_of_the_end<L: Link + 'static>((near, mut far): (L, 
     assert_eq!(waiting.join().unwrap(), Err(Closed));
 }
 
-/// An echo answers until the caller is gone, then ends.
+/// An echo answers until its caller ends, and then ends too.
 fn an_echo_ends_with_its_caller<L: Link + 'static>((mut near, far): (L, L)) {
     let answering = thread::spawn(move || echo(far));
     for _ in 0..100 {
@@ -110,7 +109,7 @@ fn waiting_means_sleeping<L: Link + 'static>((mut near, mut far): (L, L)) {
     });
 }
 
-/// Whether the kernel says that a thread of this process sleeps.
+/// Returns true if the kernel reports that a thread of this process sleeps.
 fn asleep(thread: u64) -> bool {
     let text = std::fs::read_to_string(format!("/proc/self/task/{thread}/stat")).unwrap();
     // "tid (name) state ...": the name may hold anything, so look after the last parenthesis.

@@ -25,14 +25,14 @@ pub mod transports;
 /// The roles of processes that this crate starts.
 pub const ROLES: &[latscope_host::role::Role] = &[remote::shm::ROLE];
 
-/// The other endpoint is gone and everything it sent has been received.
+/// The other endpoint no longer exists, and everything it sent has been received.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the other endpoint is gone")]
 pub struct Closed;
 
-/// One end of a two-way connection over which tokens go.
+/// Endpoint of a two-way connection that carries tokens.
 pub trait Link: Send {
-    /// Hands a token to the other endpoint, waking it if it waits.
+    /// Sends a token to the other endpoint, waking it if it waits.
     ///
     /// # Errors
     /// [`Closed`] when the other endpoint is known to be gone; a token it never
@@ -63,7 +63,7 @@ impl<L: Link> Call for L {
     }
 }
 
-/// Answers each token with one, until the other endpoint is gone.
+/// Answers each token with a token, until the other endpoint ends.
 pub fn echo(mut link: impl Link) {
     while link.recv().is_ok() && link.send().is_ok() {}
 }

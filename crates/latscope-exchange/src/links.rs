@@ -12,8 +12,7 @@ use std::io;
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// One end of a link whose means outlives its users, so that the end of one is
-/// reported through memory.
+/// Endpoint of a link whose mechanism outlives its users, so that the end of an endpoint is reported through memory.
 #[derive(Debug)]
 pub struct CountedEnd<T: Shareable, N: Notifier> {
     notifier: N,
@@ -61,7 +60,7 @@ impl<T: Shareable, N: Notifier> Drop for CountedEnd<T, N> {
     }
 }
 
-/// One end of a link through counts in shared memory.
+/// Endpoint of a link through counts in shared memory.
 pub(crate) type CounterEnd<T> = CountedEnd<T, Counters<T>>;
 
 /// Two ends connected by two counts: futexes, POSIX semaphores, or condition variables
@@ -79,7 +78,7 @@ pub(crate) fn counter_end<T: TokenCounter>(lanes: Lanes<T>, side: usize) -> Coun
     CountedEnd::new(Counters { lanes: lanes.clone(), side }, lanes, side)
 }
 
-/// One end of a link over two event descriptors.
+/// Endpoint of a link over two event descriptors.
 pub(crate) type EventfdEnd = CountedEnd<AtomicU32, Eventfd>;
 
 /// Two ends connected by two event descriptors in semaphore mode: each read takes one token.
@@ -93,7 +92,7 @@ pub fn eventfd() -> io::Result<(EventfdEnd, EventfdEnd)> {
     Ok((CountedEnd::new(first, lanes.clone(), 0), CountedEnd::new(Eventfd::new(events, 1), lanes, 1)))
 }
 
-/// One end of a link over descriptors that carry bytes.
+/// Endpoint of a link over descriptors that carry bytes.
 #[derive(Debug)]
 pub struct StreamEnd(Bytes);
 

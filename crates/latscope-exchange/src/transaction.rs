@@ -20,20 +20,20 @@ use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
-/// Why a transport cannot be used here, and what to do about it.
+/// Reason why a transport cannot be used here, and a remedy.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{reason}")]
 pub struct Unavailable {
-    /// What is missing or refused.
+    /// Missing or refused resource, in words.
     pub reason: String,
-    /// What mends it; empty where nothing does.
+    /// Remedy for it; empty where there is none.
     pub remedy: String,
 }
 
-/// Why a transaction failed. It is counted apart and never a latency.
+/// Reason why a transaction failed. A failed transaction is counted apart and never as a latency.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Failure {
-    /// The other endpoint is gone.
+    /// The other endpoint no longer exists.
     #[error("the other endpoint is gone")]
     Gone,
     /// The transport refused this one; the next may succeed.
@@ -44,33 +44,33 @@ pub enum Failure {
     Broken(String),
 }
 
-/// What a server answers.
+/// Answer of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answer<'a> {
     /// The bytes of the request, from where they are.
     Echo,
-    /// These bytes.
+    /// Bytes other than those of the request.
     Bytes(&'a [u8]),
-    /// Nothing: the request was one way.
+    /// No bytes: the request was one way.
     None,
 }
 
-/// What a server does with a request.
+/// Processing of requests by a server.
 pub trait Service {
-    /// Answers a request.
+    /// Returns the answer to `request`.
     fn answer(&mut self, request: &[u8]) -> Answer<'_>;
 }
 
-/// The server's end.
+/// Endpoint of the server.
 pub trait Server {
-    /// Answers requests until the client is gone, which is no failure.
+    /// Answers requests until the client ends, which is no failure.
     ///
     /// # Errors
     /// The transport does not work any more, or refused an answer (too long).
     fn serve(&mut self, service: &mut dyn Service) -> Result<(), Failure>;
 }
 
-/// The client's end; one thread at a time uses it.
+/// Endpoint of the client; one thread at a time uses it.
 pub trait Client: Send {
     /// Sends `request`, waits for the answer, puts it into `reply` and returns
     /// its length. Signals do not end the wait.
@@ -81,11 +81,11 @@ pub trait Client: Send {
     /// `reply` is too short.
     fn call(&mut self, request: &[u8], reply: &mut [u8]) -> Result<usize, Failure>;
 
-    /// The same, but the answer may stay where it came, until the next call: a
+    /// Makes a call like [`call`](Client::call), but the answer may stay where it arrived, until the next call: a
     /// transport that brings it into this process needs no further copy.
     ///
     /// # Errors
-    /// As [`call`](Client::call).
+    /// The errors of [`call`](Client::call).
     fn ask<'a>(&'a mut self, request: &[u8], room: &'a mut [u8]) -> Result<&'a [u8], Failure> {
         let length = self.call(request, room)?;
         Ok(&room[..length])
@@ -111,20 +111,20 @@ pub trait Client: Send {
 /// The endpoints of a transport, for two processes.
 #[derive(Debug)]
 pub struct EndpointPair {
-    /// For the server's process, in this order.
+    /// Descriptors for the server's process, in this order.
     pub server: Vec<OwnedFd>,
-    /// For the client's process, in this order.
+    /// Descriptors for the client's process, in this order.
     pub client: Vec<OwnedFd>,
-    /// Names, numbers: whatever both need to know.
+    /// Names, numbers and other values that both processes need.
     pub words: Vec<String>,
-    /// What does not die with its holders; removed when dropped.
+    /// Objects that outlive their holders; removed when dropped.
     pub leftovers: Leftovers,
-    /// What has to live as long as the endpoint pair, and ends with it.
+    /// Value that has to live as long as the endpoint pair, and is dropped with it.
     pub kept: Option<Arc<dyn Any + Send + Sync>>,
 }
 
 impl EndpointPair {
-    /// One at which only words are handed, to the client.
+    /// Returns an endpoint pair that passes only words, to the client.
     pub fn of_words(words: Vec<String>) -> EndpointPair {
         EndpointPair {
             server: Vec::new(),
@@ -138,21 +138,19 @@ impl EndpointPair {
 
 /// A mechanism that carries transactions.
 pub struct Transport {
-    /// Its name on the command line and in probe ids: `unix-stream`.
+    /// Name on the command line and in probe ids: `unix-stream`.
     pub name: &'static str,
-    /// What a reader calls it.
+    /// Name for readers of reports.
     pub title: &'static str,
-    /// Where its semantics come from: a man page.
+    /// Source of the semantics: a man page.
     pub source: &'static str,
-    /// How often the payload is copied on its way there, the sender's and the
-    /// receiver's own buffers being where it begins and ends.
+    /// Number of copies of the payload on its way from the sender's own buffer to the receiver's own buffer.
     pub copies: u32,
-    /// Whether waiting is spinning: such a transport keeps CPUs busy.
+    /// True if waiting is spinning: such a transport keeps CPUs busy.
     pub spins: bool,
-    /// By what means the server could inherit the caller's priority; `None`
-    /// where there is none.
+    /// Means by which the server could inherit the caller's priority; `None` where there is none.
     pub inheritance: Option<&'static str>,
-    /// Largest payload, bytes.
+    /// Size of the largest payload, bytes.
     pub max_payload: usize,
     /// Makes an endpoint pair for payloads up to this many bytes; called through
     /// [`endpoint_pair`](Transport::endpoint_pair), which knows the limit.
@@ -163,14 +161,14 @@ pub struct Transport {
     pub client: fn(EndpointHandle) -> Result<Box<dyn Client>, Failure>,
 }
 
-/// One process's share of an endpoint pair.
+/// Share of one process in an endpoint pair.
 #[derive(Debug)]
 pub struct EndpointHandle {
     /// The descriptors, in the order of the endpoint pair.
     pub descriptors: Vec<OwnedFd>,
     /// The words of the endpoint pair.
     pub words: Vec<String>,
-    /// Largest payload, bytes.
+    /// Size of the largest payload, bytes.
     pub payload: usize,
 }
 
@@ -178,7 +176,7 @@ impl Transport {
     /// An endpoint pair for payloads of up to `payload` bytes.
     ///
     /// # Errors
-    /// The payload is over the limit, or what [`Transport::open`] says.
+    /// The payload is over the limit, or [`Transport::open`] fails.
     pub fn endpoint_pair(&self, payload: usize) -> Result<EndpointPair, Unavailable> {
         if payload == 0 || payload > self.max_payload {
             return Err(Unavailable {

@@ -1,16 +1,14 @@
-//! The mechanisms that carry transactions between processes, and the suite that
-//! all of them hold (`conformance`). Messages lie in them in four ways:
+//! Mechanisms that carry transactions between processes, and the suite that all of them pass (`conformance`). They hold
+//! messages in four ways:
 //!
-//! * a `stream` of bytes: each message begins with its length, four bytes of
-//!   ours that travel with it in the same system call;
+//! * a `stream` of bytes: each message begins with its length, four bytes that this program sends with it in the same
+//!   system call;
 //! * `datagram`s: the kernel keeps messages apart;
 //! * `queue`s of messages;
-//! * a `mailbox`: messages lie in shared memory, and something else, the
-//!   *bell*, tells that one is there.
+//! * a `mailbox`: messages are in shared memory, and a separate mechanism, the *bell*, reports that a message is there.
 //!
-//! The first kind learns from the kernel that the other endpoint is gone; the
-//! others have a `lifeline` for it. Two are libraries, and there only where
-//! the features of their names are switched on.
+//! With the first kind, the kernel reports the end of the other endpoint; the others have a `lifeline` for it. Two
+//! transports are libraries, and exist only where the features of their names are switched on.
 
 mod bells;
 #[cfg(test)]
@@ -34,7 +32,7 @@ pub use posix_queue::nameless as nameless_queue;
 
 use super::transaction::Transport;
 
-/// All of them, in the order in which they are shown.
+/// All transports, in the order in which they are shown.
 pub static TRANSPORTS: &[&Transport] = &[
     &super::binder::BINDER,
     &super::binder::HWBINDER,

@@ -1,4 +1,4 @@
-//! Account of CPU time: whose it was while a run measured.
+//! Account of the CPU time of all processes while a run measured.
 
 mod cpus;
 mod peers;
@@ -32,7 +32,7 @@ pub struct Accountant {
     processes: Processes,
     /// Processes of the load, each of which leads a group.
     load: Vec<u32>,
-    /// CPU time of the peers that were seen, ns; `None` without any.
+    /// CPU time of the peers, ns; `None` without peers.
     peer_ns: Option<u64>,
     /// CPU time of the kernel's workers when they began to serve the run, ns.
     served_from_ns: Option<u64>,
@@ -45,7 +45,7 @@ pub struct Accountant {
 struct Reading {
     at: Instant,
     cpus: BTreeMap<u32, CpuTime>,
-    /// CPU time of this process, of those it started that have ended, and of what served them, ns.
+    /// CPU time of this process, of its children that have ended, and of the workers that served them, ns.
     own_ns: u64,
     load_ns: Option<u64>,
     peer_ns: Option<u64>,
@@ -77,30 +77,31 @@ impl Accountant {
         accountant
     }
 
-    /// Counts what these processes, their groups and what they start use as the load's, from now on.
+    /// Counts the CPU time of these processes, their groups and their descendants as that of the load, from now on.
     pub fn add_load(&mut self, workers: &[u32]) {
         self.load = workers.to_vec();
     }
 
-    /// Counts processes as peers of the run: what they used so far since they were its peers, ns.
+    /// Counts processes as peers of the run, with the CPU time that they used since they became peers, ns.
     pub fn add_peers(&mut self, processes: &[u32], used_ns: u64) {
         self.processes.peers.extend(processes);
         *self.peer_ns.get_or_insert(0) += used_ns;
     }
 
-    /// Counts the kernel's workers as the run's own until the next [`since_last`](Accountant::since_last): they write
-    /// its files, or pass on what it sends.
+    /// Counts the kernel's workers as part of the run until the next [`since_last`](Accountant::since_last): they write
+    /// the files of the run, or pass on its messages.
     pub fn are_served(&mut self) {
         self.served_from_ns = Some(processes::workers_ns(&self.root));
     }
 
-    /// Looks which processes there are: those that end before the next look are not named.
+    /// Notes the existing processes: those that end before the next look are not named.
     pub fn look(&mut self) {
         self.processes.look(&self.root);
     }
 
-    /// Returns the account since this was asked last, with what others used of the CPUs `beside` the measuring ones;
-    /// `None` where the kernel does not tell. What this program started counts as others until it has ended.
+    /// Returns the account since the last call, with the CPU time that others used on the CPUs `beside` the measuring
+    /// ones; `None` if the kernel does not provide it. A child of this program counts among the others until it has
+    /// ended.
     pub fn since_last(&mut self, beside: &[u32]) -> Option<Account> {
         if let Some(from) = self.served_from_ns.take() {
             self.served_ns += processes::workers_ns(&self.root).saturating_sub(from);
@@ -136,9 +137,9 @@ impl Accountant {
         top
     }
 
-    /// What the processes that were seen used, as a share of the CPUs; 0 where the run has not
-    /// all CPUs, since they may have run on another one. It is a second lower bound: the kernel
-    /// counts short interruptions as idle time, and a quiet machine has little else.
+    /// CPU time of the noted processes, as a share of the CPUs; 0 if the run does not have all CPUs, since they may
+    /// have run on another one. It is a second lower bound: the kernel counts short interruptions as idle time, and a
+    /// quiet machine has little else.
     fn seen(&self, now: &Reading, wall_ns: u64) -> f64 {
         if now.cpus.len() > self.cpus.len() {
             return 0.0;
@@ -161,7 +162,7 @@ impl Accountant {
     }
 }
 
-/// A share in four digits: it is not known better.
+/// Rounds a share to four digits, which is its accuracy.
 fn share(share: f64) -> f64 {
     (share * 1e4).round() / 1e4
 }
@@ -196,7 +197,7 @@ fn account(from: &Reading, to: &Reading, cpus: &[u32]) -> Account {
     }
 }
 
-/// Share of CPUs that was used between two readings, by whomever; `None` without a CPU.
+/// Share of the CPUs that any process used between two readings; `None` without a CPU.
 fn used_of(from: &Reading, to: &Reading, cpus: &[u32]) -> Option<f64> {
     let wall_ns = (to.at - from.at).as_nanos() as f64;
     let free = |cpu: &u32| Some(to.cpus.get(cpu)?.free_ns().saturating_sub(from.cpus.get(cpu)?.free_ns()));

@@ -1,18 +1,18 @@
-//! Text for a terminal without what a terminal, or the log of a workflow, would obey.
+//! Cleaning of text for a terminal: removes commands that a terminal, or the log of a workflow, would obey.
 //!
-//! Results, names and messages may be of others. All text for people goes through here on its way to
-//! stdout and stderr.
+//! Results, names and messages may come from others. All text for people goes through here on its way to stdout and
+//! stderr.
 
 use std::borrow::Cow;
 
-/// Sequences of our own that a text may have, by their last letter.
+/// Escape sequences of latscope that a text may contain, by their last letter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sequences {
-    /// None.
+    /// No sequence at all.
     None,
     /// Colours: `ESC [ 31 m`.
     Colours,
-    /// Colours, and the movements of screens that are lines drawn again: up, down, to the begin, clear.
+    /// Colours, and the movements that redraw lines of a screen: up, down, to the begin, clear.
     Movements,
 }
 
@@ -26,15 +26,15 @@ impl Sequences {
     }
 }
 
-/// Whether a terminal would obey a character, or show what follows it in another order. Lines and
-/// columns are no commands.
+/// Returns true if a terminal would obey a character, or show the text after it in another order. Line feeds and tabs
+/// are no commands.
 pub fn is_command(c: char) -> bool {
     let turns =
         matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     turns || matches!(c, '\u{2028}' | '\u{2029}') || c.is_control() && !matches!(c, '\n' | '\t')
 }
 
-/// A text in which each such character is replaced, and no line is a command of a workflow of GitHub.
+/// Replaces each [command](is_command) in a text unless it is `allowed`, and breaks the commands of a GitHub workflow.
 pub fn clean(text: &str, allowed: Sequences) -> Cow<'_, str> {
     if !text.chars().any(is_command) && !text.contains("::") && !text.contains("##[") {
         return Cow::Borrowed(text);
@@ -55,14 +55,14 @@ pub fn clean(text: &str, allowed: Sequences) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// The length of a sequence that a text begins with and may have.
+/// The length of an allowed sequence at the begin of a text.
 fn sequence(text: &str, allowed: Sequences) -> Option<usize> {
     let rest = text.strip_prefix("\x1b[")?;
     let last = rest.find(|c: char| !c.is_ascii_digit() && c != ';')?;
     rest[last..].starts_with(|c| allowed.allow(c)).then_some(text.len() - rest.len() + last + 1)
 }
 
-/// A line that a workflow takes for text: commands begin with `::`, behind blanks, or have `##[`.
+/// Changes a line so that a workflow takes it for text: commands begin with `::`, behind blanks, or have `##[`.
 fn harmless(line: String) -> String {
     let line = if line.contains("##[") { line.replace("##[", "# #[") } else { line };
     let begin = line.len() - line.trim_start().len();

@@ -1,5 +1,5 @@
-//! A thread that preempts all others on a CPU at known instants, for
-//! known times: the truth that `latscope selftest wake` looks for.
+//! CPU hog: a thread that preempts all others on a CPU at known instants, for known times. `latscope selftest wake`
+//! compares its results with them.
 
 use crate::role::{self, KilledOnDrop, Messages, Role};
 use anyhow::{Context, Result, bail};
@@ -9,28 +9,28 @@ use latscope_os::worker::Lifetime;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// The name of its thread, as the kernel's trace shows it.
+/// Name of the hog's thread, as the kernel's trace shows it.
 pub const NAME: &str = "cpu_hog";
 
-/// What the hog has to do.
+/// Orders for the hog.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub struct Orders {
-    /// The CPU.
+    /// Number of the CPU.
     pub cpu: u32,
-    /// How often.
+    /// Number of preemptions to make.
     pub preemptions: u32,
-    /// Time before each, ns.
+    /// Time before each preemption, ns.
     pub pause: u64,
-    /// Length of each, ns.
+    /// Length of each preemption, ns.
     pub length: u64,
 }
 
-/// A preemption as the hog itself stamped it, ns of `CLOCK_MONOTONIC`.
+/// A preemption with time stamps taken by the hog itself, ns of `CLOCK_MONOTONIC`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Preemption {
-    /// Its begin.
+    /// Begin of the preemption, ns.
     pub from: u64,
-    /// Its end: later than planned where the hypervisor stretched it.
+    /// End of the preemption, ns: later than planned if the hypervisor stretched it.
     pub until: u64,
 }
 
@@ -54,21 +54,21 @@ pub fn start(orders: Orders) -> Result<CpuHog> {
 }
 
 impl CpuHog {
-    /// Id of its process, which has one thread.
+    /// Id of the hog's process, which has one thread.
     pub fn process(&self) -> u32 {
         self.child.0.id()
     }
 
-    /// Waits until it has ended; the CPU time it took.
+    /// Waits until the hog has ended; returns the preemptions in order.
     ///
     /// # Errors
-    /// It was not allowed to: the text says what to do.
+    /// The hog was not permitted to preempt; the text names the remedy.
     pub fn preemptions(mut self) -> Result<Vec<Preemption>> {
         self.messages.answered(None)?.context("the CPU hog sent no result")
     }
 }
 
-/// The hog's own process.
+/// Role of the hog's process.
 pub(crate) const ROLE: Role = Role { name: "__cpu_hog", terminates: false, main };
 
 fn main(_: &[String]) -> Result<()> {

@@ -1,7 +1,6 @@
-//! A small process that undoes what a run changed and what does not die with
-//! its holder. A change is journalled to it before it is made; the guardian
-//! undoes it when told to, and whatever is left when its pipe closes: one path
-//! for the normal end, a panic, a signal and SIGKILL of the coordinator.
+//! Guardian: a small process that undoes changes of a run which would outlast their holder. A change is journalled to
+//! it before it is made. The guardian undoes it on request, and undoes all remaining changes when its pipe closes. The
+//! normal end, a panic, a signal and SIGKILL of the coordinator all take this one path.
 
 use super::{not_restored, process_group};
 use crate::leftover::Leftover;
@@ -25,7 +24,7 @@ enum Entry {
     Forget(u64),
 }
 
-/// The coordinator's end of the guardian.
+/// The coordinator's end of the pipe to the guardian.
 #[derive(Debug)]
 pub struct Guardian {
     child: Child,
@@ -33,12 +32,12 @@ pub struct Guardian {
     next: u64,
 }
 
-/// A guardian that is started when there is something to guard.
+/// A guardian that is started with the first change.
 #[derive(Debug, Default)]
 pub struct OnDemand(RefCell<Option<Guardian>>);
 
 impl OnDemand {
-    /// Journals what a leftover needs; it is undone when this is dropped.
+    /// Journals a leftover; it is undone when this is dropped.
     ///
     /// # Errors
     /// There is no guardian; then the leftover must not be made.
@@ -53,7 +52,7 @@ impl OnDemand {
     }
 }
 
-/// A change in the journal; hand it back to [`Guardian::undo`].
+/// A change in the journal, for [`Guardian::undo`].
 #[derive(Debug)]
 #[must_use = "what is not undone stays until the run ends"]
 pub struct Ticket(u64);
@@ -69,11 +68,10 @@ impl Guardian {
         Ok(Guardian { child, messages: Some(messages), next: 0 })
     }
 
-    /// Journals how to undo a change that is about to be made. When this
-    /// returns the guardian has it.
+    /// Journals how to undo a change that is about to be made. The guardian has the entry when this returns.
     ///
     /// # Errors
-    /// The guardian is gone; then the change must not be made.
+    /// The guardian has ended; then the change must not be made.
     pub fn journal(&mut self, undo: Undo) -> Result<Ticket> {
         self.next += 1;
         self.say(&Entry::Journal(self.next, undo))?;
@@ -83,20 +81,20 @@ impl Guardian {
     /// Undoes a change now; returns when it is done.
     ///
     /// # Errors
-    /// The guardian is gone.
+    /// The guardian has ended.
     pub fn undo(&mut self, ticket: Ticket) -> Result<()> {
         self.say(&Entry::Undo(ticket.0))
     }
 
-    /// Takes a change out of the journal: it is undone already, or is to stay.
+    /// Takes a change out of the journal: it is undone already, or must stay.
     ///
     /// # Errors
-    /// The guardian is gone.
+    /// The guardian has ended.
     pub fn forget(&mut self, ticket: Ticket) -> Result<()> {
         self.say(&Entry::Forget(ticket.0))
     }
 
-    /// Makes a fresh directory in `parent` that will not survive the run.
+    /// Makes a fresh directory in `parent` that is removed at the end of the run.
     ///
     /// # Errors
     /// The directory cannot be made; the text names it.
@@ -160,15 +158,15 @@ fn main(_: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// A name that no process can have taken before, not even on purpose.
+/// A random number for a name that no process can have taken before, not even on purpose.
 fn random() -> u64 {
     RandomState::new().build_hasher().finish()
 }
 
 const SIGTTOU: i32 = 22;
 
-/// Undoes one change. A worker that is just being killed may still add a file
-/// or hold the trace instance, so a failure is tried again for a while.
+/// Undoes one change. A failure is tried again for a while, as a worker that is being killed may still add a file or
+/// hold the trace instance.
 fn revert(change: &Undo) {
     let once = || match change {
         Undo::RemoveDirectory(path) => fs::remove_dir_all(path),
@@ -198,13 +196,13 @@ fn revert(change: &Undo) {
     }
 }
 
-/// Tries to undo a change, 10 ms apart.
+/// Number of attempts to undo a change, 10 ms apart.
 const TRIES: u32 = 200;
 
-/// Writes to a file of the kernel: never makes one, where there is none.
+/// Writes to an existing file of the kernel; never creates a file.
 ///
 /// # Errors
-/// It is not there, or the kernel refuses.
+/// The file does not exist, or the kernel refuses.
 pub fn write(path: &Path, value: &str) -> io::Result<()> {
     fs::OpenOptions::new().write(true).truncate(true).open(path)?.write_all(value.as_bytes())
 }

@@ -1,7 +1,7 @@
-//! What an exchange makes that does not die with its holders.
+//! Leftovers: objects of an exchange that outlast their holders.
 //!
-//! Where there is a choice nothing is: descriptors without names are handed
-//! on instead. What is left is System V's objects and what libraries make.
+//! An exchange avoids them if it can, and hands on descriptors without names instead. Leftovers are the objects of
+//! System V and those that libraries make.
 
 use super::modes::{self, Modes};
 use latscope_os::message_queue;
@@ -12,22 +12,22 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::{fmt, fs, io};
 
-/// Something that stays until it is removed.
+/// Object that stays until it is removed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Leftover {
-    /// A POSIX message queue of this name.
+    /// POSIX message queue of this name.
     PosixQueue(String),
-    /// A System V message queue of this number.
+    /// System V message queue of this number.
     SystemVQueue(i32),
-    /// A System V set of semaphores of this number.
+    /// System V set of semaphores of this number.
     SystemVSemaphores(i32),
-    /// All POSIX shared memory whose name begins so.
+    /// All POSIX shared memory whose name has this prefix.
     SharedMemory(String),
-    /// A file, a socket, a FIFO.
+    /// File, socket or FIFO.
     File(PathBuf),
-    /// A directory with all that is in it.
+    /// Directory with its content.
     Directory(PathBuf),
-    /// Modes of a terminal, by its path: those of before, and ours.
+    /// Changed modes of a terminal, by its path: the modes before, and those that latscope set.
     Modes(PathBuf, Modes, Modes),
 }
 
@@ -45,10 +45,10 @@ impl fmt::Display for Leftover {
 }
 
 impl Leftover {
-    /// Removes it. That it is gone already is no failure.
+    /// Removes the leftover. It is no failure if it does not exist any more.
     ///
     /// # Errors
-    /// It is there and cannot be removed.
+    /// The leftover exists and cannot be removed.
     pub fn remove(&self) -> io::Result<()> {
         let removed: io::Result<()> = match self {
             Leftover::PosixQueue(name) => message_queue::unlink(name).map_err(Into::into),
@@ -73,7 +73,7 @@ fn system_v(kind: Kind, id: i32) -> io::Result<()> {
     }
 }
 
-/// Where Linux has it: shm_overview(7).
+/// Directory of POSIX shared memory in Linux: shm_overview(7).
 const SHARED_MEMORY: &str = "/dev/shm";
 
 fn shared_memory(prefix: &str) -> io::Result<()> {
@@ -86,23 +86,23 @@ fn shared_memory(prefix: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// All that an endpoint pair leaves; removed when this is dropped.
+/// All leftovers of an endpoint pair; removed when this is dropped.
 #[derive(Debug, Default)]
 pub struct Leftovers(Vec<Leftover>);
 
 impl Leftovers {
-    /// Nothing: all that there is dies with its holders.
+    /// No leftovers: all objects end with their holders.
     pub fn none() -> Leftovers {
         Leftovers::default()
     }
 
-    /// With one more.
+    /// Returns the leftovers with `leftover` added.
     pub fn and(mut self, leftover: Leftover) -> Leftovers {
         self.0.push(leftover);
         self
     }
 
-    /// Each of them, to be journalled.
+    /// Each leftover, to be journalled.
     pub fn iter(&self) -> impl Iterator<Item = &Leftover> {
         self.0.iter()
     }
@@ -130,7 +130,7 @@ mod tests {
     use rustix::fs::Mode;
     use rustix::shm::OFlags;
 
-    /// One of each kind, really there.
+    /// Creates a leftover of each kind.
     fn all(terminal: &Terminal) -> [Leftover; 7] {
         let name = format!("/latscope-leftover-{}", std::process::id());
         message_queue::create(&name, 1, 8).unwrap();

@@ -1,5 +1,5 @@
-//! The machine that latscope runs on: what it is, what distorts latency, what else runs, load
-//! beside a measurement, and how all that a run changes is undone.
+//! The machine on which latscope runs: its description, sources of latency, other processes, load beside a measurement,
+//! and the undoing of all changes of a run.
 #![forbid(unsafe_code)]
 
 pub mod account;

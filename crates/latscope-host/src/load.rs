@@ -20,25 +20,25 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Load workers that end when this is dropped: not before the guardian has ended, which kills their
-/// groups, whose numbers are free once they were waited for.
+/// Load workers that end when this is dropped. This must outlive the guardian, which kills their groups: the numbers of
+/// the groups become free once the workers are waited for.
 #[derive(Debug)]
 pub struct Loaded {
     workers: Vec<Child>,
     since: Instant,
-    /// Whether it is a command, of which only its processes show what it does.
+    /// True if the load is a command, which can only be judged by its processes.
     is_command: bool,
 }
 
-/// A command that used less than this share of one CPU may be no load at all.
+/// Share of one CPU below which a command may be no load at all.
 const IDLE: f64 = 0.01;
 
-/// Processes that ended within less are not judged by their CPU time, which is counted in ticks.
+/// Least age of processes that are judged by their CPU time, which is counted in ticks.
 const JUDGED_FROM: Duration = Duration::from_secs(1);
 
 /// Starts `load` on each of `cpus` (a command: once, not pinned; groups of messages: once, on all of them).
 ///
-/// The guardian ends it, too: what a command started does not die with its parent.
+/// The guardian ends it, too, as the processes of a command do not end with their parent.
 ///
 /// # Errors
 /// A worker cannot be started.
@@ -65,8 +65,8 @@ pub fn start(load: &Load, cpus: &[u32], guardian: &mut Guardian) -> Result<Loade
     Ok(loaded)
 }
 
-/// Whether the shell knows what the first word of a command calls. What is more
-/// than a word to it is known only when it runs.
+/// Returns true if the shell knows the command that the first word names. A word with characters of the shell's syntax
+/// counts as known, as only running it decides.
 pub fn is_command(command: &str) -> bool {
     let word = command.split_whitespace().next().unwrap_or_default();
     let plain = |c: char| c.is_ascii_alphanumeric() || "_./+-".contains(c);
@@ -75,14 +75,14 @@ pub fn is_command(command: &str) -> bool {
     !word.is_empty() && (!word.chars().all(plain) || asked.status().is_ok_and(|status| status.success()))
 }
 
-/// The names of the stressors of the stress-ng that is installed; `None` where none is.
+/// The names of the stressors of the installed stress-ng; `None` if it is not installed.
 pub fn stressors() -> Option<Vec<String>> {
     let shown = Command::new("stress-ng").arg("--stressors").stdin(Stdio::null()).output().ok()?;
     let names = String::from_utf8_lossy(&shown.stdout);
     shown.status.success().then(|| names.split_whitespace().map(str::to_owned).collect())
 }
 
-/// The command that runs a stressor of stress-ng on each CPU until it is ended.
+/// The command that runs a stressor of stress-ng on each CPU until it is killed.
 pub fn stressor(name: &str) -> String {
     format!("stress-ng --quiet --timeout 0 --{name} 0")
 }
@@ -93,7 +93,8 @@ impl Loaded {
         self.workers.iter().map(Child::id).collect()
     }
 
-    /// Whether a load ended by itself, and how. It is not waited for: the number of its group stays taken.
+    /// Exit status or signal of a worker that ended by itself; `None` if all run. The worker is not reaped, so that the
+    /// number of its group stays taken.
     pub fn ended(&self) -> Option<String> {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         let how = |child: &Child| {
@@ -105,8 +106,8 @@ impl Loaded {
         self.workers.iter().find_map(how)
     }
 
-    /// Whether the command of the load used hardly any CPU time, in words; `None` where it did, where it ran for less
-    /// than a second, and of loads of latscope itself.
+    /// A sentence if the command of the load used hardly any CPU time; `None` if it used more, if it ran for less than
+    /// a second, and for loads of latscope itself.
     pub fn idle(&self) -> Option<String> {
         let elapsed = self.since.elapsed();
         if !self.is_command || elapsed < JUDGED_FROM {
@@ -131,16 +132,16 @@ impl Drop for Loaded {
     }
 }
 
-/// Bytes that a memory load copies through: more than any cache holds.
+/// Size of the buffer that a memory load copies, in bytes: more than any cache holds.
 const MEMORY_LOAD: usize = 256 << 20;
 
-/// Bytes that a cache load copies through: more than a CPU's own caches hold.
+/// Size of the buffer that a cache load copies, in bytes: more than a CPU's own caches hold.
 const CACHE_LOAD: usize = 4 << 20;
 
-/// The load worker. A command that is a load keeps the usual signals: what it starts may be ended by them.
+/// Role of the load worker. A command that is a load keeps the usual signals, as they may end its children.
 pub(crate) const ROLE: Role = Role { name: "__load", terminates: true, main };
 
-/// Never returns unless it cannot start.
+/// Runs a load. Returns only if the load fails.
 fn main(args: &[String]) -> Result<()> {
     if args.first().is_none_or(|kind| kind != "command") {
         signal::TERMINATION.into_iter().for_each(signal::ignore);
@@ -173,7 +174,7 @@ fn main(args: &[String]) -> Result<()> {
     }
 }
 
-/// A group for each CPU, its processes anywhere on them.
+/// Runs a message group for each CPU, with its processes anywhere on these CPUs.
 fn talk_for_ever(cpus: &[u32], wire: Wire) -> Result<()> {
     sched::pin(cpus)?;
     let message_groups = MessageGroups {
@@ -198,11 +199,11 @@ fn copy_for_ever(bytes: usize) -> ! {
     }
 }
 
-/// Blocks of a disk load, and how many before it begins anew.
+/// Block of a disk load, in bytes, and the number of blocks before it begins anew.
 const BLOCK: usize = 1 << 20;
 const BLOCKS: u64 = 64;
 
-/// The file has no name, so that nothing stays. It is in the current directory, if that can be written to: the
+/// Writes to a file without a name, so that nothing stays. It is in the current directory if that is writable, as the
 /// directory for temporary files is often in memory.
 fn write_for_ever() -> Result<()> {
     let file = tempfile::tempfile_in(".").or_else(|_| tempfile::tempfile());
@@ -215,7 +216,7 @@ fn write_for_ever() -> Result<()> {
     Ok(())
 }
 
-/// Threads of a load on one CPU.
+/// Number of threads of a load on one CPU.
 const THREADS: u32 = 4;
 
 fn sleep_for_ever() -> Result<()> {
@@ -232,7 +233,8 @@ fn sleep_for_ever() -> Result<()> {
     Ok(())
 }
 
-/// Each thread holds the lock a third of the time or less, so that others of the CPU run, too.
+/// Runs threads that contend for a lock. Each holds it a third of the time or less, so that other threads of the CPU
+/// run, too.
 fn contend_for_ever() -> Result<()> {
     PiLock::supported().context("this kernel has no locks with priority inheritance")?;
     sched::set_policy(Policy::Fifo(THREADS)).context("a PI storm needs SCHED_FIFO: run it as root")?;

@@ -1,5 +1,5 @@
-//! Groups of processes or threads that send messages to each other: hackbench's
-//! load. In a group each sender sends to every receiver.
+//! Groups of processes or threads that send messages to each other: hackbench's load. In a group each sender sends to
+//! every receiver.
 
 use anyhow::{Context, Result};
 use latscope_os::child::{Talk, Talkers};
@@ -13,31 +13,31 @@ use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
-/// What messages go over.
+/// Transport of the messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wire {
     /// Pairs of Unix stream sockets.
     Socket,
-    /// Pipes.
+    /// Pipes, from senders to receivers.
     Pipe,
-    /// TCP over loopback.
+    /// TCP connections over loopback.
     Tcp,
 }
 
 /// Message groups to be made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MessageGroups {
-    /// Groups.
+    /// Number of groups to make.
     pub groups: u64,
-    /// Senders of a group, and as many receivers.
+    /// Number of senders of a group, and of its receivers.
     pub size: u64,
-    /// Messages from each sender to each receiver; `u64::MAX` for no end.
+    /// Number of messages from each sender to each receiver; `u64::MAX` for no end.
     pub messages: u64,
-    /// Bytes of a message.
+    /// Size of a message, in bytes.
     pub bytes: usize,
-    /// What they go over.
+    /// Transport of the messages.
     pub wire: Wire,
-    /// Threads instead of processes.
+    /// True for threads instead of processes.
     pub threads: bool,
 }
 
@@ -49,18 +49,18 @@ pub struct Gathered {
     start: OwnedFd,
 }
 
-/// Stack of a thread: it makes system calls.
+/// Stack of a thread, in bytes: small, as it only makes system calls.
 const STACK_BYTES: usize = 64 << 10;
 
-/// Lets this process have as many descriptors as it is allowed: groups of
-/// threads needs them all in one.
+/// Raises the limit of descriptors of this process to the permitted maximum: groups of threads need all descriptors in
+/// one process.
 pub fn open_many() {
     let files = getrlimit(Resource::Nofile);
     // Where they do not suffice, that is reported when one is wanted.
     let _ = setrlimit(Resource::Nofile, Rlimit { current: files.maximum, ..files });
 }
 
-/// What all of them have in common.
+/// Values that all senders and receivers share.
 #[derive(Clone)]
 struct Common {
     ready: Arc<OwnedFd>,
@@ -69,7 +69,7 @@ struct Common {
     tell: Sender<io::Result<()>>,
 }
 
-/// What one of them does.
+/// Role of a sender or receiver.
 struct Role {
     ends: Arc<Vec<OwnedFd>>,
     sends: bool,
@@ -77,10 +77,10 @@ struct Role {
 }
 
 impl MessageGroups {
-    /// Starts all of them; none sends yet.
+    /// Starts all senders and receivers; none sends yet.
     ///
     /// # Errors
-    /// No more processes, threads or descriptors can be had.
+    /// The system has no more processes, threads or descriptors.
     pub fn gather(&self) -> Result<Gathered> {
         let (told, ready) = pipe_with(PipeFlags::CLOEXEC)?;
         let (wait, start) = pipe_with(PipeFlags::CLOEXEC)?;
@@ -142,15 +142,15 @@ impl Common {
 }
 
 impl Gathered {
-    /// How many they are.
+    /// Number of senders and receivers.
     fn count(&self) -> u64 {
         self.processes.count() as u64 + self.threads
     }
 
-    /// Lets them send.
+    /// Lets all senders send.
     ///
     /// # Errors
-    /// They cannot be reached.
+    /// The senders cannot be reached.
     pub fn start(&self) -> io::Result<()> {
         write(&self.start, b"*")?;
         Ok(())
@@ -159,7 +159,7 @@ impl Gathered {
     /// Waits until all messages are received.
     ///
     /// # Errors
-    /// One of them failed. Processes are gone then, threads may be not.
+    /// A sender or receiver failed. Then all processes have ended, but threads may still run.
     pub fn finish(self) -> io::Result<()> {
         (0..self.threads).try_for_each(|_| self.done.recv().unwrap_or(Ok(())))?;
         self.processes.wait()
@@ -167,7 +167,7 @@ impl Gathered {
 }
 
 impl Wire {
-    /// What comes out at one end, and what goes in at the other.
+    /// Opens a connection: returns the end to read from and the end to write to.
     fn pair(self) -> io::Result<(OwnedFd, OwnedFd)> {
         match self {
             Wire::Socket => {

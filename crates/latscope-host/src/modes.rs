@@ -1,6 +1,6 @@
 //! The modes of a terminal that carries messages: raw, or lines.
 //!
-//! Sources: termios(3), and `drivers/tty/n_tty.c` for what a line costs.
+//! Sources: termios(3), and `drivers/tty/n_tty.c` for the cost of a line.
 
 use rustix::fd::AsFd;
 use rustix::fs::{self, Mode, OFlags};
@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use std::io;
 use std::path::Path;
 
-/// All that is changed of the modes of a terminal.
+/// Changed part of the modes of a terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Modes {
     input: u32,
@@ -24,15 +24,15 @@ pub struct Modes {
 }
 
 impl Modes {
-    /// As they are.
+    /// Reads the modes of a terminal.
     ///
     /// # Errors
-    /// It is no terminal, or is gone.
+    /// The descriptor is no terminal, or the terminal is disconnected.
     pub fn of(terminal: impl AsFd) -> io::Result<Modes> {
         Ok(Modes::from(&termios::tcgetattr(terminal)?))
     }
 
-    /// With which each byte goes through as it is, at once, and none is echoed.
+    /// Returns the modes that pass each byte through unchanged, at once, without echo.
     #[must_use]
     pub fn raw(self) -> Modes {
         let input = InputModes::IGNBRK
@@ -62,15 +62,14 @@ impl Modes {
         }
     }
 
-    /// With which a read that waits does so for a tenth of a second at most, and
-    /// then brings nothing.
+    /// Returns the modes in which a waiting read ends after a tenth of a second at most, without data.
     #[must_use]
     pub fn impatient(self) -> Modes {
         Modes { least: 0, time: 1, ..self }
     }
 
-    /// Those of a terminal that a shell runs in, but without echo: a remote that
-    /// echoes would echo that, too, and again.
+    /// Returns the modes of a terminal in which a shell runs, but without echo: a remote that echoes would echo the
+    /// echo again.
     #[must_use]
     pub fn lines(self) -> Modes {
         let input = InputModes::ICRNL | InputModes::IXON;
@@ -85,11 +84,10 @@ impl Modes {
         }
     }
 
-    /// Sets them, and makes sure: the kernel reports success if it could make
-    /// any of the changes.
+    /// Sets the modes, and verifies them, as the kernel reports success if it could make any of the changes.
     ///
     /// # Errors
-    /// It is gone, or has other modes afterwards.
+    /// The terminal is disconnected, or has other modes afterwards.
     pub fn apply(&self, terminal: impl AsFd) -> io::Result<()> {
         let mut modes: Termios = termios::tcgetattr(&terminal)?;
         modes.input_modes = InputModes::from_bits_retain(self.input);
@@ -123,14 +121,14 @@ impl From<&Termios> for Modes {
     }
 }
 
-/// How a terminal of messages is opened: it shall not become the one that
-/// controls us, nor wait for a modem, and nothing we start shall have it.
+/// Flags to open a terminal of messages: it must not become the controlling terminal, nor wait for a modem, nor be
+/// inherited by children.
 pub const OPEN: OFlags = OFlags::RDWR.union(OFlags::NOCTTY).union(OFlags::NONBLOCK).union(OFlags::CLOEXEC);
 
-/// Puts the modes of a terminal back, unless another process changed them since.
+/// Restores the modes of a terminal, unless another process changed them since.
 ///
 /// # Errors
-/// It is there, and refuses.
+/// The terminal exists, but refuses.
 pub(crate) fn restore(path: &Path, before: &Modes, ours: &Modes) -> io::Result<()> {
     let restored = fs::open(path, OPEN, Mode::empty())
         .map_err(io::Error::from)

@@ -1,4 +1,4 @@
-//! Changes of a run that its guardian could not undo, kept where the next run finds them.
+//! Changes of a run that its guardian could not undo, stored for the next run.
 
 use crate::undo::Undo;
 use rustix::fs::OFlags;
@@ -13,14 +13,14 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, Serialize, Deserialize)]
 struct Record {
     undo: Undo,
-    /// Reason, in the words of the kernel.
+    /// Reason, as the kernel reports it.
     error: String,
 }
 
-/// Most bytes of a record that are read.
+/// Largest number of bytes of a record that are read.
 const LIMIT: u64 = 1 << 20;
 
-/// The directory of records, gone after a boot like most changes; `None` where this user has none.
+/// The directory of records, which a boot removes like most changes; `None` if this user has none.
 fn directory() -> Option<PathBuf> {
     let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
     let own = runtime.filter(|path| fs::metadata(path).is_ok_and(|about| is_own(&about)));
@@ -32,7 +32,7 @@ fn is_own(about: &fs::Metadata) -> bool {
     about.uid() == rustix::process::geteuid().as_raw()
 }
 
-/// Says on stderr and to the system's log what is not undone, and keeps it for the next run.
+/// Reports on stderr and in the system's log that a change is not undone, and stores it for the next run.
 pub(crate) fn report(undo: &Undo, error: &io::Error) {
     let text = format!("not put back: {undo}: {error}");
     crate::eprintln!("latscope: {text}");
@@ -57,8 +57,8 @@ fn keep(directory: &Path, record: &Record) -> io::Result<()> {
     file.write_all(serde_json::to_string(record)?.as_bytes())
 }
 
-/// Looks for changes that earlier runs of this user could not undo, and forgets those that are undone by now. Returns
-/// a line on each, with what to do.
+/// Looks for changes that earlier runs of this user could not undo, and deletes the records of those that are undone by
+/// now. Returns a line on each remaining change, with the remedy.
 pub fn found() -> Vec<String> {
     directory().map(|directory| found_in(&directory)).unwrap_or_default()
 }
@@ -91,7 +91,7 @@ fn read(path: &Path) -> Option<Record> {
     serde_json::from_str(&text).ok()
 }
 
-/// Whether a change is still there, as far as that can be seen.
+/// Returns true if a change still exists, as far as that is visible.
 fn is_left(undo: &Undo) -> bool {
     match undo {
         Undo::RemoveDirectory(path) | Undo::RemoveInstance(path) => path.exists(),

@@ -1,4 +1,4 @@
-//! Process groups: a load and all that its command started.
+//! Process groups: a load and all processes that its command started.
 
 use rustix::process::{Pid, Signal};
 

@@ -1,4 +1,4 @@
-//! Pseudo terminals.
+//! Pseudo terminals for exchanges.
 
 use crate::modes::Modes;
 use anyhow::{Context, Result};
@@ -8,23 +8,22 @@ use std::io;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 
-/// A pseudo terminal of our own, raw.
+/// Pseudo terminal in raw mode.
 #[derive(Debug)]
 pub struct Terminal {
-    /// Our end.
+    /// Master end, which this process uses.
     pub master: OwnedFd,
-    /// The other end. While it is open, reads of the master do not fail when another process closes
-    /// its own.
+    /// Slave end. While it is open, reads of the master do not fail when another process closes its own descriptor.
     pub slave: OwnedFd,
-    /// Its name for others.
+    /// Path of the slave for other processes.
     pub path: PathBuf,
 }
 
 impl Terminal {
-    /// Opens one.
+    /// Opens a new pseudo terminal.
     ///
     /// # Errors
-    /// There are no more of them, or none at all.
+    /// The system has no more pseudo terminals, or none at all.
     pub fn open() -> Result<Terminal> {
         let open = || -> io::Result<Terminal> {
             let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
@@ -40,7 +39,7 @@ impl Terminal {
         open().context("no pseudo terminal can be had")
     }
 
-    /// The number of the master, as a descriptor.
+    /// The number of the master's descriptor.
     pub fn descriptor(&self) -> i32 {
         self.master.as_raw_fd()
     }

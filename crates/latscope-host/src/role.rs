@@ -1,7 +1,7 @@
-//! The processes of a run: our own binary again, in the role that its first argument names.
+//! The processes of a run: this program's binary again, in the role that its first argument names.
 //!
-//! A process that gets more than its arguments has a socket to the one that started it, its first
-//! inherited descriptor. JSON values go over it, one a line: the orders first, then what each has to say.
+//! A process that gets more than its arguments has a socket to the process that started it, its first inherited
+//! descriptor. JSON values go over it, one a line: the orders first, then the messages of each side.
 
 use anyhow::{Context, Result, anyhow};
 use latscope_os::signal;
@@ -14,15 +14,15 @@ use std::os::unix::net::UnixStream;
 use std::process::Child;
 use std::time::Duration;
 
-/// What a process of a run is.
+/// Role of a process of a run.
 #[derive(Debug, Clone, Copy)]
 pub struct Role {
     /// The first argument of the process.
     pub name: &'static str,
-    /// Whether signals of termination end it. Usually its end is that of the coordinator, which decides when
-    /// it is asked to end.
+    /// True if signals of termination end the process. Usually it ends with the coordinator, which decides when a
+    /// termination is requested.
     pub terminates: bool,
-    /// Its main function, which gets the other arguments.
+    /// Main function of the role, which gets the other arguments.
     pub main: fn(&[String]) -> Result<()>,
 }
 
@@ -30,7 +30,7 @@ impl Role {
     /// Runs the calling process in this role.
     ///
     /// # Errors
-    /// Those of the main function.
+    /// The errors of the main function.
     pub fn run(&self, arguments: &[String]) -> Result<()> {
         // Started as /proc/self/exe, it would be seen as `exe` by others.
         let _ = rustix::thread::set_name(c"latscope");
@@ -41,10 +41,10 @@ impl Role {
     }
 }
 
-/// Starts a process, its role first in its arguments, that has a socket to this one before the descriptors.
+/// Starts a process with its role as the first argument and a socket to this process before the descriptors.
 ///
 /// # Errors
-/// There are no sockets or no process.
+/// No sockets or no process can be created.
 pub fn start(
     arguments: &[&str],
     descriptors: &[&OwnedFd],
@@ -61,7 +61,7 @@ pub fn start(
 pub struct Messages(BufReader<UnixStream>);
 
 impl Messages {
-    /// That to the process which started this one.
+    /// Opens the socket to the process that started this one.
     ///
     /// # Errors
     /// This process was not started by [`start`].
@@ -69,27 +69,27 @@ impl Messages {
         Ok(Messages(BufReader::new(UnixStream::from(inherited(0)?))))
     }
 
-    /// Sends a message.
+    /// Sends a message as a line of JSON.
     ///
     /// # Errors
-    /// The other process is gone.
+    /// The other process has ended.
     pub fn send(&mut self, message: &impl Serialize) -> io::Result<()> {
         let line = serde_json::to_string(message)? + "\n";
         self.0.get_mut().write_all(line.as_bytes())
     }
 
-    /// Lets a wait for a message end after so long.
+    /// Limits the wait for a message.
     ///
     /// # Errors
-    /// A timeout of zero.
+    /// The timeout is zero.
     pub fn set_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
         self.0.get_ref().set_read_timeout(timeout)
     }
 
-    /// Waits for the next message; `None` when the other process is gone, or time is over.
+    /// Waits for the next message; `None` if the other process has ended, or the timeout has passed.
     ///
     /// # Errors
-    /// It is no such message, or cannot be read although the process is there.
+    /// The line is no such message, or cannot be read although the other process exists.
     pub fn receive<T: DeserializeOwned>(&mut self) -> Result<Option<T>> {
         let mut line = String::new();
         match self.0.read_line(&mut line) {
@@ -102,21 +102,21 @@ impl Messages {
         }
     }
 
-    /// Whether a message is here already, or the begin of one.
+    /// Returns true if a message, or the begin of one, was received already.
     pub fn is_buffered(&self) -> bool {
         !self.0.buffer().is_empty()
     }
 
-    /// Answers orders: with what they came to, or why they could not be carried out.
+    /// Answers orders with their result, or the reason why they could not be carried out.
     ///
     /// # Errors
-    /// The other process is gone.
+    /// The other process has ended.
     pub fn answer<T: Serialize>(&mut self, result: &Result<T>) -> io::Result<()> {
         self.send(&result.as_ref().map_err(|error| format!("{error:#}")))
     }
 
-    /// Waits for the [`answer`](Messages::answer), at most so long; `None` when the other process is gone
-    /// or does not answer.
+    /// Waits for the [`answer`](Messages::answer), at most for `timeout`; `None` if the other process has ended or does
+    /// not answer.
     ///
     /// # Errors
     /// The process could not carry out its orders.
@@ -134,7 +134,7 @@ impl AsFd for Messages {
     }
 }
 
-/// Whether the time for a read is over.
+/// Returns true if the timeout of a read has passed.
 fn is_over(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut)
 }

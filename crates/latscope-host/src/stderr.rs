@@ -1,26 +1,27 @@
-//! Standard error.
+//! Printing to standard error.
 
 use crate::clean::{Sequences, clean};
 use std::io::{self, Write};
 
-/// A line on stderr. The macro of the standard library panics where stderr cannot be written.
+/// Prints a line on stderr. The macro of the standard library panics if stderr cannot be written.
 #[macro_export]
 macro_rules! eprintln {
     ($($text:tt)*) => { $crate::stderr::write(&format!("{}\n", format_args!($($text)*))) };
 }
 
-/// The same for a part of a line.
+/// Prints a part of a line on stderr, without a line feed, like `eprintln`.
 #[macro_export]
 macro_rules! eprint {
     ($($text:tt)*) => { $crate::stderr::write(&format!($($text)*)) };
 }
 
-/// Writes a text without what a terminal would obey. A closed stderr is no reason to stop.
+/// Writes a text without characters that a terminal would obey. Errors are ignored: a closed stderr is no reason to
+/// stop.
 pub fn write(text: &str) {
     write_allowing(text, Sequences::None);
 }
 
-/// Writes a text that moves in its own line.
+/// Writes a text that redraws its own line.
 pub fn write_moving(text: &str) {
     write_allowing(text, Sequences::Movements);
 }

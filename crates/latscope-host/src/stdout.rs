@@ -1,5 +1,5 @@
-//! Standard output. What cannot be written there is an error of the whole run, from whichever part;
-//! but that a reader went away is none.
+//! Printing to standard output. A failure to write there is an error of the whole run, in any part of it, except if the
+//! reader closed its end.
 
 use crate::clean::{Sequences, clean};
 use crate::terminal;
@@ -7,7 +7,7 @@ use rustix::io::Errno;
 use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::sync::Mutex;
 
-/// The first failure, as the kernel's number.
+/// The first failure, as the kernel's error number.
 static FAILED: Mutex<Option<i32>> = Mutex::new(None);
 
 /// Standard output, whose failures are remembered.
@@ -24,7 +24,7 @@ impl Write for Stdout {
     }
 }
 
-/// The runtime takes what is written to a closed one.
+/// Checks that stdout is open: the runtime silently discards output to a closed one.
 fn open() -> io::Result<()> {
     if latscope_os::stdio::stdout_was_closed() { Err(Errno::BADF.into()) } else { Ok(()) }
 }
@@ -39,24 +39,24 @@ fn remembered<T>(outcome: io::Result<T>) -> io::Result<T> {
     outcome
 }
 
-/// The first failure to write, but for a reader that went away.
+/// The first failure to write, except that a reader closed its end.
 pub fn failure() -> Option<io::Error> {
     let failed = FAILED.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     failed.map(io::Error::from_raw_os_error).map(named)
 }
 
-/// Writes a text for people at once, without what a terminal would obey.
+/// Writes a text for people at once, without characters that a terminal would obey.
 ///
 /// # Errors
-/// It cannot be written.
+/// The text cannot be written.
 pub fn write(text: &str) -> io::Result<()> {
     write_data(clean(text, Sequences::None).as_bytes())
 }
 
-/// Writes what a program reads, as it is; to a terminal without what that would obey.
+/// Writes data for a program unchanged; to a terminal, without characters that it would obey.
 ///
 /// # Errors
-/// It cannot be written.
+/// The data cannot be written.
 pub fn write_data(data: &[u8]) -> io::Result<()> {
     let shown = io::stdout().is_terminal().then(|| String::from_utf8_lossy(data).into_owned());
     let shown = shown.map(|text| clean(&text, Sequences::Movements).into_owned());
@@ -64,13 +64,13 @@ pub fn write_data(data: &[u8]) -> io::Result<()> {
     Stdout.write_all(data).and_then(|()| Stdout.flush()).map_err(named)
 }
 
-/// The same error, with the name of what could not be written.
+/// Returns the error with the name of stdout added.
 fn named(error: io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("cannot write to stdout: {error}"))
 }
 
-/// Keeps colours from dumb terminals, whoever writes them here, unless `CLICOLOR_FORCE` asks for them. Without it a
-/// `CI` in the environment brings them back, since the logs of CI services show colours.
+/// Disables colours on dumb terminals, unless `CLICOLOR_FORCE` requests them. Without this, a `CI` in the environment
+/// enables them again, since the logs of CI services show colours.
 pub fn spare_dumb_terminals() {
     let is_forced = std::env::var_os("CLICOLOR_FORCE").is_some_and(|value| value != "0");
     if terminal::is_dumb() && !is_forced {
@@ -78,10 +78,10 @@ pub fn spare_dumb_terminals() {
     }
 }
 
-/// Writes a text whose colours are left out where stdout is no terminal, or `NO_COLOR` is set.
+/// Writes a text, without its colours if stdout is no terminal, or `NO_COLOR` is set.
 ///
 /// # Errors
-/// It cannot be written.
+/// The text cannot be written.
 pub fn write_styled(text: &str) -> io::Result<()> {
     match anstream::AutoStream::choice(&io::stdout()) {
         anstream::ColorChoice::Never => write(&anstream::adapter::strip_str(text).to_string()),
@@ -89,7 +89,7 @@ pub fn write_styled(text: &str) -> io::Result<()> {
     }
 }
 
-/// Prints for a program that goes on whatever becomes of it; [`failure`] tells in the end.
+/// Prints for a program that continues after a failure; [`failure`] returns it in the end.
 pub fn print(text: &str) {
     let _ = write_data(clean(text, Sequences::Movements).as_bytes());
 }

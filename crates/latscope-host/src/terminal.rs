@@ -1,8 +1,7 @@
-//! A terminal that is taken over for a while: keys as they are typed, the
-//! alternate screen, no cursor. However the run ends it is left as it was.
+//! A terminal that is taken over for a while: keys as they are typed, the alternate screen, no cursor. It is restored
+//! at any end of the run.
 //!
-//! Sources: termios(3), console_codes(4), xterm's control sequences (private
-//! modes 25 and 1049).
+//! Sources: termios(3), console_codes(4), xterm's control sequences (private modes 25 and 1049).
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, OwnedFd};
@@ -16,14 +15,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 
-/// To the alternate screen, cursor hidden.
+/// Switches to the alternate screen, cursor hidden.
 const ENTER: &[u8] = b"\x1b[?1049h\x1b[?25l\x1b[2J";
-/// Colours off, cursor shown, back to the normal screen and to where the cursor was.
+/// Switches colours off, shows the cursor, returns to the normal screen and to the saved place of the cursor.
 const LEAVE: &[u8] = b"\x1b[0m\x1b[?25h\x1b[?1049l";
-/// The cursor's place becomes the one to come back to.
+/// Saves the place of the cursor.
 const SAVE_CURSOR: &[u8] = b"\x1b7";
 
-/// What is changed of the modes of a terminal, and no more.
+/// Changed part of the modes of a terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeyModes {
     input: u32,
@@ -34,10 +33,10 @@ pub struct KeyModes {
 }
 
 impl KeyModes {
-    /// As they are.
+    /// Reads the modes of a terminal.
     ///
     /// # Errors
-    /// It is no terminal.
+    /// The descriptor is no terminal.
     pub fn of(terminal: impl AsFd) -> io::Result<KeyModes> {
         let modes = termios::tcgetattr(terminal)?;
         Ok(KeyModes {
@@ -49,9 +48,8 @@ impl KeyModes {
         })
     }
 
-    /// With keys as they are typed and not shown. Ctrl-C stays a signal; to
-    /// hold the output (Ctrl-S) or to stop (Ctrl-Z) would leave the screen in
-    /// disorder, and the coordinator with it.
+    /// Returns the modes for reading keys as they are typed, without echo. Ctrl-C stays a signal; holding the output
+    /// (Ctrl-S) or stopping (Ctrl-Z) would leave the screen in disorder, and the coordinator with it.
     fn for_keys(self) -> KeyModes {
         let line = LocalModes::ICANON | LocalModes::ECHO | LocalModes::IEXTEN;
         KeyModes {
@@ -74,8 +72,7 @@ impl KeyModes {
         Ok(termios::tcsetattr(terminal, OptionalActions::Flush, &modes)?)
     }
 
-    /// Leaves the alternate screen of this terminal and puts the modes back;
-    /// does no harm where both has been done.
+    /// Leaves the alternate screen of this terminal and restores the modes; has no effect if both are done.
     pub fn leave(&self, mut terminal: impl AsFd + Write) {
         // One that is gone needs neither.
         let _ = terminal.write_all(LEAVE).and_then(|()| terminal.flush());
@@ -86,13 +83,13 @@ impl KeyModes {
     }
 }
 
-/// Whether the terminal says that it can only show text, line by line.
+/// Returns true if the terminal can only show text, line by line, according to `TERM`.
 pub fn is_dumb() -> bool {
     std::env::var_os("TERM").is_some_and(|name| name == "dumb")
 }
 
-/// The columns of a line on stderr that is rewritten, now: users resize terminals. `None` where none can be rewritten:
-/// stderr is no terminal, or a dumb one. Without a size it is 80.
+/// The present number of columns of a rewritten line on stderr, as users resize terminals; 80 if the size is not known.
+/// `None` if no line can be rewritten, because stderr is no terminal or a dumb one.
 pub fn status_width() -> Option<usize> {
     let stderr = io::stderr();
     if is_dumb() || !stderr.is_terminal() {
@@ -102,7 +99,7 @@ pub fn status_width() -> Option<usize> {
     Some(if columns > 0 { columns } else { 80 })
 }
 
-/// A terminal that can be taken over. Dropped, it is as before.
+/// A terminal that can be taken over. It is restored when this is dropped.
 #[derive(Debug)]
 pub struct Terminal(Arc<Held>);
 
@@ -117,7 +114,7 @@ impl Terminal {
     /// The terminal of a descriptor that can be read and written.
     ///
     /// # Errors
-    /// It is no terminal, or is not open in both directions.
+    /// The descriptor is no terminal, or is not open in both directions.
     pub fn of(fd: OwnedFd) -> io::Result<Terminal> {
         let before = KeyModes::of(&fd)?;
         if !rustix::fs::fcntl_getfl(&fd)?.contains(OFlags::RDWR) {
@@ -126,22 +123,21 @@ impl Terminal {
         Ok(Terminal(Arc::new(Held { file: File::from(fd), before, taken: AtomicBool::new(false) })))
     }
 
-    /// The modes it has when it is not taken.
+    /// The modes of the terminal while it is not taken over.
     pub fn before(&self) -> KeyModes {
         self.0.before
     }
 
-    /// Whether it is the terminal of the foreground job: a job in the
-    /// background must not touch it.
+    /// Returns true if this process is in the foreground job of the terminal: a background job must not touch it.
     pub fn in_foreground(&self) -> bool {
         // Not the terminal of our session: no jobs are controlled there.
         termios::tcgetpgrp(&self.0.file).map_or(true, |group| group == rustix::process::getpgrp())
     }
 
-    /// Takes it over.
+    /// Takes the terminal over.
     ///
     /// # Errors
-    /// It is gone.
+    /// The terminal is disconnected.
     pub fn take(&self) -> io::Result<()> {
         self.0.taken.store(true, Relaxed);
         self.0.before.for_keys().set(&self.0.file)?;
@@ -150,27 +146,26 @@ impl Terminal {
         Ok(())
     }
 
-    /// Whether it is taken over.
+    /// Returns true if the terminal is taken over.
     pub fn is_taken(&self) -> bool {
         self.0.taken.load(Relaxed)
     }
 
-    /// Leaves it as it was.
+    /// Restores the terminal, if it is taken over.
     pub fn leave(&self) {
         self.0.leave();
     }
 
-    /// Its size; `None` where it does not say.
+    /// Columns and rows of the terminal; `None` if they are not known.
     pub fn size(&self) -> Option<(u16, u16)> {
         let Winsize { ws_col, ws_row, .. } = termios::tcgetwinsize(&self.0.file).ok()?;
         (ws_col > 0 && ws_row > 0).then_some((ws_col, ws_row))
     }
 
-    /// Writes to it, unless it is not taken, or is slow: then nothing is
-    /// written and the answer is `false`.
+    /// Writes to the terminal. Returns `false`, and writes nothing, if the terminal is not taken over, or is slow.
     ///
     /// # Errors
-    /// It is gone.
+    /// The terminal is disconnected.
     pub fn write(&self, bytes: &[u8]) -> io::Result<bool> {
         let ready = self.is_taken() && self.ready(PollFlags::OUT)?.contains(PollFlags::OUT);
         if ready {
@@ -179,10 +174,10 @@ impl Terminal {
         Ok(ready)
     }
 
-    /// The keys typed since the last time.
+    /// The keys typed since the last call.
     ///
     /// # Errors
-    /// It is gone.
+    /// The terminal is disconnected.
     pub fn keys(&self) -> io::Result<Vec<u8>> {
         let ready = self.ready(PollFlags::IN)?;
         let mut keys = [0; 256];
@@ -214,7 +209,7 @@ impl Drop for Terminal {
 }
 
 impl Held {
-    /// Whether there was something to leave.
+    /// Restores the terminal; returns true if it was taken over.
     fn leave(&self) -> bool {
         let taken = self.taken.swap(false, Relaxed);
         if taken {
@@ -223,7 +218,7 @@ impl Held {
         taken
     }
 
-    /// A message on the alternate screen would be gone with it.
+    /// Installs a panic hook that restores the terminal first: a message on the alternate screen would be lost with it.
     fn leave_before_a_panic_speaks(self: &Arc<Self>) {
         let held = Arc::clone(self);
         let usual = panic::take_hook();
@@ -245,7 +240,7 @@ mod tests {
     use rustix::pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, unlockpt};
     use std::io::Read;
 
-    /// The two ends of a pseudo-terminal: the user's and ours.
+    /// The two ends of a pseudo-terminal: the user's and that of the program.
     fn pair() -> (File, OwnedFd) {
         let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY;
         let master = openpt(flags).unwrap();
@@ -255,7 +250,7 @@ mod tests {
         (File::from(master), ours)
     }
 
-    /// Reads what was written to it, and asserts that it is this.
+    /// Reads the output of the terminal, and asserts that it is this.
     #[track_caller]
     fn saw(master: &mut File, expected: &[&[u8]]) {
         let expected = expected.concat();

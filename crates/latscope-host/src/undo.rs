@@ -6,18 +6,18 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::path::PathBuf;
 
-/// How to undo a change.
+/// Action that undoes a change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Undo {
-    /// Remove a directory of ours with all that is in it.
+    /// Remove a directory of latscope with its content.
     RemoveDirectory(PathBuf),
     /// Remove an empty directory, such as a trace instance, whose files are the kernel's.
     RemoveInstance(PathBuf),
-    /// Leave the alternate screen of the terminal that is our stderr, and put its modes back.
+    /// Leave the alternate screen of the terminal on stderr, and restore its modes.
     RestoreTerminal(KeyModes),
-    /// Remove what an exchange between processes left.
+    /// Remove a leftover of an exchange between processes.
     Remove(Leftover),
-    /// Write to a file of the kernel what it held before.
+    /// Write the previous value to a file of the kernel.
     Write(PathBuf, String),
     /// Kill a group of processes.
     EndGroup(u32),

@@ -1,4 +1,4 @@
-//! What the runs of a plan come to where criteria are asked of them: a record that can be signed.
+//! Result of a plan whose runs have criteria: a record that can be signed.
 
 use crate::verdict::{judged, report_status};
 use latscope_core::machine::CheckState;
@@ -8,7 +8,7 @@ use latscope_core::units::{counted, format_share, format_span};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// One run of the plan.
+/// A run of the plan.
 #[derive(Debug)]
 pub struct Input<'a> {
     /// Name of the measurement.
@@ -36,15 +36,15 @@ pub struct Acceptance {
     pub of: usize,
     /// Machine, kernel and program, a line each.
     pub machine: Vec<String>,
-    /// What was judged, one entry for each measurement of each run.
+    /// Verdicts, with an entry for each measurement of each run.
     pub cells: Vec<Judged>,
     /// Checks of the doctor that were bad before the first run.
     pub doctor: Vec<String>,
-    /// What the runs do not cover.
+    /// Conditions that the runs do not cover.
     pub not_tested: Vec<String>,
 }
 
-/// One measurement of one run.
+/// Verdict on one measurement of one run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Judged {
     /// Name of the measurement.
@@ -53,7 +53,7 @@ pub struct Judged {
     pub load: String,
     /// Name of the arm.
     pub arm: String,
-    /// What a reader calls it.
+    /// Title of the measurement for a reader.
     pub title: String,
     /// Events, with the activations that were missed.
     pub events: u64,
@@ -61,23 +61,23 @@ pub struct Judged {
     pub time_ns: Option<u64>,
     /// Quantiles of the distribution that has the missed activations, ns: the median, p99, p99.9, p99.99.
     pub quantiles: [Option<f64>; 4],
-    /// Largest value, ns.
+    /// Largest value of the measurement, ns.
     pub max: Option<f64>,
     /// Events above the limit of `max`, and how many there are.
     pub above: Option<(u64, u64)>,
-    /// Verdict.
+    /// Verdict on the measurement.
     pub status: Option<Status>,
-    /// Each criterion with what it comes to, which says what was tested.
+    /// Each criterion with its result, which names the tested quantity.
     pub checks: Vec<String>,
-    /// What took the time of the events that were traced, most first.
+    /// Causes that took the time of the traced events, the largest first.
     pub causes: Vec<String>,
-    /// What distorts it.
+    /// Conditions that distort the measurement.
     pub doubts: Vec<String>,
-    /// Whose the CPU time was.
+    /// Account of the processes that used the CPU time.
     pub account: Option<Account>,
 }
 
-/// Puts the record together; `None` where nothing was asked of any run.
+/// Puts the record together; `None` if no run has a criterion.
 pub fn acceptance(runs: &[Input], skipped: &[String]) -> Option<Acceptance> {
     let statuses: Vec<Status> = runs.iter().filter_map(|run| report_status(run.report)).collect();
     let first = runs.first()?;

@@ -1,5 +1,4 @@
-//! How many of many: exact tails of the binomial distribution, and what a
-//! count of events says about their true share.
+//! Exact tails of the binomial distribution, and bounds of a true share from a count of events.
 //!
 //! The bounds are those of Clopper and Pearson ("The use of confidence or
 //! fiducial limits", 1934): exact for independent samples, and never too
@@ -13,8 +12,8 @@ use statrs::function::gamma::ln_gamma;
 /// The confidence of every statement: one in twenty is wrong.
 const CONFIDENCE: f64 = 0.95;
 
-/// From this variance on the normal distribution stands for the binomial one, which has as many terms that count as
-/// their root: they differ by less than a ten thousandth there.
+/// Variance from which on the normal distribution replaces the binomial one. The number of binomial terms that count is
+/// about the root of the variance; the two distributions differ by less than a ten thousandth there.
 const NORMAL_ABOVE: f64 = 1e8;
 
 /// The probability that at most `k` of `n` independent samples are above a
@@ -58,8 +57,7 @@ fn probability(k: u64, n: u64, p: f64) -> f64 {
     (ways + k as f64 * p.ln() + (n - k) as f64 * (-p).ln_1p()).exp()
 }
 
-/// The sum of a term and those that follow from it by these ratios, as far as
-/// they count.
+/// The sum of a term and the terms that follow from it by these ratios, up to the last one that counts.
 fn sum(mut term: f64, ratios: impl Iterator<Item = f64>) -> f64 {
     let mut sum = term;
     for ratio in ratios {
@@ -72,9 +70,9 @@ fn sum(mut term: f64, ratios: impl Iterator<Item = f64>) -> f64 {
     sum
 }
 
-/// What `k` of `n` samples above a limit say about the share of all that is:
-/// with 95 % confidence it is not below `low`, and with 95 % confidence it is
-/// not above `high` (one-sided each). All is possible after no sample.
+/// Returns bounds of the share of all samples that is above a limit, if `k` of `n` samples are: with 95 % confidence
+/// the share is not below `low`, and with 95 % confidence it is not above `high` (one-sided each). The bounds are 0 and
+/// 1 if there is no sample.
 pub fn share_bounds(k: u64, n: u64) -> Interval {
     if n == 0 {
         return Interval { low: 0.0, high: 1.0 };
@@ -95,20 +93,18 @@ fn solve(holds: impl Fn(f64) -> bool) -> f64 {
     high.exp()
 }
 
-/// Whether `k` of `n` prove, with 95 % confidence, that at most the share `p`
-/// of all is above the limit.
+/// Returns true if `k` of `n` prove, with 95 % confidence, that at most the share `p` of all is above the limit.
 pub(crate) fn proves_at_most(k: u64, n: u64, p: f64) -> bool {
     n > 0 && at_most(k, n, p) <= 1.0 - CONFIDENCE
 }
 
-/// Whether `k` of `n` prove, with 95 % confidence, that more than the share
-/// `p` of all is above the limit.
+/// Returns true if `k` of `n` prove, with 95 % confidence, that more than the share `p` of all is above the limit.
 pub(crate) fn proves_more(k: u64, n: u64, p: f64) -> bool {
     n > 0 && at_least(k, n, p) <= 1.0 - CONFIDENCE
 }
 
 /// The least number of samples of which `k` above the limit prove that at most the share `p` of all is; the largest
-/// number where none that can be counted is enough.
+/// number of the type if no number that can be counted is enough.
 pub(crate) fn samples_needed(k: u64, p: f64) -> u64 {
     let mut high = (3.0 / p).ceil().max(k as f64 + 1.0) as u64;
     while !proves_at_most(k, high, p) {
@@ -145,8 +141,8 @@ mod tests {
         assert_eq!(at_least(0, 10, 0.5), 1.0);
     }
 
-    /// Against the limits of the Clopper-Pearson interval as tabulated (two-sided
-    /// 90 %, which is 95 % on each side).
+    /// Compares the bounds with the limits of the Clopper-Pearson interval as tabulated (two-sided 90 %, which is 95 %
+    /// on each side).
     #[test]
     fn bounds_are_those_of_the_tables() {
         for (k, n, low, high) in

@@ -5,7 +5,7 @@ use latscope_core::report::{Cause, Outlier};
 /// Time that one cause took of all late events together.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CauseSum {
-    /// An example: its kind, and its name without what differs from event to event.
+    /// Example of the cause: its kind, and its name without the parts that differ from event to event.
     pub cause: Cause,
     /// Events of which it took the most.
     pub mainly: u64,

@@ -1,5 +1,5 @@
-//! Are two sides different? Each is the runs of one thing, of one kernel or one day, and each point that both have
-//! is judged: slower, faster, the same, or cannot tell.
+//! Comparison of two sides. Each side is the runs of one thing, of one kernel or one day. Each point that both sides
+//! have is judged: slower, faster, the same, or cannot tell.
 //!
 //! The run is the unit and the round the level below; samples are never counted as independent. docs/compare.md has
 //! the method.
@@ -38,16 +38,16 @@ use verdict::{adjust, advice, verdict};
 /// Name of the form in which comparisons are written.
 pub const SCHEMA: &str = "latscope-compare/1";
 
-/// How to compare.
+/// Options of a comparison.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Options {
-    /// What differs by less is the same: 0.05 is 5 %.
+    /// Margin as a share: figures that differ by less are the same. 0.05 is 5 %.
     pub same: f64,
-    /// Families and probes to compare; all if it names none.
+    /// Families and probes to compare; empty for all.
     pub only: Vec<String>,
     /// Seed of the resampling.
     pub seed: u64,
-    /// Whether sides beside which others used very different shares of the CPUs are judged as if these were alike.
+    /// True if sides beside which other processes used very different shares of the CPUs are judged all the same.
     pub accept_busy: bool,
 }
 
@@ -60,27 +60,27 @@ impl Default for Options {
 /// Tails whose rates differ by less are the same.
 pub const TAIL_MARGIN: f64 = 0.25;
 
-/// Two sides, point by point.
+/// Comparison of two sides, point by point.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Comparison {
-    /// Always [`SCHEMA`].
+    /// Name of the form, always [`SCHEMA`].
     pub schema: &'static str,
     /// The runs of A.
     pub a: Side,
     /// The runs of B.
     pub b: Side,
-    /// In what the sides differ beside the figures.
+    /// Facts, beside the figures, in which the sides differ.
     pub differences: Vec<Difference>,
-    /// What makes the sides less than runs of one thing.
+    /// Reasons why a side is less than runs of one thing.
     pub remarks: Vec<String>,
-    /// Why no more is said than that the sides differ, if others used far more of the CPUs beside one of them.
+    /// The reason why a point is at most `differs`, if other processes used far more of the CPUs beside one side.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unlike: Option<String>,
-    /// What differs by less is the same, as a share.
+    /// Margin as a share: figures that differ by less are the same.
     pub margin: f64,
-    /// The same of how often tails are exceeded.
+    /// Margin of the rates of tails, as a share: rates that differ by less are the same.
     pub tail_margin: f64,
-    /// How many of which verdict, and how many may be false.
+    /// Number of points of each verdict, and how many of them may be false.
     pub counts: Counts,
     /// The points: those that can be trusted first, and of these those first whose distributions are furthest apart.
     pub points: Vec<Point>,
@@ -98,63 +98,64 @@ pub struct Comparison {
 /// The runs of a side.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Side {
-    /// Random names of the runs; empty ones of older results.
+    /// Random names of the runs; empty names of older results.
     pub run_ids: Vec<String>,
     /// Name and processor of each machine, as far as known.
     pub machines: Vec<String>,
     /// The programs that measured, with version and commit, each once.
     pub tools: Vec<String>,
-    /// Number of runs.
+    /// Number of runs of the side.
     pub runs: usize,
     /// Fewest and most rounds of a run.
     pub rounds: [u32; 2],
-    /// When the first and the last began, RFC 3339; empty where no run says.
+    /// Start of the first and of the last run, RFC 3339; empty if no run has one.
     pub started: [String; 2],
 }
 
-/// How many points came out how; marked ones are not among them.
+/// Numbers of points of each verdict, without marked points.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Counts {
-    /// Points compared.
+    /// Number of points compared.
     pub compared: usize,
-    /// Of these, points with runs enough for the test.
+    /// Number of compared points with runs enough for the test.
     pub tested: usize,
-    /// Points of which each verdict was given.
+    /// Number of points of each verdict.
     pub verdicts: BTreeMap<Verdict, usize>,
-    /// False ones to expect among those that are slower or faster: at most so many.
+    /// Upper bound on the expected number of false verdicts among those that are slower or faster.
     pub expected_false: f64,
-    /// Points that are degraded or unstable: judged apart, and none of the findings.
+    /// Number of points that are degraded or unstable: they are judged apart and are no findings.
     pub marked: usize,
-    /// Tails compared.
+    /// Number of tails compared.
     pub tails: usize,
-    /// Tails of which each verdict was given: `slower` are reached more often in B.
+    /// Number of tails of each verdict: `slower` tails are reached more often in B.
     pub tail_verdicts: BTreeMap<Verdict, usize>,
 }
 
-/// One point of both sides.
+/// A point that both sides have.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Point {
     /// Stable name: probe and parameters.
     pub id: String,
-    /// Probe id.
+    /// Id of the probe.
     pub probe: String,
-    /// Its parameters.
+    /// Parameters of the point.
     pub params: Params,
-    /// What a reader calls it.
+    /// Title of the point for a reader.
     pub title: String,
-    /// Whether the survey's table has a row for it.
+    /// True if the survey's table has a row for the point.
     pub row: bool,
-    /// One way, round trip or operation.
+    /// Kind of time measured: one way, round trip or operation.
     pub semantics: Semantics,
-    /// How far at least half of the runs of each side can be trusted.
+    /// Trust level of at least half of the runs of each side.
     pub level: Level,
-    /// Why not further, each reason once.
+    /// Reasons why the level is not better, each once.
     pub reasons: Vec<String>,
-    /// What the comparison of the medians comes to.
+    /// Verdict on the medians.
     pub verdict: Verdict,
-    /// What differs by less is the same, here: the margin, or one step of the recorded figures.
+    /// Margin of this point: the margin of the comparison, or one step of the recorded figures. Figures that differ by
+    /// less are the same.
     pub margin: f64,
-    /// What would decide; `None` where it is decided, or nothing within reach would.
+    /// Further measurement that would decide; `None` if the point is decided, or nothing within reach would decide.
     pub would_tell: Option<WouldTell>,
     /// Hellinger's distance of the samples, 0 to 1.
     pub distance: Option<f64>,
@@ -164,50 +165,51 @@ pub struct Point {
     pub p99: Option<Contrast>,
     /// The 99.9th percentile of single events, ns; not tested.
     pub p99_9: Option<Contrast>,
-    /// How often the tails of single events are reached.
+    /// Comparison of how often the tails of single events are reached.
     pub tails: Vec<Tail>,
     /// Largest sample of all runs of a side, ns; never compared.
     pub max: [Option<f64>; 2],
-    /// Activations that did not take place, of all runs of a side; `None` where another program does not say.
+    /// Activations that did not take place, of all runs of a side; `None` if another program does not record them.
     pub missed: [Option<u64>; 2],
     /// Named quantities; not tested.
     pub values: BTreeMap<String, NamedValue>,
 }
 
-/// How often runs go beyond what is seldom in both sides together.
+/// Comparison of how often the runs go beyond a high quantile of both sides together.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Tail {
     /// The quantile of all samples of both sides: `p99`, `p99.9`.
     pub quantile: &'static str,
-    /// Where that lies, ns.
+    /// Value of the quantile, ns.
     pub beyond: f64,
     /// The share of samples beyond it; `slower` means more of them.
     pub rate: Contrast,
-    /// What the comparison comes to, by its own margin and among all tails.
+    /// Verdict on the rates, by the margin of tails and among all tails.
     pub verdict: Verdict,
-    /// What would decide; `None` where it is decided, or nothing within reach would.
+    /// Further measurement that would decide; `None` if the tail is decided, or nothing within reach would decide.
     pub would_tell: Option<WouldTell>,
 }
 
 /// A named quantity of both sides.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct NamedValue {
-    /// Its unit.
+    /// Unit of the figures.
     pub unit: String,
-    /// Which direction is better.
+    /// Direction that is better.
     pub better: Better,
-    /// The figure of A: that of its ratio; without one the median over its runs.
+    /// The figure of A: that of its ratio; without a ratio the median over its runs.
     pub a: f64,
     /// The figure of B.
     pub b: f64,
-    /// Their ratio; `None` where one of the figures behind it is missing or not above 0.
+    /// Ratio of the figures; `None` if a figure behind it is missing or not above 0.
     pub ratio: Option<Contrast>,
 }
 
 impl Comparison {
-    /// Whether no point is slower: exceeded where one is. Inconclusive where runs are too few to call a point slower, or
-    /// one that these runs differ in may be; where nothing was compared; and of points that were `named` where one is not
-    /// decided. With the reason, where it is inconclusive. Points that are marked decide nothing.
+    /// Status of the claim that no point is slower, and the reason if it is inconclusive. The status is exceeded if a
+    /// point is slower. It is inconclusive if the runs are too few to call a point slower, if a point in which these
+    /// runs differ may be slower, if nothing was compared, or if points were `named` and a point is not decided. Marked
+    /// points decide nothing.
     pub fn none_slower(&self, named: bool) -> (Status, String) {
         let trusted: Vec<&Point> = self.points.iter().filter(|point| point.level == Level::Ok).collect();
         let of = |verdict| trusted.iter().filter(move |point| point.verdict == verdict);
@@ -243,14 +245,15 @@ impl Comparison {
 }
 
 impl Point {
-    /// Whether it has runs enough to be called slower, if all that is compared beside it is slower, too.
+    /// Returns true if the point has runs enough to be called slower, even if every other compared point is slower,
+    /// too.
     fn may_be_slower(&self) -> bool {
         let runs = self.p50.as_ref().map_or([0; 2], |p50| p50.runs);
         runs[0] > 0 && runs[1] > 0 && ranks::smallest_p(runs[0], runs[1]) <= FALSE_DISCOVERIES
     }
 }
 
-/// What comes of figures of two sides that are compared together: the judging of [`compare`] without results.
+/// Verdicts on figures of two sides that are compared together: the judging of [`compare`] without results.
 pub fn verdicts(sides: &[(Levels, Levels)], margin: f64, seed: u64) -> Vec<Verdict> {
     let mut test = MannWhitney::default();
     let contrasts = sides.iter().map(|(a, b)| contrast(a, b, 0.0, seed, &mut test));
@@ -262,7 +265,7 @@ pub fn verdicts(sides: &[(Levels, Levels)], margin: f64, seed: u64) -> Vec<Verdi
     contrasts.into_iter().map(|contrast| contrast.map_or(Verdict::CannotTell, judged)).collect()
 }
 
-/// Compares two sides.
+/// Compares the runs of two sides point by point.
 pub fn compare(a: &[&Run], b: &[&Run], options: &Options) -> Comparison {
     let paired = pair(a, b, &options.only);
     let mut points = measured(&paired.pairs, options);
@@ -310,7 +313,7 @@ fn side(runs: &[&Run]) -> Side {
     }
 }
 
-/// Fewer pairs than this are not worth a thread.
+/// Smallest number of pairs for which a second thread is used.
 const SHARE: usize = 64;
 
 /// The figures of all pairs; two threads share them.
@@ -384,7 +387,7 @@ fn point(pair: &Pair, options: &Options, test: &mut MannWhitney) -> Point {
     }
 }
 
-/// What a reader calls a point; that of a single pair of endpoints is of no other.
+/// Title of a point for a reader, or its id; a point of a single pair of endpoints is titled without the pair.
 fn title(pair: &Pair, id: &str) -> String {
     let title = &pair.a[0].title;
     match pair.of_one {
@@ -394,13 +397,13 @@ fn title(pair: &Pair, id: &str) -> String {
     }
 }
 
-/// The figures of the rounds of a run; of one without rounds, its own.
+/// The figures of the rounds of a run; of a run without rounds, its own figure.
 fn medians(m: &Measurement) -> Vec<f64> {
     let figures = rounds::figures(&m.rounds);
     if figures.is_empty() { m.typical().into_iter().collect() } else { figures }
 }
 
-/// By how much recorded medians differ at least, as a share of them.
+/// Least difference of recorded medians, as a share of them.
 fn step(pair: &Pair) -> f64 {
     let step = |m: &&Measurement| {
         let ns = m.typical().filter(|ns| *ns > 0.0)?;
@@ -409,8 +412,8 @@ fn step(pair: &Pair) -> f64 {
     pair.a.iter().chain(&pair.b).filter_map(step).fold(0.0, f64::max)
 }
 
-/// How far at least half of the runs of each side can be trusted, the worse of both sides, and what is said against
-/// those that cannot.
+/// Trust level of at least half of the runs of each side, the worse of both sides, and the reasons against the runs
+/// that are less than ok.
 fn trust(pair: &Pair) -> (Level, Vec<String>) {
     let level = |side: &[&Measurement]| {
         let mut levels: Vec<Level> = side.iter().map(|m| m.quality.level).collect();
@@ -461,7 +464,7 @@ fn values(pair: &Pair, seed: u64) -> BTreeMap<String, NamedValue> {
     pair.a[0].values.iter().filter_map(named).collect()
 }
 
-/// A value of each round; what adds up over them is one of the run. None where it is in another unit.
+/// A value of each round; a value that adds up over the rounds is that of the run. Empty if it has another unit.
 fn value_levels(m: &Measurement, name: &str, unit: &str) -> Vec<f64> {
     let Some(value) = m.values.get(name).filter(|value| value.unit == unit) else { return Vec::new() };
     let rounds: Vec<f64> = m.rounds.iter().filter_map(|round| round.values.get(name).copied()).collect();
@@ -492,7 +495,7 @@ fn judge(points: &mut [Point], unlike: bool) -> Counts {
     counts
 }
 
-/// What is said of sides that are unlike: at most that they differ.
+/// Weakens the verdict on sides that are unlike: at most, they differ.
 fn weakened(verdict: Verdict, unlike: bool) -> Verdict {
     match verdict {
         Verdict::Slower | Verdict::Faster if unlike => Verdict::Differs,

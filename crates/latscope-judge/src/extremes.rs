@@ -1,14 +1,11 @@
-//! How long the longest of many more activations may be: extrapolation of the
-//! tail, with its diagnostics, and refused where they fail.
+//! Extrapolation of the tail: the longest of many more activations, with diagnostics. It is refused if they fail.
 //!
-//! Peaks over threshold: what the values above a high threshold exceed it by
-//! has, in the limit, a generalised Pareto distribution whatever the values are
-//! distributed like (Balkema and de Haan, 1974; Pickands, 1975). It is fitted by
-//! [probability-weighted moments](Pareto) to the histogram's tail. The blocks of
-//! the measurement, in order of time, tell whether there is one tail to speak
-//! of: a trend, two halves that differ, or bouts of large values refuse the
-//! extrapolation, and so do a shape near 0.5 or above (the tail has hardly a
-//! variance) and one that depends on the threshold.
+//! The method is peaks over threshold. The excesses of values over a high threshold have, in the limit, a generalised
+//! Pareto distribution for any distribution of the values (Balkema and de Haan, 1974; Pickands, 1975). It is fitted by
+//! [probability-weighted moments](Pareto) to the histogram's tail. The blocks of the measurement, in order of time,
+//! show if there is a single tail: a trend, two halves that differ, or bouts of large values refuse the extrapolation.
+//! It is also refused for a shape near 0.5 or above (the tail has hardly a variance), and for a shape that depends on
+//! the threshold.
 
 mod pareto;
 mod steadiness;
@@ -27,8 +24,7 @@ use latscope_core::statistics::{Interval, SplitMix, quantile};
 use latscope_core::units::{counted, format_count, format_span, format_time};
 use std::collections::BTreeMap;
 
-/// The tail begins at the highest values: so many at most, and at most this
-/// share of all.
+/// Most values in the tail, which begins at the highest values. At most one of [`TAIL_SHARE`] values is in it.
 const MOST_PEAKS: u64 = 2000;
 const TAIL_SHARE: u64 = 50;
 
@@ -38,7 +34,7 @@ const LEAST_PEAKS: usize = 50;
 /// Blocks that a judgement over time needs.
 const LEAST_BLOCKS: usize = 32;
 
-/// No further than this many times the length of the run.
+/// Farthest extrapolation, in lengths of the run.
 const FARTHEST: u64 = 1000;
 
 /// A shape from which on there is no extrapolation.
@@ -52,11 +48,11 @@ const RESAMPLES: usize = 400;
 /// The fit of the tail above one threshold.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Tail {
-    /// Where the tail begins, ns.
+    /// Threshold of the tail, ns.
     pub threshold: f64,
-    /// Values above it.
+    /// Number of values above the threshold.
     pub peaks: u64,
-    /// How the excesses over the threshold are distributed.
+    /// Distribution of the excesses over the threshold.
     pub pareto: Pareto,
     /// 95 % interval of the shape.
     pub shape: Interval,
@@ -66,15 +62,15 @@ pub struct Tail {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ReturnLevel {
     pub activations: u64,
-    /// The value, ns.
+    /// Value of the level, ns.
     pub level: f64,
-    /// Its 95 % interval, by a parametric bootstrap, ns.
+    /// The 95 % interval of the level, by a parametric bootstrap, ns.
     pub interval: Interval,
-    /// What it was estimated from.
+    /// Diagnostics of the estimate.
     pub diagnostics: Diagnostics,
 }
 
-/// What speaks for or against an extrapolation.
+/// Evidence for or against an extrapolation.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Diagnostics {
     /// The behaviour over time; `None` where there are too few blocks.
@@ -87,13 +83,13 @@ pub struct Diagnostics {
     pub tails: Vec<Tail>,
 }
 
-/// Why there is no extrapolation.
+/// Reason why there is no extrapolation, with the diagnostics.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("no extrapolation: {reason}")]
 pub struct Refusal {
     /// The reason in words.
     pub reason: String,
-    /// As far as they were found.
+    /// Diagnostics, as far as they were computed.
     pub diagnostics: Diagnostics,
 }
 
@@ -110,8 +106,8 @@ pub(crate) fn return_level(m: &Measurement, activations: u64, seed: u64) -> Resu
     }
 }
 
-/// The same for each measurement of a report that has its events in order of
-/// time, as a finding each: `return-level` or `no-return-level`.
+/// Returns a finding, `return-level` or `no-return-level`, for each measurement of a report that has its events in
+/// order of time.
 pub fn findings(report: &Report, activations: u64, seed: u64) -> Vec<Finding> {
     let timed = |m: &&Measurement| m.sampling == Sampling::Event && !m.blocks.is_empty();
     report.measurements.iter().filter(timed).map(|m| finding(m, activations, seed)).collect()
@@ -148,7 +144,7 @@ fn extrapolate(
     Ok(first.level(activations as f64 * first.tail.peaks as f64 / n as f64))
 }
 
-/// Whether a measurement is one to extrapolate from.
+/// Checks that a measurement allows an extrapolation.
 fn suitable(m: &Measurement, n: u64, activations: u64) -> Result<(), String> {
     let least = TAIL_SHARE * 4 * LEAST_PEAKS as u64;
     if m.sampling != Sampling::Event {
@@ -171,7 +167,7 @@ fn suitable(m: &Measurement, n: u64, activations: u64) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether the run was in one steady state.
+/// Checks that the run was in one steady state.
 fn steady(steadiness: &Steadiness) -> Result<(), String> {
     let Steadiness { trend, rising, halves, bouts, .. } = *steadiness;
     if trend < UNLIKELY {
@@ -190,7 +186,7 @@ fn steady(steadiness: &Steadiness) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether the tail is one that can be extrapolated.
+/// Checks that the tail can be extrapolated.
 fn trustworthy(tails: &[Tail]) -> Result<(), String> {
     let (first, higher) = tails.split_first().ok_or("there is no tail")?;
     if first.shape.high >= HEAVY {
@@ -245,7 +241,7 @@ impl Fit {
         Ok(Fit { tail, resampled })
     }
 
-    /// Whether the largest value is one that the tail may have.
+    /// Checks that the largest value may be of the tail.
     fn reaches(&self, max: f64, independent: f64, random: &mut SplitMix) -> Result<(), String> {
         let peaks = self.tail.peaks as f64 * independent;
         let mut largest = |pareto: &Pareto| {
@@ -268,9 +264,8 @@ impl Fit {
     }
 }
 
-/// The threshold above which the highest `target` values at most are, what
-/// they exceed it by, ascending, and in how many buckets they are. Within a
-/// bucket they are taken to be spread evenly; the maximum is exact.
+/// The threshold above which at most the highest `target` values are, their excesses, ascending, and the number of
+/// buckets that hold them. Values of a bucket are taken to be spread evenly; the maximum is exact.
 fn peaks(histogram: &Histogram, target: u64) -> (f64, Vec<f64>, usize) {
     let max = histogram.max().unwrap_or_default();
     let buckets: Vec<(f64, f64, u64)> = histogram.buckets_ns().collect();

@@ -1,11 +1,9 @@
 //! Conclusions over several points, in plain words and as numbers.
 //!
-//! A finding is made only of measurements that are in the report, and says
-//! only what they show: every one goes through `evidence`, which knows what
-//! figures support. A difference is called one where the intervals are apart in which
-//! the next run's figures are expected; what figures do not support is worded
-//! as doubt, or not said. Each carries its numbers in `values`, times in ns,
-//! sizes in bytes, and what it rests on in `evidence`.
+//! A finding uses only measurements that are in the report, and states only what they show: `evidence` builds every
+//! finding and decides what the figures support. Two figures differ if the intervals are apart in which the next run's
+//! figures are expected. A statement that the figures do not support is worded as doubt, or left out. Each finding
+//! carries its numbers in `values`, times in ns, sizes in bytes, and its measurements in `evidence`.
 
 mod caches;
 pub(crate) mod evidence;
@@ -25,8 +23,8 @@ use latscope_core::report::{Finding, Report};
 /// The time a frame lasts on a screen that shows 60 a second, ns.
 pub const FRAME_NS: f64 = 1e9 / 60.0;
 
-/// All conclusions that a report supports: what the caches are, then what
-/// hand-offs, threads and files cost, what is stolen, what priorities do, then what to know about the run itself.
+/// All conclusions that a report supports: the caches, then the cost of hand-offs, threads and files, stolen time,
+/// priorities, then facts about the run itself.
 pub fn findings(report: &Report) -> Vec<Finding> {
     let parts: [fn(&Report) -> Vec<Finding>; 7] = [
         caches::findings,

@@ -1,5 +1,5 @@
-//! Does a result hold its budget? Each limit of it is judged for each point that it is about, in each run; what is
-//! relative to a baseline over all runs together.
+//! Gates: does a result hold its budget? Each limit is judged for each matching point in each run; a limit relative to
+//! a baseline is judged over all runs together.
 //!
 //! A limit of one result is judged exactly as the criterion of the command that measured it.
 
@@ -29,22 +29,22 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Name of the form in which gates are written.
 pub const SCHEMA: &str = "latscope-gate/1";
 
-/// A budget judged.
+/// Result of judging runs by a budget.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Gate {
-    /// Always [`SCHEMA`].
+    /// Name of the form, always [`SCHEMA`].
     pub schema: &'static str,
     /// The worst of the checks.
     pub status: Status,
-    /// How many checks came out how.
+    /// Number of checks with each status.
     pub counts: Counts,
     /// The runs that were judged.
     pub runs: Vec<RunName>,
     /// The runs of the baseline.
     pub baseline: Vec<RunName>,
-    /// In what the baseline (A) and the runs (B) differ beside the figures.
+    /// Facts, beside the figures, in which the baseline (A) and the runs (B) differ.
     pub differences: Vec<Difference>,
-    /// What weakens the comparison with the baseline, and what was skipped.
+    /// Reasons that weaken the comparison with the baseline, and skipped parts.
     pub remarks: Vec<String>,
     /// Facts that speak against the budget for these runs: another machine, another CPU model.
     pub warnings: Vec<String>,
@@ -52,7 +52,7 @@ pub struct Gate {
     pub checks: Vec<Check>,
 }
 
-/// How many checks came out how.
+/// Numbers of checks with each status.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[allow(missing_docs)] // the names say it
 pub struct Counts {
@@ -61,14 +61,14 @@ pub struct Counts {
     pub inconclusive: usize,
 }
 
-/// Which run it is.
+/// Identification of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct RunName {
-    /// Its file.
+    /// Name of the file of the run.
     pub file: String,
-    /// Its random name; empty for older results.
+    /// Random name of the run; empty for older results.
     pub run_id: String,
-    /// When it began, RFC 3339.
+    /// Start of the run, RFC 3339.
     pub started: String,
     /// The name of the machine.
     pub machine: String,
@@ -79,7 +79,7 @@ pub struct RunName {
 pub struct Check {
     /// Stable name: the point and the figure; unique within a run.
     pub id: String,
-    /// The place of the limit in the budget, from 1; 0 of a check that is about a file.
+    /// The place of the limit in the budget, from 1; 0 for a check of a file.
     pub limit: usize,
     /// The run, by its place in [`Gate::runs`]; `None` for all of them against the baseline.
     pub run: Option<usize>,
@@ -87,39 +87,40 @@ pub struct Check {
     pub probe: String,
     /// The parameters of the point; none where no point was found.
     pub params: Params,
-    /// What a reader calls the point.
+    /// Title of the point for a reader.
     pub title: String,
     /// The figure: `max`, `p99_9`, `missed`, `meet`.
     pub metric: String,
-    /// Whether the limit is the least that the figure is to be, not the most.
+    /// True if the limit is the least permitted value of the figure, not the most.
     pub at_least: bool,
-    /// Whether limit and value are ratios to the baseline.
+    /// True if limit and value are ratios to the baseline.
     pub relative: bool,
     /// The limit: ns, a number in `unit`, or a ratio.
     pub allowed: f64,
-    /// The figure, as the limit; `None` where it is not known.
+    /// The figure, in the unit of the limit; `None` if it is not known.
     pub value: Option<f64>,
-    /// The most that the figure is with 95 % confidence, ns, where it passes and only that is known.
+    /// 95 % upper bound of the figure, ns, if the check passes and only the bound is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at_most: Option<f64>,
-    /// Where the ratio lies with 95 % confidence.
+    /// 95 % interval of the ratio.
     pub interval: Option<Range>,
     /// The unit of limit and value; `ratio` for a relative one.
     pub unit: String,
-    /// What became of it.
+    /// Status of the check.
     pub status: Status,
-    /// Why, in words: how sure that is.
+    /// Reason for the status in words, with its certainty.
     pub text: String,
-    /// What would decide; `None` where it is decided, or it is not known.
+    /// Further measurement that would decide; `None` if the check is decided, or if such a measurement is not known.
     pub would_tell: Option<WouldTell>,
-    /// Whether no further run of the same command can pass: nothing is measured that it is about, or too few samples.
+    /// True if no further run of the same command can pass: the command does not measure the limited figure, or takes
+    /// too few samples.
     #[serde(skip)]
     pub is_hopeless: bool,
 }
 
 impl Gate {
-    /// Adds an inconclusive check of a file that is a result, or may be, and cannot be read: what is in it might
-    /// exceed every limit.
+    /// Adds an inconclusive check of a file that is a result, or may be, and cannot be read: its content might exceed
+    /// every limit.
     pub fn lose(&mut self, file: String, why: String) {
         self.status = self.status.max(Status::Inconclusive);
         self.counts.inconclusive += 1;
@@ -147,7 +148,7 @@ impl Gate {
 }
 
 impl Gate {
-    /// Makes every check inconclusive that was judged: what was measured is no evidence.
+    /// Makes every judged check inconclusive: the measurements are no evidence.
     pub fn distrust(&mut self, why: &str) {
         for check in self.checks.iter_mut().filter(|check| check.status != Status::Inconclusive) {
             check.status = Status::Inconclusive;
@@ -158,21 +159,21 @@ impl Gate {
     }
 }
 
-/// The figure of a check that is about a file.
+/// Name of the figure of a check of a file.
 const READABLE: &str = "readable";
 
 impl Check {
-    /// Whether it is about a file, not about a point.
+    /// Returns true if the check is about a file, not about a point.
     pub fn is_of_file(&self) -> bool {
         self.limit == 0
     }
 
-    /// Whether the limit is one that no event may exceed.
+    /// Returns true if no event may exceed the limit.
     pub fn is_about_every_event(&self) -> bool {
         ["max", "threshold", "missed"].contains(&self.metric.as_str())
     }
 
-    /// Whether one run decides: an event was above what no event may be above, or was missed.
+    /// Returns true if one run decides: an event was above a limit that no event may exceed, or was missed.
     pub fn is_final(&self) -> bool {
         self.status == Status::Exceeded && self.is_about_every_event()
     }
@@ -188,8 +189,8 @@ impl Check {
         format!("{} {}", self.metric.replace('_', "."), budget::written(allowed, self.at_least, format))
     }
 
-    /// The figure as it was seen: `3.41 ms`, of a relative limit `+7.3 %`; `> 50.0 µs` or `≤ 41.2 µs` where only that
-    /// is known, a dash where nothing is.
+    /// The measured figure: `3.41 ms`, for a relative limit `+7.3 %`; `> 50.0 µs` or `≤ 41.2 µs` if only a bound is
+    /// known, a dash if nothing is known.
     pub fn seen(&self) -> String {
         match self.value {
             // A quantile of few samples is not stated, and so many above a limit prove that it is exceeded.
@@ -209,7 +210,7 @@ impl Check {
     }
 }
 
-/// Judges runs by a budget. What it says of a baseline is [inconclusive](Status::Inconclusive) without one.
+/// Judges runs by a budget. Without a baseline, relative limits are [inconclusive](Status::Inconclusive).
 pub fn judge(budget: &Budget, runs: &[(String, Run)], baseline: &[(String, Run)]) -> Gate {
     let sides = [baseline, runs].map(|side| side.iter().map(|(_, run)| run).collect::<Vec<&Run>>());
     let [of_baseline, of_runs] = &sides;
@@ -255,7 +256,7 @@ fn counts(checks: &[Check]) -> Counts {
     Counts { pass: of(Status::Pass), exceeded: of(Status::Exceeded), inconclusive: of(Status::Inconclusive) }
 }
 
-/// Two limits on one figure of a point are two checks: the second one is `…#2`.
+/// Gives two limits on one figure of a point different names: the second check is `…#2`.
 fn name_apart(checks: &mut [Check]) {
     let mut seen: BTreeMap<(String, Option<usize>), usize> = BTreeMap::new();
     for check in checks {
@@ -267,7 +268,7 @@ fn name_apart(checks: &mut [Check]) {
     }
 }
 
-/// Sentences about the machines that were measured and that the limits were not learnt on.
+/// Sentences about measured machines that are not those on which the limits were learnt.
 fn other_machines(budget: &Budget, runs: &[&Run]) -> Vec<String> {
     let other = |what: &str, known: &[String], of: fn(&Run) -> &str| {
         let seen: BTreeSet<&str> = runs.iter().map(|run| of(run)).collect();
@@ -288,7 +289,7 @@ fn other_machines(budget: &Budget, runs: &[&Run]) -> Vec<String> {
     machine.into_iter().chain(model).collect()
 }
 
-/// Whether a run was to measure a probe that a limit is about.
+/// Returns true if a run was to measure a probe of the limit.
 fn selects(limit: &Limit, run: &Run) -> bool {
     let only = std::slice::from_ref(&limit.probe);
     let mut planned = run.report.plan.steps.iter().flat_map(|step| &step.points);
@@ -296,8 +297,8 @@ fn selects(limit: &Limit, run: &Run) -> bool {
     is_measured || planned.any(|point| crate::compare::is_wanted(&point.probe, only))
 }
 
-/// The checks of a limit on one figure in all runs. Of several it concerns those that were to measure the probe: the
-/// results of a plan are of several commands.
+/// The checks of a limit on one figure in all runs. If there are several runs, only those count that were to measure
+/// the probe, as the results of a plan come from several commands.
 fn absolute(limit: &Limit, bound: &Bound, runs: &[&Run]) -> Vec<ratio::Pending> {
     let any = runs.iter().any(|run| selects(limit, run));
     let mut checks = Vec::new();
@@ -376,7 +377,7 @@ fn words(unit: &str) -> &str {
     }
 }
 
-/// The unit of a figure, and whether its limit is the least that it is to be.
+/// The unit of a figure, and true if its limit is the least permitted value.
 fn unit(metric: &Metric, m: &Measurement) -> (String, bool) {
     match metric {
         Metric::Missed => ("count".to_owned(), false),
@@ -421,10 +422,10 @@ fn blank(limit: &Limit, bound: &Bound, run: Option<usize>, m: Option<&Measuremen
     }
 }
 
-/// Most values of a parameter that are named.
+/// Largest number of values of a parameter that are listed.
 const NAMED: usize = 8;
 
-/// The check of a limit that is about no point.
+/// The check of a limit that matches no point.
 fn unmatched(limit: &Limit, bound: &Bound, run: Option<usize>, runs: &[&Run]) -> Check {
     let only = std::slice::from_ref(&limit.probe);
     let all = runs.iter().flat_map(|run| &run.report.measurements);

@@ -1,4 +1,5 @@
-//! What machines did over time: a series for each point of each machine, where it changed, and what changed with it.
+//! Histories of machines: a series for each point of each machine, the changes in it, and the facts that changed with
+//! them.
 //!
 //! The run is the unit. docs/history.md has the method.
 
@@ -20,7 +21,7 @@ use crate::compare::is_wanted;
 use found::RunName;
 use std::collections::BTreeMap;
 
-/// The history of each machine of named runs, which are in any order and each there once.
+/// The history of each machine of the named runs, which may be in any order but without duplicates.
 pub fn history(archive: &Archive, runs: &[(&str, &Entry)], options: &Options) -> History {
     let mut by_machine: BTreeMap<&str, Vec<RunName>> = BTreeMap::new();
     for (name, entry) in runs {

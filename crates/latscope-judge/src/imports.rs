@@ -1,5 +1,6 @@
-//! Results of other programs as results of ours: the text of a file in, a [`Report`] out. A format is a file here and
-//! a line in [`FORMATS`]. It is recognised by what is in it, never by its name; what it does not say stays unknown.
+//! Import of the results of other programs: the text of a file becomes a [`Report`]. Each format has a file here and a
+//! line in [`FORMATS`]. A format is recognised by its content, never by the file name; facts that it lacks stay
+//! unknown.
 
 mod bins;
 mod command_line;
@@ -27,11 +28,11 @@ use std::fmt;
 /// A way in which another program writes its results.
 #[derive(Debug, Clone, Copy)]
 pub struct Format {
-    /// The program, and how it is asked for this output.
+    /// The program, and the option that requests this output.
     pub name: &'static str,
-    /// Whether a text is of this format, complete or not.
+    /// Returns true if a text is of this format, complete or not.
     recognises: fn(&str) -> bool,
-    /// The text as a result; what is wrong with it, in words.
+    /// Reads the text as a result; an error describes its fault in words.
     read: fn(&str) -> Result<Report, String>,
 }
 
@@ -56,33 +57,33 @@ pub const FORMATS: &[Format] = &[
     Format { name: "lat_mem_rd", recognises: lat_mem_rd::recognises, read: lat_mem_rd::read },
 ];
 
-/// Why a file is no result that can be read.
+/// Reason why a file is no readable result.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
-    /// It is none of ours, and none of a program that is known.
+    /// The file is no result of latscope, and none of a known program.
     #[error(transparent)]
     Load(#[from] LoadError),
-    /// It is one of ours, but not whole: a run that crashed leaves such.
+    /// The file is a result of latscope, but not whole: a run that crashed leaves such files.
     #[error("it is a result of latscope that is damaged or cut off (measure it again)")]
     Damaged,
-    /// It is a file of ours, but no result.
+    /// The file is of latscope, but no result.
     #[error("it is {0}, no result (choose a file that --json of a measurement wrote)")]
     Other(&'static str),
-    /// It is of another program, and cannot be understood.
+    /// The file is of another program, and cannot be understood.
     #[error("it is of {format}: {why}")]
     Format {
         /// The format that was recognised.
         format: &'static str,
-        /// What is wrong with it, and what to do.
+        /// Description of the fault and of a remedy.
         why: String,
     },
-    /// It is of several programs.
+    /// The file has outputs of several programs.
     #[error("it has the outputs of {0}: choose a file for each")]
     Several(String),
 }
 
 impl ReadError {
-    /// Whether it is of a result, of which something is lost or not understood.
+    /// Returns true if the file is a result of which a part is lost or not understood.
     pub fn is_of_result(&self) -> bool {
         match self {
             ReadError::Damaged | ReadError::Format { .. } | ReadError::Several(_) => true,
@@ -94,25 +95,25 @@ impl ReadError {
     }
 }
 
-/// Reads a result: one of ours, or the output of another program.
+/// Reads a result of latscope, or the output of another program.
 ///
 /// # Errors
-/// It is neither, or damaged.
+/// The file is neither, or damaged.
 pub fn read_report(text: &[u8]) -> Result<Report, ReadError> {
     let mut report = Report::from_json(text).or_else(|error| otherwise(text, error))?;
     tested::note(&mut report);
     Ok(report)
 }
 
-/// The same without what grows with time, to be judged beside others.
+/// Reads a result like [`read_report`], but without the data that grow with time, to judge it beside others.
 ///
 /// # Errors
-/// As of [`read_report`].
+/// The errors of [`read_report`].
 pub fn read_run(text: &[u8]) -> Result<Run, ReadError> {
     Run::from_json(text).or_else(|error| otherwise(text, error).map(Run::of))
 }
 
-/// What is no result of ours may be of another program.
+/// Reads a text that is no result of latscope as the output of another program.
 fn otherwise(text: &[u8], error: LoadError) -> Result<Report, ReadError> {
     // Of this version's own schema, or of another one: no other program's in any case.
     if let LoadError::Schema(schema) = &error {
@@ -139,13 +140,13 @@ fn otherwise(text: &[u8], error: LoadError) -> Result<Report, ReadError> {
     }
 }
 
-/// A result whose counts can be added up and written as JSON.
+/// Checks that the counts of a result can be added up and written as JSON.
 fn countable(report: Report) -> Result<Report, String> {
     let most = report.measurements.iter().map(|m| m.histogram.count()).max().unwrap_or(0);
     if most > LARGEST { Err(format!("it counts {most} events, more than 2^53")) } else { Ok(report) }
 }
 
-/// Files of ours that are no results, by how their schemas begin.
+/// Files of latscope that are no results, by the prefixes of their schemas.
 const OTHERS: [(&str, &str); 5] = [
     ("latscope-trial/", "what came of a trial"),
     ("latscope-gate/", "a budget judged"),
@@ -154,8 +155,8 @@ const OTHERS: [(&str, &str); 5] = [
     ("latscope-", "another file of latscope"),
 ];
 
-/// Whether a text that cannot be read begins as a result of ours does, or is a begin of that. A crash of the machine
-/// may leave bytes of zero.
+/// Returns true if a text that cannot be read begins as a result of latscope does, or is a prefix of that. A crash of
+/// the machine may leave bytes of zero.
 fn is_cut_off(text: &[u8]) -> bool {
     const BEGIN: &[u8] = b"{\"schema\":\"latscope/";
     let dense: Vec<u8> = text
@@ -167,19 +168,19 @@ fn is_cut_off(text: &[u8]) -> bool {
     !dense.is_empty() && BEGIN.starts_with(&dense)
 }
 
-/// The lines of a text that are whole: one without its end may have lost digits.
+/// The whole lines of a text: a last line without its end may have lost digits.
 fn whole_lines(text: &str) -> std::str::Lines<'_> {
     text[..text.rfind('\n').map_or(0, |end| end + 1)].lines()
 }
 
-/// The JSON in a text: programs and shells put lines of their own before it.
+/// The JSON in a text: programs and shells may print lines before it.
 fn json_of(text: &str) -> Option<&str> {
     let at = if text.starts_with('{') { 0 } else { text.find("\n{")? + 1 };
     Some(&text[at..])
 }
 
-/// Whether the JSON of a text has all of these names, also where it ends early. Of a program or a text that only
-/// mentions them it is not JSON, or they are no names in it.
+/// Returns true if the JSON of a text has all of these names, even if it ends early. A program or a text that only
+/// mentions them is no JSON, or does not use them as names.
 fn has_names(text: &str, names: &[&str]) -> bool {
     let Some(json) = json_of(text) else { return false };
     if !names.iter().all(|name| json.contains(&format!("\"{name}\""))) {
@@ -193,7 +194,7 @@ fn has_names(text: &str, names: &[&str]) -> bool {
     missing.is_empty()
 }
 
-/// Takes the names that there are out of those that are missing.
+/// Removes the names that occur from those that are missing.
 struct NamesOf<'a, 'b>(&'a mut BTreeSet<&'b str>);
 
 impl<'de> DeserializeSeed<'de> for NamesOf<'_, '_> {

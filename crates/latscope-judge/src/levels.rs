@@ -1,11 +1,10 @@
-//! Cache levels, read off a curve of latency over working-set size, and how
-//! they agree with the caches the machine declares.
+//! Cache levels, read off a curve of latency over working-set size, and their agreement with the caches that the
+//! machine declares.
 //!
-//! The curve is cleaned of single outliers and dips (a larger working set is
-//! never truly faster), then plateaus are fitted to log latency over log size
-//! by dynamic programming with a BIC penalty. What lies between two plateaus
-//! is an edge, or, when the latency rises gradually over an octave or more (a
-//! shared or sliced cache, or one whose replacement is not LRU), a ramp.
+//! The curve is cleaned of single outliers and dips (a larger working set is never truly faster). Then plateaus are
+//! fitted to log latency over log size by dynamic programming with a BIC penalty. Between two plateaus is an edge, or a
+//! ramp if the latency rises gradually over an octave or more (a shared or sliced cache, or one whose replacement is
+//! not LRU).
 
 mod fit;
 mod matching;
@@ -18,8 +17,7 @@ use latscope_core::statistics::median;
 /// A ramp narrower than this many octaves is an ordinary edge.
 const RAMP_OCTAVES: f64 = 1.0;
 
-/// Two sizes that were measured one after the other, and between which a level
-/// ends. Where exactly is not known.
+/// Two successive measured sizes between which a level ends. The exact place is not known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Edge {
     /// The larger size that the level still serves, bytes.
@@ -35,12 +33,12 @@ impl Edge {
         (self.from as f64 * self.to as f64).sqrt().round() as u64
     }
 
-    /// From the smallest to the largest size of both.
+    /// Returns the edge from the smallest to the largest size of both.
     pub fn with(self, other: Edge) -> Edge {
         Edge { from: self.from.min(other.from), to: self.to.max(other.to) }
     }
 
-    /// How far its ends are apart, in octaves.
+    /// Distance between the ends of the edge, in octaves.
     pub fn octaves(&self) -> f64 {
         (self.to as f64 / self.from as f64).log2()
     }
@@ -50,10 +48,8 @@ impl Edge {
 /// two of them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Level {
-    /// Where this level ends: between which sizes the latency passes the
-    /// geometric mean of this plateau's and the next one's. `None` when
-    /// nothing slower was seen (memory, if the curve reaches that far), and
-    /// for a ramp.
+    /// End of this level: the sizes between which the latency passes the geometric mean of this plateau's and the next
+    /// one's latency. `None` if nothing slower was seen (memory, if the curve reaches that far), and for a ramp.
     pub edge: Option<Edge>,
     /// Typical latency, ns: the median of the plateau's interior.
     pub latency_ns: f64,
@@ -61,7 +57,7 @@ pub struct Level {
     pub from_size: u64,
     /// Largest working set on it, bytes.
     pub to_size: u64,
-    /// The latency rises gradually here: not a level of its own.
+    /// True if the latency rises gradually here, so that this is no level of its own.
     pub ramp: bool,
 }
 
@@ -101,8 +97,7 @@ fn usable(curve: &[(u64, f64)]) -> Vec<(u64, f64)> {
     sorted.chunk_by(|a, b| a.0 == b.0).filter_map(of_one_size).collect()
 }
 
-/// What levels are put together from: the points, and their logarithms with
-/// latencies made monotone.
+/// Input of the assembly of levels: the points, and their logarithms with latencies made monotone.
 struct Assembly<'a> {
     points: &'a [(u64, f64)],
     x: &'a [f64],
@@ -163,8 +158,7 @@ impl Assembly<'_> {
         })
     }
 
-    /// Between which two points the latency passes the geometric mean of two
-    /// plateaus.
+    /// The two points between which the latency passes the geometric mean of two plateaus.
     fn edge(&self, low: &Plateau, high: &Plateau) -> Edge {
         let middle = (low.height + high.height) / 2.0;
         let between = low.last + 1..=high.first;

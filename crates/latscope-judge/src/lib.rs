@@ -1,5 +1,5 @@
-//! What a report comes to: findings, levels of memory, verdicts on criteria, tails. Pure functions
-//! of results; nothing else of latscope judges.
+//! Judgements on a report: findings, levels of memory, verdicts on criteria, tails. All are pure functions of results;
+//! no other part of latscope judges.
 #![forbid(unsafe_code)]
 
 pub mod acceptance;

@@ -1,6 +1,6 @@
-//! Patterns in the instants of late events: do they recur with a period, do they come on several
-//! CPUs at once? Each with the chance that instants without any order look like it, which is
-//! an upper bound: every period, size of set and width that is looked at counts as one more trial.
+//! Patterns in the instants of late events: do they recur with a period, do they come on several CPUs at once? Each
+//! pattern has the chance that instants without any order look like it. The chance is an upper bound: every examined
+//! period, size of set and width counts as one more trial.
 
 use crate::binomial::at_least;
 use latscope_core::report::Outlier;
@@ -9,10 +9,10 @@ use std::collections::BTreeMap;
 /// Largest chance of a pattern that is reported.
 pub const CHANCE: f64 = 1e-3;
 
-/// Fewer events show no pattern.
+/// Fewest events that can show a pattern.
 const FEWEST: usize = 5;
 
-/// Two events of a CPU that end this close are one, ns.
+/// Distance within which two events of a CPU count as one, ns.
 const BOUT: u64 = 5_000_000;
 
 /// Events on two CPUs that end this close are simultaneous, ns.
@@ -45,7 +45,7 @@ const ROUND: [u64; 20] = [
 /// Parts of a period in which the events may lie.
 const WIDTHS: [f64; 6] = [0.005, 0.01, 0.02, 0.05, 0.1, 0.2];
 
-/// Of the longest so many, or of all, a period is looked for.
+/// Numbers of the longest events in which a period is searched, beside all events.
 const LONGEST: [usize; 5] = [8, 16, 32, 64, 128];
 
 /// An order that instants have.
@@ -53,32 +53,32 @@ const LONGEST: [usize; 5] = [8, 16, 32, 64, 128];
 pub enum Pattern {
     /// Instants that recur with a period.
     Periodic {
-        /// Events that fit, and those looked at: the longest.
+        /// Number of events that fit, and number of the longest events examined.
         fitting: (usize, usize),
-        /// The shortest of these, ns.
+        /// Length of the shortest of the examined events, ns.
         above: u64,
-        /// The period, ns.
+        /// Length of the period, ns.
         period: u64,
-        /// Part of the period in which they lie, ns from its multiples since the begin of the run; the
-        /// second may be beyond the period.
+        /// Part of the period in which the events lie, ns from its multiples since the begin of the run; the second
+        /// value may be beyond the period.
         phase: (u64, u64),
         /// True for the begins of the events, false for their ends.
         begins: bool,
-        /// Chance that this is an accident, at the most.
+        /// Upper bound on the chance that the pattern is an accident.
         chance: f64,
     },
     /// Ends on several CPUs at once.
     Simultaneous {
-        /// Events of a CPU that come with one on another CPU, and all of that CPU.
+        /// Number of events of a CPU that coincide with an event on another CPU, and number of all events of that CPU.
         fitting: (usize, usize),
-        /// Largest distance between them, ns.
+        /// Largest distance between coinciding events, ns.
         within: u64,
-        /// Chance that this is an accident, at the most.
+        /// Upper bound on the chance that the pattern is an accident.
         chance: f64,
     },
 }
 
-/// A late event.
+/// Late event on one CPU, ns.
 #[derive(Debug, Clone, Copy)]
 struct Event {
     cpu: u32,
@@ -107,7 +107,7 @@ pub fn patterns<'a>(outliers: impl IntoIterator<Item = &'a Outlier>, resolution:
     found.into_iter().flatten().collect()
 }
 
-/// Of the events of a CPU that follow one another closely the longest: they are one matter.
+/// Returns the longest of each group of events of a CPU that follow one another closely: such events have one cause.
 fn bouts(mut events: Vec<Event>, apart: u64) -> Vec<Event> {
     events.sort_by_key(|event| (event.cpu, event.end));
     let mut bouts: Vec<Event> = Vec::new();
@@ -124,7 +124,7 @@ fn bouts(mut events: Vec<Event>, apart: u64) -> Vec<Event> {
     bouts
 }
 
-/// The same of all CPUs together: what comes on two CPUs at once is one instant.
+/// Returns the [`bouts`] of all CPUs together: events on two CPUs at once are one instant.
 fn instants(events: &[Event], apart: u64) -> Vec<Event> {
     bouts(events.iter().map(|event| Event { cpu: 0, ..*event }).collect(), apart)
 }
@@ -154,8 +154,8 @@ fn periodic(instants: &[Event], resolution: u64) -> Option<Pattern> {
     best.map(|(_, pattern)| pattern)
 }
 
-/// Periods to look at, and how many trials each counts for: round ones, and those that the
-/// distances between the events suggest, which are any.
+/// Candidate periods, each with its number of trials: round periods, and those that the distances between the events
+/// suggest, which can be any.
 fn periods(times: &[u64], resolution: u64) -> Vec<(u64, f64)> {
     let mut times = times.to_vec();
     times.sort_unstable();
@@ -193,11 +193,11 @@ fn refined(times: &[u64], guess: u64) -> u64 {
     period.max(1.0) as u64
 }
 
-/// Events within the narrowest part of a period that holds most of them, of how many; that part; the chance of it for
+/// Events within the narrowest part of a period that holds most of them, and their total; that part; its chance for
 /// events without order.
 type Folded = ((usize, usize), (u64, u64), f64);
 
-/// How the events lie in a period.
+/// Distribution of the events in a period.
 fn folded(times: &[u64], period: u64, resolution: u64) -> Option<Folded> {
     // One event of a period counts: others in it are hardly new ones.
     let mut sorted = times.to_vec();

@@ -1,6 +1,5 @@
-//! Do surveys repeat themselves as far as they say? Judged over several surveys
-//! of one machine: how often the median of one lies in the interval of another,
-//! how wide the intervals are, and which rows move without a word.
+//! Repeatability of surveys. Several surveys of one machine show how often the median of one lies in the interval of
+//! another, how wide the intervals are, and which rows move without being marked.
 
 use latscope_core::quality::Level;
 use latscope_core::report::{Measurement, Report};
@@ -8,14 +7,14 @@ use latscope_core::rounds::{self, Prediction};
 use latscope_core::statistics::{median, quantile};
 use std::collections::BTreeMap;
 
-/// What one survey has of a row.
+/// Values of a row in one survey.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Seen {
     /// The figure: the median over the rounds, ns.
     pub figure: f64,
-    /// Where it says that the next one will be.
+    /// Interval in which the survey predicts the next figure.
     pub interval: Option<Prediction>,
-    /// Whether the row is marked: unstable or degraded.
+    /// True if the row is marked: unstable or degraded.
     pub marked: bool,
     /// The medians of its rounds, ns.
     pub rounds: Vec<f64>,
@@ -51,46 +50,47 @@ pub fn rows(reports: &[Report]) -> Rows {
     rows
 }
 
-/// A row whose figure moves by more than this ratio between surveys moves.
+/// Ratio of figures between surveys above which a row moves.
 pub(crate) const MOVES: f64 = 1.25;
 
-/// What surveys say of each other.
+/// Assessment of surveys against each other.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Assessment {
-    /// Rows looked at.
+    /// Number of rows examined.
     pub rows: usize,
     /// Share of pairs of surveys and rows in which the figure of one lies in the interval of the other.
     pub coverage: f64,
-    /// Upper by lower end of the intervals: median, and the width that nine of ten stay below.
+    /// Median ratio of the upper to the lower end of the intervals.
     pub width: f64,
     /// The width that nine of ten intervals stay below.
     pub wide: f64,
     /// Rows that move by more than `MOVES` between surveys.
     pub moving: usize,
-    /// Share of their pairs that are announced: the survey marks the row, or the other's figure lies in its interval.
+    /// Share of the pairs of moving rows that are announced: the survey marks the row, or the other's figure lies in
+    /// its interval.
     pub told: f64,
     /// The moving rows of which fewer than nine of ten pairs are announced.
     pub untold: Vec<Untold>,
 }
 
-/// A row that moves and does not say so.
+/// A row that moves without announcing it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Untold {
-    /// Probe and parameters.
+    /// Probe and parameters of the row.
     pub row: (String, String),
-    /// Its smallest and its largest figure, ns.
+    /// Smallest and largest figure of the row, ns.
     pub figures: (f64, f64),
-    /// Share of pairs told, 0 to 1.
+    /// Share of pairs that are announced, 0 to 1.
     pub told: f64,
-    /// Where it moves: `rounds` that are wider than their interval, or `runs`
-    /// that differ by more than their rounds do.
+    /// Level at which the row moves: `rounds` that are wider than their interval, or `runs` that differ by more than
+    /// their rounds do.
     pub level: &'static str,
 }
 
-/// A moving row is announced if at least this share of its pairs is.
+/// Least share of announced pairs of a moving row that counts as announced.
 const TOLD: f64 = 0.9;
 
-/// Judges rows of at least two surveys; `None` where there is nothing to judge.
+/// Judges rows of at least two surveys; `None` if there is nothing to judge.
 pub fn assess(rows: &Rows) -> Option<Assessment> {
     let judged: Vec<(&(String, String), &Vec<Seen>, f64)> =
         rows.iter().filter_map(|(row, seen)| Some((row, seen, share(seen, covers)?))).collect();
@@ -142,7 +142,7 @@ fn extent(seen: &[Seen]) -> (f64, f64) {
     (figures.clone().fold(f64::MAX, f64::min), figures.fold(0.0, f64::max))
 }
 
-/// Whether the rounds of a run scatter as far as the runs do.
+/// Level at which a row moves: `runs` if the runs scatter further than the rounds of a run do, else `rounds`.
 fn level(seen: &[Seen]) -> &'static str {
     let spread = |values: &[f64]| {
         let logs: Vec<f64> = values.iter().map(|value| value.ln()).collect();

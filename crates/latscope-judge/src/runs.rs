@@ -1,6 +1,5 @@
-//! Results as they are judged beside others: all that judging needs, and none of what grows with
-//! time. Of a full survey most of the file is the samples in order of time, which are passed over
-//! unread, so that forty of them fit into memory.
+//! Results in the form in which they are judged beside others, without the data that grow with time. Most of the file
+//! of a full survey is samples in order of time. They are skipped unread, so that forty surveys fit into memory.
 
 use crate::verdict::tested;
 use latscope_core::histogram::Histogram;
@@ -22,7 +21,7 @@ pub struct Run {
     /// The result; its measurements have neither blocks, outliers, hops nor exact recordings, and it has no
     /// findings.
     pub report: Report,
-    /// How long a batch of each measurement was to last, ns.
+    /// Requested length of a batch of each measurement, ns.
     batch_ns: Vec<Option<u64>>,
 }
 
@@ -53,7 +52,7 @@ impl Run {
         Run::with(report)
     }
 
-    /// Whether two results are of one run.
+    /// Returns true if two results are of one run.
     pub fn is_same(&self, other: &Run) -> bool {
         match self.report.run_id.is_empty() {
             true => self == other,
@@ -67,8 +66,8 @@ impl Run {
         Run { report, batch_ns }
     }
 
-    /// The measurements in order, each with how long a batch of it was to last, ns: part of what the
-    /// point is. `None` for single events, and where the plan has no such point.
+    /// The measurements in order, each with the requested length of a batch, ns, which is part of the identity of the
+    /// point. `None` for single events, and if the plan has no such point.
     pub fn points(&self) -> impl Iterator<Item = (&Measurement, Option<u64>)> {
         self.report.measurements.iter().zip(self.batch_ns.iter().copied())
     }
@@ -80,8 +79,8 @@ pub fn point_id(probe: &str, params: &Params) -> String {
     if params.is_empty() { probe.to_owned() } else { format!("{probe}[{}]", params.join(",")) }
 }
 
-/// The runs without those that are there twice, and a sentence for each of these. Results of before runs had
-/// names are the same if all of them is.
+/// The runs without duplicates, and a sentence for each duplicate. Older results, in which runs have no names, are
+/// duplicates if they are equal.
 pub fn once(runs: Vec<(String, Run)>) -> (Vec<(String, Run)>, Vec<String>) {
     let mut kept: Vec<(String, Run)> = Vec::new();
     let mut twice = Vec::new();
@@ -108,7 +107,7 @@ fn batch_targets(report: &Report) -> Vec<Option<u64>> {
     report.measurements.iter().map(target).collect()
 }
 
-/// The fields of a [`Report`] that are read. Each field that is not named is passed over.
+/// The fields of a [`Report`] that are read. All other fields are skipped.
 #[derive(Deserialize)]
 struct LightReport {
     schema: Option<String>,

@@ -1,5 +1,4 @@
-//! Transactions between processes in a report: whether priority is inherited,
-//! and the transports beside each other.
+//! Transactions between processes in a report: inheritance of priority, and the transports beside each other.
 
 use latscope_core::merged::is_merged;
 use latscope_core::plan::ParamValue;
@@ -7,22 +6,22 @@ use latscope_core::quality::Level;
 use latscope_core::report::{Measurement, Report};
 use latscope_core::units::format_count;
 
-/// The value that says how long all pairs of a run took, from the first call of any
-/// to the end of the last, where there are several.
+/// Name of the value with the time of all pairs of a run, from the first call of any to the end of the last, if there
+/// are several.
 pub const RUN_ELAPSED: &str = "run-elapsed";
 
-/// A transport with what was measured of it.
+/// A transport with its measurements.
 #[derive(Debug, Clone)]
 pub struct Transport<'a> {
-    /// Its name: `unix-stream`.
+    /// Name of the transport: `unix-stream`.
     pub name: &'a str,
-    /// The sum of all pairs for a caller of SCHED_FIFO, where there is one.
+    /// The sum of all pairs for a caller of SCHED_FIFO, if there is one.
     pub fifo: Option<&'a Measurement>,
-    /// The same for a caller of SCHED_OTHER.
+    /// The sum of all pairs for a caller of SCHED_OTHER, if there is one.
     pub other: Option<&'a Measurement>,
 }
 
-/// How a transport did with a kind of priority.
+/// Judgement on a transport for a kind of priority.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Judged {
     /// Every call was served at the caller's priority, and the server's own was
@@ -32,12 +31,12 @@ pub enum Judged {
     Fail(String),
     /// The transport has no means, and none was seen.
     Unsupported,
-    /// No such call was made.
+    /// The run made no such call.
     NotTried,
 }
 
 impl Judged {
-    /// In a word.
+    /// Word for the judgement in tables.
     pub fn word(&self) -> &'static str {
         match self {
             Judged::Pass => "PASS",
@@ -48,7 +47,7 @@ impl Judged {
     }
 }
 
-/// What is measured of a transport: `latency`, `throughput`, `one-way`.
+/// Measured quantity of a transport: `latency`, `throughput`, `one-way`.
 pub fn mode(m: &Measurement) -> Option<&str> {
     text(m, "mode").filter(|_| m.probe.starts_with("ipc."))
 }
@@ -81,12 +80,12 @@ pub fn transports(report: &Report) -> Vec<Transport<'_>> {
 }
 
 impl<'a> Transport<'a> {
-    /// The row that stands for it: the normal caller's, if there is one.
+    /// The measurement that represents the transport: the normal caller's, if there is one.
     pub fn usual(&self) -> Option<&'a Measurement> {
         self.other.or(self.fifo)
     }
 
-    /// By what the server could inherit; `None` where there is nothing.
+    /// Means by which the server could inherit; `None` if there is none.
     pub fn means(&self) -> Option<&'a str> {
         self.usual().and_then(|m| text(m, "inheritance")).filter(|means| *means != "none")
     }
@@ -121,7 +120,7 @@ impl<'a> Transport<'a> {
     }
 }
 
-/// A parameter that is a word.
+/// Value of a parameter that is a word.
 pub fn text<'a>(m: &'a Measurement, name: &str) -> Option<&'a str> {
     match m.params.get(name) {
         Some(ParamValue::Text(text)) => Some(text),
@@ -129,7 +128,7 @@ pub fn text<'a>(m: &'a Measurement, name: &str) -> Option<&'a str> {
     }
 }
 
-/// A parameter that is a number.
+/// Value of a parameter that is a number.
 pub fn number(m: &Measurement, name: &str) -> Option<u64> {
     match m.params.get(name) {
         Some(ParamValue::Number(number)) => Some(*number),

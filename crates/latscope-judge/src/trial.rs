@@ -1,4 +1,4 @@
-//! Arms of a trial: what their runs come to, and whether what one of them changes helps.
+//! Arms of a trial: the results of their runs, and the effect of what one arm changes.
 
 use crate::compare::{Comparison, Contrast, Point, TAIL_MARGIN, Undecided, Verdict, WouldTell};
 use crate::runs::{Run, point_id};
@@ -8,74 +8,74 @@ use latscope_core::report::{Measurement, Status};
 use latscope_core::statistics::median;
 use serde::Serialize;
 
-/// Whether B is better than A.
+/// Judgement on B beside A.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Answer {
     /// Something is faster, or reaches its tail less often, and nothing is worse.
     Helps,
-    /// The other way round.
+    /// Something is slower, or reaches its tail more often, and nothing is better.
     Hurts,
     /// Some is better, some is worse.
     Mixed,
-    /// These runs differ; there are too few of them to say more.
+    /// The runs differ, but there are too few of them for a direction.
     Differs,
     /// All medians are the same, and no tail is known to differ.
     Same,
-    /// None of it can be said.
+    /// The figures support no other answer.
     CannotTell,
 }
 
-/// The answer of a comparison with what it rests on. Points that are degraded or unstable do not count.
+/// The answer of a comparison with the counts behind it. Points that are degraded or unstable do not count.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Judged {
-    /// The answer.
+    /// Judgement on B as a whole.
     pub answer: Answer,
-    /// Points compared.
+    /// Number of points compared.
     pub compared: usize,
     /// Points whose median is faster in B.
     pub faster: usize,
     /// Points whose median is slower in B.
     pub slower: usize,
-    /// Points of which these runs differ.
+    /// Points in which the runs differ without a direction.
     pub differ: usize,
     /// Points whose median is the same.
     pub same: usize,
-    /// Points of which nothing can be said.
+    /// Points that are undecided.
     pub cannot_tell: usize,
     /// Tails that B reaches less often.
     pub less_often: usize,
     /// Tails that B reaches more often.
     pub more_often: usize,
-    /// Tails of which nothing can be said, or only that these runs differ.
+    /// Tails that are undecided, or in which the runs only differ.
     pub tails_unknown: usize,
     /// Lowest and highest ratio B/A of the medians that are faster or slower.
     pub ratios: Option<[f64; 2]>,
-    /// The most runs a side that would tell one of those that are not told.
+    /// The largest advised number of runs a side, over the undecided points or tails.
     pub runs: Option<usize>,
-    /// Points, or tails where all medians are told, that so many runs would tell.
+    /// Points that so many runs would decide; tails if all medians are decided.
     pub told_by_runs: usize,
-    /// The most rounds in each run that would tell one.
+    /// The largest advised number of rounds in each run, over the undecided points or tails.
     pub rounds: Option<usize>,
-    /// Points or tails that so many rounds would tell.
+    /// Points or tails that so many rounds would decide.
     pub told_by_rounds: usize,
-    /// Points or tails whose ratio is nearly the margin: no number of runs within reach would tell.
+    /// Points or tails whose ratio is nearly the margin: no number of runs within reach would decide.
     pub too_near: usize,
     /// Points or tails whose figures scatter too far for any number of runs within reach.
     pub too_wide: usize,
 }
 
 impl Judged {
-    /// Whether what would tell is about tails: all medians are told.
+    /// Returns true if all medians are decided, so that the advice is about tails.
     pub fn told_is_of_tails(&self) -> bool {
         self.differ + self.cannot_tell == 0
     }
 }
 
-/// What would decide a figure that is not decided, or why nothing within reach would.
+/// Further measurement that would decide an undecided figure, or the reason why nothing within reach would.
 type Open = (Option<WouldTell>, Option<Undecided>);
 
-/// The medians that are not told; where all are, the tails that are not.
+/// The undecided medians; if all are decided, the undecided tails.
 fn open(trusted: &[&Point]) -> Vec<Open> {
     let is_open = |verdict: Verdict| matches!(verdict, Verdict::CannotTell | Verdict::Differs);
     let one = |would: Option<WouldTell>, contrast: Option<&Contrast>, margin: f64| -> Open {
@@ -91,7 +91,7 @@ fn open(trusted: &[&Point]) -> Vec<Open> {
     tails.map(|tail| one(tail.would_tell, Some(&tail.rate), TAIL_MARGIN)).collect()
 }
 
-/// Whether B of a comparison is better than A.
+/// Judges B of a comparison beside A.
 pub fn judge(comparison: &Comparison) -> Judged {
     let trusted: Vec<&Point> = comparison.points.iter().filter(|point| point.level == Level::Ok).collect();
     let of = |verdict| trusted.iter().filter(|point| point.verdict == verdict).count();
@@ -142,14 +142,14 @@ pub fn judge(comparison: &Comparison) -> Judged {
     judged
 }
 
-/// A row of a table of measurements under loads: one thing over the runs of an arm.
+/// A row of a table of measurements under loads: one point over the runs of an arm.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Row {
     /// Stable name: probe and parameters.
     pub id: String,
-    /// What a reader calls it.
+    /// Title of the point for a reader.
     pub title: String,
-    /// Whether the survey's table has a row for it.
+    /// True if the survey's table has a row for the point.
     pub row: bool,
     /// Runs that have it.
     pub runs: usize,
@@ -161,17 +161,17 @@ pub struct Row {
     pub max: Option<f64>,
     /// Activations that did not take place, of all runs.
     pub missed: u64,
-    /// Runs of which each criterion that was asked for holds.
+    /// Runs that hold every criterion.
     pub held: usize,
-    /// Runs that exceeded one.
+    /// Runs that exceeded a criterion.
     pub exceeded: usize,
-    /// Runs of which one cannot be judged.
+    /// Runs in which a criterion cannot be judged.
     pub inconclusive: usize,
-    /// Runs in which it is degraded or unstable.
+    /// Runs in which the point is degraded or unstable.
     pub marked: usize,
 }
 
-/// A measurement under a load in an arm: what its runs come to.
+/// A measurement under a load in an arm: the summary of its runs.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Cell {
     /// Name of the measurement.
@@ -184,13 +184,13 @@ pub struct Cell {
     pub planned: usize,
     /// Runs that count: those that ended by themselves with a result.
     pub runs: usize,
-    /// Why no run counts.
+    /// Reason why no run counts.
     pub why: Option<String>,
-    /// What was measured.
+    /// Rows of the measured points.
     pub rows: Vec<Row>,
 }
 
-/// What the runs of one command come to, a row for each thing that criteria would be [about](subjects).
+/// Summary of the runs of one command, a row for each point that criteria would be [about](subjects).
 pub fn rows(runs: &[&Run]) -> Vec<Row> {
     let mut names: Vec<String> = Vec::new();
     let mut found: Vec<Vec<&Measurement>> = Vec::new();
@@ -235,7 +235,7 @@ fn row(id: String, all: &[&Measurement]) -> Row {
     }
 }
 
-/// The worst verdict over runs; `None` where nothing was asked of them.
+/// The worst verdict over runs; `None` if they have no criteria.
 pub fn worst<'a>(runs: impl IntoIterator<Item = &'a Run>) -> Option<Status> {
     runs.into_iter().filter_map(|run| report_status(&run.report)).max()
 }

@@ -1,13 +1,10 @@
-//! Whether a measurement holds what was asked of it, and how sure that is.
+//! Verdicts on measurements by criteria, with their certainty.
 //!
-//! A quantile criterion such as "p99.9 at most 50 µs" says that at most a
-//! thousandth of all activations is above 50 µs. The samples above are counted
-//! and the [exact bounds](crate::binomial) of their share decide: it holds, it
-//! does not, or there are too few samples to tell; of samples of one bout, or of
-//! threads that share a CPU, only the independent ones count. `max` and `threshold` ask
-//! that no sample is above; that none was says how often one recurs at most, not
-//! that there will be none. What was measured under distorting conditions
-//! proves nothing in either direction.
+//! A quantile criterion such as "p99.9 at most 50 µs" requires that at most a thousandth of all activations is above 50
+//! µs. The samples above are counted, and the [exact bounds](crate::binomial) of their share decide: the criterion
+//! holds, does not hold, or there are too few samples. Of samples of one bout, or of threads that share a CPU, only the
+//! independent ones count. `max` and `threshold` require that no sample is above. If none was, that bounds how often
+//! one recurs; it does not exclude one. A measurement under distorting conditions proves nothing in either direction.
 
 mod confidence;
 mod criterion;
@@ -30,8 +27,8 @@ use latscope_core::units::{
 
 /// Judges a measurement by criteria; without any it passes.
 ///
-/// Quantiles are those of the activation-corrected distribution where there is
-/// one: a stall that swallowed activations counts as often as it was felt.
+/// Quantiles are those of the activation-corrected distribution if there is one: a stall that swallowed activations
+/// counts as often as it was felt.
 pub fn judge(m: &Measurement, criteria: &[Criterion]) -> Verdict {
     let checks: Vec<Check> = criteria.iter().map(|criterion| check(m, criterion)).collect();
     let status = checks.iter().map(|check| check.status).max().unwrap_or(Status::Pass);
@@ -54,13 +51,13 @@ pub fn judge_report(report: &mut Report, criteria: &[Criterion]) {
     }
 }
 
-/// What was judged, each once: a sum of one is that one again.
+/// Judged measurements with their verdicts, each once: a sum of a single part is left out, as it repeats that part.
 pub fn judged(report: &Report) -> impl Iterator<Item = (&Measurement, &Verdict)> {
     let distinct = |m: &&Measurement| only_part(report, m).is_none();
     report.measurements.iter().filter(distinct).filter_map(|m| Some((m, m.verdict.as_ref()?)))
 }
 
-/// The measurement that a sum is of, where that is only one, by index.
+/// The index of the only measurement of which `all` is the sum; `None` if there are several.
 fn only_part(report: &Report, all: &Measurement) -> Option<usize> {
     if !is_merged(all) {
         return None;
@@ -69,24 +66,22 @@ fn only_part(report: &Report, all: &Measurement) -> Option<usize> {
     parts.next().filter(|_| parts.next().is_none())
 }
 
-/// The worst verdict in a report; `None` where nothing was asked. A run that was
-/// [cut short](is_cut_short) has not passed.
+/// The worst verdict in a report; `None` without criteria. A run that was [cut short](is_cut_short) has not passed.
 pub fn report_status(report: &Report) -> Option<Status> {
     let worst =
         report.measurements.iter().filter_map(|m| m.verdict.as_ref()).map(|verdict| verdict.status).max()?;
     Some(if is_cut_short(report) { worst.max(Status::Inconclusive) } else { worst })
 }
 
-/// Whether a run ended before it had measured what was asked for. Of points that are measured one
-/// after the other a worker that crashes costs its own, and the run goes on; periodic ones are what
-/// the run is for.
+/// Returns true if a run ended before it had measured all requested points. If points are measured one after the other,
+/// a worker that crashes loses only its own, and the run goes on; periodic points are the purpose of the run.
 pub fn is_cut_short(report: &Report) -> bool {
     let periodic = report.plan.steps.iter().all(|step| step.periodic.is_some());
     report.is_unfinished() || periodic && report.measurements.iter().any(|m| m.incomplete)
 }
 
-/// The exit code of a run: what was exceeded counts, also before an early end; a run that was cut
-/// short has not passed, and is an error where nothing was asked of it.
+/// The exit code of a run. An exceeded criterion counts even before an early end. A run that was cut short has not
+/// passed, and is an error if it has no criteria.
 pub fn exit_code(status: Option<Status>, cut_short: bool) -> u8 {
     match (status, cut_short) {
         (Some(Status::Exceeded), _) => 2,
@@ -104,7 +99,7 @@ pub fn subjects(report: &Report) -> Vec<usize> {
     (0..report.measurements.len()).filter(|at| alone(&report.measurements[*at])).collect()
 }
 
-/// Whether no measurement with as many samples can hold a criterion, however short they are.
+/// Returns true if no measurement with as many samples can hold a criterion, however short they are.
 pub(crate) fn is_out_of_reach(m: &Measurement, criterion: &Criterion) -> bool {
     let count = Independent::of(m).number(m.corrected.as_ref().unwrap_or(&m.histogram).count());
     match &criterion.metric {
@@ -116,7 +111,7 @@ pub(crate) fn is_out_of_reach(m: &Measurement, criterion: &Criterion) -> bool {
     }
 }
 
-/// What a criterion comes to, apart from doubts about the measurement.
+/// Result of a criterion, apart from doubts about the measurement.
 struct Found {
     value: Option<f64>,
     status: Status,
@@ -162,12 +157,12 @@ fn above(m: &Measurement, criterion: &Criterion) -> Option<(u64, u64)> {
     (m.sampling == Sampling::Event).then(|| (Above::of(histogram, criterion.limit).most, histogram.count()))
 }
 
-/// Whether a criterion is about what came, and not about how long anything took.
+/// Returns true if a criterion is about the content of messages, not about a duration.
 fn is_of_content(criterion: &Criterion) -> bool {
     matches!(&criterion.metric, Metric::Value(name) if ["mismatches", "faults"].contains(&name.as_str()))
 }
 
-/// Messages that were lost, or wrong, also where no other one came.
+/// Result for lost or wrong messages, even if no other message came.
 fn wrong_messages(m: &Measurement, criterion: &Criterion) -> Option<Found> {
     let Metric::Value(name) = &criterion.metric else { return None };
     let value = m.values.get(name).filter(|value| value.better == Better::Less && value.unit == "count")?;
@@ -175,7 +170,7 @@ fn wrong_messages(m: &Measurement, criterion: &Criterion) -> Option<Found> {
     alone.then(|| count(name, value.value, criterion.limit))
 }
 
-/// Nothing was measured.
+/// Result if nothing was measured.
 fn nothing(m: &Measurement) -> Found {
     let says_it = |reason: &Reason| [NO_VALID_REPLY, "nothing-measured"].contains(&reason.id.as_str());
     let text = match &m.reason {
@@ -186,8 +181,7 @@ fn nothing(m: &Measurement) -> Found {
     Found { value: None, status: Status::Inconclusive, text }
 }
 
-/// No gap, which is a result where gaps are looked for from a length on: none
-/// was longer than that.
+/// Result if there was no gap and gaps are searched from a length on: none was longer than that.
 fn uneventful(m: &Measurement, criterion: &Criterion) -> Option<Found> {
     let gap = m.values.get("gap").filter(|_| m.summary.count == 0)?.value;
     if !criterion.metric.is_duration() || m.quality.level == Level::Unsupported {
@@ -205,7 +199,7 @@ fn uneventful(m: &Measurement, criterion: &Criterion) -> Option<Found> {
     Some(Found { value: None, status, text })
 }
 
-/// Why the numbers of a measurement prove nothing.
+/// Reason why the numbers of a measurement prove nothing; `None` without one.
 fn doubt(m: &Measurement) -> Option<String> {
     let why = m.reason.as_deref().map(|reason| format!(" ({reason})")).unwrap_or_default();
     match m.quality.level {
@@ -215,8 +209,8 @@ fn doubt(m: &Measurement) -> Option<String> {
     }
 }
 
-/// Whether anything speaks against what was seen. That a run or the load beside it ended early, or that
-/// rounds disagree, takes nothing of that back: it only is no promise.
+/// Returns true if conditions distort the measurement. The early end of the run or of the load, or rounds that
+/// disagree, do not invalidate the values seen; they only limit predictions.
 fn is_distorted(m: &Measurement) -> bool {
     let ended = |reason: &Reason| m.incomplete && reason.id == CUT_SHORT || reason.id == LOAD_ENDED;
     let reasons = &m.quality.reasons;
@@ -281,14 +275,14 @@ fn is_batch(m: &Measurement) -> bool {
 /// The share of values above the median.
 const MEDIAN: f64 = 0.5;
 
-/// Whether a quantile is the median of those of the rounds, as every table shows it: of batches, and of events that
-/// were measured in several rounds, none of them missed.
+/// Returns true if a quantile is the median of those of the rounds, as every table shows it: for batches, and for
+/// events that were measured in several rounds without missed ones.
 fn is_of_rounds(m: &Measurement, quantile: Quantile) -> bool {
     let missed = m.corrected.as_ref().is_some_and(|corrected| corrected.count() > m.histogram.count());
     quantile.above == MEDIAN && (is_batch(m) || m.rounds.len() > 1 && !missed)
 }
 
-/// Whether an interval says where nearly all next runs will be: that of two rounds does not.
+/// Returns true if an interval holds nearly all next runs; that of two rounds does not.
 fn is_sure(next: &Prediction) -> bool {
     next.level >= 0.9
 }
@@ -322,8 +316,8 @@ fn median_of_rounds(m: &Measurement, limit: f64) -> Found {
     Found { value: m.typical(), status, text }
 }
 
-/// The smallest limit of a duration, ns, that the samples of a measurement pass; what else speaks against it does not
-/// count. `None` where they pass none, or nothing says how rare more is: there are too few, or it is a maximum.
+/// The smallest limit of a duration, ns, that the samples of a measurement pass; other doubts do not count. `None` if
+/// they pass no limit, or if nothing bounds how rare longer ones are: there are too few samples, or it is a maximum.
 pub fn passes_from(m: &Measurement, quantile: Quantile) -> Option<f64> {
     if is_batch(m) || is_of_rounds(m, quantile) {
         let next = m.interval.filter(|next| is_of_rounds(m, quantile) && is_sure(next));
@@ -358,8 +352,8 @@ pub fn passes_from(m: &Measurement, quantile: Quantile) -> Option<f64> {
     })
 }
 
-/// The most that a duration is, ns, where a criterion holds and only that is known: a quantile of few samples, or the
-/// length from which on gaps were looked for.
+/// Upper bound of a duration, ns, if a criterion holds and only the bound is known: a quantile of few samples, or the
+/// length from which on gaps were searched.
 pub(crate) fn at_most(m: &Measurement, metric: &Metric) -> Option<f64> {
     match metric {
         _ if m.summary.count == 0 && metric.is_duration() => m.values.get("gap").map(|gap| gap.value),
@@ -368,22 +362,21 @@ pub(crate) fn at_most(m: &Measurement, metric: &Metric) -> Option<f64> {
     }
 }
 
-/// A named quantity of which more is better: it is to be at least `limit`.
+/// Result for a named quantity of which more is better: it must be at least `limit`.
 fn reach(name: &str, value: &Value, limit: f64) -> Found {
     let status = if value.value >= limit { Status::Pass } else { Status::Exceeded };
     let (found, wanted) = (format_value(value.value, &value.unit), format_value(limit, &value.unit));
     Found { value: Some(value.value), status, text: format!("{name} {found}, at least {wanted} wanted") }
 }
 
-/// A number that is to be at most `limit`.
+/// Result for a number that must be at most `limit`.
 fn count(name: &str, value: f64, limit: f64) -> Found {
     let status = if value <= limit { Status::Pass } else { Status::Exceeded };
     let (value_text, limit_text) = (format_number(value), format_number(limit));
     Found { value: Some(value), status, text: format!("{name} {value_text}, at most {limit_text} allowed") }
 }
 
-/// A share of calls that is to be reached: how many there were, and of how many
-/// it is known.
+/// Result for a share of calls that must be reached, with the number of calls and of those for which it is known.
 fn enough(m: &Measurement, share: Share, limit: f64) -> Found {
     let value = |name: &str| m.values.get(name).map(|value| value.value);
     let inherited = |kind: &str| {
@@ -423,8 +416,7 @@ fn format_number(value: f64) -> String {
     if value >= 0.0 && value.fract() == 0.0 { format_count(value as u64) } else { value.to_string() }
 }
 
-/// How many values are above a limit: between the two numbers, for the bucket
-/// around the limit holds values on either side of it.
+/// Bounds on the number of values above a limit: the bucket around the limit holds values on either side of it.
 struct Above {
     least: u64,
     most: u64,
@@ -452,7 +444,7 @@ impl Above {
         above
     }
 
-    /// `12 of 60,000 were above 50 µs`, and how sure that is.
+    /// Words such as `12 of 60,000 were above 50 µs`, with the certainty.
     fn words(&self, n: u64, limit: f64) -> String {
         let count = match self.most {
             most if most == self.least => format_count(most),
@@ -470,12 +462,12 @@ impl Above {
     }
 }
 
-/// How many of samples are independent of each other: all bounds on shares are of these.
+/// Share of samples that are independent of each other; all bounds on shares count only these.
 #[derive(Debug, Clone, Copy)]
 struct Independent(f64);
 
 impl Independent {
-    /// Share from which on all are taken to be independent: the estimate itself scatters by so much.
+    /// Share from which on all samples count as independent, because of the scatter of the estimate.
     const ALL: f64 = 0.8;
 
     fn of(m: &Measurement) -> Independent {
@@ -483,12 +475,12 @@ impl Independent {
         Independent(if share < Independent::ALL { share } else { 1.0 })
     }
 
-    /// Of so many samples.
+    /// Number of independent samples of `n`, rounded down.
     fn number(self, n: u64) -> u64 {
         if self.0 < 1.0 { (n as f64 * self.0) as u64 } else { n }
     }
 
-    /// Of so many above a limit, of which one is at least one.
+    /// Number of independent samples of `k` above a limit, rounded up: at least 1 unless `k` is 0.
     fn above(self, k: u64) -> u64 {
         if self.0 < 1.0 { (k as f64 * self.0).ceil() as u64 } else { k }
     }
@@ -501,7 +493,7 @@ impl Independent {
         proves_more(self.number(k), self.number(n), share)
     }
 
-    /// How many more samples it takes that at most a share is proved to be above the limit, none of them above.
+    /// Number of further samples, none of them above the limit, that would prove that at most a share is above it.
     fn wanting(self, k: u64, n: u64, share: f64) -> u64 {
         let needed = samples_needed(self.above(k), share) as f64 / self.0;
         (needed.ceil() as u64).saturating_sub(n)
@@ -519,7 +511,7 @@ impl Independent {
     }
 }
 
-/// `max` and `threshold`: no value may be above the limit.
+/// Result of `max` and `threshold`: no value may be above the limit.
 fn none_above(m: &Measurement, limit: f64) -> Found {
     let histogram = &m.histogram;
     let above = Above::of(histogram, limit);
@@ -532,9 +524,8 @@ fn none_above(m: &Measurement, limit: f64) -> Found {
     Found { value, status: Status::Exceeded, text }
 }
 
-/// A quantile criterion: at most the quantile's share may be above the limit, of the distribution with the missed
-/// activations where there is one. Where it matters on which side of the limit the values of a bucket are,
-/// they count against either verdict.
+/// Result of a quantile criterion: at most the quantile's share may be above the limit, in the distribution with the
+/// missed activations if there is one. The values of the bucket around the limit count against either verdict.
 fn few_above(m: &Measurement, quantile: Quantile, limit: f64) -> Found {
     let (histogram, missed) = match &m.corrected {
         Some(corrected) => (corrected, m.summary.missed),

@@ -1,17 +1,19 @@
 //! Single accesses to memory that other processes and threads write meanwhile, in any sizes.
 //!
-//! Atomics of the language must not overlap in different sizes. These are instructions that the compiler does not
-//! see through, as those of [`copy`](crate::copy); where there are none, they are atomics.
+//! Atomics of the language must not overlap in different sizes. These functions are instructions that the compiler does
+//! not see through, like those of [`copy`](crate::copy); on architectures without such instructions here, they are
+//! atomics.
 
 /// Defines a load and a store, by the instructions of each architecture: name of the load, of the store, the type, its
 /// atomic, then instruction and register of x86-64 (load, store), and of aarch64 (load, store).
 macro_rules! access {
     ($load:ident, $store:ident, $type:ty, $atomic:ident, $order:ident, $ordered:ident,
      [$x_load:literal, $x_store:literal, $class:ident], [$a_load:literal, $a_store:literal]) => {
-        /// Loads a value.
+        /// Returns the value at `from`.
         ///
         /// # Safety
-        /// The place is mapped, aligned, and no reference of ours to anything but atomics refers to it.
+        /// The place is mapped and aligned, and no reference of this program refers to it, except references to
+        /// atomics.
         #[inline(always)]
         pub unsafe fn $load(from: *const $type) -> $type {
             let value: $type;
@@ -36,10 +38,11 @@ macro_rules! access {
             value
         }
 
-        /// Stores a value.
+        /// Stores `value` at `to`.
         ///
         /// # Safety
-        /// As of the load.
+        /// The place is mapped and aligned, and no reference of this program refers to it, except references to
+        /// atomics.
         #[inline(always)]
         pub unsafe fn $store(to: *mut $type, value: $type) {
             #[cfg(target_arch = "x86_64")]

@@ -32,7 +32,7 @@ impl Drop for Child {
 }
 
 impl Child {
-    /// Whether it ended by itself, because something was refused to it.
+    /// Returns true if the child ended by itself, because the kernel refused it something.
     pub fn ended(&self) -> bool {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         matches!(rustix::process::waitid(WaitId::Pid(self.0), options), Ok(Some(_)))
@@ -49,8 +49,8 @@ impl Child {
     }
 }
 
-/// Starts a process that keeps `cpu` from idling: it computes for ever under
-/// SCHED_IDLE, and so only when nothing else wants the CPU (sched(7)).
+/// Starts a process that keeps `cpu` from idling: it computes without end under SCHED_IDLE, and so only when nothing
+/// else wants the CPU (sched(7)).
 ///
 /// # Errors
 /// No process can be made, as fork(2). A CPU or policy that is refused ends the
@@ -103,25 +103,24 @@ pub fn relay(
     })
 }
 
-/// What a process of a message group does: it says that it is there, waits for the start,
-/// and sends messages to all of its ends in turn, or receives from its one.
+/// Task of one process of a message group: it reports that it is ready, waits for the start, and sends messages to all
+/// of its ends in turn, or receives from its only end.
 #[derive(Debug)]
 pub struct Talk<'a> {
-    /// Where it says that it is there, with a byte.
+    /// Descriptor to which the process writes one byte when it is ready.
     pub ready: BorrowedFd<'a>,
-    /// What becomes readable, and is not read, when all are to start.
+    /// Descriptor that becomes readable, and is not read, when all processes are to start.
     pub start: BorrowedFd<'a>,
-    /// Its ends.
+    /// Ends to send to, or the only end to receive from.
     pub ends: &'a [OwnedFd],
-    /// Whether it sends.
+    /// True if the process sends, false if it receives.
     pub sends: bool,
     /// Messages on each of its ends.
     pub messages: u64,
 }
 
 impl Talk<'_> {
-    /// Does it, in the calling thread; a message is as long as `buffer`. Makes
-    /// system calls and nothing else.
+    /// Runs the task in the calling thread; a message is as long as `buffer`. Makes system calls and nothing else.
     ///
     /// # Errors
     /// The other end is gone.
@@ -147,12 +146,12 @@ impl Talk<'_> {
     }
 }
 
-/// Processes that talk, a process group of their own; killed when dropped.
+/// Processes of a message group, in a process group of their own; killed when dropped.
 #[derive(Debug, Default)]
 pub struct Talkers(Vec<Child>);
 
 impl Talkers {
-    /// One more, which talks with messages as long as `buffer`.
+    /// Adds one process, which exchanges messages as long as `buffer`.
     ///
     /// # Errors
     /// No process can be made, as fork(2).
@@ -164,7 +163,7 @@ impl Talkers {
         Ok(joined?)
     }
 
-    /// How many they are.
+    /// Returns the number of processes.
     pub fn count(&self) -> usize {
         self.0.len()
     }
@@ -172,7 +171,7 @@ impl Talkers {
     /// Waits until all of them have ended by themselves.
     ///
     /// # Errors
-    /// One failed.
+    /// A process failed.
     pub fn wait(mut self) -> io::Result<()> {
         let Some(group) = self.0.first().map(|first| first.0) else { return Ok(()) };
         while !self.0.is_empty() {
@@ -188,8 +187,9 @@ impl Talkers {
     }
 }
 
-/// The sum of all words, modulo 2^64: the work between two hand-overs. Eight sums at once keep two loads a cycle
-/// in flight also where the compiler does not make vectors of them: the static binary is optimised for size when it is linked.
+/// Returns the sum of all words, modulo 2^64: the work between two hand-overs. Eight sums at once keep two loads a
+/// cycle in flight even where the compiler makes no vectors of them: the static binary is optimised for size when it is
+/// linked.
 #[inline(never)]
 pub fn sum(words: &[u64]) -> u64 {
     let (chunks, rest) = words.as_chunks::<8>();
@@ -235,8 +235,8 @@ fn keep_only(input: i32, output: i32) -> io::Result<()> {
     Ok(())
 }
 
-/// Closes all descriptors from `first` up: one held by accident would keep a
-/// pipe open whose end another process waits for.
+/// Closes all descriptors from `first` up: a descriptor held by accident would keep a pipe open for whose end another
+/// process waits.
 fn close_from(first: u32) {
     // SAFETY: it changes the child's table only, and nothing in the child uses
     // the closed descriptors.

@@ -75,7 +75,7 @@ pub fn monotonic_ns() -> u64 {
 /// (clock_gettime(2), vdso(7)).
 ///
 /// # Errors
-/// Only under a seccomp filter.
+/// The call fails only under a seccomp filter.
 #[inline]
 pub fn monotonic_ns_by_syscall() -> std::io::Result<u64> {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };

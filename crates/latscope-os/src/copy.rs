@@ -1,4 +1,4 @@
-//! Copies between our own memory and memory that another process may write meanwhile.
+//! Copies between private memory and memory that another process may write meanwhile.
 //!
 //! A plain `memcpy` would be a data race: a compiler may take for granted that what it copied is still
 //! there, and look at the shared bytes a second time, after they were checked. So the shared side is
@@ -10,7 +10,8 @@ use std::ptr::NonNull;
 /// Copies out of shared memory.
 ///
 /// # Safety
-/// All of `into.len()` bytes at `from` are mapped, and no reference of ours to anything but atomics refers to them.
+/// All of `into.len()` bytes at `from` are mapped, and no reference of this program refers to them, except references
+/// to atomics.
 #[inline]
 pub unsafe fn out(from: NonNull<u8>, into: &mut [u8]) {
     #[cfg(target_arch = "x86_64")]
@@ -25,7 +26,7 @@ pub unsafe fn out(from: NonNull<u8>, into: &mut [u8]) {
 /// Copies into shared memory.
 ///
 /// # Safety
-/// As of [`out`].
+/// The requirements of [`out`] apply, for `from.len()` bytes at `to`.
 #[inline]
 pub unsafe fn within(to: NonNull<u8>, from: &[u8]) {
     #[cfg(target_arch = "x86_64")]
@@ -37,7 +38,7 @@ pub unsafe fn within(to: NonNull<u8>, from: &[u8]) {
     unsafe { words::within(to, from) }
 }
 
-/// By vectors of AVX where the processor has them, else of SSE, which every x86-64 has.
+/// Copies by vectors: AVX where the processor has it, else SSE, which every x86-64 has.
 #[cfg(target_arch = "x86_64")]
 mod vectors {
     use std::arch::{asm, is_x86_feature_detected};
@@ -45,7 +46,8 @@ mod vectors {
     /// Bytes of the shortest vector; fewer cannot be copied.
     pub const SIZE: usize = 16;
 
-    /// Copies `length` bytes. The last vector may overlap the one before, whose bytes are copied twice then.
+    /// Copies `length` bytes. The last vector may overlap the one before; the bytes of the overlap are then copied
+    /// twice.
     ///
     /// # Safety
     /// At least [`SIZE`] bytes, that do not overlap: `from` is readable, `to` writable.
@@ -60,7 +62,8 @@ mod vectors {
     macro_rules! copy {
         ($name:ident, $size:literal, $move:literal, $vector:literal, $finish:literal) => {
             /// # Safety
-            /// As of `copy`, with at least a vector of bytes, and the processor has the instructions.
+            /// The requirements of `copy` apply, with at least a vector of bytes, and the processor has the
+            /// instructions.
             pub(super) unsafe fn $name(from: *const u8, to: *mut u8, length: usize) {
                 // SAFETY: the first loop ends before the last four vectors, the second one before the last, and
                 // the last vector begins there, which is not before the beginning.
@@ -112,18 +115,18 @@ mod vectors {
     copy!(avx, 32, "vmovups", "ymm", "vzeroupper");
 }
 
-/// By machine words where the shared side is aligned to them: the only accesses, but those of bytes,
-/// that memory of devices stands everywhere.
+/// Copies by machine words where the shared side is aligned to them: besides bytes, these are the only accesses that
+/// memory of devices permits everywhere.
 mod words {
     use crate::access::{load_u8, load_word, store_u8, store_word};
     use std::ptr::NonNull;
 
     const SIZE: usize = size_of::<usize>();
 
-    /// See [`super::out`].
+    /// Copies word by word; see [`super::out`].
     ///
     /// # Safety
-    /// As there.
+    /// The requirements of [`super::out`] apply.
     #[inline]
     pub unsafe fn out(from: NonNull<u8>, into: &mut [u8]) {
         let (head, rest) = into.split_at_mut(from.align_offset(SIZE).min(into.len()));
@@ -147,10 +150,10 @@ mod words {
         }
     }
 
-    /// See [`super::within`].
+    /// Copies word by word; see [`super::within`].
     ///
     /// # Safety
-    /// As there.
+    /// The requirements of [`super::within`] apply.
     #[inline]
     pub unsafe fn within(to: NonNull<u8>, from: &[u8]) {
         let (head, rest) = from.split_at(to.align_offset(SIZE).min(from.len()));
@@ -192,7 +195,7 @@ mod tests {
         unsafe { words::out(from, into) }
     }
 
-    /// Every length and place of a piece: exactly its bytes are copied, whatever the way.
+    /// Every length and place of a piece: exactly its bytes are copied, with each method.
     #[test]
     fn exactly_the_bytes_are_copied() {
         let from: Vec<u8> = (0..=255).collect();

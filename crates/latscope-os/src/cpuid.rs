@@ -1,5 +1,4 @@
-//! What the processor says of itself by the CPUID instruction (Intel SDM
-//! volume 2A, AMD APM volume 3 appendix E).
+//! Facts that the processor reports by the CPUID instruction (Intel SDM volume 2A, AMD APM volume 3 appendix E).
 //!
 //! Everywhere but on x86-64 there is no such instruction, and every function
 //! here answers "unknown". Under a hypervisor each CPUID is a trip to the host
@@ -19,26 +18,26 @@ struct Registers {
 pub struct Cache {
     /// 1, 2, 3, …
     pub level: u32,
-    /// What it holds.
+    /// Contents: data, instructions, or both.
     pub kind: CacheKind,
-    /// Bytes.
+    /// Size of the cache, bytes.
     pub size: u64,
     /// Bytes in a line.
     pub line: u64,
-    /// Associativity.
+    /// Associativity, ways per set.
     pub ways: u32,
-    /// At most so many logical CPUs share it (identifiers, not CPUs present).
+    /// Largest number of logical CPUs that share it (identifiers, not CPUs present).
     pub sharing: u32,
 }
 
-/// What a cache holds.
+/// Contents of a cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CacheKind {
-    /// Data only.
+    /// A cache of data only.
     Data,
-    /// Instructions only.
+    /// A cache of instructions only.
     Instruction,
-    /// Both.
+    /// A cache of data and instructions.
     Unified,
 }
 
@@ -46,11 +45,11 @@ pub enum CacheKind {
 /// shows them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Model {
-    /// `cpu family`.
+    /// Family (`cpu family` in `/proc/cpuinfo`).
     pub family: u32,
-    /// `model`.
+    /// Model (`model` in `/proc/cpuinfo`).
     pub model: u32,
-    /// `stepping`.
+    /// Stepping (`stepping` in `/proc/cpuinfo`).
     pub stepping: u32,
 }
 
@@ -66,14 +65,13 @@ pub fn hypervisor_vendor() -> Option<String> {
     hypervisor_of(&leaf)
 }
 
-/// Whether the time stamp counter ticks at one rate in all power states: leaf
-/// 80000007h, EDX bit 8.
+/// Returns true if the time stamp counter ticks at one rate in all power states: leaf 80000007h, EDX bit 8.
 #[cfg(any(target_arch = "x86_64", test))]
 pub(crate) fn invariant_tsc() -> bool {
     leaf(0x8000_0007, 0).is_some_and(|r| r.edx & 1 << 8 != 0)
 }
 
-/// Whether there is RDTSCP: leaf 80000001h, EDX bit 27.
+/// Returns true if the processor has RDTSCP: leaf 80000001h, EDX bit 27.
 #[cfg(target_arch = "x86_64")]
 pub(crate) fn has_rdtscp() -> bool {
     leaf(0x8000_0001, 0).is_some_and(|r| r.edx & 1 << 27 != 0)
@@ -90,7 +88,7 @@ pub fn model() -> Option<Model> {
     leaf(1, 0).map(|r| model_of(r.eax))
 }
 
-/// One leaf of this processor; `None` for a leaf beyond the last of its range.
+/// Returns a leaf of this processor; `None` for a leaf beyond the last of its range.
 #[cfg(target_arch = "x86_64")]
 fn leaf(number: u32, sub: u32) -> Option<Registers> {
     // SAFETY: every x86-64 processor has CPUID; it writes the four registers
@@ -106,13 +104,13 @@ fn leaf(number: u32, sub: u32) -> Option<Registers> {
     Some(Registers { eax: r.eax, ebx: r.ebx, ecx: r.ecx, edx: r.edx })
 }
 
-/// There is no CPUID here.
+/// Returns `None`: this architecture has no CPUID.
 #[cfg(not(target_arch = "x86_64"))]
 fn leaf(_number: u32, _sub: u32) -> Option<Registers> {
     None
 }
 
-/// Text packed into registers, without what pads it.
+/// Returns the text that is packed into registers, without its padding.
 fn text(registers: &[u32]) -> String {
     let bytes: Vec<u8> = registers.iter().flat_map(|r| r.to_le_bytes()).collect();
     String::from_utf8_lossy(&bytes).trim_matches(['\0', ' ']).to_owned()

@@ -7,7 +7,7 @@ use std::io;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-/// Tokens to be taken; a taker sleeps in the kernel while there are none.
+/// Counter of tokens to be taken; a taker sleeps in the kernel while there are none.
 #[repr(C)]
 #[derive(Debug, Default)]
 pub struct Tokens {
@@ -39,7 +39,7 @@ impl Tokens {
         let _ = futex::wake(&self.count, self.flags(), 1);
     }
 
-    /// Takes one, sleeping (FUTEX_WAIT) while there is none.
+    /// Takes a token; sleeps (FUTEX_WAIT) while there is none.
     #[inline]
     pub fn take(&self) {
         while !self.try_take() {
@@ -61,7 +61,7 @@ impl Tokens {
         false
     }
 
-    /// What can be taken at this moment.
+    /// Returns the number of tokens that can be taken at this moment.
     #[inline]
     pub fn value(&self) -> u32 {
         self.count.load(Ordering::Acquire)
@@ -94,7 +94,7 @@ impl Bell {
         let _ = futex::wake(&self.0, futex::Flags::empty(), 1);
     }
 
-    /// How often it rang so far, modulo 2^32.
+    /// Returns the number of rings so far, modulo 2^32.
     pub fn rings(&self) -> u32 {
         self.0.load(Ordering::Acquire)
     }
@@ -113,10 +113,10 @@ impl Bell {
 
 /// A lock in one word on which a taker sleeps by futex(2).
 pub trait Lock: Sync {
-    /// Takes it, sleeping while another thread has it.
+    /// Takes the lock; sleeps while another thread has it.
     fn lock(&self);
 
-    /// Gives it back; only by the thread that took it.
+    /// Gives the lock back; only by the thread that took it.
     fn unlock(&self);
 }
 
@@ -149,7 +149,7 @@ impl Lock for PlainLock {
 pub struct PiLock(AtomicU32);
 
 impl PiLock {
-    /// Whether this kernel has such locks, by trying (`CONFIG_FUTEX_PI`).
+    /// Checks by a try that this kernel has priority-inheriting locks (`CONFIG_FUTEX_PI`).
     ///
     /// # Errors
     /// ENOSYS without them.

@@ -1,5 +1,5 @@
-//! Signals that interrupt the system calls of a thread again and again, to try
-//! that nothing is lost by it: `EINTR`, signal(7).
+//! Signals that interrupt the system calls of a thread again and again, to test that nothing is lost by them: `EINTR`,
+//! signal(7).
 
 use crate::posix_timer::ThreadTimer;
 use crate::syscall::check;
@@ -15,7 +15,7 @@ const SIGNAL: libc::c_int = libc::SIGVTALRM;
 
 static COUNT: AtomicU64 = AtomicU64::new(0);
 
-/// How often threads of this process have been interrupted so far.
+/// Returns how many times threads of this process were interrupted so far.
 pub fn count() -> u64 {
     COUNT.load(Ordering::Relaxed)
 }

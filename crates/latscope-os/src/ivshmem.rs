@@ -16,7 +16,7 @@ use std::time::Duration;
 
 /// The version of the protocol.
 const VERSION: i64 = 0;
-/// With this number comes the memory.
+/// Number of the message that brings the memory.
 const MEMORY: i64 = -1;
 
 /// A socket that QEMU connects to when it starts.
@@ -24,10 +24,10 @@ const MEMORY: i64 = -1;
 pub struct Server(UnixListener);
 
 impl Server {
-    /// Listens at a path where nothing is.
+    /// Listens at a path where no file exists.
     ///
     /// # Errors
-    /// As of bind(2).
+    /// The errors of bind(2).
     pub fn bind(path: &Path) -> io::Result<Server> {
         UnixListener::bind(path).map(Server)
     }
@@ -50,13 +50,13 @@ impl Server {
 pub struct Doorbell {
     to_guest: OwnedFd,
     to_host: OwnedFd,
-    /// Its end tells QEMU that there is no server any more.
+    /// Connection to QEMU. QEMU takes its end for the end of the server.
     connection: UnixStream,
 }
 
 impl Doorbell {
-    /// A doorbell, and the connection that a QEMU of our own is to inherit as its
-    /// `-chardev`: no name is needed.
+    /// Makes a doorbell, and the connection that a QEMU started by this program is to inherit as its `-chardev`: no
+    /// name is needed.
     ///
     /// # Errors
     /// Out of descriptors.
@@ -72,7 +72,8 @@ impl Doorbell {
         Ok(doorbell)
     }
 
-    /// The protocol: the version, who the guest is, the memory, the other's vector, the guest's own.
+    /// Sends the first messages of the protocol: the version, the guest's number, the memory, the vector of the other
+    /// side, the guest's own vector.
     fn introduce(&self, window: &Window) -> io::Result<()> {
         self.send(VERSION, None)?;
         self.send(GUEST.into(), None)?;
@@ -94,19 +95,19 @@ impl Doorbell {
         if sent == bytes.len() { Ok(()) } else { Err(io::ErrorKind::WriteZero.into()) }
     }
 
-    /// Interrupts the guest.
+    /// Interrupts the guest by its event descriptor.
     ///
     /// # Errors
-    /// As of write(2).
+    /// The errors of write(2).
     pub fn kick(&self) -> io::Result<()> {
         rustix::io::write(&self.to_guest, &1u64.to_ne_bytes())?;
         Ok(())
     }
 
-    /// Sleeps until the guest kicks, or has kicked since the last time. False after the time.
+    /// Sleeps until the guest kicks, or has kicked since the last call. Returns false after the timeout.
     ///
     /// # Errors
-    /// As of poll(2) and read(2).
+    /// The errors of poll(2) and read(2).
     pub fn wait(&self, timeout: Duration) -> io::Result<bool> {
         if !is_readable(&self.to_host, timeout)? {
             return Ok(false);
@@ -122,7 +123,7 @@ mod tests {
     use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
     use std::io::IoSliceMut;
 
-    /// The next number, and the descriptor that comes with it, as QEMU receives them.
+    /// Returns the next number, and the descriptor that comes with it, as QEMU receives them.
     fn receive(connection: &UnixStream) -> (i64, Option<OwnedFd>) {
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
         let mut ancillary = RecvAncillaryBuffer::new(&mut space);

@@ -1,12 +1,10 @@
-//! Memory in which two processes leave each other messages, in turn: one slot
-//! for both directions, whose stamp tells which message lies in it.
+//! Memory in which two processes leave each other messages, in turn: one slot for both directions, whose stamp is the
+//! number of the message in it.
 //!
-//! A short message lies in the cache line of its stamp, so that it comes over
-//! with the one line the receiver looks at, and the answer goes back in the line
-//! that is there already. With a slot for each direction, the line of each would
-//! have to be taken from the other's cache in each turn, for writing and then
-//! for reading. A longer message lies in the lines after it, which are not
-//! looked at before they are whole.
+//! The cache line of the stamp holds a short message too. The message arrives with the one line that the receiver
+//! reads, and the answer returns in the same line. With a slot for each direction, each turn would have to take the
+//! line of each slot from the other CPU's cache, for writing and then for reading. A longer message is in the lines
+//! after it, which the receiver does not read before the message is complete.
 
 use crate::mapping::{self, Mapping};
 use crate::{copy, shared_cell};
@@ -22,8 +20,8 @@ const LINE: usize = 64;
 
 const WORD: usize = size_of::<AtomicU64>();
 
-/// Longest message that lies in the first line, behind the head: the stamp (upper
-/// half) and the length (lower half) of the message.
+/// Longest message that fits the first line, behind the head, in bytes. The head is the stamp (upper half) and the
+/// length (lower half) of the message.
 const SHORT: usize = LINE - WORD;
 
 /// A slot in shared memory, which is only accessed by atomics and copies that expect others to write.
@@ -106,9 +104,8 @@ impl Mailbox {
         self.length(self.head().load(Acquire), stamp)
     }
 
-    /// The same for a process that will put the next message at once: the look takes
-    /// the line for writing where the processor lets it, so that it need not
-    /// travel again for that.
+    /// Returns the same as `holds`, for a process that will put the next message at once: the load takes the line for
+    /// writing where the processor lets it, so that the line need not move again for that.
     #[inline(always)]
     pub fn holds_for_writing(&self, stamp: u32) -> Option<usize> {
         // Changes nothing, whether it finds 0 or not.
@@ -143,16 +140,15 @@ impl Mailbox {
         }
     }
 
-    /// Where longer messages lie.
+    /// Place of longer messages.
     #[inline(always)]
     fn bytes(&self) -> NonNull<u8> {
         // SAFETY: the mapping goes on behind the first line, or ends with it.
         unsafe { self.mapping.start.add(LINE) }
     }
 
-    /// Where short ones lie, which are copied word by word: the call of a
-    /// function that copies anything takes a good part of the time that the
-    /// line is on its way.
+    /// Place of short messages, which are copied word by word: the call of a function that copies anything takes a
+    /// considerable part of the time that the line needs to arrive.
     #[inline(always)]
     fn words(&self) -> &[AtomicU64; SHORT / WORD] {
         // SAFETY: the mapping begins with an aligned line, which is only used

@@ -11,7 +11,7 @@ use std::ptr::{NonNull, null_mut};
 /// A mapping, unmapped when dropped. Other holders of a mapped file can write to it.
 #[derive(Debug)]
 pub(crate) struct Mapping {
-    /// Where it begins: at a page.
+    /// Begin of the mapping, at a page boundary.
     pub start: NonNull<u8>,
     pub length: usize,
 }
@@ -61,7 +61,7 @@ impl Mapping {
         Mapping { start, length }
     }
 
-    /// Unmaps what is not in the `length` bytes from `offset`; both are those of pages.
+    /// Unmaps all but the `length` bytes from `offset`; both are multiples of the page size.
     pub fn trim(mut self, offset: usize, length: usize) -> rustix::io::Result<Mapping> {
         assert!(offset <= self.length && length <= self.length - offset);
         let after = offset + length..self.length;
@@ -81,7 +81,7 @@ impl Mapping {
         Ok(self)
     }
 
-    /// Unmaps, as dropping does, and tells the outcome.
+    /// Unmaps, as dropping does, and returns the outcome.
     #[inline]
     pub fn unmap(self) -> rustix::io::Result<()> {
         let Mapping { start, length } = *std::mem::ManuallyDrop::new(self);

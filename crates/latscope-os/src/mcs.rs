@@ -23,12 +23,12 @@ const CPU_ON: u32 = request(1);
 const AFFINITY_INFO: u32 = request(2);
 const QUERY_MEMORY: u32 = request(3);
 
-/// What the first three take.
+/// Argument of the first three requests.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 struct Cpu {
     cpu: u32,
-    /// Where it begins, a physical address.
+    /// Physical address where the CPU begins to execute.
     entry: u64,
 }
 
@@ -36,14 +36,14 @@ struct Cpu {
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Reserved {
-    /// Its physical address.
+    /// Physical address of the memory.
     pub address: u64,
-    /// Its size, bytes.
+    /// Size of the memory, bytes.
     pub size: u64,
 }
 
 impl Reserved {
-    /// Refuses what is not wholly in it.
+    /// Refuses a range that is not wholly in the reserved memory.
     fn check(&self, address: u64, size: u64) -> io::Result<()> {
         let place = address.checked_sub(self.address);
         let room = place.and_then(|place| self.size.checked_sub(place));
@@ -56,7 +56,7 @@ impl Reserved {
 pub struct McsDevice(OwnedFd);
 
 impl McsDevice {
-    /// Opens it, usually `/dev/mcs`.
+    /// Opens the device, usually `/dev/mcs`.
     ///
     /// # Errors
     /// There is no module, it is the device of another one, or this process has not the capability `CAP_SYS_RAWIO`.
@@ -76,7 +76,7 @@ impl McsDevice {
     /// Asks the firmware whether a CPU is off (PSCI AFFINITY_INFO).
     ///
     /// # Errors
-    /// It is not, or there is no such CPU: the device does not tell which.
+    /// The CPU is not off, or there is no such CPU: the device does not distinguish the two.
     pub fn check_off(&self, cpu: u32) -> io::Result<()> {
         self.call(AFFINITY_INFO, &mut Cpu { cpu, entry: 0 })
     }
@@ -93,7 +93,7 @@ impl McsDevice {
     /// Interrupts the client on a CPU.
     ///
     /// # Errors
-    /// None of a CPU that was started.
+    /// There is no error for a CPU that was started.
     pub fn notify(&self, cpu: u32) -> io::Result<()> {
         self.call(SEND_IPI, &mut Cpu { cpu, entry: 0 })
     }
@@ -111,16 +111,16 @@ impl McsDevice {
     /// Maps reserved memory; offsets in the window are physical addresses.
     ///
     /// # Errors
-    /// It is not reserved, or does not begin with a page.
+    /// The memory is not reserved, or does not begin with a page.
     pub fn map(&self, address: usize, size: usize) -> io::Result<Window> {
         self.reserved()?.check(address as u64, size as u64)?;
         Window::device(self.0.try_clone()?, address, size)
     }
 
-    /// Sleeps until the client interrupts, or did since the last time; whether it did.
+    /// Sleeps until the client interrupts, or has interrupted since the last call. Returns true if it did.
     ///
     /// # Errors
-    /// As of poll(2).
+    /// The errors of poll(2).
     pub fn wait(&self, timeout: Duration) -> io::Result<bool> {
         // To poll is to take the interrupt: there is nothing to read.
         match is_readable(&self.0, timeout) {
@@ -130,7 +130,7 @@ impl McsDevice {
     }
 }
 
-/// Refuses what is not the device of this module: another one would take the same requests for its own.
+/// Refuses a device of another module, which could take the same requests for its own.
 fn check_kind(device: &OwnedFd) -> io::Result<()> {
     let about = fstat(device)?;
     let number = (major(about.st_rdev), minor(about.st_rdev));
@@ -142,7 +142,7 @@ fn check_kind(device: &OwnedFd) -> io::Result<()> {
         .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "it is no device of mcs_km"))
 }
 
-/// The device in /sys, whatever its file is called.
+/// Name of the device in /sys, independent of the name of its file.
 const NAME: &str = "mcs";
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use rustix::mm::{Advice, MapFlags, MprotectFlags, ProtFlags, madvise, mprotect};
 use std::fmt;
 use std::ptr::NonNull;
 
-/// Which pages a region is made of.
+/// Kind of pages that a region is made of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Pages {
     /// The smallest pages of the machine, mostly 4 KiB; transparent huge pages are
@@ -20,23 +20,23 @@ pub enum Pages {
     Huge,
 }
 
-/// Why there is no region of the size asked for.
+/// Reason why there is no region of the requested size.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Error {
     /// No region has no bytes, or more than half of the address space.
     Size(usize),
     /// More than can be had without swapping or the out-of-memory killer.
     Unavailable {
-        /// Bytes asked for.
+        /// Size that was requested, bytes.
         wanted: usize,
         /// Bytes that are available.
         available: u64,
     },
-    /// The kernel refused.
+    /// The kernel refused the region.
     Refused {
-        /// Bytes asked for.
+        /// Size that was requested, bytes.
         wanted: usize,
-        /// Its answer.
+        /// Error number that the kernel returned.
         errno: Errno,
     },
 }
@@ -75,8 +75,8 @@ impl Region {
     /// asked for) and touches every page of it.
     ///
     /// # Errors
-    /// No or an absurd size, more than is available (told before anything
-    /// is touched, so that the out-of-memory killer is not called), or the kernel refuses.
+    /// The size is zero or absurd, or more than is available (checked before the memory is touched, so that the
+    /// out-of-memory killer is not called), or the kernel refuses.
     pub fn new(bytes: usize, pages: Pages) -> Result<Region, Error> {
         let page = match pages {
             Pages::Base => page_size(),
@@ -98,7 +98,7 @@ impl Region {
         Ok(region)
     }
 
-    /// From the pool of reserved huge pages, if it holds enough.
+    /// Maps a region from the pool of reserved huge pages, if the pool holds enough.
     fn reserved(bytes: usize) -> Option<Region> {
         let flags = MapFlags::HUGETLB | MapFlags::HUGE_2MB;
         let mapping = Mapping::anonymous(bytes, ProtFlags::READ | ProtFlags::WRITE, flags).ok()?;
@@ -139,7 +139,7 @@ impl Region {
         }
     }
 
-    /// Its length in bytes.
+    /// Returns the length in bytes.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
@@ -192,8 +192,8 @@ fn kilobytes(text: &str) -> Option<u64> {
     text.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
 }
 
-/// Bytes that can be had without swapping, as far as the machine and the
-/// control group of this process tell.
+/// Returns the bytes that can be had without swapping, as far as the machine and the control group of this process
+/// report it.
 pub fn available_memory() -> u64 {
     let meminfo = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let machine = field(&meminfo, "MemAvailable:").and_then(kilobytes).unwrap_or_else(|| {
@@ -203,13 +203,13 @@ pub fn available_memory() -> u64 {
     group_memory().map_or(machine, |group| group.min(machine))
 }
 
-/// What follows the name at the start of a line.
+/// Returns the text that follows `name` at the start of a line.
 fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     text.lines().find_map(|line| line.strip_prefix(name))
 }
 
-/// What the control groups (version 2) of this process leave of their limits:
-/// memory beyond `memory.max` calls the out-of-memory killer too.
+/// Returns the bytes that the control groups (version 2) of this process leave of their limits: memory beyond
+/// `memory.max` calls the out-of-memory killer too.
 fn group_memory() -> Option<u64> {
     let membership = std::fs::read_to_string("/proc/self/cgroup").ok()?;
     let path = field(&membership, "0::")?.trim_end();

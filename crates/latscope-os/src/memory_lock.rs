@@ -1,4 +1,4 @@
-//! Whether memory can be locked: mlock2(2) tried on a mapping of its own.
+//! Check that memory can be locked: mlock2(2) tried on a mapping made for the check.
 
 use crate::mapping::Mapping;
 use rustix::io;

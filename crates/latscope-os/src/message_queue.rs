@@ -7,7 +7,7 @@ use rustix::io::{Errno, Result};
 use rustix::time::Timespec;
 use std::ffi::CString;
 
-/// `struct mq_attr` (linux/mqueue.h).
+/// Layout of `struct mq_attr` (linux/mqueue.h).
 #[repr(C)]
 #[derive(Debug, Default)]
 struct Attributes {
@@ -18,12 +18,12 @@ struct Attributes {
     reserved: [libc::c_long; 4],
 }
 
-/// Whether a call may sleep.
+/// Choice whether a call may sleep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Blocking {
-    /// Until it can be done, or a signal comes.
+    /// The call sleeps until it can succeed, or a signal comes.
     Yes,
-    /// Not at all: `ETIMEDOUT` instead.
+    /// The call never sleeps: it returns `ETIMEDOUT` instead.
     No,
 }
 
@@ -98,7 +98,7 @@ pub fn receive(queue: impl AsFd, buffer: &mut [u8], blocking: Blocking) -> Resul
 /// [`receive`], which gives up at an instant of `CLOCK_REALTIME` with `ETIMEDOUT`.
 ///
 /// # Errors
-/// As [`receive`].
+/// The errors of [`receive`].
 #[inline]
 pub fn receive_until(queue: impl AsFd, buffer: &mut [u8], instant: &Timespec) -> Result<usize> {
     take(queue, buffer, std::ptr::from_ref(instant) as usize)

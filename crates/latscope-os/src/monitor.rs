@@ -8,7 +8,7 @@ use std::cell::UnsafeCell;
 use std::io;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-/// Makes a pthread object whose attributes say who shares it.
+/// Makes a pthread object whose attributes name the scope that shares it.
 ///
 /// To be called by the only holder of the object, which is valid.
 macro_rules! initialise {
@@ -100,7 +100,7 @@ impl Drop for Held<'_> {
 pub struct Monitor {
     mutex: Mutex,
     condition: UnsafeCell<libc::pthread_cond_t>,
-    /// Only touched under the mutex; atomic because other processes may write.
+    /// Count of tokens, only touched under the mutex; atomic because other processes may write.
     count: AtomicU32,
 }
 
@@ -144,7 +144,7 @@ impl Monitor {
         unsafe { libc::pthread_cond_signal(self.condition.get()) };
     }
 
-    /// Takes one, waiting on the condition while there is none.
+    /// Takes a token; waits on the condition while there is none.
     #[inline]
     pub fn take(&self) {
         self.mutex.with(|| {
@@ -156,7 +156,7 @@ impl Monitor {
         });
     }
 
-    /// What can be taken at this moment.
+    /// Returns the number of tokens that can be taken at this moment.
     pub fn value(&self) -> u32 {
         self.mutex.with(|| self.count.load(Relaxed))
     }

@@ -1,5 +1,5 @@
-//! Mappings whose page faults and protection changes are the thing measured:
-//! mmap(2), munmap(2), mprotect(2), madvise(2), mincore(2).
+//! Mappings for measurements of page faults and protection changes: mmap(2), munmap(2), mprotect(2), madvise(2),
+//! mincore(2).
 
 use crate::mapping;
 use crate::syscall::syscall;
@@ -8,8 +8,7 @@ use rustix::mm::{self, Advice, MapFlags, MprotectFlags, ProtFlags};
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
 
-/// Size of a huge page, bytes: what the second level of the page table maps
-/// with 4 KiB pages.
+/// Size of a huge page, bytes: the range that the second level of the page table maps with 4 KiB pages.
 pub const HUGE_PAGE: usize = 2 << 20;
 
 /// Size of a page of this kernel, bytes.
@@ -41,16 +40,16 @@ unsafe fn flush_line(address: *const u8) -> bool {
     cfg!(any(target_arch = "x86_64", target_arch = "aarch64"))
 }
 
-/// What the program may do with the pages of a [`Mapping`].
+/// Accesses that the program may make to the pages of a [`Mapping`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
-    /// Loads only.
+    /// Permits loads, but no stores.
     Read,
-    /// Loads and stores.
+    /// Permits loads and stores.
     ReadWrite,
 }
 
-/// What is behind the pages of a [`Mapping`].
+/// Memory or file behind the pages of a [`Mapping`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Backing {
     Anonymous,
@@ -87,7 +86,7 @@ impl Mapping {
     /// [`HUGE_PAGE`], so that huge pages fit in.
     ///
     /// # Errors
-    /// As [`anonymous`](Self::anonymous); EINVAL also where `bytes` are no whole pages.
+    /// The errors of [`anonymous`](Self::anonymous); EINVAL also where `bytes` are no whole pages.
     pub fn huge_aligned(bytes: usize) -> Result<Mapping> {
         if bytes == 0 || !bytes.is_multiple_of(page_size()) {
             return Err(Errno::INVAL);
@@ -111,7 +110,7 @@ impl Mapping {
     /// Maps the first `bytes` of a file for reading and writing, shared with the page cache.
     ///
     /// # Errors
-    /// As [`shared`](Self::shared).
+    /// The errors of [`shared`](Self::shared).
     #[inline]
     pub fn shared_writable(file: impl AsFd, bytes: usize) -> Result<Mapping> {
         let access = ProtFlags::READ | ProtFlags::WRITE;
@@ -123,7 +122,7 @@ impl Mapping {
     /// copy of its page.
     ///
     /// # Errors
-    /// As [`shared`](Self::shared).
+    /// The errors of [`shared`](Self::shared).
     pub fn private(file: impl AsFd, bytes: usize) -> Result<Mapping> {
         let access = ProtFlags::READ | ProtFlags::WRITE;
         let memory = mapping::Mapping::file(file, 0, bytes, access, MapFlags::PRIVATE)?;
@@ -136,8 +135,7 @@ impl Mapping {
     /// fault-around (16 pages at once) stays within a mapping.
     ///
     /// # Errors
-    /// As [`shared`](Self::shared); ENOMEM also when there are too many
-    /// mappings (`vm.max_map_count`).
+    /// The errors of [`shared`](Self::shared); ENOMEM also when there are too many mappings (`vm.max_map_count`).
     pub fn page_by_page(file: impl AsFd, pages: usize) -> Result<Mapping> {
         let page = page_size();
         let bytes = pages.checked_mul(page).ok_or(Errno::NOMEM)?;
@@ -158,7 +156,7 @@ impl Mapping {
         self.memory.start.as_ptr()
     }
 
-    /// Length in bytes.
+    /// Returns the length in bytes.
     #[allow(clippy::len_without_is_empty)] // a mapping is never empty
     pub fn len(&self) -> usize {
         self.memory.length
@@ -212,9 +210,8 @@ impl Mapping {
         }
     }
 
-    /// Writes `bytes` from `offset` back to memory and takes them out of all
-    /// caches, of every CPU; says whether this architecture lets a program do
-    /// so. Only pages that are there: an absent one would fault.
+    /// Writes `bytes` from `offset` back to memory and takes them out of all caches, of every CPU. Returns true if this
+    /// architecture lets a program do so. All pages of the range must be there: an absent page would fault.
     ///
     /// # Panics
     /// If the range leaves the mapping.
@@ -238,7 +235,7 @@ impl Mapping {
         unsafe { std::slice::from_raw_parts_mut(self.memory.start.as_ptr(), self.memory.length) }
     }
 
-    /// Changes what may be done with all pages: mprotect(2).
+    /// Changes the permitted accesses to all pages: mprotect(2).
     ///
     /// # Errors
     /// ENOMEM (too many mappings), EACCES (a [shared](Self::shared) file is for reading only).
@@ -257,8 +254,7 @@ impl Mapping {
         Ok(())
     }
 
-    /// Asks for huge pages (MADV_HUGEPAGE); [`resident`](Self::resident) tells
-    /// whether they came.
+    /// Asks for huge pages (MADV_HUGEPAGE). [`resident`](Self::resident) shows if the kernel gave them.
     ///
     /// # Errors
     /// EINVAL: the kernel has no transparent huge pages.
@@ -308,8 +304,8 @@ impl Mapping {
         unsafe { mm::madvise(self.memory.start.as_ptr().cast(), self.memory.length, advice) }
     }
 
-    /// How many pages of `bytes` from `offset` are in memory: mincore(2). For a
-    /// mapped file that is the page cache, for anonymous memory this mapping.
+    /// Returns how many pages of `bytes` from `offset` are in memory: mincore(2). For a mapped file that is the page
+    /// cache, for anonymous memory this mapping.
     ///
     /// # Errors
     /// EINVAL (`offset` is not that of a page), ENOMEM, EAGAIN (the kernel is

@@ -7,12 +7,12 @@ use std::marker::PhantomData;
 use std::ptr;
 use std::time::Duration;
 
-/// Which clock a timer runs by.
+/// Clock that a timer runs by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TimerClock {
-    /// `CLOCK_MONOTONIC`.
+    /// The monotonic clock, `CLOCK_MONOTONIC`.
     Monotonic,
-    /// `CLOCK_REALTIME`.
+    /// The wall clock, `CLOCK_REALTIME`.
     Realtime,
 }
 

@@ -13,12 +13,12 @@ use std::ptr;
 /// Exit code of a child that could not execute its program.
 pub const NOT_EXECUTED: i32 = 127;
 
-/// How a child shares the parent's memory.
+/// Use of the parent's memory by a child.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Memory {
-    /// Its page tables are copied: fork(2).
+    /// The child gets a copy of the page tables: fork(2).
     Copied,
-    /// It is shared, and the parent sleeps until the child exits: vfork(2).
+    /// The child shares the memory, and the parent sleeps until the child exits: vfork(2).
     Shared,
 }
 
@@ -37,7 +37,7 @@ impl Memory {
 #[derive(Debug)]
 pub struct Program<'a> {
     path: &'a CStr,
-    /// Ends with a null pointer; points into what `'a` borrows.
+    /// Pointers to the arguments, ended by a null pointer; they point into data borrowed for `'a`.
     arguments: Vec<*const c_char>,
 }
 
@@ -74,7 +74,7 @@ pub fn fork_exit(memory: Memory) -> Result<()> {
 /// for it and returns its exit code, [`NOT_EXECUTED`] if it did not start.
 ///
 /// # Errors
-/// As [`fork_exit`].
+/// The errors of [`fork_exit`].
 #[inline]
 pub fn fork_execute(program: &Program<'_>) -> Result<i32> {
     let flags = Memory::Copied.flags();
@@ -132,7 +132,7 @@ fn wait(child: Pid) -> Result<i32> {
     }
 }
 
-/// The child's id, or the error, from what the kernel left in the register.
+/// Returns the child's id, or the error, from the value that the kernel left in the register.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 #[inline]
 fn child(answer: isize) -> Result<Pid> {

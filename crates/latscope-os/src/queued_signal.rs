@@ -8,9 +8,9 @@ use std::cell::Cell;
 /// A thread, as others may send to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Address {
-    /// Its process.
+    /// Process id of the thread's process.
     pub process: u32,
-    /// The thread itself.
+    /// Thread id of the receiver.
     pub thread: u32,
 }
 
@@ -62,8 +62,8 @@ fn prepare() -> Result<Address> {
 /// Sends a signal to a thread that is a [`receiver`].
 ///
 /// # Errors
-/// `ESRCH`: the thread is gone. `EAGAIN`: as many are queued as RLIMIT_SIGPENDING
-/// allows. `EPERM`: it belongs to another user.
+/// `ESRCH`: the thread no longer exists. `EAGAIN`: as many signals are queued as RLIMIT_SIGPENDING allows. `EPERM`: the
+/// thread belongs to another user.
 #[inline]
 pub fn send(to: Address) -> Result<()> {
     let signal = number();
@@ -80,7 +80,7 @@ pub fn send(to: Address) -> Result<()> {
 /// [`receiver`]: sigwaitinfo(2).
 ///
 /// # Errors
-/// The thread is none (`EINVAL`).
+/// The thread is no receiver (`EINVAL`).
 #[inline]
 pub fn wait() -> Result<()> {
     if RECEIVER.get().is_none() {

@@ -4,7 +4,7 @@
 use crate::syscall::syscall;
 use rustix::io::{Errno, Result};
 
-/// Whether the kernel's generator has its seed; before that, early in the boot, [`fill`] would wait for it.
+/// Returns true if the kernel's generator has its seed; before that, early in the boot, [`fill`] would wait for it.
 ///
 /// # Errors
 /// EPERM or ENOSYS where a filter refuses the call, ENOSYS before Linux 3.17.
@@ -19,7 +19,7 @@ pub fn is_seeded() -> Result<bool> {
 /// Fills the buffer with random bytes by one call.
 ///
 /// # Errors
-/// As [`is_seeded`]; EIO if the kernel gave fewer bytes: a signal came, or it gives no more at once.
+/// The errors of [`is_seeded`]; EIO if the kernel gave fewer bytes: a signal came, or the kernel gives no more at once.
 #[inline(always)]
 pub fn fill(buffer: &mut [u8]) -> Result<()> {
     if getrandom(buffer, 0)? == buffer.len() { Ok(()) } else { Err(Errno::IO) }

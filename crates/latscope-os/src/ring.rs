@@ -29,7 +29,7 @@ const PAGE: usize = 4096;
 const OFFSET_OF_RINGS: u64 = 0;
 const OFFSET_OF_SUBMISSIONS: u64 = 0x1000_0000;
 
-/// Where the kernel has put things in the memory of a ring, bytes from its start.
+/// Offsets of the parts that the kernel placed in the memory of a ring, bytes from its start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Layout {
     submission_tail: u32,
@@ -40,14 +40,14 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// As numbers, to hand to another process.
+    /// Returns the offsets as numbers, to be passed to another process.
     pub fn words(self) -> [u32; 5] {
         let Layout { submission_tail, submission_array, completion_head, completion_tail, completions } =
             self;
         [submission_tail, submission_array, completion_head, completion_tail, completions]
     }
 
-    /// From such numbers; `None` if they cannot be a layout.
+    /// Makes a layout from such numbers; `None` if they cannot be a layout.
     pub fn from_words(words: [u32; 5]) -> Option<Layout> {
         let [submission_tail, submission_array, completion_head, completion_tail, completions] = words;
         let sane = words.iter().all(|offset| *offset < 4096 && offset % 4 == 0) && completions % 8 == 0;
@@ -67,7 +67,7 @@ impl Layout {
     }
 }
 
-/// Makes a ring.
+/// Makes an io_uring instance, and returns its descriptor and layout.
 ///
 /// # Errors
 /// `ENOSYS`, `EPERM`: a kernel without io_uring, or it is switched off
@@ -92,10 +92,10 @@ pub fn create() -> io::Result<(OwnedFd, Layout)> {
     }
 }
 
-/// What has come to a ring.
+/// Entry of a completion queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Completion {
-    /// What it was marked with.
+    /// Value that the operation was marked with.
     pub mark: u64,
     /// The result of the operation, negative for an error number.
     pub result: i32,
@@ -117,7 +117,7 @@ impl Ring {
     /// Maps a ring from [`create`] whose messages go to the ring `to`. One holder at a time has it open.
     ///
     /// # Errors
-    /// It is none, another holder has it open or died with it, or there is no memory left.
+    /// The descriptor is no ring, another holder has it open or died with it, or there is no memory left.
     pub fn open(descriptor: OwnedFd, layout: Layout, to: OwnedFd) -> io::Result<Ring> {
         shared_cell::refuse(&descriptor)?;
         check_kind(&descriptor)?;
@@ -165,8 +165,8 @@ impl Ring {
         Ok(())
     }
 
-    /// Hands over what was prepared and sleeps until there are `completions` at
-    /// least, in one system call unless a signal comes: io_uring_enter(2).
+    /// Submits the prepared operations and sleeps until there are `completions` at least, in one system call unless a
+    /// signal comes: io_uring_enter(2).
     ///
     /// # Errors
     /// The ring does not work any more.

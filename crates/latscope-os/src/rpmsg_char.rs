@@ -6,7 +6,7 @@ use rustix::fd::AsFd;
 use rustix::io;
 use rustix::ioctl::{NoArg, Opcode, Setter, ioctl, opcode};
 
-/// `struct rpmsg_endpoint_info`.
+/// Layout of `struct rpmsg_endpoint_info`.
 #[repr(C)]
 struct Info {
     name: [u8; 32],
@@ -21,11 +21,11 @@ const DESTROY: Opcode = opcode::none(GROUP, 2);
 /// An address that the kernel is to choose.
 pub const ANY: u32 = u32::MAX;
 
-/// Makes a device for an endpoint at `/dev/rpmsg_ctrlN`. The kernel does not
-/// tell which: it is found in `/sys/class/rpmsg`. A name of more than 31 bytes is cut.
+/// Makes a device for an endpoint at `/dev/rpmsg_ctrlN`. The kernel does not report the name of the device: it is found
+/// in `/sys/class/rpmsg`. A name of more than 31 bytes is cut.
 ///
 /// # Errors
-/// It is no such device, the remote is gone, or no memory is left.
+/// `control` is no such device, the remote no longer exists, or no memory is left.
 pub fn create(control: impl AsFd, name: &str, source: u32, destination: u32) -> io::Result<()> {
     let mut info = Info { name: [0; 32], source, destination };
     let length = name.len().min(info.name.len() - 1);
@@ -37,7 +37,7 @@ pub fn create(control: impl AsFd, name: &str, source: u32, destination: u32) -> 
 /// Removes the device of an endpoint that [`create`] made.
 ///
 /// # Errors
-/// It was made otherwise, or is no such device.
+/// The endpoint was made otherwise, or is no such device.
 pub fn destroy(endpoint: impl AsFd) -> io::Result<()> {
     // SAFETY: this request has no argument.
     unsafe { ioctl(endpoint, NoArg::<DESTROY>::new()) }

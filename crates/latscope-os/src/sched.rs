@@ -1,6 +1,5 @@
-//! Scheduling policy, by raw system call: libraries may stub the wrappers
-//! (musl answers ENOSYS), so that a tool would measure under another policy
-//! than it believes. Callers read back what they set.
+//! Scheduling policy, by raw system call: libraries may stub the wrappers (musl answers ENOSYS), so that a tool would
+//! measure under another policy than it assumes. Callers read the policy back after setting it.
 
 use crate::syscall::check;
 use std::io;
@@ -8,7 +7,7 @@ use std::io;
 /// A scheduling policy (sched(7)).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Policy {
-    /// SCHED_OTHER.
+    /// The time-sharing policy SCHED_OTHER.
     Other,
     /// SCHED_FIFO with a priority from 1 to 99.
     Fifo(u32),
@@ -23,21 +22,20 @@ pub enum Policy {
     Deadline {
         /// CPU time reserved in each period.
         runtime: u64,
-        /// When it has been given, after the begin of the period.
+        /// Time by which the runtime has been given, after the begin of the period, ns.
         deadline: u64,
-        /// The period.
+        /// Length of the period, ns.
         period: u64,
     },
     /// Any other policy, by its number in the kernel.
     Number(u32),
 }
 
-/// Gives this thread, and what it starts, a mount namespace of its own
-/// (unshare(2)). What others mount still appears there as long as the mounts
-/// are shared.
+/// Gives this thread, and its later children, a mount namespace of its own (unshare(2)). Mounts of other processes
+/// still appear there as long as the mounts are shared.
 ///
 /// # Errors
-/// It takes CAP_SYS_ADMIN.
+/// The call needs CAP_SYS_ADMIN.
 pub fn own_mounts() -> io::Result<()> {
     // SAFETY: unshare takes flags only, and no memory of this process is concerned.
     check(unsafe { libc::unshare(libc::CLONE_NEWNS) }).map(drop)
@@ -99,7 +97,7 @@ pub fn set_policy(policy: Policy) -> io::Result<()> {
 /// The policy of the calling thread as the kernel has it (sched_getattr(2)).
 ///
 /// # Errors
-/// Only under a seccomp filter.
+/// The call fails only under a seccomp filter.
 pub fn policy() -> io::Result<Policy> {
     let attr = get_attr(0)?;
     Ok(match attr.sched_policy as i32 {
@@ -117,22 +115,22 @@ pub fn policy() -> io::Result<Policy> {
     })
 }
 
-/// How the kernel schedules a thread at a moment.
+/// Scheduling of a thread at a moment.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct State {
     /// The number of its policy: 0 is SCHED_OTHER, 1 SCHED_FIFO, 2 SCHED_RR.
     pub policy: u32,
-    /// Its real-time priority; 0 under a time-sharing policy.
+    /// Real-time priority; 0 under a time-sharing policy.
     pub priority: u32,
-    /// Its nice value; 0 under a real-time policy.
+    /// Nice value; 0 under a real-time policy.
     pub nice: i32,
 }
 
-/// How a thread of any process is scheduled now, 0 being the calling one
-/// (sched_getattr(2)). A boost by a PI lock does not show.
+/// Returns the current scheduling of a thread of any process, 0 for the calling thread (sched_getattr(2)). A boost by a
+/// PI lock does not show.
 ///
 /// # Errors
-/// There is no such thread; or a seccomp filter.
+/// There is no such thread, or a seccomp filter refuses the call.
 pub fn state(thread: u32) -> io::Result<State> {
     let attr = get_attr(thread)?;
     Ok(State { policy: attr.sched_policy, priority: attr.sched_priority, nice: attr.sched_nice })
@@ -151,7 +149,7 @@ pub fn set_nice(nice: i32) -> io::Result<()> {
 /// sooner. Needs no privilege; kernels before 6.12 accept and ignore it.
 ///
 /// # Errors
-/// Only under a seccomp filter.
+/// The call fails only under a seccomp filter.
 pub fn set_slice(ns: u64) -> io::Result<()> {
     let now = get_attr(0)?;
     set_attr(SchedAttr {
@@ -165,7 +163,7 @@ pub fn set_slice(ns: u64) -> io::Result<()> {
 /// Confines the calling thread to `cpus` (sched_setaffinity(2)).
 ///
 /// # Errors
-/// None of them is online and permitted.
+/// No CPU of `cpus` is online and permitted.
 pub fn pin(cpus: &[u32]) -> io::Result<()> {
     confine(None, cpus)
 }
@@ -173,7 +171,7 @@ pub fn pin(cpus: &[u32]) -> io::Result<()> {
 /// Confines another thread to `cpus`.
 ///
 /// # Errors
-/// As [`pin`]; it is gone, or not ours.
+/// The errors of [`pin`]; the thread no longer exists, or belongs to another user.
 pub fn pin_thread(thread: u32, cpus: &[u32]) -> io::Result<()> {
     let thread = thread.try_into().ok().and_then(rustix::thread::Pid::from_raw);
     confine(Some(thread.ok_or(io::ErrorKind::InvalidInput)?), cpus)
@@ -190,7 +188,7 @@ fn confine(thread: Option<rustix::thread::Pid>, cpus: &[u32]) -> io::Result<()> 
 /// The CPUs the calling thread may run on (sched_getaffinity(2)).
 ///
 /// # Errors
-/// Only under a seccomp filter.
+/// The call fails only under a seccomp filter.
 pub fn allowed_cpus() -> io::Result<Vec<u32>> {
     let set = rustix::thread::sched_getaffinity(None)?;
     Ok((0..rustix::thread::CpuSet::MAX_CPU).filter(|cpu| set.is_set(*cpu)).map(|cpu| cpu as u32).collect())

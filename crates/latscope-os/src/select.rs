@@ -17,7 +17,7 @@ pub struct Descriptors<'a> {
     wanted: Vec<usize>,
     /// The bits given to the kernel, which overwrites them with its answer.
     answer: Vec<usize>,
-    /// One more than the highest descriptor.
+    /// Number of the highest descriptor plus one.
     end: usize,
     /// The numbers are those of the same files as long as these are open.
     files: PhantomData<BorrowedFd<'a>>,
@@ -33,8 +33,8 @@ impl<'a> Descriptors<'a> {
         Descriptors { answer: wanted.clone(), wanted, end, files: PhantomData }
     }
 
-    /// How many are readable now: select with a zero timeout. The set is
-    /// filled anew before, as every caller of select has to.
+    /// Returns how many descriptors are readable now: select with a zero timeout. The set is filled anew before each
+    /// call, as every caller of select has to do.
     ///
     /// # Errors
     /// ENOMEM.
@@ -43,16 +43,17 @@ impl<'a> Descriptors<'a> {
         self.ask(|set| [set, 0])
     }
 
-    /// How many can be written to now: as [`readable_now`](Self::readable_now).
+    /// Returns how many descriptors can be written to now, in the way of [`readable_now`](Self::readable_now).
     ///
     /// # Errors
-    /// As there.
+    /// The errors of [`readable_now`](Self::readable_now).
     #[inline]
     pub fn writable_now(&mut self) -> Result<usize> {
         self.ask(|set| [0, set])
     }
 
-    /// Asks; `place` says which of both sets it is, that of reading or that of writing.
+    /// Calls pselect6(2); `place` returns the arguments for both sets, reading and writing, of which only one is the
+    /// wanted set.
     #[inline(always)]
     fn ask(&mut self, place: fn(usize) -> [usize; 2]) -> Result<usize> {
         self.answer.copy_from_slice(&self.wanted);

@@ -1,4 +1,4 @@
-//! The POSIX unnamed semaphore (sem_overview(7)), in memory of our choice.
+//! POSIX unnamed semaphore (sem_overview(7)), in private or shared memory.
 
 use crate::shared_cell::{Scope, Shareable};
 use crate::syscall::check;
@@ -43,8 +43,7 @@ impl Semaphore {
         check(unsafe { libc::sem_post(self.0.get()) }).map(drop)
     }
 
-    /// Takes one, sleeping while there is none: sem_wait(3). Signals do not
-    /// end the wait.
+    /// Takes a token; sleeps while there is none: sem_wait(3). Signals do not end the wait.
     #[inline]
     pub fn wait(&self) {
         // SAFETY: the semaphore is valid as long as self. EINTR is its only
@@ -59,7 +58,7 @@ impl Semaphore {
         unsafe { libc::sem_trywait(self.0.get()) == 0 }
     }
 
-    /// What can be taken at this moment: sem_getvalue(3).
+    /// Returns the number of tokens that can be taken at this moment: sem_getvalue(3).
     pub fn value(&self) -> u32 {
         let mut value = 0;
         // SAFETY: both pointers are valid.

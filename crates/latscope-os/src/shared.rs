@@ -36,7 +36,7 @@ pub fn create(length: usize) -> io::Result<OwnedFd> {
     Ok(fd)
 }
 
-/// A file that no directory lists and that is gone when it is closed (open(2), `O_TMPFILE`).
+/// Opens a file that no directory lists and that is deleted when it is closed (open(2), `O_TMPFILE`).
 fn nameless(directory: impl AsRef<Path>) -> rustix::io::Result<OwnedFd> {
     let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
     rustix::fs::open(directory.as_ref(), flags, Mode::RUSR | Mode::WUSR)
@@ -55,7 +55,7 @@ impl Counters {
         Ok(Counters { mapping: Mapping::shared(fd, 0, bytes(length.max(1))?, MapFlags::empty())?, length })
     }
 
-    /// The counters.
+    /// Returns the counters as a slice.
     pub fn as_slice(&self) -> &[AtomicU64] {
         // SAFETY: the mapping holds `length` aligned 64-bit words, lives as long as `self`, and is only used atomically.
         unsafe { std::slice::from_raw_parts(self.mapping.start.cast().as_ptr(), self.length) }

@@ -1,9 +1,8 @@
-//! A value in memory that several processes may map: a memfd of its own.
+//! Value in memory that several processes may map: each value has its own memfd.
 //!
-//! The descriptor is the handle: pass it to another process of the same program
-//! and [`open`](SharedCell::open) it there. A stamp behind the value tells its
-//! type, and nothing else of this crate maps such a file. What a program writes
-//! there by other means (pwrite(2), a mapping made without this crate) is as
+//! The descriptor is the handle: pass it to another process of the same program and [`open`](SharedCell::open) it
+//! there. A stamp behind the value identifies its type, and nothing else of this crate maps such a file. A program that
+//! writes there by other means (pwrite(2), a mapping made without this crate) is like a program that writes
 //! /proc/self/mem: no type can protect itself from it.
 
 use crate::mapping::{self, Mapping};
@@ -18,8 +17,8 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
-/// Who waits and wakes: decides between the private and the shared form of a
-/// futex (futex(2) FUTEX_PRIVATE_FLAG, pthread_mutexattr_setpshared(3)).
+/// Set of the threads that wait and wake. It decides between the private and the shared form of a futex (futex(2)
+/// FUTEX_PRIVATE_FLAG, pthread_mutexattr_setpshared(3)).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scope {
     /// Threads of one process.
@@ -67,15 +66,14 @@ unsafe impl<T: Shareable, const N: usize> Shareable for [T; N] {
     }
 }
 
-/// One direction of a link: what wakes the receiver, and when the sender ended.
-/// On cache lines of its own (two of them: adjacent lines are fetched in pairs).
+/// Direction of a link: the primitive that wakes the receiver, and the end of the sender. It has its own cache lines
+/// (two of them: adjacent lines are fetched in pairs).
 #[repr(C, align(128))]
 #[derive(Debug)]
 pub struct Lane<T> {
     /// The primitive that carries the tokens.
     pub signal: T,
-    /// 0 while the sender is there; then the number of tokens it gave, the one
-    /// that told of its end included.
+    /// Zero while the sender exists; then the number of tokens it gave, including the token that signals its end.
     pub ended: AtomicU64,
 }
 
@@ -87,11 +85,11 @@ unsafe impl<T: Shareable> Shareable for Lane<T> {
     }
 }
 
-/// The last bytes of a file with a value.
+/// Last bytes of a file that holds a value.
 const MARK: [u8; 8] = *b"latscell";
 
-/// What stands behind a value in its file: which type it is of, and the mark. Types have the same number
-/// in all processes of a program.
+/// Returns the bytes behind a value in its file: a number for its type, and the mark. Types have the same number in all
+/// processes of a program.
 fn stamp<T: 'static>() -> [u8; 16] {
     let mut hasher = DefaultHasher::new();
     TypeId::of::<T>().hash(&mut hasher);
@@ -101,7 +99,7 @@ fn stamp<T: 'static>() -> [u8; 16] {
     stamp
 }
 
-/// Refuses a file with a value in it, for all who let their callers write what they like.
+/// Refuses a file that holds a [`SharedCell`], on behalf of all functions whose callers may write any bytes.
 pub(crate) fn refuse(file: impl AsFd) -> io::Result<()> {
     // All cells are sealed. A device is not, and is not to be read for this.
     let Ok(length) = mapping::sealed_length(&file) else { return Ok(()) };

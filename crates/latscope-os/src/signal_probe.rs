@@ -16,9 +16,9 @@ extern "C" fn count(_: libc::c_int) {
     DELIVERED.store(DELIVERED.load(Relaxed) + 1, Relaxed);
 }
 
-/// The kernel's own form of an action, read from it and given back as it is:
-/// its layout differs between architectures and need not be known. 64 bytes
-/// are twice what any has (asm/signal.h: handler, flags, restorer, mask).
+/// Action in the kernel's own form, read from the kernel and given back unchanged: its layout differs between
+/// architectures and need not be known. 64 bytes are twice the size of any of them (asm/signal.h: handler, flags,
+/// restorer, mask).
 type KernelAction = [usize; ACTION_WORDS];
 
 const ACTION_WORDS: usize = 64 / size_of::<usize>();
@@ -35,14 +35,14 @@ pub struct SelfSignal {
     previous_mask: libc::sigset_t,
     process: usize,
     thread: usize,
-    /// Bound to the thread whose id it holds.
+    /// Marker that binds the value to the thread whose id it holds.
     not_send: PhantomData<*const ()>,
 }
 
 impl SelfSignal {
     const SIGNAL: libc::c_int = libc::SIGUSR1;
 
-    /// Installs the handler.
+    /// Installs the handler of the signal.
     ///
     /// # Errors
     /// EPERM or ENOSYS from a seccomp filter; nothing else can fail.
@@ -66,7 +66,7 @@ impl SelfSignal {
     /// Installs the same handler once more: one rt_sigaction.
     ///
     /// # Errors
-    /// As [`install`](Self::install).
+    /// The errors of [`install`](Self::install).
     #[inline]
     pub fn install_again(&self) -> Result<()> {
         // SAFETY: the action is the one in force.
@@ -76,7 +76,7 @@ impl SelfSignal {
     /// Sends the signal to this thread; its handler has run when this returns.
     ///
     /// # Errors
-    /// As [`install`](Self::install).
+    /// The errors of [`install`](Self::install).
     #[inline]
     pub fn deliver(&self) -> Result<()> {
         self.send(Self::SIGNAL)
@@ -85,7 +85,7 @@ impl SelfSignal {
     /// Sends signal 0, which checks everything and delivers nothing.
     ///
     /// # Errors
-    /// As [`install`](Self::install).
+    /// The errors of [`install`](Self::install).
     #[inline]
     pub fn send_nothing(&self) -> Result<()> {
         self.send(0)
@@ -98,7 +98,7 @@ impl SelfSignal {
         unsafe { syscall(libc::SYS_tgkill, arguments).map(drop) }
     }
 
-    /// How often the handler has run, in this process.
+    /// Returns the number of runs of the handler in this process.
     pub fn delivered(&self) -> u64 {
         DELIVERED.load(Relaxed)
     }
@@ -127,7 +127,7 @@ fn kernel_action(signal: libc::c_int) -> Result<KernelAction> {
 /// Sets an action in the kernel's form.
 ///
 /// # Safety
-/// It was read by [`kernel_action`], and its handler still exists.
+/// The action was read by [`kernel_action`], and its handler still exists.
 #[inline]
 unsafe fn set_kernel_action(signal: libc::c_int, action: &KernelAction) -> Result<()> {
     let arguments = [signal as usize, action.as_ptr() as usize, 0, MASK_BYTES, 0, 0];
@@ -149,7 +149,7 @@ unsafe fn set_handler(signal: libc::c_int, handler: usize, flags: libc::c_int) -
     set.map(drop).map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::INVAL))
 }
 
-/// Address of the page whose faults are ours; 0 while there is none.
+/// Address of the page whose faults this module handles; 0 while there is none.
 static TRAP: AtomicUsize = AtomicUsize::new(0);
 static CAUGHT: AtomicU64 = AtomicU64::new(0);
 
@@ -194,7 +194,7 @@ impl FaultTrap {
         store(self.address);
     }
 
-    /// How many stores were caught, in this process.
+    /// Returns the number of stores caught in this process.
     pub fn caught(&self) -> u64 {
         CAUGHT.load(Relaxed)
     }

@@ -1,5 +1,5 @@
-//! Which descriptors were open when the process began: those it inherited. Before `main` the
-//! runtime opens /dev/null in the place of a closed standard output, where all can be written.
+//! Descriptors that were open when the process began, and so inherited. Before `main` the runtime opens /dev/null in
+//! the place of a closed standard output, to which every write succeeds.
 
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
@@ -17,12 +17,12 @@ extern "C" fn look() {
     INHERITED.store((0..32).filter(open).fold(0, |all, number| all | 1 << number), Relaxed);
 }
 
-/// Whether the process was started without a standard output.
+/// Returns true if the process was started without a standard output.
 pub fn stdout_was_closed() -> bool {
     INHERITED.load(Relaxed) & 1 << libc::STDOUT_FILENO == 0
 }
 
-/// Whether a descriptor was inherited, and was not taken before: it is the caller's now.
+/// Returns true if a descriptor was inherited and was not taken before. The caller owns it from then on.
 pub(crate) fn take(number: u32) -> bool {
     1u32.checked_shl(number).is_some_and(|bit| INHERITED.fetch_and(!bit, Relaxed) & bit != 0)
 }

@@ -1,5 +1,5 @@
-//! System calls without a library between: the instruction and nothing else. Besides, what callers of the C library
-//! have in common.
+//! System calls without a library between: the instruction and nothing else. The module also has helpers for callers of
+//! the C library.
 //!
 //! The C library caches some answers (old `getpid`), wraps others
 //! (`sigaction` translates its structure) and leaves a few out (`tgkill`).

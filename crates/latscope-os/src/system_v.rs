@@ -4,7 +4,7 @@
 use crate::syscall::syscall;
 use rustix::io::{Errno, Result};
 
-/// Whether a call may sleep.
+/// Choice whether a call may sleep.
 pub use crate::message_queue::Blocking;
 
 /// The kinds of objects that stay.
@@ -19,7 +19,7 @@ pub enum Kind {
 /// Removes an object; calls that wait in it get `EIDRM`. msgctl(2), semctl(2) IPC_RMID.
 ///
 /// # Errors
-/// `EINVAL` or `EIDRM`: there is none of this number. `EPERM`: it belongs to another user.
+/// `EINVAL` or `EIDRM`: there is no object of this number. `EPERM`: it belongs to another user.
 pub fn remove(kind: Kind, id: i32) -> Result<()> {
     let remove = libc::IPC_RMID as usize;
     let (call, arguments) = match kind {
@@ -32,7 +32,7 @@ pub fn remove(kind: Kind, id: i32) -> Result<()> {
 
 const PRIVATE: usize = libc::IPC_PRIVATE as usize;
 
-/// For the owner only.
+/// Flags of a new object: permissions for the owner only.
 const MODE: usize = libc::IPC_CREAT as usize | 0o600;
 
 fn flags(blocking: Blocking) -> usize {

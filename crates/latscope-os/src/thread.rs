@@ -79,7 +79,7 @@ extern "C" fn enter<F: Fn() + Sync>(body: *mut c_void) -> *mut c_void {
 }
 
 impl Thread {
-    /// Waits for its end and frees what libc holds for it.
+    /// Waits for the end of the thread and frees its resources in libc.
     ///
     /// # Errors
     /// `EDEADLK` when the thread joins itself.

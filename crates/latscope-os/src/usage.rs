@@ -1,4 +1,4 @@
-//! What a thread or process consumed, to tell whether anything else ran.
+//! Resources that a thread or process consumed, to find out if anything else ran.
 
 use crate::clock::nanoseconds;
 use crate::syscall::{check, check_number};
@@ -57,8 +57,8 @@ pub fn process_counts() -> Counts {
     counts(libc::RUSAGE_SELF)
 }
 
-/// CPU time of this process and of its children that have ended and were
-/// waited for, with theirs, ns; to the microsecond.
+/// Returns the CPU time of this process and of its children that have ended and were waited for, with their own such
+/// children, in ns, to the microsecond.
 pub fn process_and_ended_children_cpu_ns() -> u64 {
     let ns = |time: libc::timeval| nanoseconds(time.tv_sec, time.tv_usec * 1_000);
     let used = |usage: libc::rusage| ns(usage.ru_utime) + ns(usage.ru_stime);

@@ -50,10 +50,10 @@ impl Window {
         Window::mapping(descriptor, 0, size, MapFlags::POPULATE, 0)
     }
 
-    /// As [`map`](Window::map), with offsets from `base` on, which another side has for the first byte.
+    /// Maps like [`map`](Window::map), with offsets that begin at `base`, the other side's offset of the first byte.
     ///
     /// # Errors
-    /// As there; the last offset would be none.
+    /// The errors of [`map`](Window::map); the last offset would overflow.
     pub fn map_from(descriptor: OwnedFd, base: usize) -> io::Result<Window> {
         let size = mapping::length(&descriptor)?;
         base.checked_add(size).ok_or(io::ErrorKind::InvalidInput)?;
@@ -64,14 +64,14 @@ impl Window {
     /// window are those of the file, so that the first is `base`.
     ///
     /// # Errors
-    /// As [`part`](Window::part).
+    /// The errors of [`part`](Window::part).
     pub fn map_at(descriptor: OwnedFd, base: usize, size: usize) -> io::Result<Window> {
         within(&descriptor, base as u64, size)?;
         Window::device(descriptor, base, size)
     }
 
-    /// As [`map_at`](Window::map_at), of a device, which has no size: its caller
-    /// knows that the part is memory which is there to be shared.
+    /// Maps like [`map_at`](Window::map_at), from a device, which has no size. The caller knows that the part is memory
+    /// that is there to be shared.
     pub(crate) fn device(descriptor: OwnedFd, base: usize, size: usize) -> io::Result<Window> {
         base.checked_add(size).ok_or(io::ErrorKind::InvalidInput)?;
         Window::mapping(descriptor, base as u64, size, MapFlags::POPULATE, base)
@@ -81,7 +81,7 @@ impl Window {
     /// are not touched before they are used. Else as [`map`](Window::map).
     ///
     /// # Errors
-    /// As [`map`](Window::map); the part is not wholly in the file, or begins within a page.
+    /// The errors of [`map`](Window::map); the part is not wholly in the file, or begins within a page.
     pub fn part(descriptor: OwnedFd, offset: u64, size: usize) -> io::Result<Window> {
         within(&descriptor, offset, size)?;
         Window::mapping(descriptor, offset, size, MapFlags::empty(), 0)
@@ -104,7 +104,7 @@ impl Window {
         self.0.descriptor.as_fd()
     }
 
-    /// The place of an aligned `T` that lies wholly in the window.
+    /// Returns the place of an aligned `T` that is wholly in the window.
     #[inline(always)]
     fn place<T>(&self, at: usize) -> Result<NonNull<T>, Fault> {
         // What is below the base is far above the size then.
@@ -117,7 +117,7 @@ impl Window {
         Ok(unsafe { self.0.mapping.start.add(at) }.cast())
     }
 
-    /// The place of a range that lies wholly in the window.
+    /// Returns the place of a range that is wholly in the window.
     #[inline(always)]
     fn range(&self, at: usize, length: usize) -> Result<NonNull<u8>, Fault> {
         let at = at.wrapping_sub(self.0.base);

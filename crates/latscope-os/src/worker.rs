@@ -1,4 +1,4 @@
-//! Starting our own binary again as a worker with inherited descriptors.
+//! Start of this program's binary as a worker with inherited descriptors.
 
 use crate::stdio;
 use crate::syscall::{check, signal_set};
@@ -12,30 +12,31 @@ use std::process::{Child, Command, Stdio};
 /// First inherited descriptor of a worker; the others follow in order.
 pub const FIRST_DESCRIPTOR: RawFd = 3;
 
-/// As many descriptors as a worker can inherit.
+/// Number of descriptors that a worker can inherit at most.
 pub const MOST_DESCRIPTORS: usize = 16;
 
-/// Whether a child goes down with the process that started it.
+/// Choice whether a child ends with the process that started it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lifetime {
     /// Killed when its parent thread ends (`PR_SET_PDEATHSIG`).
     WithParent,
-    /// Lives on: it has work to do when the parent is gone.
+    /// The child continues: it has work to do after the end of the parent.
     OnItsOwn,
 }
 
-/// Environment variable that names the program which has to run our binary:
-/// an emulator of another architecture, whose kernel cannot execute it.
+/// Environment variable that names the program that has to run this binary: an emulator, if the kernel is that of
+/// another architecture and cannot execute the binary.
 pub const RUNNER: &str = "LATSCOPE_RUNNER";
 
-/// Whether the kernel gave this process rights that its caller does not have (`AT_SECURE`): by a set-user-ID bit, or
-/// capabilities of the file. What a caller says by the environment is not to be trusted then.
+/// Returns true if the kernel gave this process rights that its caller does not have (`AT_SECURE`): by a set-user-ID
+/// bit, or capabilities of the file. The environment that a caller gives is not to be trusted then.
 pub fn is_privileged_by_file() -> bool {
     // SAFETY: getauxval only reads what the kernel handed over at the start.
     unsafe { libc::getauxval(libc::AT_SECURE) != 0 }
 }
 
-/// The program of [`RUNNER`], which whoever may execute this file does not choose for its rights.
+/// Returns the program in [`RUNNER`], unless this process has rights that its caller does not have: a caller without
+/// them must not choose a program that gets them.
 fn runner() -> Option<OsString> {
     std::env::var_os(RUNNER).filter(|_| !is_privileged_by_file())
 }
@@ -53,11 +54,11 @@ fn own_binary() -> Command {
     }
 }
 
-/// Our own binary again, behind the words of a program that executes the words after its own: `taskset -c 1`. It is
-/// named by its path, since `/proc/self/exe` would be that program.
+/// Returns a command for this program's binary, behind the words of a program that executes the words after its own:
+/// `taskset -c 1`. The binary is named by its path, since `/proc/self/exe` would be that program.
 ///
 /// # Errors
-/// The path of our binary is not known.
+/// The path of the binary is not known.
 pub fn own_binary_behind(prefix: &[String]) -> io::Result<Command> {
     let [program, words @ ..] = prefix else { return Ok(own_binary()) };
     let mut command = Command::new(program);
@@ -86,7 +87,7 @@ pub fn spawn(args: &[&str], descriptors: &[&OwnedFd], lifetime: Lifetime) -> io:
 /// The program cannot be started.
 ///
 /// # Panics
-/// As [`spawn`].
+/// The errors of [`spawn`].
 pub fn accompany(command: Command, descriptors: &[&OwnedFd]) -> io::Result<Child> {
     start(command, descriptors, Lifetime::WithParent)
 }
@@ -163,12 +164,11 @@ fn unblock_signals() {
     unsafe { libc::sigprocmask(libc::SIG_SETMASK, &signal_set(&[]), std::ptr::null_mut()) };
 }
 
-/// Dies with the process `parent` (`PR_SET_PDEATHSIG`): the order of
-/// [`Lifetime::WithParent`] does not outlive the exec of a binary with file
-/// capabilities, so that a process that must not stay behind repeats it.
+/// Makes this process die with the process `parent` (`PR_SET_PDEATHSIG`). The setting of [`Lifetime::WithParent`] does
+/// not outlive the exec of a binary with file capabilities, so that a process that must not stay behind repeats it.
 ///
 /// # Errors
-/// The parent is gone already.
+/// The parent has already ended.
 pub fn die_with(parent: u32) -> io::Result<()> {
     rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))?;
     match rustix::process::getppid() {

@@ -1,5 +1,4 @@
-//! The parts of an activity, each the business of one point, or of none if it
-//! was not asked for.
+//! The parts of an activity. Each part belongs to at most one point, that which asks for it.
 
 use latscope_bench::bench::Splits;
 
@@ -7,7 +6,7 @@ use latscope_bench::bench::Splits;
 #[derive(Debug, Default)]
 pub struct Parts(Vec<usize>);
 
-/// A part of an activity: timed if a point asks for it, else only done.
+/// A part of an activity: timed if a point asks for it, otherwise only executed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Part(Option<usize>);
 
@@ -27,7 +26,7 @@ impl Parts {
 }
 
 impl Part {
-    /// Does the operation, and times it if it is asked for.
+    /// Executes the operation, and times it if a point asks for that.
     #[inline(always)]
     pub fn time<T>(self, splits: &mut Splits, operation: impl FnOnce() -> T) -> T {
         match self.0 {

@@ -1,4 +1,4 @@
-//! How much memory can be used now without swapping.
+//! Memory that is available without swapping.
 
 use latscope_core::units::format_size;
 
@@ -14,8 +14,8 @@ pub fn memory() -> u64 {
     })
 }
 
-/// Why `bytes` of memory cannot be had together with their page tables and
-/// something left for others, and what to do about it; `None` if they can.
+/// Returns the reason why `bytes` of memory are not available together with their page tables and a reserve for
+/// other programs, and the remedy; `None` if they are.
 pub(crate) fn shortage(bytes: u64) -> Option<(String, &'static str)> {
     const OTHERS: u64 = 64 << 20;
     let (needed, there) = (bytes.saturating_add(bytes / 8).saturating_add(OTHERS), memory());

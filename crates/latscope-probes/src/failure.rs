@@ -3,13 +3,12 @@
 use latscope_bench::bench::Bench;
 use rustix::io::{Errno, Result};
 
-/// The first error of an operation that is repeated in a timed loop, where
-/// nothing can be said about it yet.
+/// First error of an operation that is repeated in a timed loop, kept until it can be reported.
 #[derive(Debug, Default)]
 pub(crate) struct FirstError(Option<Errno>);
 
 impl FirstError {
-    /// Hands on what succeeded; keeps the error if it is the first one.
+    /// Returns the value on success; keeps the error if it is the first.
     #[inline(always)]
     pub fn check<T>(&mut self, result: Result<T>) -> Option<T> {
         match result {
@@ -21,14 +20,14 @@ impl FirstError {
         }
     }
 
-    /// Whether there was an error.
+    /// Returns true if there was an error.
     #[inline(always)]
     pub fn happened(&self) -> bool {
         self.0.is_some()
     }
 
-    /// Closes `points` without numbers if there was an error: their times are
-    /// partly those of failing. Returns whether all went well.
+    /// Closes `points` without numbers if there was an error, since their times partly include failures.
+    /// Returns true if there was none.
     pub fn report(self, bench: &mut Bench, points: &[usize], operation: &str) -> bool {
         if let Some(error) = self.0 {
             points.iter().for_each(|point| refuse(bench, *point, operation, error));
@@ -43,7 +42,7 @@ pub fn refuse(bench: &mut Bench, point: usize, operation: &str, error: Errno) {
     bench.unsupported(point, reason, remedy);
 }
 
-/// What failed, and what to do about it; empty where nothing can be done.
+/// Returns the reason of the failure, and the remedy, which is empty if nothing can be done.
 pub fn explain(operation: &str, error: Errno) -> (String, &'static str) {
     let remedy = match error {
         Errno::PERM | Errno::NOSYS => {

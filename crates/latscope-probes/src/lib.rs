@@ -1,22 +1,29 @@
-//! The probes: what latscope can measure. All stand in one constant registry,
-//! from which `list`, help, man page, completions and documentation are made.
+//! The probes: the measurements that latscope offers. One constant registry holds all of them; `list`, help,
+//! man page, completions and documentation are made from it.
 #![forbid(unsafe_code)]
 
 /// Probes of operations that share their experiment, the type of their points and the function that plans
 /// these: name, id, title, where the semantics come from, and what is timed. One that is revised is written out.
 macro_rules! probes {
-    ($experiment:ident, $settings:ty, $plan:path;
+    ($experiment:ident, $settings:ty, $plan:path; $($probe:tt)+) => {
+        probes! { $experiment, $settings, $plan, ..$crate::Facts::DEFAULT; $($probe)+ }
+    };
+    ($experiment:ident, $settings:ty, $plan:path, ..$facts:expr;
      $($name:ident $id:literal, $title:literal, $source:literal, $timed:literal;)+) => {
         $(#[doc = $title]
         pub static $name: $crate::Probe = $crate::Probe {
-            id: $id,
-            title: $title,
-            timed: $timed,
-            times: latscope_core::report::Semantics::Operation,
-            source: $source,
-            params: <$settings as $crate::Settings>::PARAMS,
+            facts: $crate::Facts {
+                id: $id,
+                title: $title,
+                timed: $timed,
+                times: latscope_core::report::Semantics::Operation,
+                source: $source,
+                revision: 1,
+                params: <$settings as $crate::Settings>::LIST,
+                ..$facts
+            },
+            check: <$settings as $crate::Settings>::check,
             experiment: &$experiment,
-            revision: 1,
             plan: |input, _| $plan(&$name, input),
         };)+
     };
@@ -42,11 +49,12 @@ mod values;
 pub mod wake;
 
 pub use latscope_bench::probe::{
-    Cpus, Directory, Experiment, Family, Kind, Param, PlanInput, Probe, Profile, Registry,
+    Cpus, Directory, Experiment, Facts, Family, Kind, Param, PlanInput, Probe, Profile, Registry,
 };
 pub use latscope_bench::settings::{Settings, Word};
 pub use latscope_bench::{settings, words};
-use latscope_core::plan::{Point, Step};
+pub(crate) use latscope_core::catalogue::{ExclusiveCpus, Samples};
+use latscope_core::plan::Point;
 pub use values::VALUES;
 
 /// All families, in the order in which a survey measures them.
@@ -100,45 +108,9 @@ pub static FAMILIES: &[Family] = &[
     },
 ];
 
-/// Adapts a planned step to what holds for its family alone.
-fn adapt(step: &mut Step, input: &PlanInput) {
-    match step.name.as_str() {
-        "wake.timer" => step.conditions = wake::timer::usual_conditions(),
-        "wake.timerlat" => wake::timerlat::adapt(step, input),
-        "remote" => remote::adapt(step, input),
-        name if name.starts_with("noise.") => noise::adapt(step, input),
-        _ => {}
-    }
-}
-
-/// Experiments that take longer to set up than to measure, with the rounds that a
-/// survey has time for, usual and quick, and why.
-const DEAR: [(&str, [u32; 2], &str); 10] = [
-    ("memory.latency", [3, 1], LARGE),
-    ("memory.stream", [3, 1], LARGE),
-    ("memory.parallelism", [3, 1], LARGE),
-    ("memory.bandwidth", [3, 1], LARGE),
-    ("memory.loaded", [3, 1], LARGE),
-    ("memory.tlb", [3, 1], LARGE),
-    ("sync.hand-off", [4, 1], AWAKE),
-    ("sync.core-to-core", [4, 1], AWAKE),
-    ("sync.atomic", [4, 1], AWAKE),
-    ("sync.ring", [4, 1], AWAKE),
-];
-const LARGE: &str = "memory larger than the caches is filled first";
-const AWAKE: &str = "all CPUs are kept busy first";
-
-/// The rounds of a step that has fewer than the others of a survey, and why.
-fn fewer_rounds(step: &str, profile: Profile) -> Option<(u32, &'static str)> {
-    let (_, [usual, quick], why) = DEAR.iter().find(|(name, ..)| *name == step)?;
-    Some((if profile == Profile::Quick { *quick } else { *usual }, *why))
-}
-
-/// Whether a probe is measured only when it is asked for by its name: it
-/// changes settings of the kernel for a while, or is one of many alike.
-pub fn by_name_only(probe: &Probe) -> bool {
-    let alike = probe.family() == "ipc" && !ipc::SURVEYED.contains(&probe.id);
-    alike || matches!(probe.id, "noise.osnoise" | "noise.hwlat" | "wake.timerlat")
+/// Returns the time that a point of a step takes beside its budget, s, by the name of the step; 0 for an unknown one.
+pub fn setup_s(step: &str) -> f64 {
+    REGISTRY.experiment(step).map_or(0.0, |experiment| experiment.setup_s)
 }
 
 /// The only point of a probe without parameters.
@@ -149,11 +121,10 @@ fn only_point(probe: &Probe, _: &PlanInput) -> Vec<Point> {
 /// The roles of processes that this crate starts.
 pub const ROLES: &[latscope_host::role::Role] = &[ipc::ROLE, paced::ROLE];
 
-/// All that latscope measures.
-pub static REGISTRY: Registry =
-    Registry { families: FAMILIES, hidden: selftest::PROBES, adapt, fewer_rounds };
+/// Registry of all measurements of latscope.
+pub static REGISTRY: Registry = Registry { families: FAMILIES, hidden: selftest::PROBES };
 
-/// All probes.
+/// All probes of the registry.
 pub fn all() -> impl Iterator<Item = &'static Probe> {
     REGISTRY.all()
 }
@@ -216,7 +187,7 @@ mod tests {
                 for probe in REGISTRY.known() {
                     let points = (probe.plan)(&input, &machine).into_iter();
                     wrong.extend(
-                        points.filter_map(|point| probe.params.check(&point).err()).map(|e| e.to_string()),
+                        points.filter_map(|point| (probe.check)(&point).err()).map(|e| e.to_string()),
                     );
                 }
             }
@@ -229,7 +200,7 @@ mod tests {
         let check = |name: &str, value: ParamValue| {
             let mut point = point.clone();
             point.params.insert(name.to_owned(), value);
-            rwlock.params.check(&point)
+            (rwlock.check)(&point)
         };
         assert!(check("mode", "read".into()).is_ok() && check("other", 1.into()).is_err());
         assert!(check("mode", "reed".into()).is_err() && check("mode", 1.into()).is_err());
@@ -252,7 +223,7 @@ mod tests {
                         free: 1 << 40,
                     }];
                     let points = family.probes.iter().flat_map(|probe| (probe.plan)(&input, &machine));
-                    let refused = |point: Point| REGISTRY.find(&point.probe)?.params.check(&point).err();
+                    let refused = |point: Point| (REGISTRY.find(&point.probe)?.check)(&point).err();
                     wrong.extend(points.filter_map(refused).map(|error| error.to_string()));
                 }
             }
@@ -310,10 +281,12 @@ mod tests {
     }
 
     #[test]
-    fn what_has_fewer_rounds_is_an_experiment_and_has_three_at_least() {
-        for (name, rounds, why) in DEAR {
-            assert!(REGISTRY.experiment(name).is_some(), "no experiment {name}");
-            assert!((3..8).contains(&rounds[0]) && rounds[1] < 3 && !why.is_empty(), "{name}");
+    fn what_has_fewer_rounds_has_three_at_least_and_a_reason() {
+        let experiments = REGISTRY.known().map(|probe| probe.experiment);
+        for experiment in experiments {
+            let Some(rounds) = experiment.fewer_rounds else { continue };
+            let fits = (3..8).contains(&rounds.usual) && rounds.quick < 3 && !rounds.reason.is_empty();
+            assert!(fits, "{}: {rounds:?}", experiment.name);
         }
     }
 

@@ -1,4 +1,4 @@
-//! Placement by the scheduler, for what is otherwise measured on one CPU.
+//! Placement by the scheduler, for operations that are otherwise measured on one CPU.
 
 use crate::words;
 use latscope_bench::bench::Bench;
@@ -6,14 +6,15 @@ use latscope_os::sched;
 use std::io;
 
 words! {
-    /// Where threads and processes run, if not all on one CPU.
+    /// Placement of threads and processes, if they are not all on one CPU.
     pub enum Free {
-        /// Where the scheduler puts them.
+        /// Any allowed CPU, as the scheduler chooses.
         Free = "free",
     }
 }
 
-/// Lets the calling thread, and what it starts, run on all allowed CPUs, or else on the first of the step.
+/// Lets the calling thread, and the threads and processes it starts, run on all allowed CPUs, or else on the
+/// first of the step.
 ///
 /// # Errors
 /// The CPUs are refused.

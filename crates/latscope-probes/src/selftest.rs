@@ -1,11 +1,11 @@
-//! Probes whose truth is known: what `latscope selftest` measures.
+//! Probes whose true result is known, for `latscope selftest`.
 
 use super::{Cpus, Experiment, PlanInput, Probe, Word, settings, words};
 use anyhow::Result;
 use latscope_bench::bench::{Batch, Bench};
 use latscope_bench::gate::Gate;
 use latscope_bench::settings::Settings;
-use latscope_core::plan::{Point, Policy};
+use latscope_core::plan::Point;
 use latscope_core::report::Better;
 use latscope_core::units::format_percent;
 use latscope_os::clock::Clock;
@@ -14,10 +14,10 @@ use latscope_os::kernels::cycle;
 /// The probes of the self test; they are not part of any survey.
 pub static PROBES: &[&Probe] = &[&EMPTY, &DELAY, &SAME, &SLOWER];
 
-/// Those that check the measurement.
+/// Probes that check the measurement.
 pub static MEASURING: &[&Probe] = &[&EMPTY, &DELAY, &SAME];
 
-/// Those that check comparisons.
+/// Probes that check comparisons.
 pub static COMPARING: &[&Probe] = &[&SLOWER];
 
 probes! {
@@ -65,7 +65,7 @@ probes! {
         "Ten thousand dependent additions, and so many percent more.";
 }
 
-/// By how many percent the loops of [`SLOWER`] are longer.
+/// Percentages by which the loops of [`SLOWER`] are longer.
 pub const LONGER: [u64; 5] = [0, 3, 5, 10, 20];
 
 /// Points of [`SLOWER`] that are alike.
@@ -79,8 +79,7 @@ fn plan_slower(probe: &Probe, _: &PlanInput) -> Vec<Point> {
     loops.map(|longer| probe.point(longer.clone(), title(&longer), false)).collect()
 }
 
-static EXPERIMENT: Experiment =
-    Experiment { name: "selftest", cpus: Cpus::One, scratch: false, policy: Policy::Other, run };
+static EXPERIMENT: Experiment = Experiment::new("selftest", Cpus::One, run);
 
 /// Pairs of runs of [`SAME`].
 const PAIRS: u64 = 20;
@@ -124,9 +123,9 @@ fn run(bench: &mut Bench) -> Result<()> {
     Ok(())
 }
 
-/// Waits in every tenth event and sums up how long it really was. The gate is
-/// open: a wait that the hypervisor stretched is still a wait to be found. An event
-/// that warms up, which is not recorded, is none that is to be found.
+/// Waits in every tenth event and sums up the true length of each wait. The gate is open: a wait that the
+/// hypervisor stretched still has to be found. An event of the warm-up is not recorded, so it does not have to
+/// be found.
 fn delay(bench: &mut Bench, point: usize) -> Result<()> {
     let timebase = bench.timebase();
     let clock = timebase.clock();

@@ -1,6 +1,6 @@
 //! The names of values beside the duration.
 
-/// Each name that a probe gives a value, but for those with the name of something on the machine in them, such as
+/// Names that probes give to values, except names that contain the name of something on the machine, such as
 /// `irq:eth0`. A result has only those of its points.
 pub const VALUES: &[&str] = &[
     "additions",

@@ -9,13 +9,12 @@
 //! | 0x80 | host | a single word |
 //! | 0xC0 | remote | the same word, echoed when that is the order |
 //!
-//! A remote accepts a command when it has left what it did before. Until then it
-//! is not up, or still at work for an earlier host. So a host begins thus, whoever
-//! was there before: [`Window::reset`](crate::Window::reset), [`Control::issue`],
-//! wait for [`Control::is_accepted`], [`Window::host`](crate::Window::host).
-//! None of these needs a kick, but of a remote that sleeps.
+//! A remote accepts a command when it has ended its earlier work. Until then it has not started, or still works for an
+//! earlier host. So a host begins as follows, after any earlier host: [`Window::reset`](crate::Window::reset),
+//! [`Control::issue`], wait for [`Control::is_accepted`], [`Window::host`](crate::Window::host). These steps need no
+//! kick, except for a remote that sleeps.
 //!
-//! A window of zeros orders a link: who knows nothing of these words is served.
+//! A window of zeros orders a link, so that a remote serves a host without these words.
 //!
 //! ```
 //! use core::sync::atomic::AtomicU16;
@@ -37,7 +36,7 @@
 
 use crate::{Fault, Memory};
 
-/// Bytes of the words and of what is kept for others: a page.
+/// Size of the words and of the space reserved beside them, bytes: a page.
 pub const SIZE: usize = 4096;
 
 const COMMAND: usize = 0;
@@ -45,7 +44,7 @@ const ACCEPTED: usize = 0x40;
 const WORD: usize = 0x80;
 const REPLY: usize = 0xC0;
 
-/// What a remote is to do.
+/// Order to a remote.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Order {
     /// To serve the driver of the link.
@@ -55,12 +54,12 @@ pub enum Order {
     Doorbell,
     /// To echo the single word.
     Word,
-    /// To end.
+    /// To end the program.
     Stop,
 }
 
 impl Order {
-    /// Four letters, so that what is written by accident orders nothing but the usual.
+    /// Four letters, so that accidental writes order nothing but the usual work.
     const fn code(self) -> u32 {
         u32::from_le_bytes(match self {
             Order::Link => *b"LINK",
@@ -71,7 +70,7 @@ impl Order {
     }
 }
 
-/// An order and a number that tells it from the one before.
+/// Order with a number that distinguishes it from the order before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Command(u64);
 
@@ -84,7 +83,7 @@ impl Command {
         (self.0 >> 32) as u32
     }
 
-    /// What is ordered; what is no order is taken for that of a link.
+    /// Returns the order; an unknown code counts as the order of a link.
     pub fn order(self) -> Order {
         let is = |order: &Order| order.code() == self.0 as u32;
         [Order::Doorbell, Order::Word, Order::Stop].into_iter().find(is).unwrap_or(Order::Link)
@@ -142,7 +141,7 @@ impl<M: Memory> Control<M> {
         self.memory.load_u64(self.at + COMMAND).map(Command)
     }
 
-    /// The remote obeys a command from now on: what it stored for an earlier one is seen before this.
+    /// Accepts a command: the host sees all earlier stores of the remote before this.
     ///
     /// # Errors
     /// See [`Control::issue`].

@@ -1,8 +1,7 @@
-//! The side that replies: what a remote processor runs for the benchmarks.
+//! Side that replies: the program of a remote processor for the benchmarks.
 //!
-//! [`Echo::poll`] does one step and never waits, so that the same code runs in a
-//! process, in firmware without an operating system, and behind a virtual
-//! machine. How one waits between steps is the caller's.
+//! [`Echo::poll`] does one step and never waits, so that the same code runs in a process, in firmware without an
+//! operating system, and behind a virtual machine. The caller decides how to wait between steps.
 
 use crate::header::{Address, FIRST_DYNAMIC, Header, NAME_SERVICE};
 use crate::link::{Event, Link, Message, Unsent};
@@ -18,9 +17,9 @@ pub enum Service {
     Ping,
     /// Echoes packets of long pings that are sound.
     LongPing,
-    /// Echoes anything.
+    /// Echoes any message (the pseudo terminal's service).
     Pty,
-    /// Echoes anything: blocks are verified by who sent them.
+    /// Echoes any message: the sender verifies its blocks.
     Bandwidth,
     /// Verifies blocks and echoes none. An empty message asks for the [`Receipt`], and begins a new one.
     Sink,
@@ -35,7 +34,7 @@ impl Service {
     pub const ALL: [Service; 5] =
         [Service::Ping, Service::LongPing, Service::Pty, Service::Bandwidth, Service::Sink];
 
-    /// The same, and those that Linux has a driver for.
+    /// Services of [`Service::ALL`], and those that Linux has a driver for.
     pub const LINUX: [Service; 7] = [
         Service::Ping,
         Service::LongPing,
@@ -62,18 +61,18 @@ impl Service {
         }
     }
 
-    /// Where it is.
+    /// Returns the address of the service.
     pub const fn address(self) -> Address {
         FIRST_DYNAMIC + self as Address
     }
 }
 
-/// What a step did.
+/// Outcome of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
-    /// There is nothing to do.
+    /// The echo has nothing to do.
     Idle,
-    /// There is something to send and no buffer to send it in.
+    /// The echo has something to send and no buffer to send it in.
     Stalled,
     /// The peer broke the protocol. The next step may find the same.
     Fault(Fault),
@@ -86,7 +85,7 @@ pub enum Step {
 }
 
 impl Step {
-    /// Whether the next step is better taken after a kick.
+    /// Returns true if the next step is better taken after a kick.
     pub fn is_waiting(self) -> bool {
         matches!(self, Step::Idle | Step::Stalled | Step::Fault(_))
     }
@@ -95,22 +94,22 @@ impl Step {
 /// A step, and the kicks that the peer wants for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Progress {
-    /// What it did.
+    /// Outcome of the step.
     pub step: Step,
-    /// A message was sent: the ring that we send by is to be kicked.
+    /// A message was sent: the ring that this side sends by is to be kicked.
     pub kick_transmit: bool,
-    /// A buffer became free: the ring that we receive by is to be kicked.
+    /// A buffer became free: the ring that this side receives by is to be kicked.
     pub kick_receive: bool,
 }
 
-/// What was done in all.
+/// Totals of all steps.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Messages replied to.
+    /// Number of messages replied to.
     pub replied: u64,
     /// Blocks that the sink took.
     pub sunk: u64,
-    /// Messages without reply because they were not what the service expects, or longer than our buffer.
+    /// Messages without reply because they were not what the service expects, or longer than the buffer of this side.
     pub mismatched: u64,
     /// Messages to addresses without an endpoint.
     pub unknown: u64,
@@ -128,7 +127,7 @@ pub struct Counts {
 pub struct Echo<L, const SIZE: usize> {
     link: L,
     services: &'static [Service],
-    /// How many services were announced.
+    /// Number of services that were announced.
     announced: usize,
     held: Option<Reply>,
     payload: [u8; SIZE],
@@ -153,8 +152,8 @@ impl<L: Link, const SIZE: usize> Echo<L, SIZE> {
         Echo::with(link, &Service::ALL)
     }
 
-    /// The same with these services. A host that did not accept the name service hears of none, and can still
-    /// send to their addresses.
+    /// Makes an echo like `new`, with these services. A host that did not accept the name service gets no announcement,
+    /// and can still send to their addresses.
     pub fn with(link: L, services: &'static [Service]) -> Self {
         const { assert!(SIZE >= Receipt::SIZE) };
         Echo {
@@ -174,12 +173,12 @@ impl<L: Link, const SIZE: usize> Echo<L, SIZE> {
         &self.link
     }
 
-    /// What was done so far.
+    /// Returns the totals of the work done so far.
     pub fn counts(&self) -> Counts {
         self.counts
     }
 
-    /// What the peer did wrong so far.
+    /// Returns the counts of the peer's faults so far.
     pub fn faults(&self) -> Faults {
         self.faults
     }
@@ -189,11 +188,11 @@ impl<L: Link, const SIZE: usize> Echo<L, SIZE> {
         self.announced = if self.link.names() { 0 } else { self.services.len() };
     }
 
-    /// Asks the peer for a kick at what the next step needs: a buffer or a message. True if it is
+    /// Asks the peer for a kick at the event that the next step needs: a buffer or a message. Returns true if it is
     /// there already.
     ///
     /// # Errors
-    /// Those of [`Link::listen`].
+    /// The errors of [`Link::listen`].
     pub fn listen(&mut self) -> Result<bool, Fault> {
         self.link.listen(self.needed())
     }
@@ -201,7 +200,7 @@ impl<L: Link, const SIZE: usize> Echo<L, SIZE> {
     /// Asks the peer for no kicks.
     ///
     /// # Errors
-    /// Those of [`Link::mute`].
+    /// The errors of [`Link::mute`].
     pub fn mute(&mut self) -> Result<(), Fault> {
         self.link.mute(Event::Message)?;
         self.link.mute(Event::Buffer)
@@ -242,8 +241,8 @@ impl<L: Link, const SIZE: usize> Echo<L, SIZE> {
         Ok(Step::Announced)
     }
 
-    /// Takes a message and replies. The message's buffer goes back after the reply, and whether kicks
-    /// are wanted is asked last: who waits for the reply does not wait for these.
+    /// Takes a message and replies. The message's buffer goes back after the reply, and the check whether the peer
+    /// wants kicks comes last, so that a host that waits for the reply does not wait for either of them.
     fn receive(&mut self, progress: &mut Progress) -> Result<Step, Fault> {
         let taken = self.link.take(&mut self.payload);
         let step = match taken {
@@ -265,7 +264,7 @@ impl<L: Link, const SIZE: usize> Echo<L, SIZE> {
         step
     }
 
-    /// Makes the payload the reply and tells its length; `None` if there is none.
+    /// Turns the payload into the reply and returns its length; `None` if there is no reply.
     fn answer(&mut self, message: &Message) -> Option<usize> {
         let payload = &self.payload[..message.length];
         let whole = message.length == usize::from(message.header.length);

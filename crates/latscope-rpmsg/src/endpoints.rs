@@ -1,13 +1,13 @@
-//! Which of our names the peer has, and where.
+//! Table of the own endpoints and of the peer's addresses for their names.
 
 use crate::Fault;
 use crate::header::{Address, FIRST_DYNAMIC, Header, NAME_SERVICE};
 use crate::name_service::{Announcement, Name};
 
-/// Up to `N` endpoints of our own, and as many names that the peer announced.
+/// Table of up to `N` own endpoints, and as many names that the peer announced.
 ///
-/// The peer's names are remembered whether or not we have an endpoint of that name, so that it does
-/// not matter who comes first. An endpoint and a name of the peer's belong together when they are equal.
+/// The peer's names are remembered even without an own endpoint of that name, so that the order of the two does not
+/// matter. An endpoint and a name of the peer's belong together when they are equal.
 #[derive(Debug, Clone)]
 pub struct Endpoints<const N: usize> {
     /// The place of an endpoint is its address above [`FIRST_DYNAMIC`].
@@ -15,14 +15,14 @@ pub struct Endpoints<const N: usize> {
     theirs: [Option<(Name, Address)>; N],
 }
 
-/// What an announcement changed.
+/// Change made by an announcement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Heard {
     /// The peer has a name that it had not before.
     Created,
-    /// The peer has a name no more.
+    /// The peer no longer has a name.
     Destroyed,
-    /// Nothing: it was announced before, or was never there.
+    /// Nothing changed: the name was announced before, or was never there.
     Known,
     /// A new name was not remembered: there are `N` already.
     NoRoom,
@@ -35,8 +35,8 @@ impl<const N: usize> Default for Endpoints<N> {
 }
 
 impl<const N: usize> Endpoints<N> {
-    /// Opens an endpoint and tells its address: the same one if there is one of that name. `None` if
-    /// there are `N`.
+    /// Opens an endpoint and returns its address: the existing address if there is an endpoint of that name. `None` if
+    /// there are `N` endpoints.
     pub fn open(&mut self, name: Name) -> Option<Address> {
         let place = match self.ours.iter().position(|ours| *ours == Some(name)) {
             Some(place) => place,
@@ -46,23 +46,24 @@ impl<const N: usize> Endpoints<N> {
         Some(FIRST_DYNAMIC + place as Address)
     }
 
-    /// Closes an endpoint and tells the name it had.
+    /// Closes an endpoint and returns the name it had.
     pub fn close(&mut self, address: Address) -> Option<Name> {
         self.ours.get_mut(place(address)?)?.take()
     }
 
-    /// The name of our endpoint at this address.
+    /// Returns the name of the own endpoint at this address.
     pub fn name(&self, address: Address) -> Option<Name> {
         *self.ours.get(place(address)?)?
     }
 
-    /// Where the peer has the name of our endpoint at this address: what it announced first, if it has several.
+    /// Returns the peer's address for the name of the own endpoint at this address: the first that the peer announced,
+    /// if there are several.
     pub fn peer(&self, address: Address) -> Option<Address> {
         let name = self.name(address)?;
         self.theirs().find(|(theirs, _)| *theirs == name).map(|(_, address)| address)
     }
 
-    /// The announcements of our own endpoints.
+    /// Returns the announcements of the own endpoints.
     pub fn ours(&self) -> impl Iterator<Item = Announcement> {
         (FIRST_DYNAMIC..)
             .zip(self.ours)

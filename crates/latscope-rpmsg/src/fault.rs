@@ -1,4 +1,4 @@
-//! What a peer can do wrong, as values that can be counted.
+//! Mistakes of a peer, as values that can be counted.
 
 use core::fmt;
 
@@ -80,23 +80,23 @@ impl fmt::Display for Fault {
 
 impl core::error::Error for Fault {}
 
-/// How often each [`Fault`] was seen.
+/// Number of times that each [`Fault`] was seen.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Faults([u64; Fault::ALL.len()]);
 
 impl Faults {
-    /// Counts one.
+    /// Counts one occurrence of `fault`.
     #[inline]
     pub fn count(&mut self, fault: Fault) {
         self.0[fault as usize] += 1;
     }
 
-    /// How often `fault` was counted.
+    /// Returns how many times `fault` was counted.
     pub fn of(&self, fault: Fault) -> u64 {
         self.0[fault as usize]
     }
 
-    /// How many faults of any kind were counted.
+    /// Returns how many faults of any kind were counted.
     pub fn total(&self) -> u64 {
         self.0.iter().sum()
     }

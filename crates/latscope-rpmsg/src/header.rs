@@ -1,12 +1,12 @@
 //! The 16 bytes in front of each message, as in Linux's `virtio_rpmsg_bus.c`.
 
-/// Who a message is to or from.
+/// Address of the sender or the receiver of a message.
 pub type Address = u32;
 
-/// "Any address": as a source, one is to be chosen; as a destination, no endpoint has it.
+/// "Any address": as a source, an address is to be chosen; as a destination, no endpoint has it.
 pub const ANY: Address = 0xFFFF_FFFF;
 
-/// Where announcements of names go.
+/// Address to which announcements of names are sent.
 pub const NAME_SERVICE: Address = 53;
 
 /// The first address that is given out; those below are reserved for well-known services.
@@ -16,9 +16,9 @@ pub const FIRST_DYNAMIC: Address = 0x400;
 /// reserved word after the destination.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Header {
-    /// Who sent it.
+    /// Address of the sender.
     pub source: Address,
-    /// Who shall receive it.
+    /// Address of the receiver.
     pub destination: Address,
     /// Bytes of payload behind the header.
     pub length: u16,

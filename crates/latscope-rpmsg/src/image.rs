@@ -1,8 +1,7 @@
-//! How QEMU runs a remote that is an image of its own: the one of `responders/image`.
+//! QEMU settings for a remote that is an image by itself: the image of `responders/image`.
 //!
-//! Its window is a file: QEMU shows it to the image as the memory of an ivshmem
-//! device, the host maps it. [`control`] has the words by which
-//! the host directs it.
+//! The window is a file: QEMU shows it to the image as the memory of an ivshmem device, the host maps it. [`control`]
+//! has the words by which the host directs the image.
 
 use crate::{Window, control};
 use core::fmt;
@@ -10,8 +9,8 @@ use core::fmt;
 /// The program that runs the image.
 pub const QEMU: &str = "qemu-system-x86_64";
 
-/// Bytes of the window: a power of two, as a device's memory must be. The link is at the
-/// beginning, laid out as the table says, and the control words are at the end.
+/// Size of the window, bytes: a power of two, as a device's memory must be. The link is at the beginning, laid out
+/// according to the table, and the control words are at the end.
 pub const WINDOW: usize = 0x10_0000;
 
 /// The layout that fits any host; others are read from the table.
@@ -19,15 +18,15 @@ pub const LAYOUT: Window = Window::OPENAMP;
 
 const _: () = assert!(WINDOW.is_power_of_two() && LAYOUT.size + control::SIZE <= WINDOW);
 
-/// Where the image writes how it ends.
+/// Port to which the image writes its outcome at the end.
 pub const EXIT_PORT: u16 = 0xF4;
-/// QEMU's exit status when the host told the image to stop.
+/// Exit status of QEMU when the host ordered the image to stop.
 pub const STOPPED: i32 = 33;
-/// QEMU's exit status when the image panicked: the serial line says why.
+/// Exit status of QEMU when the image panicked: the serial line gives the reason.
 pub const PANICKED: i32 = 35;
 
-/// QEMU's arguments in any case: a PC with next to nothing, whose serial line is standard
-/// output. To be added are `-accel`, `-kernel`, and the device: [`PLAIN`] or [`DOORBELL`].
+/// Arguments of QEMU in any case: a minimal PC, whose serial line is standard output. To be added are `-accel`,
+/// `-kernel`, and the device: [`PLAIN`] or [`DOORBELL`].
 pub const ARGUMENTS: [&str; 13] = [
     "-machine",
     "q35",
@@ -50,9 +49,9 @@ pub const PLAIN: [&str; 2] = ["-device", "ivshmem-plain,memdev=window"];
 /// The device where each side can interrupt the other; to be added is `-chardev`: see [`Socket`].
 pub const DOORBELL: [&str; 2] = ["-device", "ivshmem-doorbell,chardev=doorbell,vectors=1"];
 
-/// Who the host is among those that share the memory: the image rings there.
+/// Number of the host among the sides that share the memory: the image rings its doorbell.
 pub const HOST: u16 = 0;
-/// Who the image is.
+/// Number of the image among the sides that share the memory.
 pub const GUEST: u16 = 1;
 
 /// The accelerator that every machine has; one virtual CPU runs in a thread of its own.
@@ -75,7 +74,7 @@ impl fmt::Display for Backend<'_> {
 /// The value of `-chardev`: the process that listens at a socket hands out the window and the kicks.
 #[derive(Debug, Clone, Copy)]
 pub struct Socket<'a> {
-    /// The socket.
+    /// Path of the socket.
     pub path: &'a str,
 }
 

@@ -38,26 +38,24 @@
 //!
 //! - [`memory`]: loads and stores by offset, and the two orderings that matter;
 //! - [`ring`]: the split virtqueue, both halves;
-//! - [`table`] and [`window`]: who finds what where, and who begins;
+//! - [`table`] and [`window`]: the places of all parts, and the begin of each side;
 //! - [`link`]: messages over two rings, both sides;
-//! - [`name_service`] and [`endpoints`]: who is reached where;
-//! - [`messages`] and [`echo`]: what the benchmarks send, and who replies;
-//! - [`control`] and [`image`]: how a host directs a remote that it started, and runs one in QEMU.
+//! - [`name_service`] and [`endpoints`]: names and addresses of endpoints;
+//! - [`messages`] and [`echo`]: the messages of the benchmarks, and the replying side;
+//! - [`control`] and [`image`]: orders of a host to a remote that it started, and a remote run in QEMU.
 //!
 //! # The peer is not trusted
 //!
-//! Each index, length and address is loaded once, then checked; a payload is
-//! copied out, then verified. What a peer does wrong is a [`Fault`]: a value to
-//! count, never a panic, an access outside of the window, or a loop without
-//! end. A call does at most one message's work. Who loops over calls leaves the
-//! loop at a fault, since that of an index is found again each time.
+//! Each index, length and address is loaded once, then checked; a payload is copied out, then verified. A mistake of
+//! the peer is a [`Fault`]: a value to count, never a panic, an access outside of the window, or a loop without end. A
+//! call does at most one message's work. A caller that loops over calls must leave the loop at a fault, since a fault
+//! of an index is found again each time.
 //!
 //! # What is not here
 //!
-//! Waiting and kicking belong to the machine: a call tells that a kick is
-//! wanted, and [`Link::listen`] asks for one. Features of virtio that RPMsg does
-//! not use (chains, indirect descriptors, event indices, packed rings) are
-//! refused or not offered.
+//! Waiting and kicking belong to the machine: a call returns that a kick is wanted, and [`Link::listen`] asks for one.
+//! Features of virtio that RPMsg does not use (chains, indirect descriptors, event indices, packed rings) are refused
+//! or not offered.
 #![cfg_attr(not(test), no_std)]
 #![forbid(unsafe_code)]
 

@@ -17,30 +17,30 @@ use crate::ring::Buffer;
 use crate::{Fault, Memory};
 use core::fmt;
 
-/// What a message was taken as.
+/// Message taken from a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Message {
-    /// Its header; the length is what was sent.
+    /// Header of the message; its length is that of the sent payload.
     pub header: Header,
-    /// Bytes of payload in the caller's buffer: less than was sent if that was too short. The excess is lost.
+    /// Bytes of payload in the caller's buffer: less than was sent if the buffer was too short. The excess is lost.
     pub length: usize,
 }
 
-/// What a message was received as.
+/// Message received from a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Received {
-    /// Its header; the length is what was sent.
+    /// Header of the message; its length is that of the sent payload.
     pub header: Header,
-    /// Bytes of payload in the caller's buffer: less than was sent if that was too short. The excess is lost.
+    /// Bytes of payload in the caller's buffer: less than was sent if the buffer was too short. The excess is lost.
     pub length: usize,
-    /// Whether the peer wants a kick: a buffer became free on the ring that the message came by.
+    /// True if the peer wants a kick: a buffer became free on the ring that brought the message.
     pub kick: bool,
 }
 
-/// Why a message was not sent.
+/// Reason why a message was not sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unsent {
-    /// All buffers are with the peer: to be tried again when it gave one back.
+    /// All buffers are with the peer: the caller is to try again after the peer gave one back.
     NoBuffer,
     /// The payload does not fit a buffer.
     TooLong,
@@ -66,7 +66,7 @@ impl fmt::Display for Unsent {
 
 impl core::error::Error for Unsent {}
 
-/// What a side waits for.
+/// Event that a side waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event {
     /// A message to receive.
@@ -75,23 +75,22 @@ pub enum Event {
     Buffer,
 }
 
-/// One side of a link.
+/// Side of a link.
 ///
-/// No call waits. Who waits asks for a kick with [`Link::listen`], unless that
-/// says that there is something already. At first both sides listen to
-/// messages, the remote to buffers as well, and the host not, as Linux does.
+/// No call waits. A side that waits asks for a kick with [`Link::listen`], unless that returns that there is something
+/// already. At first both sides listen to messages, the remote to buffers as well, and the host not, as Linux does.
 ///
-/// [`send`](Link::send) and [`receive`](Link::receive) are all that most need. The steps that they are
-/// made of are for who has no time: to look whether a kick is wanted waits until the peer can see all that
-/// was stored, and that may come after the reply. Two sides that never sleep need not look at all.
+/// Most callers need only [`send`](Link::send) and [`receive`](Link::receive). The steps that they are made of are for
+/// callers in a hurry: the check whether a kick is wanted waits until the peer can see all earlier stores, and that may
+/// come after the reply. Two sides that never sleep need no such check at all.
 pub trait Link {
-    /// Whether the peer takes announcements of names: a remote is not to make any to a driver that did not
-    /// accept that.
+    /// Returns true if the peer takes announcements of names: a remote must not send any to a driver that did not
+    /// accept them.
     fn names(&self) -> bool {
         true
     }
 
-    /// Sends a message. True if the peer wants a kick for it, on the ring that we send by.
+    /// Sends a message. Returns true if the peer wants a kick for it, on the ring that this side sends by.
     ///
     /// # Errors
     /// See [`Unsent`]: nothing was sent.
@@ -115,14 +114,14 @@ pub trait Link {
     /// Sends a message, and does not look whether a kick is wanted.
     ///
     /// # Errors
-    /// As [`Link::send`].
+    /// The errors of [`Link::send`].
     fn post(&mut self, source: Address, destination: Address, payload: &[u8]) -> Result<(), Unsent>;
 
-    /// Copies the next message's payload as [`Link::receive`] does, and keeps its buffer until
-    /// [`Link::release`] or the next message is taken. Who goes to sleep releases it before.
+    /// Copies the next message's payload as [`Link::receive`] does, and keeps its buffer until [`Link::release`] or
+    /// until the next message is taken. A side that goes to sleep releases it before.
     ///
     /// # Errors
-    /// As [`Link::receive`].
+    /// The errors of [`Link::receive`].
     fn take(&mut self, into: &mut [u8]) -> Result<Option<Message>, Fault>;
 
     /// Gives the buffer of the last message back, if that was not done.
@@ -131,14 +130,14 @@ pub trait Link {
     /// [`Fault::Reset`] of the remote.
     fn release(&mut self) -> Result<(), Fault>;
 
-    /// Whether the peer wants a kick for what was done so far: for a message, on the ring that we send by;
-    /// for a buffer that was given back, on the ring that we receive by.
+    /// Returns true if the peer wants a kick for the work so far: for a message, on the ring that this side sends by;
+    /// for a buffer that was given back, on the ring that this side receives by.
     ///
     /// # Errors
     /// [`Fault::OutOfWindow`] of a memory that shrank.
     fn wants_kick(&self, event: Event) -> Result<bool, Fault>;
 
-    /// Asks the peer for a kick at the next event of this kind. True if one is there already.
+    /// Asks the peer for a kick at the next event of this kind. Returns true if an event is there already.
     ///
     /// # Errors
     /// [`Fault::Index`].
@@ -151,12 +150,12 @@ pub trait Link {
     fn mute(&mut self, event: Event) -> Result<(), Fault>;
 }
 
-/// Whether a payload and its header fit a buffer of `room` bytes.
+/// Returns true if a payload and its header fit a buffer of `room` bytes.
 fn fits(payload: &[u8], room: u32) -> bool {
     payload.len() <= usize::from(u16::MAX) && Header::SIZE as u64 + payload.len() as u64 <= u64::from(room)
 }
 
-/// Writes a message to a buffer that it fits, and tells how long it is in all.
+/// Writes a message to a buffer that it fits, and returns its whole length, bytes.
 fn write(
     memory: &impl Memory,
     at: usize,
@@ -170,8 +169,8 @@ fn write(
     Ok((Header::SIZE + payload.len()) as u32)
 }
 
-/// Reads a message from a buffer of which `filled` bytes are the peer's, and
-/// tells its header and how much of its payload `into` has.
+/// Reads a message from a buffer into which the peer wrote `filled` bytes, and returns its header and how many bytes of
+/// its payload are in `into`.
 fn read(memory: &impl Memory, buffer: Buffer, filled: u32, into: &mut [u8]) -> Result<Message, Fault> {
     if filled > buffer.length {
         return Err(Fault::Length);

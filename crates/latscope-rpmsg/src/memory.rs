@@ -1,8 +1,7 @@
-//! A window of memory that is shared with somebody who is not trusted.
+//! Window of memory that is shared with an untrusted party.
 //!
-//! The protocol reaches shared memory through [`Memory`] alone. What it loads is
-//! a copy, checked after it was loaded and never loaded again, so that a peer
-//! that changes its mind in between changes nothing.
+//! The protocol reaches shared memory through [`Memory`] alone. A load returns a copy, checked after the load and never
+//! loaded again, so that a peer that changes the memory in between has no effect.
 
 use crate::Fault;
 use core::sync::atomic::{AtomicU16, Ordering, fence};
@@ -18,8 +17,8 @@ use core::sync::atomic::{AtomicU16, Ordering, fence};
 /// [`write`](Memory::write)).
 ///
 /// # Errors
-/// Every method refuses with [`Fault::OutOfWindow`] what does not lie wholly in the window, and
-/// touches nothing then. `u16` and `u32` need their natural alignment: a misaligned one is refused likewise.
+/// Every method refuses with [`Fault::OutOfWindow`] a range that is not wholly in the window, and touches nothing then.
+/// `u16` and `u32` need their natural alignment: a misaligned access is refused likewise.
 pub trait Memory {
     /// The first offset behind the window, bytes.
     fn size(&self) -> usize;
@@ -36,7 +35,7 @@ pub trait Memory {
     /// Stores 16 bits; relaxed.
     fn store_u16(&self, at: usize, value: u16) -> Result<(), Fault>;
 
-    /// Loads a ring's index: what the peer wrote before it stored that index is seen by all later loads (acquire).
+    /// Loads a ring's index: all later loads see the peer's stores before the store of that index (acquire).
     fn load_index(&self, at: usize) -> Result<u16, Fault>;
 
     /// Stores a ring's index: all earlier stores are seen by a peer that loads it (release).
@@ -153,7 +152,7 @@ impl<C: AsRef<[AtomicU16]>> Cells<C> {
         Ok([self.cell(at)?, self.cell(at + 2)?])
     }
 
-    /// That `length` bytes at `at` are in the window.
+    /// Checks that `length` bytes at `at` are in the window.
     fn check(&self, at: usize, length: usize) -> Result<(), Fault> {
         match at.checked_add(length) {
             Some(end) if end <= self.size() => Ok(()),

@@ -1,4 +1,4 @@
-//! What the benchmarks send, and how it is verified.
+//! Messages that the benchmarks send, and their verification.
 //!
 //! Messages are made of little-endian words; all but the first are the same number, [`PATTERN`],
 //! so that both ends can verify them.
@@ -12,24 +12,24 @@ pub use ping::Ping;
 
 use core::fmt;
 
-/// What the words of pings are filled with.
+/// Number that fills the words of pings.
 pub const PATTERN: u64 = 2023;
 
-/// The size of a word: `unsigned long` where the messages come from, which depends on the machine.
+/// Size of a word: `unsigned long` in the source of the messages, which depends on the machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Word {
-    /// As 32-bit remotes have it.
+    /// Four bytes, as on 32-bit remotes.
     Four,
-    /// As 64-bit remotes have it, and ours.
+    /// Eight bytes, as on 64-bit remotes and on this side.
     Eight,
 }
 
-/// How a message is not what was sent.
+/// Difference between a message and the message that was sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mismatch {
-    /// It is longer or shorter.
+    /// The message is longer or shorter.
     Length,
-    /// It has the right length and another content.
+    /// The message has the right length and another content.
     Content,
 }
 
@@ -45,7 +45,7 @@ impl fmt::Display for Mismatch {
 impl core::error::Error for Mismatch {}
 
 impl Word {
-    /// Both sizes.
+    /// Both sizes of a word.
     pub const ALL: [Word; 2] = [Word::Eight, Word::Four];
 
     /// Bytes of a word.
@@ -61,7 +61,7 @@ impl Word {
         u64::MAX >> (64 - 8 * self.bytes() as u32)
     }
 
-    /// Writes words to the beginning of `into`, as many as there are or fit, and tells how many bytes.
+    /// Writes words to the beginning of `into`, as many as there are or fit, and returns the number of bytes written.
     #[inline]
     fn write(self, words: impl IntoIterator<Item = u64>, into: &mut [u8]) -> usize {
         let written = match self {
@@ -88,7 +88,7 @@ impl Word {
         }
     }
 
-    /// Whether all words of a message are [`PATTERN`]; an incomplete one at the end is not looked at.
+    /// Returns true if all words of a message are [`PATTERN`]; an incomplete word at the end is not checked.
     #[inline]
     fn is_pattern(self, words: &[u8]) -> bool {
         // All are looked at, which is faster than to stop at the first that differs.

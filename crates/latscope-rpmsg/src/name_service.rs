@@ -16,7 +16,7 @@ impl Name {
     /// Bytes of the longest name.
     pub const LONGEST: usize = FIELD - 1;
 
-    /// A name of ours; `None` if it is empty, too long, or has a NUL.
+    /// Makes a name for an own endpoint; `None` if it is empty, too long, or has a NUL.
     pub const fn new(text: &str) -> Option<Name> {
         let text = text.as_bytes();
         if text.is_empty() || text.len() > Name::LONGEST {
@@ -34,8 +34,8 @@ impl Name {
         Some(Name(field))
     }
 
-    /// A name of the peer's: what is before the first NUL, and no more than 31 bytes if there is
-    /// none, as Linux cuts it. `None` if that is nothing.
+    /// Returns a name of the peer's: the bytes before the first NUL, and no more than 31 bytes if there is no NUL, as
+    /// Linux cuts it. `None` if that is empty.
     fn received(field: [u8; FIELD]) -> Option<Name> {
         let mut name = [0; FIELD];
         let length = field[..Name::LONGEST].iter().position(|byte| *byte == 0).unwrap_or(Name::LONGEST);
@@ -63,14 +63,14 @@ impl fmt::Debug for Name {
     }
 }
 
-/// That an endpoint exists, or exists no more.
+/// Message that an endpoint exists, or no longer exists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Announcement {
-    /// The endpoint's name.
+    /// Name of the endpoint.
     pub name: Name,
-    /// Where it is reached.
+    /// Address of the endpoint.
     pub address: Address,
-    /// False: it exists. True: it exists no more.
+    /// False if the endpoint exists, true if it no longer exists.
     pub destroyed: bool,
 }
 
@@ -93,7 +93,7 @@ impl Announcement {
         })
     }
 
-    /// The payload.
+    /// Returns the payload of the announcement.
     pub fn bytes(&self) -> [u8; Announcement::SIZE] {
         let mut bytes = [0; Announcement::SIZE];
         bytes[..FIELD].copy_from_slice(&self.name.0);

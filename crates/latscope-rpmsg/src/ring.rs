@@ -4,14 +4,13 @@
 //! reclaims them from the *used* ring. The [`Device`] takes and gives back. Each
 //! ring has an index that runs freely modulo 65536 and is written by one side only.
 //!
-//! Each side can tell the other by a flag that it needs no kick. Who publishes
-//! an index looks at the other's flag after it; who asks for kicks again looks at
-//! the other's index after it. With a full fence between the two steps on both
-//! sides, one of them sees what the other did, and no kick is lost.
+//! Each side can set a flag to show the other that it needs no kick. A side that publishes an index checks the other's
+//! flag after that; a side that asks for kicks again checks the other's index after that. With a full fence between the
+//! two steps on both sides, one of them sees what the other did, and no kick is lost.
 //!
-//! Time between two cores is cache lines that travel. So an index of the peer's is loaded again only
-//! when what it told last is used up, and an entry or a descriptor that has the right bytes already is
-//! not stored again: in a ring whose buffers come back in order, only the indices change.
+//! Time between two cores is the transfer of cache lines. So a side loads the peer's index again only when it has used
+//! up the last value, and does not store an entry or a descriptor that has the right bytes already: in a ring whose
+//! buffers come back in order, only the indices change.
 
 mod device;
 mod driver;
@@ -21,13 +20,13 @@ pub use driver::{Driver, Reclaimed};
 
 use crate::{Fault, Memory};
 
-/// In a descriptor: it goes on in another one.
+/// Flag of a descriptor that continues in another descriptor.
 const NEXT: u16 = 1;
-/// In a descriptor: the device writes the buffer.
+/// Flag of a descriptor whose buffer the device writes.
 const WRITE: u16 = 2;
-/// In a descriptor: the buffer is a table of descriptors.
+/// Flag of a descriptor whose buffer is a table of descriptors.
 const INDIRECT: u16 = 4;
-/// In `flags` of either ring: the side that writes it needs no kick.
+/// Value in `flags` of either ring: the side that writes it needs no kick.
 const MUTED: u16 = 1;
 
 /// Bytes of a descriptor: `u64` address, `u32` length, `u16` flags, `u16` next.
@@ -37,7 +36,7 @@ const INDEX: usize = 2;
 /// Offset of the entries in either ring.
 const ENTRIES: usize = 4;
 
-/// Who fills the buffers of a ring.
+/// Direction of the data in the buffers of a ring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
     /// The device writes, the driver reads.
@@ -60,13 +59,13 @@ impl Direction {
 /// A piece of the window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Buffer {
-    /// Where it begins.
+    /// Offset of the first byte.
     pub at: usize,
-    /// How many bytes it has.
+    /// Length of the buffer, bytes.
     pub length: u32,
 }
 
-/// Where the three parts of a ring are.
+/// Offsets of the three parts of a ring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Layout {
     descriptors: usize,
@@ -118,25 +117,25 @@ impl Layout {
         Ok(Layout { descriptors, available, used, num: num as u16 })
     }
 
-    /// Where the descriptors are.
+    /// Returns the offset of the descriptors.
     #[inline]
     pub fn descriptors(&self) -> usize {
         self.descriptors
     }
 
-    /// Where the available ring is.
+    /// Returns the offset of the available ring.
     #[inline]
     pub fn available(&self) -> usize {
         self.available
     }
 
-    /// Where the used ring is.
+    /// Returns the offset of the used ring.
     #[inline]
     pub fn used(&self) -> usize {
         self.used
     }
 
-    /// How many descriptors there are, and entries in either ring.
+    /// Returns the number of descriptors, and of entries in either ring.
     #[inline]
     pub fn num(&self) -> u16 {
         self.num
@@ -189,7 +188,8 @@ impl Layout {
         places.try_for_each(|at| memory.store_u16(at, 0))
     }
 
-    /// Whether neither side moved an index since the ring was cleared, or both moved all the way round.
+    /// Returns true if neither side moved an index since the ring was cleared, or both moved it through all values back
+    /// to 0.
     ///
     /// # Errors
     /// [`Fault::OutOfWindow`] unless both indices are in the window.
@@ -197,7 +197,7 @@ impl Layout {
         Ok(memory.load_index(self.available + INDEX)? == 0 && memory.load_index(self.used + INDEX)? == 0)
     }
 
-    /// Whether no device stored an entry or an index since the ring was cleared.
+    /// Returns true if no device stored an entry or an index since the ring was cleared.
     ///
     /// # Errors
     /// [`Fault::OutOfWindow`] unless the used ring is in the window.
@@ -240,14 +240,14 @@ fn update_u16(memory: &impl Memory, at: usize, value: u16) -> Result<(), Fault> 
     if memory.load_u16(at)? == value { Ok(()) } else { memory.store_u16(at, value) }
 }
 
-/// As [`update_u16`], with 32 bits.
+/// Stores `value` like [`update_u16`], with 32 bits.
 #[inline]
 fn update_u32(memory: &impl Memory, at: usize, value: u32) -> Result<(), Fault> {
     if memory.load_u32(at)? == value { Ok(()) } else { memory.store_u32(at, value) }
 }
 
-/// How many entries the peer published that were not consumed yet; [`Fault::Index`] if its index
-/// says that there are more than `most`.
+/// Returns how many entries the peer published that were not consumed yet; [`Fault::Index`] if its index shows more
+/// than `most`.
 #[inline]
 fn waiting(published: u16, consumed: u16, most: u16) -> Result<u16, Fault> {
     let waiting = published.wrapping_sub(consumed);

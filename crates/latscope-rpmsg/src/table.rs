@@ -1,36 +1,35 @@
 //! The resource table of a remote processor's firmware, as far as it is about
 //! RPMsg: one virtio device with two rings.
 //!
-//! The table is version 1 of what `remoteproc.h` in Linux describes: a header,
-//! the offsets of its resources, and the resources. Here one is read among any
-//! number, and written alone.
+//! The table is version 1 of the table that `remoteproc.h` in Linux describes: a header, the offsets of its resources,
+//! and the resources. This module reads a device among any number of resources, and writes it alone.
 
 use crate::header::Header;
 use crate::ring::Layout;
 use crate::{Fault, Memory};
 
-/// What a vdev resource is called.
+/// Type number of a vdev resource.
 const VDEV: u32 = 3;
-/// The virtio device that RPMsg is.
+/// Number of RPMsg as a virtio device.
 const RPMSG: u32 = 7;
 /// Version, number of resources, two reserved words; then the offsets.
 const HEADER: usize = 16;
-/// Where the device is in a table that has only this one.
+/// Offset of the device in a table that has only this one.
 const ALONE: usize = HEADER + 4;
-/// Bytes of the device in front of its rings.
+/// Size of the device in front of its rings, bytes.
 const DEVICE: usize = 28;
-/// Where a device has the features that the driver accepted, and its status.
+/// Offsets in a device of the features that the driver accepted, and of its status.
 const ACCEPTED: usize = 16;
 const STATUS: usize = 24;
-/// Bytes of a ring's entry.
+/// Size of a ring's entry, bytes.
 const RING: usize = 20;
-/// Where the configuration is in a table that has only one device.
+/// Offset of the configuration in a table that has only one device.
 const CONFIGURATION: usize = ALONE + DEVICE + 2 * RING;
 /// A table with more resources is taken for garbage.
 const MOST_RESOURCES: u32 = 256;
 
-/// Bytes of the configuration that says how long the buffers are: `u8` version, `u16` bytes of it
-/// all, and the sizes as the remote sees them, `u32` to send and `u32` to receive.
+/// Size in bytes of the configuration that states the sizes of the buffers: `u8` version, `u16` bytes of it all, and
+/// the sizes as the remote sees them, `u32` to send and `u32` to receive.
 const CONFIG: usize = 11;
 /// The version of it that is known.
 const CONFIG_VERSION: u8 = 1;
@@ -38,8 +37,8 @@ const CONFIG_VERSION: u8 = 1;
 /// Feature: the remote processor announces names.
 pub const NAME_SERVICE: u32 = 1;
 
-/// Feature of Linux's `virtio_rpmsg.h`: the configuration says how long the buffers are. NuttX has
-/// this bit for something else, so that only a configuration that says its version and size counts.
+/// Feature of Linux's `virtio_rpmsg.h`: the configuration states the sizes of the buffers. NuttX uses this bit for
+/// something else, so that only a configuration with its version and size counts.
 pub const BUFFER_SIZES: u32 = 2;
 
 /// Bits of a virtio device's status, which the driver sets.
@@ -50,20 +49,20 @@ pub mod status {
     pub const DRIVER: u8 = 2;
     /// The driver is ready: the device may use the rings.
     pub const DRIVER_OK: u8 = 4;
-    /// Set by the device: it cannot go on before it is reset.
+    /// Bit set by a device that cannot continue before it is reset.
     pub const NEEDS_RESET: u8 = 0x40;
 }
 
 /// A ring as the table has it: four words, and a reserved one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ring {
-    /// Its device address; [`Ring::ANYWHERE`] if the driver is to choose.
+    /// Device address of the ring; [`Ring::ANYWHERE`] if the driver is to choose.
     pub address: u32,
-    /// The alignment of its used part, bytes.
+    /// Alignment of the ring's used part, bytes.
     pub align: u32,
-    /// How many descriptors it has.
+    /// Number of the ring's descriptors.
     pub num: u32,
-    /// What a kick for it is called.
+    /// Number that identifies the ring in a kick.
     pub notify: u32,
 }
 
@@ -71,10 +70,10 @@ impl Ring {
     /// The address of a ring that has none yet.
     pub const ANYWHERE: u32 = 0xFFFF_FFFF;
 
-    /// Where its parts are.
+    /// Returns the offsets of the parts of the ring.
     ///
     /// # Errors
-    /// [`Fault::Ring`] if no ring is so, or its address is still to be chosen.
+    /// [`Fault::Ring`] if no ring can have these values, or its address is still to be chosen.
     pub fn layout(&self) -> Result<Layout, Fault> {
         let base = usize::try_from(self.address).map_err(|_| Fault::Ring)?;
         if self.address == Ring::ANYWHERE {
@@ -94,17 +93,17 @@ impl Ring {
     }
 }
 
-/// How long the buffers of a link are, bytes, headers included.
+/// Sizes of the buffers of a link, bytes, headers included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BufferSizes {
-    /// From the remote to the host.
+    /// Size of the buffers from the remote to the host.
     pub to_host: u32,
-    /// From the host to the remote.
+    /// Size of the buffers from the host to the remote.
     pub to_remote: u32,
 }
 
 impl BufferSizes {
-    /// What Linux and OpenAMP have if nothing else was negotiated.
+    /// Sizes that Linux and OpenAMP use if nothing else was negotiated.
     pub const USUAL: BufferSizes = BufferSizes { to_host: 512, to_remote: 512 };
 
     /// Reads a configuration; `None` if it is of another kind.
@@ -138,11 +137,11 @@ pub struct Table {
     pub features: u32,
     /// Remote to host, then host to remote.
     pub rings: [Ring; 2],
-    /// How long the buffers are to be, if the remote processor says it.
+    /// Sizes of the buffers, if the remote processor states them.
     buffers: Option<BufferSizes>,
-    /// Where the device's status is.
+    /// Offset of the device's status.
     status: usize,
-    /// Where the features are that the driver accepted; `None` if both sides were built for the same ones.
+    /// Offset of the features that the driver accepted; `None` if both sides were built for the same features.
     accepted: Option<usize>,
 }
 
@@ -152,12 +151,12 @@ impl Table {
         Table { features, rings, buffers: None, status: ALONE + STATUS, accepted: Some(ALONE + ACCEPTED) }
     }
 
-    /// The same with buffers of these sizes, which it offers to the driver.
+    /// Returns the table with buffers of these sizes, which it offers to the driver.
     pub const fn with_buffers(self, sizes: BufferSizes) -> Table {
         Table { features: self.features | BUFFER_SIZES, buffers: Some(sizes), ..self }
     }
 
-    /// How long the buffers are once a driver has accepted all that it can.
+    /// Returns the sizes of the buffers once a driver has accepted all that it can.
     pub fn buffers(&self) -> BufferSizes {
         self.buffers.unwrap_or(BufferSizes::USUAL)
     }
@@ -190,17 +189,17 @@ impl Table {
     /// Finds the RPMsg device in a table at the beginning of the window.
     ///
     /// # Errors
-    /// [`Fault::Table`] if the version is not 1, there is no RPMsg device with two rings, or it wants
-    /// buffers that have no room for a header; [`Fault::OutOfWindow`] if a part lies outside. The rings' shapes are
-    /// checked by [`Ring::layout`].
+    /// [`Fault::Table`] if the version is not 1, there is no RPMsg device with two rings, or it wants buffers that have
+    /// no room for a header; [`Fault::OutOfWindow`] if a part is outside. The rings' shapes are checked by
+    /// [`Ring::layout`].
     pub fn parse(memory: &impl Memory) -> Result<Table, Fault> {
         Table::parse_at(memory, 0)
     }
 
-    /// As [`Table::parse`], of a table that begins at `start`.
+    /// Finds the RPMsg device like [`Table::parse`], in a table that begins at `start`.
     ///
     /// # Errors
-    /// As there.
+    /// The errors of [`Table::parse`].
     pub fn parse_at(memory: &impl Memory, start: usize) -> Result<Table, Fault> {
         let start = memory.locate(start as u64, HEADER as u32)?;
         let (version, count) = (memory.load_u32(start)?, memory.load_u32(start + 4)?);
@@ -234,7 +233,7 @@ impl Table {
         })
     }
 
-    /// What a configuration of `length` bytes at `at` says of the buffers.
+    /// Returns the buffer sizes in a configuration of `length` bytes at `at`, if it has them.
     fn configured(
         memory: &impl Memory,
         at: usize,
@@ -250,7 +249,7 @@ impl Table {
         BufferSizes::parse(&bytes)
     }
 
-    /// Chooses where the rings are, and writes it into the table, less `origin`: what the other side adds.
+    /// Chooses the places of the rings, and writes them into the table, less `origin`, which the other side adds.
     ///
     /// # Errors
     /// [`Fault::Table`] of a table that is nowhere in memory, [`Fault::OutOfWindow`] of another memory than it is in.
@@ -264,7 +263,8 @@ impl Table {
         Ok(table)
     }
 
-    /// The driver accepts what it knows of the features that are offered: to be called before it is ready.
+    /// Accepts, as the driver, the known features among those that are offered: to be called before the driver is
+    /// ready.
     ///
     /// # Errors
     /// [`Fault::OutOfWindow`] of another memory than the table is in.
@@ -304,20 +304,20 @@ impl Table {
         memory.store_u8(self.status, status)
     }
 
-    /// Whether the driver is ready and no reset is asked for.
+    /// Returns true if the driver is ready and no reset is requested.
     ///
     /// # Errors
-    /// As [`Table::status`].
+    /// The errors of [`Table::status`].
     #[inline]
     pub fn is_ready(&self, memory: &impl Memory) -> Result<bool, Fault> {
         Ok(is_ready(self.status(memory)?))
     }
 
-    /// As [`Table::is_ready`] of a driver that was ready before, without order: nothing that the
-    /// driver wrote before is seen because of it, but it costs next to nothing.
+    /// Returns the same as [`Table::is_ready`] for a driver that was ready before, without order: it makes no earlier
+    /// store of the driver visible, but it costs almost nothing.
     ///
     /// # Errors
-    /// As [`Table::status`].
+    /// The errors of [`Table::status`].
     #[inline]
     pub fn is_still_ready(&self, memory: &impl Memory) -> Result<bool, Fault> {
         Ok(is_ready(memory.load_u8(self.status)?))
@@ -422,7 +422,7 @@ mod tests {
         memory
     }
 
-    /// What Linux reads: version, size, and the sizes of buffers that the remote sends and receives.
+    /// Configuration as Linux reads it: version, size, and the sizes of buffers that the remote sends and receives.
     const SIZES: [u8; 11] = [1, 11, 0, 0x00, 0x10, 0, 0, 0x00, 0x08, 0, 0];
 
     #[test]

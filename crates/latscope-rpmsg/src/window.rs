@@ -1,4 +1,4 @@
-//! How a window of shared memory is divided: table, rings, buffers.
+//! Division of a window of shared memory: table, rings, buffers.
 
 use crate::link::{Host, Remote};
 use crate::ring::{Buffer, Layout};
@@ -8,11 +8,11 @@ use crate::{Fault, Memory};
 /// Equal buffers one after the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pool {
-    /// Where the first begins.
+    /// Offset of the first buffer.
     pub at: usize,
-    /// Bytes of each, header included.
+    /// Size of each buffer, header included, bytes.
     pub buffer: u32,
-    /// How many there are.
+    /// Number of buffers in the pool.
     pub count: u16,
 }
 
@@ -41,7 +41,7 @@ impl Pool {
 /// A window: the table at its beginning, two rings, and the driver's buffers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Window {
-    /// The table, which says where the rings are.
+    /// Resource table, with the places of the rings.
     pub table: Table,
     /// Buffers from remote to host, then from host to remote.
     pub pools: [Pool; 2],
@@ -50,7 +50,7 @@ pub struct Window {
 }
 
 impl Window {
-    /// That of OpenAMP's generic machine on Linux, `/dev/shm/openamp.shm`.
+    /// Window of OpenAMP's generic machine on Linux, `/dev/shm/openamp.shm`.
     pub const OPENAMP: Window = Window {
         table: Table::new(
             table::NAME_SERVICE,
@@ -113,7 +113,7 @@ impl Window {
         Ok(Window { table, pools: [receive, transmit], size })
     }
 
-    /// Where the two rings are.
+    /// Returns the layouts of the two rings.
     ///
     /// # Errors
     /// [`Fault::Ring`].
@@ -121,8 +121,9 @@ impl Window {
         Ok([self.table.rings[0].layout()?, self.table.rings[1].layout()?])
     }
 
-    /// Whether the window is as [`Window::reset`] leaves it: no driver is there, and no index moved.
-    /// If not, somebody is at work or an earlier run left it so; who is to tell them apart knows their processes.
+    /// Returns true if the window is as [`Window::reset`] leaves it: no driver is there, and no index moved. If not, a
+    /// program uses the window or an earlier run left it so; only a caller that knows the processes can distinguish the
+    /// two.
     ///
     /// # Errors
     /// [`Fault::OutOfWindow`] or [`Fault::Ring`] if the window is not like this.
@@ -132,8 +133,8 @@ impl Window {
         Ok(status == 0 && receive.is_fresh(memory)? && transmit.is_fresh(memory)?)
     }
 
-    /// Makes a window ready for both sides, whatever is in it: to be done by who owns it, before
-    /// either starts. A side that is still at work meets [`Fault::Index`] or a status of 0.
+    /// Makes a window ready for both sides, whatever its contents: the owner of the window does that before either side
+    /// starts. A side that is still at work meets [`Fault::Index`] or a status of 0.
     ///
     /// # Errors
     /// [`Fault::OutOfWindow`] or [`Fault::Ring`] if the window does not fit.
@@ -149,28 +150,28 @@ impl Window {
     /// Where a remote of an earlier run may still be at work, [`Window::host_after`] is to be called.
     ///
     /// # Errors
-    /// As [`Window::host_after`].
+    /// The errors of [`Window::host_after`].
     pub fn host<M: Memory + Clone, const N: usize>(&self, memory: M) -> Result<Host<M, N>, Fault> {
         self.host_after(memory, || ())
     }
 
-    /// As [`Window::host`], for a window that a remote may still be at work in for an earlier driver.
+    /// Begins like [`Window::host`], in a window where a remote may still be at work for an earlier driver.
     ///
-    /// `grace` is called when the status says that no driver is ready, and before the rings are cleared. It is to
-    /// wait until the remote has looked at the status, which is at most as long as it takes to answer one message:
-    /// some milliseconds for one that runs.
+    /// `grace` is called after the status shows that no driver is ready, and before the rings are cleared. It must wait
+    /// until the remote has read the status, which takes at most as long as the answer to one message: some
+    /// milliseconds for a remote that runs.
     ///
-    /// This is the best that can be done with the words that Linux and OpenAMP have, and it is not sound for
-    /// every remote: there is none by which a remote says that it has let go. One that stands still for longer
-    /// than the grace, in front of its last store, may still put one entry into the new rings. The driver then
-    /// meets [`Fault::Index`] or [`Fault::NotInFlight`], or one message too many; if it starts once more, that remote has
-    /// seen that it must, too. A [`Remote`] looks at its index right before it stores, so that only a
-    /// stop between these two instructions does that. Where there are [`control`](crate::control) words,
-    /// the remote says when it has let go, and nothing of this can happen.
+    /// The words of Linux and OpenAMP permit no better method, and the method is not sound for every remote: there is
+    /// no word by which a remote shows that it has stopped using the rings. A remote that pauses for longer than the
+    /// grace, before its last store, may still put one entry into the new rings. The driver then meets [`Fault::Index`]
+    /// or [`Fault::NotInFlight`], or one message too many. If the driver starts once more, that remote has by then seen
+    /// that it must start again, too. A [`Remote`] checks its index right before it stores, so that only a pause
+    /// between these two instructions has this effect. With [`control`](crate::control) words, the remote shows when it
+    /// has stopped using the rings, and nothing of this can happen.
     ///
     /// # Errors
-    /// [`Fault::Stale`] if somebody stored into the rings after they were cleared: it is to be called again, with
-    /// a longer grace. [`Fault::OutOfWindow`] or [`Fault::Ring`] if the window does not fit.
+    /// [`Fault::Stale`] if the remote stored into the rings after they were cleared: the caller is to try again, with a
+    /// longer grace. [`Fault::OutOfWindow`] or [`Fault::Ring`] if the window does not fit.
     pub fn host_after<M: Memory + Clone, const N: usize>(
         &self,
         memory: M,
@@ -207,7 +208,7 @@ impl Window {
     }
 }
 
-/// The next offset where a cache line begins.
+/// Returns the next offset where a cache line begins.
 fn aligned(at: usize) -> Result<usize, Fault> {
     at.checked_next_multiple_of(64).ok_or(Fault::Ring)
 }

@@ -1,10 +1,9 @@
-//! Who took the time of a late wake-up: a pure function of what was traced.
+//! Causes of a late wake-up: a pure function of the traced events.
 //!
-//! [`causes`] goes through the events of the CPU from the programmed instant to
-//! the stamp. Every stretch between two events has one owner, the innermost
-//! that was at work, so shares are net (an interrupt within a thread's stretch
-//! is not the thread's) and add up to the whole. What the events cannot tell is
-//! `unknown`, with what is known.
+//! [`causes`] goes through the events of the CPU from the programmed instant to the stamp. Every stretch
+//! between two events has one owner, the innermost activity, so shares are net (an interrupt within a thread's
+//! stretch does not count for the thread) and add up to the whole. Time that the events cannot explain is
+//! `unknown`, with the facts that are known.
 
 mod sweep;
 #[cfg(test)]
@@ -18,7 +17,7 @@ use latscope_core::report::{Cause, Outlier, TraceEvent};
 use std::collections::BTreeMap;
 use sweep::Sweep;
 
-/// A late wake-up.
+/// Window of a late wake-up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Window {
     /// The CPU that the thread is bound to, or was on last.
@@ -31,17 +30,17 @@ pub struct Window {
     pub until: u64,
 }
 
-/// What is known of the machine beside the events.
+/// Facts on the machine that the events do not show.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Setting {
-    /// A hypervisor may take the CPU away, which leaves no event.
+    /// True if a hypervisor may take the CPU away, which leaves no event.
     pub virtual_machine: bool,
     /// The longest time between two ticks of a CPU that runs a thread, ns;
     /// `None` where the ticks may be stopped.
     pub tick: Option<u64>,
-    /// What the hypervisor said to have taken from this CPU lately, ns.
+    /// Time that the hypervisor recently took from this CPU by its own count, ns.
     pub stolen: u64,
-    /// How long the quota of a control group held the measuring process back lately, ns.
+    /// Time for which the quota of a control group recently held the measuring process back, ns.
     pub throttled: u64,
 }
 
@@ -87,8 +86,8 @@ pub fn causes(events: &[Event], window: &Window, setting: &Setting) -> Vec<Cause
     shares.causes()
 }
 
-/// Where the thread was on its way: until its wake-up on the CPU whose timer
-/// expired, from then on where it came to run.
+/// Returns the CPUs of the thread with the begin and the end of its time there: until its wake-up the CPU whose
+/// timer expired, from then on the CPU where it came to run.
 fn places(events: &[Event], window: &Window) -> Vec<(u32, u64, u64)> {
     let (from, until) = (window.from, window.until.max(window.from));
     let last = |wanted: &dyn Fn(&Kind) -> bool| {
@@ -117,7 +116,7 @@ impl Owner {
     }
 }
 
-/// Time by owner.
+/// Time by owner, ns.
 #[derive(Debug, Default)]
 struct Shares(Vec<(Owner, u64)>);
 

@@ -29,114 +29,114 @@ use std::sync::Arc;
 /// A name in the trace. The same name is there only once.
 pub type Name = Arc<str>;
 
-/// One event.
+/// Event of the trace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Event {
-    /// ns of the trace clock.
+    /// Time of the event, ns of the trace clock.
     pub at: u64,
-    /// The CPU it was recorded on.
+    /// CPU on which the event was recorded.
     pub cpu: u32,
     /// The thread that was on this CPU; 0 when idle.
     pub thread: u32,
-    /// What happened.
+    /// Kind of the event, with its data.
     pub kind: Kind,
 }
 
 /// A thread as an event names it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Task {
-    /// Thread id.
+    /// Id of the thread.
     pub tid: u32,
-    /// Its name.
+    /// Name of the thread.
     pub name: Name,
     /// The kernel's priority: below 100 real-time, 120 is nice 0.
     pub priority: i32,
 }
 
-/// What happened.
+/// Kind of an event, with its data.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Kind {
     /// The CPU went from one thread to another (`sched_switch`).
     Switch {
-        /// Who left.
+        /// Thread that left the CPU.
         from: Task,
-        /// In which state, as in the event: 0 could go on, bit 8 was preempted.
+        /// State of the thread that left, as in the event: 0 could go on, bit 8 was preempted.
         state: u64,
-        /// Who came.
+        /// Thread that got the CPU.
         to: Task,
     },
     /// A thread is about to be woken (`sched_waking`).
     Waking {
-        /// Which.
+        /// Thread that is about to be woken.
         task: Task,
         /// CPU it shall run on.
         target: u32,
     },
     /// A thread was put into a run queue (`sched_wakeup`).
     Wakeup {
-        /// Which.
+        /// Thread that was put into the run queue.
         task: Task,
         /// CPU it shall run on.
         target: u32,
     },
     /// A new thread was put into a run queue (`sched_wakeup_new`).
     WakeupNew {
-        /// Which.
+        /// New thread in the run queue.
         task: Task,
         /// CPU it shall run on.
         target: u32,
     },
     /// The handler of a device's interrupt begins (`irq_handler_entry`).
     IrqEntry {
-        /// Its number.
+        /// Number of the interrupt.
         irq: u32,
-        /// Its name.
+        /// Name of the handler.
         name: Name,
     },
-    /// It ended.
+    /// The handler of a device's interrupt ended (`irq_handler_exit`).
     IrqExit {
-        /// Its number.
+        /// Number of the interrupt.
         irq: u32,
     },
     /// A soft interrupt was asked for (`softirq_raise`).
     SoftirqRaise {
-        /// Its number; `softirq_name` names it.
+        /// Number of the soft interrupt; `softirq_name` names it.
         vector: u32,
     },
     /// A soft interrupt begins (`softirq_entry`).
     SoftirqEntry {
-        /// Its number; `softirq_name` names it.
+        /// Number of the soft interrupt; `softirq_name` names it.
         vector: u32,
     },
-    /// It ended.
+    /// A soft interrupt ended (`softirq_exit`).
     SoftirqExit {
-        /// Its number.
+        /// Number of the soft interrupt; `softirq_name` names it.
         vector: u32,
     },
     /// An interrupt of the CPU's own begins (`irq_vectors:NAME_entry`).
     VectorEntry {
-        /// Its name: `local_timer`, `reschedule`, …
+        /// Name of the interrupt: `local_timer`, `reschedule`, …
         name: Name,
-        /// Its number.
+        /// Number of the interrupt.
         vector: u32,
     },
-    /// It ended.
+    /// An interrupt of the CPU's own ended (`irq_vectors:NAME_exit`).
     VectorExit {
-        /// Its name.
+        /// Name of the interrupt, as at its entry.
         name: Name,
-        /// Its number.
+        /// Number of the interrupt.
         vector: u32,
     },
     /// The function of an expired timer begins (`hrtimer_expire_entry`).
     TimerEntry {
-        /// Which timer.
+        /// Address of the timer in the kernel.
         timer: u64,
         /// The clock's time at its expiry, ns.
         now: u64,
     },
-    /// It ended.
+    /// The function of an expired timer ended (`hrtimer_expire_exit`).
     TimerExit {
-        /// Which timer.
+        /// Address of the timer in the kernel.
         timer: u64,
     },
     /// The CPU goes to sleep, or wakes up (`cpu_idle`).
@@ -146,7 +146,7 @@ pub enum Kind {
     },
     /// A non-maskable interrupt has ended (`nmi_handler`, `nmi_noise`).
     Nmi {
-        /// How long it took, ns.
+        /// Duration of the interrupt, ns.
         ns: u64,
     },
     /// The kernel's timerlat tracer has measured (`timerlat`).
@@ -155,31 +155,31 @@ pub enum Kind {
         turn: u64,
         /// 0 in the interrupt, 1 in the thread, 2 back in user space.
         context: u32,
-        /// The latency, ns.
+        /// Latency that was measured, ns.
         ns: u64,
     },
     /// A process wrote to `trace_marker`.
     Mark {
-        /// What.
+        /// Text that was written.
         text: Name,
     },
     /// Anything else that was recorded (`binder_transaction`): nothing is concluded from it.
     Other {
         /// The name of the event.
         name: Name,
-        /// What the kernel would print of it.
+        /// Fields as the kernel would print them.
         fields: Name,
     },
     /// The kernel's stack of a thread that gave way (`kernel_stack`).
     Stack {
-        /// Addresses, innermost first.
+        /// Addresses of the stack, innermost first.
         addresses: Arc<[u64]>,
     },
     /// Between the event before it on this CPU and here, events are missing.
     Lost {
-        /// How many, where that is known.
+        /// Number of missing events, if it is known.
         events: Option<u64>,
-        /// Reason for it.
+        /// Reason for the missing events.
         why: Loss,
     },
 }
@@ -187,9 +187,9 @@ pub enum Kind {
 /// Reason for missing events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Loss {
-    /// The kernel's buffer was full before it was read.
+    /// The kernel's buffer was full before latscope read it.
     Overwritten,
-    /// After they were read there was no room to keep them.
+    /// There was no room to keep the events after they were read.
     Forgotten,
 }
 

@@ -16,7 +16,7 @@ const BUFFER_KIB: usize = 4096;
 /// Memory for the buffers of all CPUs together, KiB.
 const ALL_BUFFERS_KIB: usize = 64 * 1024;
 
-/// Without these there is no time line.
+/// Events without which there is no time line.
 const NEEDED: [&str; 5] = [
     "sched/sched_switch",
     "sched/sched_waking",
@@ -25,7 +25,7 @@ const NEEDED: [&str; 5] = [
     "sched/sched_process_fork",
 ];
 
-/// Not all kernels are built with these; without them there are no calls.
+/// Events of system calls. Kernels that are built without them show no calls.
 const CALLS: [&str; 2] = ["raw_syscalls/sys_enter", "raw_syscalls/sys_exit"];
 
 /// Settings of the instance before its events are enabled. Lines without
@@ -68,7 +68,7 @@ impl Instance {
         Ok(Instance { own, followed: Vec::new(), shortfall })
     }
 
-    /// The instance's directory.
+    /// Returns the directory of the instance.
     pub fn directory(&self) -> &Path {
         self.own.directory()
     }
@@ -78,7 +78,7 @@ impl Instance {
         self.own.marker()
     }
 
-    /// What will be missing from the time line, if anything.
+    /// Returns a description of the parts that will be missing from the time line, if any.
     pub fn shortfall(&self) -> Option<&str> {
         self.shortfall.as_deref()
     }

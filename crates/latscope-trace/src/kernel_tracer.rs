@@ -16,10 +16,10 @@ use std::io::{self, ErrorKind, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-/// What a tracer is wanted for.
+/// Request for a tracer, with its settings, events and CPUs.
 #[derive(Debug, Clone)]
 pub struct Wanted<'a> {
-    /// Its name in `available_tracers`.
+    /// Name of the tracer in `available_tracers`.
     pub tracer: &'static str,
     /// Files of tracefs and what to write to them, in this order.
     pub settings: Vec<(String, String)>,
@@ -54,12 +54,12 @@ pub struct Line<'a> {
     pub cpu: u32,
     /// `CLOCK_MONOTONIC`, ns, in whole µs.
     pub at: u64,
-    /// What follows the time.
+    /// Text after the time.
     pub text: &'a str,
 }
 
 impl<'a> Line<'a> {
-    /// Takes a line of `trace_pipe` apart; `None` for what is none.
+    /// Parses a line of `trace_pipe`; `None` for a text of another form.
     pub fn parse(line: &'a str) -> Option<Line<'a>> {
         // A thread's name may hold anything but ends before this.
         let (cpu, rest) = line.match_indices(" [").find_map(|(at, _)| {
@@ -83,10 +83,10 @@ const INSTANCE: [(&str, &str); 4] =
 /// Buffer of each CPU, KiB.
 const BUFFER_KIB: &str = "4096";
 
-/// Bytes of lines taken of a CPU before it is the next one's turn.
+/// Bytes of lines taken from a CPU before the next CPU has its turn.
 const MOST_AT_ONCE: usize = 4 << 20;
 
-/// Where the kernel's tracing files are, if it has this tracer.
+/// Returns the directory of the kernel's tracing files, if the kernel has this tracer.
 ///
 /// # Errors
 /// tracefs is not mounted or not readable, or there is no such tracer.
@@ -112,11 +112,11 @@ fn available(tracefs: &Path, tracer: &str) -> Result<(), Unavailable> {
 }
 
 impl Tracer {
-    /// Sets a tracer up in an instance of ours, not yet recording.
+    /// Sets a tracer up in an instance of latscope, not yet recording.
     ///
     /// # Errors
-    /// The tracer is not there, not permitted, or in use by another process; then
-    /// nothing is changed any more.
+    /// The tracer is not there, not permitted, or in use by another process. In that case all changes are
+    /// undone.
     pub fn prepare(wanted: &Wanted) -> Result<Tracer, Unavailable> {
         let tracefs = tracefs_with(wanted.tracer)?;
         let instances = tracefs.join("instances");
@@ -147,12 +147,12 @@ impl Tracer {
         Ok(Tracer { instance, tracefs, pipes, _guardian: guardian })
     }
 
-    /// Where the kernel's tracing files are.
+    /// Returns the directory of the kernel's tracing files.
     pub fn tracefs(&self) -> &Path {
         &self.tracefs
     }
 
-    /// Begins to record.
+    /// Starts the recording of the tracer.
     ///
     /// # Errors
     /// The kernel refuses.
@@ -160,7 +160,7 @@ impl Tracer {
         tracefs::write(&self.instance.join("tracing_on"), "1")
     }
 
-    /// Stops recording.
+    /// Stops the recording of the tracer.
     ///
     /// # Errors
     /// The kernel refuses.
@@ -223,7 +223,7 @@ impl Pipe {
     }
 }
 
-/// Whether no process uses the tracer, or one that shares its settings.
+/// Checks that no process uses the tracer, or a tracer that shares its settings.
 fn unused(tracefs: &Path, tracer: &str) -> Result<(), Unavailable> {
     let rivals = if OSNOISE.contains(&tracer) { &OSNOISE[..] } else { std::slice::from_ref(&tracer) };
     let instances = fs::read_dir(tracefs.join("instances")).into_iter().flatten().flatten();
@@ -254,17 +254,17 @@ fn change(
     tracefs::write(path, &format!("{value}\n")).map_err(refused)
 }
 
-/// What a file of settings holds. Read in one go: `osnoise/cpus` refuses to be
-/// read into a buffer in which it does not fit.
+/// Returns the content of a file of settings, read in one go: the kernel refuses to read `osnoise/cpus` into a
+/// buffer that is too small.
 fn held(path: &Path) -> io::Result<String> {
     let mut buffer = vec![0; 64 * 1024];
     let length = File::open(path)?.read(&mut buffer)?;
     Ok(String::from_utf8_lossy(&buffer[..length]).into_owned())
 }
 
-/// What restores a file that reads `before` once `value` has been written to
-/// it; `None` where nothing changes. A file may hold a value, a choice in
-/// brackets, or several words each of which can be negated by `NO_`.
+/// Returns the text that restores a file that reads `before` after `value` has been written to it; `None` if
+/// nothing changes. A file may hold a value, a choice in brackets, or several words each of which can be
+/// negated by `NO_`.
 fn undone(before: &str, value: &str) -> Option<String> {
     let words: Vec<&str> = before.split_whitespace().collect();
     let other = |before: &str| (before != value).then(|| before.to_owned());

@@ -1,18 +1,13 @@
-//! What each thread did, moment by moment, read from the kernel's scheduler
-//! and system call events.
+//! Activity of each thread, moment by moment, read from the kernel's scheduler and system call events.
 //!
-//! [`Recording`] is what a trace instance holds at the end of a measurement.
-//! [`Timeline::of`] makes of it the states of each thread that was followed,
-//! its system calls and its signposts; [`shares`] sums them up, [`text`] writes
-//! the sums for the screen, [`ftrace_text`] and [`chrome_json`] write files that
-//! Perfetto opens.
+//! [`Recording`] holds the content of a trace instance at the end of a measurement. [`Timeline::of`] derives
+//! the states of each followed thread, its system calls and its signposts. [`shares`] sums them up, [`text`]
+//! writes the sums for the screen, and [`ftrace_text`] and [`chrome_json`] write files that Perfetto opens.
 //!
-//! A thread is **running** while a CPU executes it, **runnable** from being
-//! woken (or born, or having yielded) until a CPU takes it, **preempted** from
-//! losing its CPU while it could have gone on until it gets one back, and
-//! **blocked** while it waits for something else than a CPU. The events are
-//! those of the kernel's `events/sched` and `events/raw_syscalls`
-//! (Documentation/trace/events.rst).
+//! A thread is **running** while a CPU executes it. It is **runnable** from its wake-up, its creation or its
+//! `sched_yield` until a CPU takes it. It is **preempted** from the loss of its CPU while it could go on until
+//! it gets a CPU back. It is **blocked** while it waits for something other than a CPU. The events are those of
+//! the kernel's `events/sched` and `events/raw_syscalls` (Documentation/trace/events.rst).
 
 mod build;
 mod export;
@@ -29,7 +24,7 @@ pub use syscalls::syscall_name;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// What was recorded of one step.
+/// Recording of one step.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Recording {
     /// The `trace` file: a line for each event, in order of time.
@@ -39,14 +34,14 @@ pub struct Recording {
     pub followed: Vec<u32>,
     /// Events that did not fit into the buffers.
     pub lost: u64,
-    /// Where events were lost, the instant from which all are there: ns of the
-    /// trace clock. What is earlier is left out.
+    /// First instant from which on no events are missing, if some were lost: ns of the trace clock. Earlier
+    /// events are left out.
     pub whole_from: Option<u64>,
-    /// `uname -m` of the machine: decides what system call numbers mean.
+    /// `uname -m` of the machine, which decides the meaning of system call numbers.
     pub architecture: String,
 }
 
-/// What the threads of a step did.
+/// Activity of the threads of a step.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Timeline {
     /// First instant, ns of the trace clock (CLOCK_MONOTONIC).
@@ -66,38 +61,36 @@ pub struct Timeline {
     pub architecture: String,
 }
 
-/// One thread. Intervals follow each other without gap or overlap.
+/// Activity of one thread. Intervals follow each other without gap or overlap.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Thread {
-    /// Thread id.
+    /// Id of the thread.
     pub tid: u32,
-    /// Id of its process; 0 where the trace does not tell.
+    /// Id of the thread's process; 0 if the trace does not have it.
     pub process: u32,
-    /// Its name, the last one it had.
+    /// Last name of the thread.
     pub name: String,
-    /// Its states in order.
+    /// States of the thread, in order.
     pub intervals: Vec<Interval>,
-    /// Its system calls in order of their end. The writes that place signposts
-    /// are left out.
+    /// System calls of the thread, in order of their end. The writes that place signposts are left out.
     pub calls: Vec<Call>,
-    /// Its signposts in order of their end.
+    /// Signposts of the thread, in order of their end.
     pub signposts: Vec<Signpost>,
-    /// Whether it ended within the recording.
+    /// True if the thread ended within the recording.
     pub ended: bool,
 }
 
-/// What a thread is doing.
+/// State of a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum State {
-    /// A CPU executes it.
+    /// A CPU executes the thread.
     Running,
-    /// It could run and waits for a CPU: after a wake-up, its creation, or its
-    /// own `sched_yield`.
+    /// The thread could run and waits for a CPU: after a wake-up, its creation, or its own `sched_yield`.
     Runnable,
-    /// It could run and waits for a CPU that was taken from it.
+    /// The thread could run and waits for a CPU that was taken from it.
     Preempted,
-    /// It waits for something else than a CPU.
+    /// The thread waits for something other than a CPU.
     Blocked,
 }
 
@@ -105,7 +98,7 @@ impl State {
     /// All states, in the order of the columns.
     pub const ALL: [State; 4] = [State::Running, State::Runnable, State::Preempted, State::Blocked];
 
-    /// The word for it.
+    /// Returns the word for the state.
     pub fn name(self) -> &'static str {
         match self {
             State::Running => "running",
@@ -123,57 +116,57 @@ pub struct Interval {
     pub from: u64,
     /// End, ns of the trace clock.
     pub until: u64,
-    /// The state.
+    /// State of the thread.
     pub state: State,
-    /// What began it.
+    /// Event that began the interval.
     pub why: Why,
     /// The CPU: the one it runs on, or last ran on.
     pub cpu: u32,
 }
 
-/// What began an interval.
+/// Event that began an interval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Why {
-    /// A CPU took it up.
+    /// A CPU began to execute the thread.
     Scheduled,
-    /// Another thread (0: an interrupt on an idle CPU) woke it.
+    /// Another thread (0: an interrupt on an idle CPU) woke the thread.
     Woken {
         /// Thread id of the waker.
         by: u32,
     },
-    /// It was created.
+    /// The thread was created.
     Created {
         /// Thread id of its creator.
         by: u32,
     },
-    /// It called `sched_yield`.
+    /// The thread called `sched_yield`.
     Yielded,
-    /// Another thread got its CPU.
+    /// Another thread got the thread's CPU.
     Preempted {
         /// Thread id of that thread.
         by: u32,
     },
-    /// It went to sleep.
+    /// The thread went to sleep.
     Slept {
         /// The kernel's letter: `S` interruptible, `D` uninterruptible (mostly
         /// a disk), `T` stopped, `t` traced, `I` idle, `P` parked.
         kind: char,
-        /// Number of the system call it sleeps in, if in one.
+        /// Number of the system call that the thread sleeps in, if any.
         call: Option<u32>,
     },
 }
 
-/// One system call.
+/// System call of a thread.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Call {
     /// Entry, ns of the trace clock.
     pub from: u64,
     /// Return, or the end of the recording; ns of the trace clock.
     pub until: u64,
-    /// Its number; [`syscall_name`] names it.
+    /// Number of the call; [`syscall_name`] names it.
     pub number: u32,
-    /// What it returned; `None` if it had not by the end of the recording.
+    /// Result of the call; `None` if it had not returned by the end of the recording.
     pub result: Option<i64>,
 }
 
@@ -184,9 +177,9 @@ pub struct Signpost {
     pub from: u64,
     /// End, or the end of the recording; ns of the trace clock.
     pub until: u64,
-    /// The name given.
+    /// Name that the program gave.
     pub name: String,
-    /// Whether its end was reached.
+    /// True if the program reached the end of the signpost.
     pub closed: bool,
 }
 
@@ -198,7 +191,7 @@ impl Timeline {
 }
 
 impl Thread {
-    /// Whether it is the first thread of its process.
+    /// Returns true if the thread is the first of its process.
     pub fn is_main(&self) -> bool {
         self.tid == self.process
     }

@@ -11,17 +11,17 @@ use std::io::{self, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Why there can be no trace instance, and what to do about it.
+/// Reason for which there can be no trace instance, and its remedy.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{reason}: {remedy}")]
 pub struct Unavailable {
-    /// What is missing or refused.
+    /// Thing that is missing or refused.
     pub reason: String,
-    /// The command or the step that mends it.
+    /// Command or step that fixes the problem.
     pub remedy: &'static str,
 }
 
-/// An instance of ours. It is removed when dropped.
+/// Trace instance of latscope. It is removed when dropped.
 #[derive(Debug)]
 pub struct Instance {
     directory: PathBuf,
@@ -88,7 +88,7 @@ impl Instance {
         Ok(size)
     }
 
-    /// How many CPUs have a buffer.
+    /// Returns the number of CPUs with a buffer.
     pub fn cpus(&self) -> usize {
         fs::read_dir(self.directory.join("per_cpu")).map_or(1, Iterator::count)
     }
@@ -101,7 +101,7 @@ impl Instance {
         self.set(&format!("events/{event}/enable"), "1")
     }
 
-    /// Reads one of its files.
+    /// Reads a file of the instance.
     ///
     /// # Errors
     /// The kernel refuses; the text names the file.
@@ -112,7 +112,7 @@ impl Instance {
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     }
 
-    /// The instance's directory.
+    /// Returns the directory of the instance.
     pub fn directory(&self) -> &Path {
         &self.directory
     }
@@ -122,7 +122,7 @@ impl Instance {
         self.directory.join("trace_marker")
     }
 
-    /// What to do when the kernel refuses a setting.
+    /// Returns the error for a setting that the kernel refuses, with its remedy.
     pub fn refused(&self, error: &io::Error) -> Unavailable {
         Unavailable { reason: error.to_string(), remedy: remedy(error) }
     }
@@ -136,7 +136,7 @@ impl Drop for Instance {
     }
 }
 
-/// Where latscope mounts it, if it is not mounted.
+/// Directory on which latscope mounts tracefs, if it is not mounted.
 const USUAL: &str = "/sys/kernel/tracing";
 
 /// Mounts tracefs for this process and those that it will start, if it is not
@@ -159,8 +159,8 @@ pub fn provide() {
     }
 }
 
-/// Where tracefs is mounted, by a `/proc/mounts`: on its own, or as a part of
-/// debugfs, which older kernels mount it in.
+/// Returns the mount point of tracefs by the content of `/proc/mounts`: a mount of its own, or a part of
+/// debugfs, in which older kernels mount it.
 pub(crate) fn mount_point(mounts: &str) -> Option<PathBuf> {
     let of_type = |kind: &str| {
         mounts.lines().find_map(|line| {
@@ -179,7 +179,7 @@ pub fn has_event(event: &str) -> Option<bool> {
     Some(events.join(event.replacen(':', "/", 1)).join("format").exists())
 }
 
-/// How many instances this process has made.
+/// Number of instances that this process has made.
 static MADE: AtomicU32 = AtomicU32::new(0);
 
 /// `latscope-PID`, or with a number behind it for a second one, or where an
@@ -232,12 +232,12 @@ pub fn named(path: &Path, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{}: {error}", path.display()))
 }
 
-/// What tests of instances share.
+/// Helpers for tests of instances.
 #[cfg(test)]
 pub mod testing {
     use super::*;
 
-    /// The settings that everybody on the machine shares.
+    /// Returns the settings that all processes on the machine share.
     pub(crate) fn shared_settings() -> Vec<String> {
         let files =
             ["tracing_on", "current_tracer", "set_event", "trace_clock", "set_event_pid", "trace_options"];

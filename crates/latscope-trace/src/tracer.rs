@@ -22,21 +22,21 @@ use std::time::{Duration, Instant};
 
 const SETTINGS: [(&str, &str); 3] = [("tracing_on", "0"), ("trace_clock", CLOCK), ("options/overwrite", "1")];
 
-/// That of the stamps: `CLOCK_MONOTONIC`.
+/// Clock of the stamps: `CLOCK_MONOTONIC`.
 const CLOCK: &str = "mono";
 
-/// How often the rate of events is looked at.
+/// Interval at which the rate of events is checked.
 const SECOND: Duration = Duration::from_secs(1);
 
 /// Records what all CPUs do. The instance is removed when dropped.
 #[derive(Debug)]
 pub struct Tracer {
-    /// Closed before the instance is removed, which they keep busy.
+    /// CPUs with their pipes, which keep the instance busy. They are closed before it is removed.
     cpus: Vec<Cpu>,
     instance: Instance,
     catalogue: Catalogue,
     decoder: Decoder,
-    /// One page as it comes from the kernel.
+    /// Buffer for one page, as it comes from the kernel.
     page: Vec<u8>,
     shortfalls: Vec<String>,
     symbols: Option<Symbols>,
@@ -47,7 +47,7 @@ pub struct Tracer {
 #[derive(Debug)]
 struct Sizes {
     kib: u64,
-    /// Whether the rate of events may change it.
+    /// True if the rate of events may change the size.
     follows: bool,
     counted: Vec<Counted>,
     at: Instant,
@@ -97,7 +97,7 @@ impl Tracer {
         Ok(Tracer { cpus, instance, catalogue, decoder, page, shortfalls, symbols, sizes })
     }
 
-    /// The instance's directory.
+    /// Returns the directory of the instance.
     pub fn directory(&self) -> &Path {
         self.instance.directory()
     }
@@ -112,7 +112,7 @@ impl Tracer {
         self.instance.directory().join("tracing_on")
     }
 
-    /// What this kernel cannot trace, in words.
+    /// Returns descriptions of the activities that this kernel cannot trace.
     pub fn shortfalls(&self) -> &[String] {
         &self.shortfalls
     }
@@ -171,14 +171,14 @@ impl Tracer {
         events
     }
 
-    /// The names of kernel functions at addresses, as far as the kernel tells.
+    /// Returns the names of kernel functions at addresses, as far as the kernel gives them.
     pub fn functions(&mut self, addresses: &[u64]) -> Vec<String> {
         let symbols = self.symbols.get_or_insert_with(Symbols::of_kernel);
         addresses.iter().map(|address| symbols.name(*address)).collect()
     }
 
-    /// What a file of this name is to hold of all that was read and is still in
-    /// memory: for trace-cmd if it ends in `.dat`, else ftrace text.
+    /// Returns the content for a file of this name, from all that was read and is still in memory: for
+    /// trace-cmd if the name ends in `.dat`, otherwise ftrace text.
     ///
     /// # Errors
     /// The kernel's layout of pages is not understood.
@@ -205,7 +205,7 @@ impl Tracer {
         cpu.map_or(Vec::new(), |cpu| cpu.pages().collect())
     }
 
-    /// What it takes to read the pages.
+    /// Returns the kernel's descriptions that are needed to read the pages.
     pub fn catalogue(&self) -> &Catalogue {
         &self.catalogue
     }

@@ -11,12 +11,12 @@ const UNITS: [(f64, &str); 4] = [(1.0, "ns"), (1e3, "µs"), (1e6, "ms"), (1e9, "
 pub(super) struct Scale {
     /// Decimal logarithm of the ns at the left end.
     low: f64,
-    /// The same of the right end.
+    /// Decimal logarithm of the ns at the right end.
     high: f64,
 }
 
 impl Scale {
-    /// From the decade below the fastest row to the end of the slowest one's.
+    /// Returns the scale from the decade below the fastest row to the end of the decade of the slowest row.
     pub fn of(rows: &[Row]) -> Scale {
         let logs = rows.iter().map(|row| row.ns).filter(|ns| *ns > 0.0).map(f64::log10);
         let (low, high) = logs.fold((f64::MAX, f64::MIN), |(low, high), log| (low.min(log), high.max(log)));
@@ -28,7 +28,7 @@ impl Scale {
         Scale { low, high: high.ceil().max(low + 1.0) }
     }
 
-    /// From where to where it goes: `0.01 ns to 100 ms`.
+    /// Returns both ends of the scale: `0.01 ns to 100 ms`.
     pub fn words(&self) -> String {
         let [low, high] = [self.low, self.high]
             .map(|log| format_time(10f64.powf(log)).replace(".00", "").replace(".0 ", " "));
@@ -41,8 +41,7 @@ impl Scale {
         share.clamp(0.0, 1.0) * width as f64
     }
 
-    /// The bar, and what fills the rest of its column: blanks with a tick where
-    /// a unit begins.
+    /// Returns the bar, and the text that fills the rest of its column: blanks with a tick where a unit begins.
     pub fn bar(&self, ns: f64, width: usize) -> (String, String) {
         let eighths = if ns > 0.0 { (self.position(ns, width) * 8.0).round() as usize } else { 0 };
         let mut filled = "█".repeat(eighths / 8);
@@ -53,7 +52,7 @@ impl Scale {
         (filled, rest)
     }
 
-    /// The units that begin within the scale, and in which column.
+    /// Returns the units that begin within the scale, with their columns.
     fn ticks(&self, width: usize) -> impl Iterator<Item = (usize, &'static str)> {
         let inside = UNITS.into_iter().filter(|(ns, _)| (self.low..self.high).contains(&ns.log10()));
         inside.map(move |(ns, name)| (self.position(ns, width) as usize, name))

@@ -1,4 +1,4 @@
-//! Who took the time of late events, in plain words.
+//! Causes of late events, in words.
 
 use latscope_core::report::{Cause, Measurement, Outlier};
 use latscope_core::units::{format_count, format_share, format_time};
@@ -7,15 +7,13 @@ use latscope_judge::patterns::Pattern;
 /// Causes named in a line; the others are summed up.
 const NAMED: usize = 4;
 
-/// One line of an outlier: `CPU 1, 412 µs late: 342 µs (83 %) thread hog (pid
-/// 123) held the CPU, …`.
+/// Returns the line of an outlier: `CPU 1, 412 µs late: 342 µs (83 %) thread hog (pid 123) held the CPU, …`.
 pub fn line(outlier: &Outlier) -> String {
     let head = format!("CPU {}, {} late", outlier.cpu, format_time(outlier.value as f64));
     if outlier.cause.is_empty() { head } else { format!("{head}: {}", shares(outlier)) }
 }
 
-/// Who took the time of an outlier, with µs and share of each; empty where
-/// it was not traced.
+/// Returns the causes of an outlier, with the µs and the share of each; empty if the outlier was not traced.
 pub fn shares(outlier: &Outlier) -> String {
     let (named, others) = outlier.cause.split_at(outlier.cause.len().min(NAMED));
     let mut shares: Vec<String> =
@@ -27,8 +25,8 @@ pub fn shares(outlier: &Outlier) -> String {
     shares.join(", ")
 }
 
-/// The worst outliers of a measurement, a line each, the worst first; how many
-/// more there are.
+/// Returns the worst outliers of a measurement, a line each, the worst first, then the number of further
+/// outliers.
 pub fn worst(measurement: &Measurement, most: usize) -> String {
     let mut outliers: Vec<&Outlier> = measurement.outliers.iter().collect();
     outliers.sort_by_key(|outlier| std::cmp::Reverse(outlier.value));
@@ -75,8 +73,8 @@ pub fn words(cause: &Cause) -> String {
 /// Kernel functions of a stack that are named in a line.
 const FUNCTIONS: usize = 3;
 
-/// Causes of an outlier in as many columns as there are, the largest share first, and how
-/// many causes more there are; then the stack and the further events, if there are any.
+/// Returns the causes of an outlier in as many columns as there are, the largest share first, with the number
+/// of further causes; then the stack and the further events, if there are any.
 pub fn brief(outlier: &Outlier, width: usize) -> String {
     let mut line = String::new();
     for (at, cause) in outlier.cause.iter().enumerate() {
@@ -137,7 +135,7 @@ pub fn pattern(pattern: &Pattern) -> String {
     }
 }
 
-/// What has such a period.
+/// Returns known sources of such a period, as the end of a sentence; empty for other periods.
 fn meaning(period: u64) -> &'static str {
     match period {
         100_000_000 => "; CPU quotas have this period, also a quota of the host",

@@ -1,4 +1,4 @@
-//! What stands in the columns of the survey's table.
+//! Contents of the columns in the survey's table.
 
 use super::bar::Scale;
 use super::footnotes::Footnotes;
@@ -10,7 +10,7 @@ use crate::devices::DEVICES;
 use latscope_core::report::Semantics;
 use latscope_core::units::{format_percent, format_rate, format_share, format_time, three_digits};
 
-/// A share of rejected samples from which a row says so.
+/// Share of rejected samples from which on a row mentions it.
 const MANY_REJECTED: f64 = 0.1;
 
 /// A column beside the operation's name; their order is the order shown.
@@ -19,12 +19,12 @@ pub(super) enum Slot {
     Family,
     Time,
     Marks,
-    /// Where the median of the next run is expected.
+    /// Interval in which the median of the next run is expected.
     Next,
     Cycles,
-    /// A bar on a logarithmic scale, this wide.
+    /// Bar on a logarithmic scale, of this many columns.
     Bar(usize),
-    /// A reference's number, perhaps with its ratio to ours.
+    /// A reference's number, perhaps with its ratio to this machine's number.
     Reference {
         at: usize,
         ratio: bool,
@@ -63,7 +63,7 @@ impl Cells<'_> {
         slots.iter().filter_map(at).collect()
     }
 
-    /// Width of the longest name with what belongs to it.
+    /// Width of the longest name with the text beside it.
     pub(crate) fn longest_label(&self) -> usize {
         let width = |row: &Row| {
             let aside = aside(row);
@@ -140,7 +140,8 @@ fn time(ns: f64) -> String {
     if text.ends_with(" s") { text + " " } else { text }
 }
 
-/// What belongs to a row and has no column: its rate, or what is odd about it.
+/// Returns the facts of a row that have no column: the rate, the blocked share, and a high share of rejected
+/// samples.
 pub(super) fn aside(row: &Row) -> String {
     let mut parts = Vec::new();
     parts.extend(row.rate.map(format_rate));
@@ -151,7 +152,7 @@ pub(super) fn aside(row: &Row) -> String {
     parts.join(", ")
 }
 
-/// Why a row is to be doubted.
+/// Returns the reason to doubt a row, with its remedy; `None` if there is no doubt.
 pub(super) fn doubt(row: &Row) -> Option<String> {
     let early = row.incomplete.then_some("the run ended before it was measured in full");
     let doubtful =
@@ -160,13 +161,13 @@ pub(super) fn doubt(row: &Row) -> Option<String> {
     (!text.is_empty()).then(|| with_remedy(&text, row.remedy.as_deref()))
 }
 
-/// What has to be said about a reference's number.
+/// Returns the note on a reference's number; `None` if the number compares in the usual way.
 pub(super) fn remark(cell: &ReferenceCell) -> Option<&str> {
     let usual = cell.same && (cell.part == 1.0 || cell.part == 0.5);
     cell.note.as_deref().filter(|_| !usual)
 }
 
-/// The sign of what a duration is.
+/// Returns the sign for the meaning of a duration.
 pub(super) fn times_mark(times: Semantics) -> &'static str {
     match times {
         Semantics::RoundTrip => "RT",
@@ -194,7 +195,7 @@ fn in_unit_of(ns: f64, low: f64, high: f64) -> String {
     format!("{}-{}", three_digits(low / unit), three_digits(high / unit))
 }
 
-/// `1.67-1.93 ns`, or `980 ns-1.20 µs` where the ends have different units.
+/// Formats a range: `1.67-1.93 ns`, or `980 ns-1.20 µs` where the ends have different units.
 pub(super) fn between(low: f64, high: f64) -> String {
     let (from, to) = (format_time(low), format_time(high));
     match (from.split_once(' '), to.split_once(' ')) {
@@ -219,7 +220,7 @@ pub(super) fn cycles(cycles: f64) -> String {
     }
 }
 
-/// How many times as long: `0.04×`, `3.8×`, `124×`, `12k×`.
+/// Formats a ratio of durations: `0.04×`, `3.8×`, `124×`, `12k×`.
 pub(super) fn times_as_long(ratio: f64) -> String {
     match ratio {
         r if !r.is_finite() => "-".to_owned(),

@@ -69,8 +69,8 @@ const COLUMNS: [&str; 56] = [
     "others_cpu_share",
 ];
 
-/// The report as CSV with a header line; what is not there is an empty field. Below the measurements are the levels
-/// of memory that the table has, as `memory.level`.
+/// Returns the report as CSV with a header line. A missing value is an empty field. Below the measurements are
+/// the levels of memory that the table has, as `memory.level`.
 pub fn csv(report: &Report) -> Vec<u8> {
     let mut writer = ::csv::Writer::from_writer(Vec::new());
     let levels = level_rows(report);
@@ -126,8 +126,8 @@ pub fn buckets(report: &Report) -> Option<Vec<u8>> {
     Some(writer.into_inner().expect("memory can be flushed"))
 }
 
-/// A text without control characters, which a terminal would obey and a line would end at. What a
-/// spreadsheet would take for a formula begins with a quote; a number is none.
+/// Returns a text without control characters, which a terminal would obey and a line would end at. A text that
+/// a spreadsheet would take for a formula begins with a quote; a number does not.
 pub(super) fn shown(text: &str) -> String {
     let escaped = |c: char| if c.is_control() { format!("\\x{:02x}", c as u32) } else { c.to_string() };
     let formula = text.starts_with(['=', '+', '-', '@']) && text.parse::<f64>().is_err();
@@ -293,7 +293,7 @@ mod tests {
         }
     }
 
-    /// Every text of a result that others chose, with what a terminal would obey in it.
+    /// Fills every text of a result that others chose with characters that a terminal would obey.
     fn hostile(report: &mut Report) {
         let hostile = |text: &mut String| text.insert_str(0, "a\u{1b}[2J\r\n\u{7}\u{9b}b");
         report.machine.name = "host".to_owned();

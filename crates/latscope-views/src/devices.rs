@@ -10,54 +10,54 @@
 
 use latscope_core::plan::{ParamValue, Params};
 
-/// Nanoseconds.
+/// Published duration in nanoseconds.
 pub type Nanoseconds = f64;
 
 /// A machine whose latencies were published.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Device {
-    /// Full name.
+    /// Full name of the device.
     pub name: &'static str,
     /// Heading of its column.
     pub short: &'static str,
-    /// Where the numbers come from.
+    /// Source of the numbers.
     pub source: &'static str,
-    /// Its numbers, and which of ours each stands beside.
+    /// Published numbers, each with the measurements that it stands beside.
     pub rows: &'static [Reference],
 }
 
-/// A published number.
+/// Published number of a device.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Reference {
-    /// Which measurements it stands beside.
+    /// Measurements that the number stands beside.
     pub key: RowKey,
-    /// The number.
+    /// Published duration in nanoseconds.
     pub ns: Nanoseconds,
-    /// Which part of our duration it is to be compared with.
+    /// Part of this machine's duration that the number is compared with.
     pub part: Part,
-    /// Whether it is the same thing as our row; if not, a ratio would mislead.
+    /// True if the number and this machine's row are of the same operation; otherwise a ratio would mislead.
     pub same: bool,
-    /// In what it differs, or how it was measured; may be empty.
+    /// Difference from this machine's row, or the way of measurement; may be empty.
     pub note: &'static str,
 }
 
-/// Which rows of this machine a published number stands beside.
+/// Rows of this machine that a published number stands beside.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum RowKey {
     /// A cache level, by its number.
     Cache(u32),
-    /// Main memory.
+    /// Main memory, behind all caches.
     Memory,
-    /// Measurements of a probe whose parameters are as wanted.
+    /// Measurements of a probe whose parameters have the wanted values.
     Probe(&'static str, &'static [(&'static str, Wanted)]),
 }
 
-/// What a parameter has to be.
+/// Condition on the value of a parameter.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Wanted {
-    /// This text.
+    /// Equal to this text.
     Is(&'static str),
-    /// This number.
+    /// Equal to this number.
     Equals(u64),
     /// A number not above this one.
     AtMost(u64),
@@ -65,14 +65,14 @@ pub enum Wanted {
     AtLeast(u64),
 }
 
-/// Which part of our duration a published number is to be compared with.
+/// Part of this machine's duration that a published number is compared with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
-    /// All of it.
+    /// All of the duration.
     Whole,
-    /// Half: ours is a round trip, the published one a one-way figure.
+    /// Half of the duration: it is a round trip, the published number is one way.
     Half,
-    /// As much of it as this many bytes touched take.
+    /// Share of the duration that belongs to this many of the bytes touched.
     Bytes(u64),
 }
 
@@ -89,8 +89,8 @@ impl Wanted {
 }
 
 impl Device {
-    /// Its number for a cache level or memory, by the name the findings give
-    /// it: `L1`, `L2`, …, `memory`.
+    /// Returns the device's number for a cache level or memory. `name` is the name in the findings: `L1`, `L2`,
+    /// …, `memory`.
     pub(crate) fn for_level(&self, name: &str) -> Option<&'static Reference> {
         let key = match name.strip_prefix('L').and_then(|rest| rest.parse().ok()) {
             Some(level) => RowKey::Cache(level),
@@ -100,7 +100,7 @@ impl Device {
         self.rows.iter().find(|row| row.key == key)
     }
 
-    /// Its number for a measurement of `probe` with `params`.
+    /// Returns the device's number for a measurement of `probe` with `params`.
     pub(crate) fn for_probe(&self, probe: &str, params: &Params) -> Option<&'static Reference> {
         self.rows.iter().find(|row| match row.key {
             RowKey::Probe(id, wanted) => {
@@ -112,17 +112,17 @@ impl Device {
     }
 }
 
-/// A number for the same thing as our row.
+/// Returns a number for the same operation as this machine's row.
 const fn same(key: RowKey, ns: Nanoseconds) -> Reference {
     Reference { key, ns, part: Part::Whole, same: true, note: "" }
 }
 
-/// A number for something else that people compare with our row nevertheless.
+/// Returns a number for another operation that people compare with this machine's row nevertheless.
 const fn other(key: RowKey, ns: Nanoseconds, note: &'static str) -> Reference {
     Reference { key, ns, part: Part::Whole, same: false, note }
 }
 
-/// A one-way blocking hand-off by semaphore, beside our round trips.
+/// Returns the number of a one-way blocking hand-off by semaphore, beside this machine's round trips.
 const fn semaphore(ns: Nanoseconds) -> Reference {
     let note = "one way, between two threads wherever the scheduler put them";
     Reference { key: SEMAPHORE, ns, part: Part::Half, same: true, note }
@@ -138,7 +138,7 @@ const SMALL_READ: RowKey =
     RowKey::Probe("file.read", &[("mode", Wanted::Is("kept-open")), ("size", Wanted::AtMost(4096))]);
 const MEGABYTE_READ: RowKey = RowKey::Probe("file.read", &[("size", Wanted::Equals(1 << 20))]);
 const DIRECT_READ: RowKey = RowKey::Probe("file.read-direct", &[]);
-/// Reading far more than a cache holds, by one thread.
+/// Read of far more than a cache holds, by one thread.
 const MEMORY_READ: RowKey = RowKey::Probe(
     "memory.bandwidth",
     &[
@@ -166,7 +166,7 @@ const DISK: &str = "a random read from an SSD; the row is a read out of the page
 const SSD_MEGABYTE: &str = "a sequential read from an SSD; the row is a read out of the page cache";
 const CREATE_AND_CLOSE: &str = "creating and closing an empty file, timed as one";
 
-/// The list of 2012.
+/// Numbers of the list of 2012.
 pub(crate) const CLASSIC_2012: Device = Device {
     name: "classic 2012",
     short: "2012",
@@ -191,7 +191,7 @@ pub(crate) const CLASSIC_2012: Device = Device {
     ],
 };
 
-/// iPhone 5s (2013).
+/// Numbers of the iPhone 5s (2013).
 pub(crate) const IPHONE_5S: Device = Device {
     name: "iPhone 5s",
     short: "5s",
@@ -212,7 +212,7 @@ pub(crate) const IPHONE_5S: Device = Device {
     ],
 };
 
-/// iPhone 6s Plus (2015).
+/// Numbers of the iPhone 6s Plus (2015).
 pub(crate) const IPHONE_6S_PLUS: Device = Device {
     name: "iPhone 6s Plus",
     short: "6s+",
@@ -230,7 +230,7 @@ pub(crate) const IPHONE_6S_PLUS: Device = Device {
     ],
 };
 
-/// iPhone X (2017).
+/// Numbers of the iPhone X (2017).
 pub(crate) const IPHONE_X: Device = Device {
     name: "iPhone X",
     short: "X",
@@ -238,7 +238,7 @@ pub(crate) const IPHONE_X: Device = Device {
     rows: &[same(L1, 2.0), same(L2, 12.0), same(MEMORY, 146.0), same(SMALL_READ, 1.3e3), semaphore(3.2e3)],
 };
 
-/// All of them, in the order of their columns.
+/// All devices, in the order of their columns.
 pub(crate) const DEVICES: [&Device; 4] = [&CLASSIC_2012, &IPHONE_5S, &IPHONE_6S_PLUS, &IPHONE_X];
 
 #[cfg(test)]

@@ -1,11 +1,11 @@
-//! What `latscope doctor` prints: the checks of a [`Machine`] as text.
+//! Output of `latscope doctor`: the checks of a [`Machine`] as text.
 
 use latscope_core::machine::{Check, CheckState, EVERY_FAMILY, Machine};
 use latscope_core::units::format_size;
 
-/// The machine in a few words, then a row for each check, worst first, then how
-/// many there are of each kind. Lines are broken at `width` characters, save
-/// remedies: those are commands, to be copied whole.
+/// Returns the machine in a few words, then a row for each check, worst first, then the number of checks of
+/// each kind. Lines are broken at `width` characters. Remedies are not broken: they are commands, to be copied
+/// whole.
 pub fn text(machine: &Machine, color: bool, width: usize) -> String {
     let mut out = head(machine, width);
     let order = [CheckState::Bad, CheckState::Note, CheckState::Unknown, CheckState::Good];

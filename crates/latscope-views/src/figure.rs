@@ -1,5 +1,5 @@
-//! Figures as values: what is to be drawn, not how. Back ends turn them into
-//! pictures: [`terminal`] for terminals, [`svg`] for files.
+//! Figures as values: they say what to draw. Back ends turn them into pictures: [`terminal`] for terminals,
+//! [`svg`] for files.
 
 mod about;
 mod all;
@@ -37,14 +37,14 @@ use latscope_core::report::{Measurement, Report};
 /// A picture of single events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Picture {
-    /// How many took how long.
+    /// Number of events by latency.
     Distribution,
-    /// How long at each percentile.
+    /// Latency at each percentile.
     Percentiles,
 }
 
-/// These pictures of the events of a report as one SVG document, one below the
-/// other for each probe. `None` without single events.
+/// Draws `pictures` of the events of a report as one SVG document, one below the other for each probe. Returns
+/// `None` without single events.
 pub(crate) fn event_pictures(report: &Report, pictures: &[Picture]) -> Option<String> {
     let groups = groups(report);
     let draw = |group, picture: &Picture| match picture {
@@ -58,36 +58,36 @@ pub(crate) fn event_pictures(report: &Report, pictures: &[Picture]) -> Option<St
     (!figures.is_empty()).then(|| svg(&figures))
 }
 
-/// A report as an SVG document: time against payload, or the curve of memory latency,
-/// where it has one and histograms are what is asked for; else a picture of its events.
-/// `None` where there is nothing to draw.
+/// Returns a report as an SVG document: time against payload, or the curve of memory latency, if the report has
+/// one of them and histograms are asked for; otherwise a picture of its events. `None` if there is nothing to
+/// draw.
 pub fn document(report: &Report, picture: Picture) -> Option<String> {
     let curve = || throughput_figure(report).or_else(|| latency_figure(report));
     let curve = (picture == Picture::Distribution).then(curve).flatten();
     curve.map(|figure| svg(&[figure])).or_else(|| event_pictures(report, &[picture]))
 }
 
-/// What a picture is made of.
+/// Content of a picture.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Drawing {
-    /// Curves.
+    /// Curves over a pair of axes.
     Curves(Figure),
-    /// Bars and dots, a row a label.
+    /// Bars and dots, with a row for each label.
     Rows(Rows),
-    /// A heat map.
+    /// Heat map of pairs.
     Cells(Cells),
 }
 
 /// Bars and dots over one axis, one row below the other.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rows {
-    /// What it shows.
+    /// Title of the picture.
     pub title: String,
-    /// As of a [`Figure`].
+    /// Lines below the title, as in a [`Figure`].
     pub notes: Vec<String>,
-    /// The horizontal axis.
+    /// Horizontal axis of all rows.
     pub x: Axis,
-    /// What the colours stand for.
+    /// Meanings of the colours, by index.
     pub keys: Vec<String>,
     /// The rows, from top to bottom.
     pub rows: Vec<Row>,
@@ -98,58 +98,58 @@ pub struct Rows {
 /// A row of [`Rows`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct Row {
-    /// What it is of.
+    /// Name of the row.
     pub label: String,
-    /// What is drawn in it, in this order.
+    /// Bars, intervals and dots of the row, in the order in which they are drawn.
     pub parts: Vec<Part>,
-    /// What is written at its end.
+    /// Text at the end of the row.
     pub value: String,
-    /// Degraded or unstable.
+    /// True if the row is degraded or unstable.
     pub doubtful: bool,
 }
 
 /// A bar, an interval or a dot.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Part {
-    /// Which of these.
+    /// Kind of the part: bar, interval or dot.
     pub kind: PartKind,
-    /// The index of its key, and so of its colour.
+    /// Index of the key, and so of the colour.
     pub key: usize,
-    /// Where it begins.
+    /// Value at which the part begins.
     pub from: f64,
-    /// Where it ends.
+    /// Value at which the part ends.
     pub to: f64,
-    /// What it is, where more can be said than its key.
+    /// Description of the part, if more is known than its key.
     pub label: String,
 }
 
-/// How a [`Part`] is drawn.
+/// Shape of a [`Part`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PartKind {
-    /// As high as its row.
+    /// Bar as high as its row.
     Bar,
-    /// A line with ends.
+    /// Line with marked ends.
     Interval,
-    /// At its end.
+    /// Dot at the end of the part.
     Dot,
 }
 
 /// A heat map of pairs of the same things.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cells {
-    /// What it shows.
+    /// Title of the picture.
     pub title: String,
-    /// As of a [`Figure`].
+    /// Lines below the title, as in a [`Figure`].
     pub notes: Vec<String>,
-    /// What the rows and columns are.
+    /// Name of the things in the rows and columns: `CPU`.
     pub side: String,
-    /// Their names, in order.
+    /// Names of the rows and columns, in order.
     pub names: Vec<String>,
-    /// Where among them another package, node or cache begins.
+    /// Indices of the names at which another package, node or cache begins.
     pub borders: Vec<usize>,
-    /// What the values are.
+    /// Description of the values.
     pub label: String,
-    /// How they are written.
+    /// Unit of the values.
     pub unit: Unit,
     /// The cells that have a value.
     pub cells: Vec<Cell>,
@@ -162,13 +162,13 @@ pub struct Cell {
     pub row: usize,
     /// The index of its column.
     pub column: usize,
-    /// Its value.
+    /// Value of the cell.
     pub value: f64,
-    /// Degraded or unstable.
+    /// True if the cell is degraded or unstable.
     pub doubtful: bool,
 }
 
-/// Whether a point speaks of less than it seems to: drawn hollow.
+/// Returns true if a measurement is degraded or unstable. Its point is drawn hollow.
 pub(crate) fn is_doubtful(m: &Measurement) -> bool {
     m.quality.level.is_doubtful()
 }
@@ -176,53 +176,54 @@ pub(crate) fn is_doubtful(m: &Measurement) -> bool {
 /// A plot of curves over one pair of axes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Figure {
-    /// What it shows.
+    /// Title of the figure.
     pub title: String,
-    /// Where and how that was measured, for pictures without a report beside.
+    /// Lines below the title that say where and how the data was measured, for pictures without a report beside
+    /// them.
     pub notes: Vec<String>,
-    /// The horizontal axis.
+    /// Horizontal axis of the plot.
     pub x: Axis,
-    /// The vertical axis.
+    /// Vertical axis of the plot.
     pub y: Axis,
-    /// The curves.
+    /// Curves of the plot.
     pub series: Vec<Series>,
-    /// Places worth naming.
+    /// Values on an axis that are worth naming.
     pub marks: Vec<Mark>,
 }
 
-/// One axis. Its range is that of the points, unless its ends are given.
+/// Axis of a plot. Its range is that of the points, unless `ends` gives another.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Axis {
-    /// What is along it.
+    /// Description of the values along the axis.
     pub label: String,
-    /// How values become places.
+    /// Mapping from values to places on the axis.
     pub scale: Scale,
-    /// How its ticks are placed and written.
+    /// Unit of the values, which decides where the ticks are and how they are written.
     pub unit: Unit,
-    /// The values it begins and ends with.
+    /// Values at the begin and the end of the axis.
     pub ends: Option<(f64, f64)>,
 }
 
-/// How values become places on an axis. On a logarithmic one, values that are
-/// not positive have no place and are left out.
+/// Mapping from values to places on an axis. On a logarithmic axis, values that are not positive have no place
+/// and are left out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scale {
-    /// Equal differences are equally far apart.
+    /// Scale on which equal differences are equally far apart.
     Linear,
-    /// Octaves are equally far apart.
+    /// Scale on which octaves are equally far apart.
     Log2,
-    /// Decades are equally far apart.
+    /// Scale on which decades are equally far apart.
     Log10,
 }
 
-/// What the numbers along an axis are.
+/// Unit of the numbers along an axis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
     /// Bytes, written `32 KiB`.
     Bytes,
     /// Nanoseconds, written `10 ns`, `1 µs`.
     Nanoseconds,
-    /// Plain numbers.
+    /// Number without a unit.
     Number,
     /// Bytes per second, written `10 GB/s`.
     Rate,
@@ -232,38 +233,39 @@ pub enum Unit {
     Percentile,
 }
 
-/// A curve.
+/// Curve of a [`Figure`].
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Series {
-    /// What a legend calls it.
+    /// Name in the legend.
     pub name: String,
-    /// Its points (x, y), in ascending x.
+    /// Points (x, y) of the curve, in ascending x.
     pub points: Vec<(f64, f64)>,
-    /// Where each is expected (x, low, high); empty where that is not known.
+    /// Interval in which each point is expected (x, low, high); empty if it is not known.
     pub band: Vec<(f64, f64, f64)>,
-    /// The x of those that are degraded or unstable.
+    /// The x of the points that are degraded or unstable.
     pub doubtful: Vec<f64>,
-    /// How they are joined.
+    /// Way in which the points are joined.
     pub shape: Shape,
-    /// An envelope of curves that need not be told apart: its band is all of it.
+    /// True for an envelope of curves that need not be distinguished: its band is all of it.
     pub background: bool,
-    /// The indices of its colour and of its dashes, where curves belong together; else both are its place among them.
+    /// Indices of the curve's colour and of its dashes, if curves belong together; otherwise both are its place
+    /// among the curves.
     pub tone: Option<(usize, usize)>,
 }
 
-/// How the points of a curve are joined.
+/// Way in which the points of a curve are joined.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Shape {
-    /// By straight lines.
+    /// Points joined by straight lines.
     #[default]
     Line,
-    /// By steps: each value holds until the next point.
+    /// Points joined by steps: each value holds until the next point.
     Steps,
-    /// Not at all: a dot at each.
+    /// Points that are not joined, with a dot at each.
     Dots,
-    /// Not at all: a ring at each, for what is not to be trusted.
+    /// Points that are not joined, with a ring at each, for values that cannot be trusted.
     Rings,
-    /// Not at all: a cross at each, for what stands out.
+    /// Points that are not joined, with a cross at each, for values that stand out.
     Crosses,
 }
 
@@ -271,20 +273,20 @@ pub enum Shape {
 /// level of the curve on the y axis.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Mark {
-    /// Which axis it is on.
+    /// Axis that the mark is on.
     pub axis: MarkAxis,
-    /// The value.
+    /// Value on the axis.
     pub at: f64,
-    /// Its name.
+    /// Name of the mark.
     pub label: String,
 }
 
 /// The axis of a [`Mark`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MarkAxis {
-    /// The horizontal one.
+    /// The horizontal axis, x.
     X,
-    /// The vertical one.
+    /// The vertical axis, y.
     Y,
 }
 
@@ -301,8 +303,8 @@ impl Scale {
 }
 
 impl Rows {
-    /// The places at both ends of the axis: those given, else those of all parts and marks with a little room; `None`
-    /// without a place.
+    /// Returns the places at both ends of the axis: those given, otherwise those of all parts and marks with a
+    /// little room; `None` without a place.
     fn frame(&self) -> Option<(f64, f64)> {
         let scale = self.x.scale;
         let range = match self.x.ends {
@@ -335,8 +337,8 @@ impl Figure {
         Some(places.fold([(x, x), (y, y)], |[of_x, of_y], (x, y)| [wider(of_x, x), wider(of_y, y)]))
     }
 
-    /// The places at both ends of each axis, `[x, y]`: those given, else those
-    /// of the points and bands with a little room; `None` without a point.
+    /// Returns the places at both ends of each axis, `[x, y]`: those given, otherwise those of the points and
+    /// bands with a little room; `None` without a point.
     pub fn frame(&self) -> Option<[(f64, f64); 2]> {
         self.range()?;
         let ends = |series: &Series| -> Vec<(f64, f64)> {

@@ -1,4 +1,4 @@
-//! A budget judged: as text, Markdown, a JUnit file and annotations of GitHub; and a budget that was learnt.
+//! A judged budget as text, Markdown, a JUnit file and annotations of GitHub, and the file of a learnt budget.
 
 mod github;
 mod junit;
@@ -27,7 +27,7 @@ fn worst_first(gate: &Gate) -> Vec<&Check> {
     checks
 }
 
-/// `Gate: exceeded. 3 limits checked in 1 run: 1 exceeded, 0 inconclusive, 2 pass.`
+/// Returns the verdict: `Gate: exceeded. 3 limits checked in 1 run: 1 exceeded, 0 inconclusive, 2 pass.`
 fn verdict(gate: &Gate) -> String {
     let counts = &gate.counts;
     // What is noted of two sides calls them A and B.
@@ -46,13 +46,13 @@ fn verdict(gate: &Gate) -> String {
     )
 }
 
-/// The file of a check, where there are several.
+/// Returns the file of a check, if there are several files.
 fn file<'a>(gate: &'a Gate, check: &Check) -> Option<&'a str> {
     let run = check.run.filter(|_| gate.runs.len() > 1)?;
     gate.runs.get(run).map(|run| run.file.as_str())
 }
 
-/// The ends of the names of files, as long as it takes to tell them apart.
+/// Returns the ends of the file names, as long as necessary to distinguish the files.
 fn endings(gate: &Gate) -> Vec<String> {
     let all: Vec<Vec<&str>> = gate.runs.iter().map(|run| run.file.rsplit('/').collect()).collect();
     let ending = |at: usize| {
@@ -68,13 +68,13 @@ fn endings(gate: &Gate) -> Vec<String> {
     (0..all.len()).map(ending).collect()
 }
 
-/// What else differs, and what weakens the verdicts, a line each.
+/// Returns further differences and the facts that weaken the verdicts, a line each.
 fn notes(gate: &Gate) -> Vec<String> {
     let differs = gate.differences.iter().map(|one| format!("differs: {}", difference(one)));
     gate.warnings.iter().cloned().chain(differs).chain(gate.remarks.iter().cloned()).collect()
 }
 
-/// How a check came out, and why: `exceeded: 3 of 60,000 were above 50.0 µs; …`.
+/// Returns the outcome of a check with its reason: `exceeded: 3 of 60,000 were above 50.0 µs; …`.
 fn outcome(check: &Check) -> String {
     format!("{}: {}", word(check.status), check.text)
 }

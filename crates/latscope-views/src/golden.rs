@@ -1,5 +1,5 @@
-//! Golden files: each view of the fixture as it was last looked at and found
-//! good. `LATSCOPE_RECORD=1 cargo test -p latscope-views` writes them anew.
+//! Golden files: each view of the fixture as it was when a person last checked it. `LATSCOPE_RECORD=1 cargo
+//! test -p latscope-views` writes them anew.
 
 use super::{Options, Scale, Sort, csv, groups, human, markdown, overview, survey, table, text};
 use latscope_core::fixture;
@@ -15,7 +15,8 @@ use std::collections::HashSet;
 use std::fs;
 use std::path::Path;
 
-/// Compares with the file kept; `LATSCOPE_RECORD=1` writes it anew. Of pages and pictures a browser shows what that means.
+/// Compares a text with its golden file; `LATSCOPE_RECORD=1` writes the file anew. A change of a page or
+/// picture is best seen in a browser.
 pub(crate) fn check(name: &str, text: &str) {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
     if std::env::var_os("LATSCOPE_RECORD").is_some() {
@@ -28,8 +29,8 @@ pub(crate) fn check(name: &str, text: &str) {
     );
 }
 
-/// The fixture with findings of its own: what real ones say is not the
-/// business of these files.
+/// Returns the fixture with findings of its own, so that these files do not depend on the texts of real
+/// findings.
 fn report() -> Report {
     let mut report = fixture::report();
     report.findings = [
@@ -157,8 +158,8 @@ fn no_table_is_wider_than_the_terminal() {
     }
 }
 
-/// Every way in which a number of the JSON, or one derived from a measurement
-/// as the schema says, may be written on the screen.
+/// Returns every form in which a number of the JSON, or of a measurement as the schema derives it, may be
+/// written on the screen.
 fn writable(report: &Report) -> HashSet<String> {
     let mut all = HashSet::new();
     let mut add = |value: f64| {
@@ -228,19 +229,19 @@ fn ungrouped(text: &str) -> String {
     out
 }
 
-/// Checks that a view shows no number but known ones.
+/// Checks that a view shows only known numbers.
 fn all_known(text: &str, known: &HashSet<String>) {
     for number in numbers_in(text) {
         assert!(known.contains(number), "{number} is not in the JSON; it is in\n{text}");
     }
 }
 
-/// Columns for every figure.
+/// Returns options with room for the columns of every figure.
 fn endless() -> Options {
     wide(100_000)
 }
 
-/// Markdown has each family's figures, also those of single threads and of distributions that were corrected.
+/// Checks that Markdown has each family's figures, also those of single threads and of corrected distributions.
 #[test]
 fn every_number_on_the_screen_is_in_the_markdown() {
     let mut judged = fixture::wake();
@@ -263,7 +264,7 @@ fn every_number_on_the_screen_is_in_the_markdown() {
     }
 }
 
-/// Labels below an axis: quantities alone.
+/// Returns true for a line with the labels below an axis: quantities alone.
 fn is_axis(line: &str) -> bool {
     let mut words = line.split_whitespace();
     line.starts_with("        ")
@@ -323,7 +324,7 @@ fn every_number_on_the_screen_is_in_the_json() {
     assert!(!known.contains("77.7"), "a number from nowhere would not be noticed");
 }
 
-/// One event on one CPU, one of them missed, one point: nothing of which there is one is in the plural.
+/// Checks that nothing of which there is a single instance is in the plural: event, CPU, missed event, point.
 #[test]
 fn one_of_a_thing_is_in_the_singular() {
     let mut report = fixture::wake();

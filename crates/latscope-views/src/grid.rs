@@ -4,13 +4,13 @@ use super::style::PLAIN;
 use anstyle::Style;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-/// Pieces of text, each in its style. Control characters never get in: a
-/// result file from elsewhere must not move the cursor.
+/// Pieces of text, each in its style. Control characters are replaced: a result file from elsewhere must not
+/// move the cursor.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Text(Vec<(Style, String)>);
 
 impl Text {
-    /// Plain text.
+    /// Returns text in the plain style.
     pub fn plain(text: impl AsRef<str>) -> Text {
         Text::styled(PLAIN, text)
     }
@@ -20,7 +20,7 @@ impl Text {
         Text::default().with(style, text)
     }
 
-    /// The same with more text after it.
+    /// Returns the text with more text in `style` after it.
     pub fn with(mut self, style: Style, text: impl AsRef<str>) -> Text {
         if !text.as_ref().is_empty() {
             self.0.push((style, clean(text.as_ref())));
@@ -33,13 +33,13 @@ impl Text {
         self.0.iter().map(|(_, text)| text.as_str()).collect()
     }
 
-    /// Columns it takes; where it has several lines, the widest of them.
+    /// Returns the number of columns that the text takes; if it has several lines, those of the widest line.
     pub fn width(&self) -> usize {
         let width = |line: &Text| line.0.iter().map(|(_, text)| text.width()).sum();
         self.lines().iter().map(width).max().unwrap_or(0)
     }
 
-    /// The lines that it is broken into.
+    /// Returns the lines into which the text is broken.
     fn lines(&self) -> Vec<Text> {
         let mut lines = vec![Text::default()];
         for (style, text) in &self.0 {
@@ -54,14 +54,14 @@ impl Text {
         lines
     }
 
-    /// The same with another text after it.
+    /// Returns the text with `other` after it.
     pub fn and(mut self, other: Text) -> Text {
         self.0.extend(other.0);
         self
     }
 
-    /// The same in lines of at most `width` columns, broken between words, in the style of its begin: a name is whole,
-    /// whatever room there is. A word that is wider is broken, too.
+    /// Returns the whole text in lines of at most `width` columns, in the style of its begin. Lines break
+    /// between words; a word that is wider than `width` is broken, too.
     pub fn shortened(&self, width: usize) -> Text {
         if self.width() <= width {
             return self.clone();
@@ -72,8 +72,8 @@ impl Text {
         Text(vec![(style, lines.join(&format!("{BREAK}{}", " ".repeat(indent))))])
     }
 
-    /// The same in lines of at most `width` columns, with `aside` at the right end of the last one, or where it finds no
-    /// room there of a line of its own: it never stands in the middle of a name.
+    /// Returns the text in lines of at most `width` columns, with `aside` at the right end of the last line.
+    /// Without room there, `aside` has a line of its own: it never stands in the middle of a name.
     pub fn with_aside(&self, style: Style, aside: &str, width: usize) -> Text {
         if aside.is_empty() {
             return self.shortened(width);
@@ -91,7 +91,7 @@ impl Text {
         text.with(PLAIN, " ".repeat(before)).with(style, aside)
     }
 
-    /// Whether nothing of it can be seen.
+    /// Returns true if the text is empty or consists of blanks only.
     fn is_blank(&self) -> bool {
         self.0.iter().all(|(_, text)| text.trim().is_empty())
     }
@@ -123,7 +123,7 @@ pub(super) fn clean(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
-/// As much of the start of `text` as takes at most `width` columns.
+/// Returns the longest start of `text` that takes at most `width` columns.
 fn prefix(text: &str, width: usize) -> &str {
     let mut used = 0;
     for (at, c) in text.char_indices() {
@@ -135,23 +135,23 @@ fn prefix(text: &str, width: usize) -> &str {
     text
 }
 
-/// The first column of a grid does not get narrower than this.
+/// Minimum width of the first column of a grid.
 const SHORTEST: usize = 14;
 
-/// Between the lines of a text; no other text has it, since control characters never get in.
+/// Separator of the lines of a text. No text contains it otherwise, since control characters are replaced.
 const BREAK: char = '\n';
 
 /// Blanks before the further lines of a name.
 const INDENT: usize = 2;
 
-/// On which side of its column a cell stands.
+/// Side of its column on which a cell stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Side {
     Left,
     Right,
 }
 
-/// A column: its heading and a cell for each row.
+/// Column of a grid: its heading and a cell for each row.
 #[derive(Debug, Clone)]
 pub(super) struct Column {
     pub heading: Text,
@@ -164,21 +164,21 @@ impl Column {
         Column { heading, side, cells }
     }
 
-    /// Columns its widest cell or its heading takes.
+    /// Returns the columns that the widest cell or the heading takes.
     pub fn width(&self) -> usize {
         let cells = self.cells.iter().map(Text::width).max().unwrap_or(0);
         cells.max(self.heading.width())
     }
 
-    /// Whether no row has anything in it.
+    /// Returns true if all cells of the column are empty.
     pub fn is_empty(&self) -> bool {
         self.cells.iter().all(|cell| cell.0.is_empty())
     }
 }
 
-/// Columns side by side with `gap` blanks between, a rule under the headings.
-/// `width` is the widest a line may be: the names in the first column are broken into lines,
-/// and where that is not enough the last columns are left out, which a line below says.
+/// Returns columns side by side with `gap` blanks between them, and a rule under the headings. No line is wider
+/// than `width`: the names in the first column are broken into lines, and if that is not enough, the last
+/// columns are left out. A line below says so.
 pub(super) fn grid(columns: &[Column], gap: usize, width: usize, color: bool) -> String {
     let mut widths: Vec<usize> = columns.iter().map(Column::width).collect();
     let sum = |widths: &[usize]| widths.iter().sum::<usize>() + gap * widths.len().saturating_sub(1);
@@ -210,8 +210,8 @@ pub(super) fn grid(columns: &[Column], gap: usize, width: usize, color: bool) ->
     out
 }
 
-/// Leaves out columns until `width` is enough with the first one cut as far as it may be: `least`, by their headings,
-/// those together that say something only together.
+/// Leaves out columns until `width` is enough with the first column as narrow as it may be: the columns of
+/// `least`, by their headings. Headings in one entry belong together and are left out together.
 pub(super) fn leave_out(columns: &mut Vec<Column>, least: &[&[&str]], gap: usize, width: usize) {
     for headings in least {
         let all: usize = columns.iter().map(|column| column.width() + gap).sum();
@@ -223,7 +223,7 @@ pub(super) fn leave_out(columns: &mut Vec<Column>, least: &[&[&str]], gap: usize
     }
 }
 
-/// A row of cells, in as many lines as the one with the most has.
+/// Writes a row of cells, in as many lines as the cell with the most lines has.
 fn row(out: &mut String, cells: &[&Text], columns: &[Column], widths: &[usize], gap: usize, color: bool) {
     let cells: Vec<Vec<Text>> =
         cells.iter().zip(widths).map(|(cell, width)| cell.shortened(*width).lines()).collect();
@@ -280,7 +280,7 @@ pub(super) fn wrap(first: &Text, prose: &str, style: Style, width: usize, color:
     out
 }
 
-/// What stays on the line of the number before it.
+/// Units that stay on the line of the number before them.
 const UNITS: [&str; 9] = ["%", "ns", "µs", "ms", "s", "B", "KiB", "MiB", "GiB"];
 
 /// The words of prose; a unit stays with its number.

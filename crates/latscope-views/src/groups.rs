@@ -1,6 +1,5 @@
-//! Single events in full, as `wake`, `noise`, `ipc` and `remote` measure them: a
-//! row for each thread, whether what was asked for holds and how sure that is,
-//! the longest events and what took their time.
+//! Single events in full, as `wake`, `noise`, `ipc` and `remote` measure them: a row for each thread, the
+//! verdict on the criteria and how sure it is, the longest events and their causes.
 
 mod conditions;
 mod outliers;
@@ -27,16 +26,15 @@ use latscope_judge::verdict::{HOW_SURE, confidence_of};
 /// Families whose measurements this view is for.
 pub(super) const FAMILIES: [&str; 4] = ["wake", "noise", "ipc", "remote"];
 
-/// Whether a report is of single events alone, and so better seen here than in
-/// the table of the survey.
+/// Returns true if a report has single events only, so that this view suits it better than the table of the
+/// survey.
 pub fn is_of_events(report: &Report) -> bool {
     let ours = |probe: &str| FAMILIES.contains(&family(probe));
     !report.measurements.is_empty() && report.measurements.iter().all(|m| ours(&m.probe))
 }
 
-/// The whole view: where and how, a table for each probe, verdict, confidence,
-/// the longest events, published figures for reference, findings, and what could
-/// not be measured.
+/// Returns the whole view: machine and conditions, a table for each probe, verdict, confidence, the longest
+/// events, published figures for reference, findings, and the points that could not be measured.
 pub fn events(report: &Report, options: &Options) -> String {
     let mut out = head(report, options);
     let groups = groups(report);
@@ -60,7 +58,7 @@ pub fn events(report: &Report, options: &Options) -> String {
     out
 }
 
-/// Whether it ran long enough, the longest events, and published figures.
+/// Returns the sections below the tables: confidence, the longest events, and published figures.
 fn sections(report: &Report, groups: &[Group], options: &Options) -> String {
     let sure: Vec<Group> = groups.iter().filter(|group| is_shown(group, groups.len())).cloned().collect();
     let mut out = confidence(report, &sure, options);
@@ -69,7 +67,8 @@ fn sections(report: &Report, groups: &[Group], options: &Options) -> String {
     out
 }
 
-/// The tables of all probes of single events, each row of each, then transports and payloads beside each other.
+/// Returns the tables of all probes of single events, with all rows, then transports and payloads beside each
+/// other.
 pub(super) fn tables(report: &Report) -> Vec<Table> {
     let table = |group: &Group| Table {
         heading: group.probe.to_owned(),
@@ -83,7 +82,7 @@ pub(super) fn tables(report: &Report) -> Vec<Table> {
     groups.chain(more.into_iter().flatten()).collect()
 }
 
-/// What stands below the tables, a heading and lines each.
+/// Returns the lists below the tables: a heading and lines each.
 pub(super) fn lists(report: &Report) -> Vec<(String, Vec<String>)> {
     let groups = groups(report);
     let wide = Options { width: usize::MAX / 2, ..Options::default() };
@@ -98,30 +97,30 @@ pub(super) fn lists(report: &Report) -> Vec<(String, Vec<String>)> {
     lists
 }
 
-/// Under which conditions the events of a probe were measured.
+/// Returns the conditions under which the events of a probe were measured.
 pub(super) fn conditions(report: &Report, group: &Group) -> String {
     conditions::conditions(report, group).join(" · ")
 }
 
-/// A row for each thread or pair, then the sums, with every figure that is not 0 in all rows, in tables that can be
-/// looked at, and what is to be said below.
+/// Returns a row for each thread or pair, then the sums, with every figure that is not 0 in all rows, in tables
+/// of readable width, and the notes below them.
 pub(super) fn tables_of(group: &Group) -> (Vec<Vec<Column>>, Vec<String>) {
     table::tables(group)
 }
 
-/// Whether a probe has a table of its own: transports that only stand beside each
-/// other, and payloads, have one together.
+/// Returns true if a probe has a table of its own. Transports that are only compared with each other, and
+/// payloads, share a table.
 fn is_shown(group: &Group, groups: usize) -> bool {
     let transactions = group.singles.first().and_then(|row| mode(row.m));
     transactions.is_none_or(|mode| mode != "throughput" && groups < transactions::MANY)
 }
 
-/// A heading, an empty line before it.
+/// Returns a heading after an empty line.
 fn section(title: &str, options: &Options) -> String {
     format!("\n{}", wrap(&Text::default(), title, BOLD, options.width, options.color))
 }
 
-/// Whether it ran long enough.
+/// Returns the section on whether the rows ran long enough; empty if nothing is known.
 fn confidence(report: &Report, groups: &[Group], options: &Options) -> String {
     let mut out = String::new();
     for group in groups {
@@ -138,7 +137,7 @@ fn confidence(report: &Report, groups: &[Group], options: &Options) -> String {
     section("How sure", options) + &how + &out
 }
 
-/// What others published, beside timer wake-ups.
+/// Returns the figures that others published on timer wake-ups; empty without such wake-ups.
 fn references(report: &Report, groups: &[Group], options: &Options) -> String {
     let Some(group) = groups.iter().find(|group| group.probe == "wake.timer") else { return String::new() };
     let mut out = section("For reference", options);

@@ -1,5 +1,4 @@
-//! What stands above a table: the machine, the clock, and what a reader has to
-//! know before trusting a number.
+//! Text above a table: the machine, the clock, and the facts that a reader needs before trusting a number.
 
 use super::grid::{Text, wrap};
 use super::style::{ALARM, BOLD, DIM, WARNING};
@@ -46,13 +45,13 @@ fn headed(report: &Report, title: String, lines: Vec<String>, options: &Options)
     out
 }
 
-/// Each warning with its remedy, those of many CPUs as one.
+/// Returns each warning with its remedy; equal warnings of many CPUs are one.
 pub(super) fn warnings(report: &Report) -> Vec<String> {
     let texts = report.warnings.iter().map(|warning| with_remedy(&warning.text, warning.remedy.as_deref()));
     fold_cpus(texts)
 }
 
-/// What is wrong, and after an arrow what to do about it.
+/// Returns a problem and, after an arrow, its remedy.
 pub(super) fn with_remedy(text: &str, remedy: Option<&str>) -> String {
     match remedy {
         Some(remedy) if !remedy.is_empty() => format!("{text} → {remedy}"),
@@ -60,7 +59,7 @@ pub(super) fn with_remedy(text: &str, remedy: Option<&str>) -> String {
     }
 }
 
-/// What was measured by which program, and the processor as far as it is known.
+/// Returns the program with the job that it measured, and the processor as far as it is known.
 pub(super) fn title(report: &Report) -> (String, String) {
     match &report.imported {
         None => (format!("latscope {}", report.plan.job), processor(report)),
@@ -68,7 +67,7 @@ pub(super) fn title(report: &Report) -> (String, String) {
     }
 }
 
-/// A report among others: `latscope survey of 2026-11-21T10:00:00Z`, `fio 3.33`.
+/// Returns the name of a report among others: `latscope survey of 2026-11-21T10:00:00Z`, `fio 3.33`.
 pub(super) fn named(report: &Report) -> String {
     let what = match &report.imported {
         None => format!("latscope {}", report.plan.job),
@@ -77,7 +76,8 @@ pub(super) fn named(report: &Report) -> String {
     if report.started.is_empty() { what } else { format!("{what} of {}", report.started) }
 }
 
-/// Machine, clock and run, a line each; of an imported result what is known, and what is not.
+/// Returns machine, clock and run, a line each; for an imported result the known facts, and a note on those
+/// that are unknown.
 pub(super) fn facts(report: &Report) -> Vec<String> {
     let Some(imported) = &report.imported else { return vec![system(report), clock(report), run(report)] };
     let machine = &report.machine;
@@ -95,7 +95,7 @@ pub(super) fn facts(report: &Report) -> Vec<String> {
     [known, unknown].into_iter().filter(|line| !line.is_empty()).collect()
 }
 
-/// `Intel Xeon, 2 CPUs`.
+/// Returns the processor: `Intel Xeon, 2 CPUs`.
 fn processor(report: &Report) -> String {
     let machine = &report.machine;
     let model = if machine.cpu_model.is_empty() { "unknown processor" } else { &machine.cpu_model };
@@ -145,7 +145,7 @@ fn clock(report: &Report) -> String {
     text
 }
 
-/// When it was measured, how long it took, under what load, and what the user calls it.
+/// Returns the start of the run, its duration, its rounds, its load, and the user's labels.
 fn run(report: &Report) -> String {
     let mut text = report.started.clone();
     if let Some(took) = took(report) {
@@ -174,7 +174,8 @@ fn run(report: &Report) -> String {
     text
 }
 
-/// The account in a few words: the quota that stopped the run, else what others used; then the load and the peer.
+/// Returns the account in a few words: the quota that stopped the run, otherwise the share that others used;
+/// then the load and the peer.
 fn whose_time(account: &Account) -> String {
     let mut text = match account.throttled() {
         Some(quota) => quota.words(),
@@ -186,7 +187,7 @@ fn whose_time(account: &Account) -> String {
     text
 }
 
-/// Wall time of the run, also of one that was interrupted.
+/// Returns the wall time of the run, also of an interrupted run.
 fn took(report: &Report) -> Option<Duration> {
     let Some(finished) = &report.finished else {
         return report.activity.as_ref().map(|activity| Duration::from_nanos(activity.wall_ns));
@@ -195,7 +196,7 @@ fn took(report: &Report) -> Option<Duration> {
     humantime::parse_rfc3339_weak(finished).ok()?.duration_since(start).ok()
 }
 
-/// How much of an interrupted run is there; `None` for a finished one.
+/// Returns the part of an interrupted run that was measured; `None` for a finished run.
 pub fn unfinished(report: &Report) -> Option<String> {
     if !report.is_unfinished() {
         return None;
@@ -209,7 +210,7 @@ pub fn unfinished(report: &Report) -> Option<String> {
     Some(format!("the run ended early: {}", complete(&Progress { done: done as u64, of })))
 }
 
-/// ` (729 points, in up to 8 rounds)`, where those of each round were counted.
+/// Returns ` (729 points, in up to 8 rounds)`, if the points of each round were counted.
 fn in_rounds(report: &Report, points: &Progress) -> String {
     let planned = report.plan.steps.iter().map(|step| step.points.len() as u64).sum();
     let rounds = u64::from(report.plan.rounds);
@@ -221,7 +222,7 @@ fn in_rounds(report: &Report, points: &Progress) -> String {
     }
 }
 
-/// `0 of 2 points are complete`.
+/// Returns the progress in words: `0 of 2 points are complete`.
 fn complete(points: &Progress) -> String {
     match points {
         Progress { done, of: Some(1) } => {
@@ -234,7 +235,8 @@ fn complete(points: &Progress) -> String {
     }
 }
 
-/// `interrupted by SIGINT after 1.50 s of 20.0 s, 2,990 events: 0 of 2 points are complete`.
+/// Returns the interruption in words: `interrupted by SIGINT after 1.50 s of 20.0 s, 2,990 events: 0 of 2
+/// points are complete`.
 fn told(interrupted: &Interrupted) -> String {
     let Interrupted { by, points, events, time } = interrupted;
     let amount = |progress: &Progress, format: fn(u64) -> String, bare: fn(u64) -> String| match progress.of {

@@ -6,25 +6,25 @@ use latscope_core::report::{Measurement, Report};
 use latscope_core::rounds::figures;
 use latscope_judge::findings::{LevelRow, level_rows};
 
-/// One of the ten numbers.
+/// Number of the headline, with its name.
 #[derive(Debug, Clone)]
 pub(crate) struct Headline<'a> {
-    /// What it is, in two words: `L1 hit`, `hand-off`.
+    /// Name in two words: `L1 hit`, `hand-off`.
     pub name: String,
-    /// Where it comes from.
+    /// Source of the number.
     pub source: Source<'a>,
 }
 
-/// What stands behind a number of the headline.
+/// Source of a number of the headline.
 #[derive(Debug, Clone)]
 pub(crate) enum Source<'a> {
-    /// A level of memory, read off the curve.
+    /// Level of memory, read off the curve.
     Level(Box<LevelRow>),
-    /// A point; one without a number says why.
+    /// Point of a probe; a point without a number has a reason.
     Point(&'a Measurement),
 }
 
-/// Which point is meant: the name of the number, the probe, and parameters in the order of preference.
+/// Point to look for: the name of the number, the probe, and parameters in the order of preference.
 type Wanted = (&'static str, &'static str, &'static [(&'static str, &'static str)]);
 
 const WANTED: [Wanted; 6] = [
@@ -39,7 +39,8 @@ const WANTED: [Wanted; 6] = [
 /// The size of the read of the headline, bytes.
 const READ: u64 = 4096;
 
-/// The ten numbers, as far as they were to be measured: caches and memory, then the others from the fastest on.
+/// Returns the ten numbers, as far as they were to be measured: caches and memory, then the others from the
+/// fastest on.
 pub(crate) fn headline(report: &Report) -> Vec<Headline<'_>> {
     let levels = level_rows(report).into_iter().map(|level| Headline {
         name: if level.name == "memory" { "memory read".to_owned() } else { format!("{} hit", level.name) },
@@ -52,7 +53,7 @@ pub(crate) fn headline(report: &Report) -> Vec<Headline<'_>> {
     levels.chain(points).collect()
 }
 
-/// The point of a probe with the first of these parameters that one has; rows of the survey only.
+/// Returns the point of a probe with the first of these parameters that a point has; rows of the survey only.
 fn chosen<'a>(report: &'a Report, probe: &'a str, params: &[(&str, &str)]) -> Option<&'a Measurement> {
     let rows = || report.of_probe(probe).filter(|m| m.row && sized(&m.params));
     let preferred = params.iter().find_map(|(name, value)| {
@@ -61,13 +62,13 @@ fn chosen<'a>(report: &'a Report, probe: &'a str, params: &[(&str, &str)]) -> Op
     preferred.or_else(|| rows().next())
 }
 
-/// Whether a transfer is of the size that the headline has.
+/// Returns true unless `params` are of a transfer whose size is not `READ`.
 fn sized(params: &Params) -> bool {
     !params.contains_key("mode") || params.get("size").is_none_or(|size| *size == ParamValue::Number(READ))
 }
 
 impl Source<'_> {
-    /// The figure, ns; `None` where there is none.
+    /// Returns the figure, ns; `None` without a figure.
     pub fn ns(&self) -> Option<f64> {
         match self {
             Source::Level(level) => Some(level.ns),
@@ -75,7 +76,7 @@ impl Source<'_> {
         }
     }
 
-    /// Where it is expected in the next run, ns.
+    /// Returns the interval in which the figure of the next run is expected, ns.
     pub fn next_run(&self) -> Option<(f64, f64)> {
         match self {
             Source::Level(level) => level.next,
@@ -83,7 +84,7 @@ impl Source<'_> {
         }
     }
 
-    /// How many rounds it rests on.
+    /// Returns the number of rounds behind the figure.
     pub fn rounds(&self) -> usize {
         match self {
             Source::Level(level) => level.rounds,
@@ -91,7 +92,7 @@ impl Source<'_> {
         }
     }
 
-    /// How far it can be trusted.
+    /// Returns how far the figure can be trusted.
     pub fn quality(&self) -> &Quality {
         match self {
             Source::Level(level) => &level.quality,

@@ -16,19 +16,19 @@ pub(crate) use table::{cell, table};
 use crate::markup::{Element, element};
 use latscope_core::report::Measurement;
 
-/// Says of a point what exactly its probe times; `None` where that is not known, as of another revision.
+/// Returns what exactly the probe of a point times; `None` if it is not known, as for another revision.
 pub type Timed<'a> = &'a dyn Fn(&Measurement) -> Option<&'static str>;
 
 const STYLE: &str = include_str!("html/style.css");
 
-/// Adds controls; the page is complete without it.
+/// Script that adds controls; the page is complete without it.
 const SCRIPT: &str = include_str!("html/script.js");
 
-/// Nothing is loaded from anywhere and no script runs but this one, whatever the page says.
+/// Content security policy of a page: it loads nothing and runs no script but its own.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; \
                       script-src 'sha256-gRXO7SwfBPfpWotmfsrTONE8DNjulbGzVQ+qaEIuU6M='";
 
-/// A whole document.
+/// Returns a whole HTML document.
 pub(crate) fn document(title: &str, body: impl IntoIterator<Item = Element>) -> String {
     let head = element("head")
         .child(element("meta").with("charset", "utf-8"))
@@ -49,7 +49,7 @@ pub(crate) fn list(texts: impl IntoIterator<Item = String>) -> Option<Element> {
     (!items.is_empty()).then(|| element("ul").children(items))
 }
 
-/// What is shown when it is opened; without script, too.
+/// Returns an element that shows `content` when a reader opens it, without script, too.
 pub(crate) fn details(summary: &str, content: Element) -> Element {
     element("details").child(element("summary").text(summary)).child(content)
 }

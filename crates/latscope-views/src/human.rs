@@ -12,8 +12,8 @@ use latscope_core::report::Report;
 use latscope_core::units::{format_time, three_digits};
 use latscope_judge::findings::{FRAME_NS, level_rows};
 
-/// What a second stands for, ns: a hit in the L1 cache, or 1 ns when the
-/// report has none.
+/// Returns the duration that a second stands for, ns: a hit in the L1 cache, or 1 ns if the report has no such
+/// hit.
 pub fn second(report: &Report) -> f64 {
     let level = level_rows(report).into_iter().find(|level| level.name == "L1");
     level.map(|level| level.ns).filter(|ns| *ns > 0.0).unwrap_or(1.0)
@@ -63,7 +63,7 @@ pub(crate) fn per_frame(ns: f64) -> String {
     }
 }
 
-/// How often a row fits into a frame; a transfer is no operation that could.
+/// Returns how often the operation of a row fits into a frame; a dash for a transfer.
 fn in_a_frame(row: &Row) -> String {
     if row.operation { per_frame(row.ns) } else { "-".to_owned() }
 }

@@ -1,4 +1,4 @@
-//! What the signs beside rows mean: one line, with those that are used and no other.
+//! Meanings of the signs beside rows, in one line, with only the signs that are used.
 
 use super::grid::Text;
 use super::style::WARNING;
@@ -15,7 +15,7 @@ pub(super) struct Signs {
 }
 
 impl Signs {
-    /// Those of a row of these properties, with those before.
+    /// Adds the signs of a row with these properties.
     pub fn note(&mut self, times: Semantics, level: Level, incomplete: bool) {
         self.round_trip |= times == Semantics::RoundTrip;
         self.one_way |= times == Semantics::OneWay;
@@ -24,14 +24,14 @@ impl Signs {
         self.early |= incomplete && !level.is_doubtful();
     }
 
-    /// Those of measurements.
+    /// Returns the signs of the measurements.
     pub fn of<'a>(all: impl IntoIterator<Item = &'a Measurement>) -> Signs {
         let mut signs = Signs::default();
         all.into_iter().for_each(|m| signs.note(m.times, m.quality.level, m.incomplete));
         signs
     }
 
-    /// What they mean.
+    /// Returns the meanings of the signs, a text each.
     pub fn meanings(self) -> Vec<String> {
         let all = [
             (self.round_trip, "RT round trip"),
@@ -43,7 +43,7 @@ impl Signs {
     }
 }
 
-/// How far a point can be trusted, as a sign.
+/// Returns the sign for how far a point can be trusted.
 pub(super) fn mark(m: &Measurement) -> Text {
     match m.incomplete {
         _ if m.quality.level.is_doubtful() => Text::styled(WARNING, " !"),
@@ -52,7 +52,8 @@ pub(super) fn mark(m: &Measurement) -> Text {
     }
 }
 
-/// What the column `next run` holds, in the `unit` where that is not beside it, and why some of its cells are `empty`.
+/// Returns the legend of the column `next run`, with the `unit` if it is not beside the column, and with the
+/// reason for empty cells if some are `empty`.
 pub(super) fn next_run(report: &Report, unit: &str, empty: bool) -> String {
     let of_two = report.measurements.iter().filter_map(Measurement::next_run).any(|next| next.level < 0.9);
     let of_two = if of_two { " (of two rounds: what they were)" } else { "" };
@@ -62,7 +63,8 @@ pub(super) fn next_run(report: &Report, unit: &str, empty: bool) -> String {
     format!("next run{busy}: where its median is expected, with 95 % confidence{of_two}{unit}{empty}")
 }
 
-/// Which next run is meant, where others used the CPUs: rounds beside them do not tell of a quiet machine.
+/// Returns the state of the machine that a next run refers to; empty for a quiet machine. Rounds beside other
+/// users of the CPUs predict nothing about a quiet machine.
 pub(super) fn as_busy(report: &Report) -> &'static str {
     let is_busy = report.activity.as_ref().is_some_and(Account::is_disturbed);
     if is_busy { " of a machine as busy as this" } else { "" }
@@ -76,7 +78,7 @@ mod tests {
     use latscope_core::report::{Account, Evidence, Finding, Measurement, Report};
     use latscope_core::rounds::Prediction;
 
-    /// A report whose points have an interval of this level.
+    /// Returns a report whose points have an interval of this confidence level.
     fn predicted(level: f64) -> Report {
         let mut report = fixture::report();
         for m in &mut report.measurements {
@@ -85,7 +87,7 @@ mod tests {
         report
     }
 
-    /// Every view that shows where the next run is expected, in words or as a range.
+    /// Returns every view that shows where the next run is expected, in words or as a range.
     fn views(report: &Report) -> [String; 6] {
         let options = Options { width: 200, ..Options::default() };
         [
@@ -99,7 +101,7 @@ mod tests {
         .map(|view| view.split_whitespace().collect::<Vec<_>>().join(" "))
     }
 
-    /// What holds of a machine that others use is no prediction for a quiet one.
+    /// Checks that every view names the busy machine: its rounds predict nothing about a quiet machine.
     #[test]
     fn every_view_of_a_busy_machine_says_which_next_run_it_means() {
         let mut report = predicted(0.95);

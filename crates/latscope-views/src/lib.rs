@@ -1,9 +1,8 @@
 //! The ways to show a report: pure functions of it, each in its own file.
 //!
-//! What all tables share is in [`rows`]; [`table`] and [`survey`] are for a
-//! terminal, [`text`] shows one family in full, [`groups`] one whose every event
-//! was timed, [`markdown`] is for issues, [`html`] a page to pass on,
-//! [`csv`] for programs.
+//! [`rows`] holds the rows that all tables share. [`table`] and [`survey`] are for a terminal. [`text`] shows a
+//! family in full, [`groups`] a family whose every event was timed. [`markdown`] is for issues, [`html`] for a page
+//! to pass on, and [`csv`] for programs.
 #![forbid(unsafe_code)]
 
 mod bar;
@@ -46,42 +45,42 @@ mod verdicts;
 
 pub use head::unfinished;
 
-/// How to show a report on a terminal.
+/// Options for the display of a report on a terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Options {
     /// Columns of the terminal; no line is longer.
     pub width: usize,
-    /// Whether to use colour and weight.
+    /// True if the text has colour and weight.
     pub color: bool,
-    /// In what durations are shown.
+    /// Scale of the durations shown.
     pub scale: Scale,
-    /// In which order rows stand.
+    /// Order of the rows.
     pub sort: Sort,
 }
 
 impl Default for Options {
-    /// 80 columns, no colour, units of time, by value.
+    /// Returns 80 columns, no colour, units of time, order by value.
     fn default() -> Self {
         Options { width: 80, color: false, scale: Scale::Time, sort: Sort::Value }
     }
 }
 
-/// In which order the rows of a table stand.
+/// Order of the rows in a table.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Sort {
-    /// From the fastest to the slowest.
+    /// Order from the fastest to the slowest.
     #[default]
     Value,
-    /// Family by family, as they were planned, and in each from the fastest to the slowest.
+    /// Order by family, as the families were planned, and in each from the fastest to the slowest.
     Family,
 }
 
-/// In what durations are shown.
+/// Scale of the durations shown.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Scale {
-    /// ns, µs, ms, s.
+    /// Units of time: ns, µs, ms, s.
     #[default]
     Time,
-    /// As if a hit in the L1 cache took a second.
+    /// Durations as if a hit in the L1 cache took a second.
     Human,
 }

@@ -1,5 +1,5 @@
-//! One sentence on the machine while it was measured: quiet, or busy with how
-//! much, by whom, and which rows are doubtful for it.
+//! Sentence on the machine while it was measured: quiet, or busy, with the share of the CPUs, the processes,
+//! and the rows that are doubtful for this reason.
 
 use latscope_core::merged::is_merged;
 use latscope_core::quality::{Level, THROTTLED};
@@ -7,11 +7,11 @@ use latscope_core::report::{Account, Consumer, MORE_TIME, Measurement, QUIET, Re
 use latscope_core::units::{counted, format_count, format_share};
 use latscope_judge::findings::level_rows;
 
-/// Names listed at most, of processes and of rows.
+/// Maximum number of names listed, of processes and of rows.
 const LISTED: usize = 5;
 
-/// The sentence; `None` where the report does not know. A quota that stopped the run comes first: it explains what else
-/// looks like the work of others.
+/// Returns the sentence; `None` if the report has no account. A quota that stopped the run comes first: it
+/// explains what otherwise looks like the work of others.
 pub(super) fn sentence(report: &Report) -> Option<String> {
     let account = report.activity.as_ref()?;
     let mut text = match account.throttled() {
@@ -51,7 +51,8 @@ pub(super) fn sentence(report: &Report) -> Option<String> {
     Some(text)
 }
 
-/// `Of 139 rows 97 are ok, 30 unstable (…), 12 degraded (…).`; `None` without a row.
+/// Returns the number of rows by quality: `Of 139 rows 97 are ok, 30 unstable (…), 12 degraded (…).`; `None`
+/// without a row.
 pub(super) fn counts(report: &Report) -> Option<String> {
     let levels = level_rows(report).into_iter().map(|level| level.quality.level);
     let rows: Vec<Level> = levels.chain(measured(report).map(|m| m.quality.level)).collect();
@@ -70,8 +71,8 @@ pub(super) fn counts(report: &Report) -> Option<String> {
     (!rows.is_empty()).then(|| format!("Of {}: {}.", counted(rows.len() as u64, "row"), parts.join(", ")))
 }
 
-/// Which figures of a page to use: `Use the rows marked ok. 15 of 140 rows are doubtful: …`; `None` where no
-/// row is doubtful.
+/// Returns advice on the figures of a page: `Use the rows marked ok. 15 of 140 rows are doubtful: …`; `None` if
+/// no row is doubtful.
 pub(super) fn to_use(report: &Report) -> Option<String> {
     let levels = level_rows(report).into_iter().map(|level| level.quality.level);
     let rows: Vec<Level> = levels.chain(measured(report).map(|m| m.quality.level)).collect();
@@ -84,14 +85,15 @@ pub(super) fn to_use(report: &Report) -> Option<String> {
     })
 }
 
-/// The measurements that a table has rows for: those that want one, where none does the sums, else all.
+/// Returns the measurements that have rows in a table: those with a row of their own; without such measurements
+/// the sums, otherwise all.
 pub(crate) fn measured(report: &Report) -> impl Iterator<Item = &Measurement> {
     let all = || report.measurements.iter();
     let (wanted, merged) = (all().any(|m| m.row), all().any(is_merged));
     all().filter(move |m| if wanted { m.row } else { !merged || is_merged(m) })
 }
 
-/// `busy: other processes used 97 % of 2 CPUs`.
+/// Returns the state in words: `busy: other processes used 97 % of 2 CPUs`.
 pub(super) fn state(account: &Account) -> String {
     let state = match (account.is_quiet(), account.is_slowed_by_host()) {
         (true, false) => "quiet",
@@ -110,7 +112,8 @@ fn others(account: &Account) -> String {
     format!("other processes used {share} of {cpus}")
 }
 
-/// What load and peers of the run used, and what the hypervisor kept, where that is worth a word.
+/// Returns the CPU shares of the run's load, its peers and the hypervisor. Small shares of the last two are
+/// left out.
 pub(super) fn of_the_run(account: &Account) -> Option<String> {
     let matters = |share: &f64| *share >= WORTH_A_WORD;
     let load = account.load.map(|share| format!("the load that was asked for used {}", format_share(share)));
@@ -122,7 +125,7 @@ pub(super) fn of_the_run(account: &Account) -> Option<String> {
     (!all.is_empty()).then(|| all.join("; "))
 }
 
-/// A share of the CPUs that is worth a word.
+/// Smallest share of the CPUs that is mentioned.
 const WORTH_A_WORD: f64 = 0.01;
 
 fn consumers(account: &Account) -> String {

@@ -12,8 +12,8 @@ use latscope_core::report::Report;
 use latscope_core::units::format_time;
 use latscope_judge::verdict::report_status;
 
-/// Title, machine, table with footnotes, single events, what is missing, findings; with `in_full` every
-/// point. The width and the colour of `options` do not matter.
+/// Returns title, machine, table with footnotes, single events, missing points and findings; with `in_full`
+/// also every point. The width and the colour of `options` do not matter.
 pub fn markdown(report: &Report, beside: &[&Report], in_full: bool, options: &Options) -> String {
     let mut out = top(report);
     let rows = sorted_rows(report, beside, options.sort);
@@ -60,7 +60,7 @@ pub fn markdown(report: &Report, beside: &[&Report], in_full: bool, options: &Op
     out
 }
 
-/// The title, the machine, and what is to be known before the figures.
+/// Returns the title, the machine, and the facts that a reader needs before the figures.
 fn top(report: &Report) -> String {
     let (what, processor) = head::title(report);
     let separator = if processor.is_empty() { "" } else { ": " };
@@ -100,7 +100,7 @@ fn points(report: &Report) -> Vec<Table> {
 /// A heading, the side of its column, and the cells.
 type Piped = (String, Side, Vec<String>);
 
-/// A table of columns that are escaped, without those that have nothing in any row.
+/// Returns a table of columns with escaped texts, without the columns that are empty in every row.
 fn piped(mut columns: Vec<Piped>) -> String {
     columns.retain(|(_, _, cells)| cells.iter().any(|cell| !cell.is_empty()));
     let line =
@@ -114,7 +114,7 @@ fn piped(mut columns: Vec<Piped>) -> String {
     out
 }
 
-/// A heading, a table of all columns, and what is to be said of it.
+/// Returns a heading, a table of all columns, and the notes on it.
 fn section(table: &Table) -> String {
     let columns = table.columns.iter().map(|column| {
         let cells = column.cells.iter().map(|cell| escape(cell.content().trim()));
@@ -153,7 +153,7 @@ fn table(report: &Report, rows: &[Row], references: &[(String, String)]) -> Stri
     out
 }
 
-/// What the signs that are used mean.
+/// Returns the meanings of the signs that are used.
 fn legend(report: &Report, rows: &[Row], references: &[(String, String)]) -> String {
     let cell = |holds: fn(&ReferenceCell) -> bool| {
         rows.iter().flat_map(|row| row.references.iter().flatten()).any(holds)
@@ -226,8 +226,7 @@ fn human_table(report: &Report, rows: &[Row]) -> String {
     out
 }
 
-/// Text without what Markdown or HTML would take for markup, or a site for a
-/// mention.
+/// Returns a text in which nothing is markup for Markdown or HTML, or a mention for a site.
 pub fn escape(text: &str) -> String {
     let mut out = String::new();
     for c in clean(text).chars() {
@@ -259,7 +258,7 @@ mod tests {
         assert!(table.iter().all(|line| bars(line) == bars(table[0])), "{text}");
     }
 
-    /// No device has a figure for a program's own pages: its column would be empty.
+    /// Checks that a column is left out if no device has a figure for it, as for a program's own pages.
     #[test]
     fn a_column_of_nothing_is_left_out() {
         let mut report = fixture::report();

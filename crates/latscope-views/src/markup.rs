@@ -3,7 +3,7 @@
 
 use std::fmt::Display;
 
-/// An element with its attributes and what is in it.
+/// Element with its attributes and its content.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Element {
     name: &'static str,
@@ -15,7 +15,7 @@ pub(crate) struct Element {
 enum Node {
     Element(Element),
     Text(String),
-    /// Our own style or script, written as it is.
+    /// Style or script of latscope, written as it is.
     Constant(&'static str),
 }
 
@@ -28,48 +28,48 @@ pub(crate) fn element(name: &'static str) -> Element {
 }
 
 impl Element {
-    /// With an attribute.
+    /// Returns the element with an attribute added.
     pub fn with(mut self, name: &'static str, value: impl Display) -> Element {
         self.attributes.push((name, value.to_string()));
         self
     }
 
-    /// With a text after what it has.
+    /// Returns the element with a text after its content.
     pub fn text(mut self, text: impl Into<String>) -> Element {
         self.content.push(Node::Text(text.into()));
         self
     }
 
-    /// With an element after what it has.
+    /// Returns the element with a child after its content.
     pub fn child(mut self, child: Element) -> Element {
         self.content.push(Node::Element(child));
         self
     }
 
-    /// With elements after what it has.
+    /// Returns the element with children after its content.
     pub fn children(mut self, children: impl IntoIterator<Item = Element>) -> Element {
         self.content.extend(children.into_iter().map(Node::Element));
         self
     }
 
-    /// With a constant that is markup, style or script already.
+    /// Returns the element with a constant after its content that is markup, style or script already.
     pub fn constant(mut self, text: &'static str) -> Element {
         self.content.push(Node::Constant(text));
         self
     }
 
-    /// Whether nothing is in it.
+    /// Returns true if the element contains nothing but empty texts.
     pub fn is_empty(&self) -> bool {
         self.content.iter().all(|node| matches!(node, Node::Text(text) if text.is_empty()))
     }
 
-    /// Keeps the elements in it for whose places `keep` holds.
+    /// Keeps the children for whose places `keep` is true.
     pub fn retain(&mut self, keep: &[bool]) {
         let mut keep = keep.iter();
         self.content.retain(|_| keep.next().copied().unwrap_or(true));
     }
 
-    /// For each element in it whether that is empty.
+    /// Returns for each child element if it is empty.
     pub fn empty_ones(&self) -> Vec<bool> {
         let is_empty = |node: &Node| matches!(node, Node::Element(element) if element.is_empty());
         self.content.iter().map(is_empty).collect()
@@ -82,7 +82,7 @@ impl Element {
         out
     }
 
-    /// Appends the element.
+    /// Appends the markup of the element to `out`.
     pub fn write(&self, out: &mut String) {
         *out += "<";
         *out += self.name;
@@ -111,8 +111,8 @@ impl Element {
     }
 }
 
-/// Appends text that means itself, in an element as in an attribute. What XML does not allow, and what turns the
-/// direction of writing, becomes a replacement character.
+/// Appends a text that stands for itself, in an element as in an attribute. Characters that XML does not allow,
+/// or that turn the direction of writing, become a replacement character.
 fn escape(text: &str, out: &mut String) {
     for c in text.chars() {
         match c {

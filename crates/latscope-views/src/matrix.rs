@@ -9,20 +9,20 @@ use std::collections::BTreeSet;
 /// Points of one probe as a matrix.
 #[derive(Debug)]
 pub(super) struct Matrix<'a> {
-    /// What all its points have in common: `step every, threads 1`.
+    /// Properties that all points have in common: `step every, threads 1`.
     pub title: String,
     /// The parameter down the side.
     pub axis: &'a str,
-    /// Its values.
+    /// Values of the parameter down the side.
     pub rows: Vec<String>,
-    /// What the columns stand for.
+    /// Headings of the columns.
     pub columns: Vec<String>,
     /// The points, by row and column.
     pub cells: Vec<Vec<Option<&'a Measurement>>>,
 }
 
-/// The parameters in which points differ. One that follows from another, as a
-/// directory does from its file system, is left out.
+/// Returns the parameters in which points differ. A parameter that follows from another, as a directory does
+/// from its file system, is left out.
 pub(super) fn varying<'a>(points: &[&'a Measurement]) -> Vec<&'a str> {
     let names: BTreeSet<&str> = points.iter().flat_map(|m| m.params.keys()).map(String::as_str).collect();
     let mut differing: Vec<&str> = names.into_iter().filter(|name| values(points, name).len() > 1).collect();
@@ -37,7 +37,7 @@ pub(super) fn varying<'a>(points: &[&'a Measurement]) -> Vec<&'a str> {
     kept
 }
 
-/// Whether `name` has one value for each value of `other`.
+/// Returns true if `name` has one value for each value of `other`.
 fn follows(points: &[&Measurement], name: &str, other: &str) -> bool {
     let pairs: BTreeSet<_> = points.iter().map(|m| (m.params.get(other), m.params.get(name))).collect();
     pairs.len() == values(points, other).len()
@@ -57,8 +57,8 @@ pub(super) fn show(name: &str, value: &ParamValue) -> String {
     }
 }
 
-/// The values of some parameters of a point: `random 2MiB`; numbers that are
-/// no sizes are named: `threads 2`.
+/// Returns the values of some parameters of a point: `random 2MiB`; numbers that are no sizes have their names:
+/// `threads 2`.
 pub(super) fn show_all(params: &Params, names: &[&str]) -> String {
     let part = |name: &&str| {
         let value = params.get(*name)?;
@@ -69,10 +69,9 @@ pub(super) fn show_all(params: &Params, names: &[&str]) -> String {
     names.iter().filter_map(part).collect::<Vec<_>>().join(" ")
 }
 
-/// Lays points out: the size down the side, else the parameter with the most
-/// values. The others stand together over the columns if `fits` says so of the column
-/// headings; if not, one of them does and there is a matrix for each
-/// combination of the rest.
+/// Lays points out: the size down the side, otherwise the parameter with the most values. The other parameters
+/// stand together over the columns if `fits` allows these headings. If not, one of them stands there, and there
+/// is a matrix for each combination of the rest.
 pub(super) fn matrices<'a>(points: &[&'a Measurement], fits: &dyn Fn(&[String]) -> bool) -> Vec<Matrix<'a>> {
     let mut names = varying(points);
     if let Some(at) = names.iter().position(|name| *name == "pair") {
@@ -90,7 +89,7 @@ pub(super) fn matrices<'a>(points: &[&'a Measurement], fits: &dyn Fn(&[String]) 
     groups.into_iter().map(|(title, group)| Matrix::new(title, axis, columns, &group)).collect()
 }
 
-/// Points by their values of some parameters, in the order met.
+/// Returns the points by their values of some parameters, in the order of their first occurrence.
 fn split<'a>(points: &[&'a Measurement], names: &[&str]) -> Vec<(String, Vec<&'a Measurement>)> {
     let mut groups: Vec<(String, Vec<&Measurement>)> = Vec::new();
     for m in points {
@@ -122,7 +121,8 @@ impl<'a> Matrix<'a> {
     }
 }
 
-/// CPU against CPU; a pair stands where its larger number meets its smaller.
+/// Returns a matrix of CPU against CPU; a pair stands in the row of its larger and the column of its smaller
+/// number.
 fn pairs<'a>(title: String, points: &[&'a Measurement]) -> Matrix<'a> {
     let ends = |m: &Measurement| {
         let Some(ParamValue::Text(pair)) = m.params.get("pair") else { return None };

@@ -1,4 +1,5 @@
-//! The first screen of a survey: the machine, how far to trust it, ten numbers, verdicts, findings, and where the rest is.
+//! First screen of a survey: the machine, how far to trust it, ten numbers, verdicts, findings, and the place
+//! of the rest.
 
 use super::grid::{Text, wrap};
 use super::head::short_head;
@@ -9,19 +10,19 @@ use super::{Options, machine_state, table};
 use latscope_core::report::{Certainty, Evidence, Finding, Report};
 use latscope_core::units::{fold_cpus, format_count, format_time, format_value};
 
-/// A table of at most so many rows is a first screen itself.
+/// Number of rows up to which a table is a first screen itself.
 const FEW: usize = 20;
 
-/// Findings shown, and figures named for each; of more there is the number.
+/// Maximum number of findings shown, and of figures named for each; of further ones only the number is shown.
 const FINDINGS: usize = 5;
 const EVIDENCE: usize = 2;
 
-/// Whether a report has more rows than a screen, and one of the ten numbers.
+/// Returns true if a report has more rows than a screen, and at least one of the ten numbers.
 pub fn is_wanted(report: &Report) -> bool {
     super::rows::rows(report, &[]).len() > FEW && !headline_rows(report).0.is_empty()
 }
 
-/// The first screen; `rest` is where the rest is, a sentence each.
+/// Returns the first screen; `rest` says where the rest is, a sentence each.
 pub fn overview(report: &Report, rest: &[String], options: &Options) -> String {
     let mut out = short_head(report, options);
     let say = |out: &mut String, text: &str, style| {
@@ -47,7 +48,7 @@ pub fn overview(report: &Report, rest: &[String], options: &Options) -> String {
     out
 }
 
-/// The first claims, a sentence each, with what they rest on; what else there is is counted.
+/// Returns the first claims, a sentence each, with their evidence, and the number of the others.
 fn findings(report: &Report, options: &Options) -> String {
     let (claims, doubts): (Vec<&Finding>, Vec<&Finding>) =
         report.findings.iter().partition(|finding| finding.certainty == Certainty::Claim);
@@ -83,13 +84,14 @@ fn findings(report: &Report, options: &Options) -> String {
     if out.is_empty() { out } else { format!("\n{heading}{out}") }
 }
 
-/// A text up to the first point that another sentence follows.
+/// Returns a text up to the first point that another sentence follows.
 fn first_sentence(text: &str) -> &str {
     let ends = text.match_indices(". ").find(|(at, _)| text[at + 2..].starts_with(char::is_uppercase));
     ends.map_or(text, |(at, _)| &text[..=at])
 }
 
-/// `Rests on: fsync 4 KiB, ext4 73.1 µs; write a file of 4 KiB, ext4 3.46 µs; and 3 more figures`.
+/// Returns the evidence of a finding: `Rests on: fsync 4 KiB, ext4 73.1 µs; write a file of 4 KiB, ext4 3.46
+/// µs; and 3 more figures`.
 fn rests_on(report: &Report, finding: &Finding) -> Option<String> {
     let named: Vec<String> =
         finding.evidence.iter().take(EVIDENCE).map(|one| evidence(report, one)).collect();

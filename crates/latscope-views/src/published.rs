@@ -1,6 +1,5 @@
-//! Wake-up latencies that others published, to hold a result against. Each
-//! with its conditions: latency depends on the interval, the load, the length
-//! of the run and the kernel more than on the machine, so none of them is a
+//! Wake-up latencies that others published, to compare a result with. Each has its conditions: latency depends
+//! on the interval, the load, the length of the run and the kernel more than on the machine, so no figure is a
 //! number to be beaten.
 
 use latscope_core::events::{Group, Row};
@@ -11,29 +10,29 @@ use latscope_core::units::{counted, format_time};
 /// A published figure or promise.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Published {
-    /// What it is of.
+    /// Name of the machine or program that was measured.
     pub name: &'static str,
     /// The figure, in words: `max 55 µs`.
     pub figure: &'static str,
-    /// Which of ours it is to be looked at with: `max`, `p99_9999`, `mean`.
+    /// Metric of this machine to compare the figure with: `max`, `p99_9999`, `mean`.
     pub metric: &'static str,
     /// The figure, ns: the lower one, where there are two.
     pub ns: f64,
-    /// How the threads were scheduled, as the parameter `policy` says it.
+    /// Scheduling policy of the threads, as a value of the parameter `policy`.
     pub policy: &'static str,
     /// Time from one activation to the next, ns, where it is published.
     pub interval: Option<u64>,
     /// Length of the run: activations of a thread, where they are published.
     pub activations: Option<u64>,
-    /// Under which conditions.
+    /// Conditions of the measurement, in words.
     pub conditions: &'static str,
-    /// Who says so.
+    /// Publication that the figure is from.
     pub source: &'static str,
 }
 
 const MICROSECOND: f64 = 1e3;
 
-/// What was published about periodic wake-ups.
+/// Published figures on periodic wake-ups.
 pub const WAKE_UPS: [Published; 10] = [
     Published {
         name: "OSADL QA farm",
@@ -148,7 +147,7 @@ pub const WAKE_UPS: [Published; 10] = [
 ];
 
 impl Published {
-    /// Its conditions, as far as they are published.
+    /// Returns the conditions, as far as they are published.
     pub fn described(&self) -> String {
         let mut parts = vec![self.conditions.to_owned()];
         match self.interval {
@@ -159,9 +158,8 @@ impl Published {
         parts.join(", ")
     }
 
-    /// Whether it is already known not to be comparable with these
-    /// measurements: another interval, or one not told, another policy or kind
-    /// of kernel. Where it is not, the load still is another.
+    /// Returns true if the figure is known not to be comparable with these measurements: another or an unknown
+    /// interval, another policy, or another kind of kernel. The load differs in any case.
     pub fn differs(&self, report: &Report, group: &Group) -> bool {
         let real_time = |text: &str| text.contains("PREEMPT_RT");
         let kernel = real_time(self.conditions) && !real_time(&report.machine.kernel_version);
@@ -171,7 +169,7 @@ impl Published {
     }
 }
 
-/// The conditions here, in the same words.
+/// Returns the conditions on this machine, in the same words.
 pub fn here(report: &Report, group: &Group) -> String {
     let kernel = report.machine.kernel_version.split_whitespace().find(|word| word.starts_with("PREEMPT"));
     let mut parts: Vec<String> = kernel.map(str::to_owned).into_iter().collect();

@@ -14,31 +14,31 @@ use latscope_judge::findings::{LevelRow, is_operation, level_rows};
 use latscope_judge::levels::Agreement;
 use std::collections::{BTreeSet, HashMap};
 
-/// One row of a table: an operation and what it costs.
+/// Row of a table: an operation and its cost.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Row {
     /// Probe family: `memory`, `sync`.
     pub family: String,
-    /// What a reader calls the operation.
+    /// Name of the operation for a reader.
     pub label: String,
-    /// One way, round trip or operation.
+    /// Meaning of the duration: one way, round trip or operation.
     pub times: Semantics,
     /// The typical duration on this machine, ns: the median.
     pub ns: f64,
-    /// Where the median of the next run is expected with 95 % confidence, ns; `None` where too few rounds were
-    /// measured for that.
+    /// Interval in which the median of the next run is expected with 95 % confidence, ns; `None` if too few
+    /// rounds were measured for it.
     pub next: Option<(f64, f64)>,
     /// Core cycles of the typical duration.
     pub cycles: Option<f64>,
-    /// How far the row can be trusted.
+    /// Degree to which the row can be trusted.
     pub level: Level,
-    /// Why not fully.
+    /// Reason for which the row is not fully trusted.
     pub reason: Option<String>,
-    /// What to do about it.
+    /// Remedy for that reason.
     pub remedy: Option<String>,
-    /// The run ended before the row was measured in full.
+    /// True if the run ended before the row was measured in full.
     pub incomplete: bool,
-    /// What the references have, one for each of `reference_names`.
+    /// Numbers of the references, one for each of `reference_names`.
     pub references: Vec<Option<ReferenceCell>>,
     /// Bytes touched per second.
     pub rate: Option<f64>,
@@ -46,31 +46,30 @@ pub struct Row {
     pub blocked: Option<f64>,
     /// Share of the samples that were rejected, 0 to 1.
     pub rejected: f64,
-    /// Whether it is one operation, of which a count fits into a stretch of time; a
-    /// transfer is none.
+    /// True if the row is one operation, of which a count fits into a stretch of time; false for a transfer.
     pub operation: bool,
 }
 
-/// What a reference has for a row.
+/// Number of a reference for a row.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ReferenceCell {
-    /// Its duration, ns.
+    /// Duration of the reference, ns.
     pub ns: f64,
-    /// Which part of this machine's duration it is compared with.
+    /// Factor on this machine's duration before the comparison: 0.5 for one way against a round trip.
     pub part: f64,
-    /// How many times as long it takes as this machine.
+    /// Duration of the reference, divided by that part of this machine's duration.
     pub ratio: f64,
-    /// Whether both are the same thing; if not, the ratio means nothing.
+    /// True if both are the same operation and can be compared; otherwise the ratio means nothing.
     pub same: bool,
-    /// What marks a number that is not to be compared, or not to be trusted in full: `≠`, `!` or `~`.
+    /// Mark of a number that cannot be compared, or cannot be trusted in full: `≠`, `!` or `~`; otherwise
+    /// empty.
     pub sign: &'static str,
-    /// In what it differs, or how it was measured.
+    /// Difference from this machine's row, or the way of measurement.
     pub note: Option<String>,
 }
 
-/// The headings of the reference columns: short and full name of each device,
-/// then of each report beside, with a sign and the reason where that is not a complete
-/// run of a quiet machine.
+/// Returns the headings of the reference columns: short and full name of each device, then of each report
+/// beside, with a sign and the reason if that report is not a complete run of a quiet machine.
 pub(crate) fn reference_names(report: &Report, beside: &[&Report]) -> Vec<(String, String)> {
     let mut names: Vec<(String, String)> =
         DEVICES.iter().map(|d| (d.short.to_owned(), d.name.to_owned())).collect();
@@ -94,7 +93,7 @@ pub(crate) fn reference_names(report: &Report, beside: &[&Report]) -> Vec<(Strin
     names
 }
 
-/// Why a report beside is to be doubted as a whole, and the sign for it.
+/// Returns the sign and the reason for doubt about another report as a whole; both are empty without doubt.
 fn doubts(other: &Report) -> (&'static str, String) {
     let early = unfinished(other).map(|text| format!("; INCOMPLETE: {text}"));
     let busy = other.activity.as_ref().and_then(|account| match account.throttled() {
@@ -109,7 +108,7 @@ fn doubts(other: &Report) -> (&'static str, String) {
     (sign, early.into_iter().chain(busy).collect())
 }
 
-/// What is said of each report beside that has nothing in common with these rows.
+/// Returns a note on each report beside that has nothing in common with these rows.
 pub(crate) fn nothing_in_common(rows: &[Row], beside: &[&Report]) -> Vec<String> {
     let empty = |at: usize| rows.iter().all(|row| row.references[DEVICES.len() + at].is_none());
     let others = beside.iter().enumerate().filter(|(at, _)| empty(*at));
@@ -163,7 +162,7 @@ pub(crate) fn headline_rows(report: &Report) -> (Vec<Row>, Vec<(String, String)>
     (rows, missing)
 }
 
-/// The caches of which the curve of memory latency shows nothing, where it was measured, each with that.
+/// Returns the caches that the measured curve of memory latency does not show, each with that reason.
 fn unseen_levels(report: &Report) -> Vec<(String, String)> {
     let levels = level_rows(report);
     let measured = report.of_probe(CHASE).any(|m| m.summary.count > 0);
@@ -210,9 +209,8 @@ fn level_row(level: &LevelRow, chase: u32, others: &[Beside]) -> Row {
     }
 }
 
-/// `L2 hit, 2 MiB`; where the rounds agree that less than the declared capacity
-/// serves, `L3 hit, to 6 MiB of 105 MiB`, a size that was measured; memory has no
-/// capacity.
+/// Returns the name of a level: `L2 hit, 2 MiB`; if the rounds agree that less than the declared capacity
+/// serves, `L3 hit, to 6 MiB of 105 MiB` with the measured size. Memory has no capacity.
 pub(super) fn level_label(level: &LevelRow) -> String {
     let name = &level.name;
     if level.agreement == Agreement::Memory {
@@ -258,7 +256,7 @@ pub(super) fn rejected_share(m: &Measurement) -> f64 {
     if all == 0 { 0.0 } else { m.summary.rejected as f64 / all as f64 }
 }
 
-/// A device's number beside ours.
+/// Returns a device's number beside this machine's number.
 fn published(reference: &Reference, ours: f64, bytes: Option<u64>) -> ReferenceCell {
     let part = match reference.part {
         Part::Whole => 1.0,
@@ -277,8 +275,8 @@ fn published(reference: &Reference, ours: f64, bytes: Option<u64>) -> ReferenceC
     }
 }
 
-/// Another report's number for a point, and in what that point differs from ours.
-/// Where it is in doubt there is no ratio either.
+/// Returns another report's number for a point, with the differences of that point from this machine's point.
+/// In case of doubt there is no ratio either.
 fn compared(
     theirs: f64,
     ours: f64,
@@ -298,23 +296,23 @@ fn compared(
 /// The probe whose points make up the levels of memory.
 const CHASE: &str = "memory.latency";
 
-/// The revision of a probe in a report; the first where it has no point of it.
+/// Returns the revision of a probe in a report; 1 if the report has no point of it.
 fn revision(report: &Report, probe: &str) -> u32 {
     report.of_probe(probe).next().map_or(1, |m| m.revision)
 }
 
-/// What is timed changed between the revisions of a probe.
+/// Returns a note if the revisions of a probe differ: then the code that is timed differs.
 fn differs_by_revision(ours: u32, theirs: u32) -> Option<String> {
     let text = || format!("revision {theirs} of the probe there, {ours} here: what is timed differs");
     (ours != theirs).then(text)
 }
 
-/// 1 where both are nothing, infinite where only ours is.
+/// Returns `theirs / ours`: 1 if both are 0, infinite if only `ours` is 0.
 fn ratio(theirs: f64, ours: f64) -> f64 {
     if theirs == ours { 1.0 } else { theirs / ours }
 }
 
-/// Another report, its points at hand by what they are.
+/// Another report, with its points by probe and key.
 struct Beside<'a> {
     report: &'a Report,
     points: HashMap<(&'a str, String), &'a Measurement>,
@@ -354,15 +352,16 @@ impl<'a> Beside<'a> {
     }
 }
 
-/// Means over batches of another length scatter otherwise. How many operations are in one follows
-/// from the speed of the machine, and is no difference.
+/// Returns a note if the lengths of the batches differ, since means over batches of another length scatter in
+/// another way. The number of operations in a batch follows from the speed of the machine, and is no
+/// difference.
 fn differs_by_batch(ours: Option<u64>, theirs: Option<u64>) -> Option<String> {
     let (ours, theirs) = ours.zip(theirs).filter(|(ours, theirs)| ours != theirs)?;
     let [ours, theirs] = [ours, theirs].map(|ns| format_time(ns as f64));
     Some(format!("batches of {theirs} there, of {ours} here"))
 }
 
-/// Why the figure of another report is not to be trusted in full, and the sign for it.
+/// Returns the sign and the reason for doubt about a figure of another report; `None` without doubt.
 fn doubt(theirs: &Quality, incomplete: bool) -> Option<(&'static str, String)> {
     let reason = || theirs.text().unwrap_or_else(|| "no reason is given".to_owned());
     match theirs.level {
@@ -371,7 +370,7 @@ fn doubt(theirs: &Quality, incomplete: bool) -> Option<(&'static str, String)> {
     }
 }
 
-/// Where a file point was measured.
+/// Place where a file point was measured.
 struct Place<'a> {
     name: &'a str,
     kind: &'static str,
@@ -385,8 +384,8 @@ fn place(params: &Params) -> Place<'_> {
     }
 }
 
-/// What a point is, directories and device names aside: they differ from
-/// machine to machine and say nothing about the operation.
+/// Returns the key of a point. Directories and device names are left out: they differ from machine to machine
+/// and say nothing about the operation.
 fn key(params: &Params, place: &str) -> String {
     let mut key = String::from(place);
     for (name, value) in params {

@@ -1,4 +1,4 @@
-//! What the parts of a table look like in colour.
+//! Styles of the parts of a table.
 
 use anstyle::{AnsiColor, Style};
 
@@ -23,8 +23,7 @@ pub(super) fn magnitude(ns: f64) -> Style {
     MAGNITUDES[[1e3, 1e6, 1e9].iter().filter(|limit| ns >= **limit).count()]
 }
 
-/// The colour of a ratio reference / this machine; within a tenth of 1 nothing
-/// is claimed.
+/// Returns the colour of a ratio reference / this machine; within a tenth of 1 no difference is claimed.
 pub(super) fn ratio(ratio: f64) -> Style {
     match ratio {
         r if r > 1.1 => FASTER,

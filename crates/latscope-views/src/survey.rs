@@ -8,13 +8,12 @@ use super::{Options, machine_state, table};
 use crate::figure;
 use latscope_core::report::Report;
 
-/// A plot wider than this is no easier to read.
+/// Maximum width of a plot; a wider plot is no easier to read.
 const PLOT_WIDTH: usize = 110;
 const PLOT_HEIGHT: u16 = 20;
 
-/// Everything a survey prints: what was measured where, the table beside the
-/// reference devices and other reports, memory latency against size, and the
-/// findings.
+/// Returns everything a survey prints: machine and conditions, the table beside the reference devices and other
+/// reports, memory latency against size, and the findings.
 pub fn survey(report: &Report, beside: &[&Report], options: &Options) -> String {
     let mut out = head(report, options);
     out.push('\n');

@@ -1,6 +1,5 @@
-//! The table of the survey on a terminal: fastest row to slowest, beside the
-//! reference devices. Columns that do not fit are left out, the least worth
-//! first.
+//! Table of the survey on a terminal: fastest row to slowest, beside the reference devices. Columns that do not
+//! fit are left out, the least useful first.
 
 use super::bar::Scale as BarScale;
 use super::cells::{Cells, Slot};
@@ -14,7 +13,7 @@ use crate::devices::DEVICES;
 use latscope_core::report::Report;
 use std::collections::HashMap;
 
-/// An operation's name has this width at least, whatever columns could stand beside it.
+/// Minimum width of the name of an operation, whatever columns could stand beside it.
 const LABEL: usize = 33;
 
 /// The table with its footnotes, then what could not be measured.
@@ -104,12 +103,12 @@ fn choose(cells: &mut Cells, options: &Options, gap: usize) -> (Vec<Slot>, usize
     (chosen, room)
 }
 
-/// Something that makes a table better and wider.
+/// Addition that makes a table better and wider.
 enum Extra {
     Add(Slot),
     /// Ratios beside the numbers of the devices.
     Ratios,
-    /// A longer bar.
+    /// Longer bar, of this many columns.
     Bar(usize),
 }
 
@@ -160,7 +159,7 @@ impl Extra {
     }
 }
 
-/// What the signs in the table mean, as far as they occur, and the footnotes.
+/// Returns the meanings of the signs that occur in the table, and the footnotes.
 fn legend(report: &Report, cells: &Cells, slots: &[Slot], options: &Options) -> String {
     let mut out = String::new();
     for line in filled(signs(report, cells, slots), options.width) {

@@ -1,4 +1,4 @@
-//! One family in full: every point, each probe laid out by its parameters.
+//! Full view of a family: every point, each probe laid out by its parameters.
 
 use super::cells::{between, cycles, times_mark};
 use super::grid::{Column, Side, Text, grid, single, wrap};
@@ -13,8 +13,8 @@ use latscope_core::machine::Machine;
 use latscope_core::report::{Measurement, Report, Sampling, Semantics};
 use latscope_core::units::{format_rate, format_share, format_time, format_value};
 
-/// From this many points on a probe with several varying parameters is shown
-/// as a matrix rather than a list.
+/// Number of points from which on a probe with several varying parameters is shown as a matrix rather than a
+/// list.
 const SWEEP_POINTS: usize = 6;
 
 /// The view of a family command: machine, all points, findings.
@@ -75,7 +75,7 @@ pub(crate) fn every_point(report: &Report, family: &str, options: &Options) -> S
     out
 }
 
-/// Whether points of a probe are better seen as a matrix than as a list.
+/// Returns true if a matrix shows the points of a probe better than a list.
 fn is_sweep(points: &[&Measurement]) -> bool {
     let pairs = points.iter().filter(|m| m.params.contains_key("pair")).count();
     points.len() >= SWEEP_POINTS && varying(points).len() > 1 || pairs > 2
@@ -155,7 +155,7 @@ fn list(report: &Report, points: &[&Measurement], options: &Options) -> String {
 /// The column of intervals.
 const NEXT: &str = "next run";
 
-/// Columns whose heading does not say what they hold.
+/// Columns whose headings need an explanation, with the explanation.
 const MEANINGS: [(&str, &str); 3] = [
     ("touched", "bytes that the program reads and writes, per second"),
     (
@@ -165,7 +165,7 @@ const MEANINGS: [(&str, &str); 3] = [
     ("direct", "the same work in a loop, without the thread"),
 ];
 
-/// What these columns hold, where the heading does not say it.
+/// Returns the meanings of these columns, where the heading does not suffice.
 pub(super) fn meanings(report: &Report, columns: &[Column]) -> Vec<String> {
     let shown = |name: &str| columns.iter().find(|column| column.heading.content() == name);
     let is_empty = |column: &Column| column.cells.iter().any(|cell| cell.width() == 0);
@@ -213,7 +213,7 @@ fn figures(machine: &Machine, points: &[&Measurement]) -> Vec<Column> {
     columns
 }
 
-/// Whether a value is a mere count.
+/// Returns true if all values of this name are mere counts.
 fn counted(points: &[&Measurement], name: &str) -> bool {
     points.iter().filter_map(|m| m.values.get(name)).all(|value| value.unit == "count")
 }
@@ -223,16 +223,16 @@ fn moved(m: &Measurement, machine: &Machine) -> Option<f64> {
     m.rate_moved(machine).filter(|_| m.work.is_some_and(|work| work.bytes_moved != work.bytes_touched))
 }
 
-/// What the cells of a matrix hold.
+/// Content of the cells of a matrix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Shown {
     Median,
-    /// Bytes touched, and moved where that is more and known, per second.
+    /// Bytes touched per second, and bytes moved if they are more and known.
     Rate,
 }
 
-/// Points as matrices: medians; with work behind them also rates. Of memory
-/// only rates: there a duration is that of a pass of arbitrary length.
+/// Returns points as matrices: medians and, if bytes are known, rates. Memory has only rates, since a duration
+/// there is that of a pass of arbitrary length.
 fn matrix(machine: &Machine, points: &[&Measurement], options: &Options) -> String {
     let work = points.iter().all(|m| m.rate_touched().is_some());
     let memory = points.iter().all(|m| family_of(&m.probe) == "memory");
@@ -275,7 +275,7 @@ fn matrix_of(machine: &Machine, points: &[&Measurement], shown: Shown, options: 
     out
 }
 
-/// One matrix; columns that do not fit stand below, with the side repeated.
+/// Returns a matrix as text. Columns that do not fit stand below, with the side repeated.
 fn one_matrix(machine: &Machine, matrix: &Matrix, shown: Shown, options: &Options) -> String {
     let side: Vec<Text> = matrix.rows.iter().map(|row| Text::plain("  ").with(PLAIN, row)).collect();
     let side = Column::new(Text::plain("  ").with(HEADING, matrix.axis), Side::Right, side);
@@ -300,7 +300,7 @@ fn one_matrix(machine: &Machine, matrix: &Matrix, shown: Shown, options: &Option
     out
 }
 
-/// What a matrix shows of a point, with its mark.
+/// Returns the text of a point in a matrix, with its mark.
 fn cell(machine: &Machine, m: &Measurement, shown: Shown) -> Text {
     let rate = |rate: Option<f64>| rate.map_or("-".to_owned(), format_rate);
     let text = match shown {
@@ -313,7 +313,7 @@ fn cell(machine: &Machine, m: &Measurement, shown: Shown) -> Text {
     Text::plain(text).and(mark(m))
 }
 
-/// Two quantities; the unit once if it is the same.
+/// Returns two quantities, with the unit once if it is the same.
 fn joined(first: &str, second: &str) -> String {
     match (first.split_once(' '), second.split_once(' ')) {
         (Some((number, unit)), Some((_, same))) if unit == same => format!("{number} / {second}"),

@@ -15,10 +15,11 @@ use latscope_core::units::{counted, format_count, format_share, format_time};
 use latscope_judge::acceptance::Acceptance;
 use latscope_judge::trial::{Answer, Cell, Judged, Row};
 
-/// Most rows of a cell that is not to have all.
+/// Maximum number of rows of a cell, unless all are asked for.
 const MOST: usize = 12;
 
-/// The arms, a line each, with what they change: `A  without: CMD`. Of more than two each is B in its turn.
+/// Returns the arms, a line each, with what they change: `A  without: CMD`. With more than two arms a dash
+/// replaces the letter, since each is B in its turn.
 pub fn arms(arms: &[(String, String)], options: &Options) -> String {
     let letter = |at: usize| if arms.len() == 2 { ["A", "B"][at] } else { "–" };
     let line = |(at, (name, does)): (usize, &(String, String))| {
@@ -28,12 +29,13 @@ pub fn arms(arms: &[(String, String)], options: &Options) -> String {
     arms.iter().enumerate().map(line).collect()
 }
 
-/// A text behind its first words, in lines as wide as the terminal.
+/// Returns a text after its first words, in lines as wide as the terminal.
 pub fn paragraph(first: &str, text: &str, options: &Options) -> String {
     wrap(&Text::plain(first), text, PLAIN, options.width, options.color)
 }
 
-/// Whether the change helps, in a sentence or two. Of two arms that are the same a difference is a false one.
+/// Returns a sentence or two on whether the change helps. Between two arms that are the same, a difference is a
+/// false one.
 pub fn answer(judged: &Judged, name: &str, is_same: bool, margin: f64) -> String {
     let points = counted(judged.compared as u64, "point");
     let told = || {
@@ -95,7 +97,7 @@ pub fn answer(judged: &Judged, name: &str, is_same: bool, margin: f64) -> String
     }
 }
 
-/// What would tell.
+/// Returns advice on how many runs or rounds would decide the undecided points.
 fn more_runs(judged: &Judged) -> String {
     let would = |option: &str, number: Option<usize>, points: usize| {
         let points = counted(points as u64, if judged.told_is_of_tails() { "tail" } else { "point" });
@@ -158,10 +160,11 @@ pub fn table(cells: &[Cell], all: bool, options: &Options) -> String {
     out
 }
 
-/// What the figures of several runs are.
+/// Meaning of the figures of several runs.
 const AGGREGATED: &str = "p50, p99: the median of the runs; max: the largest; missed: the sum.";
 
-/// Why cells have no runs, each reason once: `load vm: skipped: stress-ng is not installed`.
+/// Returns the reasons for which cells have no runs, each reason once: `load vm: skipped: stress-ng is not
+/// installed`.
 fn reasons(cells: &[Cell]) -> Vec<String> {
     let mut all: Vec<(&str, Vec<&Cell>)> = Vec::new();
     for (cell, why) in cells.iter().filter_map(|cell| Some((cell, cell.why.as_deref()?))) {
@@ -196,13 +199,13 @@ fn name(cell: &Cell) -> String {
     format!("{}{load}{arm}", cell.measurement)
 }
 
-/// A line of the table: a row of a cell, or a cell without any.
+/// Line of the table: a row of a cell, or a cell without rows.
 struct Line<'a> {
     cell: &'a Cell,
     row: Option<&'a Row>,
     /// Rows of the cell that are left out behind this one.
     more: usize,
-    /// Whether it stands for all cells of a measurement without any row.
+    /// Number of rows of the cell that are left out after this one.
     is_alone: bool,
 }
 
@@ -239,7 +242,7 @@ impl Line<'_> {
         Text::styled(style, &words).with(WARNING, self.marked())
     }
 
-    /// What is added where half of the runs or more cannot be trusted.
+    /// Returns the text to add if half of the runs or more are degraded or unstable; otherwise empty.
     fn marked(&self) -> &'static str {
         let marked = self.row.is_some_and(|row| 2 * row.marked >= row.runs && row.runs > 0);
         if marked { " (degraded or unstable)" } else { "" }
@@ -270,7 +273,7 @@ fn by_measurement(cells: &[Cell], all: bool) -> Vec<Vec<Line<'_>>> {
     found
 }
 
-/// The table as Markdown, every row; where runs were judged, the record of that instead.
+/// Returns the table as Markdown with every row or, if runs were judged, the record of the verdicts instead.
 pub fn markdown(title: &str, cells: &[Cell], record: Option<&Acceptance>) -> String {
     if let Some(record) = record {
         return acceptance::markdown(title, record);

@@ -1,5 +1,4 @@
-//! The points a table has no row for because of what the machine refused:
-//! nothing is left out in silence.
+//! Points without a row in a table because of what the machine refused: no point is left out without notice.
 
 use super::Options;
 use super::grid::{Text, wrap};
@@ -13,20 +12,20 @@ use latscope_core::report::{Measurement, Report};
 use latscope_core::units::fold_cpus;
 use std::collections::{BTreeSet, HashMap};
 
-/// What is said before the points without a number.
+/// Heading of the points without a number.
 pub(super) const MISSING: &str = "Not measured";
 
-/// What is said before the doubtful points that no table has a row for.
+/// Heading of the doubtful points that no table has a row for.
 pub(super) const ASIDE: &str = "Degraded or unstable points without a row";
 
 const NO_REASON: &str = "no reason is given";
 
-/// Points without a figure, or doubtful, for one reason.
+/// Points without a figure, or doubtful, for the same reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Group {
-    /// What they are called, a few of them by title.
+    /// Names of the points, a few of them by title.
     pub what: String,
-    /// Why, and after an arrow what to do about it.
+    /// Reason and, after an arrow, its remedy.
     pub why: String,
 }
 
@@ -35,7 +34,7 @@ pub(super) fn missing(report: &Report) -> Vec<Group> {
     grouped(report, absent).into_iter().chain(not_begun(report, |_| true)).collect()
 }
 
-/// The points that were planned, and that a run which ended early did not come to.
+/// Returns the planned points that a run which ended early did not reach.
 fn not_begun(report: &Report, wanted: impl Fn(&str) -> bool) -> Option<Group> {
     if !report.is_unfinished() {
         return None;
@@ -51,7 +50,8 @@ fn not_begun(report: &Report, wanted: impl Fn(&str) -> bool) -> Option<Group> {
     (!what.is_empty()).then(|| Group { what, why: "the run ended before it came to them".to_owned() })
 }
 
-/// Why a point has no number, as far as it does not say itself.
+/// Returns the reason for which a point has no number, for points that give no reason themselves; `None` if no
+/// number is missing.
 fn absent(m: &Measurement) -> Option<&'static str> {
     match m.quality.level {
         Level::Unsupported => Some(NO_REASON),
@@ -71,8 +71,8 @@ pub(super) fn degraded_aside(report: &Report) -> Vec<Group> {
     })
 }
 
-/// Groups the points for which `select` returns a reason, which serves where
-/// the point has none itself. A sum is named by what it is made of.
+/// Groups the points for which `select` returns a reason. That reason is used for points without a reason of
+/// their own. A sum is represented by its members.
 fn grouped(report: &Report, select: impl Fn(&Measurement) -> Option<&'static str>) -> Vec<Group> {
     let mut order: Vec<(String, Vec<&Measurement>)> = Vec::new();
     let mut places: HashMap<String, usize> = HashMap::new();
@@ -92,7 +92,7 @@ fn grouped(report: &Report, select: impl Fn(&Measurement) -> Option<&'static str
     folded(order).into_iter().map(|(why, points)| Group { what: names(&points), why }).collect()
 }
 
-/// Groups whose reasons differ in the CPU alone, as one.
+/// Joins groups whose reasons differ in the CPU alone.
 fn folded(groups: Vec<(String, Vec<&Measurement>)>) -> Vec<(String, Vec<&Measurement>)> {
     let mut folded: Vec<(Vec<String>, Vec<&Measurement>)> = Vec::new();
     for (why, points) in groups {
@@ -136,7 +136,7 @@ fn by_probe<'a>(points: impl Iterator<Item = &'a str>) -> String {
     probes.iter().map(counted).collect::<Vec<_>>().join(", ")
 }
 
-/// Both lists for a terminal; empty when there is nothing to say.
+/// Returns both lists for a terminal; empty if both are empty.
 pub(super) fn lists(report: &Report, options: &Options) -> String {
     let aside = (ASIDE, degraded_aside(report));
     listed(&[(MISSING, missing(report)), aside], options)

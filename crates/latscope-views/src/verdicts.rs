@@ -1,4 +1,4 @@
-//! What was asked for, and what became of it: wherever a report is shown that was judged.
+//! Criteria of the user and their outcomes, for every view of a judged report.
 
 use super::Options;
 use super::grid::{Text, wrap};
@@ -8,7 +8,7 @@ use latscope_core::report::{Check, Measurement, Report, Status};
 use latscope_core::units::{format_count, format_share, format_time};
 use latscope_judge::verdict::{Metric, judged, report_status};
 
-/// The heading and a line for each check; empty where nothing was asked for.
+/// Returns the heading and a line for each check; empty without a check.
 pub(super) fn verdicts(report: &Report, options: &Options) -> String {
     let Some(status) = report_status(report) else { return String::new() };
     let title = format!("Verdict: {}", word(status));
@@ -21,7 +21,7 @@ pub(super) fn verdicts(report: &Report, options: &Options) -> String {
     out
 }
 
-/// A check and its line: `CPU 1: max ≤ 50.0 µs exceeded: …`.
+/// Returns each check with its line: `CPU 1: max ≤ 50.0 µs exceeded: …`.
 pub(super) fn lines(report: &Report) -> Vec<(&Check, String)> {
     let groups = groups(report);
     let judged: Vec<_> = judged(report).collect();
@@ -37,7 +37,7 @@ pub(super) fn lines(report: &Report) -> Vec<(&Check, String)> {
         .collect()
 }
 
-/// A name for a measurement among those of all probes.
+/// Returns a name that distinguishes a measurement from those of all probes.
 fn name(groups: &[Group], m: &Measurement) -> String {
     let rows = |group: &Group| {
         group
@@ -54,7 +54,7 @@ fn name(groups: &[Group], m: &Measurement) -> String {
     found.unwrap_or_else(|| if m.title.is_empty() { m.probe.clone() } else { m.title.clone() })
 }
 
-/// A name for a row among those of all probes.
+/// Returns a name that distinguishes a row from those of all probes.
 pub(super) fn row_name(groups: &[Group], group: &Group, label: &str) -> String {
     if groups.len() > 1 { format!("{}, {label}", group.probe) } else { label.to_owned() }
 }
@@ -77,7 +77,7 @@ pub(super) fn sign(status: Status) -> (&'static str, anstyle::Style) {
     }
 }
 
-/// `p99.9 ≤ 50.0 µs`.
+/// Returns the criterion of a check: `p99.9 ≤ 50.0 µs`.
 fn asked(check: &Check) -> String {
     let metric = Metric::named(&check.metric).ok();
     let share = matches!(metric, Some(Metric::Share(_)));
@@ -101,13 +101,13 @@ mod tests {
     use latscope_core::report::Progress;
     use latscope_judge::verdict::{Criterion, judge_report};
 
-    /// Judged by a limit that nothing exceeds.
+    /// Judges a report by a limit that nothing exceeds.
     fn passed(mut report: Report) -> Report {
         judge_report(&mut report, &[Criterion::new("max", 1e12).unwrap()]);
         report
     }
 
-    /// With one thread, whose sum is that thread again.
+    /// Returns a report with one thread, whose sum is that thread again.
     fn alone() -> Report {
         let mut report = fixture::wake();
         let all = report.measurements.iter().find(|m| is_merged(m)).unwrap().clone();

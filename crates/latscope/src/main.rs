@@ -1,4 +1,4 @@
-//! The latscope command.
+//! Entry point of the latscope command.
 #![forbid(unsafe_code)]
 
 use std::process::ExitCode;

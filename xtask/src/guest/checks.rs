@@ -1,4 +1,4 @@
-//! What must hold in a guest whose remote processor we are.
+//! Checks in a guest whose remote processor is latscope.
 
 use super::machine::{KILL, Machine};
 use crate::vm::checks::{Check, Ran, script};
@@ -6,10 +6,10 @@ use anyhow::{Context, Result, ensure};
 use latscope_core::report::Report;
 use std::time::Duration;
 
-/// What is no sample; none of it may happen here.
+/// Values of a result that count everything but samples. All of them must be 0 here.
 const LOSSES: [&str; 6] = ["losses", "late", "mismatches", "duplicates", "reorderings", "faults"];
 
-/// Commands in the guest, in this order.
+/// Checks in the guest, in the order in which they run.
 const CHECKS: &[Check] = &[
     Check::new(
         "Linux has the devices of all that was announced",
@@ -79,13 +79,14 @@ const CHECKS: &[Check] = &[
     .takes(120),
 ];
 
-/// What a line over the terminal's driver and ours comes back as.
+/// Command that sends a line over the terminal's driver to latscope, and prints the line that comes back.
 const TERMINAL: &str = "stty -F /dev/ttyRPMSG0 raw -echo && exec 3<>/dev/ttyRPMSG0 && \
                         echo Hello,world >&3 && timeout 20 head -n1 <&3";
 
 const TTY_PING: &str = "latscope remote ping --transport tty --path /dev/ttyRPMSG0 --count 300 --json -";
 
-/// In lock step: the driver drops what it has no room for, and says so to its log alone.
+/// Command for long pings in lock step. The driver drops packets for which it has no room, and reports that only in its
+/// log.
 const TTY_LONG_PING: &str =
     "latscope remote long-ping --mode lock-step --transport tty --path /dev/ttyRPMSG0 --count 100 --json -";
 
@@ -95,11 +96,11 @@ const TABLES: &str = "latscope remote --transport char --count 200; \
 
 const NOBODY: &str = "latscope remote ping --transport char --endpoint nobody --count 10";
 
-/// The last check: nothing answers after it.
+/// Command of the last check, which kills the remote processor. Nothing answers after it.
 const DEATH: &str = "latscope remote ping --transport char --duration 60s --json result --quiet & \
                      sleep 5; echo 'kill the remote processor' >/dev/console; wait $!; cat result";
 
-/// Boots, and judges each check.
+/// Boots the guest, and judges each check.
 pub fn run(machine: &Machine, mut report: impl FnMut(&str, Result<()>)) {
     debug_assert!(DEATH.contains(KILL));
     let checks: Vec<&Check> = CHECKS.iter().collect();
@@ -135,7 +136,7 @@ fn devices(ran: &Ran) -> Result<()> {
     all.iter().try_for_each(|name| ran.says(name))
 }
 
-/// Every ping came back, and each figure is marked as the emulator's.
+/// Checks that every ping came back, and that each figure is marked as emulated.
 fn clean(ran: &Ran, probe: &str, count: u64) -> Result<()> {
     ran.measured(probe)?;
     for point in ran.result()?.of_probe(probe) {
@@ -144,7 +145,7 @@ fn clean(ran: &Ran, probe: &str, count: u64) -> Result<()> {
     lossless(ran, probe)
 }
 
-/// Nothing was lost, wrong, or late.
+/// Checks that no message was lost, wrong, or late.
 fn lossless(ran: &Ran, probe: &str) -> Result<()> {
     let report = ran.result()?;
     ensure!(report.of_probe(probe).next().is_some(), "no {probe} in the result");
@@ -157,7 +158,7 @@ fn lossless(ran: &Ran, probe: &str) -> Result<()> {
     Ok(())
 }
 
-/// No device is left but that of the channel that Linux binds by itself.
+/// Checks that no device is left but that of the channel that Linux binds by itself.
 fn gone(ran: &Ran) -> Result<()> {
     let left: Vec<&str> = ran.stderr.lines().filter(|name| name.starts_with("rpmsg")).collect();
     ensure!(left == ["rpmsg0", "rpmsg_ctrl0"], "devices are left: {left:?}");

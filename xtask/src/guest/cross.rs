@@ -1,8 +1,7 @@
-//! Builds latscope for ARM.
+//! Build of latscope for ARM.
 //!
-//! The compiler is Debian's: its standard library for armhf is of the very same
-//! version. What it links is the C library of Debian, by the linker that comes
-//! with Rust.
+//! The compiler is Debian's, whose standard library for armhf has exactly the same version. The linker comes with Rust,
+//! and links Debian's C library.
 
 use super::sid::Root;
 use crate::vm::CACHE;
@@ -15,19 +14,19 @@ use std::process::Command;
 
 const TARGET: &str = "armv7-unknown-linux-gnueabihf";
 
-/// The standard library, which depends on what the compiler is linked to.
+/// Package of the standard library, which depends on the library that the compiler is linked to.
 const LIBRARY: &str = "libstd-rust-dev";
-/// How the name of that begins.
+/// Beginning of the name of the library that the compiler is linked to.
 const RUNTIME: &str = "libstd-rust-1";
 
-/// The compiler, its libraries for both machines, and the C library to link.
+/// Packages with the compiler, its libraries for both machines, and the C library to link.
 const PACKAGES: [&str; 4] = ["rustc", LIBRARY, "libstd-rust-dev:armhf", "libc6-dev:armhf"];
 
-/// Builds the static latscope; where it is. It is built as for debugging, as
-/// figures of an emulator are none.
+/// Builds the static latscope, and returns its path. The build is for debugging, since the figures of an emulator mean
+/// nothing.
 ///
 /// # Errors
-/// Something cannot be fetched, or the build fails.
+/// A package cannot be fetched, or the build fails.
 pub fn latscope() -> Result<PathBuf> {
     let compiler = compiler()?;
     let wrapper = wrapper(&compiler)?;
@@ -55,7 +54,7 @@ fn compiler() -> Result<Root> {
     })
 }
 
-/// A program that cargo takes for the compiler.
+/// Writes a program that cargo takes for the compiler.
 fn wrapper(compiler: &Root) -> Result<PathBuf> {
     let words: Vec<String> = compiler.program("usr/bin/rustc").iter().map(|word| quoted(word)).collect();
     let root = quoted(&compiler.path("usr").display().to_string());
@@ -69,7 +68,7 @@ fn wrapper(compiler: &Root) -> Result<PathBuf> {
     Ok(path)
 }
 
-/// The linker that comes with Rust: it links for any machine.
+/// Path of the linker that comes with Rust. It links for any machine.
 fn linker() -> Result<PathBuf> {
     setup::program("rustc", "rustc")?;
     let root = shell::output(Command::new("rustc").args(["--print", "sysroot"]))?;
@@ -78,7 +77,7 @@ fn linker() -> Result<PathBuf> {
     Ok(path)
 }
 
-/// What gcc would tell the linker of a static program.
+/// Flags that gcc would pass to the linker of a static program.
 fn flags(compiler: &Root) -> Result<String> {
     let libraries = compiler.path("usr/lib/arm-linux-gnueabihf");
     let gcc = compiler.only("usr/lib/gcc/arm-linux-gnueabihf")?;

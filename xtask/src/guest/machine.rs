@@ -1,4 +1,4 @@
-//! The emulated machine, and the process that is its remote processor.
+//! Emulated machine, and the process that is its remote processor.
 
 use super::cross;
 use super::sid::Emulator;
@@ -16,30 +16,31 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// The drivers of RPMsg; the announcements' before the bus, or it is too late for them.
+/// Drivers of RPMsg. The driver for announcements precedes that of the bus, because it would miss the announcements
+/// otherwise.
 const MODULES: [&str; 5] = ["rpmsg_ns", "virtio_rpmsg_bus", "rpmsg_char", "rpmsg_ctrl", "rpmsg_tty"];
 
-/// What the guest says on its console when its remote processor is to be killed.
+/// Text that the guest writes on its console when its remote processor is to be killed.
 pub const KILL: &str = "kill the remote processor";
 
 const MEMORY: &str = "256M";
 
-/// What is needed to boot.
+/// Programs and files that are needed to boot.
 pub struct Machine {
     emulator: Emulator,
     kernel: Unpacked,
     busybox: PathBuf,
-    /// That runs in the guest.
+    /// Path of the latscope that runs in the guest.
     latscope: PathBuf,
-    /// That is the remote processor.
+    /// Path of the latscope that is the remote processor.
     remote: PathBuf,
 }
 
 impl Machine {
-    /// Fetches and builds all, or finds it as it was left.
+    /// Fetches and builds everything that is needed, unless it is left from before.
     ///
     /// # Errors
-    /// What cannot be had.
+    /// The error names what cannot be fetched or built.
     pub fn prepared() -> Result<Machine> {
         setup::program("setpriv", "util-linux")?;
         let emulator = Emulator::unpacked().context("QEMU for ARM")?;
@@ -58,7 +59,8 @@ impl Machine {
         Ok(Machine { emulator, kernel, busybox, latscope, remote: std::path::absolute(remote)? })
     }
 
-    /// Boots with a remote processor, runs a job, and waits for the end; what the remote said.
+    /// Boots with a remote processor, runs a job, and waits for the end. Returns the outcome, and the output of the
+    /// remote.
     ///
     /// # Errors
     /// The guest does not come up or to its end, or the remote leaves its socket.
@@ -112,14 +114,14 @@ impl Machine {
     }
 }
 
-/// The process that is the remote processor.
+/// Process that is the remote processor.
 struct Remote {
     process: Child,
     said: PathBuf,
 }
 
 impl Remote {
-    /// Starts it, and waits until a monitor can connect.
+    /// Starts the process, and waits until a monitor can connect.
     fn start(program: &Path, socket: &Path, said: &Path) -> Result<Remote> {
         let mut command = Command::new("setpriv");
         command
@@ -138,7 +140,7 @@ impl Remote {
         Ok(remote)
     }
 
-    /// Kills it in the middle of its work when the guest says so.
+    /// Kills the process in the middle of its work when the guest writes [`KILL`].
     fn kill_when_told(&mut self, console: &Path, over: &AtomicBool) {
         while !over.load(Relaxed) {
             let said = fs::read(console).unwrap_or_default();
@@ -150,7 +152,7 @@ impl Remote {
         }
     }
 
-    /// Waits until it ends, as it does with its monitor; what it said.
+    /// Waits until the process ends, as it does with its monitor. Returns its output.
     fn ended(mut self) -> Result<String> {
         let start = Instant::now();
         while self.process.try_wait()?.is_none() {

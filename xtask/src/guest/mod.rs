@@ -1,10 +1,9 @@
 //! `cargo xtask guest`: latscope in a machine whose Linux talks RPMsg by its own drivers.
 //!
-//! An unmodified Debian kernel for ARM boots in QEMU. Its remote processor is
-//! `latscope remote serve --vhost-user` on this machine; what pings it is
-//! latscope, built for ARM, in the guest. Only Debian's kernels for armhf have
-//! the drivers, and only new QEMUs lend a device to another process; the compiler
-//! is Debian's, too, since it comes with a standard library for ARM.
+//! An unmodified Debian kernel for ARM boots in QEMU. Its remote processor is `latscope remote serve --vhost-user` on
+//! this machine. A latscope built for ARM sends pings from the guest. Only Debian's kernels for armhf have the drivers,
+//! and only new QEMUs lend a device to another process. The compiler is Debian's, too, since it comes with a standard
+//! library for ARM.
 
 mod checks;
 mod cross;
@@ -17,10 +16,10 @@ use machine::Machine;
 use std::process::ExitCode;
 use std::thread::{self, JoinHandle};
 
-/// What the guest needs, which is being fetched and built.
+/// Thread that fetches and builds the guest's programs.
 pub struct Preparing(Option<JoinHandle<Result<Machine>>>);
 
-/// Begins to fetch and build, and gives way to whatever else runs.
+/// Begins to fetch and build at a low priority.
 pub fn prepare() -> Preparing {
     let prepared = || {
         // Of this thread and what it starts; a machine that refuses is only busier.
@@ -31,10 +30,10 @@ pub fn prepare() -> Preparing {
 }
 
 impl Preparing {
-    /// Runs every check and reports each.
+    /// Runs every check, and reports each outcome.
     ///
     /// # Errors
-    /// Why this cannot be done on this machine.
+    /// The error is the reason why the checks cannot run on this machine.
     pub fn run_all(self, mut report: impl FnMut(&str, Result<()>)) -> Result<(), &'static str> {
         let Some(preparing) = self.0 else {
             return Err("RPMsg in a guest: QEMU and the compiler are fetched for x86-64, this is not");
@@ -47,10 +46,10 @@ impl Preparing {
     }
 }
 
-/// The command: every check by name.
+/// Runs the command: every check by name.
 ///
 /// # Errors
-/// As [`Preparing::run_all`].
+/// The errors are those of [`Preparing::run_all`].
 pub fn run() -> Result<ExitCode> {
     let mut passed = true;
     let outcome = prepare().run_all(|name, outcome| {

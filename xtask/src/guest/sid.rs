@@ -1,5 +1,5 @@
-//! Programs of Debian's unstable suite, which need its C library: unpacked,
-//! never installed, and started by its own loader.
+//! Programs of Debian's unstable suite, which need the C library of that suite. They are unpacked, never installed, and
+//! started by the loader of that suite.
 
 use crate::vm::CACHE;
 use crate::vm::packages::{Suite, once};
@@ -8,20 +8,20 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The one with the newest QEMU and Rust.
+/// Suite of Debian with the newest QEMU and Rust.
 const SUITE: &str = "sid";
 
-/// Where the libraries are, below a root.
+/// Directory of the libraries, below a root.
 const LIBRARIES: &str = "usr/lib/x86_64-linux-gnu";
 
-/// A root with programs and all they are linked to.
+/// Root directory with programs and all libraries that they are linked to.
 pub struct Root(PathBuf);
 
 impl Root {
-    /// Unpacks the packages that are chosen, once under a name.
+    /// Unpacks the chosen packages once under a name.
     ///
     /// # Errors
-    /// They cannot be fetched.
+    /// The packages cannot be fetched.
     pub fn unpacked(name: &str, choose: impl FnOnce(&Suite) -> Result<Vec<String>>) -> Result<Root> {
         let dir = std::path::absolute(Path::new(CACHE).join(name))?;
         once(&dir, |dir| {
@@ -31,12 +31,12 @@ impl Root {
         Ok(Root(dir))
     }
 
-    /// A place in it.
+    /// Path in the root.
     pub fn path(&self, path: &str) -> PathBuf {
         self.0.join(path)
     }
 
-    /// The words that start a program of it.
+    /// Words that start a program of the root.
     pub fn program(&self, path: &str) -> Vec<String> {
         let libraries = self.path(LIBRARIES);
         let more = libraries.join("systemd");
@@ -51,10 +51,10 @@ impl Root {
         .to_vec()
     }
 
-    /// The only directory in a place.
+    /// Path of the only entry in a directory of the root.
     ///
     /// # Errors
-    /// There is none.
+    /// The directory is empty or missing.
     pub fn only(&self, path: &str) -> Result<PathBuf> {
         let place = self.path(path);
         let entry = fs::read_dir(&place).ok().and_then(|mut entries| entries.next());
@@ -66,15 +66,15 @@ impl Root {
 pub struct Emulator(Root);
 
 impl Emulator {
-    /// Fetches it, once.
+    /// Fetches the emulator, once.
     ///
     /// # Errors
-    /// As [`Root::unpacked`].
+    /// The errors are those of [`Root::unpacked`].
     pub fn unpacked() -> Result<Emulator> {
         Ok(Emulator(Root::unpacked("qemu-arm", |suite| suite.with_dependencies("qemu-system-arm"))?))
     }
 
-    /// A command that starts it, and is ended when this process ends.
+    /// Command that starts the emulator, which ends when this process ends.
     pub fn command(&self) -> Command {
         let mut command = Command::new("setpriv");
         command.args(["--pdeathsig", "KILL"]).args(self.0.program("usr/bin/qemu-system-arm"));

@@ -1,5 +1,4 @@
-//! What must hold of the image: in one machine, from its boot to its end. Times
-//! are told, since one would like to see them, and none is asserted.
+//! Checks of the image: in one machine, from its boot to its end. Times are printed for information, and not asserted.
 
 use super::driver::{Driver, LONGEST};
 use super::machine::Machine;
@@ -16,10 +15,10 @@ use std::collections::VecDeque;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// A check, and what it is called.
+/// Name of a check, and the function that performs it.
 type Check = (&'static str, fn(&mut Machine) -> Result<()>);
 
-/// Where both sides poll, in their order: the last ends the machine.
+/// Checks for a link on which both sides poll, in their order. The last check ends the machine.
 const CHECKS: [Check; 9] = [
     ("image: pings come back until all indices wrapped", pings),
     ("image: nine packets of a long ping come back in order", long_ping),
@@ -32,7 +31,7 @@ const CHECKS: [Check; 9] = [
     ("image: it ends when told to, with its status", stop),
 ];
 
-/// Where both sides sleep until they are kicked.
+/// Checks for a link on which both sides sleep until they are kicked.
 const ASLEEP: [Check; 7] = [
     ("image, by kicks: pings come back, and no kick is lost", pings_by_kicks),
     ("image, by kicks: nine packets of a long ping come back in order", long_ping),
@@ -43,14 +42,14 @@ const ASLEEP: [Check; 7] = [
     ("image, by kicks: it ends when told to, with its status", stop),
 ];
 
-/// Runs every check.
+/// Runs every check of the image.
 pub fn run_all(image: &Path, mut report: impl FnMut(&str, Result<()>)) {
     report("image: it says why it panics, with a status of its own", panic(image));
     all_of(Machine::boot(image), &CHECKS, &mut report);
     all_of(Machine::boot_with_doorbell(image), &ASLEEP, &mut report);
 }
 
-/// Runs every check in one machine.
+/// Runs these checks in one machine.
 fn all_of(machine: Result<Machine>, checks: &[Check], report: &mut impl FnMut(&str, Result<()>)) {
     match machine {
         Ok(mut machine) => checks.iter().for_each(|(name, check)| report(name, check(&mut machine))),
@@ -75,7 +74,7 @@ fn pings_by_kicks(machine: &mut Machine) -> Result<()> {
     tell("rpc-ping by kicks", times)
 }
 
-/// Pings one after the other, each verified; the round trips.
+/// Sends pings one after the other, and verifies each. Returns the times of the round trips.
 fn ping(driver: &mut Driver, count: u64) -> Result<Vec<Duration>> {
     let mut room = [0; Ping::SIZE];
     let mut one = |number| {
@@ -108,7 +107,7 @@ fn long_ping(machine: &mut Machine) -> Result<()> {
 }
 
 fn bandwidth(machine: &mut Machine) -> Result<()> {
-    /// Blocks on their way: fewer than buffers of either direction.
+    /// Number of blocks under way: fewer than the buffers of either direction.
     const WINDOW: usize = 64;
     let mut driver = Driver::begin(machine)?;
     let mut pending = VecDeque::new();
@@ -181,7 +180,7 @@ fn words(machine: &mut Machine) -> Result<()> {
     tell("a single word", times)
 }
 
-/// One that finds the rings and the status of the first, which has just gone.
+/// Checks that new hosts find the rings and the status of a host that has just ended.
 fn second_host(machine: &mut Machine) -> Result<()> {
     for _ in 0..20 {
         ping(&mut Driver::begin(machine)?, 100)?;
@@ -227,7 +226,7 @@ fn scatter(machine: &Machine, random: &mut Random) -> Result<()> {
     Ok(())
 }
 
-/// Pseudo-random numbers (xorshift).
+/// Generator of pseudo-random numbers (xorshift).
 struct Random(u64);
 
 impl Random {
@@ -246,7 +245,7 @@ fn stop(machine: &mut Machine) -> Result<()> {
     Ok(())
 }
 
-/// Says what round trips took.
+/// Prints the times of round trips.
 fn tell(what: &str, mut times: Vec<Duration>) -> Result<()> {
     times.sort_unstable();
     let (shortest, middle) = times.first().zip(times.get(times.len() / 2)).context("no round trip")?;

@@ -1,4 +1,4 @@
-//! The driver's side of the link with the image, as a program on Linux has it.
+//! Driver's side of the link with the image, as a program on Linux has it.
 
 use super::machine::{Machine, TIMEOUT};
 use anyhow::{Context, Result, ensure};
@@ -10,28 +10,28 @@ use latscope_rpmsg::link::{Event, Unsent};
 use latscope_rpmsg::name_service::Announcement;
 use latscope_rpmsg::{Host, Link, Window as Layout};
 
-/// Where replies are to come.
+/// Address at which replies arrive.
 const OURS: Address = 0x2000;
 
-/// Bytes of the longest payload of the usual layout.
+/// Length of the longest payload of the usual layout, in bytes.
 pub const LONGEST: usize = 496;
 
-/// A link whose names are known.
+/// Link on which the names of the services are known.
 pub struct Driver<'a> {
     machine: &'a mut Machine,
     host: Host<Window, 256>,
-    /// Room for the longest payload that there is.
+    /// Buffer for the longest payload that is possible.
     payload: Vec<u8>,
 }
 
 impl<'a> Driver<'a> {
-    /// Begins anew with the usual layout.
+    /// Begins a link anew with the usual layout.
     pub fn begin(machine: &'a mut Machine) -> Result<Driver<'a>> {
         Driver::begin_with(machine, LAYOUT)
     }
 
-    /// Begins anew, whatever was in the window before: not
-    /// before the image has left that.
+    /// Begins a link anew with a layout, whatever was in the window before. Waits until the image has left the former
+    /// link.
     pub fn begin_with(machine: &'a mut Machine, layout: Layout) -> Result<Driver<'a>> {
         let window = machine.window();
         layout.reset(&window)?;
@@ -53,7 +53,7 @@ impl<'a> Driver<'a> {
         Ok(())
     }
 
-    /// Sends to a service, when there is a buffer.
+    /// Sends to a service, as soon as there is a buffer.
     pub fn send(&mut self, to: Service, payload: &[u8]) -> Result<()> {
         let host = &mut self.host;
         let send = || match host.send(OURS, to.address(), payload) {
@@ -72,7 +72,7 @@ impl<'a> Driver<'a> {
         Ok(payload)
     }
 
-    /// The next message: its destination and its payload.
+    /// Receives the next message: its destination and its payload.
     fn receive(&mut self) -> Result<(Address, Vec<u8>)> {
         let (host, payload) = (&mut self.host, &mut self.payload);
         let doorbell = self.machine.doorbell();

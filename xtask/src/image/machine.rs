@@ -1,4 +1,4 @@
-//! QEMU with the image in it, and our mapping of its window.
+//! QEMU with the image in it, and the mapping of its window in this process.
 
 use anyhow::{Context, Result, bail};
 use latscope_os::ivshmem::{Doorbell, Server};
@@ -12,22 +12,22 @@ use std::process::{self, Child, ExitStatus, Stdio};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-/// When to give up: far more than anything takes, on a busy machine, too.
+/// Time after which a wait is given up: far more than anything takes, even on a busy machine.
 pub const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Looks between two at the clock.
+/// Number of looks between two readings of the clock.
 const LOOKS: u32 = 4096;
 
-/// The running machine; it ends with this value.
+/// Running machine, which ends when this value is dropped.
 pub struct Machine {
     qemu: Child,
     window: Window,
-    /// Kicks, if both sides sleep.
+    /// Kicks of the machine; `None` if both sides poll.
     doorbell: Option<Rc<Doorbell>>,
 }
 
 impl Machine {
-    /// Starts QEMU with the image and a fresh window, where both sides poll.
+    /// Starts QEMU with the image and a fresh window; both sides poll.
     pub fn boot(image: &Path) -> Result<Machine> {
         let window = Window::create(WINDOW)?;
         // QEMU opens it by our descriptor: there is no name that could be left behind.
@@ -37,7 +37,7 @@ impl Machine {
         Ok(Machine { qemu, window, doorbell: None })
     }
 
-    /// Starts QEMU with the image and a fresh window, where both sides sleep until they are kicked.
+    /// Starts QEMU with the image and a fresh window; both sides sleep until they are kicked.
     pub fn boot_with_doorbell(image: &Path) -> Result<Machine> {
         let directory = tempfile::tempdir()?;
         let path = directory.path().join("doorbell");
@@ -54,12 +54,12 @@ impl Machine {
         Ok(Machine { qemu: start(image, &[])?, window: Window::create(WINDOW)?, doorbell: None })
     }
 
-    /// The kicks, if both sides sleep.
+    /// Returns the kicks, if both sides sleep.
     pub fn doorbell(&self) -> Option<Rc<Doorbell>> {
         self.doorbell.clone()
     }
 
-    /// The order to serve a link, as this machine can.
+    /// Order that makes the image serve a link, as this machine can.
     pub fn serving(&self) -> Order {
         if self.doorbell.is_some() { Order::Doorbell } else { Order::Link }
     }
@@ -69,24 +69,24 @@ impl Machine {
         Ok(self.doorbell.as_ref().map_or(Ok(()), |doorbell| doorbell.kick())?)
     }
 
-    /// The window.
+    /// Window that the image and this process share.
     pub fn window(&self) -> Window {
         self.window.clone()
     }
 
-    /// The words that direct the image.
+    /// Words in the window that direct the image.
     pub fn control(&self) -> Result<Control<Window>> {
         Ok(Control::new(self.window())?)
     }
 
-    /// Gives an order.
+    /// Gives the image an order.
     pub fn issue(&self, order: Order) -> Result<Command> {
         let command = self.control()?.issue(order)?;
         self.kick()?;
         Ok(command)
     }
 
-    /// Gives an order and waits until the image obeys it.
+    /// Gives the image an order, and waits until the image obeys it.
     pub fn order(&mut self, order: Order) -> Result<()> {
         let control = self.control()?;
         let command = self.issue(order)?;
@@ -94,7 +94,7 @@ impl Machine {
         self.until("the image does not obey", accepted)
     }
 
-    /// Looks until there is something, without a pause; not for ever, and not longer than the machine runs.
+    /// Calls `look` without a pause until it finds something, at most for [`TIMEOUT`] and while the machine runs.
     pub fn until<T>(&mut self, what: &str, mut look: impl FnMut() -> Result<Option<T>>) -> Result<T> {
         let start = Instant::now();
         while start.elapsed() < TIMEOUT {
@@ -111,7 +111,7 @@ impl Machine {
         bail!("{what} for {TIMEOUT:?}")
     }
 
-    /// Waits until QEMU ends, and tells its status and what the image said.
+    /// Waits until QEMU ends. Returns its status, and the output of the image.
     pub fn ended(&mut self) -> Result<(ExitStatus, String)> {
         let start = Instant::now();
         while start.elapsed() < TIMEOUT {
@@ -123,7 +123,7 @@ impl Machine {
         bail!("QEMU does not end for {TIMEOUT:?}")
     }
 
-    /// The serial line, when QEMU has ended.
+    /// Text of the serial line, after QEMU has ended.
     fn said(&mut self) -> String {
         let mut text = String::new();
         if let Some(mut output) = self.qemu.stdout.take() {
@@ -142,7 +142,7 @@ impl Drop for Machine {
     }
 }
 
-/// Starts QEMU with a device.
+/// Starts QEMU with the image and a device.
 fn start(image: &Path, device: &[&str]) -> Result<Child> {
     let mut qemu = process::Command::new(QEMU);
     qemu.args(ARGUMENTS).args(device).args(["-accel", EMULATED]).arg("-kernel").arg(image);

@@ -1,4 +1,4 @@
-//! `cargo xtask image`: builds the remote processor for QEMU, and talks to it.
+//! `cargo xtask image`, which builds the remote processor for QEMU and talks to it.
 
 #[path = "../../../responders/image/cargo.rs"]
 mod cargo;
@@ -10,10 +10,10 @@ use crate::{setup, shell};
 use anyhow::{Result, ensure};
 use std::path::PathBuf;
 
-/// Bytes that it must not exceed: it is to be carried by a program.
+/// Size that the image must not exceed, in bytes, since a program is to carry it.
 const LIMIT: u64 = 60 << 10;
 
-/// Builds the image, and tells where it is.
+/// Builds the image, and returns its path.
 ///
 /// # Errors
 /// The build fails, or the image is too large.
@@ -27,7 +27,7 @@ pub fn build() -> Result<PathBuf> {
     Ok(image)
 }
 
-/// Formatting and lints, as of the workspace.
+/// Checks formatting and lints, as for the workspace.
 fn lint() -> Result<()> {
     let workspace = shell::workspace();
     shell::run(cargo::cargo(&workspace).args(["fmt", "--", "--check"]))?;
@@ -39,7 +39,7 @@ fn lint() -> Result<()> {
 /// Builds the image, boots it, and reports each check.
 ///
 /// # Errors
-/// Why this cannot be done on this machine.
+/// The error is the reason why the checks cannot run on this machine.
 pub fn run_all(mut report: impl FnMut(&str, Result<()>)) -> Result<(), String> {
     if !cfg!(target_arch = "x86_64") {
         return Err("the image for QEMU: it is built by the compiler of an x86-64 machine".into());
@@ -61,10 +61,10 @@ fn prepare() -> Result<PathBuf> {
     build()
 }
 
-/// The command: every check by name; whether all passed.
+/// Runs the command: every check by name. Returns true if all passed.
 ///
 /// # Errors
-/// As [`run_all`].
+/// The errors are those of [`run_all`].
 pub fn run() -> Result<bool> {
     let mut passed = true;
     let outcome = run_all(|name, outcome| {

@@ -1,5 +1,5 @@
-//! `cargo xtask peers builds`: the static binary and `cargo build --release` measure the same. The way a program is
-//! compiled is part of what a short operation takes.
+//! `cargo xtask peers builds`, which checks that the static binary and `cargo build --release` measure the same. The
+//! way a program is compiled influences the time of a short operation.
 
 use super::tools;
 use crate::{dist, shell};
@@ -7,11 +7,11 @@ use anyhow::Result;
 use std::fs;
 use std::process::{Command, Stdio};
 
-/// Rows of the static binary that take longer by more are not the same: glibc's locks take half a nanosecond more
-/// where they are linked statically.
+/// Margin by which rows of the static binary may take longer. glibc's locks take half a nanosecond more where they are
+/// linked statically.
 const MARGIN: &str = "15%";
 
-/// Measures quick surveys by both in turns and compares them; whether no row of the static binary is slower.
+/// Measures quick surveys with both in turns, and compares them. Returns true if no row of the static binary is slower.
 ///
 /// # Errors
 /// A binary cannot be built or does not run.

@@ -1,4 +1,5 @@
-//! `cargo xtask peers lmbench`: LMbench's programs, from a directory of the user's, beside `latscope as` them, in turns.
+//! `cargo xtask peers lmbench`, which compares LMbench's programs, from a directory of the user's, with `latscope as`
+//! them, in turns.
 
 use super::tools::{Latscope, place};
 use super::{SEED, middle};
@@ -8,20 +9,20 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// How long LMbench's intervals are, µs: found by experiment otherwise, which takes minutes.
+/// Length of LMbench's intervals, in µs. Without it, LMbench finds the length by experiment, which takes minutes.
 const ENOUGH: &str = "100000";
 
-/// Intervals of a run of LMbench's.
+/// Number of intervals in a run of LMbench's program.
 const REPETITIONS: &str = "3";
 
-/// Bytes of the file that is read and mapped.
+/// Size of the file that is read and mapped, in bytes.
 const FILE_BYTES: usize = 64 << 20;
 
-/// A ratio this near to 1 is as good as that.
+/// Distance of a ratio from 1 that counts as equal.
 const NEAR: f64 = 0.1;
 
-/// Calls of programs, as both take them. `{file}` is a file of [`FILE_BYTES`]. Without `lat_fifo`: LMbench's leaves a
-/// process behind that writes errors without end.
+/// Calls of programs, as both sides take them. `{file}` is a file of [`FILE_BYTES`]. `lat_fifo` is left out, because
+/// LMbench's leaves a process behind that writes errors without end.
 const CALLS: &[&str] = &[
     "lat_syscall null",
     "lat_syscall read",
@@ -60,7 +61,7 @@ const CALLS: &[&str] = &[
     "bw_mmap_rd 8m open2close {file}",
 ];
 
-/// Takes turns; prints a row for each call as soon as it is there.
+/// Runs both sides in turns, and prints a row for each call as soon as it is measured.
 ///
 /// # Errors
 /// The directory has none of the programs, or latscope cannot be built.
@@ -92,7 +93,7 @@ fn file() -> Result<PathBuf> {
     Ok(path)
 }
 
-/// Figures of both, latscope's first.
+/// Figures of both sides in each turn, latscope's first.
 fn turns(
     directory: &Path,
     latscope: &Latscope,
@@ -124,7 +125,7 @@ fn figure(command: &mut Command, call: &str) -> Result<f64> {
     read(call, &text).with_context(|| format!("{who} printed no figure: {}", text.trim()))
 }
 
-/// The figure of a program's text: the last number of its last line, but for notes of ours.
+/// Returns the figure in a program's text: the last number of its last line, without the notes of latscope.
 fn read(call: &str, text: &str) -> Option<f64> {
     let mut lines = text.lines().filter(|line| !line.starts_with("latscope:"));
     let line = lines.rfind(|line| !line.trim().is_empty())?;

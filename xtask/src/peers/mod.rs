@@ -1,6 +1,6 @@
-//! `cargo xtask peers`: latscope beside the tools that measure the same
-//! quantities, and the experiments whose limits latscope has to keep. Not part
-//! of the tests.
+//! `cargo xtask peers`, which compares latscope with tools that measure the same quantities, and runs the experiments
+//! whose
+//! limits latscope has to keep. It is not part of the tests.
 
 mod builds;
 mod ipc;
@@ -121,12 +121,12 @@ enum Experiment {
     Size,
 }
 
-/// Runs the comparisons (true if any could be made) or an experiment (true if
-/// every limit holds).
+/// Runs the comparisons or an experiment. Returns true if any comparison could be made, or if every limit of the
+/// experiment
+/// holds.
 ///
 /// # Errors
-/// latscope cannot be built, a name is unknown, or tools are missing and this
-/// is not root.
+/// latscope cannot be built, a name is unknown, or tools are missing and this process is not root.
 pub fn run(arguments: &Arguments) -> Result<bool> {
     match &arguments.experiment {
         None => compare(&arguments.only, arguments.pairs),
@@ -170,7 +170,7 @@ fn compare(only: &[String], pairs: usize) -> Result<bool> {
     Ok(compared)
 }
 
-/// The comparisons of these names; all if there are no names.
+/// Returns the comparisons of these names, or all if there are no names.
 fn chosen(only: &[String]) -> Result<Vec<&'static Comparison>> {
     let names = || TABLE.iter().map(|comparison| comparison.name).collect::<Vec<_>>().join(", ");
     let find = |name: &String| {
@@ -212,7 +212,7 @@ impl Comparison {
         ratio.is_some()
     }
 
-    /// The other tool's figure, ns.
+    /// Figure of the other tool, in ns.
     fn their_time(&self, here: &Here) -> Result<f64> {
         let program = self.tool.program();
         let output = here.run(self.theirs).with_context(|| format!("{program} does not run here"))?;
@@ -221,14 +221,13 @@ impl Comparison {
     }
 }
 
-/// The median of the runs of a side and how far they lie apart.
+/// Text with the median of the runs of a side and their spread.
 fn side(runs: &[f64]) -> String {
     let at = |q| quantile(runs, q).unwrap_or(f64::NAN);
     format!("{} ± {:.1} %", format_time(at(0.5)), 50.0 * (at(0.75) - at(0.25)) / at(0.5))
 }
 
-/// How a figure with a limit came out: it holds when the interval of its
-/// median reaches into what is allowed.
+/// Verdict on a figure with a limit. The limit holds if the interval of the median reaches into the allowed interval.
 fn verdict(median: f64, interval: Interval, allowed: Interval) -> &'static str {
     match (interval.is_apart_from(&allowed), allowed.contains(median)) {
         (true, _) => "EXCEEDED",
@@ -237,7 +236,7 @@ fn verdict(median: f64, interval: Interval, allowed: Interval) -> &'static str {
     }
 }
 
-/// The middle of some numbers; NaN when there is none.
+/// Median of some numbers; NaN if there are none.
 fn middle(values: impl IntoIterator<Item = f64>) -> f64 {
     median(&values.into_iter().collect::<Vec<_>>()).unwrap_or(f64::NAN)
 }

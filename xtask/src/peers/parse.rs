@@ -1,29 +1,29 @@
-//! Figures out of what other tools print, in ns: pure.
+//! Extraction of figures in ns from the output of other tools, by pure functions.
 
 use serde_json::Value;
 
-/// Where a figure stands in an output.
+/// Place of a figure in an output.
 #[derive(Debug, Clone, Copy)]
 pub enum Figure {
-    /// The number before the last of these words.
+    /// Number before the last occurrence of these words.
     Before(&'static str, Unit),
-    /// The number after the first of these words.
+    /// Number after the first occurrence of these words.
     After(&'static str, Unit),
-    /// The nanoseconds at this place of a JSON text.
+    /// Number at this place of a JSON text, in ns.
     Json(&'static str),
 }
 
-/// What a number counts.
+/// Unit of a number.
 #[derive(Debug, Clone, Copy)]
 pub enum Unit {
-    /// So many nanoseconds.
+    /// Time, as the number of nanoseconds in the unit.
     Time(f64),
-    /// So many bytes a second; what is wanted is the time of so many bytes.
+    /// Rate, as the bytes a second in the unit, and the bytes whose time is the figure.
     Rate(f64, f64),
 }
 
 impl Figure {
-    /// The figure, ns; `None` where it is not there.
+    /// Returns the figure in ns; `None` if the output does not have it.
     pub fn read(self, output: &str) -> Option<f64> {
         let (word, unit) = match self {
             Figure::Before(mark, unit) => (output.rsplit_once(mark)?.0.split_whitespace().next_back()?, unit),
@@ -39,13 +39,13 @@ impl Figure {
     }
 }
 
-/// The first JSON value in a text with other words around it.
+/// First JSON value in a text with other words around it.
 fn json(output: &str) -> Option<Value> {
     let start = output.find('{')?;
     serde_json::Deserializer::from_str(&output[start..]).into_iter().next()?.ok()
 }
 
-/// Outputs recorded from the versions in Debian 12, shortened.
+/// Tests with outputs recorded from the versions in Debian 12, shortened.
 #[cfg(test)]
 mod tests {
     use super::super::table::TABLE;

@@ -1,5 +1,6 @@
-//! Plain loops: what a user would write to time a hand-off or a thread, with
-//! nothing between one event and the next. The peers of `cargo xtask peers survey`.
+//! Plain loops as a user would write them to time a hand-off or a thread, with nothing between one event and the next.
+//! They
+//! are the peers of `cargo xtask peers survey`.
 
 use super::tools::{Here, Latscope};
 use super::{SEED, side, verdict};
@@ -41,7 +42,7 @@ pub enum Loop {
 }
 
 impl Loop {
-    /// What latscope measures it with; it leaves one point.
+    /// Arguments with which latscope measures the same; they leave one point.
     fn ours(self) -> &'static str {
         match self {
             Loop::Semaphore => "sync semaphore --placement same-core --cpus {cpu}",
@@ -55,7 +56,7 @@ impl Loop {
         }
     }
 
-    /// latscope's median of a turn.
+    /// Median of a turn as latscope measured it.
     fn figure(self, point: &Measurement) -> Option<f64> {
         match self {
             // The rest of its figures have the cost of the pipe taken off.
@@ -65,10 +66,10 @@ impl Loop {
     }
 }
 
-/// latscope's median may be this many times that of a plain loop.
+/// Largest ratio of latscope's median to that of a plain loop.
 const LIMIT: f64 = 1.05;
 
-/// Compares each loop with latscope's figure, in turn; whether every limit holds.
+/// Compares each loop with latscope's figure, in turns. Returns true if every limit holds.
 ///
 /// # Errors
 /// latscope cannot be built, or a side measures nothing.
@@ -103,13 +104,13 @@ pub fn compare(pairs: usize) -> Result<bool> {
     Ok(all)
 }
 
-/// How long it goes on.
+/// Time for which a loop runs.
 const DURATION: Duration = Duration::from_millis(400);
 
-/// The median of single turns, ns, on `cpu`.
+/// Runs a loop on `cpu`. Returns the median of single turns, in ns.
 ///
 /// # Errors
-/// No CPU, thread or pipe can be had.
+/// No CPU, thread or pipe is available.
 pub fn run(kind: Loop, cpu: u32) -> Result<f64> {
     sched::pin(&[cpu]).with_context(|| format!("CPU {cpu}"))?;
     match kind {
@@ -162,7 +163,7 @@ fn handed_over<R: Read, W: Write>(
     found
 }
 
-/// Closes both at the end, which ends the echo.
+/// Times bytes through an echo. Closes both ends afterwards, which ends the echo.
 fn echoed(mut input: impl Read, mut output: impl Write) -> Result<f64> {
     timed(|| {
         let mut byte = [1u8];
@@ -176,7 +177,7 @@ fn in_memory<T: Shareable>() -> Result<SharedCell<T>> {
     Ok(SharedCell::create(Scope::Threads)?)
 }
 
-/// A token to the other thread and one back: `give(n)` lets `take(n)` return.
+/// Times a token to the other thread and another back: `give(n)` lets `take(n)` return.
 fn tokens_handed_over(give: impl Fn(usize) + Sync, take: impl Fn(usize) + Sync) -> Result<f64> {
     let over = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -200,7 +201,7 @@ fn tokens_handed_over(give: impl Fn(usize) + Sync, take: impl Fn(usize) + Sync) 
 const NEAR: usize = 0;
 const FAR: usize = 1;
 
-/// Times each turn, as latscope does, with the clock of the standard library.
+/// Times each turn, as latscope does, but with the clock of the standard library. Returns the median, in ns.
 fn timed(mut turn: impl FnMut() -> Result<bool>) -> Result<f64> {
     let begun = Instant::now();
     let mut times = Vec::with_capacity(1 << 17);

@@ -1,6 +1,8 @@
-//! A row of `cargo xtask peers remote`: `latscope remote --transport tty` beside the least
-//! that a ping over a pseudo terminal can be: `write` and `read`, with an echo of `read`
-//! and `write` at the other end. Both clients are processes, and the echo is the same.
+//! Row of `cargo xtask peers remote`: `latscope remote --transport tty` beside the least that a ping over a pseudo
+//! terminal
+//! can be. The least is `write` and `read`, with an echo of `read` and `write` at the other end. Both clients are
+//! processes,
+//! and the echo is the same.
 
 use super::tools::Latscope;
 use super::{SEED, middle, verdict};
@@ -18,25 +20,25 @@ use std::path::Path;
 use std::process::Command;
 use std::thread::{self, JoinHandle};
 
-/// What of the least ping ours may take.
+/// Largest ratio of latscope's ping to the least ping.
 const MOST: f64 = 1.05;
 
-/// Bytes of a ping, of both.
+/// Size of a ping on both sides, in bytes.
 const PAYLOAD: usize = 48;
 
-/// Pings of a run.
+/// Number of pings in a run.
 const PINGS: usize = 20_000;
 
-/// Pings before them.
+/// Number of pings before those that are timed.
 const WARM_UP: usize = 100;
 
-/// Where the clients run.
+/// CPU on which the clients run.
 const CPU: u32 = 0;
 
-/// Takes turns; whether the limit holds.
+/// Runs both sides in turns. Returns true if the limit holds.
 ///
 /// # Errors
-/// There are no pseudo terminals, or one of them does not run.
+/// There are no pseudo terminals, or a side does not run.
 pub fn run(latscope: &Latscope, pairs: usize) -> Result<bool> {
     let turns = (0..pairs).map(|_| turn(latscope)).collect::<Result<Vec<_>>>()?;
     let (ours, theirs): (Vec<f64>, Vec<f64>) = turns.iter().copied().unzip();
@@ -54,10 +56,10 @@ pub fn run(latscope: &Latscope, pairs: usize) -> Result<bool> {
     Ok(!interval.is_apart_from(&allowed))
 }
 
-/// One run of each, one after the other: medians, ns.
+/// Runs each side once, one after the other. Returns the medians, in ns.
 ///
 /// # Errors
-/// One of them does not run.
+/// A side does not run.
 pub fn turn(latscope: &Latscope) -> Result<(f64, f64)> {
     let echo = Echo::start()?;
     let words = format!(
@@ -72,7 +74,7 @@ pub fn turn(latscope: &Latscope) -> Result<(f64, f64)> {
     Ok((ours, theirs))
 }
 
-/// The least client: prints its median, ns.
+/// Runs the least client, which prints its median in ns.
 ///
 /// # Errors
 /// The terminal cannot be used.
@@ -102,10 +104,10 @@ pub fn client(path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// A pseudo terminal whose master sends back what it reads, in a thread.
+/// Pseudo terminal whose master sends back what it reads, in a thread.
 struct Echo {
     path: String,
-    /// Without it the echo would end when a client does; with its end, it does.
+    /// Open slave. It keeps the echo running when a client ends; closing it ends the echo.
     slave: Option<OwnedFd>,
     thread: Option<JoinHandle<rustix::io::Result<()>>>,
 }

@@ -1,8 +1,6 @@
-//! `cargo xtask peers remote`: messages to a remote as `latscope remote` sends
-//! them, beside what they cannot be faster than on this machine.
-//!
-//! A row is a [`Contest`]: another one goes into [`CONTESTS`], with the tool it
-//! needs, if it needs one.
+//! `cargo xtask peers remote`, which compares messages of `latscope remote` with the fastest possible operations on
+//! this
+//! machine.
 
 use super::ipc::Limit;
 use super::ipc::contest::Side::Point;
@@ -14,25 +12,25 @@ use anyhow::{Result, bail};
 
 const P50: Of = |summary| summary.p50;
 
-/// Bytes of a stretch of the longest blocks: 16 of 65,520.
+/// Size of a stretch of the longest blocks, in bytes: 16 blocks of 65,520.
 const STRETCH: f64 = 16.0 * 65_520.0;
 
-/// A stretch at the rate that is asked for, 5 GB/s: no memory needs to be faster, ns.
+/// Time of a stretch at the required rate of 5 GB/s, in ns. Memory that is faster does not count.
 const ENOUGH: f64 = STRETCH / 5.0;
 
 const MEAN: Of = |summary| summary.mean;
 
-/// The time for a stretch that memory takes, line of 64 bytes by line, or that is enough if that is longer.
+/// Time in ns that memory takes for a stretch, by lines of 64 bytes, but at least [`ENOUGH`].
 const MEMORY: Of = |summary| summary.p50.map(|line| (line * STRETCH / 64.0).max(ENOUGH));
 
-/// What a ping may take more than a single word: 1 µs.
+/// Time of a single word, in ns, and the 1 µs that a ping may take more.
 const MICROSECOND_MORE: Of = |summary| summary.p50.map(|ns| ns + 1000.0);
 
 const fn limit(name: &'static str, most: f64) -> Limit {
     Limit { name, most }
 }
 
-/// All of them.
+/// All contests with a remote.
 static CONTESTS: &[Contest] = &[
     Contest {
         name: "spin",
@@ -108,10 +106,10 @@ static CONTESTS: &[Contest] = &[
     },
 ];
 
-/// The row that is no contest of two points: [`pty`].
+/// Name of the row that is no contest of two points: [`pty`].
 const PTY: &str = "pty";
 
-/// Takes turns; whether every limit holds.
+/// Runs both sides in turns. Returns true if every limit holds.
 ///
 /// # Errors
 /// latscope cannot be built, or a name is unknown.

@@ -1,5 +1,4 @@
-//! `cargo xtask peers repeat`: surveys one after the other, and whether they
-//! say of each other what is true.
+//! `cargo xtask peers repeat`, which runs surveys one after the other and checks their statements about each other.
 
 use super::tools::{Here, Latscope};
 use anyhow::{Context, Result, ensure};
@@ -10,14 +9,14 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What has to hold: the share of figures that lie in the intervals of other
-/// surveys, the median width of these, the share of moving rows that are announced.
+/// Limits: the share of figures that lie in the intervals of other surveys, the median width of these intervals, and
+/// the share of moving rows that are announced.
 const COVERAGE: f64 = 0.9;
 const WIDTH: f64 = 1.4;
 const TOLD: f64 = 0.9;
 
-/// Runs `surveys` surveys, or reads saved ones, and prints what they say of each
-/// other; `rounds` gets the medians of all rounds. Whether the limits hold.
+/// Runs `surveys` surveys, or reads saved results, and prints how well they predict each other. Writes the medians of
+/// all rounds to `rounds`. Returns true if the limits hold.
 ///
 /// # Errors
 /// latscope cannot be built or measures nothing, a file cannot be read or written.
@@ -98,7 +97,7 @@ fn print(assessment: &Assessment, surveys: usize) {
     }
 }
 
-/// The medians of all rounds, a line for each row of each survey.
+/// Medians of all rounds, with a line for each row of each survey.
 fn table(rows: &Rows) -> String {
     let mut text = String::from("# survey, probe, parameters, medians of the rounds in order of time (ns)\n");
     for ((probe, params), seen) in rows {

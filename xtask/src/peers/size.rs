@@ -1,5 +1,4 @@
-//! `cargo xtask peers size`: what latscope itself costs, each figure beside its
-//! limit.
+//! `cargo xtask peers size`, which measures what latscope itself costs, and prints each figure beside its limit.
 
 use super::tools::{self, Here};
 use super::{middle, verdict};
@@ -13,13 +12,13 @@ use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// How often what is short is repeated.
+/// Number of repetitions of short measurements.
 const REPEATS: usize = 31;
 
-/// How often memory is looked at.
+/// Interval between two readings of memory.
 const PERIOD: Duration = Duration::from_millis(20);
 
-/// Measures and prints everything; whether every limit holds.
+/// Measures and prints everything. Returns true if every limit holds.
 ///
 /// # Errors
 /// The static binary cannot be built or does not run.
@@ -60,7 +59,7 @@ pub fn run() -> Result<bool> {
     Ok(holds.into_iter().all(|holds| holds))
 }
 
-/// Prints a figure; whether its limit holds.
+/// Prints a figure. Returns true if its limit holds.
 fn show(name: &str, figures: &[f64], limit: f64) -> bool {
     let figure = middle(figures.iter().copied());
     let interval = median_interval(figures).unwrap_or(Interval { low: figure, high: figure });
@@ -70,7 +69,7 @@ fn show(name: &str, figures: &[f64], limit: f64) -> bool {
     verdict != "EXCEEDED"
 }
 
-/// Times from start to end, ms.
+/// Times from start to end of repeated runs, in ms.
 fn repeated(binary: &Path, words: &[&str]) -> Result<Vec<f64>> {
     let once = |_| {
         let begun = Instant::now();
@@ -81,16 +80,16 @@ fn repeated(binary: &Path, words: &[&str]) -> Result<Vec<f64>> {
     (0..REPEATS).map(once).collect()
 }
 
-/// The most memory that a process had at a time, MB.
+/// Largest memory of a process at any time, in MB.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 struct Memory {
-    /// Resident pages.
+    /// Size of the resident pages.
     resident: f64,
-    /// Those that are no file's: of its own, or shared by memfd.
+    /// Size of the resident pages without those of files: private pages, and pages shared by memfd.
     private: f64,
 }
 
-/// Runs a measurement: its seconds, and the memory of its processes by role.
+/// Runs a measurement. Returns its time in s, and the memory of its processes by role.
 fn watched(binary: &Path, here: &Here, line: &str) -> Result<(f64, BTreeMap<String, Memory>)> {
     eprintln!("latscope {line}");
     let begun = Instant::now();
@@ -107,7 +106,7 @@ fn watched(binary: &Path, here: &Here, line: &str) -> Result<(f64, BTreeMap<Stri
     Ok((begun.elapsed().as_secs_f64(), most))
 }
 
-/// Looks at a coordinator and its children. What has just ended is left out.
+/// Reads the memory of a coordinator and its children. Processes that have just ended are left out.
 fn look(coordinator: u32, most: &mut BTreeMap<String, Memory>) -> Result<()> {
     for entry in fs::read_dir("/proc").context("no /proc")? {
         let path = entry?.path();
@@ -127,7 +126,7 @@ fn look(coordinator: u32, most: &mut BTreeMap<String, Memory>) -> Result<()> {
     Ok(())
 }
 
-/// proc(5), the file `status`: kB are units of 1024 bytes.
+/// Parses the file `status` of proc(5), in which kB are units of 1024 bytes.
 fn memory(status: &str) -> Option<Memory> {
     let megabytes = |name| Some(number(status, name)? as f64 * 1024.0 / 1e6);
     Some(Memory { resident: megabytes("VmHWM")?, private: megabytes("RssAnon")? + megabytes("RssShmem")? })

@@ -1,5 +1,5 @@
-//! `cargo xtask peers stress`: how far rows move when four busy processes of
-//! stress-ng run beside the measurement, against an idle run just before.
+//! `cargo xtask peers stress`, which measures how far rows move when four busy processes of stress-ng run beside the
+//! measurement, against an idle run just before.
 
 use super::table::{Comparison, STRESS_NG, TABLE};
 use super::tools::{self, Here, Latscope};
@@ -15,40 +15,41 @@ use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 
-/// What of the survey is measured besides the latency of loads.
+/// Arguments for the parts of the survey that are measured besides the latency of loads.
 const SURVEYED: &str = "survey --only cpu.add,sync.atomic,syscall,sync.semaphore,sync.futex,sync.condvar,\
                         sync.eventfd,sync.pipe,sync.unix-stream";
 
-/// Cycles and time part when the core clock moves by more than this share.
+/// Largest relative difference between a change in cycles and the change in time for which the core clock counts as
+/// steady.
 const DRIFT: f64 = 0.02;
 
-/// How long the machine settles after a load begins or ends.
+/// Time for which the machine settles after a load begins or ends.
 const SETTLE: Duration = Duration::from_secs(2);
 
-/// What a row is, and with it how far it may move. In the order of the table.
+/// Kind of a row, which determines how far it may move. The kinds have the order of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Kind {
-    /// The core's own, in its cycles where its clock moves.
+    /// Row of the core, measured in cycles of the core if its clock moves.
     Hardware,
-    /// The kernel's, and hand-offs on CPUs that do not idle.
+    /// Row of the kernel, or of hand-offs on CPUs that do not idle.
     Kernel,
-    /// Has no limit, for this reason.
+    /// Row without a limit, for this reason.
     Shown(&'static str),
 }
 
-/// What a run says of a row.
+/// Figures of a row in one run.
 #[derive(Debug, Clone, Copy)]
 struct Seen {
     ns: f64,
     cycles: Option<f64>,
-    /// Share of the samples that were disturbed; NaN where it is not checked.
+    /// Share of the samples that were disturbed; NaN if that is not checked.
     rejected: f64,
 }
 
-/// By what a row is, and its name.
+/// Values by the kind and the name of a row.
 type Rows<T> = BTreeMap<(Kind, String), T>;
 
-/// Alternates idle and loaded runs; whether every limit holds.
+/// Runs idle and loaded measurements in turns. Returns true if every limit holds.
 ///
 /// # Errors
 /// latscope or the load does not run.
@@ -85,12 +86,12 @@ pub fn run(pairs: usize) -> Result<bool> {
     Ok(!verdicts.is_empty() && verdicts.into_iter().all(|holds| holds))
 }
 
-/// The peers that are shown under the same load.
+/// Peers that are shown under the same load.
 fn peers() -> impl Iterator<Item = &'static Comparison> {
     TABLE.iter().filter(|comparison| ["getppid", "mutex", "pipe", "read-l1"].contains(&comparison.name))
 }
 
-/// `stress-ng --cpu 4`, until it is dropped.
+/// Load of `stress-ng --cpu 4`, until this value is dropped.
 struct Load(Child);
 
 impl Load {
@@ -115,7 +116,7 @@ impl Drop for Load {
     }
 }
 
-/// One run of everything.
+/// Measures everything once.
 fn observe(latscope: &Latscope, here: &Here) -> Result<Rows<Seen>> {
     let survey = latscope.measure(&here.words(SURVEYED)?)?;
     let sizes = sizes(&survey.machine);
@@ -143,7 +144,7 @@ fn collect(report: &Report, row: impl Fn(&Measurement) -> Option<(Kind, String)>
     report.measurements.iter().filter_map(|m| Some((row(m)?, seen(m)?))).collect()
 }
 
-/// Sizes of working sets, the level that holds each, and what is asked of it.
+/// Sizes of working sets in bytes, the level that holds each, and the kind of its row.
 fn sizes(machine: &Machine) -> Vec<(u64, &'static str, Kind)> {
     let last = machine.last_level_cache().unwrap_or(0);
     let second = machine.cache_size(2).filter(|size| *size > 0 && *size < last);
@@ -160,7 +161,7 @@ fn load_row(m: &Measurement, sizes: &[(u64, &str, Kind)]) -> Option<(Kind, Strin
     Some((*kind, format!("load, {level} ({})", format_size(*size))))
 }
 
-/// What is asked of a row of the survey; `None` for what is not looked at.
+/// Kind of a row of the survey; `None` if the row is not examined.
 fn kind(m: &Measurement) -> Option<Kind> {
     let is = |name: &str, value: &str| m.params.get(name).is_some_and(|is| is.to_string() == value);
     match m.probe.as_str() {
@@ -174,7 +175,7 @@ fn kind(m: &Measurement) -> Option<Kind> {
     }
 }
 
-/// Prints a row; whether its limit holds.
+/// Prints a row. Returns true if its limit holds.
 fn show(kind: Kind, name: &str, pairs: &[(Seen, Seen)]) -> bool {
     let shift_of = |figure: fn(&Seen) -> f64| {
         let ratios = pairs.iter().map(|(idle, loaded)| (figure(loaded), figure(idle)));

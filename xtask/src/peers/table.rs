@@ -1,31 +1,32 @@
-//! What is compared with what.
+//! Table of the comparisons with other tools.
 
 use super::parse::Figure::{self, After, Before, Json};
 use super::parse::Unit::{Rate, Time};
 use super::tools::Tool;
 
-/// One quantity, measured by latscope and by another tool in the same pattern.
-/// In command lines `{cpu}`, `{pair}` and `{dir}` are filled in.
+/// Quantity that latscope and another tool measure in the same pattern. In command lines, `{cpu}`, `{pair}` and `{dir}`
+/// are
+/// filled in.
 pub struct Comparison {
-    /// Its name on the command line.
+    /// Name on the command line.
     pub name: &'static str,
-    /// What both figures are: what is timed, one way or round trip, where.
+    /// Meaning of both figures: what is timed, one way or round trip, and where.
     pub what: &'static str,
-    /// latscope's arguments: family, probe, and parameters that leave one point.
+    /// Arguments of latscope: family, probe, and parameters that leave one point.
     pub ours: &'static str,
-    /// The other tool.
+    /// Other tool of the comparison.
     pub tool: &'static Tool,
-    /// Its command line.
+    /// Command line of the other tool.
     pub theirs: &'static str,
-    /// Where its figure stands.
+    /// Place of the other tool's figure in its output.
     pub figure: Figure,
-    /// Where the two patterns differ all the same.
+    /// Remaining differences between the two patterns.
     pub differs: &'static str,
 }
 
 static PERF: Tool = Tool::Debian("perf", "linux-perf");
 static SYSBENCH: Tool = Tool::Debian("sysbench", "sysbench");
-/// Also the load of `peers stress`.
+/// stress-ng, which is also the load of `peers stress`.
 pub static STRESS_NG: Tool = Tool::Debian("stress-ng", "stress-ng");
 static FIO: Tool = Tool::Debian("fio", "fio");
 static MBW: Tool = Tool::Debian("mbw", "mbw");
@@ -34,12 +35,12 @@ static C2C: Tool = Tool::Registry("core-to-core-latency", "1.2.0");
 
 const LINE: f64 = 64.0;
 const MIB: f64 = (1 << 20) as f64;
-/// Locks that sysbench is asked for.
+/// Number of locks that sysbench is asked for.
 const LOCKS: f64 = 5e6;
-/// Bytes that STREAM's triad counts for an element.
+/// Number of bytes that STREAM's triad counts for an element.
 const ELEMENT: f64 = 24.0;
 
-/// All comparisons.
+/// All comparisons with other tools.
 pub static TABLE: &[Comparison] = &[
     Comparison {
         name: "getppid",
@@ -201,7 +202,7 @@ pub static TABLE: &[Comparison] = &[
     },
 ];
 
-/// What one might miss in the table, and why it is not there.
+/// Tools that a reader might miss in the table, with the reasons for their absence.
 pub static LEFT_OUT: &[(&str, &str)] = &[
     ("lmbench", "Debian does not have it"),
     ("the latency of a load", "no tool known in Debian or the Cargo registry follows a chain of pointers"),

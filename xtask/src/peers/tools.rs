@@ -1,4 +1,4 @@
-//! Getting and running latscope and the tools it is compared with.
+//! Installation and execution of latscope and of the tools for comparison.
 
 use crate::{dist, shell};
 use anyhow::{Context, Result, bail, ensure};
@@ -8,18 +8,18 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
-/// A tool to compare with.
+/// Tool to compare with.
 pub enum Tool {
-    /// A program out of a Debian package.
+    /// Program and its Debian package.
     Debian(&'static str, &'static str),
-    /// A crate of the Cargo registry, in this version, and its program.
+    /// Crate of the Cargo registry, in this version, and its program.
     Registry(&'static str, &'static str),
-    /// A package of ours around a library, in `xtask/peers`: built static, for the VM.
+    /// Package in `xtask/peers` around a library, built as a static program for the VM.
     Package(&'static str),
 }
 
 impl Tool {
-    /// The program's name.
+    /// Name of the program.
     pub const fn program(&self) -> &'static str {
         match self {
             Tool::Debian(program, _) | Tool::Registry(program, _) | Tool::Package(program) => program,
@@ -61,18 +61,18 @@ impl Tool {
     }
 }
 
-/// A tool that has not ended after so many seconds is ended.
+/// Time in s after which a tool is ended.
 const TIMEOUT_SECONDS: &str = "180";
 
-/// Where crates are installed, and files of the comparisons.
+/// Directory of installed crates and of the files of comparisons.
 pub fn place() -> PathBuf {
     shell::workspace().join("target/peers")
 }
 
-/// Installs the tools that are missing. Returns what cannot be had, and why.
+/// Installs the tools that are missing. Returns those that cannot be installed, with the reasons.
 ///
 /// # Errors
-/// A Debian package is missing and this is not root; the text has the command.
+/// A Debian package is missing and this process is not root. The text has the command.
 pub fn install(tools: impl Iterator<Item = &'static Tool>) -> Result<Vec<(&'static str, String)>> {
     let mut lacking: Vec<(&str, String)> = Vec::new();
     for tool in tools.filter(|tool| !tool.is_there()) {
@@ -90,20 +90,20 @@ pub fn install(tools: impl Iterator<Item = &'static Tool>) -> Result<Vec<(&'stat
     Ok(lacking)
 }
 
-/// The machine's part of a command line.
+/// Values of this machine that are filled into command lines.
 pub struct Here {
-    /// `{cpu}`: the last CPU allowed.
+    /// Value of `{cpu}`: the last allowed CPU.
     cpu: u32,
-    /// `{first}`: the first.
+    /// Value of `{first}`: the first allowed CPU.
     first: u32,
-    /// `{pair}`: the first and the last.
+    /// Value of `{pair}`: the first and the last allowed CPU; `None` if there is one CPU only.
     pair: Option<String>,
-    /// `{dir}`: where files are made.
+    /// Value of `{dir}`: the directory in which files are made.
     directory: PathBuf,
 }
 
 impl Here {
-    /// Looks which CPUs this process may use.
+    /// Reads which CPUs this process may use.
     pub fn new() -> Result<Here> {
         let status = fs::read_to_string("/proc/self/status").context("no /proc/self/status")?;
         let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
@@ -119,15 +119,15 @@ impl Here {
         })
     }
 
-    /// The last CPU allowed.
+    /// Last CPU that this process may use.
     pub fn cpu(&self) -> u32 {
         self.cpu
     }
 
-    /// The words of a command line.
+    /// Returns the words of a command line, with values filled in.
     ///
     /// # Errors
-    /// It needs two CPUs and there is one.
+    /// The line needs two CPUs and there is only one.
     pub fn words(&self, line: &str) -> Result<Vec<String>> {
         ensure!(
             self.pair.is_some() || !(line.contains("{pair}") || line.contains("{first}")),
@@ -142,10 +142,10 @@ impl Here {
         Ok(line.split_whitespace().map(word).collect())
     }
 
-    /// A peer, to be started; `timeout` ends it when it takes for ever.
+    /// Command that starts a peer. `timeout` ends a peer that takes too long.
     ///
     /// # Errors
-    /// It needs two CPUs and there is one.
+    /// The line needs two CPUs and there is only one.
     pub fn command(&self, line: &str) -> Result<Command> {
         let path = std::env::var("PATH").unwrap_or_default();
         let mut command = Command::new("timeout");
@@ -154,10 +154,10 @@ impl Here {
         Ok(command)
     }
 
-    /// Runs a peer; what it prints on stdout and stderr.
+    /// Runs a peer. Returns its output on stdout and stderr.
     ///
     /// # Errors
-    /// It cannot be run, takes for ever, or fails; the text has its last line.
+    /// The peer cannot be run, takes too long, or fails. The text has its last line.
     pub fn run(&self, line: &str) -> Result<String> {
         let output = self.command(line)?.output().context("cannot start timeout (coreutils)")?;
         let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
@@ -169,7 +169,7 @@ impl Here {
     }
 }
 
-/// The command under comparison.
+/// Binary of latscope that is compared.
 pub struct Latscope(PathBuf);
 
 impl Latscope {
@@ -179,24 +179,24 @@ impl Latscope {
         Ok(Latscope(shell::workspace().join("target/release/latscope")))
     }
 
-    /// The result of a run with these arguments.
+    /// Returns the result of a run with these arguments.
     ///
     /// # Errors
-    /// It fails; the text is what it says.
+    /// The run fails. The text is latscope's output on stderr.
     pub fn measure(&self, words: &[String]) -> Result<Report> {
         let words = [words, &["--quiet", "--json", "-"].map(str::to_owned)].concat();
         Ok(Report::from_json(self.says(&words)?.as_bytes())?)
     }
 
-    /// A call of it.
+    /// Command that runs the binary.
     pub fn command(&self) -> Command {
         Command::new(&self.0)
     }
 
-    /// What it prints on stdout with these arguments.
+    /// Output on stdout with these arguments.
     ///
     /// # Errors
-    /// It fails; the text is what it says.
+    /// The run fails. The text is latscope's output on stderr.
     pub fn says(&self, words: &[String]) -> Result<String> {
         let output = Command::new(&self.0).args(words).output()?;
         if !output.status.success() {
@@ -205,10 +205,10 @@ impl Latscope {
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
 
-    /// The figures of the one point that these arguments leave.
+    /// Figures of the only point that these arguments leave.
     ///
     /// # Errors
-    /// As [`Latscope::measure`], or there is not one point.
+    /// The errors are those of [`Latscope::measure`], or there is not exactly one point.
     pub fn point(&self, words: &[String]) -> Result<Measurement> {
         let mut points = self.measure(words)?.measurements;
         // The one pair of processes is summed up, too.
@@ -218,10 +218,10 @@ impl Latscope {
         only.with_context(|| format!("latscope {} has {count} points", words.join(" ")))
     }
 
-    /// The median of the one point that these arguments leave, ns.
+    /// Median of the only point that these arguments leave, in ns.
     ///
     /// # Errors
-    /// As [`Latscope::measure`], or the point has no figure.
+    /// The errors are those of [`Latscope::point`], or the point has no figure.
     pub fn median(&self, words: &[String]) -> Result<f64> {
         let point = self.point(words)?;
         let why = || format!("latscope: {}", point.reason.as_deref().unwrap_or("no figure"));

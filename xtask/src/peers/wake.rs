@@ -1,7 +1,8 @@
-//! `cargo xtask peers wake`: `latscope wake` beside cyclictest in the same
-//! pattern (a SCHED_FIFO 95 thread on each CPU, 1 ms, locked memory): the
-//! fastest and the typical wake-up, and the CPU time of the whole program for
-//! an activation. jitterdebugger is shown beside them.
+//! `cargo xtask peers wake`, which compares `latscope wake` with cyclictest in the same pattern (a SCHED_FIFO 95 thread
+//! on
+//! each CPU, 1 ms, locked memory). The figures are the fastest and the typical wake-up, and the CPU time of the whole
+//! program
+//! for an activation. jitterdebugger is shown beside them.
 
 use super::tools::{self, Here, Tool};
 use super::{SEED, middle, verdict};
@@ -19,27 +20,27 @@ use std::time::Duration;
 const CYCLICTEST: Tool = Tool::Debian("cyclictest", "rt-tests");
 const JITTERDEBUGGER: Tool = Tool::Debian("jitterdebugger", "jitterdebugger");
 
-/// Largest latency in cyclictest's histogram, ns: the median lies far below.
+/// Largest latency in cyclictest's histogram, in ns. The median lies far below.
 const BUCKETS: u64 = 200_000;
 
-/// Wake-ups of the threads that do not measure, in a second, at most.
+/// Largest number of wake-ups in a second of the threads that do not measure.
 const QUIET: f64 = 10.0;
 
-/// What a run came to.
+/// Figures of a run.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Figures {
-    /// Fastest wake-up, ns.
+    /// Fastest wake-up, in ns.
     min: f64,
-    /// Median, ns.
+    /// Median of the wake-ups, in ns.
     p50: f64,
-    /// CPU time, user and system, of the whole program, ns for an activation.
+    /// CPU time of the whole program for an activation, user and system, in ns.
     cpu: f64,
 }
 
-/// Takes turns; whether every limit holds.
+/// Runs both sides in turns. Returns true if every limit holds.
 ///
 /// # Errors
-/// latscope cannot be built, or cyclictest is missing and this is not root.
+/// latscope cannot be built, or cyclictest is missing and this process is not root.
 pub fn run(pairs: usize, seconds: u64) -> Result<bool> {
     let lacking = tools::install([&CYCLICTEST, &JITTERDEBUGGER].into_iter())?;
     if let Some((program, why)) = lacking.iter().find(|(program, _)| *program == CYCLICTEST.program()) {
@@ -120,7 +121,7 @@ impl Sides {
         })
     }
 
-    /// Two runs: one that counts nanoseconds, and the usual one for its CPU time.
+    /// Runs cyclictest twice: once counting nanoseconds, and once as usual for its CPU time.
     fn cyclictest(&self) -> Result<Figures> {
         let seconds = self.seconds;
         let fine = self.here.run(&format!("cyclictest -m -S -p95 -i1000 -N -q -h {BUCKETS} -D {seconds}"))?;
@@ -138,7 +139,7 @@ impl Sides {
         jitter_results(&serde_json::from_slice(&text)?).context("jitterdebugger wrote no histogram")
     }
 
-    /// Voluntary switches of all threads but the measuring ones while nothing happens.
+    /// Checks the rate of voluntary switches of all threads but the measuring threads while nothing happens.
     fn idle(&self) -> Result<bool> {
         let run = Running(self.wake(6).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?);
         sleep(Duration::from_secs(2));
@@ -154,8 +155,8 @@ impl Sides {
         Ok(holds)
     }
 
-    /// Memory of the coordinator and the worker together, which no number of
-    /// activations changes.
+    /// Checks that the memory of the coordinator and the worker together keeps its limit, and does not grow with
+    /// activations.
     fn memory(&self) -> Result<bool> {
         let run = Running(self.wake(6).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?);
         let resident = || family(run.0.id()).into_iter().map(proportional).sum::<f64>();
@@ -179,7 +180,7 @@ fn word(holds: bool) -> &'static str {
     if holds { "holds" } else { "EXCEEDED" }
 }
 
-/// A run that ends with this.
+/// Run that ends when this value is dropped.
 struct Running(Child);
 
 impl Drop for Running {
@@ -189,8 +190,7 @@ impl Drop for Running {
     }
 }
 
-/// Runs a command line; its CPU time and that of all its processes, ns, and
-/// what it printed on stdout.
+/// Runs a command line. Returns the CPU time of it and all its processes in ns, and its output on stdout.
 fn timed(line: &str) -> Result<(f64, String)> {
     let script = format!("TIMEFORMAT='%3U %3S'; time {line}");
     let output = Command::new("bash").args(["-c", &script]).env("LC_ALL", "C").output()?;
@@ -202,7 +202,7 @@ fn timed(line: &str) -> Result<(f64, String)> {
     Ok((seconds * 1e9, String::from_utf8_lossy(&output.stdout).into_owned()))
 }
 
-/// A process and its children, and theirs.
+/// Returns a process and all its descendants.
 fn family(process: u32) -> Vec<u32> {
     let path = format!("/proc/{process}/task/{process}/children");
     let children = std::fs::read_to_string(path).unwrap_or_default();
@@ -211,7 +211,7 @@ fn family(process: u32) -> Vec<u32> {
     all
 }
 
-/// Voluntary switches of each thread of a run that does not measure.
+/// Number of voluntary switches of each thread of a run that does not measure.
 fn switches(process: u32) -> BTreeMap<u32, u64> {
     let threads = family(process).into_iter().flat_map(|process| {
         let tasks = std::fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten();
@@ -227,14 +227,14 @@ fn switches(process: u32) -> BTreeMap<u32, u64> {
     threads.filter_map(count).collect()
 }
 
-/// Proportional set size, bytes: pages that processes share count once.
+/// Proportional set size, in bytes. Pages that processes share count once.
 fn proportional(process: u32) -> f64 {
     let rollup = std::fs::read_to_string(format!("/proc/{process}/smaps_rollup")).unwrap_or_default();
     let line = rollup.lines().find_map(|line| line.strip_prefix("Pss:"));
     line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<f64>().ok()).unwrap_or(0.0) * 1024.0
 }
 
-/// Minimum and median of all threads together from cyclictest's histogram.
+/// Minimum and median of all threads together, from cyclictest's histogram.
 fn fine_histogram(text: &str) -> Option<(f64, f64)> {
     let minima = text.lines().find_map(|line| line.strip_prefix("# Min Latencies:"))?;
     let min = minima.split_whitespace().filter_map(|n| n.parse::<f64>().ok()).reduce(f64::min)?;
@@ -263,7 +263,7 @@ fn median_of(counts: &[(f64, u64)], total: u64) -> Option<f64> {
         .map(|(value, _)| *value)
 }
 
-/// Cycles of all threads from cyclictest's totals and overflows.
+/// Number of cycles of all threads, from cyclictest's totals and overflows.
 fn cycles(text: &str) -> Option<f64> {
     let sum = |name: &str| {
         let line = text.lines().find_map(|line| line.strip_prefix(name))?;

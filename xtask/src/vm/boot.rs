@@ -1,4 +1,4 @@
-//! The emulated machine: from its start until it switches itself off.
+//! Emulated machine, from its start until it switches itself off.
 
 use super::initramfs::Contents;
 use super::{Kernel, absolute, packages};
@@ -18,27 +18,28 @@ use std::thread;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// Ports by which the machine hands out text and files, in the order of
-/// `init.sh`: neither mixes with what the kernel says on its console.
+/// Ports by which the machine hands out text and files, in the order of `init.sh`. They do not mix with the kernel's
+/// messages on its console.
 const PORTS: [&str; 3] = ["stdout", "stderr", "result"];
 
 /// Modules for the ports.
 pub const PORT_MODULES: [&str; 2] = ["virtio_pci", "virtio_console"];
 
-/// The emulator counts the ticks of all CPUs by the one counter of its host,
-/// so they agree; the kernel, which cannot know, would fall back to a slow clock.
+/// Arguments of the kernel. The emulator counts the ticks of all CPUs by the single counter of its host, so they agree.
+/// The
+/// kernel cannot know that, and would fall back to a slow clock.
 const KERNEL_ARGUMENTS: &str = "console=ttyS0 quiet panic=-1 tsc=reliable clocksource=tsc";
 
-/// The file with what the kernel says.
+/// Name of the file with the kernel's messages.
 pub const CONSOLE: &str = "console";
 
-/// The error of a machine that stands still begins so.
+/// Text in the error of a machine that stands still.
 const SILENT: &str = "nothing on its console";
 
-/// How often a machine is booted whose kernel the emulator brings down.
+/// Number of boots of a machine whose kernel the emulator brings down.
 const BOOTS: u32 = 3;
 
-/// Whether the programs built here run in the machine.
+/// True if the programs built here run in the machine.
 pub const AVAILABLE: bool = cfg!(target_arch = "x86_64");
 
 /// The machine to boot.
@@ -76,25 +77,25 @@ pub struct Machine {
     pub profile: String,
 }
 
-/// What came out of a machine.
+/// Outcome of a machine that has ended.
 pub struct Ended {
-    /// The exit status of its job.
+    /// Exit status of the job.
     pub status: u8,
     scratch: TempDir,
 }
 
 impl Ended {
-    /// The files that the job left in /out.
+    /// Directory of the files that the job left in /out.
     pub fn out(&self) -> PathBuf {
         self.scratch.path().join("out")
     }
 }
 
 impl Machine {
-    /// Boots, runs a shell script with its output on ours, and waits for the end.
+    /// Boots, runs a shell script with its output on that of this process, and waits for the end.
     ///
     /// # Errors
-    /// Something is missing, the kernel does not come up, or time is over.
+    /// A program is missing, the kernel does not come up, or the time is over.
     pub fn run(&self, job: &str) -> Result<Ended> {
         ensure!(AVAILABLE, "the VM is an x86-64 machine, and runs what is built for this one");
         setup::program("qemu-system-x86_64", "qemu-system-x86")?;
@@ -121,12 +122,13 @@ impl Machine {
         boot(emulator, timeouts, scratch, &kernel.release)
     }
 
-    /// The same, once more where the emulator has brought the kernel down while
-    /// that patched its own code, or to a standstill. Nothing else is given
-    /// another boot, and a job that does such a thing does it again.
+    /// Runs a script like [`Machine::run`], and boots again if the emulator has brought the kernel down while the
+    /// kernel patched
+    /// its own code, or to a standstill. Nothing else causes another boot. A job that causes such an end is repeated,
+    /// too.
     ///
     /// # Errors
-    /// As of [`Machine::run`], of the last boot.
+    /// The errors are those of [`Machine::run`] in the last boot.
     pub fn run_patiently(&self, job: &str) -> Result<Ended> {
         for _ in 1..BOOTS {
             match self.run(job) {
@@ -158,22 +160,23 @@ fn brought_down(error: &str) -> bool {
     ["Kernel panic", SILENT].iter().any(|words| error.contains(words))
 }
 
-/// When to give a machine up.
+/// Times after which a machine is given up.
 #[derive(Clone, Copy)]
 pub struct Timeouts {
-    /// After its start.
+    /// Time after its start.
     pub timeout: Duration,
-    /// After the last that its job wrote on its console. What the kernel says there
-    /// does not count: one that stands still complains of it for ever.
+    /// Time after the last line that the job wrote on the console. The kernel's messages do not count, because a kernel
+    /// that
+    /// stands still prints complaints without end.
     pub silence: Option<Duration>,
 }
 
-/// Boots what the arguments of an emulator name, with its console in [`CONSOLE`] of the
-/// scratch directory, hands on what its job prints, and waits for the end. A
-/// virtio-serial device is expected.
+/// Boots what the arguments of an emulator name, passes on what its job prints, and waits for the end. The console goes
+/// to
+/// [`CONSOLE`] in the scratch directory. The arguments must name a virtio-serial device.
 ///
 /// # Errors
-/// The kernel of this release does not come up, or time is over.
+/// The kernel of this release does not come up, or the time is over.
 pub fn boot(emulator: Command, timeouts: Timeouts, scratch: TempDir, release: &str) -> Result<Ended> {
     match to_its_end(emulator, timeouts, scratch.path()) {
         Ok(status) => Ok(Ended { status, scratch }),
@@ -181,7 +184,7 @@ pub fn boot(emulator: Command, timeouts: Timeouts, scratch: TempDir, release: &s
     }
 }
 
-/// Returns the exit status of the job, with its files in the scratch directory.
+/// Runs the emulator, and returns the exit status of the job. The files of the job are in the scratch directory.
 fn to_its_end(mut emulator: Command, timeouts: Timeouts, scratch: &Path) -> Result<u8> {
     let mut ours = Vec::new();
     let mut theirs = Vec::new();
@@ -213,7 +216,7 @@ fn to_its_end(mut emulator: Command, timeouts: Timeouts, scratch: &Path) -> Resu
 }
 
 impl Timeouts {
-    /// Waits for the emulator to end; ends it when time is over or its output has no reader.
+    /// Waits for the emulator to end. Ends it when the time is over or its output has no reader.
     fn wait(&self, child: &mut Child, console: &Path, unread: &AtomicBool) -> Result<()> {
         let start = Instant::now();
         let mut heard = (start, 0);
@@ -241,14 +244,15 @@ impl Timeouts {
     }
 }
 
-/// Lines on the console that do not begin with the kernel's stamp, `[    1.234567]`.
+/// Number of lines on the console that do not begin with the kernel's stamp, `[    1.234567]`.
 fn said_by_the_job(console: &Path) -> usize {
     let said = fs::read(console).unwrap_or_default();
     said.split(|byte| *byte == b'\n').filter(|line| !line.is_empty() && !line.starts_with(b"[")).count()
 }
 
-/// Copies to the end. Not by `io::copy`: that asks the kernel to splice, and while it waits for the socket
-/// it holds the pipe that our output may be, so that no other process can write to it or read what is in it.
+/// Copies to the end. `io::copy` is unsuitable: it asks the kernel to splice, and while it waits for the socket, it
+/// locks
+/// the pipe that the output may be. Then no other process can write to the pipe or read from it.
 fn hand_on(from: &mut impl Read, to: &mut impl Write) -> io::Result<()> {
     let mut buffer = vec![0; 1 << 16];
     loop {
@@ -261,12 +265,12 @@ fn hand_on(from: &mut impl Read, to: &mut impl Write) -> io::Result<()> {
     }
 }
 
-/// A stream of our own without its buffer.
+/// Returns a stream of this process without its buffer.
 fn own(stream: &impl AsFd) -> Result<File> {
     Ok(File::from(stream.as_fd().try_clone_to_owned()?))
 }
 
-/// Unpacks what the job left; returns its exit status.
+/// Unpacks the files that the job left. Returns the exit status of the job.
 fn unpack(archive: &Path, to: &Path) -> Result<u8> {
     ensure!(fs::metadata(archive)?.len() > 0, "it ended before the command did");
     let mut tar = Command::new("tar");
@@ -275,7 +279,7 @@ fn unpack(archive: &Path, to: &Path) -> Result<u8> {
     status.trim().parse().with_context(|| format!("exit status {status:?}"))
 }
 
-/// The last lines that the kernel wrote, if it wrote any.
+/// Last lines that the kernel wrote, or an empty text.
 fn console(scratch: &Path) -> String {
     let text = fs::read(scratch.join(CONSOLE)).unwrap_or_default();
     let text = String::from_utf8_lossy(&text);

@@ -1,4 +1,4 @@
-//! What the VM boots into: everything in memory, made anew for each run.
+//! Initial file system of the VM: everything in memory, made anew for each run.
 
 use super::{copy, modules, packages, programs};
 use crate::shell;
@@ -13,22 +13,22 @@ use std::process::Command;
 const DIRECTORIES: [&str; 11] =
     ["bin", "dev", "etc", "lib", "modules", "proc", "result", "root", "run", "sys", "tmp"];
 
-/// Parameters of modules.
+/// Parameters of kernel modules.
 const PARAMETERS: [(&str, &str); 1] = [("binder_linux", "devices=binder,hwbinder,vndbinder")];
 
-/// What goes into it.
+/// Contents of the file system.
 pub struct Contents<'a> {
-    /// The busybox that runs in it.
+    /// Path of the busybox that runs in the VM.
     pub busybox: &'a Path,
-    /// The static latscope.
+    /// Path of the static latscope.
     pub latscope: &'a Path,
-    /// Kernel modules, in the order to load.
+    /// Paths of kernel modules, in the order to load.
     pub modules: &'a [PathBuf],
-    /// Programs of this machine.
+    /// Programs of this machine to take along.
     pub programs: &'a [String],
-    /// A tree laid over all else.
+    /// Directory laid over everything else.
     pub overlay: Option<&'a Path>,
-    /// The shell script to run.
+    /// Shell script to run.
     pub job: &'a str,
 }
 
@@ -79,13 +79,13 @@ impl Contents<'_> {
     }
 }
 
-/// The script that runs a command in exactly these words.
+/// Script that runs a command in exactly these words.
 pub fn job(words: &[String]) -> String {
     let words: Vec<String> = words.iter().map(|word| quoted(word)).collect();
     format!("exec {}\n", words.join(" "))
 }
 
-/// A word that the shell takes as it is.
+/// Quotes a word so that the shell takes it as it is.
 pub fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }

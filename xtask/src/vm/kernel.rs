@@ -1,4 +1,4 @@
-//! The kernels, unpacked from Debian's packages and never installed.
+//! Kernels, unpacked from Debian's packages and never installed.
 
 use super::packages::Suite;
 use super::{CACHE, modules, packages};
@@ -20,7 +20,7 @@ pub enum Kernel {
     Rt612,
 }
 
-/// Modules that no test in an emulated machine needs: most of a kernel's size.
+/// Directories of modules that no test in an emulated machine needs, which are most of a kernel's size.
 const HARDWARE: [&str; 9] = [
     "sound",
     "drivers/gpu",
@@ -44,7 +44,7 @@ impl fmt::Display for Kernel {
 }
 
 impl Kernel {
-    /// The suite of Debian, and the package that depends on its newest such kernel.
+    /// Suite of Debian, and the package that depends on the newest such kernel of the suite.
     fn source(self) -> (&'static str, &'static str) {
         match self {
             Kernel::Rt => ("bookworm", "linux-image-rt-amd64"),
@@ -53,20 +53,20 @@ impl Kernel {
         }
     }
 
-    /// Fetches and unpacks it, once.
+    /// Fetches and unpacks the kernel, once.
     ///
     /// # Errors
-    /// It cannot be fetched, or is not what a kernel package was so far.
+    /// The kernel cannot be fetched, or its package has an unknown layout.
     pub fn unpacked(self) -> Result<Unpacked> {
         let (suite, package) = self.source();
         fetched(&self.to_string(), || Suite::new(suite), package)
     }
 }
 
-/// The kernel that a metapackage of a suite stands for, fetched and unpacked once under a name.
+/// Fetches and unpacks the kernel of a metapackage of a suite, once under a name.
 ///
 /// # Errors
-/// As [`Kernel::unpacked`].
+/// The errors are those of [`Kernel::unpacked`].
 pub fn fetched(name: &str, suite: impl FnOnce() -> Result<Suite>, metapackage: &str) -> Result<Unpacked> {
     let dir = Path::new(CACHE).join(name);
     packages::once(&dir, |dir| {
@@ -77,7 +77,7 @@ pub fn fetched(name: &str, suite: impl FnOnce() -> Result<Suite>, metapackage: &
     Unpacked::at(dir)
 }
 
-/// Leaves out what is not needed, and lists which module needs which.
+/// Removes the modules that are not needed, and lists the dependencies of the modules.
 fn prepare(dir: &Path) -> Result<()> {
     let kernel = Unpacked::at(dir.to_owned())?;
     for hardware in HARDWARE {
@@ -87,10 +87,10 @@ fn prepare(dir: &Path) -> Result<()> {
     shell::output(depmod.args(["depmod", "-b"]).arg(dir).arg(&kernel.release)).map(drop)
 }
 
-/// A kernel's files.
+/// Files of an unpacked kernel.
 pub struct Unpacked {
     dir: PathBuf,
-    /// As `uname -r` says.
+    /// Release as `uname -r` prints it.
     pub release: String,
 }
 
@@ -102,7 +102,7 @@ impl Unpacked {
         Ok(Unpacked { dir, release: entry.file_name().to_string_lossy().into_owned() })
     }
 
-    /// What boots.
+    /// Path of the image that boots.
     pub fn image(&self) -> PathBuf {
         self.dir.join("boot").join(format!("vmlinuz-{}", self.release))
     }
@@ -111,7 +111,7 @@ impl Unpacked {
         self.dir.join("lib/modules").join(&self.release)
     }
 
-    /// The files to load for these modules, in this order.
+    /// Paths of the files to load for these modules, in this order.
     ///
     /// # Errors
     /// The kernel has no such module.

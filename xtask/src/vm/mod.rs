@@ -1,9 +1,8 @@
-//! `cargo xtask vm`: runs a command under another kernel.
+//! `cargo xtask vm`, which runs a command under another kernel.
 //!
-//! A Debian kernel boots under QEMU's software emulation with busybox, the
-//! static latscope and the kernel modules asked for. What the command prints,
-//! its exit status and the files it leaves in /out come back. The emulator is
-//! good for what a kernel can do, never for how long it takes.
+//! A Debian kernel boots under QEMU's software emulation with busybox, the static latscope and the kernel modules asked
+//! for. The output of the command, its exit status and the files that it leaves in /out come back. The emulator shows
+//! what a kernel can do, never how long it takes.
 
 pub mod boot;
 pub mod checks;
@@ -21,7 +20,7 @@ use kernel::Kernel;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
-/// Where unpacked packages are kept; may be removed at any time.
+/// Directory of unpacked packages, which may be removed at any time.
 pub const CACHE: &str = "target/vm";
 
 #[derive(Args)]
@@ -55,7 +54,7 @@ enum Test {
     },
 }
 
-/// Runs a command, and ends with its exit status; or the tests.
+/// Runs a command and ends with its exit status, or runs the tests.
 ///
 /// # Errors
 /// Something is missing, or the machine does not run to its end.
@@ -70,13 +69,13 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     Ok(ExitCode::from(ended.status))
 }
 
-/// Copies what is in a directory into another.
+/// Copies the contents of a directory into another.
 fn copy(from: &Path, to: &Path) -> Result<()> {
     std::fs::create_dir_all(to)?;
     shell::output(Command::new("cp").arg("-a").arg(from.join(".")).arg(to)).map(drop)
 }
 
-/// A path that still means the same when the working directory changes.
+/// Makes a path absolute, so that it stays valid when the working directory changes.
 fn absolute(path: &str) -> std::io::Result<PathBuf> {
     std::path::absolute(path)
 }

@@ -1,10 +1,10 @@
-//! Which kernel modules have to be loaded, and in which order.
+//! Kernel modules to load, and their order.
 
 use anyhow::{Context, Result};
 use std::collections::BTreeMap;
 
-/// The files to load for these modules, each after those it needs, given the
-/// text of `modules.dep` and `modules.builtin` (modules.dep(5)).
+/// Returns the files to load for these modules, each after those it needs, given the text of `modules.dep` and
+/// `modules.builtin` (modules.dep(5)).
 ///
 /// # Errors
 /// There is no such module.
@@ -34,7 +34,7 @@ fn add<'a>(file: &'a str, needs: &BTreeMap<&'a str, &'a str>, order: &mut Vec<&'
     }
 }
 
-/// The name under which the kernel knows a module's file.
+/// Name under which the kernel knows a module's file.
 pub fn name(file: &str) -> String {
     let file = file.rsplit('/').next().unwrap_or_default();
     file.split('.').next().unwrap_or_default().replace('-', "_")

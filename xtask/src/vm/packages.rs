@@ -1,4 +1,4 @@
-//! Debian's packages, unpacked without being installed.
+//! Packages of Debian, unpacked without being installed.
 //!
 //! apt gets a configuration and a state of its own in the cache, so that the
 //! machine's sources stay as they are; only its mirror, proxies and keys are
@@ -11,16 +11,16 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Where Debian is fetched from when this machine does not say.
+/// Mirror of Debian that is used if this machine names none.
 const MIRROR: &str = "http://deb.debian.org/debian";
 
-/// The keys that Debian's suites are signed with.
+/// Path of the keys that Debian's suites are signed with.
 const KEYS: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
 
-/// Makes a directory unless it is there: complete, or not at all.
+/// Makes a directory unless it exists: complete, or not at all.
 ///
 /// # Errors
-/// What it cannot be made for.
+/// The errors are those of `make`, or the directory cannot be created.
 pub fn once(dir: &Path, make: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
     if dir.exists() {
         return Ok(());
@@ -37,10 +37,10 @@ pub fn once(dir: &Path, make: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
     }
 }
 
-/// The static busybox: runs in the VM, and makes what boots it.
+/// Path of the static busybox, which runs in the VM and makes its initial file system.
 ///
 /// # Errors
-/// It cannot be fetched.
+/// The package cannot be fetched.
 pub fn busybox() -> Result<PathBuf> {
     let dir = Path::new(CACHE).join("busybox");
     once(&dir, |dir| Suite::new("bookworm")?.unpack("busybox-static", dir))?;
@@ -49,14 +49,14 @@ pub fn busybox() -> Result<PathBuf> {
     Ok(std::path::absolute(program.context("no busybox in busybox-static")?)?)
 }
 
-/// A suite of Debian.
+/// Suite of Debian.
 pub struct Suite {
     /// Options that confine apt to the suite.
     options: Vec<String>,
 }
 
 impl Suite {
-    /// Fetches the list of its packages.
+    /// Fetches the list of packages of the suite.
     ///
     /// # Errors
     /// This is not a machine with apt, or the mirror cannot be reached.
@@ -64,10 +64,10 @@ impl Suite {
         Suite::of(name, &["amd64"])
     }
 
-    /// The same with these architectures, `package:armhf` being one of the second.
+    /// Fetches the list of packages for these architectures. `package:armhf` is a package of the second.
     ///
     /// # Errors
-    /// As [`Suite::new`].
+    /// The errors are those of [`Suite::new`].
     pub fn of(name: &str, architectures: &[&str]) -> Result<Suite> {
         setup::program("dpkg-deb", "dpkg")?;
         ensure!(shell::has("apt-get"), "kernels come from Debian's packages: this needs a machine with apt");
@@ -94,25 +94,25 @@ impl Suite {
         command
     }
 
-    /// The kernel that a metapackage stands for.
+    /// Name of the kernel package that a metapackage depends on.
     ///
     /// # Errors
-    /// It stands for none.
+    /// The metapackage depends on no kernel.
     pub fn image(&self, metapackage: &str) -> Result<String> {
         self.dependency(metapackage, "linux-image-")
     }
 
-    /// The package with this beginning that another one depends on.
+    /// Name of the package with this beginning that another package depends on.
     ///
     /// # Errors
-    /// It depends on none.
+    /// The package depends on no such package.
     pub fn dependency(&self, package: &str, beginning: &str) -> Result<String> {
         let text = shell::output(self.apt("apt-cache").args(["depends", package]))?;
         let found = dependency(&text, beginning);
         found.with_context(|| format!("{package} depends on no {beginning}…: {text}"))
     }
 
-    /// A package and all it depends on, as a machine with nothing on it would need them.
+    /// Names of a package and all packages that it depends on, as an empty machine would need them.
     ///
     /// # Errors
     /// There is no such package.
@@ -133,7 +133,7 @@ impl Suite {
     /// Downloads packages and unpacks them into a directory.
     ///
     /// # Errors
-    /// As [`Suite::unpack`].
+    /// The errors are those of [`Suite::unpack`].
     pub fn unpack_all(&self, packages: &[impl AsRef<str>], to: &Path) -> Result<()> {
         let packages: Vec<&str> = packages.iter().map(AsRef::as_ref).collect();
         eprintln!("fetching {}", packages.join(" "));
@@ -164,18 +164,18 @@ fn options(state: &Path, architectures: &[&str]) -> Vec<String> {
     architectures.chain(confined).map(|option| format!("-o{option}")).collect()
 }
 
-/// The packages that a simulation would install.
+/// Names of the packages that a simulation would install.
 fn to_install(simulated: &str) -> Vec<String> {
     let lines = simulated.lines().filter_map(|line| line.strip_prefix("Inst "));
     lines.filter_map(|line| line.split_whitespace().next()).map(str::to_owned).collect()
 }
 
-/// The mirror of Debian that this machine uses, from lines of `origin|label|address`.
+/// Mirror of Debian that this machine uses, from lines of `origin|label|address`.
 fn mirror(targets: &str) -> &str {
     targets.lines().find_map(|line| line.strip_prefix("Debian|Debian|")).unwrap_or(MIRROR)
 }
 
-/// The package with this beginning that another one depends on, from what `apt-cache depends` says.
+/// Name of the package with this beginning that another package depends on, from the output of `apt-cache depends`.
 fn dependency(text: &str, beginning: &str) -> Option<String> {
     let names = text.lines().filter_map(|line| line.trim_start().strip_prefix("Depends: "));
     names.map(str::trim).find(|name| name.starts_with(beginning)).map(str::to_owned)

@@ -1,4 +1,4 @@
-//! Programs of this machine that come along into the VM, with their libraries.
+//! Programs of this machine that are taken along into the VM, with their libraries.
 
 use crate::shell;
 use anyhow::{Context, Result};
@@ -7,8 +7,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Puts a program of the path, or a file, into `/bin` of a root, and the
-/// libraries it is linked to where it looks for them.
+/// Puts a program of the path, or a file, into `/bin` of a root. Its libraries go to where the program looks for them.
 ///
 /// # Errors
 /// There is no such program, or the disk is full.
@@ -39,7 +38,7 @@ fn find(program: &str) -> Option<PathBuf> {
     Some(PathBuf::from(found.trim()))
 }
 
-/// The files that ldd names: libraries, and the loader itself.
+/// Paths of the files that ldd names: libraries, and the loader itself.
 fn libraries(listed: &str) -> Vec<PathBuf> {
     let words = listed.lines().filter_map(|line| line.split_whitespace().find(|word| word.starts_with('/')));
     words.map(PathBuf::from).collect()

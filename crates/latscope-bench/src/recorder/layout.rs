@@ -1,4 +1,4 @@
-//! What a slot of the shared memory holds, and where.
+//! Layout of a slot in the shared memory.
 
 use latscope_core::histogram::BUCKETS;
 use latscope_core::plan::{Linear, Step};
@@ -16,14 +16,14 @@ const HISTOGRAM: usize = (HEADER + BUCKETS).next_multiple_of(PAGE);
 pub(super) const RING: usize = 16_384;
 pub(super) const SAMPLE: usize = 3;
 
-/// What a slot holds beside its histogram, and so how long it is.
+/// Contents of a slot beside its histogram, which determine its length.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Layout {
     pub(super) points: usize,
     pub(super) corrected: bool,
     pub(super) linear: Option<Linear>,
     pub(super) exceedances: bool,
-    /// What the plan says, ns.
+    /// Threshold of the plan, ns.
     pub(super) threshold: Option<u64>,
     pub(super) stream: bool,
 }

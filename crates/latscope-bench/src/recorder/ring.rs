@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicU64, Ordering, Ordering::Acquire, Ordering::Relaxe
 
 /// A word of the ring: an atomic of the machine, or of a model of its memory.
 pub trait Word {
-    /// Loads it.
+    /// Loads the word's value.
     fn load(&self, order: Ordering) -> u64;
-    /// Stores to it.
+    /// Stores `value` in the word.
     fn store(&self, value: u64, order: Ordering);
 }
 

@@ -1,4 +1,4 @@
-//! From steps to a report: the part that touches the machine.
+//! Execution of steps up to the report: the part that touches the machine.
 
 use super::words::Common;
 use crate::names::{self, Measured};
@@ -20,17 +20,17 @@ use latscope_probes::PlanInput;
 use latscope_probes::ipc;
 use std::slice;
 
-/// What a run stands on.
+/// Machine and clock of a run.
 pub struct Environment {
     name: &'static str,
     pub machine: Machine,
     timebase: Timebase,
 }
 
-/// The transport that was asked for, or else the usual one.
+/// Returns the transport that `--transport` names, or else the usual one.
 ///
 /// # Errors
-/// There is none of this name.
+/// No transport has this name.
 pub fn transport(common: &Common, usual: &str) -> Result<&'static Transport> {
     let name = common.transport.as_deref().unwrap_or(usual);
     ipc::transport(name).with_context(|| {
@@ -39,28 +39,28 @@ pub fn transport(common: &Common, usual: &str) -> Result<&'static Transport> {
     })
 }
 
-/// Says on stderr what the figures do not.
+/// Prints a note on stderr about something that the figures do not show.
 pub fn note(name: &str, text: &str) {
     eprintln!("latscope: {name}: note: {text}");
 }
 
 impl Environment {
-    /// This machine.
+    /// Returns the environment of a run on this machine.
     pub fn survey(name: &'static str) -> Environment {
         let (machine, timebase) = environment::here();
         Environment { name, machine, timebase }
     }
 
-    /// The plan of these steps.
+    /// Returns the plan of these steps.
     pub fn plan(&self, steps: Vec<Step>, on_threshold: Option<OnThreshold>) -> Plan {
         let request = Request { on_threshold, ..Request::new(self.name, PlanInput::default()) };
         planner::of_steps(steps, &request, &self.machine)
     }
 
-    /// Carries out a plan, says what is doubtful of it, and saves the result where that is asked for.
+    /// Carries out a plan, prints what is doubtful about it, and saves the result if `--result` asks for it.
     ///
     /// # Errors
-    /// Nothing could be measured: the reason, and what mends it.
+    /// Nothing could be measured. The error has the reason and a remedy.
     pub(crate) fn carry_out(
         &self,
         plan: Plan,
@@ -86,7 +86,7 @@ impl Environment {
     }
 }
 
-/// What is doubtful of which row; what is said of several rows, once.
+/// Texts about doubtful rows, each with the titles of its rows. A text that applies to several rows appears once.
 fn doubts(measurements: &[Measurement]) -> Vec<String> {
     let mut doubts: Vec<(String, Vec<&str>)> = Vec::new();
     for m in measurements {
@@ -113,17 +113,17 @@ fn nothing(report: &Report) -> String {
     format!("{reason} (remedy: {})", remedies.join("; or "))
 }
 
-/// A value of a measurement; 0 where there is none.
+/// Value of a measurement by name; 0 if there is none.
 pub fn value(m: &Measurement, name: &str) -> f64 {
     m.values.get(name).map_or(0.0, |value| value.value)
 }
 
-/// Calls that failed, or whose reply was another one's.
+/// Number of calls that failed, or that got the reply of another call.
 pub fn lost(m: &Measurement) -> u64 {
     (value(m, "failures") + value(m, "mismatches")) as u64
 }
 
-/// The measurements of single pairs: not those that sum them up.
+/// Measurements of single pairs, without those that sum them up.
 pub(crate) fn of_pairs(report: &Report) -> impl Iterator<Item = &Measurement> {
     report.measurements.iter().filter(|m| number(m, "pair").is_some())
 }

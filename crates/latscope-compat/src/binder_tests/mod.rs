@@ -1,9 +1,9 @@
-//! AOSP's performance tests of binder: `schd-dbg`, `libhwbinder_latency`,
-//! `libbinder_benchmark`, `libhwbinder_benchmark`, `binderThroughputTest`. Their
-//! arguments in, our client and server processes, their text out.
+//! AOSP's performance tests of binder: `schd-dbg`, `libhwbinder_latency`, `libbinder_benchmark`,
+//! `libhwbinder_benchmark`, `binderThroughputTest`. They take the arguments of the originals, measure with latscope's
+//! client and server processes, and print the text of the originals.
 //!
-//! Reading the arguments, planning and rendering are pure functions; each
-//! program's `run` joins them. What differs is in `docs/binder-tests.md`.
+//! Reading the arguments, planning and rendering are pure functions; each program's `run` joins them. The differences
+//! from the originals are in `docs/binder-tests.md`.
 
 pub mod benchmark;
 pub mod latency;
@@ -15,7 +15,7 @@ mod measure;
 
 use super::rt::Tool;
 
-/// All of them, by name.
+/// All of AOSP's tests, by name.
 pub static TOOLS: &[Tool] = &[
     Tool::new(
         throughput::NAME,

@@ -1,8 +1,7 @@
-//! Numbers as C++'s streams and printf(3) write them: pure.
+//! Numbers as C++'s streams and printf(3) write them, made by pure functions.
 
-/// A number with up to so many significant digits, as a stream writes it by
-/// default: `0.2`, `70302`, `9.1e-05`. What is no number is `null`, for readers
-/// of JSON.
+/// Writes a number with up to so many significant digits, as a stream does by default: `0.2`, `70302`, `9.1e-05`. NaN
+/// and infinities become `null`, for readers of JSON.
 pub fn general(value: f64, digits: usize) -> String {
     if !value.is_finite() {
         return "null".to_owned();
@@ -14,13 +13,13 @@ pub fn general(value: f64, digits: usize) -> String {
     trimmed(&format!("{value:.0$}", (digits as i32 - 1 - exponent) as usize)).to_owned()
 }
 
-/// `%.16e`: all digits of a number.
+/// Writes a number with all its digits, as `%.16e` does.
 pub(crate) fn scientific(value: f64) -> String {
     let (mantissa, exponent) = parts(value, 16);
     mantissa + &power(exponent)
 }
 
-/// The mantissa with so many decimals, and the exponent after rounding to them.
+/// Returns the mantissa with so many decimals, and the exponent after rounding to them.
 fn parts(value: f64, decimals: usize) -> (String, i32) {
     let text = format!("{value:.decimals$e}");
     let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));

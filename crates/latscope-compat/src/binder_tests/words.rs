@@ -1,4 +1,4 @@
-//! What AOSP's tests are asked alike, and their numbers and switches.
+//! Options that AOSP's tests share, and the forms of their numbers and switches.
 
 use crate::getopt::{self, FLAG, Given, Opt, Takes, Whose, lines, on, put, value};
 use crate::rt::Refusal;
@@ -7,33 +7,33 @@ use std::fmt::Display;
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 
-/// Of an option that may be given without a value: `--flag`, `--flag=false`.
+/// Value of an option that may be given without a value: `--flag`, `--flag=false`.
 pub(crate) const SWITCH: (Takes, &str) = (Takes::Perhaps(|_| false), "true|false");
 
-/// Whose output is printed.
+/// Version of Android whose output is printed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Layout {
-    /// That of current versions.
+    /// Output of current versions.
     #[default]
     Current,
-    /// That of Android 8.0.
+    /// Output of Android 8.0.
     Oreo,
 }
 
-/// What all of the programs are asked.
+/// Values of the options that all of the programs share.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Common {
-    /// `--transport`.
+    /// Value of `--transport`: the name of the transport.
     pub transport: Option<String>,
-    /// `--compat`.
+    /// Value of `--compat`: the version whose output is printed.
     pub layout: Layout,
-    /// `--result`.
+    /// Value of `--result`: the file for latscope's result.
     pub result: Option<std::path::PathBuf>,
-    /// `--help`.
+    /// Value of `--help`: print the usage.
     pub help: bool,
 }
 
-/// One of the program.
+/// Returns an option of a program, with its dashes in the name.
 pub(crate) const fn option<O>(
     name: &'static str,
     takes: (Takes, &'static str),
@@ -45,7 +45,7 @@ pub(crate) const fn option<O>(
 
 #[rustfmt::skip]
 impl<O: AsMut<Common>> Opt<O> {
-    /// Options of ours that all of the programs take.
+    /// Options that latscope adds to all of the programs.
     pub(crate) const OURS: [Opt<O>; 4] = [
         option("--transport", value("NAME"), "ours: what carries the transactions, such as unix-stream",
             |o, given| put(&mut o.as_mut().transport, Ok(given.value.clone()))),
@@ -55,7 +55,7 @@ impl<O: AsMut<Common>> Opt<O> {
     ];
 }
 
-/// The variable that says what `--compat` does, for scripts that are not to be edited.
+/// Name of the variable that has the effect of `--compat`, for scripts that are not to be edited.
 const COMPAT: &str = "LATSCOPE_COMPAT";
 
 fn older(release: &str, option: &str) -> Result<Layout, Refusal> {
@@ -64,10 +64,10 @@ fn older(release: &str, option: &str) -> Result<Layout, Refusal> {
     (release == "8.0").then_some(Layout::Oreo).ok_or_else(wrong)
 }
 
-/// Reads a call by the table of a program, from what is usual on.
+/// Reads a call by the table of a program, starting from the default values.
 ///
 /// # Errors
-/// As [`getopt::whole_words`], or a value that cannot be.
+/// The errors are those of [`getopt::whole_words`], or a value is not allowed.
 pub(crate) fn read<O: AsMut<Common>>(
     table: &[Opt<O>],
     mut options: O,
@@ -80,10 +80,10 @@ pub(crate) fn read<O: AsMut<Common>>(
     Ok(options)
 }
 
-/// A number within a range.
+/// Parses a number within a range.
 ///
 /// # Errors
-/// It is none, or outside.
+/// The value is no number, or is outside of the range.
 pub(crate) fn number<T>(given: &Given, range: RangeInclusive<T>) -> Result<T, Refusal>
 where
     T: FromStr + PartialOrd + Display,
@@ -95,10 +95,10 @@ where
     number.ok_or_else(wrong)
 }
 
-/// A switch.
+/// Parses the value of a switch; true without a value.
 ///
 /// # Errors
-/// It is neither on nor off.
+/// The value means neither true nor false.
 pub(crate) fn switch(given: &Given) -> Result<bool, Refusal> {
     match given.value.as_deref().unwrap_or("true").to_ascii_lowercase().as_str() {
         "1" | "t" | "true" | "y" | "yes" | "on" => Ok(true),
@@ -107,7 +107,7 @@ pub(crate) fn switch(given: &Given) -> Result<bool, Refusal> {
     }
 }
 
-/// The usage of a program, made from its options.
+/// Usage text of a program, made from its options.
 pub(crate) fn usage<O: AsMut<Common>>(name: &str, table: &[Opt<O>]) -> String {
     let lines = |table| lines(table, Whose::Theirs, "  ", 44);
     format!(

@@ -20,7 +20,7 @@ use std::path::Path;
 
 const VOICE: Voice<MicaMainOptions> = Voice { name: "mica_main", suite: Suite::Mcs, table: SPECS };
 
-/// Its options.
+/// Options of mica_main, in the order of its usage.
 #[rustfmt::skip]
 pub static SPECS: &[Opt<MicaMainOptions>] = &[
     Opt::new(Some('c'), "cpu", value("CPU"), "CPU of the client", cpu),
@@ -37,20 +37,20 @@ pub static SPECS: &[Opt<MicaMainOptions>] = &[
     Opt::PACE,
 ];
 
-/// Its endpoints, and their ids.
+/// Services with the ids of their endpoints.
 const ENDPOINTS: [(Service, u32); 3] = [(Service::Pty, 3), (Service::Ping, 1), (Service::LongPing, 2)];
 
-/// The device of a board with MCS, and the transport over it.
+/// Path of the device of a board with MCS, and the name of the transport over it.
 const BOARD: (&str, &str) = ("/dev/mcs", "mcs");
 
-/// What it does.
+/// Task that a call asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Task {
-    /// `--ping`.
+    /// Task of `--ping`: pings of 48 bytes.
     Ping,
-    /// `--long-ping`.
+    /// Task of `--long-ping`: pings of 3840 bytes in 8 packets.
     LongPing,
-    /// `--pty`.
+    /// Task of `--pty`: a terminal that leads to the client.
     Pty,
 }
 
@@ -64,23 +64,23 @@ impl Task {
     }
 }
 
-/// What a call asks for.
+/// Values of the options of a call.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct MicaMainOptions {
-    /// The tasks: of a call that is carried out, one.
+    /// Tasks asked for. A call that is carried out has exactly one task.
     pub tasks: Vec<Task>,
-    /// The pings.
+    /// Number and pace of the pings.
     pub pings: Pings,
-    /// `-c`.
+    /// Value of `-c`: the CPU of the client.
     pub cpu: Option<u64>,
-    /// What a board is given: options of its transport, with their values.
+    /// Options for the transport of a board, with their values.
     pub board: Vec<(&'static str, String)>,
 }
 
 part!(MicaMainOptions, pings: Pings);
 
 impl MicaMainOptions {
-    /// Reads a call.
+    /// Parses the arguments of a call.
     ///
     /// # Errors
     /// Help was asked for, or the call cannot be carried out.
@@ -166,7 +166,8 @@ fn carry_out(options: &MicaMainOptions) -> Result<u8> {
     Ok(u8::from(trips.count == 0 && !interrupted))
 }
 
-/// Connects to all endpoints, as the original does, and keeps the one that is used.
+/// Connects to the endpoints of a call, and returns the channel of its task. Pings without a board connect to all
+/// endpoints, as the original does.
 fn connect(options: &MicaMainOptions, journal: &dyn Fn(&Leftover) -> Result<()>) -> Result<Box<dyn Channel>> {
     let wanted = options.task().service();
     let board = Path::new(BOARD.0).exists();
@@ -205,7 +206,7 @@ fn name_of(service: Service) -> String {
     service.name().to_string()
 }
 
-/// CPUs of this process and of the remote. This one goes to its own.
+/// Returns the CPUs of this process and of the remote, and moves this process to its own.
 fn cpus(options: &MicaMainOptions, board: bool) -> Result<Vec<u32>> {
     let allowed = sched::allowed_cpus()?;
     let wanted = options.cpu.and_then(|cpu| u32::try_from(cpu).ok());

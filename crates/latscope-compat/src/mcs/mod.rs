@@ -1,8 +1,8 @@
-//! The benchmark of openEuler's MCS: `mica_main` and `pty_test`. Their
-//! arguments in, our channels, their text out.
+//! The benchmark of openEuler's MCS: `mica_main` and `pty_test`. They take the arguments of the originals, use
+//! latscope's channels, and print the text of the originals.
 //!
-//! Reading the arguments and laying out text are pure functions; each program's
-//! `run` joins them. What differs is in `docs/mica.md`.
+//! Reading the arguments and formatting text are pure functions; each program's `run` joins them. The differences from
+//! the originals are in `docs/mica.md`.
 
 pub mod mica_main;
 pub mod pty_test;
@@ -21,23 +21,23 @@ use rustix::io::Errno;
 use std::io::IsTerminal;
 use std::time::Duration;
 
-/// Both, by name.
+/// Both programs of MCS, by name.
 pub static TOOLS: &[Tool] = &[
     Tool::new("mica_main", "pings to a client operating system", mica_main::run),
     Tool::new("pty_test", "ping and bandwidth over a terminal", pty_test::run),
 ];
 
-/// The pings of a call, which both programs make.
+/// Number and pace of the pings, which both programs make.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pings {
-    /// How many; 0 for ever.
+    /// Number of pings; 0 for no limit.
     pub loops: u64,
-    /// From one to the next.
+    /// Time from one ping to the next.
     pub pace: Duration,
 }
 
 impl Default for Pings {
-    /// As the originals have it.
+    /// Returns the default values of the originals.
     fn default() -> Pings {
         Pings { loops: 0, pace: Duration::from_millis(200) }
     }
@@ -57,7 +57,7 @@ fn pace(text: &str) -> Result<Duration, Refusal> {
     parse_duration(text).map_err(|error| Refusal::Usage(format!("--pace {text}: {error}")))
 }
 
-/// How many pings there are, and how far apart.
+/// Text with the number of pings and the time between them.
 fn times(pings: &Pings) -> String {
     let count = if pings.loops == 0 { "without end".to_owned() } else { counted(pings.loops, "time") };
     format!("{count}, {} apart", format_time(pings.pace.as_nanos() as f64))
@@ -67,7 +67,7 @@ fn signals() -> Result<Signals> {
     Signals::block(&TERMINATION).context("signals cannot be waited for")
 }
 
-/// Waits; whether a signal ended that.
+/// Waits for a time. Returns true if a signal ended the wait.
 fn pause(signals: &Signals, time: Duration) -> Result<bool> {
     let time = Timespec { tv_sec: time.as_secs() as _, tv_nsec: time.subsec_nanos().into() };
     match poll(&mut [PollFd::new(signals, PollFlags::IN)], Some(&time)) {
@@ -76,7 +76,7 @@ fn pause(signals: &Signals, time: Duration) -> Result<bool> {
     }
 }
 
-/// Lines that are replaced on a terminal; elsewhere the last of them are printed, once.
+/// Status lines, which replace each other on a terminal. Elsewhere only the last of them are printed, once.
 struct Lines {
     live: bool,
     last: Option<String>,

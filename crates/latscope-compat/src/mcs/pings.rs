@@ -1,4 +1,4 @@
-//! Pings one after the other over whatever channel, each of them verified.
+//! Pings over any channel, made one after the other and each verified.
 
 use super::text::Trips;
 use super::{Lines, Pings, pause};
@@ -10,24 +10,24 @@ use latscope_os::clock::{Clock, monotonic_ns};
 use latscope_os::signal::Signals;
 use latscope_rpmsg::messages::{Assembler, Form, LongPing, Ping, Word};
 
-/// Time for a ping to come back; later it is lost.
+/// Longest wait for the reply to a ping, in ns. A ping without a reply by then is lost.
 const TIMEOUT: u64 = 1_000_000_000;
 
-/// A remote that was silent for so long has nothing more that is late.
+/// Silence of the remote, in ns, after which no late reply is expected.
 const QUIET: u64 = 50_000_000;
 
-/// What is sent.
+/// Form of a ping.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Message {
-    /// 48 bytes with a number.
+    /// Message of 48 bytes with a number.
     Ping,
-    /// The original's eight packets of 480 bytes.
+    /// Message of eight packets of 480 bytes, as the original has it.
     LongPing,
-    /// A line of text, as long as the original's, with a number.
+    /// Line of text with a number, as long as the original's.
     Text,
 }
 
-/// What is no round trip.
+/// Counts of pings that were no round trip.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Counts {
     lost: u64,
@@ -35,7 +35,7 @@ struct Counts {
     mismatched: u64,
 }
 
-/// Who pings.
+/// Sender of pings over a channel.
 pub struct Pinger<'a> {
     channel: &'a mut dyn Channel,
     timebase: Timebase,
@@ -46,15 +46,15 @@ pub struct Pinger<'a> {
 }
 
 impl<'a> Pinger<'a> {
-    /// One who has a channel to the service for this.
+    /// Returns a pinger for a channel that is connected to the service for this message.
     pub fn new(channel: &'a mut dyn Channel, message: Message) -> Pinger<'a> {
         let room = vec![0; channel.limit()];
         let (timebase, _) = Timebase::calibrate();
         Pinger { channel, timebase, message, number: 0, room, counts: Counts::default() }
     }
 
-    /// Pings as often as is asked for, or until a signal, with the figures on stdout; says on stderr what is no round
-    /// trip, if there was any. Returns the figures, and whether a signal ended it.
+    /// Sends as many pings as asked for, or until a signal, and prints the figures on stdout. Prints on stderr which
+    /// pings were no round trip, if there were any. Returns the figures, and true if a signal ended the run.
     ///
     /// # Errors
     /// The remote is gone.
@@ -102,7 +102,7 @@ impl<'a> Pinger<'a> {
         }
     }
 
-    /// The time of one, if it came back whole, ns.
+    /// Sends one ping. Returns its time in ns, if the reply came back whole.
     fn once(&mut self) -> Result<Option<u64>, Failure> {
         self.number += 1;
         match self.message {
@@ -178,7 +178,7 @@ impl<'a> Pinger<'a> {
         Ok(sound.then(|| self.timebase.ns(ended - begun) as u64))
     }
 
-    /// Waits for what is late: its packets would pass for those of the next.
+    /// Waits for late replies, whose packets would be taken for those of the next ping.
     fn drain(&mut self) -> Result<(), Failure> {
         self.channel.give_up()?;
         let end = monotonic_ns() + TIMEOUT;
@@ -193,7 +193,7 @@ impl<'a> Pinger<'a> {
     }
 }
 
-/// As long as `Hello,world` and its carriage return.
+/// Text of a ping, as long as `Hello,world` and its carriage return.
 fn text(number: u64) -> String {
     format!("Hello,{:05}\r", number % 100_000)
 }

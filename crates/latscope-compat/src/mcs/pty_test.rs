@@ -1,4 +1,4 @@
-//! `pty_test`: ping and bandwidth over a terminal that leads to an echo.
+//! `pty_test`, which measures ping and bandwidth over a terminal that leads to an echo.
 
 use super::pings::{Message, Pinger};
 use super::text::Rates;
@@ -23,7 +23,7 @@ use std::time::Duration;
 
 const VOICE: Voice<PtyTestOptions> = Voice { name: "pty_test", suite: Suite::Mcs, table: SPECS };
 
-/// Its options.
+/// Options of pty_test, in the order of its usage.
 #[rustfmt::skip]
 pub static SPECS: &[Opt<PtyTestOptions>] = &[
     Opt::new(Some('P'), "path", value("PATH"), "the terminal; it may stand alone, too", |o, given| put(&mut o.path, Ok(given.text().to_owned()))),
@@ -37,34 +37,34 @@ pub static SPECS: &[Opt<PtyTestOptions>] = &[
 
 const MILLISECOND: u64 = 1_000_000;
 
-/// Bytes of a block.
+/// Size of a block, in bytes.
 const BLOCK: usize = 1024;
 
-/// From one line of bandwidth to the next, ns.
+/// Time from one line of bandwidth to the next, in ns.
 const INTERVAL: u64 = 100 * MILLISECOND;
 
-/// A terminal that was silent for so long has lost what has not come.
+/// Silence of the terminal after which missing replies count as lost.
 const REPLY_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// What a call asks for.
+/// Values of the options of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PtyTestOptions {
-    /// The terminal.
+    /// Path of the terminal.
     pub path: String,
-    /// `--ping`.
+    /// Value of `--ping`: send pings.
     pub ping: bool,
-    /// `--bandwidth`: both at once is a ping.
+    /// Value of `--bandwidth`: send blocks. With both options, pings are sent.
     pub bandwidth: bool,
-    /// The pings.
+    /// Number and pace of the pings.
     pub pings: Pings,
-    /// Time for bandwidth.
+    /// Time for which bandwidth is measured.
     pub time: Duration,
 }
 
 part!(PtyTestOptions, pings: Pings);
 
 impl PtyTestOptions {
-    /// Reads a call.
+    /// Parses the arguments of a call.
     ///
     /// # Errors
     /// Help was asked for, or the call cannot be carried out.
@@ -83,7 +83,7 @@ impl PtyTestOptions {
     }
 }
 
-/// As there, 0 is the usual time.
+/// Parses `-t`, in s. As in the original, 0 means the default.
 fn time(options: &mut PtyTestOptions, given: &mut Given) -> Result<(), Refusal> {
     match given.whole(0..=u64::MAX)? {
         0 => Ok(()),
@@ -94,7 +94,7 @@ fn time(options: &mut PtyTestOptions, given: &mut Given) -> Result<(), Refusal> 
 /// Carries out a call.
 ///
 /// # Errors
-/// The terminal cannot be had, or its other end was closed.
+/// The terminal cannot be opened, or its other end was closed.
 pub fn run(arguments: &[OsString]) -> Result<u8> {
     VOICE.run(PtyTestOptions::read(arguments), carry_out)
 }
@@ -131,18 +131,18 @@ fn ping(channel: &mut dyn Channel, options: &PtyTestOptions, signals: &Signals) 
     Ok(u8::from(trips.count == 0 && !interrupted))
 }
 
-/// Counts of blocks by their fate.
+/// Counts of blocks by outcome.
 #[derive(Debug, Default)]
 struct Through {
-    /// Number of the first block: another run's blocks have others.
+    /// Number of the first block. Another run's blocks have different numbers.
     first: u64,
     written: u64,
     received: u64,
-    /// Blocks that came damaged or cut short.
+    /// Number of blocks that came damaged or cut short.
     damaged: u64,
-    /// Blocks that came again.
+    /// Number of blocks that came again.
     repeated: u64,
-    /// Number after that of the latest block that came.
+    /// Number that follows that of the latest received block.
     next: u64,
 }
 
@@ -156,7 +156,7 @@ impl Through {
         self.first + self.written
     }
 
-    /// Takes all the blocks that are there, in the order in which they were sent.
+    /// Receives all available blocks, in the order in which they were sent. Waits for the first of them until `until`.
     fn take(&mut self, channel: &mut dyn Channel, room: &mut [u8], until: u64) -> Result<(), Failure> {
         let mut until = until;
         loop {
@@ -182,17 +182,17 @@ impl Through {
         }
     }
 
-    /// Bytes of blocks that came as they were sent.
+    /// Number of bytes in blocks that came as they were sent.
     fn bytes(&self) -> u64 {
         self.received * BLOCK as u64
     }
 
-    /// Blocks of which nothing came.
+    /// Number of blocks of which nothing came.
     fn missing(&self) -> u64 {
         self.written.saturating_sub(self.received + self.damaged)
     }
 
-    /// The account of a run, for stderr.
+    /// Summary of a run, for stderr.
     fn account(&self, channel: &dyn Channel, drained: u64) -> String {
         let (bytes, missing, faults) = (self.bytes(), self.missing() * BLOCK as u64, channel.faults());
         let Through { damaged, repeated, .. } = self;
@@ -210,12 +210,12 @@ impl Through {
     }
 }
 
-/// Mbit/s.
+/// Rate in Mbit/s of so many bytes in a time in ns.
 fn rate(bytes: u64, ns: u64) -> f64 {
     bytes as f64 * 8e3 / ns.max(1) as f64
 }
 
-/// Sends blocks and takes them back.
+/// Measures bandwidth: sends blocks, receives them again, and prints the rates.
 fn bandwidth(channel: &mut dyn Channel, time: Duration, signals: &Signals) -> Result<u8> {
     print(text::WAITING);
     let begun = monotonic_ns();
@@ -255,7 +255,7 @@ fn bandwidth(channel: &mut dyn Channel, time: Duration, signals: &Signals) -> Re
     Ok(u8::from(through.received == 0 && !interrupted))
 }
 
-/// Takes what is still under way; how long that took, ns.
+/// Receives the blocks that are still under way. Returns how long that took, in ns.
 fn drain(channel: &mut dyn Channel, through: &mut Through, room: &mut [u8]) -> Result<u64, Failure> {
     let begun = monotonic_ns();
     let mut last = begun;

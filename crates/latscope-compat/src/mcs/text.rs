@@ -1,22 +1,22 @@
-//! Their lines, as the documentation of MCS shows them, misspellings and all.
+//! Lines of both programs, as the documentation of MCS shows them, with its misspellings.
 
-/// Round trips so far, ns.
+/// Figures of the round trips so far, in ns.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Trips {
-    /// How many.
+    /// Number of round trips.
     pub count: u64,
-    /// The last.
+    /// Time of the last round trip.
     pub last: u64,
-    /// The shortest.
+    /// Shortest time of a round trip.
     pub min: u64,
-    /// The longest.
+    /// Longest time of a round trip.
     pub max: u64,
-    /// All of them together.
+    /// Sum of all times.
     pub total: u64,
 }
 
 impl Trips {
-    /// Counts one more.
+    /// Adds a round trip of so many ns.
     pub fn add(&mut self, ns: u64) {
         self.min = if self.count == 0 { ns } else { self.min.min(ns) };
         self.max = self.max.max(ns);
@@ -25,7 +25,7 @@ impl Trips {
         self.count += 1;
     }
 
-    /// Count, and last, shortest, average and longest, in whole µs.
+    /// Count, and last, shortest, average and longest time in whole µs.
     fn columns(&self) -> [u64; 5] {
         let average = self.total.checked_div(self.count).unwrap_or(0);
         let us = |ns: u64| (ns + 500) / 1000;
@@ -33,7 +33,7 @@ impl Trips {
     }
 }
 
-/// The two lines of mica_main; `policy` is `ping_msg` or `long_ping_msg`.
+/// Lines of mica_main about pings. `policy` is `ping_msg` or `long_ping_msg`.
 pub fn pings(policy: &str, trips: &Trips) -> String {
     let [count, last, min, average, max] = trips.columns();
     format!(
@@ -42,7 +42,7 @@ pub fn pings(policy: &str, trips: &Trips) -> String {
     )
 }
 
-/// The line of pty_test.
+/// Line of pty_test about pings.
 pub(crate) fn pty_pings(trips: &Trips) -> String {
     let [count, last, min, average, max] = trips.columns();
     format!(
@@ -50,34 +50,34 @@ pub(crate) fn pty_pings(trips: &Trips) -> String {
     )
 }
 
-/// The last line of the pings of pty_test.
+/// Last line of pty_test after pings.
 pub(crate) const PING_OVER: &str = "ping test over!\n";
 
-/// What pty_test says first of bandwidth.
+/// First line of pty_test about bandwidth.
 pub(crate) const WAITING: &str = "\nWaiting for senconds, Testing communication bandwidth...\n";
 
-/// What it says when a signal ends it.
+/// Line of pty_test when a signal ends it.
 pub const INTERRUPTED: &str = "Test was interrupted and benchmark ended.\n";
 
-/// Rates so far, Mbit/s.
+/// Figures of the rates so far, in Mbit/s.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Rates {
-    /// How many intervals.
+    /// Number of measured intervals.
     pub count: u64,
-    /// The length of the last one, ms.
+    /// Length of the last interval, in ms.
     pub elapsed: f64,
-    /// The rate of the last one.
+    /// Rate of the last interval.
     pub last: f64,
-    /// The lowest.
+    /// Lowest rate of an interval.
     pub min: f64,
-    /// The highest.
+    /// Highest rate of an interval.
     pub max: f64,
-    /// Over all of the time.
+    /// Average rate over the whole time.
     pub average: f64,
 }
 
 impl Rates {
-    /// Counts an interval.
+    /// Adds an interval: its length in ms, its rate, and the average over the whole time.
     pub fn add(&mut self, elapsed: f64, rate: f64, average: f64) {
         self.min = if self.count == 0 { rate } else { self.min.min(rate) };
         self.max = self.max.max(rate);
@@ -86,7 +86,7 @@ impl Rates {
     }
 }
 
-/// The line of bandwidth.
+/// Line of pty_test about bandwidth.
 pub fn rates(rates: &Rates) -> String {
     let Rates { count, elapsed, last, min, max, average } = rates;
     format!(
@@ -95,19 +95,19 @@ pub fn rates(rates: &Rates) -> String {
     )
 }
 
-/// The last lines of bandwidth.
+/// Last lines of pty_test after measuring bandwidth.
 pub fn written(bytes: u64) -> String {
     format!("{bytes} Bytes was written!\nbandwidth test over!\n")
 }
 
-/// What mica_main says of its terminal.
+/// Text of mica_main about its terminal.
 pub fn terminal(descriptor: i32, path: &str) -> String {
     format!(
         "pty master fd is :{descriptor}\npls open {path} to test pty\npty_thread for pty-ping is runnning\n"
     )
 }
 
-/// What mica_main says of an endpoint whose other side is there.
+/// Line of mica_main about an endpoint whose other side exists.
 pub fn matched(name: &str, id: u32) -> String {
     format!("found matched endpoint, creating {name} with id:{id} in host os\n")
 }

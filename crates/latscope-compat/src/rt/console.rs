@@ -1,4 +1,4 @@
-//! What the programs say on the standard streams.
+//! Output of the programs on the standard streams.
 
 use super::Refusal;
 use super::json::{self, Head};
@@ -13,18 +13,18 @@ use latscope_host::stdout::print;
 use std::ffi::OsString;
 use std::time::SystemTime;
 
-/// A program as its words name it.
+/// Name, suite and options of a program, as its messages need them.
 pub(crate) struct Voice<O: 'static> {
     pub name: &'static str,
-    /// Where it comes from.
+    /// Suite that the program belongs to.
     pub suite: Suite,
-    /// Its options.
+    /// Options of the program.
     pub table: &'static [Opt<O>],
 }
 
 impl<O> Voice<O> {
-    /// Answers a call that is not carried out; returns the exit code.
-    /// cyclictest's own for an unknown option is 0, which no script can notice.
+    /// Answers a call that is not carried out, and returns the exit code.
+    /// cyclictest itself returns 0 for an unknown option, which no script can notice.
     pub fn answer(&self, refusal: &Refusal) -> u8 {
         let usage = || options::usage(self.name, self.suite, self.table);
         match (refusal, self.suite) {
@@ -39,26 +39,26 @@ impl<O> Voice<O> {
         u8::from(*refusal != Refusal::Help)
     }
 
-    /// Carries out a call that was read, and answers where it was refused; other errors are passed on.
+    /// Carries out a call that was read, and prints the answer to a refused one. Passes other errors on.
     ///
     /// # Errors
-    /// Any but a [`Refusal`].
+    /// Any error but a [`Refusal`] is returned.
     pub fn run(&self, read: Result<O, Refusal>, carry_out: impl FnOnce(&O) -> Result<u8>) -> Result<u8> {
         let outcome = read.map_err(Into::into).and_then(|options| carry_out(&options));
         outcome.or_else(|error| error.downcast::<Refusal>().map(|refusal| self.answer(&refusal)))
     }
 
-    /// Says what of the arguments has no effect, unless only the plan is shown.
+    /// Prints a note for each argument without effect, unless only the plan is shown.
     pub fn introduce(&self, notes: &[String]) {
         notes.iter().filter(|_| !names::is_dry_run()).for_each(|note| self.note(note));
     }
 
-    /// Says what the figures do not.
+    /// Prints a note on stderr about something that the figures do not show.
     pub fn note(&self, text: &str) {
         eprintln!("latscope: {}: note: {text}", self.name);
     }
 
-    /// Writes the JSON of a run that ends now, if it is asked for; whether nothing failed.
+    /// Writes the JSON of a run that ends now, if `--json` asks for it. Returns false if writing failed.
     pub(super) fn write_json(
         &self,
         common: &Common,
@@ -72,10 +72,9 @@ impl<O> Voice<O> {
         written.map_err(|error| eprintln!("Failed to open '{}': {error}", path.display())).is_ok()
     }
 
-    /// Says how far measurements can be trusted; whether they took place at all.
+    /// Prints how far the measurements can be trusted. Returns false if one did not take place.
     ///
-    /// An end before the first event is an end like any other; a thread that
-    /// could not begin is not.
+    /// A run that ends before its first event counts as one that took place. A thread that could not begin does not.
     pub fn doubt(&self, measured: &[Measurement]) -> bool {
         super::environment::doubts(measured).iter().for_each(|doubt| self.note(doubt));
         !measured.iter().all(|m| m.quality.level == Level::Unsupported && m.incomplete)

@@ -4,7 +4,7 @@ use super::Refusal;
 use latscope_core::machine::Machine;
 use latscope_core::units::CpuList;
 
-/// Whether a word that follows an option is a set.
+/// Returns true if a word that follows an option looks like a set of CPUs.
 pub fn is_set(text: &str) -> bool {
     text.starts_with(|c: char| c.is_ascii_digit() || "!+a".contains(c))
 }
@@ -13,7 +13,7 @@ pub fn is_set(text: &str) -> bool {
 /// without CPU 2) and of `+0-1` (the first and second of those), in ascending order.
 ///
 /// # Errors
-/// It is no such list, or names a CPU that is not there.
+/// The text is no such list, or names a CPU that does not exist.
 pub fn parse(text: &str, machine: &Machine) -> Result<Vec<u32>, Refusal> {
     let allowed = &machine.allowed.0;
     let list = |text: &str| {

@@ -1,4 +1,4 @@
-//! What a run stands on, and what it may do.
+//! Preconditions of a run: the machine, its clock, and the rights of this process.
 
 use super::Refusal;
 use crate::{names, page};
@@ -24,11 +24,11 @@ pub fn here() -> (Machine, Timebase) {
     (machine, timebase)
 }
 
-/// Whether threads of this process may have this real-time priority; its
-/// limit is raised as far as that is allowed.
+/// Checks that threads of this process may have this real-time priority. Raises the limit of the process as far as that
+/// is allowed.
 ///
 /// # Errors
-/// They may not.
+/// Threads of this process may not have this priority.
 pub(crate) fn may_be_real_time(priority: u32) -> Result<(), Refusal> {
     let limit = getrlimit(Resource::Rtprio);
     if limit.current.is_some_and(|current| current < u64::from(priority)) {
@@ -48,7 +48,7 @@ pub(crate) fn may_be_real_time(priority: u32) -> Result<(), Refusal> {
 /// The directory of the trace that the user records.
 ///
 /// # Errors
-/// There is none that can be written to.
+/// No trace can be written to.
 pub(crate) fn trace_directory() -> Result<PathBuf, Refusal> {
     let usual = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"].map(Path::new);
     let writable =
@@ -61,7 +61,7 @@ pub(crate) fn trace_directory() -> Result<PathBuf, Refusal> {
     })
 }
 
-/// The plan of one step under the name of the program; with a limit the first event above it ends the run, and marks
+/// Plan of one step under the name of the program. With a limit, the first event above the limit ends the run and marks
 /// the user's trace.
 pub(super) fn plan(step: Step, name: &str, limited: bool, trace: Option<&Path>, machine: &Machine) -> Plan {
     let mark = trace.map(|path| Action::MarkTrace(path.to_owned()));
@@ -71,12 +71,12 @@ pub(super) fn plan(step: Step, name: &str, limited: bool, trace: Option<&Path>, 
     planner::of_steps(vec![step], &request, machine)
 }
 
-/// [`outline`] of one point, if a plan is to be shown; whether that was so.
+/// Prints the [`outline`] of one point if a plan is to be shown. Returns true if it did.
 pub(crate) fn shows(name: &str, probe: &str, title: String, duration: Option<u64>) -> bool {
     names::is_dry_run() && names::shows(&outline(name, probe, vec![title], duration, &here().0))
 }
 
-/// The plan of a program whose threads and processes are its own, for those who want to see it: a point for each title.
+/// Plan to show for a program that has threads and processes of its own: a point for each title.
 pub(crate) fn outline(
     name: &str,
     probe: &str,
@@ -100,12 +100,12 @@ pub(crate) fn outline(
     plan(step, name, false, None, machine)
 }
 
-/// Whether the machine will be kept from deep sleep, which costs a right.
+/// Checks that this process can keep the machine from deep sleep, which needs a right.
 pub(crate) fn may_hold_latency() -> std::io::Result<()> {
     std::fs::OpenOptions::new().write(true).open("/dev/cpu_dma_latency").map(drop)
 }
 
-/// The first event above the threshold: the measurement it is of, and its length, ns.
+/// First event above the threshold: the index of its measurement, and its length in ns.
 pub(crate) fn first_exceedance(measured: &[Measurement]) -> Option<(usize, u64)> {
     let first = |(index, m): (usize, &Measurement)| {
         let first = m.recordings.as_ref()?.exceedances.first()?;
@@ -114,7 +114,7 @@ pub(crate) fn first_exceedance(measured: &[Measurement]) -> Option<(usize, u64)>
     measured.iter().enumerate().filter_map(first).min().map(|(_, index, ns)| (index, ns))
 }
 
-/// latscope's exit code, for the programs that are asked for it: a limit is a criterion.
+/// Exit code by latscope's own rules, for `--strict-exit`: a limit counts as a criterion.
 pub(crate) fn strict_exit(limited: bool, exceeded: bool, report: &Report) -> u8 {
     let doubtful = report.measurements.iter().any(|m| m.quality.level != Level::Ok);
     let status = match (exceeded, doubtful) {
@@ -125,13 +125,13 @@ pub(crate) fn strict_exit(limited: bool, exceeded: bool, report: &Report) -> u8 
     verdict::exit_code(limited.then_some(status), verdict::is_cut_short(report))
 }
 
-/// The exact histograms that were asked for, one a measurement.
+/// Exact histograms that the call asked for, one for each measurement.
 pub fn linear(measured: &[Measurement]) -> Vec<LinearRecord> {
     let record = |m: &Measurement| m.recordings.as_ref().and_then(|recordings| recordings.linear.clone());
     measured.iter().map(|m| record(m).unwrap_or_default()).collect()
 }
 
-/// What a reader must know of measurements that are not as they should be.
+/// Texts about measurements that are degraded or missing, with remedies; each text once.
 pub fn doubts(measurements: &[Measurement]) -> Vec<String> {
     let doubt = |m: &Measurement| {
         let reason = m.reason.clone().filter(|_| m.quality.level != Level::Ok)?;

@@ -1,4 +1,4 @@
-//! `hackbench`, by [`message_groups`](latscope_host::message_groups).
+//! `hackbench`, which measures with [`message_groups`](latscope_host::message_groups).
 
 use super::console::Voice;
 use super::options::Suite;
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 const VOICE: Voice<HackbenchOptions> = Voice { name: "hackbench", suite: Suite::RtTests, table: SPECS };
 
-/// Its options.
+/// Options of hackbench, in the order of its usage.
 #[rustfmt::skip]
 pub static SPECS: &[Opt<HackbenchOptions>] = &[
     Opt::new(Some('f'), "fds", value("N"), "senders of a group, and as many receivers [20]",
@@ -31,19 +31,19 @@ pub static SPECS: &[Opt<HackbenchOptions>] = &[
     Opt::new(Some('P'), "process", FLAG, "processes: the default", |o, _| put(&mut o.message_groups.threads, Ok(false))),
 ];
 
-/// What a call asks for.
+/// Options of a call of hackbench.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HackbenchOptions {
-    /// The groups and their messages.
+    /// Groups of processes or threads, and their messages.
     pub message_groups: MessageGroups,
-    /// `-F`.
+    /// Value of `-F`: SCHED_FIFO for the main thread.
     pub fifo: bool,
-    /// Words on stderr.
+    /// Notes about ignored arguments, for stderr.
     pub notes: Vec<String>,
 }
 
 impl HackbenchOptions {
-    /// Reads a call.
+    /// Parses the arguments of a call.
     ///
     /// # Errors
     /// Help was asked for, or the call cannot be carried out.
@@ -66,7 +66,7 @@ fn wire(options: &mut HackbenchOptions, wire: Wire) -> Result<(), Refusal> {
     put(&mut options.message_groups.wire, Ok(wire))
 }
 
-/// The lines before it begins.
+/// Lines printed before the messages begin.
 pub fn before(message_groups: &MessageGroups) -> String {
     let MessageGroups { groups, size, messages, bytes, threads, .. } = message_groups;
     let mode = if *threads { "threaded" } else { "process" };
@@ -85,7 +85,7 @@ fn title(message_groups: &MessageGroups) -> String {
     format!("{groups} groups of {} {tasks}, {messages} messages of {bytes} bytes, {wire}", 2 * size)
 }
 
-/// The last line.
+/// Last line of the output, with the time in s.
 pub fn after(time: Duration) -> String {
     format!("Time: {}.{:03}\n", time.as_secs(), time.subsec_millis())
 }

@@ -7,25 +7,25 @@ use std::fmt::Write;
 use std::path::Path;
 use std::time::SystemTime;
 
-/// What the three programs' files begin with.
+/// Common beginning of the JSON files of cyclictest, oslat and cyclicdeadline.
 #[derive(Debug, Clone)]
 pub struct Head {
-    /// The command line.
+    /// Command line of the run.
     pub command: String,
-    /// The release whose form it is.
+    /// Release of rt-tests whose form the file has.
     pub version: &'static str,
-    /// When the run began.
+    /// Time at which the run began.
     pub started: SystemTime,
-    /// When it ended.
+    /// Time at which the run ended.
     pub ended: SystemTime,
-    /// `sysname`, `nodename`, `release`, `version` and `machine`.
+    /// `sysname`, `nodename`, `release`, `version` and `machine`, as of uname(2).
     pub system: [(&'static str, String); 5],
-    /// Content of /sys/kernel/realtime.
+    /// Content of /sys/kernel/realtime; 0 if there is none.
     pub realtime: u32,
 }
 
 impl Head {
-    /// Of a run on this machine that ends now.
+    /// Returns the head for a run on this machine that ends now.
     pub fn here(name: &str, arguments: &[OsString], version: &'static str, started: SystemTime) -> Head {
         let uname = rustix::system::uname();
         let text = |text: &std::ffi::CStr| text.to_string_lossy().into_owned();
@@ -67,7 +67,7 @@ impl Head {
     }
 }
 
-/// A text in quotes, escaped: rt-tests leaves that out, and is not JSON then.
+/// Quotes and escapes a text. rt-tests does not escape, so its files may be invalid JSON.
 pub(crate) fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }

@@ -1,10 +1,9 @@
-//! The programs of rt-tests: `cyclictest`, `oslat`, `cyclicdeadline`; those for
-//! inter-process communication; `hackbench`. Their arguments in, our probes,
-//! their text out.
+//! The programs of rt-tests: `cyclictest`, `oslat`, `cyclicdeadline`; those for inter-process communication;
+//! `hackbench`. They take the arguments of the originals, measure with latscope's probes, and print the text of the
+//! originals.
 //!
-//! Reading the arguments, planning and rendering are pure functions; each
-//! program's `run` joins them. What differs is in `docs/cyclictest.md` and
-//! `docs/rt-ipc.md`.
+//! Reading the arguments, planning and rendering are pure functions; each program's `run` joins them. The differences
+//! from the originals are in `docs/cyclictest.md` and `docs/rt-ipc.md`.
 
 pub mod cyclicdeadline;
 pub mod cyclictest;
@@ -22,13 +21,13 @@ pub(crate) mod environment;
 use anyhow::Result;
 use std::ffi::OsString;
 
-/// A program that latscope stands in for, with all of its words.
+/// Program that latscope replaces completely, with all of its options.
 pub struct Tool {
-    /// Its name.
+    /// Name of the program.
     pub name: &'static str,
-    /// What it measures, in a line.
+    /// Summary of what the program measures, in one line.
     pub summary: &'static str,
-    /// Carries out a call with these arguments; returns the exit code.
+    /// Carries out a call with these arguments, and returns the exit code.
     pub run: fn(&[OsString]) -> Result<u8>,
 }
 
@@ -42,7 +41,7 @@ impl Tool {
     }
 }
 
-/// All of them, by name.
+/// All programs of rt-tests, by name.
 pub static TOOLS: &[Tool] = &[
     Tool::new("cyclicdeadline", "wake-up latency under SCHED_DEADLINE", cyclicdeadline::run),
     Tool::new("cyclictest", "wake-up latency of periodic threads", cyclictest::run),
@@ -62,15 +61,15 @@ pub static TOOLS: &[Tool] = &[
 /// The release of rt-tests whose text is printed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Release {
-    /// 2.4, the fuller text.
+    /// Release 2.4, which prints more.
     #[default]
     V2_4,
-    /// 2.10: no `# Total:`, no rows of zeros.
+    /// Release 2.10, which prints no `# Total:` and no rows of zeros.
     V2_10,
 }
 
 impl Release {
-    /// The release with this number.
+    /// Returns the release with this number.
     pub fn named(number: &str) -> Option<Release> {
         match number {
             "2.4" => Some(Release::V2_4),
@@ -79,7 +78,7 @@ impl Release {
         }
     }
 
-    /// Its number as its programs print it.
+    /// Number of the release as its programs print it.
     pub fn printed(self) -> &'static str {
         match self {
             Release::V2_4 => "2.40",
@@ -88,16 +87,16 @@ impl Release {
     }
 }
 
-/// Why a call is not carried out, and what the program answers.
+/// Reason for not carrying out a call, with the answer of the program.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// Not the arguments it takes: this line, and the usage.
+    /// Arguments that the program does not take. The program prints this line and the usage.
     #[error("{0}")]
     Usage(String),
-    /// Help was asked for.
+    /// Request for the help text.
     #[error("help")]
     Help,
-    /// Arguments that it takes, but not here or not together.
+    /// Arguments that the program takes, but not on this machine or not together.
     #[error("{0}")]
     Fatal(String),
 }

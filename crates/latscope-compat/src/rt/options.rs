@@ -1,4 +1,4 @@
-//! What the programs of rt-tests are asked alike.
+//! Options that several programs of rt-tests share.
 
 use super::{Refusal, Release};
 use crate::getopt::{self, FLAG, Opt, Whose, lines, on, put, value};
@@ -8,30 +8,30 @@ use std::path::PathBuf;
 /// The version that the programs print.
 pub(super) const VERSION: &str = "2.40";
 
-/// What is asked of several of them.
+/// Values of the options that several programs share.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Common {
-    /// `-b`, in the unit of the figures.
+    /// Value of `-b`, in the unit of the figures.
     pub break_above: Option<u64>,
-    /// `-D`, ns.
+    /// Value of `-D`, in ns.
     pub duration: Option<u64>,
-    /// `--json`.
+    /// Value of `--json`: the file to write.
     pub json: Option<PathBuf>,
-    /// `-q`.
+    /// Value of `-q`: print only the end.
     pub quiet: bool,
-    /// `--tracemark`.
+    /// Value of `--tracemark`: mark and stop the user's trace.
     pub trace_mark: bool,
-    /// `--compat`.
+    /// Value of `--compat`: the release whose text is printed.
     pub release: Release,
-    /// `--strict-exit`.
+    /// Value of `--strict-exit`: use latscope's exit codes.
     pub strict_exit: bool,
-    /// `--result`.
+    /// Value of `--result`: the file for latscope's result.
     pub result: Option<PathBuf>,
-    /// What of the arguments has no effect, or another one.
+    /// Notes about arguments that have no effect, or a different effect.
     pub notes: Vec<String>,
 }
 
-/// Their options.
+/// Options that several programs share.
 #[rustfmt::skip]
 impl<O: AsMut<Common>> Opt<O> {
     pub(super) const BREAK: Opt<O> = Opt::new(Some('b'), "breaktrace", value("US"), "end at the first latency above US",
@@ -52,10 +52,10 @@ impl<O: AsMut<Common>> Opt<O> {
 }
 
 impl<O> Opt<O> {
-    /// `-h`, `--help`.
+    /// Option `-h`, `--help`: print the usage.
     pub(crate) const HELP: Opt<O> = Opt::new(Some('h'), "help", FLAG, "this text", |_, _| Err(Refusal::Help));
 
-    /// `--help` of those for which `-h` is another option.
+    /// Option `--help` of the programs in which `-h` is another option.
     pub(super) const LONG_HELP: Opt<O> = Opt::new(None, "help", FLAG, "this text", |_, _| Err(Refusal::Help));
 }
 
@@ -64,7 +64,7 @@ fn release(number: &str) -> Result<Release, Refusal> {
     Release::named(number).ok_or_else(wrong)
 }
 
-/// Reads a call by the table of a program, from what is usual on.
+/// Reads a call by the table of a program, starting from the default values.
 ///
 /// # Errors
 /// Help was asked for, or the call cannot be carried out.
@@ -79,16 +79,16 @@ pub(super) fn read<O: AsMut<Common>>(
     Ok(options)
 }
 
-/// Where a program comes from.
+/// Suite that a program belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Suite {
-    /// rt-tests: a usage goes to stdout.
+    /// Suite rt-tests: the usage goes to stdout.
     RtTests,
-    /// openEuler's MCS: after a mistake it goes to stderr.
+    /// Suite MCS of openEuler: the usage goes to stderr after a mistake.
     Mcs,
 }
 
-/// The usage of a program, made from its table.
+/// Usage text of a program, made from its table of options.
 pub(super) fn usage<O>(name: &str, suite: Suite, table: &[Opt<O>]) -> String {
     let (head, width, whose) = match suite {
         Suite::RtTests => (format!("{name} V {VERSION}\n"), 36, "rt-tests"),

@@ -1,19 +1,19 @@
-//! What the status line of a thread states, and in which unit.
+//! Figures in the status line of a thread, and their unit.
 
 use latscope_bench::recorder::Snapshot;
 
-/// The unit of all figures: cut off, not rounded.
+/// Unit of all figures. Figures are cut off, not rounded.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Unit {
-    /// µs.
+    /// Figures in microseconds (µs).
     #[default]
     Us,
-    /// ns.
+    /// Figures in nanoseconds (ns).
     Ns,
 }
 
 impl Unit {
-    /// Nanoseconds in one.
+    /// Number of nanoseconds in this unit.
     pub fn ns(self) -> u64 {
         match self {
             Unit::Us => 1000,
@@ -21,34 +21,34 @@ impl Unit {
         }
     }
 
-    /// A duration in this unit.
+    /// Converts a duration in ns to this unit, cut off.
     pub fn cut(self, ns: u64) -> u64 {
         ns / self.ns()
     }
 }
 
-/// What Min shows before there is a sample, in either unit.
+/// Value printed for Min before the first sample, in either unit.
 pub(crate) const NO_MIN: u64 = 1_000_000;
 
-/// The figures of a thread so far, in ns.
+/// Figures of a thread so far, in ns.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Row {
-    /// Thread id; 0 before it runs.
+    /// Thread id; 0 before the thread runs.
     pub thread: u32,
-    /// Activations recorded.
+    /// Number of recorded activations.
     pub cycles: u64,
-    /// The least; `None` before the first.
+    /// Least value; `None` before the first sample.
     pub min: Option<u64>,
-    /// The last.
+    /// Value of the last activation.
     pub last: u64,
-    /// The exact mean.
+    /// Exact mean of all values.
     pub mean: f64,
-    /// The largest.
+    /// Largest value so far.
     pub max: u64,
 }
 
 impl Row {
-    /// The figures of a snapshot of events.
+    /// Returns the figures in a snapshot of events.
     pub fn of(snapshot: &Snapshot) -> Row {
         let histogram = &snapshot.histogram;
         let whole = |ns: Option<f64>| ns.map(|ns| ns as u64);
@@ -62,12 +62,12 @@ impl Row {
         }
     }
 
-    /// Min in a unit.
+    /// Min in this unit; [`NO_MIN`] before the first sample.
     pub(crate) fn min_in(&self, unit: Unit) -> u64 {
         self.min.map_or(NO_MIN, |min| unit.cut(min))
     }
 
-    /// Avg in a unit, cut off.
+    /// Avg in this unit, cut off.
     pub(crate) fn average_in(&self, unit: Unit) -> u64 {
         unit.cut(self.mean as u64)
     }

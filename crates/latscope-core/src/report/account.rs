@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 pub struct Account {
     /// Length of the stretch, ns.
     pub wall_ns: u64,
-    /// CPUs looked at.
+    /// Number of CPUs of the account.
     pub cpus: u32,
     /// CPU time of the run's own processes, ns, without its load and its peers; `None` in older files.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -66,7 +66,7 @@ pub struct Quota {
 pub struct RealTime {
     /// Time granted in each period, ns.
     pub runtime_ns: u64,
-    /// Period, ns.
+    /// Length of the period, ns.
     pub period_ns: u64,
     /// True where the kernel's log says for this stretch that it stopped them.
     pub logged: bool,
@@ -78,9 +78,9 @@ pub struct RealTime {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Consumer {
-    /// Name (`comm`).
+    /// Name of the process (`comm`).
     pub name: String,
-    /// Process id.
+    /// Id of the process.
     pub pid: u32,
     /// Share of one CPU that it used, 0 to 1 and above for several threads.
     pub share: f64,

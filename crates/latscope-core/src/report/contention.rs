@@ -1,4 +1,4 @@
-//! What measuring threads waited for a CPU.
+//! Time that measuring threads waited for a CPU.
 
 use super::Account;
 use serde::{Deserialize, Serialize};
@@ -8,14 +8,14 @@ use serde::{Deserialize, Serialize};
 pub struct Contention {
     /// Time that the point took, ns.
     pub wall_ns: u64,
-    /// Time that the measuring threads waited for a CPU though they could run
-    /// (run delay of `/proc/thread-self/schedstat`), ns; `None` where the kernel does not tell.
+    /// Time that the measuring threads waited for a CPU though they could run (run delay of
+    /// `/proc/thread-self/schedstat`), ns; `None` where the kernel does not report it.
     pub run_delay_ns: Option<u64>,
     /// Share of the CPUs that other processes used, of files that have no account of the measurement.
     #[serde(default, skip_serializing)]
     pub others: Option<f64>,
-    /// Whether waiting distorts the figure: not where samples are thrown away that
-    /// were disturbed, nor where waiting is what is measured.
+    /// True if waiting distorts the figure. It does not if disturbed samples are thrown away, or if waiting is the
+    /// quantity measured.
     pub distorts: bool,
     /// True where each sample was thrown away in which a thread did not run.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -33,8 +33,8 @@ impl Contention {
         Some((self.run_delay_ns? as f64 / self.wall_ns.max(1) as f64).min(1.0))
     }
 
-    /// Whether others explain a part of the figure that matters. Beside a load that used more, they do not: it was
-    /// asked for.
+    /// Returns true if others explain a part of the figure that matters. Beside a load that used more, they do not: the
+    /// load was requested.
     pub(crate) fn explains(&self, account: &Account) -> bool {
         let waited = self.waited().is_some_and(|share| share >= WAITING_MATTERS);
         let others = account.others >= OTHERS_MATTER && account.others > account.load.unwrap_or(0.0);

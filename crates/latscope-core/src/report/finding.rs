@@ -1,4 +1,4 @@
-//! What a report says beyond its numbers: findings with their evidence, verdicts on criteria.
+//! Findings of a report with their evidence, and verdicts on criteria.
 
 use crate::plan::Params;
 use crate::rounds::Prediction;
@@ -11,28 +11,28 @@ use std::collections::BTreeMap;
 pub struct Finding {
     /// Stable name: `cache-levels`, `effective-cache`, …
     pub id: String,
-    /// The sentence.
+    /// Sentence that states the finding.
     pub text: String,
     /// The numbers in it, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub values: BTreeMap<String, f64>,
-    /// Whether it is claimed or doubtful. Older files do not tell: all that they
-    /// have was worded as a claim.
+    /// Certainty of the finding: claimed or doubtful. Older files do not have it: all their findings were worded as
+    /// claims.
     #[serde(default)]
     pub certainty: Certainty,
-    /// Why it is doubtful, in words; older files do not tell.
+    /// Reason for doubt, in words; older files do not have it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub doubt: Option<String>,
     /// The figures that it rests on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub evidence: Vec<Evidence>,
-    /// Of how many rounds how many show it, where that was looked at.
+    /// Number of rounds that show the finding, of those examined; `None` where rounds were not examined.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rounds: Option<Agreeing>,
 }
 
 impl Finding {
-    /// The sentence; one that is doubtful says so, and why.
+    /// Returns the sentence. For a doubtful finding it includes the doubt and its reason.
     pub fn in_words(&self) -> String {
         self.doubt_in_words().map_or_else(|| self.text.clone(), |doubt| format!("{} {doubt}", self.text))
     }
@@ -44,86 +44,85 @@ impl Finding {
     }
 }
 
-/// How sure a finding is.
+/// Certainty of a finding.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Certainty {
     /// The figures support it: the next run is expected to say the same.
     #[default]
     Claim,
-    /// It was seen, but the figures do not support more: the next run may differ.
+    /// The finding was seen, but the figures do not support more: the next run may differ.
     Doubt,
 }
 
-/// One figure that a finding rests on.
+/// Figure that a finding rests on.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Evidence {
-    /// Probe id.
+    /// Id of the probe.
     pub probe: String,
     /// Parameters of the point.
     pub params: Params,
-    /// Which figure of it: `p50`, `p99`, or the name of a value.
+    /// Name of the figure: `p50`, `p99`, or the name of a value.
     pub figure: String,
     /// The figure: of a time in ns, else in the unit of the value.
     pub value: f64,
-    /// Where the figure of the next run is expected; `None` with fewer than two rounds.
+    /// Interval in which the figure of the next run is expected; `None` with fewer than two rounds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interval: Option<Prediction>,
     /// Rounds that it was measured in.
     pub rounds: u64,
 }
 
-/// Of how many rounds how many show the same.
+/// Number of rounds that agree, of those examined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Agreeing {
     /// Rounds that show it.
     pub agree: u64,
-    /// Rounds looked at.
+    /// Number of rounds examined.
     pub of: u64,
 }
 
-/// Whether what was asked of a measurement holds.
+/// Verdict on a measurement: its result against all criteria.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Verdict {
     /// The worst of the checks.
     pub status: Status,
-    /// One for each criterion.
+    /// Results of the checks, by criterion.
     pub checks: Vec<Check>,
 }
 
-/// One criterion and what became of it.
+/// Criterion and the result of checking it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Check {
-    /// What was looked at: `max`, `p99_99`, `missed`, `threshold`, or of calls `sync`, `inherits-fifo`,
+    /// Quantity that was checked: `max`, `p99_99`, `missed`, `threshold`, or of calls `sync`, `inherits-fifo`,
     /// `inherits-nice`.
     pub metric: String,
     /// The most it may be: ns, or a count; of `sync` and `inherits-…` the least, %.
     pub limit: f64,
-    /// What it was; `None` where too few samples tell.
+    /// Value of the quantity; `None` if there are too few samples.
     pub value: Option<f64>,
     /// Events above the limit, of those in `of`: as many as there may be, where the histogram's bucket around the limit
     /// leaves it open. `None` of what is no duration.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub above: Option<u64>,
-    /// Events looked at.
+    /// Number of events examined.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub of: Option<u64>,
-    /// Whether it holds.
+    /// Result of the check.
     pub status: Status,
-    /// Why, in words: how sure that is.
+    /// Reason for the result, in words, with its certainty.
     #[serde(default)]
     pub text: String,
 }
 
-/// How a criterion was judged, from good to bad.
+/// Result of judging a criterion, from good to bad.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Status {
-    /// It holds.
+    /// The measurement meets the criterion.
     Pass,
-    /// It cannot be judged: too few samples, or measured under conditions
-    /// that distort it.
+    /// The criterion cannot be judged: there are too few samples, or the conditions of the measurement distort it.
     Inconclusive,
-    /// It does not hold.
+    /// The criterion does not hold.
     Exceeded,
 }

@@ -13,7 +13,7 @@ use crate::value::Value;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Whether a single operation was timed, or many at once.
+/// Kind of a sample: a single operation, or many operations timed together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Sampling {
@@ -26,15 +26,15 @@ pub enum Sampling {
     },
 }
 
-/// What lies between the two stamps.
+/// Meaning of the time between the two stamps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Semantics {
     /// From one endpoint to the other.
     OneWay,
-    /// There and back.
+    /// From one endpoint to the other and back.
     RoundTrip,
-    /// One operation of one endpoint.
+    /// An operation of one endpoint.
     Operation,
 }
 
@@ -124,36 +124,37 @@ const OF_ALL_ROUNDS: [&str; 6] = [
     bounds::IMPOSSIBLE,
 ];
 
-/// One point: what was measured, how far it can be trusted, and the numbers.
+/// Measured point: its identity, its quality, and its numbers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Measurement {
-    /// Probe id, `family.name`.
+    /// Id of the probe, `family.name`.
     pub probe: String,
     /// Revision of the probe; results of before have none.
     #[serde(default = "crate::plan::one")]
     pub revision: u32,
-    /// All its parameters.
+    /// All parameters of the point.
     pub params: Params,
-    /// What a reader calls it.
+    /// Title of the point for readers.
     #[serde(default)]
     pub title: String,
-    /// Whether the survey's table has a row for it.
+    /// True if the survey's table has a row for the point.
     #[serde(default)]
     pub row: bool,
-    /// Event or batch.
+    /// Kind of the samples: event or batch.
     pub sampling: Sampling,
-    /// One way, round trip or operation.
+    /// Meaning of the times: one way, round trip or operation.
     pub times: Semantics,
     /// The level of `quality` for readers of before that field: written, and read of older files, but not used.
     #[serde(serialize_with = "quality::write_support")]
     pub support: Level,
-    /// Why not fully.
+    /// Reason why the point is not fully supported.
     #[serde(default)]
     pub reason: Option<String>,
-    /// What to do about it.
+    /// Remedy for `reason`, in words.
     #[serde(default)]
     pub remedy: Option<String>,
-    /// The same with a level and each reason apart; [`lower`](Measurement::lower) keeps all four alike.
+    /// Quality with a level and each reason on its own. [`lower`](Measurement::lower) keeps `support`, `reason`,
+    /// `remedy` and `quality` consistent.
     #[serde(default)]
     pub quality: Quality,
     /// The run ended before this point did.
@@ -161,14 +162,14 @@ pub struct Measurement {
     pub incomplete: bool,
     /// The usual figures, derived from the histogram; the median is that over the rounds.
     pub summary: Summary,
-    /// Where the median of the next run is expected, as far as its rounds tell; `None` with one round.
-    /// [`next_run`](Measurement::next_run) is what to show.
+    /// Interval in which the median of the next run is expected, from the rounds; `None` with one round.
+    /// [`next_run`](Measurement::next_run) is the interval to show.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interval: Option<Prediction>,
     /// The figures of each round, in order of time.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rounds: Vec<Round>,
-    /// What the measuring threads waited for a CPU.
+    /// Time that the measuring threads waited for a CPU.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub contention: Option<Contention>,
     /// Account of the CPU time while it was measured: of its steps, in all rounds.
@@ -180,34 +181,35 @@ pub struct Measurement {
     /// Bytes behind one operation.
     #[serde(default)]
     pub work: Option<Work>,
-    /// All clean samples.
+    /// Histogram of all clean samples.
     pub histogram: Histogram,
-    /// The same in order of time.
+    /// Clean samples in order of time, as blocks.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub blocks: Vec<Block>,
-    /// Events worth naming.
+    /// Outliers: events worth naming.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub outliers: Vec<Outlier>,
-    /// Who had a part in the first transactions, where that was asked for.
+    /// Threads that took part in the first transactions, if they were requested.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hops: Vec<Hop>,
-    /// What would have been felt also by activations that never took place
-    /// because one before them was late, where such can be.
+    /// Histogram that also has the activations which never took place because an earlier activation was late; `None`
+    /// where such activations cannot occur.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub corrected: Option<Histogram>,
-    /// What its events can prove; `None` of batches, and where nothing tells how long it was watched.
+    /// Conclusions that the events can prove; `None` for batches, and where it is not known how long the point was
+    /// watched.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tested: Option<Tested>,
     /// Exact records that the plan asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recordings: Option<Recordings>,
-    /// Whether what was asked of it holds.
+    /// Verdict on the criteria for the point, if there are any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verdict: Option<Verdict>,
 }
 
-/// Whether values of this unit are amounts, which add up over rounds and CPUs: events, and
-/// the time that others took, by the kernel's counts.
+/// Returns true if values of this unit are amounts, which add up over rounds and CPUs: events, and the time that others
+/// took, by the kernel's counts.
 pub fn adds_up(unit: &str) -> bool {
     matches!(unit, "count" | "ms")
 }
@@ -333,7 +335,8 @@ impl Measurement {
         self.settle();
     }
 
-    /// What failed in some rounds and not in others was measured after all, though not as planned.
+    /// Adds the quality of a further round. A point that failed in some rounds only was measured, though not as
+    /// planned.
     fn add_quality(&mut self, next: &Quality, next_measured: bool) {
         let measured = self.rounds[..self.rounds.len() - 1].iter().any(|round| round.count > 0);
         let mut next = next.clone();
@@ -353,9 +356,8 @@ impl Measurement {
         self.quality.merge(&next);
     }
 
-    /// What is counted adds up, as does the time watched; of shares and rates there is the mean
-    /// over the time watched, so that they still add up to the whole; of all else the figure is
-    /// the median over the rounds.
+    /// Adds the values of a further round. Counts and the time watched add up. A share or a rate is the mean over the
+    /// time watched, so that shares still add up to the whole. Any other figure is the median over the rounds.
     fn add_values(&mut self, next: BTreeMap<String, Value>) {
         for (name, value) in next {
             let over = || self.rounds.iter().filter_map(|round| Some((round, *round.values.get(&name)?)));
@@ -449,7 +451,7 @@ impl Measurement {
         self.quality.lower(reason.with("waited", waited).with("others", others));
     }
 
-    /// Whether another program measured it: then missed and rejected activations are not known.
+    /// Returns true if another program measured the point. Missed and rejected activations are then not known.
     pub fn is_imported(&self) -> bool {
         self.quality.reasons.iter().any(|reason| reason.id == IMPORTED)
     }
@@ -459,7 +461,7 @@ impl Measurement {
         (!self.is_imported()).then_some(self.summary.missed)
     }
 
-    /// Whether events of it can be missed: they are due at times, or must end in time.
+    /// Returns true if events of the point can be missed: they are due at times, or must end in time.
     pub fn can_miss(&self) -> bool {
         ["deadline", "interval", "pace"].iter().any(|name| self.params.contains_key(*name))
     }
@@ -469,8 +471,8 @@ impl Measurement {
         self.summary.p50
     }
 
-    /// Where the median of the next run is expected; `None` of a degraded point: its rounds tell of what
-    /// distorted them.
+    /// Interval in which the median of the next run is expected; `None` for a degraded point, whose rounds show the
+    /// disturbance.
     pub fn next_run(&self) -> Option<Prediction> {
         self.interval.filter(|_| self.quality.level < Level::Degraded)
     }

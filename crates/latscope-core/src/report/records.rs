@@ -1,4 +1,4 @@
-//! What a measurement keeps of single events: blocks in order of time, outliers, hops, exact records.
+//! Records of single events in a measurement: blocks in order of time, outliers, hops, exact records.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 pub struct Block {
     /// Nanoseconds since the epoch of the run at its first sample.
     pub from: u64,
-    /// Samples in it.
+    /// Number of samples in the block.
     pub count: u64,
-    /// Their sum, in ticks of the histogram.
+    /// Sum of the samples, in ticks of the histogram.
     pub sum: u64,
     /// The largest, in ticks of the histogram.
     pub max: u64,
@@ -18,7 +18,7 @@ pub struct Block {
     pub median: Option<u64>,
 }
 
-/// What the events of a measurement can prove about those that did not occur.
+/// Basis for conclusions from the events of a measurement about events that did not occur.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Tested {
     /// Time in which an event would have been seen, ns: of threads that ran at the same time, that of one of them.
@@ -28,14 +28,14 @@ pub struct Tested {
     pub independent: f64,
 }
 
-/// One event worth naming, with what took its time.
+/// Event worth naming, with the causes of its duration.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Outlier {
     /// Nanoseconds since the epoch of the run.
     pub at: u64,
     /// CPU it happened on.
     pub cpu: u32,
-    /// Its duration, ns.
+    /// Duration of the event, ns.
     pub value: u64,
     /// Causes, the largest share first; empty where it was not traced.
     #[serde(default)]
@@ -62,7 +62,7 @@ pub struct TraceEvent {
     pub at: u64,
     /// Name of the event: `sched_migrate_task`.
     pub name: String,
-    /// Its fields as the kernel prints them.
+    /// Fields of the event as the kernel prints them.
     pub text: String,
 }
 
@@ -72,48 +72,48 @@ pub struct Cause {
     /// `irq`, `softirq`, `nmi`, `thread`, `run-queue`, `throttling`, `quota`, `lock`, `idle-exit`,
     /// `hypervisor`, `hypervisor-or-interrupts-off`, `smi`, `unknown` or `not-traced`.
     pub kind: String,
-    /// Its name, where it has one.
+    /// Name of the cause, if it has a name.
     pub name: String,
-    /// Process id; 0 where there is none.
+    /// Process id; 0 if there is no process.
     pub pid: u32,
-    /// Its share, ns.
+    /// Share of the cause, ns.
     pub ns: u64,
 }
 
 /// An event that took longer than the plan's threshold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Exceedance {
-    /// Its number among the events of its thread, from 0.
+    /// Number of the event among those of its thread, from 0.
     pub turn: u64,
     /// Nanoseconds of `CLOCK_MONOTONIC` at its end.
     pub at: u64,
-    /// Its duration, ns.
+    /// Duration of the event, ns.
     pub value: u64,
 }
 
-/// Where and how a thread ran that had a part in a transaction.
+/// Place and scheduling of a thread that took part in a transaction.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hop {
-    /// What it did: `fifo-caller`, `other-caller`, `server`.
+    /// Role of the thread: `fifo-caller`, `other-caller`, `server`.
     pub role: String,
-    /// Its process.
+    /// Process id of the thread.
     pub pid: u32,
-    /// Its id.
+    /// Id of the thread (tid).
     pub tid: u32,
     /// The CPU it was on.
     pub cpu: u32,
     /// The number of its policy: 0 is SCHED_OTHER, 1 SCHED_FIFO.
     pub policy: u32,
-    /// Its real-time priority.
+    /// Real-time priority of the thread.
     pub priority: u32,
-    /// Its nice value.
+    /// Nice value of the thread.
     pub nice: i32,
 }
 
 /// Exact records beside the histogram, kept only when the plan asks.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Recordings {
-    /// A linear histogram.
+    /// Linear histogram of the events.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub linear: Option<LinearRecord>,
     /// The first events above the threshold.
@@ -121,7 +121,7 @@ pub struct Recordings {
     pub exceedances: Vec<Exceedance>,
 }
 
-/// What an exact linear histogram holds.
+/// Contents of an exact linear histogram.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LinearRecord {
     /// Width of a bucket, ns.

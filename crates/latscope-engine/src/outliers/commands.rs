@@ -33,7 +33,7 @@ impl Commands {
         Ok(())
     }
 
-    /// Those that failed since the last time, or do so while they are waited for.
+    /// Returns the commands that failed since the last call, or fail within `timeout`.
     pub fn ended(&mut self, timeout: Duration) -> Vec<(String, String)> {
         let until = Instant::now() + timeout;
         let mut failed = Vec::new();

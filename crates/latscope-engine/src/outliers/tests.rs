@@ -55,8 +55,7 @@ fn outliers_are_taken_once_and_the_worst_of_each_point_are_kept() {
     assert_eq!(outliers.warnings, []);
 }
 
-/// Each of the longest is explained, however many come in a second: here without a trace, which is
-/// said of each.
+/// Explains each of the longest, however many come in a second: here without a trace, which each of them states.
 #[test]
 fn the_longest_are_explained_however_many_there_are() {
     let step = step(1, 5);

@@ -1,4 +1,4 @@
-//! How long the coordinator waits: for what is due, for a worker that is silent, for threads that end.
+//! Deadlines of the coordinator: for periodic work, for a silent worker, for threads that end.
 
 use crate::observers::Observer;
 use crate::outliers::Outliers;
@@ -24,12 +24,12 @@ impl Interval {
         Interval { first, ..self }
     }
 
-    /// When it is due.
+    /// Time at which the interval is due next.
     pub(super) fn next(&self) -> Option<Instant> {
         self.last.checked_add(self.period?.min(self.first))
     }
 
-    /// Whether it is due; then the next period begins.
+    /// Returns true if the interval is due; then the next period begins.
     pub(super) fn due(&mut self) -> bool {
         let now = Instant::now();
         let due = self.next().is_some_and(|next| next <= now);
@@ -40,15 +40,15 @@ impl Interval {
     }
 }
 
-/// How long the coordinator may sleep, and when it gives up.
+/// Deadlines until which the coordinator may sleep, or after which it gives up.
 pub(super) struct Deadlines {
-    /// When observers want to look.
+    /// Interval between snapshots for observers.
     pub(super) looks: Interval,
-    /// When they want the report.
+    /// Interval between reports for observers.
     pub(super) checkpoints: Interval,
-    /// When the criteria are looked at.
+    /// Interval between checks of the criteria.
     pub(super) judging: Interval,
-    /// When a worker that says nothing has failed.
+    /// Time at which a silent worker counts as failed.
     given_up: Instant,
     silence: Duration,
     pub(super) ended: bool,
@@ -56,8 +56,8 @@ pub(super) struct Deadlines {
     grace: Duration,
 }
 
-/// Whether a worker that is asked to end is waited for: its threads say what they did beside their
-/// samples. Those that still warm up have nothing to say, however long they sleep.
+/// Returns true if the coordinator waits for a worker that is asked to end: its threads report results beside their
+/// samples. Threads that still warm up have nothing to report, however long they sleep.
 pub(super) fn has_more_to_say(step: &Step, recorded: bool) -> bool {
     step.periodic.as_ref().is_some_and(|periodic| recorded || periodic.warm_up == 0)
 }
@@ -96,7 +96,7 @@ impl Deadlines {
         }
     }
 
-    /// How long to wait now; at least a moment, so that the loop does not spin.
+    /// Returns how long to wait now; at least 1 ms before the next look, so that the loop does not spin.
     pub(super) fn timeout(&self) -> Duration {
         let now = Instant::now();
         let rest = |at: Instant| at.saturating_duration_since(now);
@@ -106,7 +106,7 @@ impl Deadlines {
         rest(self.given_up).min(rest(next)).max(Duration::from_millis(1))
     }
 
-    /// The worker said something: it has not failed.
+    /// Notes a message of the worker, which thus has not failed.
     pub(super) fn heard(&mut self) {
         if !self.ended {
             self.given_up = Instant::now() + self.silence;
@@ -118,7 +118,7 @@ impl Deadlines {
         self.given_up = Instant::now() + self.grace;
     }
 
-    /// Whether threads that were asked to end had time enough.
+    /// Returns true if the threads that were asked to end had enough time.
     ///
     /// # Errors
     /// The worker was silent for too long.
@@ -131,7 +131,7 @@ impl Deadlines {
     }
 }
 
-/// How long a worker may say nothing: several times what one point may take.
+/// Longest silence of a worker: several times the limit of a point.
 fn silence_allowed(step: &Step) -> Duration {
     if step.periodic.is_some() {
         // Threads that sleep say nothing for as long as they were asked to.

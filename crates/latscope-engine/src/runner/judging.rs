@@ -1,4 +1,4 @@
-//! What the coordinator does about the criteria of its plan: judges with each save, shows how they stand, ends the run.
+//! Criteria in the coordinator: it judges with each save, shows their state, and ends the run.
 
 use super::deadlines::Deadlines;
 use super::{Coordinator, tell};

@@ -1,4 +1,4 @@
-//! The calling side.
+//! Client of the binder transports.
 
 use super::super::transaction::{Client, Failure};
 use super::{CALL, Shape, failure, names};
@@ -23,7 +23,7 @@ impl BinderClient {
     /// reference to it.
     ///
     /// # Errors
-    /// The server or the name service is gone, or it takes too long.
+    /// The server or the name service ended, or the wait takes too long.
     pub fn find(driver: Arc<Driver>, name: &str, shape: Shape, most: usize) -> Result<BinderClient, Failure> {
         let mut port = Port::new(driver);
         let server = names::find(&mut port, name)?;

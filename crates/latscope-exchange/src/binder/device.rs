@@ -39,12 +39,12 @@ impl BinderDevice {
         Ok(BinderDevice::own(descriptor.as_fd().try_clone_to_owned()?, path))
     }
 
-    /// How it is called in messages.
+    /// Returns the path, which is its name in messages.
     pub fn path(&self) -> &str {
         &self.path
     }
 
-    /// One more descriptor that names it, for another process.
+    /// Duplicates the descriptor of the device, for another process.
     pub(super) fn descriptor(&self) -> Result<OwnedFd, Unavailable> {
         self.descriptor.try_clone().map_err(|error| Unavailable {
             reason: format!("no descriptor for {}: {error}", self.path),
@@ -52,15 +52,15 @@ impl BinderDevice {
         })
     }
 
-    /// Which device it is, whatever its path.
+    /// Returns the device number, which does not depend on the path.
     pub(super) fn number(&self) -> Option<u64> {
         fstat(&self.descriptor).ok().map(|status| status.st_rdev)
     }
 
-    /// Opens it for this process, with so many bytes mapped.
+    /// Opens the device for this process, with `bytes` mapped.
     ///
     /// # Errors
-    /// It cannot be used, for the reason given.
+    /// The device cannot be used, for the returned reason.
     pub fn open(&self, bytes: usize) -> Result<Driver, Unavailable> {
         let path = format!("/proc/self/fd/{}", self.descriptor.as_raw_fd());
         Driver::open(Path::new(&path), bytes).map_err(|refused| self.refused(refused, bytes))
@@ -91,7 +91,7 @@ impl BinderDevice {
         Unavailable { reason, remedy }
     }
 
-    /// Why one cannot be its context manager.
+    /// Returns the reason why no process can be its context manager now, and a remedy.
     pub(super) fn not_manager(&self, error: Errno) -> Unavailable {
         let path = &self.path;
         let (reason, remedy) = match error {
@@ -113,7 +113,7 @@ impl BinderDevice {
     }
 }
 
-/// Why there is no device at all.
+/// Returns the reason why there is no device at all, and a remedy.
 pub(super) fn none(root: &Path) -> Unavailable {
     let module = presence::module(root);
     let reason = match module {
@@ -124,7 +124,7 @@ pub(super) fn none(root: &Path) -> Unavailable {
     Unavailable { reason: reason.to_owned(), remedy: module.remedy() }
 }
 
-/// Who may open a device: ` (root, mode 600)`.
+/// Returns the owner and mode of a device in words: ` (user 0, group 0, mode 600)`.
 fn owner(path: &str) -> String {
     let Ok(status) = std::fs::metadata(path) else { return String::new() };
     let mode = status.permissions().mode() & 0o7777;

@@ -1,4 +1,4 @@
-//! What the driver refuses, in words.
+//! Refusals of the driver, in words.
 
 use super::super::transaction::Failure;
 use latscope_os::binder::{Driver, Handle, Incoming, Payload, Port, Return};
@@ -10,12 +10,12 @@ pub(super) fn broken(what: &str, error: impl Display) -> Failure {
     Failure::Broken(format!("{what}: {error}"))
 }
 
-/// The driver does not take what is written.
+/// Returns the failure for a write that the driver refuses.
 pub(super) fn driver(error: Errno) -> Failure {
     broken("the binder driver", error)
 }
 
-/// Why the last transaction of this thread failed.
+/// Returns the failure of the last transaction of this thread, with the reason.
 pub(super) fn failed(driver: &Driver) -> Failure {
     let error = driver.extended_error().map(|error| Errno::from_raw_os_error(-error.error));
     Failure::Refused(match error {
@@ -58,7 +58,7 @@ pub(super) fn send(port: &mut Port, target: Handle, code: u32, payload: Payload)
     }
 }
 
-/// Whether a return says that a transaction failed.
+/// Returns an error if a return reports that a transaction failed.
 fn bad_news(port: &Port, returned: &Return) -> Result<(), Failure> {
     match returned {
         Return::DeadReply => Err(Failure::Gone),

@@ -1,14 +1,11 @@
-//! Android's binder as two transports: `binder` sends flat bytes as Android's
-//! framework does, `hwbinder` sends them as a `hidl_vec` that the driver gathers
-//! from where they are, as its HALs do. What is measured is the driver only: no
-//! libbinder is in between.
+//! Android's binder as two transports: `binder` sends flat bytes as Android's framework does, `hwbinder` sends them as
+//! a `hidl_vec` that the driver gathers from their place, as its HALs do. Only the driver is measured: no libbinder is
+//! in between.
 //!
-//! The process that opens an endpoint pair is the context manager of the device
-//! (`names`): it hands the server's node to the client and keeps nothing of
-//! it, so that the server learns from the driver itself when the client is
-//! gone. A side makes one system call for each transaction: the client writes
-//! its request and waits, the server answers, gives the request back and waits
-//! for the next.
+//! The process that opens an endpoint pair is the context manager of the device (`names`): it passes the server's node
+//! to the client and keeps no reference to it, so that the driver itself reports the end of the client to the server. A
+//! side makes one system call for each transaction: the client writes its request and waits, the server answers, gives
+//! the request back and waits for the next.
 //!
 //! Two openings of one process cannot be distinguished by the driver when one is
 //! the manager: server and client have to be processes of their own.
@@ -28,7 +25,7 @@ pub use names::Manager;
 pub use server::BinderServer;
 use std::sync::Arc;
 
-/// Flat bytes.
+/// Transport `binder`, which sends flat bytes.
 pub static BINDER: Transport = Transport {
     name: "binder",
     title: "binder, driver only",
@@ -62,12 +59,12 @@ const INHERITANCE: &str = "the driver: nice value; policy and real-time priority
 /// and for one-way ones, which get half of it.
 pub(crate) const MAX_PAYLOAD: usize = 1 << 20;
 
-/// How bytes travel.
+/// Form in which bytes are sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shape {
-    /// In one piece.
+    /// Sends the bytes in one piece.
     Flat,
-    /// As a `hidl_vec`.
+    /// Sends the bytes as a `hidl_vec`.
     Vector,
 }
 
@@ -87,8 +84,8 @@ const CALL: u32 = 1;
 /// callers down to nice 19 served at their own.
 const NODE_FLAGS: u32 = INHERIT_RT | 19;
 
-/// Bytes to map for payloads of this size: what libbinder maps, or more where
-/// that is too little, up to the driver's limit.
+/// Returns the bytes to map for payloads of this size: as many as libbinder maps, or more where that is too little, up
+/// to the driver's limit.
 fn mapping(payload: usize) -> usize {
     let usual = (1 << 20) - 2 * latscope_os::page::page_size();
     (4 * payload + (64 << 10)).clamp(usual, 4 << 20)
@@ -139,7 +136,7 @@ pub fn other_device<'a>(transport: &str, words: &'a [String]) -> Option<&'a str>
     (!same).then_some(path.as_str())
 }
 
-/// Opens what was handed; also the name under which the two meet.
+/// Opens the device that was passed to the process, and returns the name under which client and server find each other.
 fn open(handle: &EndpointHandle) -> Result<(Arc<Driver>, String), Failure> {
     let ([descriptor], [name, path]) = (&handle.descriptors[..], &handle.words[..]) else {
         return Err(Failure::Broken("a binder device and two words are handed".to_owned()));

@@ -26,7 +26,7 @@ const ADD: u32 = 1;
 /// Asks for one: a name.
 const GET: u32 = 2;
 
-/// What the service answers, first of all.
+/// First byte of an answer of the name service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 enum Status {
@@ -34,17 +34,17 @@ enum Status {
     Done = 0,
     /// No process has registered that name yet.
     NotYet = 1,
-    /// Who left it has died.
+    /// The process that registered the name has died.
     Gone = 2,
-    /// Not understood.
+    /// The request was not understood.
     Nonsense = 3,
 }
 
-/// How long a client waits for its server to register.
+/// Longest wait of a client for its server to register.
 const REGISTRATION_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long the driver may take to forget a context manager that has closed
-/// the device, which it does when it gets to it.
+/// Longest wait for the driver to forget a context manager that has closed the device. The driver does that at a later
+/// time of its own.
 const FORGETTING: Duration = Duration::from_millis(500);
 
 /// Time between two tries: the driver writes a line to the kernel log for each that it refuses.
@@ -168,7 +168,7 @@ pub(super) fn manager_on(path: &str) -> Result<Arc<Manager>, Unavailable> {
     Ok(manager)
 }
 
-/// Name of a device of our own.
+/// Name of a device that this program makes.
 pub(super) const PRIVATE: &str = "latscope";
 
 /// A device in an instance of binderfs that no other process sees.
@@ -178,8 +178,7 @@ fn own_device() -> Option<(BinderDevice, Instance)> {
     Some((BinderDevice::own(descriptor, &format!("binderfs (private)/{PRIVATE}")), instance))
 }
 
-/// Where devices of these names are found, on Android, on Debian, with Anbox's
-/// module.
+/// Returns the paths where devices of these names are found: on Android, on Debian, with Anbox's module.
 fn paths(names: &[&str]) -> Vec<String> {
     let places = ["/dev/", "/dev/binderfs/", "/dev/anbox-"];
     places.iter().flat_map(|place| names.iter().map(move |name| format!("{place}{name}"))).collect()
@@ -213,7 +212,7 @@ impl Manager {
         Ok(Manager { device, instance, stop, thread: Some(thread) })
     }
 
-    /// Its device.
+    /// Returns the device that this process manages.
     pub fn device(&self) -> &BinderDevice {
         &self.device
     }
@@ -238,7 +237,7 @@ fn become_manager(driver: &Driver) -> Result<(), Errno> {
     }
 }
 
-/// Starts the thread.
+/// Starts the thread of the name service.
 fn serve(driver: Driver) -> io::Result<(OwnedFd, JoinHandle<()>)> {
     // Woken by two things, it must not sleep for one of them alone.
     fcntl_setfl(&driver, OFlags::NONBLOCK)?;
@@ -252,7 +251,7 @@ fn serve(driver: Driver) -> io::Result<(OwnedFd, JoinHandle<()>)> {
     Ok((stop, thread))
 }
 
-/// Serves names.
+/// Server of the name service.
 struct Clerk {
     port: Port,
     book: Book,
@@ -333,7 +332,7 @@ impl Clerk {
     }
 }
 
-/// That there is nothing to read is no error.
+/// Converts `EAGAIN` to success: nothing to read is no error.
 fn at_once(outcome: Result<(), Errno>) -> Result<(), Errno> {
     if outcome == Err(Errno::AGAIN) { Ok(()) } else { outcome }
 }
@@ -346,7 +345,7 @@ fn name(data: &[u8], node: bool) -> &[u8] {
     &data[..end - padding]
 }
 
-/// Who left what.
+/// Registered names and the handles left under them.
 #[derive(Debug, Default)]
 struct Book {
     entries: Vec<Entry>,
@@ -369,7 +368,7 @@ impl Book {
         self.cookies
     }
 
-    /// What was left under a name, no longer kept; of a dead one the name stays.
+    /// Removes the entry of a name and returns it. The entry of a dead server stays, and a copy of it is returned.
     fn take(&mut self, name: &str) -> Option<Entry> {
         let index = self.entries.iter().position(|entry| entry.name == name)?;
         let Entry { handle, cookie, .. } = self.entries[index];
@@ -379,7 +378,7 @@ impl Book {
         }
     }
 
-    /// Strikes out whose process died; the handle to give back.
+    /// Marks the entry with this cookie, whose process died, and returns the handle to give back.
     fn died(&mut self, cookie: u64) -> Option<Handle> {
         self.entries.iter_mut().find(|entry| entry.cookie == cookie)?.handle.take()
     }

@@ -1,4 +1,4 @@
-//! The answering side.
+//! Server of the binder transports.
 
 use super::super::transaction::{Answer, Failure, Server, Service};
 use super::{Shape, failure, names};
@@ -16,7 +16,7 @@ impl BinderServer {
     /// Offers a node under a name.
     ///
     /// # Errors
-    /// The name service is gone.
+    /// The name service ended.
     pub fn register(driver: Arc<Driver>, name: &str, shape: Shape) -> Result<BinderServer, Failure> {
         // Requests wait for this thread; none is started beside it.
         driver.set_max_threads(0).map_err(failure::driver)?;

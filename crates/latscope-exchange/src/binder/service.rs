@@ -1,6 +1,5 @@
-//! Pings what others serve: the context manager of a device, or a service that
-//! is registered with it. Needs no own context manager, and so works on a
-//! running Android.
+//! Pings of services in other processes: the context manager of a device, or a service that is registered with it. The
+//! module needs no context manager of its own, and so works on a running Android.
 //!
 //! Source: `IBinder::PING_TRANSACTION`, and the request of
 //! `android.os.IServiceManager.getService`, as they are on the wire.
@@ -21,12 +20,11 @@ const PING: u32 = u32::from_be_bytes(*b"_PNG");
 /// The first method of the service manager.
 const GET_SERVICE: u32 = 1;
 
-/// Whom the request is for.
+/// Interface that the request is addressed to.
 const SERVICE_MANAGER: &str = "android.os.IServiceManager";
 
-/// What stands before the interface's name in a request, newest first: from
-/// Android 11 strict mode, work source and `SYST`; on 10 without the last; on
-/// earlier ones strict mode only.
+/// Words in front of the interface's name in a request, newest first: from Android 11 strict mode, work source and
+/// `SYST`; on 10 without the last; on earlier versions strict mode only.
 const HEADERS: [&[i32]; 3] = [&[i32::MIN, -1, i32::from_be_bytes(*b"SYST")], &[i32::MIN, -1], &[i32::MIN]];
 
 /// Something that can be pinged.
@@ -59,10 +57,10 @@ impl Pinger {
         Ok(pinger)
     }
 
-    /// Calls it and waits for its answer, which is empty: one system call.
+    /// Calls the service and waits for its answer, which is empty: one system call.
     ///
     /// # Errors
-    /// It is gone, or the driver refuses.
+    /// The service ended, or the driver refuses.
     #[inline]
     pub fn ping(&mut self) -> Result<(), Failure> {
         if let Some(last) = self.last.take() {

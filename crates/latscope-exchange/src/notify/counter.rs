@@ -8,7 +8,7 @@ use latscope_os::shared_cell::{Lane, Shareable, SharedCell};
 use std::io;
 use std::time::Duration;
 
-/// Something in shared memory that counts tokens, on which a thread can wait for one.
+/// Counter of tokens in shared memory, on which a thread can wait for a token.
 pub trait TokenCounter: Shareable {
     /// Adds a token and wakes the thread that waits for one.
     ///
@@ -49,7 +49,7 @@ impl TokenCounter for Monitor {
     }
 }
 
-/// sem_post(3), sem_wait(3).
+/// Counts with sem_post(3) and sem_wait(3).
 impl TokenCounter for Semaphore {
     #[inline]
     fn give(&self) -> io::Result<()> {
@@ -62,7 +62,7 @@ impl TokenCounter for Semaphore {
     }
 }
 
-/// The memory of both directions: a lane for what each side sends.
+/// Memory of both directions: a lane for the tokens of each side.
 pub type Lanes<T> = SharedCell<[Lane<T>; 2]>;
 
 /// Side 0 or 1 of two counts.

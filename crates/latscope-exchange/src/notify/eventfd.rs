@@ -1,4 +1,4 @@
-//! Event descriptors: eventfd(2).
+//! Notification by event descriptors: eventfd(2).
 
 use super::{Notifier, readable};
 use rustix::event::EventfdFlags;
@@ -7,7 +7,7 @@ use rustix::io::{Errno, read, write};
 use std::io;
 use std::time::Duration;
 
-/// One side of two event descriptors.
+/// Side of two event descriptors.
 #[derive(Debug)]
 pub struct Eventfd {
     pub(crate) input: OwnedFd,
@@ -21,7 +21,7 @@ pub(crate) fn create(flags: EventfdFlags) -> io::Result<[OwnedFd; 2]> {
 }
 
 impl Eventfd {
-    /// Side 0 or 1 of what `create` made.
+    /// Makes side 0 or 1 from the descriptors that `create` returned.
     pub fn new([first, second]: [OwnedFd; 2], side: usize) -> Eventfd {
         match side {
             0 => Eventfd { output: first, input: second },

@@ -9,11 +9,11 @@ use std::time::Duration;
 /// A word for each side, on which that side sleeps.
 pub(crate) type Bells = SharedCell<[Lane<Bell>; 2]>;
 
-/// One side of two words in memory that both map.
+/// Side of two words in memory that both sides map.
 #[derive(Debug)]
 pub(crate) struct Futex {
     bells: Bells,
-    /// Which of them is ours.
+    /// Index of the word on which this side sleeps.
     ours: usize,
     seen: u32,
 }

@@ -6,14 +6,14 @@ use rustix::fd::{AsFd, OwnedFd};
 use std::io;
 use std::time::Duration;
 
-/// What a message is marked with.
+/// Mark of a message in the completion queue.
 const MARK: u64 = 1;
 
-/// One side of two instances.
+/// Side of two io_uring instances.
 #[derive(Debug)]
 pub(crate) struct IoUring(Ring);
 
-/// Two instances, in the order of the sides whose they are.
+/// Two instances, each the ring of the side of its index.
 ///
 /// # Errors
 /// The kernel has none, or one that knows no messages.
@@ -24,7 +24,7 @@ pub(crate) fn create() -> io::Result<([OwnedFd; 2], Layout)> {
     Ok(([first, second], layout))
 }
 
-/// Has a ring send itself a message: an older kernel knows no such operation.
+/// Makes a ring send itself a message, as a check: an older kernel knows no such operation.
 fn check_messages(descriptor: &OwnedFd, layout: Layout) -> io::Result<()> {
     let mut ring = Ring::open(descriptor.try_clone()?, layout, descriptor.try_clone()?)?;
     ring.prepare_message(MARK)?;
@@ -37,16 +37,16 @@ fn check_messages(descriptor: &OwnedFd, layout: Layout) -> io::Result<()> {
 }
 
 impl IoUring {
-    /// Side 0 or 1 of what [`create`] made.
+    /// Opens side 0 or 1 of the instances that [`create`] returned.
     ///
     /// # Errors
-    /// They are not two such instances.
+    /// The descriptors are not two such instances.
     pub(crate) fn open([first, second]: [OwnedFd; 2], layout: Layout, side: usize) -> io::Result<IoUring> {
         let (own, peer) = if side == 0 { (first, second) } else { (second, first) };
         Ok(IoUring(Ring::open(own, layout, peer)?))
     }
 
-    /// What wakes this side, from another thread: a ring of its own.
+    /// Returns a function that wakes this side from another thread, by a ring of its own.
     pub(crate) fn waker(&self) -> io::Result<impl FnMut() + Send + 'static> {
         let to = self.0.as_fd().try_clone_to_owned()?;
         let (descriptor, layout) = ring::create()?;

@@ -15,9 +15,9 @@ use rustix::io::Errno;
 use std::io;
 use std::time::Duration;
 
-/// One side of a pair that notifies each other.
+/// Side of a pair that notifies each other.
 pub trait Notifier {
-    /// Wakes the peer, or lets its next wait return at once.
+    /// Wakes the peer, or makes its next wait return at once.
     ///
     /// # Errors
     /// The kernel refuses, or the peer is known to be gone.
@@ -27,19 +27,19 @@ pub trait Notifier {
     /// it may return false before, and of zero it never sleeps.
     ///
     /// # Errors
-    /// As [`notify`](Notifier::notify); `Unsupported`: this means has no timeout.
+    /// The errors of [`notify`](Notifier::notify); `Unsupported`: this notifier has no timeout.
     fn wait(&mut self, timeout: Option<Duration>) -> io::Result<bool>;
 
-    /// What becomes readable by a notification, where it is a descriptor.
+    /// Returns the descriptor that a notification makes readable, where there is one.
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         None
     }
 }
 
-/// As good as for ever, for means whose waits all have a timeout.
+/// Upper bound on one wait, for notifiers whose waits all have a timeout.
 pub(crate) const FOREVER: Duration = Duration::from_secs(u32::MAX as u64);
 
-/// Refuses a timeout, for means whose waits have none.
+/// Refuses a timeout, on behalf of notifiers whose waits have none.
 #[inline]
 fn without(timeout: Option<Duration>) -> io::Result<()> {
     timeout.map_or(Ok(()), |_| Err(io::ErrorKind::Unsupported.into()))
@@ -54,7 +54,8 @@ pub fn readable(descriptor: impl AsFd, timeout: impl Into<Option<Duration>>) -> 
     poll(&mut [PollFd::new(&descriptor, PollFlags::IN)], timeout)
 }
 
-/// Waits until one of the descriptors is ready, at most so long; whether one is. A signal ends the wait.
+/// Waits until one of the descriptors is ready, for at most the timeout. Returns true if one is ready. A signal ends
+/// the wait.
 ///
 /// # Errors
 /// The kernel refuses.

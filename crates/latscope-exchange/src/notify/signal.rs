@@ -9,26 +9,26 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-/// The waiting thread of each side: 0 before one waits.
+/// Thread of each side that waits; 0 before a thread waits.
 pub(crate) type Waiting = SharedCell<[Lane<AtomicU64>; 2]>;
 
-/// One side of two processes that signal each other.
+/// Side of two processes that signal each other.
 #[derive(Debug)]
 pub(crate) struct QueuedSignal {
     waiting: Waiting,
     side: usize,
     told: Option<Address>,
-    /// Whether the peer is gone.
+    /// True after the end of the peer.
     gone: Arc<AtomicBool>,
 }
 
 impl QueuedSignal {
-    /// Side 0 or 1; `gone` is true from before the call of its waker.
+    /// Makes side 0 or 1; `gone` is true from before the call of its waker.
     pub fn new(waiting: Waiting, side: usize, gone: Arc<AtomicBool>) -> QueuedSignal {
         QueuedSignal { waiting, side, told: None, gone }
     }
 
-    /// What wakes this side, from another thread.
+    /// Returns a function that wakes this side from another thread.
     pub(crate) fn waker(&self) -> impl FnMut() + Send + 'static {
         let (waiting, side) = (self.waiting.clone(), self.side);
         move || {
@@ -39,7 +39,7 @@ impl QueuedSignal {
         }
     }
 
-    /// Tells the peer which thread of this side waits, before it may have to.
+    /// Reports to the peer which thread of this side waits, before the thread may have to.
     #[inline]
     fn tell(&mut self) -> io::Result<()> {
         let own = receiver()?;

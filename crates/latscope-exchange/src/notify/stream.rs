@@ -1,4 +1,4 @@
-//! Bytes over pipes and sockets: the kernel itself tells when the peer is gone.
+//! Bytes over pipes and sockets: the kernel itself reports the end of the peer.
 
 use super::{Notifier, without};
 use rustix::fd::OwnedFd;
@@ -6,7 +6,7 @@ use rustix::io::{Errno, read, write};
 use std::io;
 use std::time::Duration;
 
-/// One side of two blocking descriptors: a notification is a byte.
+/// Side of two blocking descriptors: a notification is a byte.
 #[derive(Debug)]
 pub(crate) struct Bytes {
     pub(crate) input: OwnedFd,

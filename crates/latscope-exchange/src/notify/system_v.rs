@@ -6,7 +6,7 @@ use rustix::io::Errno;
 use std::io;
 use std::time::Duration;
 
-/// One side of a set of two: what side 0 posts and what side 1 posts.
+/// Side of a set of two semaphores: side 0 posts the first and side 1 the second.
 #[derive(Debug)]
 pub(crate) struct SystemVSemaphores {
     pub(crate) set: i32,

@@ -1,5 +1,4 @@
-//! The other side of a link in shared memory: what stands for a remote
-//! processor, as a process of Linux.
+//! Other side of a link in shared memory: a process of Linux in the role of a remote processor.
 
 use super::kicks::{Kicks, Next, Wait};
 use latscope_os::window::Window as Memory;
@@ -24,8 +23,8 @@ pub(super) fn answer(window: &Window, memory: &Memory, kicks: &mut Kicks) -> any
     }
 }
 
-/// Answers one host, until it ends or begins again. Who is awake needs no
-/// kicks: they are asked for before a sleep only.
+/// Answers one host, until it ends or begins again. A side that is awake needs no kicks: it asks for them only before a
+/// sleep.
 pub(super) fn serve(mut echo: Echo, kicks: &mut Kicks) -> anyhow::Result<()> {
     let spin_ns = kicks.spin_ns;
     let waiting = || Wait::new(spin_ns, u64::MAX);

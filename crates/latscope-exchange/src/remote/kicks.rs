@@ -1,4 +1,4 @@
-//! How the two sides of a link in shared memory wait for each other.
+//! Waits of the two sides of a link in shared memory for each other.
 
 use crate::notify::Notifier;
 use latscope_os::clock::monotonic_ns;
@@ -7,11 +7,11 @@ use std::hint::spin_loop;
 use std::io;
 use std::time::Duration;
 
-/// How a side kicks the other, and how long it looks before it sleeps.
+/// Means by which a side kicks the other, and its spin time before a sleep.
 pub(super) struct Kicks {
     /// `None` where both sides look until something is there, and no kick is sent.
     notifier: Option<Box<dyn Notifier>>,
-    /// How long one looks before one sleeps, ns: 0 for not at all, [`FOREVER`] for ever.
+    /// Time that a side spins before it sleeps, ns: 0 to sleep at once, [`FOREVER`] to spin without limit.
     pub(crate) spin_ns: u64,
 }
 
@@ -27,7 +27,7 @@ impl Kicks {
         Kicks { notifier: Some(Box::new(notifier)), spin_ns }
     }
 
-    /// Tells the other side to look.
+    /// Kicks the other side, which then looks at the memory.
     pub(crate) fn kick(&mut self) -> io::Result<()> {
         self.notifier.as_mut().map_or(Ok(()), |notifier| notifier.notify())
     }
@@ -38,7 +38,7 @@ impl Kicks {
         self.notifier.as_mut().map_or(Ok(false), |notifier| notifier.wait(Some(Duration::from_nanos(ns))))
     }
 
-    /// What becomes readable by a kick, where it is a descriptor.
+    /// Returns the descriptor that a kick makes readable, where there is one.
     pub(crate) fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         self.notifier.as_ref()?.descriptor()
     }
@@ -47,10 +47,10 @@ impl Kicks {
 /// Looks between two looks at the clock.
 const LOOKS: u32 = 1 << 8;
 
-/// How long a kick is waited for before one looks again, ns: one may be lost.
+/// Longest sleep before the next look, ns: a kick may be lost.
 pub(super) const WATCHDOG: u64 = 10_000_000;
 
-/// One wait of a side, from a look that found nothing to the next that finds something.
+/// Wait of a side, from a look that found nothing to the next that finds something.
 #[derive(Debug)]
 pub(super) struct Wait {
     spin_ns: u64,
@@ -59,14 +59,14 @@ pub(super) struct Wait {
     began: Option<u64>,
 }
 
-/// What comes after a look that found nothing.
+/// Next action after a look that found nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Next {
-    /// Another look.
+    /// Look at the memory once more.
     Look,
-    /// Sleep for at most so many ns, if nothing came until the other side knows of that.
+    /// Sleep for at most so many ns, if no message arrived before the other side knows of the sleep.
     Sleep(u64),
-    /// Time is over.
+    /// The time is over.
     Over,
 }
 

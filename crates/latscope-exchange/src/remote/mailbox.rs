@@ -8,13 +8,13 @@ use latscope_os::window::Window as Memory;
 use latscope_rpmsg::Memory as _;
 use latscope_rpmsg::link::Unsent;
 
-/// Where the words to the remote and to the host are: two lines apart, for adjacent lines are fetched in pairs.
+/// Offsets of the words to the remote and to the host: two lines apart, because adjacent lines are fetched in pairs.
 const WORDS: [usize; 2] = [0, 128];
 
-/// Bytes of the memory.
+/// Size of the memory, bytes.
 pub(super) const SIZE: usize = 4096;
 
-/// The host's end.
+/// Endpoint of the host.
 pub(super) struct Mailbox {
     memory: Memory,
     kicks: Kicks,
@@ -68,7 +68,7 @@ impl Channel for Mailbox {
     }
 }
 
-/// The other end: answers each word with itself, until the process is ended.
+/// Runs the other end: answers each word with the same word, until the process is ended.
 ///
 /// # Errors
 /// The memory is too small, or a kick failed.

@@ -33,7 +33,7 @@ use std::io;
 
 /// A connection to one service of a remote.
 pub trait Channel {
-    /// Sends a message.
+    /// Sends a message to the service.
     ///
     /// # Errors
     /// [`Failure::Unsent`] when there is no room for it now, or never; other failures end the channel.
@@ -46,13 +46,13 @@ pub trait Channel {
     /// [`Failure::Timeout`]; other failures end the channel.
     fn receive(&mut self, into: &mut [u8], until: u64) -> Result<usize, Failure>;
 
-    /// What to sleep on until the next message may be there.
+    /// Returns the event to sleep on until the next message may be there.
     fn alarm(&mut self) -> Result<Alarm<'_>, Failure> {
         Ok(Alarm::Unknown)
     }
 
-    /// Gives up on messages that have not come. Where one cannot tell by itself to
-    /// which message bytes belong, what is late of them is waited for and thrown away.
+    /// Gives up on messages that have not arrived. Where a channel cannot find out which message bytes belong to, it
+    /// waits for late bytes and drops them.
     fn give_up(&mut self) -> Result<(), Failure> {
         Ok(())
     }
@@ -60,18 +60,18 @@ pub trait Channel {
     /// The longest message, bytes.
     fn limit(&self) -> usize;
 
-    /// How many messages may be on their way at once without one that has to wait for room.
+    /// Returns the number of messages that may be on their way at once without a wait for room.
     fn window(&self) -> usize {
         4
     }
 
-    /// What the other side did against the protocol so far; 0 where the kernel, which checks that,
-    /// does not tell, or where there is no protocol.
+    /// Returns the number of protocol violations by the other side; 0 where the kernel checks them and does not report
+    /// them, or where there is no protocol.
     fn faults(&self) -> u64 {
         0
     }
 
-    /// Bytes that belong to no message, where messages are found in a stream of bytes.
+    /// Returns the number of bytes that belong to no message, where messages are found in a stream of bytes.
     fn foreign(&self) -> u64 {
         0
     }
@@ -81,76 +81,77 @@ pub trait Channel {
         None
     }
 
-    /// Messages to another endpoint than ours, or from another than the service.
+    /// Returns the number of messages to an endpoint other than this channel's, or from one other than the service.
     fn misaddressed(&self) -> u64 {
         0
     }
 
-    /// Messages that were found by a look every now and then, before a kick came for them.
+    /// Returns the number of messages that were found by an occasional look, before a kick came for them.
     fn recovered(&self) -> u64 {
         0
     }
 
-    /// How the other side ended, as far as one can know.
+    /// Returns a description of the end of the other side, as far as it can be known; `None` while it runs.
     fn ended(&mut self) -> Option<String>;
 
-    /// What makes its times those of something else, in a sentence; nothing usually.
+    /// Returns the reason, in a sentence, why the times are not those of the transport alone; usually `None`.
     fn distortion(&self) -> Option<&'static str> {
         None
     }
 }
 
-/// What tells that a message may be there.
+/// Event after which a message may be there.
 #[derive(Debug)]
 pub enum Alarm<'a> {
-    /// One may be there already.
+    /// No event: a message may be there already.
     Now,
-    /// This becomes readable.
+    /// Descriptor that becomes readable.
     Readable(BorrowedFd<'a>),
-    /// Nothing that could be waited for beside other things: look again after a while.
+    /// No event that can be waited for beside other things: look again after a while.
     Unknown,
 }
 
-/// Why there is no message.
+/// Reason why there is no message.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
-    /// Time is over.
+    /// The time is over.
     #[error("no message came in time")]
     Timeout,
     /// The message was not sent.
     #[error("{0}")]
     Unsent(Unsent),
-    /// The remote is gone.
+    /// The remote no longer runs.
     #[error("the remote is gone: {0}")]
     Gone(String),
-    /// The kernel refused what the transport needs.
+    /// The kernel refused a call that the transport needs.
     #[error("{0}")]
     Io(#[from] io::Error),
 }
 
 impl Failure {
-    /// What the other side did, where one cannot go on after it.
+    /// Returns the failure for a fault of the other side after which the channel cannot continue.
     pub fn of(fault: Fault) -> Failure {
         Failure::Unsent(Unsent::Fault(fault))
     }
 }
 
-/// What a channel is asked for.
+/// Request for a channel.
 pub struct Order<'a> {
     /// The parameters: `transport`, `wait`, and the transport's own options.
     pub params: &'a Params,
     /// The service at the other side.
     pub service: Service,
-    /// CPUs to use: the first is that of the caller, who is there already.
+    /// CPUs to use: the first is the CPU of the caller, which runs there already.
     pub cpus: &'a [u32],
-    /// Hears of what will have to be undone, before it is made.
+    /// Called with each object that will have to be removed, before it is made.
     pub journal: &'a dyn Fn(&Leftover) -> Result<()>,
-    /// Hears what is waited for, if that takes long.
+    /// Called with the reason of a wait, if the wait takes long.
     pub waiting: &'a dyn Fn(&str),
 }
 
 impl Order<'_> {
-    /// Bytes of the longest message; 0 if it was not said. The data of a long ping are in several.
+    /// Returns the length of the longest message, bytes; 0 if it is not given. A long ping divides its data among
+    /// several messages.
     pub fn payload(&self) -> usize {
         match self.params.get("payload") {
             _ if self.service == Service::LongPing => LongPing::PACKET,
@@ -171,13 +172,13 @@ impl Order<'_> {
 /// An option of a transport, `--name` on the command line.
 #[derive(Debug)]
 pub struct Opt {
-    /// Its name.
+    /// Name on the command line.
     pub name: &'static str,
-    /// What stands for its value in help: `PATH`.
+    /// Placeholder of the value in help: `PATH`.
     pub value: &'static str,
-    /// What it is, a sentence without its full stop.
+    /// Description, a sentence without its full stop.
     pub help: &'static str,
-    /// Its value if it is not given; empty for none.
+    /// Value if the option is not given; empty for none.
     pub default: &'static str,
 }
 
@@ -189,26 +190,27 @@ impl Opt {
 
 /// A way to a remote.
 pub struct Transport {
-    /// Its name on the command line.
+    /// Name on the command line.
     pub name: &'static str,
     /// The ways in which it can wait; a run measures each of them.
     pub waits: &'static [&'static str],
-    /// Whether we start the remote, which waits as we do then. Of another one it is not known.
+    /// True if this program starts the remote, which then waits in the same way. The way of any other remote is
+    /// unknown.
     pub ours: bool,
-    /// Its options.
+    /// Options of this transport.
     pub options: &'static [Opt],
     /// Connects to a service.
     pub open: fn(&Order) -> Result<Box<dyn Channel>>,
 }
 
 impl Transport {
-    /// Whether it has an option of this name.
+    /// Returns true if the transport has an option of this name.
     pub fn has(&self, option: &str) -> bool {
         self.options.iter().any(|known| known.name == option)
     }
 
-    /// Its way to wait for whoever waits for other things as well: asleep on a
-    /// descriptor, where it has that.
+    /// Returns the way to wait for a caller that waits for other things as well: a sleep on a descriptor, where the
+    /// transport has that.
     pub fn beside_others(&self) -> &'static str {
         let descriptor = |wait: &&&str| !["spin", "spin-then-park", "futex"].contains(*wait);
         self.waits.iter().find(descriptor).unwrap_or(&self.waits[0])
@@ -227,14 +229,14 @@ pub static TRANSPORTS: &[&Transport] = &[
     &tty::LINES,
 ];
 
-/// Their names.
+/// Names of the transports.
 pub const NAMES: &[&str] = &["shm", "openamp", "ivshmem", "char", "mcs", "rptun", "tty", "tty-line"];
 
-/// Every way to wait, of whatever transport.
+/// All ways to wait, over all transports.
 pub const WAITS: &[&str] =
     &["spin", "spin-then-park", "futex", "eventfd", "socket", "doorbell", "poll", "ipi"];
 
-/// What opens a [`Channel`] without RPMsg: one word there and back.
+/// Function that opens a [`Channel`] without RPMsg: one word there and back.
 pub type Mailbox = fn(&Order) -> Result<Box<dyn Channel>>;
 
 /// The transports between whose endpoints a single word can go, in the same kind of memory.

@@ -13,34 +13,34 @@ use rustix::io::{Errno, ioctl_fionread, read, write};
 use std::io;
 use std::time::Duration;
 
-/// How long one waits before one looks whether the remote is still there.
+/// Longest wait before a check that the remote still runs.
 const WATCHDOG: Duration = Duration::from_millis(100);
 
-/// How long one waits for what has no event: a buffer of the remote, or a
-/// message where the transport has no way to tell.
+/// Wait for an event that nothing announces: a free buffer of the remote, or a message where the transport has no
+/// notification.
 const STALL: Duration = Duration::from_millis(1);
 
-/// Looks at what goes to and fro between two looks at the signals.
+/// Looks at the traffic in both directions between two looks at the signals.
 const LOOKS: u32 = 64;
 
 /// Bytes read from the terminal, or kept for it, at once.
 const ROOM: usize = 4096;
 
-/// What went one way.
+/// Traffic in one direction.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Flow {
-    /// Bytes.
+    /// Number of bytes relayed.
     pub bytes: u64,
     /// Messages they were in.
     pub messages: u64,
 }
 
-/// What was relayed.
+/// Traffic that was relayed, and its losses.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// From the terminal to the remote.
+    /// Traffic from the terminal to the remote.
     pub there: Flow,
-    /// From the remote to the terminal.
+    /// Traffic from the remote to the terminal.
     pub back: Flow,
     /// Bytes that were written to the terminal and did not get to the remote.
     pub unsent: u64,
@@ -48,20 +48,20 @@ pub struct Tally {
     pub unread: u64,
 }
 
-/// Why a relay ended.
+/// Reason why a relay ended.
 #[derive(Debug, PartialEq, Eq)]
 pub enum End {
-    /// By this signal.
+    /// Number of the signal that ended it.
     Signal(i32),
-    /// The remote is gone: how, as far as one can know.
+    /// The remote ended: its manner of ending, as far as that can be known.
     Remote(String),
 }
 
-/// Relays until a signal arrives or the remote is gone.
+/// Relays until a signal arrives or the remote ends.
 ///
-/// One loop serves both ways and never waits for one alone: of each way at most
-/// one message is held, and one is taken only when the last is gone, so that
-/// only the side that writes and does not read is held up.
+/// One loop serves both directions and never waits for one direction alone. It holds at most one message of each
+/// direction, and takes the next only after that message is written, so that only a side that writes and does not read
+/// is delayed.
 ///
 /// # Errors
 /// The kernel refuses to read or write.
@@ -138,7 +138,7 @@ impl Relay<'_> {
         }
     }
 
-    /// Moves what can be moved; whether anything was.
+    /// Moves all bytes that can be moved; returns true if there were any.
     fn step(&mut self) -> Result<bool, Failure> {
         let mut moved = false;
         if self.there.left() == 0 {
@@ -206,7 +206,7 @@ fn count(flow: &mut Flow, length: usize) {
     flow.messages += 1;
 }
 
-/// What a call that does not wait did: nothing, where it would have to wait.
+/// Returns the byte count of a call that does not wait; 0 where the call would have to wait.
 fn no_wait(done: rustix::io::Result<usize>) -> io::Result<usize> {
     match done {
         Err(Errno::AGAIN | Errno::INTR) => Ok(0),
@@ -214,8 +214,7 @@ fn no_wait(done: rustix::io::Result<usize>) -> io::Result<usize> {
     }
 }
 
-/// Sends back what is written to a terminal, until a signal arrives; how many
-/// bytes. There is no remote.
+/// Sends back all bytes written to a terminal, until a signal arrives, and returns their number. There is no remote.
 ///
 /// # Errors
 /// The kernel refuses to read or write.

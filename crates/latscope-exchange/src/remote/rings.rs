@@ -1,5 +1,4 @@
-//! Messages to a remote over RPMsg in memory that both sides map: the host's
-//! end, whatever the memory is and however the two kick each other.
+//! Messages to a remote over RPMsg in memory that both sides map: the host's end, for any kind of memory and of kicks.
 //!
 //! What the other side writes is not trusted: [`latscope_rpmsg`] checks it.
 
@@ -20,7 +19,7 @@ use latscope_rpmsg::{Fault, Faults, Link, Window};
 /// Entries of a ring with long buffers: these and those of the other direction stay in a cache.
 const FEW: u16 = 8;
 
-/// Bytes of a buffer, header included: what Linux has, and the longest that a header can tell of.
+/// Sizes of a buffer, header included, bytes: the size in Linux, and the largest size that a header can state.
 const BUFFERS: [u32; 2] = [512, 65_536];
 
 /// The longest payload in usual buffers, bytes.
@@ -29,10 +28,10 @@ pub const PAYLOAD: usize = BUFFERS[0] as usize - Header::SIZE;
 /// The longest payload in long buffers, bytes.
 pub const LONGEST: usize = BUFFERS[1] as usize - Header::SIZE;
 
-/// How the memory is divided, where we decide it, for payloads of up to so many bytes.
+/// Returns the division of a memory that this side lays out, for payloads of up to `payload` bytes.
 ///
 /// # Errors
-/// None for the sizes that are used.
+/// The function returns no error for the sizes that are used.
 pub(super) fn layout(payload: usize) -> Result<Window, Fault> {
     match payload <= PAYLOAD {
         true => Window::new(ENTRIES as u16, BUFFERS[0], BUFFERS[0]),
@@ -42,10 +41,10 @@ pub(super) fn layout(payload: usize) -> Result<Window, Fault> {
 
 /// The process or machine at the other side.
 pub(super) trait Far {
-    /// How it ended, if it did.
+    /// Returns a description of the end of the other side; `None` while it runs.
     fn ended(&mut self) -> Option<String>;
 
-    /// What makes its times those of something else, in a sentence; nothing usually.
+    /// Returns the reason, in a sentence, why the times are not those of the transport alone; usually `None`.
     fn distortion(&self) -> Option<&'static str> {
         None
     }
@@ -54,7 +53,7 @@ pub(super) trait Far {
 /// The host's end, the virtio driver, connected to a service.
 pub(super) struct Rings {
     host: Near,
-    /// Where the status is that tells the other side whether we are there.
+    /// Table with the status, in which the other side sees that this side is there.
     table: Table,
     memory: Memory,
     kicks: Kicks,
@@ -74,8 +73,7 @@ pub(super) struct Rings {
 }
 
 impl Rings {
-    /// Makes the memory ready, whatever is in it, and begins; waits until the
-    /// other side announced the service.
+    /// Makes the memory ready, with any earlier contents, and begins; waits until the other side announced the service.
     ///
     /// # Errors
     /// The memory is too small, or the service was not announced in time.
@@ -91,10 +89,10 @@ impl Rings {
         Rings::join(window, memory, kicks, far, service.name(), until)
     }
 
-    /// As [`connect`](Rings::connect) in memory whose table is there already, or that needs none.
+    /// Connects like [`connect`](Rings::connect), in memory whose table is there already, or that needs none.
     ///
     /// # Errors
-    /// As `connect`.
+    /// The errors of `connect`.
     pub(super) fn join(
         window: &Window,
         memory: Memory,
@@ -144,7 +142,7 @@ impl Rings {
         }
     }
 
-    /// Tells the other side that our endpoint is no more. OpenAMP's echo ends by this.
+    /// Announces to the other side that the endpoint of this side no longer exists. OpenAMP's echo ends after that.
     fn leave(&mut self) {
         let (address, _) = self.between;
         let Some(name) = self.endpoints.close(address) else { return };
@@ -155,8 +153,7 @@ impl Rings {
         }
     }
 
-    /// The next message from any endpoint. Announcements are heard as well. What is no
-    /// message is counted.
+    /// Receives the next message from any endpoint. Processes announcements too, and counts data that is no message.
     #[inline]
     fn any(&mut self, into: &mut [u8], until: u64) -> Result<Message, Failure> {
         self.release()?;
@@ -187,7 +184,8 @@ impl Rings {
         Ok(message)
     }
 
-    /// Gives the buffer of the last message back: not at once, for who waits for the message does not wait for this.
+    /// Gives the buffer of the last message back. This is not done at once, so that a caller that waits for the message
+    /// does not wait for it.
     #[inline]
     fn release(&mut self) -> Result<(), Failure> {
         if std::mem::take(&mut self.holds) {
@@ -208,14 +206,14 @@ impl Rings {
         Ok(())
     }
 
-    /// Counts a fault of one entry; a ring whose index jumped has no next one.
+    /// Counts a fault of one entry. A fault of the index ends the channel: the ring has no next entry then.
     #[cold]
     fn fault(&mut self, fault: Fault) -> Result<(), Failure> {
         self.faults.count(fault);
         if fault == Fault::Index { Err(Failure::of(fault)) } else { Ok(()) }
     }
 
-    /// Counts a fault that ends what was to be done, as that of a buffer which came back without having been sent.
+    /// Counts a fault that ends the current operation, such as a buffer that came back without having been sent.
     #[cold]
     fn broken(&mut self, fault: Fault) -> Failure {
         self.faults.count(fault);

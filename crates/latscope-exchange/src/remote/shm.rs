@@ -17,7 +17,7 @@ use rustix::event::EventfdFlags;
 use rustix::fd::OwnedFd;
 use std::time::Duration;
 
-/// The transport.
+/// Transport `shm` over shared memory.
 pub static SHM: Transport = Transport { name: "shm", waits: WAITS, ours: true, options: &[], open };
 
 const WAITS: &[&str] = &["spin", "spin-then-park", "futex", "eventfd"];
@@ -25,7 +25,7 @@ const WAITS: &[&str] = &["spin", "spin-then-park", "futex", "eventfd"];
 /// Time for the remote to begin.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What `spin-then-park` looks for before it sleeps, ns: longer than an answer takes to come.
+/// Time that `spin-then-park` spins before it sleeps, ns: longer than an answer takes.
 pub(crate) const PARK_AFTER: u64 = 50_000;
 
 /// The word of a remote that does not know RPMsg.
@@ -44,7 +44,7 @@ fn open(order: &Order) -> Result<Box<dyn Channel>> {
     Ok(Box::new(rings))
 }
 
-/// One word there and back between the same two processes.
+/// Opens a channel for one word there and back between the same two processes.
 ///
 /// # Errors
 /// No memory, no process, or not two CPUs where both spin.
@@ -54,7 +54,7 @@ pub fn mailbox(order: &Order) -> Result<Box<dyn Channel>> {
     Ok(Box::new(Mailbox::new(memory, kicks, Box::new(process))))
 }
 
-/// How a side of this wait kicks, the first or the second one, by what both sides have.
+/// Returns the kicks of the first or the second side for a way to wait, from the descriptors that both sides hold.
 fn kicks(wait: &str, side: usize, shared: &[OwnedFd]) -> Result<Kicks> {
     let shared = shared.iter().map(OwnedFd::try_clone).collect::<Result<Vec<_>, _>>()?;
     match (wait, <[OwnedFd; 2]>::try_from(shared)) {
@@ -69,7 +69,7 @@ fn kicks(wait: &str, side: usize, shared: &[OwnedFd]) -> Result<Kicks> {
     }
 }
 
-/// What both sides of this wait have.
+/// Makes the descriptors that both sides hold for a way to wait.
 fn shared(wait: &str) -> Result<Vec<OwnedFd>> {
     match wait {
         "futex" | "spin-then-park" => {
@@ -85,7 +85,7 @@ fn shared(wait: &str) -> Result<Vec<OwnedFd>> {
 struct Process(KilledOnDrop);
 
 impl Process {
-    /// Starts it on the second CPU, with the memory; returns how this side kicks it.
+    /// Starts the process on the second CPU, with the memory; returns the kicks of this side for it.
     fn start(order: &Order, memory: &Window, what: &str) -> Result<(Process, Kicks)> {
         let wait = order.text("wait");
         let there = match order.cpus {
@@ -165,8 +165,8 @@ mod tests {
         Rings::connect(window, memory, kicks, Box::new(NoFarSide), service, monotonic_ns() + 20 * SECOND)
     }
 
-    /// The other side, in a thread: ends when this is dropped. One that looks busily would
-    /// otherwise take a CPU from all tests that follow.
+    /// Other side, in a thread, which ends when this value is dropped. A side that spins would otherwise take a CPU
+    /// from all tests that follow.
     struct OtherSide {
         memory: Window,
         size: usize,
@@ -203,7 +203,7 @@ mod tests {
         }
     }
 
-    /// Kicks that fail once it is over.
+    /// Kicks that fail after the end of the test.
     struct Until {
         kicks: Kicks,
         over: Arc<AtomicBool>,

@@ -1,9 +1,8 @@
 //! `tty`: a terminal that leads to a remote that echoes: a pseudo terminal,
 //! `/dev/ttyRPMSG0`, a serial line.
 //!
-//! A terminal carries bytes and no messages, so that the lengths of those that
-//! were sent tell where the replies end. `tty-line` is the same with lines: what
-//! a terminal makes of bytes unless that is switched off.
+//! A terminal carries bytes and no messages, so that the lengths of the sent messages determine where the replies end.
+//! `tty-line` is the same with lines: the form that a terminal gives to bytes unless that is switched off.
 
 use super::{Alarm, Channel, Failure, Opt, Order, Transport};
 use crate::notify::poll;
@@ -29,7 +28,7 @@ mod witness;
 use blocks::{Blocks, Reading};
 use witness::Witness;
 
-/// The transport.
+/// Transport `tty` over a terminal in raw mode.
 pub static TTY: Transport = Transport {
     name: "tty",
     waits: &["poll"],
@@ -41,7 +40,7 @@ pub static TTY: Transport = Transport {
     },
 };
 
-/// The same in line mode.
+/// Transport `tty-line` over a terminal in line mode.
 pub(crate) static LINES: Transport = Transport {
     name: "tty-line",
     waits: &["poll"],
@@ -52,10 +51,10 @@ pub(crate) static LINES: Transport = Transport {
 
 const PATH: Opt = Opt::new("path", "PATH", "The terminal: /dev/pts/N, /dev/ttyRPMSG0, a serial line", "");
 
-/// The longest message: what a read from a terminal brings at most.
+/// Size of the longest message, bytes: a read from a terminal returns no more.
 const LIMIT: usize = 4096;
 
-/// What is read ahead at most.
+/// Size of the buffer for bytes read ahead, bytes.
 const ROOM: usize = 2 * LIMIT;
 
 /// A terminal that was silent for so long has nothing more that is late, ms.
@@ -66,18 +65,18 @@ const REPLY_TIMEOUT: Duration = Duration::from_secs(1);
 
 const MILLISECOND: u64 = 1_000_000;
 
-/// How long a read waits, ns: [`Modes::impatient`].
+/// Longest wait of a read, ns: [`Modes::impatient`].
 const IMPATIENCE: u64 = 100 * MILLISECOND;
 
-/// How a terminal ends.
+/// Description of the end of a terminal.
 const CLOSED: &str = "its other end was closed";
 
-/// What tells where a message ends.
+/// Rule that determines where a message ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Framing {
-    /// It is as long as that which it answers.
+    /// The length of the message that it answers.
     Lengths,
-    /// The number with which it begins, and its length: what belongs to none is skipped.
+    /// The number with which a block begins, and its length: bytes that belong to no block are skipped.
     Blocks,
     /// A newline, which is added.
     Lines,
@@ -100,21 +99,21 @@ struct Tty {
     /// there in between.
     _modes: Leftovers,
     terminal: OwnedFd,
-    /// The same, but reads from it wait: one call for a reply, where to sleep first
-    /// and read then would be two, which is seen in a ping.
+    /// Descriptor of the same terminal on which reads wait: one call for a reply. A sleep followed by a read would be
+    /// two calls, which shows in a ping.
     waiting: OwnedFd,
     path: String,
     framing: Framing,
     /// Lengths of messages that are not answered.
     owed: VecDeque<usize>,
-    /// That of the last one.
+    /// Length of the last message.
     last: usize,
-    /// What the terminal had no room for.
+    /// Bytes for which the terminal had no room.
     unsent: Vec<u8>,
     input: Input,
     blocks: Blocks,
     witness: Witness,
-    /// Times that bytes came which answer nothing.
+    /// Number of times that bytes arrived which answer nothing.
     strays: u64,
     ended: Option<String>,
 }
@@ -156,7 +155,7 @@ impl Tty {
         })
     }
 
-    /// Writes what it had no room for; whether all of it is written.
+    /// Writes the bytes for which the terminal had no room; returns true if all of them are written.
     fn finish(&mut self) -> Result<bool, Failure> {
         if !self.unsent.is_empty() {
             let written = write(&self.terminal, &self.unsent);
@@ -166,7 +165,7 @@ impl Tty {
         Ok(self.unsent.is_empty())
     }
 
-    /// Reads what is there, or waits a moment for it; how many bytes.
+    /// Reads the available bytes, or waits a moment for them; returns their number.
     fn fetch(&mut self, wait: bool) -> Result<usize, Failure> {
         let terminal = if wait { &self.waiting } else { &self.terminal };
         let length = match read(terminal, self.input.room()) {
@@ -185,7 +184,7 @@ impl Tty {
         Ok(terminal[0].revents().intersects(PollFlags::HUP | PollFlags::ERR))
     }
 
-    /// What a call that does not wait did: nothing, where it would have to wait.
+    /// Returns the byte count of a call that does not wait; 0 where the call would have to wait.
     fn no_wait(&mut self, done: rustix::io::Result<usize>) -> Result<usize, Failure> {
         match done {
             Ok(length) => Ok(length),
@@ -200,7 +199,7 @@ impl Tty {
         Failure::Gone(how.clone())
     }
 
-    /// The next whole message, if it is there: to `into`, as far as there is room.
+    /// Copies the next whole message, if it is there, to `into`, as far as there is room.
     fn take(&mut self, into: &mut [u8]) -> Option<usize> {
         match self.framing {
             Framing::Lengths => {
@@ -226,7 +225,7 @@ impl Tty {
         }
     }
 
-    /// The next block, sound or not; what is before it is skipped and counted.
+    /// Returns the next block, sound or not; bytes in front of it are skipped and counted.
     fn take_block(&mut self, into: &mut [u8]) -> Option<usize> {
         loop {
             match self.blocks.read(self.input.rest()) {
@@ -358,7 +357,7 @@ impl Channel for Tty {
     }
 }
 
-/// Bytes that were read.
+/// Buffer of the bytes that were read.
 #[derive(Debug)]
 struct Input {
     bytes: Box<[u8]>,
@@ -390,7 +389,7 @@ impl Input {
         self.to - self.from == ROOM
     }
 
-    /// Where more goes.
+    /// Returns the free part of the buffer, where the next bytes go.
     fn room(&mut self) -> &mut [u8] {
         if self.to == ROOM {
             self.bytes.copy_within(self.from..self.to, 0);
@@ -414,7 +413,7 @@ fn not_a_terminal(name: &str, error: &io::Error) -> anyhow::Error {
     }
 }
 
-/// Whether it is where latscope was started: raw, that one would hear no Ctrl-C.
+/// Returns true if it is the terminal where latscope was started: in raw mode, Ctrl-C would have no effect there.
 fn is_ours(terminal: &OwnedFd) -> bool {
     let Ok(device) = fstat(terminal).map(|found| found.st_rdev) else { return false };
     let same = |file: &dyn Fn() -> rustix::io::Result<rustix::fs::Stat>| {

@@ -1,4 +1,4 @@
-//! What tells that a message is in shared memory: notifications, or a look at the memory.
+//! Notice that a message is in shared memory: a notification, or a look at the memory.
 
 use super::endpoint::{MORE_DESCRIPTORS, Side, broken, descriptors, failed, numbers, unavailable};
 use super::lifeline::Lifeline;
@@ -59,13 +59,13 @@ pub(super) static IO_URING: Transport = with::<Notified<IoUring>>(
 
 /// A means of notification between two processes.
 trait Means: Notifier + Send + Sized + 'static {
-    /// Makes what both processes are handed.
+    /// Makes the objects that both processes get.
     fn create() -> Result<Extra, Unavailable>;
 
-    /// Makes one side of it; `gone` tells whether the other is gone.
+    /// Makes one side of it; `gone` is true after the end of the other side.
     fn open(handle: EndpointHandle, side: usize, gone: Arc<AtomicBool>) -> Result<Self, Failure>;
 
-    /// What wakes this side, from another thread.
+    /// Returns a function that wakes this side from another thread.
     fn waker(&self) -> io::Result<impl FnMut() + Send + 'static>;
 }
 
@@ -211,8 +211,8 @@ impl Means for IoUring {
     }
 }
 
-/// Looks, without a look at the lifeline: a millisecond or so. Waiting longer
-/// than that means that the other endpoint has no CPU, or is gone.
+/// Number of looks at the memory before a look at the lifeline: a millisecond or so. A longer wait means that the other
+/// endpoint has no CPU, or is gone.
 const LOOKS: u32 = 1 << 14;
 
 /// No bell at all: the memory is watched.
@@ -260,7 +260,7 @@ impl Bell for Watched {
     }
 }
 
-/// Whether the other end of a lifeline is closed.
+/// Returns true if the other end of a lifeline is closed.
 #[cold]
 fn hung_up(lifeline: &OwnedFd) -> bool {
     poll(&mut [PollFd::new(lifeline, PollFlags::RDHUP)], Duration::ZERO).unwrap_or(false)

@@ -1,4 +1,4 @@
-//! What every transport must hold, between real processes.
+//! Requirements on every transport, between real processes.
 
 mod processes;
 
@@ -49,14 +49,14 @@ impl Pair {
         Ok(reply)
     }
 
-    /// Ends the client and waits for the server to end; what it said.
+    /// Ends the client, waits for the server to end, and returns the last report of the server.
     fn end(mut self) -> String {
         self.client = None;
         self.server.ends()
     }
 }
 
-/// Does something that must not take for ever, in a thread.
+/// Runs a function that must end within the timeout, in a thread.
 fn soon<T: Send + 'static>(what: impl FnOnce() -> T + Send + 'static) -> T {
     let (tell, told) = channel();
     thread::spawn(move || tell.send(what()));
@@ -144,7 +144,7 @@ fn interruptions_do_no_harm(transport: &Transport) {
     assert_eq!(server.ends(), "0");
 }
 
-/// Sends one-way requests; how many went, 0 where there are none.
+/// Sends one-way requests and returns how many were sent: 0 where there are none.
 fn send_ahead(pair: &mut Pair, count: usize) -> usize {
     let sent = (0..count).map_while(|turn| pair.client().send(&request(ONE_WAY, turn, 4 + turn % 600)));
     sent.map(Result::unwrap).count()
@@ -192,7 +192,7 @@ fn nothing_is_left_after_a_kill(transport: &Transport) {
     eventually("no FIFOs are left", || fifos().is_empty());
 }
 
-/// Whether something of the kinds that transports leave is there.
+/// Returns true if an object of the kinds that transports leave exists.
 fn is_there(leftover: &Leftover) -> bool {
     let (kind, id) = match leftover {
         Leftover::SystemVQueue(id) => ("msg", id),
@@ -210,7 +210,7 @@ fn begins_in_shm(prefix: &str) -> bool {
     entries.any(|entry| entry.unwrap().file_name().to_string_lossy().starts_with(prefix))
 }
 
-/// Directories of FIFOs.
+/// Returns the directories of FIFOs.
 fn fifos() -> Vec<std::path::PathBuf> {
     let entries = std::fs::read_dir(std::env::temp_dir()).unwrap();
     entries.map(|entry| entry.unwrap().path()).filter(|path| path.join("there").exists()).collect()

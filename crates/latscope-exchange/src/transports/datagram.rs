@@ -8,8 +8,8 @@ use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, Shutdown, recv, send, shutdown};
 
-/// One end of a connected socket. `QUEUES` says whether a sender that is
-/// faster than the receiver waits for it, so that nothing is lost.
+/// Endpoint of a connected socket. `QUEUES` is true if a sender that is faster than the receiver waits for it, so that
+/// nothing is lost.
 pub(super) struct Datagrams<const QUEUES: bool> {
     socket: OwnedFd,
     lifeline: Option<Lifeline>,
@@ -18,7 +18,7 @@ pub(super) struct Datagrams<const QUEUES: bool> {
 impl<const QUEUES: bool> Endpoint for Datagrams<QUEUES> {
     const QUEUES: bool = QUEUES;
 
-    /// With a lifeline, unless the socket itself tells that the other is gone.
+    /// Joins with a lifeline, unless the socket itself reports the end of the other endpoint.
     fn join(mut handle: EndpointHandle, _: Side) -> Result<Self, Failure> {
         let lifeline = if handle.descriptors.len() > 1 { Some(lifeline::of(&mut handle)?) } else { None };
         let [socket] = descriptors(&mut handle)?;

@@ -19,12 +19,12 @@ pub(super) static TRANSPORT: Transport =
         Ok(endpoint_pair(vec![server.into()], vec![client.into()]))
     });
 
-/// One end of a connection between peers.
+/// Endpoint of a connection between peers.
 struct Peer {
     socket: UnixStream,
     connection: Connection,
     incoming: MessageIterator,
-    /// What the server has to answer.
+    /// Request that the server has to answer.
     asked: Option<Message>,
 }
 

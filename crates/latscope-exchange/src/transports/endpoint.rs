@@ -1,5 +1,5 @@
-//! What clients and servers of all mechanisms share: messages go both ways,
-//! and a transaction is one there and one back.
+//! Common part of the clients and servers of all mechanisms: messages go both ways, and a transaction is a message
+//! there and a message back.
 
 use super::LARGEST;
 use crate::transaction::{
@@ -10,15 +10,15 @@ use rustix::io::Errno;
 use std::fmt::Display;
 use std::hash::{BuildHasher, Hasher, RandomState};
 
-/// One process's end of a mechanism that carries messages both ways.
+/// End, in one process, of a mechanism that carries messages both ways.
 pub(super) trait Endpoint: Send + Sized + 'static {
-    /// Whether messages can be sent ahead of the receiver.
+    /// True if messages can be sent ahead of the receiver.
     const QUEUES: bool;
 
-    /// How often a message is copied: usually to where the other can have it, and from there.
+    /// Number of copies of a message: usually to a place that the other process can access, and from there.
     const COPIES: u32 = 2;
 
-    /// Makes it of what was handed over.
+    /// Makes the endpoint from the descriptors and words passed to the process.
     fn join(handle: EndpointHandle, side: Side) -> Result<Self, Failure>;
 
     /// Hands a message to the other endpoint.
@@ -102,7 +102,7 @@ fn check_length(message: &[u8], limit: usize) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Which of the two a process is, in mechanisms that are alike for both.
+/// Side of a process, in mechanisms that are alike for both sides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Side {
     Client = 0,
@@ -167,7 +167,7 @@ pub(super) fn endpoint_pair(server: Vec<OwnedFd>, client: Vec<OwnedFd>) -> Endpo
     EndpointPair { server, client, words: Vec::new(), leftovers: Default::default(), kept: None }
 }
 
-/// What an error number of a transfer means for the transaction.
+/// Returns the failure of the transaction that an error number of a transfer stands for.
 #[cold]
 pub(super) fn failed(error: Errno) -> Failure {
     match error {
@@ -179,7 +179,7 @@ pub(super) fn failed(error: Errno) -> Failure {
     }
 }
 
-/// That an end could not be made of what was handed over.
+/// Returns the failure of an end that could not be made from the passed descriptors and words.
 pub(super) fn broken(error: impl Display) -> Failure {
     Failure::Broken(error.to_string())
 }
@@ -189,10 +189,10 @@ pub(super) fn random_name() -> String {
     format!("latscope-{:016x}", RandomState::new().build_hasher().finish())
 }
 
-/// That a mechanism could not be set up.
+/// Returns the error of a mechanism that could not be set up.
 pub(super) fn unavailable(what: &str, error: impl Display, remedy: &str) -> Unavailable {
     Unavailable { reason: format!("{what}: {error}"), remedy: remedy.to_string() }
 }
 
-/// What mends a lack of descriptors or memory.
+/// Remedy for a lack of descriptors or memory.
 pub(super) const MORE_DESCRIPTORS: &str = "allow more open files (ulimit -n) and memory";

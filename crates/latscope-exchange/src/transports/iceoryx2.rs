@@ -1,6 +1,5 @@
-//! Samples in shared memory, published by one process and received by the
-//! other, and events that tell of them, by the library iceoryx2. What is
-//! measured is the library.
+//! Samples in shared memory, published by one process and received by the other, and events that announce them, by the
+//! library iceoryx2. The library is measured.
 
 use super::endpoint::{Endpoint, Side, broken, random_name, transport, unavailable};
 use super::lifeline::{self, Lifeline};
@@ -35,7 +34,7 @@ fn open(_: usize) -> Result<EndpointPair, Unavailable> {
     Ok(EndpointPair { words, leftovers, ..lifeline::endpoint_pair(Vec::new(), Vec::new())? })
 }
 
-/// Time for what the other process is just making.
+/// Time to wait for an object that the other process is just making.
 const CREATION: Duration = Duration::from_secs(10);
 
 fn node(handle: &EndpointHandle) -> Result<Node<Shared>, Failure> {
@@ -54,7 +53,7 @@ fn node(handle: &EndpointHandle) -> Result<Node<Shared>, Failure> {
     })
 }
 
-/// One end of two services for samples and two for events.
+/// Endpoint of two services for samples and two for events.
 struct Peer {
     publisher: Publisher<Shared, [u8], ()>,
     subscriber: Subscriber<Shared, [u8], ()>,
@@ -71,11 +70,11 @@ const MOST_FAILURES: u32 = 10_000;
 /// Refusals, a millisecond apart, after which it is not to be had.
 const MOST_REFUSALS: u32 = 1000;
 
-/// What each side publishes on.
+/// Names of the services for the samples of each side.
 const SERVICES: [&str; 2] = ["there", "back"];
 
-/// What both make or open at the same time: for a moment, or where a signal comes
-/// between, it is refused.
+/// Opens a service that both processes make or open at the same time. The library may refuse this for a moment, or
+/// after a signal, so the function tries again.
 fn opened<T, E: Debug>(mut open: impl FnMut() -> Result<T, E>) -> Result<T, Failure> {
     for _ in 0..MOST_REFUSALS {
         if let Ok(opened) = open() {
@@ -150,7 +149,7 @@ impl Peer {
 }
 
 impl Endpoint for Peer {
-    /// What is published too fast is lost.
+    /// Samples that are published too fast are lost.
     const QUEUES: bool = false;
 
     fn join(handle: EndpointHandle, side: Side) -> Result<Self, Failure> {

@@ -1,6 +1,5 @@
-//! How an endpoint that sleeps in something learns that the other is gone, also
-//! when that was killed: a socket whose other end only the other process has,
-//! and a thread that sleeps on it. Transactions cost nothing more for it.
+//! Detection of the other endpoint's end for an endpoint that sleeps elsewhere, even after a kill: a socket whose other
+//! end only the other process holds, and a thread that sleeps on it. Transactions have no further cost from it.
 
 use super::endpoint::{self, MORE_DESCRIPTORS, broken, unavailable};
 use crate::transaction::{EndpointHandle, EndpointPair, Failure, Unavailable};
@@ -27,12 +26,12 @@ fn pair() -> Result<(OwnedFd, OwnedFd), Unavailable> {
         .map_err(|error| unavailable("no sockets", error, MORE_DESCRIPTORS))
 }
 
-/// The lifeline of what was handed over.
+/// Takes the lifeline out of the descriptors passed to the process.
 pub(super) fn of(handle: &mut EndpointHandle) -> Result<OwnedFd, Failure> {
     handle.descriptors.pop().ok_or_else(|| broken("no lifeline was handed over"))
 }
 
-/// One end of a lifeline; the other endpoint's sees when this is dropped.
+/// End of a lifeline. When it is dropped, the other endpoint's lifeline detects that.
 #[derive(Debug)]
 pub(super) struct Lifeline {
     state: Arc<State>,
@@ -51,13 +50,13 @@ struct State {
 const STACK: usize = 128 << 10;
 
 impl Lifeline {
-    /// Watches `socket`; calls `wake` once when the other endpoint is gone, which
-    /// must not sleep. From before that call on [`gone`](Self::gone) is true.
+    /// Watches `socket`, and calls `wake` once when the other endpoint ends; `wake` must not sleep. From before that
+    /// call on [`gone`](Self::gone) is true.
     pub(super) fn watch(socket: OwnedFd, wake: impl FnMut() + Send + 'static) -> Result<Self, Failure> {
         Lifeline::report(socket, Arc::default(), wake)
     }
 
-    /// [`watch`](Self::watch), which sets `gone` as well.
+    /// Watches like [`watch`](Self::watch), and sets `gone` as well.
     pub(super) fn report(
         socket: OwnedFd,
         gone: Arc<AtomicBool>,
@@ -79,7 +78,7 @@ impl Lifeline {
         Ok(Lifeline { state, gone, thread: Some(thread) })
     }
 
-    /// Whether the other endpoint is known to be gone.
+    /// Returns true if the other endpoint is known to be gone.
     #[inline]
     pub(super) fn gone(&self) -> bool {
         self.gone.load(Ordering::SeqCst)

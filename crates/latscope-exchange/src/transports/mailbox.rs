@@ -1,4 +1,4 @@
-//! Messages in shared memory, and a bell that tells that one is there.
+//! Messages in shared memory, and a bell that reports that a message is there.
 
 use super::endpoint::{Endpoint, MORE_DESCRIPTORS, Side, broken, transport, unavailable};
 use super::lifeline;
@@ -8,29 +8,29 @@ use latscope_os::mailbox::Mailbox;
 use rustix::fd::OwnedFd;
 use std::io;
 
-/// What tells the other endpoint that a message is there.
+/// Mechanism that notifies the other endpoint of a message.
 pub(super) trait Bell: Send + Sized + 'static {
-    /// Makes what it adds to the memory and the lifeline.
+    /// Makes the objects that the bell adds to the memory and the lifeline.
     fn create() -> Result<Extra, Unavailable>;
 
-    /// Makes it of the lifeline and what was added.
+    /// Makes the bell from the lifeline and the added objects.
     fn open(lifeline: OwnedFd, handle: EndpointHandle, side: Side) -> Result<Self, Failure>;
 
-    /// Tells it.
+    /// Notifies the other endpoint.
     fn ring(&mut self) -> Result<(), Failure>;
 
-    /// Waits for a notification, or until the other endpoint is gone; may return early.
-    /// `arrived` tells whether a message is there.
+    /// Waits for a notification, or until the other endpoint ends; may return early. `arrived` returns true if a
+    /// message is there.
     fn wait(&mut self, arrived: impl Fn() -> bool) -> Result<(), Failure>;
 
-    /// Whether the other endpoint is known to be gone.
+    /// Returns true if the other endpoint is known to be gone.
     fn gone(&self) -> bool;
 }
 
-/// What a bell adds to the memory and the lifeline of an endpoint pair.
+/// Objects that a bell adds to the memory and the lifeline of an endpoint pair.
 #[derive(Default)]
 pub(super) struct Extra {
-    /// For both processes.
+    /// Descriptors for both processes.
     pub(super) descriptors: Vec<OwnedFd>,
     pub(super) words: Vec<String>,
     pub(super) leftovers: Leftovers,
@@ -56,17 +56,17 @@ fn open<B: Bell>(payload: usize) -> Result<EndpointPair, Unavailable> {
     Ok(EndpointPair { words, leftovers, ..lifeline::endpoint_pair(server, client)? })
 }
 
-/// One endpoint that leaves messages for the other.
+/// Endpoint that leaves messages for the other.
 pub(super) struct MailboxEndpoint<B> {
     mailbox: Mailbox,
     bell: B,
     side: Side,
-    /// Stamp of the last message, whosever it was.
+    /// Stamp of the last message of either side.
     last: u32,
 }
 
 impl<B: Bell> Endpoint for MailboxEndpoint<B> {
-    /// There is one slot, and the answer goes where the request was.
+    /// False: there is one slot, and the answer takes the place of the request.
     const QUEUES: bool = false;
 
     fn join(mut handle: EndpointHandle, side: Side) -> Result<Self, Failure> {

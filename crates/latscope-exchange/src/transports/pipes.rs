@@ -48,9 +48,8 @@ fn fifo(path: &Path) -> io::Result<(OwnedFd, OwnedFd)> {
 /// Room in a pipe before it is asked for more: pipe(7).
 const ROOM: usize = 64 << 10;
 
-/// Has a pipe hold a whole message where it may, so that its writer does not
-/// sleep in the middle of one. Where it may not (/proc/sys/fs/pipe-max-size) a
-/// message goes in pieces.
+/// Enlarges a pipe to hold a whole message where permitted, so that its writer does not sleep in the middle of a
+/// message. Where it is not permitted (/proc/sys/fs/pipe-max-size) a message goes in pieces.
 fn make_room(pipe: &OwnedFd, payload: usize) {
     // A page that is not filled counts as full.
     let whole = payload + PREFIX + 4096;

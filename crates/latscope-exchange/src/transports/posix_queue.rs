@@ -54,7 +54,7 @@ struct PosixQueues {
     input: OwnedFd,
     output: OwnedFd,
     limit: usize,
-    /// Room for the longest message, for those who expect a shorter one: the kernel insists.
+    /// Room for the longest message, for receivers that expect a shorter message: the kernel insists.
     whole: Vec<u8>,
 }
 

@@ -1,5 +1,5 @@
-//! Messages in two queues of the kernel, one in each direction. A queue does
-//! not know that its other user is gone: see [`lifeline`](super::lifeline).
+//! Messages in two queues of the kernel, one in each direction. A queue does not report the end of its other user: see
+//! [`lifeline`](super::lifeline).
 
 use super::endpoint::{Endpoint, Side, broken};
 use super::lifeline::{self, Lifeline};
@@ -7,15 +7,15 @@ use crate::transaction::{EndpointHandle, Failure};
 use latscope_os::message_queue::Blocking;
 use rustix::io::Errno;
 
-/// One endpoint's view of two queues.
+/// View of an endpoint on two queues.
 pub(super) trait Queues: Send + Sized + 'static {
-    /// What the kernel says of an empty queue to those who do not wait.
+    /// Error that the kernel returns for an empty queue to a call that does not wait.
     const EMPTY: Errno;
 
-    /// How often a message is copied.
+    /// Number of copies of each message.
     const COPIES: u32 = 2;
 
-    /// Makes it of what was handed over beside the lifeline.
+    /// Opens the queues from the words and descriptors passed beside the lifeline.
     fn open(handle: EndpointHandle, side: Side) -> Result<Self, Failure>;
 
     /// Puts a message into the other endpoint's queue.
@@ -24,20 +24,20 @@ pub(super) trait Queues: Send + Sized + 'static {
     /// Takes a message from the own queue, as much of it as fits, and returns its length.
     fn take(&mut self, buffer: &mut [u8], blocking: Blocking) -> Result<usize, Errno>;
 
-    /// Another view of the same queues.
+    /// Opens another view of the same queues.
     fn again(&self) -> std::io::Result<Self>;
 
     /// Puts an empty message into the own queue, if there is room.
     fn nudge(&mut self);
 
-    /// Takes away what was put into the other endpoint's queue.
+    /// Removes the messages from the other endpoint's queue.
     fn empty(&mut self);
 
-    /// What an error of a transfer means.
+    /// Returns the failure that an error of a transfer stands for.
     fn failed(error: Errno) -> Failure;
 }
 
-/// One end over two queues.
+/// Endpoint over two queues.
 pub(super) struct Queued<Q> {
     queues: Q,
     lifeline: Lifeline,

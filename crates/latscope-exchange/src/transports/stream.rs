@@ -1,6 +1,5 @@
-//! Messages in a stream of bytes: each begins with its length, four bytes of
-//! ours, and goes in one system call. So it comes, unless the kernel hands it
-//! over in pieces.
+//! Messages in a stream of bytes: each begins with its length, four bytes added by this program, and is sent in one
+//! system call. It arrives in one piece too, unless the kernel delivers it in several.
 
 use super::endpoint::{Endpoint, Side, broken, descriptors, failed};
 use crate::transaction::{EndpointHandle, Failure};
@@ -12,14 +11,14 @@ use std::io::{IoSlice, IoSliceMut};
 /// Bytes of the length before each message.
 pub(super) const PREFIX: usize = size_of::<u32>();
 
-/// Up to this many bytes a copy behind the length costs less than
-/// that the kernel looks at two pieces of memory.
+/// Longest message that is copied behind its length, bytes: up to here the copy costs less than the kernel's look at
+/// two pieces of memory.
 const SMALL: usize = 512;
 
-/// What is read at once where messages do not come one by one.
+/// Bytes read at once where messages do not arrive one by one.
 const CHUNK: usize = 64 << 10;
 
-/// One end of two streams, or of one that goes both ways.
+/// Endpoint of two streams, or of a single stream that goes both ways.
 pub(super) struct Stream {
     input: OwnedFd,
     output: OwnedFd,
@@ -27,9 +26,9 @@ pub(super) struct Stream {
     socket: bool,
     limit: usize,
     small: [u8; PREFIX + SMALL],
-    /// What was read and not taken yet: pieces, or messages sent ahead.
+    /// Bytes that were read and not taken yet: pieces, or messages sent ahead.
     ahead: Vec<u8>,
-    /// How much of it is taken.
+    /// Number of bytes of `ahead` that are taken.
     taken: usize,
 }
 
@@ -193,7 +192,7 @@ mod tests {
         messages.iter().flat_map(wired).collect()
     }
 
-    /// What a receiver with a buffer of that size gets.
+    /// Returns the message that a receiver with a buffer of that size gets.
     fn received(stream: &mut Stream, buffer: usize) -> Vec<u8> {
         let mut buffer = vec![0; buffer];
         let length = stream.take(&mut buffer).unwrap();

@@ -36,7 +36,7 @@ fn open(payload: usize) -> Result<EndpointPair, Unavailable> {
     Ok(EndpointPair { words, leftovers, ..lifeline::endpoint_pair(Vec::new(), Vec::new())? })
 }
 
-/// A limit of the kernel, bytes; where it does not tell, what is usual.
+/// Returns a limit of the kernel, bytes; the usual value where the kernel does not report it.
 fn limit(name: &str) -> usize {
     let text = fs::read_to_string(format!("/proc/sys/kernel/{name}"));
     text.ok().and_then(|text| text.trim().parse().ok()).unwrap_or(8192)

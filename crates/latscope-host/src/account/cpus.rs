@@ -1,25 +1,25 @@
-//! CPU time by CPU, of `/proc/stat` (proc_stat(5)).
+//! CPU time of each CPU, from `/proc/stat` (proc_stat(5)).
 
 use super::TICK_NS;
 use std::collections::BTreeMap;
 
-/// Time of one CPU so far.
+/// Time of one CPU since boot.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct CpuTime {
-    /// Idle, or waiting for devices, ns.
+    /// Time idle, or waiting for devices, ns.
     pub idle_ns: u64,
-    /// Given to others by the hypervisor, ns.
+    /// Time that the hypervisor gave to others, ns.
     pub stolen_ns: u64,
 }
 
 impl CpuTime {
-    /// Time in which it ran nothing, ns. That is exact to a tick; time in use is only sampled at ticks by many kernels.
+    /// Time in which the CPU ran nothing, ns. It is exact to a tick; many kernels only sample the time in use at ticks.
     pub fn free_ns(&self) -> u64 {
         self.idle_ns.saturating_add(self.stolen_ns)
     }
 }
 
-/// Times of all CPUs that are on.
+/// Times of all CPUs that are online.
 pub(super) fn parse(stat: &str) -> BTreeMap<u32, CpuTime> {
     let cpu = |line: &str| {
         let mut words = line.strip_prefix("cpu")?.split_whitespace();

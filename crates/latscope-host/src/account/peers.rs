@@ -1,4 +1,4 @@
-//! Processes at the other end of what this process has open: sockets, terminals, shared memory.
+//! Processes at the other end of this process's open sockets, terminals and shared memory.
 
 use super::processes::{self, exact_ns};
 use crate::machine::Root;
@@ -7,15 +7,15 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 
-/// Processes with which this one exchanges messages, with the CPU time that each had used when it was asked for last, ns.
+/// Processes with which this one exchanges messages, each with its CPU time at the last query, ns.
 #[derive(Debug, Default)]
 pub struct Peers(Vec<(u32, u64)>);
 
-/// Standard streams: the terminal of a user is no peer.
+/// Highest descriptor of the standard streams: the terminal of a user is no peer.
 const STREAMS: i32 = 2;
 
 impl Peers {
-    /// Finds the peers of this process that are not part of a run: neither `run` itself nor what it started.
+    /// Finds the peers of this process that are not part of a run: neither `run` itself nor its descendants.
     pub fn find(run: u32) -> Peers {
         let root = Root::real();
         let links = Links::of_this_process();
@@ -28,12 +28,12 @@ impl Peers {
         Peers(found.into_iter().filter_map(|pid| Some((pid, exact_ns(&root, pid)?))).collect())
     }
 
-    /// Process ids.
+    /// Process ids of the peers.
     pub fn processes(&self) -> Vec<u32> {
         self.0.iter().map(|(pid, _)| *pid).collect()
     }
 
-    /// CPU time that they used since this was asked last, ns.
+    /// CPU time that the peers used since the last call, ns.
     pub fn used_ns(&mut self) -> u64 {
         let root = Root::real();
         let since = |(pid, last): &mut (u32, u64)| {
@@ -44,11 +44,11 @@ impl Peers {
     }
 }
 
-/// What this process has open that another may have, too.
+/// Objects that this process has open and another process may have open, too.
 #[derive(Debug, Default)]
 struct Links {
     sockets: Vec<i32>,
-    /// Files that are mapped to be written by several: device and number.
+    /// Files that are mapped shared and writable: device and inode number.
     files: BTreeSet<(String, u64)>,
     /// Numbers of pseudo-terminals of which this process has either side.
     terminals: BTreeSet<u32>,
@@ -69,7 +69,7 @@ impl Links {
         links
     }
 
-    /// Whether a process has the other side of one of the terminals, or maps one of the files.
+    /// Returns true if a process has the other side of one of the terminals, or maps one of the files.
     fn reach(&self, pid: u32) -> bool {
         let process = pid.to_string();
         let of_terminal = || {
@@ -81,7 +81,7 @@ impl Links {
     }
 }
 
-/// Descriptors of a process, with what they lead to; none where it is another user's.
+/// Descriptors of a process, with the targets of their links; empty if the process is another user's.
 fn open(process: &str) -> Vec<(i32, String)> {
     let entries = fs::read_dir(format!("/proc/{process}/fd")).into_iter().flatten().flatten();
     let known = |entry: fs::DirEntry| {
@@ -107,7 +107,7 @@ fn terminal(process: &str, fd: i32) -> Option<u32> {
     info.lines().find_map(|line| line.strip_prefix("tty-index:")?.trim().parse().ok())
 }
 
-/// Files that a process maps to write to them together with others (proc_pid_maps(5)).
+/// Files that a process maps shared and writable (proc_pid_maps(5)).
 fn shared_files(process: &str) -> BTreeSet<(String, u64)> {
     let text = fs::read_to_string(format!("/proc/{process}/maps")).unwrap_or_default();
     let file = |line: &str| {

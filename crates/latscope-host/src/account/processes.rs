@@ -1,4 +1,4 @@
-//! Processes and the CPU time that each used: which others there are, and what the load took.
+//! Processes and their CPU time: other processes, and the load.
 
 use crate::machine::Root;
 use latscope_core::report::{Consumer, RealTime};
@@ -8,13 +8,13 @@ use std::path::Path;
 
 use super::TICK_NS;
 
-/// Processes named at most.
+/// Largest number of processes that are named.
 const NAMED: usize = 5;
 
-/// A process that used less than this share of a CPU is not named.
+/// Share of a CPU below which a process is not named.
 const WORTH_NAMING: f64 = 0.005;
 
-/// Share of what real-time threads may use that one must have used to be stopped.
+/// Share of the time that real-time threads may use from which on a process counts as stopped.
 const USED_UP: f64 = 0.9;
 
 /// `PF_KTHREAD` of the kernel, in the flags that proc(5) shows.
@@ -24,7 +24,7 @@ const KERNEL_THREAD: u64 = 0x0020_0000;
 /// systems and block devices.
 const WORKERS: [&str; 7] = ["kworker/", "jbd2/", "xfs", "btrfs", "f2fs", "loop", "md"];
 
-/// Other processes seen so far, with their CPU time at first sight and at last.
+/// Other processes seen so far, with their CPU time at the first and at the last look.
 #[derive(Default)]
 pub(super) struct Processes {
     seen: BTreeMap<(u32, u64), Seen>,
@@ -36,7 +36,7 @@ struct Seen {
     name: String,
     first_ns: u64,
     last_ns: u64,
-    /// Command line of another latscope; its times are those of all that it started.
+    /// Command line of another latscope; its times include those of all its descendants.
     latscope: Option<String>,
 }
 
@@ -47,7 +47,7 @@ impl Seen {
 }
 
 impl Processes {
-    /// Notes the processes that there are and what they used so far.
+    /// Notes the existing processes and the CPU time that they used so far.
     pub fn look(&mut self, root: &Root) {
         let all: BTreeMap<u32, Stat> = stats(root).collect();
         let own = std::process::id();
@@ -72,13 +72,13 @@ impl Processes {
         }
     }
 
-    /// CPU time that all of them used, ns.
+    /// CPU time that all noted processes except the peers used, ns.
     pub fn used_ns(&self) -> u64 {
         let others = self.seen.iter().filter(|((pid, _), _)| !self.peers.contains(pid));
         others.map(|(_, seen)| seen.used_ns()).sum()
     }
 
-    /// Those that used most, most first; another latscope always.
+    /// Processes that used most CPU time, the largest first, without peers and without those that used hardly any.
     pub fn top(&self, root: &Root, wall_ns: u64) -> Vec<Consumer> {
         let consumer = |((pid, _), seen): (&(u32, u64), &Seen)| Consumer {
             name: seen.name.clone(),
@@ -107,8 +107,8 @@ fn with_policy(root: &Root, process: &mut Consumer) {
     }
 }
 
-/// Real-time processes among `top` that used all the time that the kernel grants them, on one of the CPUs; `None` where
-/// it does not stop them, or none did.
+/// Real-time processes among `top` that used all the time that the kernel grants them, on one of the CPUs; `None` if
+/// the kernel does not stop them, or none did.
 pub(super) fn real_time(root: &Root, top: &[Consumer], cpus: &[u32]) -> Option<RealTime> {
     let runtime =
         root.number::<u64>("/proc/sys/kernel/sched_rt_runtime_us").filter(|runtime| *runtime > 0)?;
@@ -124,7 +124,7 @@ pub(super) fn real_time(root: &Root, top: &[Consumer], cpus: &[u32]) -> Option<R
     (!loops.is_empty()).then_some(RealTime { runtime_ns, period_ns, logged: false, loops })
 }
 
-/// Other latscopes, by the process that others of them descend from: their command lines.
+/// Command lines of other latscopes, by the process from which others of them descend.
 fn latscopes(root: &Root, all: &BTreeMap<u32, Stat>, own: u32) -> BTreeMap<u32, String> {
     let commands =
         all.iter().filter(|(pid, stat)| !stat.kernel && !is_of(**pid, own, all) && !is_of(own, **pid, all));
@@ -148,7 +148,7 @@ fn latscope_command(root: &Root, pid: u32) -> Option<String> {
     })
 }
 
-/// Words of another latscope's command line that are shown.
+/// Largest number of words of another latscope's command line that are shown.
 const SHOWN_WORDS: usize = 4;
 
 /// CPU time of the kernel's threads that serve files and terminals, ns.
@@ -157,8 +157,8 @@ pub(super) fn workers_ns(root: &Root) -> u64 {
     stats(root).filter(|(_, stat)| serves(stat)).map(|(_, stat)| stat.used_ns).sum()
 }
 
-/// CPU time of the processes of a load, ns: of the groups of its workers, of all that descend from these, and of those
-/// they waited for. Processes that ended without having been waited for are not in it.
+/// CPU time of the processes of a load, ns: of the groups of its workers, of all descendants of these, and of children
+/// for which they waited. It lacks processes that ended without being waited for.
 pub(super) fn load_ns(root: &Root, workers: &[u32]) -> u64 {
     if workers.is_empty() {
         return 0;
@@ -171,18 +171,18 @@ pub(super) fn load_ns(root: &Root, workers: &[u32]) -> u64 {
     members.map(|(pid, stat)| exact_ns(root, *pid).unwrap_or(stat.used_ns) + stat.children_ns).sum()
 }
 
-/// CPU time of a process so far, ns; `None` where it is no more, or on another machine.
+/// CPU time of a process so far, ns; `None` if the process has ended, or is on another machine.
 pub(super) fn exact_ns(root: &Root, pid: u32) -> Option<u64> {
     root.is_real().then(|| usage::cpu_ns_of(pid).ok()).flatten()
 }
 
-/// CPU time of a process, of all that descend from it, and of those they waited for, ns.
+/// CPU time of a process, of all its descendants, and of children for which they waited, ns.
 fn tree_ns(leader: u32, all: &BTreeMap<u32, Stat>) -> u64 {
     let members = all.iter().filter(|(pid, _)| is_of(**pid, leader, all));
     members.map(|(_, stat)| stat.used_ns + stat.children_ns).sum()
 }
 
-/// Whether a process is `ancestor` or was started by it, directly or not.
+/// Returns true if a process is `ancestor` or was started by it, directly or not.
 fn is_of(mut pid: u32, ancestor: u32, all: &BTreeMap<u32, Stat>) -> bool {
     while pid != ancestor {
         match all.get(&pid) {
@@ -193,7 +193,7 @@ fn is_of(mut pid: u32, ancestor: u32, all: &BTreeMap<u32, Stat>) -> bool {
     true
 }
 
-/// Whether a process is `leader` or was started by it, directly or not.
+/// Returns true if a process is `leader` or was started by it, directly or not.
 pub(super) fn is_part_of(root: &Root, mut pid: u32, leader: u32) -> bool {
     while pid != leader {
         let stat = root.text(&format!("/proc/{pid}/stat")).and_then(|text| parse(&text));
@@ -205,32 +205,32 @@ pub(super) fn is_part_of(root: &Root, mut pid: u32, leader: u32) -> bool {
     true
 }
 
-/// CPU time of the processes of a group and of those they waited for, ns. What ended without having been waited for is
-/// not in it.
+/// CPU time of the processes of a group and of children for which they waited, ns. It lacks processes that ended
+/// without being waited for.
 pub(crate) fn group_ns(group: u32) -> u64 {
     load_ns(&Root::real(), &[group])
 }
 
-/// What `/proc` says of each process.
+/// Entries of `/proc/PID/stat` for all processes.
 fn stats(root: &Root) -> impl Iterator<Item = (u32, Stat)> {
     let ids = root.names("/proc").into_iter().filter_map(|name| name.parse::<u32>().ok());
     ids.filter_map(|pid| Some((pid, parse(&root.text(&format!("/proc/{pid}/stat"))?)?)))
 }
 
-/// What `/proc/PID/stat` says of a process, or of a thread.
+/// Fields of `/proc/PID/stat` of a process, or of a thread.
 #[derive(Debug, PartialEq)]
 struct Stat {
     name: String,
     parent: u32,
     group: u32,
-    /// Whether it is a thread of the kernel.
+    /// True for a thread of the kernel.
     kernel: bool,
-    /// Start, in ticks since boot: a number that is used again is another process.
+    /// Start, in ticks since boot; it distinguishes processes that have the same number one after the other.
     started: u64,
     used_ns: u64,
     /// CPU time of its children that have ended, ns.
     children_ns: u64,
-    /// CPU that it ran on last.
+    /// CPU on which it ran last.
     cpu: u32,
     priority: u64,
     policy: u64,
@@ -248,7 +248,7 @@ impl Stat {
     }
 }
 
-/// The name is in parentheses and may contain any of them.
+/// Reads the text of `/proc/PID/stat`. The name is in parentheses and may itself contain parentheses.
 fn parse(text: &str) -> Option<Stat> {
     let (head, tail) = text.rsplit_once(')')?;
     let name = head.split_once('(')?.1.to_owned();

@@ -43,7 +43,7 @@ fn cpus_beside_the_measuring_ones_count_by_what_they_are_used() {
     assert_eq!(used_of(&from, &to, &[7]), None);
 }
 
-/// Groups as files: `cpu.stat` of the group that has the limit, by version.
+/// Control groups as files: `cpu.stat` of the group that has the limit, by version.
 fn group(version: u32, counts: [u64; 3]) -> (tempfile::TempDir, Root) {
     let [periods, throttled, time] = counts;
     let head = format!("nr_periods {periods}\nnr_throttled {throttled}\n");

@@ -1,31 +1,31 @@
-//! What a machine has of binder, and who uses it. Read from files under a
-//! root, so that a directory can stand for any machine.
+//! Presence of binder on a machine, and its users. All is read from files under a root, so that a directory can stand
+//! for any machine.
 
 use std::fmt;
 use std::fs;
 use std::path::Path;
 
-/// The driver in the kernel.
+/// Presence of the driver in the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Module {
     /// The module is loaded.
     Loaded,
-    /// It is part of the kernel.
+    /// The driver is part of the kernel.
     BuiltIn,
-    /// There is a module for this kernel.
+    /// The kernel has the driver as a module that is not loaded.
     Loadable,
-    /// There is none.
+    /// The kernel has no driver.
     Absent,
 }
 
-/// Its name, mainline and on Debian.
+/// Name of the module, mainline and on Debian.
 const MODULE: &str = "binder_linux";
 
-/// What loads it with the devices of Android, where they are no file system.
+/// Command that loads the module with the devices of Android, for kernels without binderfs.
 pub(crate) const MODPROBE: &str = "modprobe binder_linux devices=binder,hwbinder,vndbinder";
 
 impl Module {
-    /// What brings devices; empty where nothing does.
+    /// Remedy that provides devices.
     pub fn remedy(self) -> String {
         match self {
             Module::Loadable => MODPROBE.to_owned(),
@@ -43,7 +43,7 @@ fn text(root: &Path, path: &str) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// Whether the kernel has the driver.
+/// Presence of the driver in the kernel.
 pub fn module(root: &Path) -> Module {
     let first = |line: &str| line.split_whitespace().next().map(str::to_owned);
     if text(root, "/proc/modules").lines().filter_map(first).any(|name| name == MODULE) {
@@ -61,13 +61,12 @@ pub fn module(root: &Path) -> Module {
     if loadable { Module::Loadable } else { Module::Absent }
 }
 
-/// Whether the kernel has binderfs.
+/// Returns true if the kernel has binderfs.
 pub fn binderfs(root: &Path) -> bool {
     text(root, "/proc/filesystems").lines().any(|line| line.split_whitespace().last() == Some("binder"))
 }
 
-/// Where devices are: those of Android, of Anbox's module, and what else a
-/// mounted binderfs has.
+/// Paths of devices: those of Android, of Anbox's module, and any others in a mounted binderfs.
 pub fn devices(root: &Path) -> Vec<String> {
     let mut found = Vec::new();
     for directory in ["/dev", "/dev/binderfs"] {
@@ -81,23 +80,23 @@ pub fn devices(root: &Path) -> Vec<String> {
     found
 }
 
-/// Who is the context manager of a device.
+/// Context manager of a device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Holder {
-    /// This process, as debugfs tells.
+    /// The context manager according to debugfs.
     Manager(Process),
-    /// One of these, who have the device open.
+    /// The processes that have the device open, one of which is the context manager.
     OneOf(Vec<Process>),
-    /// An unknown process.
+    /// A process that is not known.
     Unknown,
 }
 
-/// A process.
+/// A process with its name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Process {
-    /// Its id.
+    /// Id of the process.
     pub pid: u32,
-    /// Its name, if it can be read.
+    /// Name of the process, if it can be read.
     pub name: String,
 }
 
@@ -123,7 +122,7 @@ impl fmt::Display for Holder {
     }
 }
 
-/// Who is the context manager of a device: by debugfs, else by who has it open.
+/// Context manager of a device, from debugfs, else from the processes that have the device open.
 pub fn manager_of(root: &Path, device: &str) -> Holder {
     let name = device.rsplit('/').next().unwrap_or_default();
     let named = |pid: u32| Process { pid, name: text(root, &format!("/proc/{pid}/comm")).trim().to_owned() };
@@ -134,7 +133,7 @@ pub fn manager_of(root: &Path, device: &str) -> Holder {
     if openers.is_empty() { Holder::Unknown } else { Holder::OneOf(openers) }
 }
 
-/// Who has a device open, as far as this user may see.
+/// Processes that have a device open, as far as this user may see.
 pub(crate) fn openers(root: &Path, device: &str) -> Vec<u32> {
     let Ok(entries) = fs::read_dir(root.join("proc")) else { return Vec::new() };
     let mut found: Vec<u32> = (entries.flatten())
@@ -150,8 +149,7 @@ fn has_open(root: &Path, pid: u32, device: &str) -> bool {
     entries.flatten().any(|entry| fs::read_link(entry.path()).is_ok_and(|link| link == Path::new(device)))
 }
 
-/// The process that has the node which all know as handle 0: the one whose
-/// address and cookie are 0. Its section begins with `proc` and names its
+/// The process with the node of handle 0, whose address and cookie are 0. Its section begins with `proc` and names its
 /// device as `context`.
 fn manager_in(state: &str, device: &str) -> Option<u32> {
     let (mut pid, mut here) = (None, false);

@@ -7,11 +7,11 @@ use latscope_core::units::CpuList;
 /// A share of CPU time granted in each period.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Quota {
-    /// µs of CPU time in a period.
+    /// CPU time in a period, µs.
     pub runtime: u64,
-    /// µs.
+    /// Length of the period, µs.
     pub period: u64,
-    /// The file that says so, and what to write into it to lift the limit.
+    /// File that has the limit; writing `lift` into it removes the limit.
     pub file: String,
     pub lift: &'static str,
     /// Directory of the group.
@@ -19,7 +19,7 @@ pub(crate) struct Quota {
 }
 
 impl Quota {
-    /// How many CPUs' worth of time that is.
+    /// CPU time of the quota in CPUs.
     pub fn cpus(&self) -> f64 {
         self.runtime as f64 / self.period as f64
     }
@@ -37,7 +37,7 @@ pub(crate) fn quotas(root: &Root) -> Vec<Quota> {
     second.chain(first).collect()
 }
 
-/// How often a group was stopped so far, by its `cpu.stat`.
+/// Counts of how often a group was stopped so far, from its `cpu.stat`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Throttling {
     /// Periods in which the group had something to run.
@@ -48,7 +48,7 @@ pub(crate) struct Throttling {
     pub throttled_ns: u64,
 }
 
-/// Reads how often a group was stopped so far; `None` where its controller does not count it.
+/// Reads how often a group was stopped so far; `None` if its controller does not count it.
 pub(crate) fn throttling(root: &Root, group: &str) -> Option<Throttling> {
     let text = root.text(&format!("{group}/cpu.stat"))?;
     let number = |name: &str| {
@@ -95,7 +95,7 @@ pub(crate) fn real_time_budget(root: &Root) -> Option<(String, i64)> {
     Some((file, budget))
 }
 
-/// The CPUs that this process's group leaves it, and the file to change them.
+/// The CPUs that this process's group may use, and the file to change them.
 pub(crate) fn cpuset(root: &Root) -> Option<(CpuList, String)> {
     let second = unified(root).into_iter().map(|group| (group, "cpuset.cpus.effective"));
     let first = hierarchy(root, "cpuset").into_iter().map(|group| (group, "cpuset.effective_cpus"));
@@ -116,7 +116,7 @@ fn unified(root: &Root) -> Vec<String> {
     }
 }
 
-/// The same for a controller of the first version.
+/// This process's group of a controller of the first version and all above it, innermost first, as directories.
 fn hierarchy(root: &Root, controller: &str) -> Vec<String> {
     let Some(path) = group_path(root, |names| names.split(',').any(|name| name == controller)) else {
         return Vec::new();
@@ -137,8 +137,8 @@ fn group_path(root: &Root, suits: impl Fn(&str) -> bool) -> Option<String> {
     })
 }
 
-/// In a container the path may be that of the host, of which only the mount
-/// itself is to be seen: the way up ends there.
+/// Directories from `path` up to the mount. In a container the path may be that of the host, of which only the mount
+/// itself is visible: the way up ends there.
 fn upwards(mount: &str, path: &str) -> Vec<String> {
     let mut rest = path.trim_matches('/');
     let mut groups = Vec::new();

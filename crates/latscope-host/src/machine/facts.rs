@@ -1,4 +1,4 @@
-//! What no file tells: answers of system calls and of the processor.
+//! Facts that are in no file: answers of system calls and of the processor.
 
 use super::root::Root;
 use latscope_core::machine::Cache;
@@ -6,21 +6,21 @@ use latscope_core::units::CpuList;
 use latscope_os::cpuid::{self, CacheKind};
 use rustix::thread::CpuSet;
 
-/// Answers of system calls and of the processor about this machine. For a
-/// machine kept as files they are taken from `/proc`, where they are too.
+/// Answers of system calls and of the processor about this machine. For a machine kept as files they are taken from
+/// `/proc`, if they are there.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Facts {
-    /// `uname -n`.
+    /// Name of the host, `uname -n`.
     pub name: String,
-    /// `uname -r`.
+    /// Release of the kernel, `uname -r`.
     pub kernel: String,
-    /// `uname -v`.
+    /// Version of the kernel, `uname -v`.
     pub kernel_version: String,
-    /// `uname -m`.
+    /// Architecture of the machine, `uname -m`.
     pub architecture: String,
     /// CPUs this process may run on.
     pub allowed: CpuList,
-    /// Whether the effective user is root.
+    /// True if the effective user is root.
     pub root: bool,
     /// The hypervisor, as the processor names it.
     pub hypervisor: Option<String>,
@@ -29,8 +29,7 @@ pub struct Facts {
 }
 
 impl Facts {
-    /// Asks the kernel and the processor if the machine is this one, else the
-    /// files that say the same.
+    /// Queries the kernel and the processor if the machine is this one, else the files with the same facts.
     pub fn of(root: &Root) -> Facts {
         if root.is_real() { Facts::of_this_machine(root) } else { Facts::from_files(root) }
     }
@@ -67,8 +66,8 @@ impl Facts {
     }
 }
 
-/// The affinity mask of this thread; `None` where it is refused, or the machine
-/// has more CPUs than the mask of the library holds.
+/// The affinity mask of this thread; `None` if it is refused, or the machine has more CPUs than the mask of the library
+/// holds.
 fn affinity() -> Option<CpuList> {
     let set = rustix::thread::sched_getaffinity(None).ok()?;
     let cpus = (0..CpuSet::MAX_CPU).filter(|cpu| set.is_set(*cpu));
@@ -80,8 +79,8 @@ fn allowed_in_status(root: &Root) -> CpuList {
     text.and_then(|list| list.parse().ok()).unwrap_or_default()
 }
 
-/// CPUID knows how many identifiers share a cache but not which CPUs: `shared`
-/// stays empty.
+/// Cache as CPUID declares it. CPUID has the number of identifiers that share a cache but not the CPUs: `shared` stays
+/// empty.
 fn declared(cache: cpuid::Cache) -> Cache {
     let kind = match cache.kind {
         CacheKind::Data => "Data",

@@ -1,11 +1,11 @@
-//! How long CPU quotas held the own control groups back lately.
+//! Time for which CPU quotas recently stopped the control groups of this process.
 
 use super::Root;
 use super::control_group::{quota, quotas, throttling};
 use latscope_core::units::format_time;
 use std::time::{Duration, Instant};
 
-/// How old what is called recent may be, at the most twice.
+/// Age from which on the readings are replaced; recent times are at most twice as old.
 const RECENT: Duration = Duration::from_secs(1);
 
 /// Time for which this process's groups, and those above them, were stopped by a quota.
@@ -18,7 +18,7 @@ pub struct HeldBack {
 }
 
 impl HeldBack {
-    /// Begins to watch.
+    /// Begins to watch the quotas.
     pub fn watch() -> HeldBack {
         HeldBack::at(Root::real())
     }
@@ -28,7 +28,7 @@ impl HeldBack {
         HeldBack { root, before: [now; 2], read: Instant::now() }
     }
 
-    /// Keeps "recent" recent; call it about once a second.
+    /// Replaces old readings, so that [`recent`](HeldBack::recent) stays recent; call it about once a second.
     pub fn look(&mut self) {
         if self.read.elapsed() >= RECENT {
             self.before = [self.before[1], stopped(&self.root)];

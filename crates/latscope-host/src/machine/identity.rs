@@ -1,15 +1,14 @@
-//! A name of the machine by which its results are found again. It does not
-//! reveal what the machine is called elsewhere.
+//! Name of the machine by which its results are found again. It does not reveal other names of the machine.
 
 use super::root::Root;
 use hmac_sha256::HMAC;
 
-/// Ours alone: `systemd-id128 machine-id --app-specific=30cdc042d703462da04531ef17746ba9` prints the
+/// Application id of latscope: `systemd-id128 machine-id --app-specific=30cdc042d703462da04531ef17746ba9` prints the
 /// same name.
 const APPLICATION: u128 = 0x30cdc042_d703_462d_a045_31ef17746ba9;
 
-/// The name: a keyed hash of `/etc/machine-id`, as machine-id(5) asks of those who store or send it.
-/// `None` where that file is missing or not set up.
+/// The name: a keyed hash of `/etc/machine-id`, as machine-id(5) requires of programs that store or send it. `None` if
+/// that file is missing or not set up.
 pub fn machine_id(root: &Root) -> Option<String> {
     let secret = parse(&root.text("/etc/machine-id")?)?;
     let hash = HMAC::mac(APPLICATION.to_be_bytes(), secret.to_be_bytes());

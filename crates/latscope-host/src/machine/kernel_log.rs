@@ -6,11 +6,11 @@ use std::fs::OpenOptions;
 use std::io::{ErrorKind, Read};
 use std::os::unix::fs::OpenOptionsExt;
 
-/// Messages of the kernel since boot, as far as the log still has them.
+/// Messages of the kernel since boot that the log still has.
 #[derive(Debug, Default)]
 pub(crate) struct KernelLog(Vec<Message>);
 
-/// One message.
+/// Message in the log.
 #[derive(Debug)]
 pub(crate) struct Message {
     /// Time since boot, µs.
@@ -18,13 +18,13 @@ pub(crate) struct Message {
     pub text: String,
 }
 
-/// Longer than a record can be; the kernel gives one with each read.
+/// Size of a buffer for a record, in bytes, larger than any; the kernel gives one record with each read.
 const RECORD: usize = 16 << 10;
-/// No log is larger (CONFIG_LOG_BUF_SHIFT is at most 25).
+/// Upper bound of the size of the log, in bytes (CONFIG_LOG_BUF_SHIFT is at most 25).
 const LARGEST: usize = 64 << 20;
 
 impl KernelLog {
-    /// Reads the log; `None` where it is missing or not for this user.
+    /// Reads the log; `None` if it is missing or this user may not read it.
     pub fn read(root: &Root) -> Option<KernelLog> {
         // A read at the end of the log would wait for the next message.
         let flags = OFlags::NONBLOCK.bits() as i32;
@@ -47,19 +47,19 @@ impl KernelLog {
         self.0.iter().find(|message| message.text.contains(text))
     }
 
-    /// What follows a text in the first message that has it.
+    /// Text after `text` in the first message that has it.
     pub fn after(&self, text: &str) -> Option<&str> {
         self.find(text)?.text.split_once(text).map(|(_, rest)| rest.trim())
     }
 
-    /// Whether the log still begins with the boot.
+    /// Returns true if the log still begins with the boot.
     pub fn is_whole(&self) -> bool {
         self.find("Linux version ").is_some()
     }
 }
 
-/// A record is `priority,sequence,µs,flags;text`; lines that begin with a space are its properties. Any process of root
-/// can write messages, too; of another facility than the kernel's, 0.
+/// Parses a record `priority,sequence,µs,flags;text`; lines that begin with a space are its properties. Any process of
+/// root can write messages, too, but not with the kernel's facility, 0.
 fn message(line: &str) -> Option<Message> {
     let (head, text) = line.split_once(';')?;
     let mut fields = head.split(',');

@@ -1,8 +1,7 @@
-//! The machine: what is there ([`snapshot`]), what is permitted ([`Trials`])
-//! and what distorts latency ([`checks`]).
+//! The machine: description ([`snapshot`]), permissions ([`Trials`]) and sources of latency ([`checks`]).
 //!
-//! Files of the kernel are read through a [`Root`], so that a directory of
-//! small text files can stand for any machine in a test.
+//! Files of the kernel are read through a [`Root`], so that a directory of small text files can stand for any machine
+//! in a test.
 
 pub mod binder_presence;
 pub(crate) mod control_group;
@@ -28,12 +27,12 @@ pub use trials::{ThisMachine, Trials};
 use latscope_core::machine::Machine;
 use latscope_core::units::CpuList;
 
-/// Examines this machine anew for a measurement on these CPUs, as far as checks depend on them.
+/// Repeats those checks of this machine that depend on the measured CPUs.
 pub fn measured_on(machine: &mut Machine, cpus: &CpuList) {
     doctor::measured_on(&Root::real(), machine, cpus);
 }
 
-/// This machine, with all checks: tries what is permitted, in some 30 ms.
+/// This machine, with all checks. Permissions are tried, in some 30 ms.
 pub fn this_machine() -> Machine {
     let root = Root::real();
     let mut machine = snapshot(&root);

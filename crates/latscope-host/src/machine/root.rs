@@ -1,22 +1,22 @@
-//! Where the kernel's files are read from.
+//! Location of the kernel's files.
 
 use latscope_core::units::CpuList;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-/// A prefix put before every path of the kernel: `/` for this machine, any
-/// directory for a machine kept as a tree of files.
+/// A prefix put before every path of the kernel: `/` for this machine, any directory for a machine kept as a tree of
+/// files.
 ///
-/// The readers answer `None` (or nothing) for whatever is missing, unreadable
-/// or not what it should be: on some machine each of them is.
+/// The readers return `None` (or nothing) for files that are missing, unreadable or of an unexpected form: on some
+/// machine each of them is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Root {
     prefix: PathBuf,
 }
 
 impl Root {
-    /// This machine.
+    /// Root of this machine.
     pub fn real() -> Root {
         Root::at("/")
     }
@@ -26,18 +26,18 @@ impl Root {
         Root { prefix: directory.into() }
     }
 
-    /// Whether this is the machine the program runs on, so that system calls
-    /// and processor instructions speak of it too.
+    /// Returns true if this is the machine on which the program runs, so that system calls and processor instructions
+    /// apply to it, too.
     pub(crate) fn is_real(&self) -> bool {
         self.prefix == Path::new("/")
     }
 
-    /// Where a path of the kernel is found: `/proc/stat` and `proc/stat` alike.
+    /// Path of a file of the kernel under the root: `/proc/stat` and `proc/stat` alike.
     pub fn path(&self, path: &str) -> PathBuf {
         self.prefix.join(path.trim_start_matches('/'))
     }
 
-    /// Whether there is such a file or directory.
+    /// Returns true if there is such a file or directory.
     pub fn exists(&self, path: &str) -> bool {
         self.path(path).exists()
     }
@@ -83,8 +83,7 @@ impl Root {
         found
     }
 
-    /// The value of a `name: value` line, as `/proc/meminfo` and its like have
-    /// them.
+    /// The value of a `name: value` line, as in `/proc/meminfo` and similar files.
     pub fn field(&self, path: &str, name: &str) -> Option<String> {
         field(&self.text(path)?, name).map(str::to_owned)
     }

@@ -6,13 +6,13 @@ use super::root::{Root, field, fields};
 use super::topology;
 use latscope_core::machine::{Cache, Machine};
 
-/// What is there: CPUs, caches, memory, kernel. Whatever no source tells stays
-/// empty. The clock and the checks are left to the engine.
+/// Describes a machine: CPUs, caches, memory, kernel. Facts without a source stay empty. The clock and the checks are
+/// left to the engine.
 pub fn snapshot(root: &Root) -> Machine {
     describe(root, &Facts::of(root))
 }
 
-/// As [`snapshot`], with given answers of system calls and of the processor.
+/// Describes a machine like [`snapshot`], with given answers of system calls and of the processor.
 pub fn describe(root: &Root, facts: &Facts) -> Machine {
     let mut online = topology::online(root);
     if online.0.is_empty() {
@@ -50,7 +50,7 @@ pub fn describe(root: &Root, facts: &Facts) -> Machine {
     }
 }
 
-/// [`Machine::scheduler`] where no other scheduler is loaded.
+/// Value of [`Machine::scheduler`] if no other scheduler is loaded.
 pub(super) const KERNEL_SCHEDULER: &str = "kernel";
 
 /// The scheduler of ordinary threads (Documentation/scheduler/sched-ext.rst).
@@ -85,7 +85,7 @@ pub(super) fn load_average(root: &Root) -> Option<f64> {
     root.text("/proc/loadavg")?.split_whitespace().next()?.parse().ok()
 }
 
-/// Parameters of the kernel that name files and devices: they differ between machines that are set up alike.
+/// Parameters of the kernel that name files and devices: they differ between machines with the same setup.
 const PLACES: [&str; 4] = ["root=", "BOOT_IMAGE=", "initrd=", "resume="];
 
 /// The kernel's command line without places.
@@ -95,8 +95,7 @@ fn command_line(root: &Root) -> Option<String> {
     Some(words.collect::<Vec<_>>().join(" "))
 }
 
-/// The processor's own name, with the board's behind it where a device tree
-/// tells; empty when nothing does.
+/// The processor's own name, followed by the board's name from a device tree; empty without a source.
 fn cpu_model(root: &Root) -> String {
     let text = root.text("/proc/cpuinfo").unwrap_or_default();
     let named = |name| field(&text, name).filter(|value| !value.is_empty()).map(str::to_owned);
@@ -181,8 +180,7 @@ fn arm_core(implementer: u32, part: u32) -> String {
     )
 }
 
-/// The hypervisor: by CPUID, else by what it leaves in sysfs, the device tree,
-/// the firmware's tables or the CPU flags.
+/// The hypervisor: by CPUID, else by its traces in sysfs, the device tree, the firmware's tables or the CPU flags.
 fn hypervisor(root: &Root, facts: &Facts) -> Option<String> {
     facts
         .hypervisor

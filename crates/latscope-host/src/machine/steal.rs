@@ -1,9 +1,9 @@
-//! What the hypervisor says to have taken from each CPU.
+//! Time that the hypervisor took from each CPU.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-/// How old what is called recent may be, at the most twice.
+/// Age from which on the readings are replaced; recent times are at most twice as old.
 const RECENT: Duration = Duration::from_secs(1);
 
 /// Time stolen from each CPU, by `/proc/stat` (proc_stat(5)).
@@ -15,13 +15,13 @@ pub struct Steal {
 }
 
 impl Steal {
-    /// Begins to watch.
+    /// Begins to watch all CPUs.
     pub fn watch() -> Steal {
         let now = read();
         Steal { before: [now.clone(), now], read: Instant::now() }
     }
 
-    /// Call it about once a second, that "recent" stays so.
+    /// Replaces old readings, so that [`recent`](Steal::recent) stays recent; call it about once a second.
     pub fn look(&mut self) {
         if self.read.elapsed() >= RECENT {
             self.before = [std::mem::take(&mut self.before[1]), read()];
@@ -29,8 +29,7 @@ impl Steal {
         }
     }
 
-    /// What was stolen from a CPU within the last seconds, ns. The kernel tells
-    /// it in steps of 10 ms.
+    /// Time stolen from a CPU within the last seconds, ns. The kernel counts it in steps of 10 ms.
     pub fn recent(&self, cpu: u32) -> u64 {
         let stolen = |readings: &BTreeMap<u32, u64>| readings.get(&cpu).copied().unwrap_or(0);
         stolen(&read()).saturating_sub(stolen(&self.before[0]))

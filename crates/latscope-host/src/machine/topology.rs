@@ -7,8 +7,7 @@ use latscope_core::units::CpuList;
 
 const CPUS: &str = "/sys/devices/system/cpu";
 
-/// The CPUs that are online: sysfs, else the processors of `/proc/cpuinfo`;
-/// empty if neither tells.
+/// The CPUs that are online: from sysfs, else the processors of `/proc/cpuinfo`; empty if neither has them.
 pub(super) fn online(root: &Root) -> CpuList {
     root.cpu_list(&format!("{CPUS}/online"))
         .filter(|list| !list.0.is_empty())
@@ -22,8 +21,8 @@ fn processors(cpuinfo: &str) -> CpuList {
     CpuList(cpus)
 }
 
-/// Core, package, node and siblings of each CPU. Where sysfs is silent each CPU
-/// is a core of its own on package and node 0.
+/// Core, package, node and siblings of each CPU. Without entries in sysfs, each CPU is a core of its own on package and
+/// node 0.
 pub(super) fn cpus(root: &Root, online: &CpuList) -> Vec<Cpu> {
     let nodes = nodes(root);
     let node_of = |cpu: u32| {
@@ -58,14 +57,13 @@ fn cpu(root: &Root, id: u32, node: u32) -> Cpu {
     Cpu { id, core, package: number("physical_package_id"), node, siblings }
 }
 
-/// The caches of a CPU as sysfs declares them; those whose size firmware keeps
-/// to itself are left out.
+/// The caches of a CPU as sysfs declares them; caches without a size are left out.
 pub(super) fn caches(root: &Root, cpu: u32) -> Vec<Cache> {
     let directories = root.numbered(&format!("{CPUS}/cpu{cpu}/cache"), "index");
     directories.iter().filter_map(|(_, path)| cache(root, path)).collect()
 }
 
-/// Which CPUs share the last data or unified cache, a list for each such cache, as far as sysfs tells.
+/// CPUs that share the last data or unified cache, a list for each such cache, as far as sysfs has them.
 pub(super) fn last_caches(root: &Root, online: &CpuList) -> Vec<CpuList> {
     let shared = |cpu: u32| {
         let all = root.numbered(&format!("{CPUS}/cpu{cpu}/cache"), "index").into_iter();
@@ -96,7 +94,7 @@ fn cache(root: &Root, path: &str) -> Option<Cache> {
     })
 }
 
-/// `32K`, `1M`: the kernel's short form, not that of the command line.
+/// Parses the kernel's short form of sizes, `32K`, `1M`, which is not that of the command line.
 fn cache_size(text: &str) -> Option<u64> {
     let (digits, scale) = match text.strip_suffix(['K', 'M', 'G']) {
         Some(digits) if text.ends_with('K') => (digits, 1 << 10),

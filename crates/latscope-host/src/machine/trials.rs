@@ -1,5 +1,5 @@
-//! What can only be found out by trying: permissions depend on users,
-//! capabilities, control groups and filters, and no file tells their sum.
+//! Trials of permissions, which can only be determined by trying: they depend on users, capabilities, control groups
+//! and filters, and no file shows the sum.
 
 use latscope_os::memory_lock;
 use latscope_os::sched::{self, Policy};
@@ -8,35 +8,34 @@ use std::io;
 use std::path::Path;
 use std::thread;
 
-/// Attempts that leave the machine as it was. A test scripts the answers.
+/// Attempts that leave the machine as it was. A test scripts the results.
 pub trait Trials {
-    /// Puts a thread under SCHED_FIFO with a priority and reads the policy
-    /// back.
+    /// Puts a thread under SCHED_FIFO with a priority and reads the policy back.
     ///
     /// # Errors
-    /// It is refused, or another policy is read back.
+    /// The policy is refused, or another policy is read back.
     fn real_time(&mut self, priority: u32) -> io::Result<()>;
 
     /// Locks an amount of memory, in bytes, and gives it back.
     ///
     /// # Errors
-    /// It is refused; see [`memory_lock::try_lock`].
+    /// The lock is refused; see [`memory_lock::try_lock`].
     fn lock_memory(&mut self, bytes: usize) -> io::Result<()>;
 
     /// Opens a file for writing and closes it unwritten.
     ///
     /// # Errors
-    /// It is not there, or not permitted.
+    /// The file does not exist, or opening it is not permitted.
     fn open_for_writing(&mut self, path: &Path) -> io::Result<()>;
 
     /// Makes a directory in another one and removes it.
     ///
     /// # Errors
-    /// It is not permitted.
+    /// Making the directory is not permitted.
     fn make_directory(&mut self, parent: &Path) -> io::Result<()>;
 }
 
-/// Tries for real.
+/// Trials on this machine.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ThisMachine;
 

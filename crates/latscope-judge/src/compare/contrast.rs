@@ -1,4 +1,4 @@
-//! One figure of two sides: their ratio, where it lies, and how it was found.
+//! Contrast of one figure of two sides: their ratio, its interval, and the test behind it.
 //!
 //! The run is the unit, the round the level below. All is on the log scale, since noise multiplies.
 
@@ -10,24 +10,24 @@ use serde::Serialize;
 /// A figure of each round of each run of a side.
 pub type Levels = Vec<Vec<f64>>;
 
-/// How two sides differ in one figure.
+/// Difference of two sides in one figure.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Contrast {
     /// The figure of A: the median over its runs of the medians over their rounds.
     pub a: f64,
     /// The figure of B.
     pub b: f64,
-    /// B by A.
+    /// Figure of B divided by the figure of A.
     pub ratio: f64,
-    /// Where the ratio lies with 95 % confidence; `None` where nothing says so.
+    /// 95 % interval of the ratio; `None` if neither rounds nor runs show the spread.
     pub interval: Option<Range>,
     /// Runs of A and of B that have the figure.
     pub runs: [usize; 2],
     /// Fewest rounds of a run of A and of B.
     pub rounds: [usize; 2],
-    /// How likely runs that are alike differ by as much (Mann and Whitney); `None` with one run on a side.
+    /// Probability that runs that are alike differ by as much (Mann and Whitney); `None` with one run on a side.
     pub p: Option<f64>,
-    /// The same, adjusted for the number of figures compared.
+    /// Probability `p`, adjusted for the number of figures compared.
     pub p_adjusted: Option<f64>,
     /// The probability that a run of B is above one of A; `None` with one run on a side.
     pub superiority: Option<f64>,
@@ -42,14 +42,14 @@ pub struct Contrast {
 /// Ends of an interval of a ratio.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Range {
-    /// Lower end.
+    /// Lower end of the interval.
     pub low: f64,
-    /// Upper end.
+    /// Upper end of the interval.
     pub high: f64,
 }
 
 impl Range {
-    /// Half of its width on the log scale.
+    /// Half of the width of the interval on the log scale.
     pub fn half_width(&self) -> f64 {
         (self.high / self.low).ln() / 2.0
     }
@@ -58,11 +58,11 @@ impl Range {
 /// Medians of resampled rounds that stand for all those of a run.
 const MEDIANS: usize = 64;
 
-/// Standard deviation between runs, on the log scale, that is assumed of a side of a single run: its rounds do not say
-/// it. Twice what runs of one machine differ by at least.
+/// Standard deviation between runs, on the log scale, that is assumed of a side of a single run, as its rounds do not
+/// show it. It is twice the least deviation of runs of one machine.
 pub const ASSUMED_BETWEEN_RUNS: f64 = 2.0 * BETWEEN_RUNS;
 
-/// Resampled comparisons.
+/// Number of resampled comparisons.
 const RESAMPLES: usize = 1000;
 
 /// Compares a figure of two sides; `step` is by how much recorded figures differ at least, as a share of them.
@@ -71,7 +71,8 @@ pub fn contrast(a: &Levels, b: &Levels, step: f64, seed: u64, test: &mut MannWhi
     untested(a, b, step, seed, |a, b| Some(test.p(a, b)))
 }
 
-/// The same with a test of one's own over the logarithms of the figures of runs, or none.
+/// Compares a figure like [`contrast`], but with the test `p` over the logarithms of the figures of runs. `p` may
+/// return `None`: then there is no test.
 pub(crate) fn untested(
     a: &Levels,
     b: &Levels,
@@ -118,8 +119,8 @@ struct Side {
     within: f64,
     /// Variance of the rounds of a run.
     of_rounds: f64,
-    /// Runs scatter also by what their rounds do: resampling both counts that twice, which this takes back
-    /// (Davison and Hinkley, "Bootstrap methods and their application", 1997, 3.8).
+    /// Factor that removes double counting: runs also scatter because their rounds do, and resampling both counts that
+    /// twice (Davison and Hinkley, "Bootstrap methods and their application", 1997, 3.8).
     shrink: f64,
 }
 
@@ -158,14 +159,14 @@ impl Side {
         self.figure + (middle(places) - self.figure) * self.shrink
     }
 
-    /// Whether rounds or runs say how far the figures scatter.
+    /// Returns true if rounds or runs show how far the figures scatter.
     fn knows_spread(&self, other: &Side) -> bool {
         let several = |side: &Side| side.runs.len() > 1 || side.rounds > 1;
         several(self) && several(other) || self.runs.len() > 1 || other.runs.len() > 1
     }
 }
 
-/// How far the log ratio may lie below and above what was found.
+/// Distances by which the log ratio may lie below and above the value found.
 ///
 /// The percentile interval of the bootstrap is too narrow for few values: its halves are expanded by Student's
 /// quantile over the normal one (Hesterberg, "What teachers should know about the bootstrap", 2015; his second

@@ -1,12 +1,12 @@
-//! Whole distributions of two sides: how far they are apart, and how often a run goes beyond what both
-//! together seldom do.
+//! Whole distributions of two sides: their distance, and the rates at which runs go beyond a high quantile of both
+//! together.
 
 use super::contrast::Levels;
 use latscope_core::histogram::Histogram;
 use latscope_core::report::Measurement;
 use std::collections::BTreeMap;
 
-/// Values within this share of an octave count as equal: the noise of few samples is none of the distance.
+/// Bins per octave: values in one bin count as equal, so that the noise of few samples does not add to the distance.
 const PER_OCTAVE: f64 = 16.0;
 
 /// Hellinger's distance of the samples of two sides, each run counted alike: 0 where both are the same, 1 where
@@ -38,15 +38,15 @@ fn shares(side: &[&Measurement]) -> Option<BTreeMap<i32, f64>> {
     (runs > 0.0).then_some(shares)
 }
 
-/// How often the runs of both sides went beyond a quantile of all of them together.
+/// Rates at which the runs of both sides went beyond a quantile of all of them together.
 pub(crate) struct Exceedances {
-    /// The quantile, ns.
+    /// Value of the quantile, ns.
     pub beyond: f64,
     /// The share of samples beyond it, of each run.
     pub rates: [Levels; 2],
 }
 
-/// Fewer samples than this are expected beyond: no run is compared by them.
+/// Least number of samples expected beyond the quantile: with fewer, no run is compared.
 const ENOUGH: f64 = 10.0;
 
 /// Counts the samples beyond the quantile `q` of all runs together. `None` where a run has too few samples.
@@ -85,8 +85,9 @@ pub(crate) fn exceedances(a: &[&Measurement], b: &[&Measurement], q: f64) -> Opt
 /// A share of samples beyond a place that differs by more from one end of a bin to the other depends on the bin.
 const BLURRED: f64 = 0.1;
 
-/// Whether the samples of a run near a place are counted on either side of it by the width of a bin, not by how long
-/// they are: runs of one resolution are all counted so, those of several are not to be compared there.
+/// Returns true if the samples of a run near `place` fall on either side of it because of the width of a bin, not
+/// because of their length. Runs of one resolution are all binned alike; runs of several resolutions must not be
+/// compared there.
 fn is_blurred(histogram: &Histogram, place: f64, coarsest: f64) -> bool {
     if histogram.resolution(place) * 2.0 >= coarsest {
         return false;

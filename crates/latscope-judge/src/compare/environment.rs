@@ -1,4 +1,4 @@
-//! What else differs between two sides: machine, kernel, settings, load, tool, company.
+//! Differences between two sides beside the figures: machine, kernel, settings, load, tool, other processes.
 
 use crate::runs::Run;
 use latscope_core::plan::Load;
@@ -8,21 +8,21 @@ use latscope_core::units::{counted, format_share};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// One fact in which two sides differ: what their runs have, each value once.
+/// A fact in which two sides differ, with the values of the runs, each once.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Difference {
     /// The fact: `kernel`, `clock source`, `label board`, `doctor: smt`.
     pub what: String,
-    /// What the runs of A have; nothing where they do not say.
+    /// Values of the runs of A; empty if the runs have none.
     pub a: Vec<String>,
-    /// What the runs of B have.
+    /// Values of the runs of B.
     pub b: Vec<String>,
 }
 
 /// The facts that name one machine: two values of one side are two machines.
 const MACHINE: [&str; 2] = ["machine", "host"];
 
-/// What the facts begin with that the user names.
+/// Prefix of the facts that the user names.
 pub(crate) const LABEL: &str = "label ";
 
 /// The facts in which two sides differ, in the order of their weight.
@@ -42,8 +42,8 @@ pub fn differences(a: &[&Run], b: &[&Run]) -> Vec<Difference> {
     all.filter(|one| one.a != one.b && said(one)).collect()
 }
 
-/// What makes a side less than runs of one thing: two machines, incomplete runs; and whether both sides are of
-/// different times.
+/// Reasons why a side is less than runs of one thing (two machines, incomplete runs), and a remark if the sides were
+/// measured at different times.
 pub fn remarks(a: &[&Run], b: &[&Run]) -> Vec<String> {
     let mut remarks = Vec::new();
     for (name, runs) in [("A", a), ("B", b)] {
@@ -75,7 +75,7 @@ pub fn remarks(a: &[&Run], b: &[&Run]) -> Vec<String> {
     remarks
 }
 
-/// What the other programs that measured a side do not say, a sentence for each.
+/// Facts that the other programs that measured a side do not record, a sentence for each program.
 fn imported(name: &str, runs: &[&Run]) -> Vec<String> {
     let mut programs: BTreeMap<String, (u64, Vec<&str>)> = BTreeMap::new();
     for imported in runs.iter().filter_map(|run| run.report.imported.as_ref()) {
@@ -97,7 +97,8 @@ fn imported(name: &str, runs: &[&Run]) -> Vec<String> {
     programs.into_iter().map(sentence).collect()
 }
 
-/// Whether one side was measured before the other; nothing where a time is not known. Times are RFC 3339 in UTC, which sort as text.
+/// Returns a remark if one side was measured before the other; `None` if a time is not known. Times are RFC 3339 in
+/// UTC, which sort as text.
 fn apart_in_time(a: &[&Run], b: &[&Run]) -> Option<String> {
     let ends = |side: &[&Run]| {
         let started = || side.iter().map(|run| run.report.started.clone());
@@ -113,7 +114,7 @@ fn apart_in_time(a: &[&Run], b: &[&Run]) -> Option<String> {
     (a.len() + b.len() > 2).then(|| format!("all runs of {early} were made before those of {late}: {text}"))
 }
 
-/// Whether a result counts the load that was asked for among other processes.
+/// Returns true if a result counts the requested load among other processes.
 fn has_load_within(report: &Report) -> bool {
     report.plan.load.is_some() && report.activity.as_ref().is_none_or(|account| account.load.is_none())
 }
@@ -121,7 +122,7 @@ fn has_load_within(report: &Report) -> bool {
 /// Sides are unlike where the share of the CPUs that others used differs by more.
 pub(crate) const UNLIKE: f64 = 0.25;
 
-/// A sentence about what others used of the CPUs, if that differs far between two sides. A load that was asked for is no
+/// A sentence about the CPU time of other processes, if that differs far between two sides. A requested load is not
 /// part of it.
 pub(crate) fn unlike(a: &[&Run], b: &[&Run]) -> Option<String> {
     let others = |runs: &[&Run]| {
@@ -132,7 +133,7 @@ pub(crate) fn unlike(a: &[&Run], b: &[&Run]) -> Option<String> {
     unlike_shares(others(a)?, others(b)?, ["A", "B"])
 }
 
-/// The same of two shares.
+/// A sentence about two shares of CPU time of other processes, if they differ by more than [`UNLIKE`].
 pub(crate) fn unlike_shares(a: f64, b: f64, names: [&str; 2]) -> Option<String> {
     ((a - b).abs() > UNLIKE).then(|| {
         format!(
@@ -146,7 +147,7 @@ pub(crate) fn unlike_shares(a: f64, b: f64, names: [&str; 2]) -> Option<String> 
     })
 }
 
-/// Values of each fact; facts are in the order in which they are said.
+/// Values of each fact; facts are in the order in which they are printed.
 type Facts = BTreeMap<(usize, String), BTreeSet<String>>;
 
 fn facts(runs: &[&Run]) -> Facts {
@@ -161,10 +162,10 @@ fn facts(runs: &[&Run]) -> Facts {
     facts
 }
 
-/// From this place on facts are in the order of their names: labels and checks.
+/// Place from which on facts are in the order of their names: labels and checks.
 const OPEN: usize = 15;
 
-/// What is known of a run beside its figures, by name, in the order of weight; empty where it does not say.
+/// Facts known of a run beside its figures, by name, in the order of weight; empty texts where the run has no value.
 pub(crate) fn of_run(run: &Run) -> Vec<(String, String)> {
     let report = &run.report;
     let machine = &report.machine;
@@ -202,7 +203,7 @@ pub(crate) fn of_run(run: &Run) -> Vec<(String, String)> {
     fixed.map(|(what, value)| (what.to_owned(), value)).into_iter().chain(labels).chain(checks).collect()
 }
 
-/// A load as it is asked for.
+/// A load as the user requests it.
 fn word(load: &Load) -> String {
     match load {
         Load::Command(command) => command.clone(),
@@ -210,10 +211,10 @@ fn word(load: &Load) -> String {
     }
 }
 
-/// The fact that says what other processes used.
+/// Name of the fact about the CPU time that other processes used.
 pub(crate) const OTHERS: &str = "other processes used";
 
-/// The fact that says what measured.
+/// Name of the fact about the program that measured.
 pub(crate) const TOOL: &str = "tool";
 
 /// The program that measured, with its version and commit.

@@ -1,4 +1,4 @@
-//! Which measurements of two sides are the same work.
+//! Pairing of the measurements of two sides that are the same work.
 
 use crate::runs::{Run, point_id};
 use latscope_core::merged::{is_all_of, is_merged, pairs_in};
@@ -9,13 +9,13 @@ use latscope_core::units::counted;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The same point of both sides.
+/// A point that both sides measured.
 pub(crate) struct Pair<'a> {
-    /// That of each run of A that measured it.
+    /// Measurement of each run of A that has the point.
     pub a: Vec<&'a Measurement>,
-    /// That of each run of B.
+    /// Measurement of each run of B that has the point.
     pub b: Vec<&'a Measurement>,
-    /// Whether it is the sum of a single pair of endpoints in each run, which is not compared beside it.
+    /// True if the point is the sum of a single pair of endpoints in each run; the pair is then not compared beside it.
     pub of_one: bool,
 }
 
@@ -24,19 +24,19 @@ pub(crate) struct Pair<'a> {
 pub struct Refused {
     /// Stable name of the point.
     pub id: String,
-    /// What a reader calls it.
+    /// Title of the point for a reader.
     pub title: String,
-    /// In what the work differs.
+    /// Difference of the work.
     pub why: String,
 }
 
-/// What becomes of all points.
+/// Result of the pairing for all points.
 pub(crate) struct Paired<'a> {
     pub pairs: Vec<Pair<'a>>,
     pub refused: Vec<Refused>,
     /// Stable names of points that only A measured, and only B.
     pub lacking: [Vec<String>; 2],
-    /// What is assumed to be alike of points that another program measured, a sentence for each side.
+    /// Assumptions about points that another program measured, a sentence for each side.
     pub assumed: Vec<String>,
 }
 
@@ -46,13 +46,13 @@ type Points<'a> = BTreeMap<Key<'a>, Vec<Found<'a>>>;
 /// A point as a run measured it.
 struct Found<'a> {
     m: &'a Measurement,
-    /// How long a batch was to last, ns.
+    /// Requested length of a batch, ns.
     batch: Option<u64>,
-    /// How many pairs of endpoints it is of, if it is a sum over these.
+    /// Number of pairs of endpoints, if the point is a sum over these.
     pairs: Option<u64>,
 }
 
-/// Whether a point was asked for: by its family, or its probe; all are if none is named.
+/// Returns true if a point was requested by its family or its probe, or if `only` is empty.
 pub fn is_wanted(probe: &str, only: &[String]) -> bool {
     let named = |name: &String| probe == name || probe.split('.').next() == Some(name);
     only.is_empty() || only.iter().any(named)
@@ -90,7 +90,7 @@ pub(crate) fn pair<'a>(a: &[&'a Run], b: &[&'a Run], only: &[String]) -> Paired<
     paired
 }
 
-/// Without the pairs of endpoints that are all of a sum: both have the same figures.
+/// Removes the pairs of endpoints that are all of a sum: both have the same figures.
 fn once(mut pairs: Vec<Pair>) -> Vec<Pair> {
     let all_of = |sum: &[&Measurement], part: &[&Measurement]| {
         sum.len() == part.len() && sum.iter().zip(part).all(|(sum, part)| is_all_of(part, sum))
@@ -106,19 +106,19 @@ fn once(mut pairs: Vec<Pair>) -> Vec<Pair> {
     pairs
 }
 
-/// Parameters that an output of another program may not have though the point had them. Any other that is missing is
-/// known: it was not asked for.
+/// Parameters that an output of another program may lack though the point had them. If any other parameter is missing,
+/// the point was measured without it.
 const MAY_BE_UNKNOWN: [&str; 7] = ["clock", "cpu", "interval", "method", "policy", "priority", "thread"];
 
-/// Whether all that is known of a point is so of another one, too.
+/// Returns true if all that is known of a point holds for another point, too.
 fn agrees(known: &Params, other: &Params) -> bool {
     let lacking = || other.keys().filter(|name| !known.contains_key(*name));
     known.iter().all(|(name, value)| other.get(name) == Some(value))
         && lacking().all(|name| MAY_BE_UNKNOWN.contains(&name.as_str()))
 }
 
-/// Points of A with those of B that differ only in parameters that one of both does not have, since another program
-/// measured it. A point that could be several of the other side's is none of them.
+/// Points of A with those of B that differ only in parameters that one side lacks, because another program measured it.
+/// A point that could match several points of the other side matches none.
 fn alike_as_far_as_known<'a>(a: &Points<'a>, b: &Points<'a>) -> BTreeMap<Key<'a>, Key<'a>> {
     let alone = |side: &Points<'a>, other: &Points<'a>| -> Vec<(Key<'a>, bool)> {
         let rest = side.iter().filter(|(key, _)| !other.contains_key(*key));
@@ -138,7 +138,7 @@ fn alike_as_far_as_known<'a>(a: &Points<'a>, b: &Points<'a>) -> BTreeMap<Key<'a>
     a.iter().filter_map(partner).collect()
 }
 
-/// What is not known of points that are compared all the same, a sentence for each side.
+/// Facts that are not known of points that are compared all the same, a sentence for each side.
 fn assumed(alike: &BTreeMap<Key, Key>) -> Vec<String> {
     let lacking = |name: &str, pairs: Vec<(&Params, &Params)>| {
         let unknown = |(mine, other): &(&Params, &Params)| -> Vec<String> {
@@ -159,7 +159,7 @@ fn assumed(alike: &BTreeMap<Key, Key>) -> Vec<String> {
     a.into_iter().chain(b).collect()
 }
 
-/// The points that the runs of a side measured, of each run once.
+/// The points that the runs of a side measured, each once a run.
 fn points<'a>(runs: &[&'a Run], only: &[String]) -> Points<'a> {
     let mut points = Points::new();
     for run in runs {
@@ -176,7 +176,7 @@ fn points<'a>(runs: &[&'a Run], only: &[String]) -> Points<'a> {
     points
 }
 
-/// In what the work of a point differs between the runs; `None` where it is the same.
+/// Difference of the work of a point between the runs; `None` if the work is the same.
 fn differs(a: &[Found], b: &[Found]) -> Option<String> {
     let facts: [(&str, Fact); 5] = [
         ("revision of the probe", |one| Some(one.m.revision.to_string())),

@@ -27,14 +27,14 @@ pub struct Quantiles {
     pub quantiles: Vec<Quantile>,
 }
 
-/// One quantile of both sides.
+/// A quantile of both sides.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Quantile {
-    /// Which one, 0 to 1.
+    /// Probability of the quantile, 0 to 1.
     pub q: f64,
-    /// That of each run of A and of B, ns.
+    /// Value of the quantile in each run of A and of B, ns.
     pub runs: [Vec<f64>; 2],
-    /// How the sides differ in it; not tested.
+    /// Difference of the sides in this quantile; not tested.
     pub contrast: Contrast,
 }
 
@@ -71,7 +71,7 @@ fn of_pair(pair: &Pair, point: &Point, seed: u64) -> Option<Quantiles> {
     (quantiles.len() > 2).then(|| Quantiles { id: point.id.clone(), samples: [a, b], quantiles })
 }
 
-/// `None` where fewer than ten samples of a run lie beyond it.
+/// Compares one quantile; `None` if fewer than ten samples of a run lie beyond it.
 fn quantile(pair: &Pair, point: &Point, q: f64, seed: u64) -> Option<Quantile> {
     let of = |side: &[&Measurement]| -> Option<Vec<f64>> {
         side.iter().map(|m| m.histogram.tail_quantile(q)).collect()

@@ -6,21 +6,21 @@ use std::collections::HashMap;
 /// The share of findings that may be false.
 pub const FALSE_DISCOVERIES: f64 = 0.05;
 
-/// From so many values in all the normal approximation stands for the exact distribution.
+/// Number of values in all above which the normal approximation replaces the exact distribution.
 const EXACT_UP_TO: usize = 40;
 
 /// Mann and Whitney's test, with the null distributions computed so far.
 #[derive(Debug, Default)]
 pub struct MannWhitney {
-    /// By the sizes of the groups of equal values and the size of the first side: how likely each sum of
-    /// doubled ranks is.
+    /// Probabilities of each sum of doubled ranks, by the sizes of the groups of equal values and the size of the first
+    /// side.
     nulls: HashMap<(Vec<usize>, usize), Vec<f64>>,
 }
 
 impl MannWhitney {
-    /// How likely both sides differ by so much or more if they are alike: two-sided, exact also with
-    /// equal values up to 40 values in all, and else by the normal approximation with the correction for ties.
-    /// 1 where a side is empty.
+    /// Probability that sides that are alike differ by so much or more. The test is two-sided. It is exact, also with
+    /// equal values, up to 40 values in all, and else the normal approximation with the correction for ties. Returns 1
+    /// if a side is empty.
     pub fn p(&mut self, a: &[f64], b: &[f64]) -> f64 {
         if a.is_empty() || b.is_empty() {
             return 1.0;
@@ -51,7 +51,7 @@ fn doubled_ranks(a: &[f64], b: &[f64]) -> (usize, Vec<usize>) {
     (sum, sizes)
 }
 
-/// How likely each sum of doubled ranks of `n` values is, if any `n` of all are as likely as any others.
+/// Probability of each sum of doubled ranks of `n` values, if all choices of `n` values are equally likely.
 fn null(ties: &[usize], n: usize) -> Vec<f64> {
     let all: usize = ties.iter().sum();
     let most = all * (all + 1);
@@ -86,14 +86,14 @@ fn approximate(sum: f64, n: f64, m: f64, ties: &[usize]) -> f64 {
     erfc(away / (2.0 * variance).sqrt())
 }
 
-/// The smallest p that runs of these numbers can have.
+/// The smallest p that a test of these numbers of runs can give.
 pub fn smallest_p(a: usize, b: usize) -> f64 {
     let (few, all) = (a.min(b), a + b);
     let choices = (1..=few).fold(1.0, |choices, i| choices * (all - few + i) as f64 / i as f64);
     (2.0 / choices).min(1.0)
 }
 
-/// Runs a side from which one point that differs among so many compared can be found.
+/// Number of runs a side from which on a single point that differs among so many compared can be found.
 pub fn runs_needed(points: usize) -> usize {
     let level = FALSE_DISCOVERIES / points.max(1) as f64;
     (2..).find(|runs| smallest_p(*runs, *runs) <= level).unwrap_or(usize::MAX)
@@ -129,7 +129,7 @@ mod tests {
         MannWhitney::default().p(a, b)
     }
 
-    /// Against every way to choose the values of the first side.
+    /// Computes p from every way to choose the values of the first side.
     fn by_enumeration(a: &[f64], b: &[f64]) -> f64 {
         let (n, all) = (a.len(), [a, b].concat());
         let (observed, _) = doubled_ranks(a, b);

@@ -1,11 +1,11 @@
-//! What a contrast comes to, and what would tell where it tells nothing.
+//! Verdict on a contrast, and advice if it is undecided.
 
 use super::contrast::Contrast;
 use super::ranks::{FALSE_DISCOVERIES, adjusted, runs_needed, smallest_p};
 use serde::Serialize;
 use std::fmt;
 
-/// What a comparison of one figure comes to.
+/// Verdict on the comparison of one figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
@@ -13,18 +13,18 @@ pub enum Verdict {
     Slower,
     /// B is below A.
     Faster,
-    /// These runs differ; there are too few of them to say more.
+    /// The runs differ, but there are too few of them for a direction.
     Differs,
-    /// They do not differ by more than the margin.
+    /// The sides do not differ by more than the margin.
     Same,
-    /// None of it can be said.
+    /// The figures support no other verdict.
     CannotTell,
 }
 
 /// The probability of superiority from which a difference is one of nearly all runs.
 pub(crate) const SUPERIOR: f64 = 0.85;
 
-/// Adjusts the p values of a family of contrasts for their number; returns how many have one.
+/// Adjusts the p values of a family of contrasts for their number; returns the number of contrasts that have a p value.
 pub(crate) fn adjust(family: &mut [&mut Contrast]) -> usize {
     let mut tested: Vec<&mut &mut Contrast> =
         family.iter_mut().filter(|contrast| contrast.p.is_some()).collect();
@@ -65,16 +65,16 @@ pub(crate) fn verdict(contrast: &Contrast, margin: f64, compared: usize) -> Verd
     }
 }
 
-/// More runs or rounds than this are no advice.
+/// Largest advised number of runs or rounds.
 const MOST: f64 = 100.0;
 
-/// What would tell where a comparison does not.
+/// Further measurement that would decide a comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum WouldTell {
-    /// So many runs a side.
+    /// Number of runs needed on each side.
     Runs(usize),
-    /// So many rounds in each run.
+    /// Number of rounds needed in each run.
     Rounds(usize),
 }
 
@@ -87,7 +87,7 @@ impl fmt::Display for WouldTell {
     }
 }
 
-/// Why no number of runs within reach would decide.
+/// Reason why no number of runs within reach would decide.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Undecided {
@@ -98,15 +98,15 @@ pub enum Undecided {
 }
 
 impl Undecided {
-    /// The reason why a contrast that tells nothing has no [advice](WouldTell); `None` where it has no interval.
+    /// The reason why an undecided contrast has no [advice](WouldTell); `None` if it has no interval.
     pub fn of(contrast: &Contrast, margin: f64) -> Option<Undecided> {
         let half = contrast.interval?.half_width();
         Some(if half <= margin.ln_1p() { Undecided::TooNear } else { Undecided::TooWide })
     }
 }
 
-/// What would tell where a contrast tells nothing or too little: `9 runs a side`, `--rounds 10`. `None` where
-/// nothing within reach does, or nothing needs to.
+/// Further measurement that would decide a contrast: `9 runs a side`, `--rounds 10`. `None` if nothing within reach
+/// would, or if the verdict needs no more.
 pub(crate) fn advice(
     contrast: &Contrast,
     margin: f64,
@@ -120,9 +120,9 @@ pub(crate) fn advice(
     reach(contrast, (shift - margin).abs(), shift > margin, compared)
 }
 
-/// What would show on which side of a limit a figure lies that is so far from it on the log scale: enough runs for
-/// the test, if it is to be `tested`, and an interval that ends before the limit. `None` where nothing within reach
-/// would.
+/// Further measurement that would show on which side of a limit a figure lies, if it is `distance` from the limit on
+/// the log scale: enough runs for the test, if it is to be `tested`, and an interval that ends before the limit. `None`
+/// if nothing within reach would.
 pub(crate) fn reach(contrast: &Contrast, distance: f64, tested: bool, compared: usize) -> Option<WouldTell> {
     let needed = runs_needed(compared);
     let runs = contrast.runs[0].min(contrast.runs[1]);

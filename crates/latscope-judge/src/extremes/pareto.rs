@@ -1,20 +1,17 @@
-//! The generalised Pareto distribution: of what values exceed a high threshold
-//! by.
+//! The generalised Pareto distribution, which the excesses of values over a high threshold have.
 //!
-//! Fitted by probability-weighted moments (Hosking and Wallis, "Parameter and
-//! quantile estimation for the generalized Pareto distribution", Technometrics
-//! 29, 1987): steady for samples of some hundreds, and without iteration. They
-//! exist for shapes below 1 and have a variance below 0.5.
+//! It is fitted by probability-weighted moments (Hosking and Wallis, "Parameter and quantile estimation for the
+//! generalized Pareto distribution", Technometrics 29, 1987), which are steady for samples of some hundreds, and need
+//! no iteration. They exist for shapes below 1 and have a variance below 0.5.
 
 use latscope_core::statistics::SplitMix;
 
 /// A generalised Pareto distribution that begins at 0.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Pareto {
-    /// How heavy it is: below 0 it has an end, 0 is exponential, above 0 it
-    /// falls like a power.
+    /// Shape of the tail: below 0 it has an end, at 0 it is exponential, above 0 it falls like a power.
     pub shape: f64,
-    /// Its scale, ns.
+    /// Scale of the distribution, ns.
     pub scale: f64,
 }
 

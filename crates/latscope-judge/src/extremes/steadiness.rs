@@ -1,23 +1,22 @@
-//! Whether the largest values are the same over the whole run: tests by ranks,
-//! which assume no distribution.
+//! Tests by ranks of whether the largest values are the same over the whole run; they assume no distribution.
 
 use latscope_core::histogram::Histogram;
 use latscope_core::report::{Block, Measurement};
 use latscope_core::statistics::quantile;
 use statrs::function::erf::erfc;
 
-/// Probabilities by chance, of what the maxima of the blocks look like.
+/// Probabilities by chance of the pattern of the maxima of the blocks.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Steadiness {
-    /// Blocks looked at.
+    /// Number of blocks examined.
     pub blocks: usize,
-    /// A trend as strong (Mann, 1945; Kendall, 1975), either way.
+    /// Probability by chance of a trend as strong, up or down (Mann, 1945; Kendall, 1975).
     pub trend: f64,
-    /// Whether that trend is upwards.
+    /// True if the trend is upwards.
     pub rising: bool,
-    /// Halves as different (Mann and Whitney, 1947).
+    /// Probability by chance of halves as different (Mann and Whitney, 1947).
     pub halves: f64,
-    /// Neighbours as alike (von Neumann's ratio of ranks: Bartels, 1982).
+    /// Probability by chance of neighbours as alike (von Neumann's ratio of ranks: Bartels, 1982).
     pub bouts: f64,
 }
 
@@ -42,8 +41,8 @@ pub(super) fn full_blocks(blocks: &[Block]) -> &[Block] {
 /// Windows of time that an estimate of how events cluster needs.
 const LEAST_WINDOWS: usize = 32;
 
-/// The share of the large values of threads that ran at the same time that are independent of each other: those of one
-/// bout, on whichever CPU, are one. 1 where there are too few blocks to tell.
+/// The share of the large values of concurrent threads that are independent of each other: the values of one bout, on
+/// any CPU, count once. 1 if there are too few blocks.
 pub(crate) fn independent_share(parts: &[&Measurement]) -> f64 {
     let maxima = maxima(parts);
     let n: u64 = parts.iter().map(|part| part.histogram.count()).sum();
@@ -78,9 +77,9 @@ pub(super) fn extremal_index(blocks: &[Block], histogram: &Histogram) -> f64 {
     cluster_index(&maxima, length as f64, &[histogram])
 }
 
-/// How many windows have a large value, beside how many would if they came singly (the blocks
-/// estimator; Embrechts, Klüppelberg and Mikosch, "Modelling Extremal Events",
-/// 8.1). A window has so many values.
+/// Extremal index by the blocks estimator (Embrechts, Klüppelberg and Mikosch, "Modelling Extremal Events", 8.1): the
+/// rate of windows that have a large value, divided by the rate if large values came singly. A window has `length`
+/// values.
 fn cluster_index(maxima: &[f64], length: f64, histograms: &[&Histogram]) -> f64 {
     let Some(level) = quantile(maxima, 0.5) else { return 1.0 };
     let quiet = maxima.iter().filter(|max| **max <= level).count() as f64 / maxima.len() as f64;
@@ -103,7 +102,7 @@ fn two_sided(z: f64) -> f64 {
     erfc(z.abs() / std::f64::consts::SQRT_2)
 }
 
-/// Ranks from 1, equal values sharing theirs.
+/// Ranks from 1; equal values share a rank.
 fn ranks(values: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..values.len()).collect();
     order.sort_by(|a, b| values[*a].total_cmp(&values[*b]));

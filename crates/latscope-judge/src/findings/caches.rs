@@ -1,6 +1,5 @@
-//! The caches that a random chase shows. Each round of the run has a curve of
-//! its own, and what its levels are is looked at round by round: only what the
-//! rounds agree on is claimed.
+//! Caches that a random chase shows. Each round of the run has a curve of its own, and its levels are determined round
+//! by round: only levels on which the rounds agree are claimed.
 
 use super::evidence::{ENOUGH_ROUNDS, Figure, Told};
 use super::select::{is, listed, measured, number};
@@ -20,35 +19,34 @@ pub struct LevelRow {
     pub name: String,
     /// Median latency over the interior of the level, ns.
     pub ns: f64,
-    /// The same in core cycles, where they were measured.
+    /// Median latency in core cycles, if they were measured.
     pub cycles: Option<f64>,
     /// Median of the points' 10 % quantiles, ns.
     pub p10: Option<f64>,
     /// Median of the points' 90 % quantiles, ns.
     pub p90: Option<f64>,
-    /// Where the median of the next run is expected, ns, where the rounds agree on the level; `None` with fewer
-    /// than three.
+    /// Interval in which the median of the next run is expected, ns, if the rounds agree on the level; `None` with
+    /// fewer than three rounds.
     pub next: Option<(f64, f64)>,
     /// The smallest and the largest size of its interior, bytes.
     pub sizes: (u64, u64),
     /// Size of the pages it was read from: `2 MiB`.
     pub pages: String,
-    /// Rounds that tell the levels.
+    /// Number of rounds that show the levels.
     pub rounds: usize,
-    /// Declared capacity, bytes.
+    /// Declared capacity of the level, bytes.
     pub declared: Option<u64>,
-    /// Between which measured sizes it ends, where the rounds agree on that; `None` for memory.
+    /// The two measured sizes between which the level ends, if the rounds agree on that; `None` for memory.
     pub edge: Option<Edge>,
-    /// How that compares with the declared capacity.
+    /// Agreement of the measured end with the declared capacity.
     pub agreement: Agreement,
-    /// How far the row can be trusted.
+    /// Quality of the row.
     pub quality: Quality,
 }
 
 impl LevelRow {
-    /// Bytes up to which the level serves, as far as is known: the declared ones where
-    /// the measurement agrees, for they are exact; else the largest size measured that
-    /// it still served.
+    /// Bytes up to which the level serves, as far as is known. This is the declared capacity if the measurement agrees
+    /// with it, as it is exact; else the largest measured size that the level still served.
     pub fn capacity(&self) -> Option<u64> {
         let declared = self.declared.filter(|_| self.agreement == Agreement::Agrees);
         declared.or(self.edge.map(|edge| edge.from))
@@ -84,7 +82,7 @@ pub(super) fn findings(report: &Report) -> Vec<Finding> {
     chase.cache_levels().into_iter().chain(caches).collect()
 }
 
-/// The chase that levels are read from.
+/// The chase from which the levels are read.
 struct Chase<'a> {
     report: &'a Report,
     points: Vec<&'a Measurement>,
@@ -95,16 +93,16 @@ struct Chase<'a> {
     rounds: Vec<Vec<LevelMatch>>,
 }
 
-/// What the rounds say of the end of one level.
+/// Summary over the rounds of the end of one level.
 struct Seen {
-    /// What most of them say.
+    /// Agreement that most of the rounds show.
     agreement: Agreement,
-    /// How many say it, of how many.
+    /// Number of rounds that show it, of `of` rounds.
     agree: usize,
     of: usize,
-    /// From the smallest to the largest size at which any round saw the end.
+    /// Range from the smallest to the largest size at which any round saw the end.
     edge: Option<Edge>,
-    /// Whether that is one place, seen in rounds enough.
+    /// True if the edge is one place, seen in rounds enough.
     steady: bool,
 }
 
@@ -141,7 +139,7 @@ impl<'a> Chase<'a> {
         self.matches.iter().filter(|level| level.name != "step")
     }
 
-    /// What the rounds say of a level.
+    /// Summarises the rounds' views of a level.
     fn seen(&self, name: &str) -> Seen {
         let each: Vec<&LevelMatch> =
             self.rounds.iter().filter_map(|round| round.iter().find(|level| level.name == name)).collect();
@@ -214,8 +212,8 @@ impl<'a> Chase<'a> {
         })
     }
 
-    /// Whether the place of an edge may be stated as that of the level: not where it would
-    /// contradict what is declared without evidence enough for that.
+    /// Returns true if the place of an edge may be stated as that of the level: not if it would contradict the declared
+    /// size without evidence enough for that.
     fn may_be_told(&self, level: &LevelMatch, seen: &Seen) -> bool {
         let agrees = matches!(seen.agreement, Agreement::Agrees | Agreement::Memory);
         agrees || level.declared.is_none() || self.doubts(&level.name, seen).is_empty()
@@ -243,7 +241,7 @@ impl<'a> Chase<'a> {
         Some((latency, Figure::together(&[], "cycles", &over(|round| round.cycles))))
     }
 
-    /// How fast each level is whose place and latency the rounds agree on.
+    /// Reports the latency of each level on whose place and latency the rounds agree.
     fn cache_levels(&self) -> Option<Finding> {
         let of = self.rounds.len();
         let once = of < ENOUGH_ROUNDS;
@@ -306,7 +304,7 @@ impl<'a> Chase<'a> {
         self.points.last().and_then(|m| number(m, "size"))
     }
 
-    /// What is to be said of a cache that was not found to be what it is declared to be.
+    /// Reports a cache whose measured size is not the declared size.
     fn declared_cache(&self, level: &LevelMatch) -> Option<Finding> {
         if level.name == "step" {
             return self.undeclared(level);
@@ -345,7 +343,7 @@ impl<'a> Chase<'a> {
         }))
     }
 
-    /// What speaks against contradicting a declared size.
+    /// Reasons against contradicting a declared size.
     fn doubts(&self, name: &str, seen: &Seen) -> Vec<String> {
         let mut doubts = Vec::new();
         if seen.of < ENOUGH_ROUNDS {
@@ -378,7 +376,7 @@ impl<'a> Chase<'a> {
         doubts
     }
 
-    /// A step that no declared cache accounts for: claimed or not said at all.
+    /// A step that no declared cache accounts for: it is claimed, or left out.
     fn undeclared(&self, level: &LevelMatch) -> Option<Finding> {
         let whole = edge(&level)?;
         let near = |found: &Edge| whole.with(*found).octaves() <= SAME_EDGE.max(whole.octaves());
@@ -416,7 +414,7 @@ fn edge(level: &&LevelMatch) -> Option<Edge> {
     level.level.as_ref()?.edge
 }
 
-/// What quiet rounds that agree say.
+/// Words for the result of quiet rounds that agree.
 fn claimed(seen: &Seen) -> String {
     let rounds = format!("in {} of {} rounds", seen.agree, seen.of);
     let Some(edge) = seen.edge else {
@@ -434,7 +432,7 @@ fn claimed(seen: &Seen) -> String {
     }
 }
 
-/// What is said where the rounds disagree, or may be disturbed.
+/// Words for the result of rounds that disagree or may be disturbed.
 fn doubtful(seen: &Seen) -> String {
     match seen.edge {
         None => "no step of the latency was seen for it".to_owned(),

@@ -1,12 +1,11 @@
-//! What a finding may rest on, and how it is put into words. Every finding is
-//! built here, so that none says more than the figures support.
+//! Evidence and wording of findings. Every finding is built here, so that no finding states more than the figures
+//! support.
 //!
-//! - A figure is [`Figure`], with where the next run's is expected. There is
-//!   none of a row that is degraded, unstable, unsupported or incomplete, nor
-//!   of fewer than three rounds.
-//! - A ratio is [`Ratio`]: [`compare`] has one only where the two ranges are apart.
-//! - A sentence gives ranges, rounded outwards to two digits, and "at least" of
-//!   a ratio: so the next run says the same, or less, or more, but not otherwise.
+//! - A figure is [`Figure`], with the interval in which the next run's figure is expected. A row that is degraded,
+//!   unstable, unsupported or incomplete, or has fewer than three rounds, has no figure.
+//! - A ratio is [`Ratio`]: [`compare`] returns one only if the two ranges are apart.
+//! - A sentence gives ranges, rounded outwards to two digits, and "at least" of a ratio: so the next run shows the
+//!   same, or less, or more, but not otherwise.
 
 use super::select::{is_measured, many};
 use latscope_core::quality::Level;
@@ -14,18 +13,18 @@ use latscope_core::report::{Agreeing, Certainty, Evidence, Finding, Measurement}
 use latscope_core::rounds::{Prediction, prediction, unsteady};
 use std::collections::BTreeMap;
 
-/// So many rounds must agree before anything is claimed.
+/// Number of rounds that must agree before anything is claimed.
 pub(crate) const ENOUGH_ROUNDS: usize = 3;
 
-/// The least level of an interval that supports a claim: two rounds have an
-/// interval, too, in which the next figure lies in one of three cases.
+/// The least level of an interval that supports a claim. Two rounds have an interval, too, but the next figure lies in
+/// it in only one of three cases.
 const ENOUGH_LEVEL: f64 = 0.9;
 
 /// A figure that supports claims.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Figure {
     pub value: f64,
-    /// Where the next run's is expected.
+    /// Lower end of the range in which the next run's figure is expected.
     pub low: f64,
     pub high: f64,
     evidence: Vec<Evidence>,
@@ -65,7 +64,7 @@ impl Figure {
         Some(Figure { value, low: interval.low, high: interval.high, evidence })
     }
 
-    /// What several points say together, from one figure for each round.
+    /// Combined figure of several points, from one value for each round.
     pub fn together(of: &[&Measurement], name: &str, over: &[f64]) -> Option<Figure> {
         let interval = interval(over)?;
         let value = latscope_core::statistics::median(over)?;
@@ -73,13 +72,13 @@ impl Figure {
         Some(Figure { value, low: interval.low, high: interval.high, evidence: of.iter().map(own).collect() })
     }
 
-    /// So many times the figure.
+    /// Returns the figure multiplied by `by`.
     pub fn scaled(mut self, by: f64) -> Figure {
         (self.value, self.low, self.high) = (self.value * by, self.low * by, self.high * by);
         self
     }
 
-    /// What it exceeds another by.
+    /// Returns the difference: this figure less another.
     pub fn less(&self, other: &Figure) -> Figure {
         let evidence = [self.evidence.as_slice(), &other.evidence].concat();
         let (value, low, high) = (self.value - other.value, self.low - other.high, self.high - other.low);
@@ -98,7 +97,7 @@ impl Figure {
     }
 }
 
-/// Whether a row is as it should be, round for round.
+/// Returns true if a row is measured, complete and ok, so that its rounds agree.
 pub(super) fn is_steady(m: &Measurement) -> bool {
     is_measured(m) && m.quality.level == Level::Ok && !m.incomplete
 }
@@ -107,8 +106,8 @@ fn supports(interval: &Prediction) -> bool {
     interval.level >= ENOUGH_LEVEL && interval.low > 0.0 && interval.high.is_finite()
 }
 
-/// Where the next run's figure is expected, from one for each round; `None` if
-/// too few, or where they jump or drift.
+/// Interval in which the next run's figure is expected, from one value for each round; `None` if there are too few
+/// rounds, or if they jump or drift.
 fn interval(over: &[f64]) -> Option<Prediction> {
     if over.len() < ENOUGH_ROUNDS || unsteady(over).is_some() {
         return None;
@@ -127,8 +126,7 @@ fn evidence_of(m: &Measurement, figure: &str, value: f64, interval: Option<Predi
     }
 }
 
-/// How many times the one the other is: from what the ranges allow at least to
-/// what they allow at most.
+/// Ratio of two figures: from the least to the most that their ranges allow.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Ratio {
     pub value: f64,
@@ -136,20 +134,19 @@ pub(super) struct Ratio {
     pub high: f64,
 }
 
-/// `a` by `b`, where `a` is the larger: `None` unless the two ranges are apart
-/// by a tenth. That it is possible was looked at before ([`latscope_core::bounds`]): a row
-/// with a value that cannot be is no [`Figure`].
+/// `a` divided by `b`, where `a` is the larger: `None` unless the two ranges are apart by a tenth. Impossible values
+/// were excluded before ([`latscope_core::bounds`]): a row with such a value is no [`Figure`].
 pub(super) fn compare(a: &Figure, b: &Figure) -> Option<Ratio> {
     Some(Ratio::between(a, b)).filter(|ratio| ratio.low >= 1.1)
 }
 
-/// Whether both are about the same, as far as the ranges reach: within a fifth.
+/// Returns true if both are within a fifth of each other over their whole ranges.
 pub(super) fn alike(a: &Figure, b: &Figure) -> bool {
     a.high <= 1.2 * b.low && b.high <= 1.2 * a.low
 }
 
 impl Ratio {
-    /// What the ranges allow, whether they are apart or not.
+    /// Ratio that the ranges allow, even if they overlap.
     pub fn between(a: &Figure, b: &Figure) -> Ratio {
         Ratio { value: a.value / b.value, low: a.low / b.high, high: a.high / b.low }
     }
@@ -196,7 +193,7 @@ fn two_digits(value: f64, direction: Direction) -> f64 {
     format!("{whole}e{exponent}").parse().unwrap_or(value)
 }
 
-/// A number of two digits without the zeros that say nothing.
+/// A number of two digits without trailing zeros.
 fn plain(value: f64) -> String {
     let digits = if value > 0.0 { (1.0 - value.log10().floor()).clamp(0.0, 6.0) as usize } else { 0 };
     let text = format!("{value:.digits$}");
@@ -220,7 +217,7 @@ pub(super) fn time_range(low: f64, high: f64) -> String {
     }
 }
 
-/// A finding in the making: the sentence, with the figures that it rests on.
+/// A finding that is being built, with the figures behind it; [`Told::say`] adds the sentence.
 #[derive(Debug, Clone)]
 pub(crate) struct Told {
     id: String,
@@ -231,35 +228,34 @@ pub(crate) struct Told {
 }
 
 impl Told {
-    /// What the figures support.
+    /// Starts a finding that the figures support.
     pub fn claim(id: &str) -> Told {
         Told { id: id.to_owned(), values: BTreeMap::new(), evidence: Vec::new(), doubt: None, rounds: None }
     }
 
-    /// What was seen, and may be otherwise in the next run, with the reason; a claim without one.
+    /// Starts a finding that the next run may not confirm, with the doubt as the reason; without a doubt, a claim.
     pub fn unless(doubt: Option<&str>, id: &str) -> Told {
         Told { doubt: doubt.map(str::to_owned), ..Told::claim(id) }
     }
 
-    /// With a number that is exact: a size, a count of what was asked for.
+    /// Returns the finding with an exact number: a size, or a requested count.
     pub fn value(mut self, name: &str, value: f64) -> Told {
         self.values.insert(name.to_owned(), value);
         self
     }
 
-    /// With several of them.
+    /// Returns the finding with several exact numbers.
     pub fn values<'a>(mut self, values: impl IntoIterator<Item = (&'a str, f64)>) -> Told {
         self.values.extend(values.into_iter().map(|(name, value)| (name.to_owned(), value)));
         self
     }
 
-    /// With a figure: its value in two digits, and the ends of its range as
-    /// `…_low` and `…_high`.
+    /// Returns the finding with a figure: its value in two digits, and the ends of its range as `…_low` and `…_high`.
     pub(super) fn figure(self, name: &str, figure: &Figure) -> Told {
         self.range(name, (figure.value, figure.low, figure.high)).resting_on([figure])
     }
 
-    /// With what further figures rest on.
+    /// Returns the finding with the evidence of further figures.
     pub(super) fn resting_on<'a>(mut self, figures: impl IntoIterator<Item = &'a Figure>) -> Told {
         for new in figures.into_iter().flat_map(|figure| &figure.evidence) {
             if !self.evidence.contains(new) {
@@ -269,7 +265,7 @@ impl Told {
         self
     }
 
-    /// With a ratio, as [`Told::figure`].
+    /// Returns the finding with a ratio; see [`Told::figure`].
     pub(super) fn ratio(self, name: &str, ratio: &Ratio) -> Told {
         self.range(name, (ratio.value, ratio.low, ratio.high))
     }
@@ -283,14 +279,14 @@ impl Told {
         self
     }
 
-    /// With points that it rests on as they are, their median as the figure.
+    /// Returns the finding with points as they are, with their medians as the figures.
     pub fn points<'a>(mut self, points: impl IntoIterator<Item = &'a Measurement>) -> Told {
         let own = |m: &Measurement| evidence_of(m, "p50", m.typical().unwrap_or(0.0), m.next_run());
         self.evidence.extend(points.into_iter().map(own));
         self
     }
 
-    /// With how many rounds show it.
+    /// Returns the finding with the number of rounds that show it.
     pub(crate) fn agreeing(mut self, agree: usize, of: usize) -> Told {
         self.rounds = Some(Agreeing { agree: agree as u64, of: of as u64 });
         self

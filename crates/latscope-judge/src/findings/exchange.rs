@@ -90,7 +90,7 @@ fn mutex_and_hand_off(report: &Report) -> Option<Finding> {
     Some(told.ratio("ratio", &ratio).say(text))
 }
 
-/// What making a thread costs beside waking one that waits.
+/// Compares the cost of creating a thread with that of waking a waiting thread.
 fn why_pools(report: &Report) -> Option<Finding> {
     let create = Figure::p50(measured(report, "thread.total").find(|m| !is(m, "mode", "cold"))?)?;
     let hand_off = HandOff::any(report, 0.0)?;
@@ -116,7 +116,7 @@ fn why_pools(report: &Report) -> Option<Finding> {
     (ratio.high < 1.5).then(|| told.say(format!("{figures}: a thread pool saves little here.")))
 }
 
-/// What the idle state of the other core adds to waking a thread there.
+/// Time that the idle state of the other core adds to waking a thread there.
 fn idle_exit(report: &Report) -> Option<Finding> {
     let (idle, awake, mechanism) = MECHANISMS.iter().find_map(|(probe, mechanism)| {
         let placed = |placement| measured(report, probe).find(|m| is(m, "placement", placement));
@@ -147,9 +147,8 @@ fn idle_exit(report: &Report) -> Option<Finding> {
     Some(told.figure("idle_exit_ns", &exit).say(text))
 }
 
-/// Whether more threads than cores slow the work down: what `slowdown` says
-/// beyond that of a pool that just fills the CPUs, for two threads at work
-/// already share memory and caches.
+/// Reports if more threads than cores slow the work down. The figure is the excess of `slowdown` over that of a pool
+/// that just fills the CPUs, as two busy threads already share memory and caches.
 fn oversubscription(report: &Report) -> Option<Finding> {
     let cpus = report.machine.allowed.0.len() as u64;
     let pools: Vec<(u64, &Measurement)> =

@@ -6,7 +6,7 @@ use super::select::{is, listed, measured, number};
 use latscope_core::report::{Finding, Measurement, Report};
 use latscope_core::units::format_size;
 
-/// Two sizes this close, in octaves, are compared as the same.
+/// Distance in octaves within which two sizes are compared as the same.
 const SAME_SIZE: f64 = 0.3;
 
 /// A sum that takes this much longer a line at the largest size hardly shows a step.
@@ -16,8 +16,8 @@ pub(super) fn findings(report: &Report) -> Vec<Finding> {
     [address_translation, sequential_sum].iter().filter_map(|conclusion| conclusion(report)).collect()
 }
 
-/// What a TLB miss and its page walk add to a load: the same random chase on
-/// small and on huge pages, or in windows that the TLB covers.
+/// Time that a TLB miss and its page walk add to a load: the same random chase on small and on huge pages, or in
+/// windows that the TLB covers.
 fn address_translation(report: &Report) -> Option<Finding> {
     let steady = |order, pages| -> Vec<(u64, Figure)> {
         let points = chases(report, order, pages).into_iter();
@@ -58,8 +58,8 @@ fn address_translation(report: &Report) -> Option<Finding> {
     Some(told.say(text))
 }
 
-/// Why summing an array in order shows no cache steps: the lesson of the talk
-/// "Latency numbers on the iPhone", whose first attempt did just this.
+/// Explains that summing an array in order shows no cache steps. This is the lesson of the talk "Latency numbers on the
+/// iPhone", whose first attempt did just this.
 fn sequential_sum(report: &Report) -> Option<Finding> {
     let rows = sequential_rows(report);
     let ((first, first_line, first_load), (last, last_line, last_load)) = (rows.first()?, rows.last()?);

@@ -1,4 +1,4 @@
-//! What time is stolen from a busy loop, and by whom.
+//! Time stolen from a busy loop, and its causes.
 
 use super::evidence::Told;
 use super::select::{is, listed, number, value};
@@ -14,8 +14,7 @@ pub(super) fn findings(report: &Report) -> Vec<Finding> {
     report.of_probe("noise.busy").filter(watched).filter_map(|all| stolen(report, all)).collect()
 }
 
-/// Whom the gaps are put down to: the word in the names of values, and words
-/// for a reader.
+/// Causes of the gaps: the word in the names of values, and words for a reader.
 const CLASSES: [(&str, &str); 3] = [
     ("preemption", "went to other threads"),
     (
@@ -97,8 +96,7 @@ fn worst(report: &Report, all: &Measurement, mean: f64) -> Option<String> {
     (most > 1.5 * mean).then(|| format!(", most of it on CPU {cpu} ({})", format_percent(most)))
 }
 
-/// Whether there were interrupts enough to explain the gaps that no other source
-/// does.
+/// Reports if there were interrupts enough to explain the gaps that no other source explains.
 fn interrupts(report: &Report, all: &Measurement, values: &mut Vec<(&str, f64)>) -> Option<String> {
     let gaps = value(all, "gaps-interrupt").filter(|gaps| *gaps > 0.0)?;
     let count = value(all, "interrupts")?;

@@ -1,5 +1,4 @@
-//! What to know about the run as a whole: the clock, the neighbours, the
-//! scale.
+//! Findings about the run as a whole: the clock, the neighbours, the scale.
 
 use super::FRAME_NS;
 use super::caches::level_figures;
@@ -14,15 +13,14 @@ pub(super) fn findings(report: &Report) -> Vec<Finding> {
     [clock_drift, busy_machine, frame].iter().filter_map(|conclusion| conclusion(report)).collect()
 }
 
-/// A round whose points are so few tells no clock.
+/// Least number of points in a round that shows the clock.
 const CLOCK_POINTS: usize = 5;
 
-/// A clock that changes by less is the same: what is timed has such noise.
+/// Ratio of clocks below which they count as the same, because of the noise of timing.
 const CLOCK_CHANGE: f64 = 1.05;
 
-/// Whether cycles and nanoseconds disagree from round to round: then the core clock
-/// changed, and rows measured at different moments compare only in cycles. A few
-/// points that were disturbed are no change of the clock: the middle halves of
+/// Reports if cycles and nanoseconds disagree from round to round. Then the core clock changed, and rows measured at
+/// different moments compare only in cycles. A few disturbed points are no change of the clock: the middle halves of
 /// two rounds must be apart.
 fn clock_drift(report: &Report) -> Option<Finding> {
     let points: Vec<&Measurement> = report.measurements.iter().filter(|m| is_steady(m)).collect();
@@ -60,7 +58,7 @@ fn clock_drift(report: &Report) -> Option<Finding> {
     })
 }
 
-/// Whether samples were disturbed and thrown away.
+/// Reports if many samples were disturbed and discarded.
 fn busy_machine(report: &Report) -> Option<Finding> {
     let mut shares: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
     for m in report.measurements.iter().filter(|m| m.summary.count + m.summary.rejected > 0) {

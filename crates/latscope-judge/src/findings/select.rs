@@ -9,12 +9,12 @@ pub(super) fn measured<'a>(report: &'a Report, probe: &'a str) -> impl Iterator<
     report.of_probe(probe).filter(|m| is_measured(m))
 }
 
-/// Whether the point has a number at all.
+/// Returns true if the point has a number.
 pub(super) fn is_measured(m: &Measurement) -> bool {
     m.quality.level != Level::Unsupported && m.typical().is_some_and(|ns| ns.is_finite() && ns > 0.0)
 }
 
-/// Whether a textual parameter has this value.
+/// Returns true if a textual parameter has this value.
 pub(super) fn is(m: &Measurement, name: &str, value: &str) -> bool {
     text(m, name) == Some(value)
 }
@@ -24,9 +24,8 @@ pub(super) fn value(m: &Measurement, name: &str) -> Option<f64> {
     m.values.get(name).map(|v| v.value).filter(|v| v.is_finite())
 }
 
-/// Whether a row of this probe is one operation, so that it means something how
-/// often it fits into a stretch of time. A transfer is many at once, how late a
-/// thread wakes up and how long it was interrupted are no operations.
+/// Returns true if a row of this probe is one operation, so that the number of times that it fits into a stretch of
+/// time has a meaning. A transfer is many operations at once; a wake-up delay or an interruption is no operation.
 pub fn is_operation(probe: &str) -> bool {
     let (family, name) = probe.split_once('.').unwrap_or((probe, ""));
     let many = name.ends_with("bandwidth") || ["stream", "pool"].contains(&name);

@@ -1,5 +1,5 @@
-//! Whether a server inherits its caller's priority, and what a lock without
-//! inheritance costs.
+//! Findings about transactions: inheritance of the caller's priority by a server, and the cost of a lock without
+//! inheritance.
 
 use super::evidence::{Figure, Told, compare};
 use super::select::{listed, value};
@@ -38,7 +38,7 @@ fn slower(transport: &Transport) -> Option<Finding> {
     Some(told.ratio("ratio", &ratio).say(said))
 }
 
-/// Whether something was inherited though nothing is known of a means.
+/// Returns true if the inheritance of any priority was tried and is not unsupported.
 fn has(transport: &Transport) -> bool {
     [transport.real_time(), transport.nice()]
         .iter()
@@ -66,7 +66,7 @@ fn inheritance(transport: &Transport) -> Finding {
     Told::claim("inheritance").values(values).points(m).say(text)
 }
 
-/// Those without a means, in one sentence.
+/// Names the transports without a means, in one sentence.
 fn none(transports: &[Transport]) -> Option<Finding> {
     let names: Vec<String> = transports.iter().map(|transport| transport.name.to_owned()).collect();
     let most = |what: &str| {
@@ -86,7 +86,7 @@ fn none(transports: &[Transport]) -> Option<Finding> {
     Some(told.values([("rt-calls", real_time), ("nice-calls", nice)]).say(text))
 }
 
-/// What a lock with inheritance saves.
+/// Time that a lock with inheritance saves.
 fn inversion(report: &Report) -> Option<Finding> {
     let with = |lock: &str| {
         let of_lock =

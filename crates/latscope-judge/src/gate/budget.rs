@@ -1,4 +1,4 @@
-//! A budget: limits on what probes measure, as its file has them.
+//! Budgets: limits on the figures of probes, as written in a file.
 
 use super::names::{Names, NoValue};
 use crate::compare::is_wanted;
@@ -10,21 +10,21 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// What can stand in the file, whatever its format.
+/// Value that a budget file can contain, in any format.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(untagged)]
 pub enum Entry {
-    /// `true`.
+    /// Truth value: `true` or `false`.
     Truth(bool),
-    /// A whole number from 0 up.
+    /// Whole number from 0 up.
     Whole(u64),
-    /// Any other number.
+    /// Any other number, negative or with a fraction.
     Number(f64),
-    /// A text.
+    /// Text, quoted in the file.
     Text(String),
-    /// A list.
+    /// List of further entries.
     List(Vec<Entry>),
-    /// A table.
+    /// Table of named entries.
     Table(Table),
 }
 
@@ -34,85 +34,86 @@ pub type Table = BTreeMap<String, Entry>;
 /// Limits that are to hold.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Budget {
-    /// In the order of the file.
+    /// Limits in the order of the file.
     pub limits: Vec<Limit>,
-    /// CPU models that the limits were learnt on; none where they are for any.
+    /// CPU models on which the limits were learnt; empty if the limits apply to any.
     pub cpu_models: Vec<String>,
-    /// Names of the machines that the limits were learnt on.
+    /// Names of the machines on which the limits were learnt.
     pub machines: Vec<String>,
-    /// Whether limits relative to a baseline are judged also where others used far more of the CPUs beside one side.
+    /// True if limits relative to a baseline are judged even if other processes used far more of the CPUs beside one
+    /// side.
     pub accept_busy: bool,
 }
 
 /// Limits on the points of a probe.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Limit {
-    /// Its place in the file, from 1.
+    /// Place of the limit in the file, from 1.
     pub number: usize,
-    /// A probe or a family.
+    /// Name of a probe or a family.
     pub probe: String,
-    /// What parameters of its points have to be.
+    /// Required values of the points' parameters.
     matching: BTreeMap<String, Matching>,
-    /// What is limited of them.
+    /// Limited figures of the points.
     pub bounds: Vec<Bound>,
-    /// Whether it is for most results: of several it is exceeded if more than half exceed it.
+    /// True if the limit is for most results: of several results, it is exceeded if more than half exceed it.
     pub is_of_most: bool,
 }
 
-/// What a parameter has to be.
+/// Required value of a parameter.
 #[derive(Debug, Clone, PartialEq)]
 enum Matching {
-    /// Anything but the sum of all.
+    /// Any value but `all`, the sum.
     Each,
-    /// What is written so, or one of its other readings in results.
+    /// The value as written, and its readings in results.
     Value(String, Vec<String>),
 }
 
 /// A figure and its limit.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Bound {
-    /// The figure.
+    /// Figure that is limited.
     pub metric: Metric,
-    /// Its limit.
+    /// Limit of the figure.
     pub allowed: Allowed,
 }
 
 /// The limit of a figure.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Allowed {
-    /// As a [`Criterion`] has it, in the unit that was written, if one was.
+    /// Absolute limit as in a [`Criterion`], and the unit in which the file states it, if any.
     Value(f64, Option<&'static str>),
     /// Relative to the baseline: 1.05 for `+5%`.
     Ratio(f64),
 }
 
-/// Why a file is no budget.
+/// Reason why a file is no budget.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BudgetError {
-    /// A name that nothing has.
+    /// A name that does not exist.
     #[error("{at}: there is no {what} {word:?}")]
     Unknown {
-        /// The limit.
+        /// Place of the limit in the file, in words.
         at: String,
-        /// What should have the name.
+        /// Kind of the named thing.
         what: &'static str,
-        /// The name.
+        /// Name as the file has it.
         word: String,
-        /// The names that there are.
+        /// Names that exist for such a thing.
         known: Vec<String>,
     },
-    /// Anything else.
+    /// Any other error in the file.
     #[error("{at}: {why}")]
     Invalid {
-        /// The limit.
+        /// Place of the limit in the file, in words.
         at: String,
-        /// What is wrong, and what would be right.
+        /// Description of the error and of a correct entry.
         why: String,
     },
 }
 
 impl BudgetError {
-    /// The word that may be misspelt, and the words that there are.
+    /// The word that may be misspelt, and the words that exist.
     pub fn misspelt(&self) -> Option<(&str, &[String])> {
         match self {
             BudgetError::Unknown { word, known, .. } => Some((word, known)),
@@ -122,10 +123,10 @@ impl BudgetError {
 }
 
 impl Budget {
-    /// Reads what a file has.
+    /// Reads the entries of a file.
     ///
     /// # Errors
-    /// A name or a limit that cannot be, or no limit.
+    /// The file has a name or a limit that is not possible, or no limit.
     pub fn read(file: &Table, names: &Names) -> Result<Budget, BudgetError> {
         let top = || "the budget".to_owned();
         let invalid = |why: &str| BudgetError::Invalid { at: top(), why: why.to_owned() };
@@ -153,7 +154,7 @@ impl Budget {
         })
     }
 
-    /// The same limit for all that is measured: the median relative to the baseline.
+    /// A budget with the same limit for each of these probes: the median relative to the baseline.
     pub fn medians(probes: impl IntoIterator<Item = String>, ratio: f64) -> Budget {
         let median = Bound { metric: Metric::Quantile(QUANTILES[0]), allowed: Allowed::Ratio(ratio) };
         let limit = |(at, probe)| Limit {
@@ -174,7 +175,7 @@ impl Budget {
     }
 }
 
-/// The texts of an entry that may be one text or a list of them; none where it is not there.
+/// The texts of an entry that may be one text or a list of them; `None` if the entry is missing.
 fn texts(entry: Option<&Entry>) -> Option<Vec<String>> {
     let text = |entry: &Entry| if let Entry::Text(text) = entry { Some(text.clone()) } else { None };
     match entry {
@@ -185,7 +186,7 @@ fn texts(entry: Option<&Entry>) -> Option<Vec<String>> {
 }
 
 impl Limit {
-    /// Whether a measurement is one of those that are limited.
+    /// Returns true if the limit applies to a measurement.
     pub fn is_about(&self, m: &Measurement) -> bool {
         let holds = |(name, wanted): (&String, &Matching)| {
             let value = m.params.get(name).map(ParamValue::to_string);
@@ -197,7 +198,7 @@ impl Limit {
         is_wanted(&m.probe, std::slice::from_ref(&self.probe)) && self.matching.iter().all(holds)
     }
 
-    /// What it is about: `wake.timer[cpu=all]`.
+    /// Name of the limited points: `wake.timer[cpu=all]`.
     pub fn name(&self) -> String {
         let written = |(name, wanted): (&String, &Matching)| match wanted {
             Matching::Each => format!("{name}=each"),
@@ -207,13 +208,13 @@ impl Limit {
         if params.is_empty() { self.probe.clone() } else { format!("{}[{}]", self.probe, params.join(",")) }
     }
 
-    /// Parameters that it names.
+    /// Names of the parameters that the limit requires.
     pub(super) fn params(&self) -> impl Iterator<Item = &String> {
         self.matching.keys()
     }
 }
 
-/// One limit while it is read.
+/// A limit that is being read.
 struct Reader<'a> {
     number: usize,
     table: &'a Table,
@@ -388,7 +389,7 @@ impl Reader<'_> {
     }
 }
 
-/// The factor of `+5%`, `-3%`; `None` for what has no sign or is no percentage.
+/// The factor of `+5%`, `-3%`; `None` if the text has no sign or is no percentage.
 fn ratio(text: &str) -> Option<f64> {
     let percent = text.strip_suffix('%')?.trim_end();
     let signed = percent.starts_with(['+', '-']);

@@ -1,4 +1,4 @@
-//! A budget from results: limits that they hold, with a margin from how far their figures scatter.
+//! Learns a budget from results: limits that the results hold, with a margin from the scatter of their figures.
 
 use crate::runs::{Run, point_id};
 use crate::verdict::{QUANTILES, is_cut_short, passes_from, subjects};
@@ -9,25 +9,25 @@ use latscope_core::rounds::{self, BETWEEN_RUNS, Round};
 use latscope_core::statistics::{NORMAL_95, student};
 use std::collections::BTreeSet;
 
-/// Limits, and what they rest on.
+/// Limits learnt from runs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Learnt {
-    /// What all of them rest on.
+    /// Runs from which all limits were learnt.
     pub basis: Basis,
     /// The points that have limits.
     pub points: Vec<LearntPoint>,
-    /// Points without: what a reader calls them, and why.
+    /// Titles of the points without limits, each with the reason.
     pub left_out: Vec<(String, String)>,
 }
 
-/// The runs that limits rest on.
+/// The runs from which limits are learnt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Basis {
-    /// Number of runs.
+    /// Number of runs used.
     pub runs: usize,
     /// Fewest and most rounds of a run.
     pub rounds: [u32; 2],
-    /// When the first and the last began, RFC 3339.
+    /// Start of the first and of the last run, RFC 3339.
     pub started: [String; 2],
     /// The machines with their kernels, each once.
     pub machines: Vec<String>,
@@ -40,23 +40,23 @@ pub struct Basis {
 /// A point with its limits.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LearntPoint {
-    /// Its probe.
+    /// Id of the probe.
     pub probe: String,
-    /// Its parameters.
+    /// Parameters of the point.
     pub params: Params,
-    /// What a reader calls it.
+    /// Title of the point for a reader.
     pub title: String,
-    /// Runs that have it.
+    /// Number of runs that have the point.
     pub runs: usize,
     /// Samples of all runs.
     pub samples: u64,
-    /// The limits.
+    /// Limits of the point.
     pub limits: Vec<LearntLimit>,
     /// Figures that scatter too much for a limit, with the smallest and the largest of them, ns.
     pub scattered: Vec<(&'static str, [f64; 2])>,
 }
 
-/// A limit, and where it comes from.
+/// A limit and its origin.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LearntLimit {
     /// The figure: `max`, `p50`, `p99`, `p99_9`, `missed`.
@@ -65,39 +65,39 @@ pub struct LearntLimit {
     pub limit: f64,
     /// The smallest and the largest limit that single runs hold, or the only one.
     pub seen: [f64; 2],
-    /// The limit by the largest of them.
+    /// The limit divided by the largest of `seen`.
     pub margin: f64,
-    /// Of what the margin comes.
+    /// Origin of the margin.
     pub spread: Spread,
 }
 
-/// Of what a margin comes.
+/// Origin of a margin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Spread {
     /// The figures of so many runs.
     Runs(usize),
     /// The figures of so many rounds of the only run.
     Rounds(usize),
-    /// Nothing: one run, of one round.
+    /// No figures: the margin of a single run of one round is assumed.
     Assumed,
-    /// It is a count that has none.
+    /// A count, which has no scatter.
     Exact,
 }
 
 const NOT_IN_EVERY_RUN: &str = "not measured in every run (learn from results of one command)";
 
-/// A limit that is further from what was seen would pass a regression by as much.
+/// Largest ratio of a limit to the measured figure: a wider limit would pass a regression of that size.
 const MOST: f64 = 2.0;
 
-/// Fewer runs than this say little about further ones.
+/// Number of runs below which the limits predict further runs poorly.
 pub const ENOUGH: usize = 5;
 
-/// How often a further figure of one point may be above the limit. Few of a plan's points are, and a limit is exceeded
-/// only where most results of a measurement exceed it: docs/gate.md has the calibration.
+/// Share of further figures of one point that may be above the limit. Few points of a plan are above, and a limit is
+/// exceeded only if most results of a measurement exceed it: docs/gate.md has the calibration.
 const ABOVE: f64 = 0.01;
 
-/// The smallest margin, and that of a figure of which the spread is not known: of quantiles, and of maxima, which are
-/// single events.
+/// The smallest margins: of quantiles, and of maxima, which are single events. [`ASSUMED`] has the margins of figures
+/// whose spread is not known.
 const LEAST: [f64; 2] = [1.25, 1.5];
 const ASSUMED: [f64; 2] = [1.5, 3.0];
 
@@ -255,8 +255,8 @@ fn limit(
     })
 }
 
-/// By what factor the next figure may be above these: as far as Student's interval reaches that 1 % of further figures
-/// are above.
+/// Factor by which the next figure may be above these, from the end of Student's interval that 1 % of further figures
+/// exceed.
 fn margin(figures: &[f64]) -> Option<f64> {
     let logs: Vec<f64> = figures.iter().filter(|figure| **figure > 0.0).map(|figure| figure.ln()).collect();
     if logs.len() < 2 {
@@ -269,7 +269,7 @@ fn margin(figures: &[f64]) -> Option<f64> {
     Some(half.hypot(NORMAL_95 * BETWEEN_RUNS * 2f64.sqrt()).exp())
 }
 
-/// Up to three significant digits.
+/// Rounds up to three significant digits.
 fn round_up(ns: f64) -> f64 {
     let digits = 2 - ns.log10().floor() as i32;
     match digits {

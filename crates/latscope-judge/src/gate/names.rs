@@ -1,31 +1,31 @@
-//! What can be named in a budget: probes with their parameters, and named values.
+//! Names that a budget can use: probes with their parameters, and named values.
 
 use crate::compare::is_wanted;
 use crate::runs::Run;
 use latscope_core::units::{parse_duration, parse_size};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What values a parameter takes, as the command line reads them.
+/// Kind of values of a parameter, as the command line reads them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Kind {
-    /// Bytes: `64`, `4KiB`.
+    /// Size in bytes: `64`, `4KiB`.
     Size,
-    /// A number.
+    /// Whole number from 0 up.
     Number,
-    /// A duration: `1ms`; results have ns.
+    /// Duration: `1ms`; results have ns.
     Time,
-    /// One of these words.
+    /// Fixed set of words.
     Choice(Vec<String>),
-    /// Any of these: the probe does not say.
+    /// Any text, size or duration: the probe does not declare the kind.
     Stated,
 }
 
-/// Why a text is no value of a parameter.
+/// Reason why a text is no value of a parameter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum NoValue {
-    /// It is none of these words.
+    /// The text is none of these words.
     Word(Vec<String>),
-    /// It is no such quantity, in words.
+    /// The text is no such quantity; the reason is in words.
     Quantity(String),
 }
 
@@ -54,7 +54,7 @@ impl Kind {
     }
 }
 
-/// The names that budgets may have: those of the probes that there are, and of the results at hand.
+/// The names that budgets may have: those of the existing probes, and of the results at hand.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Names {
     probes: BTreeMap<String, BTreeMap<String, Kind>>,
@@ -73,7 +73,7 @@ impl Names {
         self.values.extend(names.into_iter().map(str::to_owned));
     }
 
-    /// Adds what a result has: it may be of another version, or of another tool.
+    /// Adds the names in a result, which may be of another version, or of another tool.
     pub fn add_run(&mut self, run: &Run) {
         for m in &run.report.measurements {
             let known = self.probes.entry(m.probe.clone()).or_default();
@@ -84,7 +84,7 @@ impl Names {
         }
     }
 
-    /// All probes and families, where this is none of them.
+    /// Returns an error with all probes and families if no probe or family has this name.
     pub(super) fn check_probe(&self, name: &str) -> Result<(), Vec<String>> {
         if self.probes.keys().any(|probe| is_wanted(probe, &[name.to_owned()])) {
             return Ok(());
@@ -94,7 +94,8 @@ impl Names {
         Err(self.probes.keys().cloned().chain(families.into_iter().map(str::to_owned)).collect())
     }
 
-    /// What a parameter of these probes takes, or all names of their parameters where there is none of this name.
+    /// The kinds of values that a parameter of these probes takes, or all names of their parameters if no parameter has
+    /// this name.
     pub(super) fn kinds(&self, probe: &str, param: &str) -> Result<Vec<&Kind>, Vec<String>> {
         let only = [probe.to_owned()];
         let wanted = || self.probes.iter().filter(|(id, _)| is_wanted(id, &only)).map(|(_, params)| params);
@@ -106,7 +107,7 @@ impl Names {
         Ok(kinds)
     }
 
-    /// All names of values, where this is none of them.
+    /// Returns an error with all names of values if no value has this name.
     pub(super) fn check_value(&self, name: &str) -> Result<(), Vec<String>> {
         if self.values.contains(name) { Ok(()) } else { Err(self.values.iter().cloned().collect()) }
     }

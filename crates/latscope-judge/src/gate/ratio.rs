@@ -11,7 +11,7 @@ use latscope_core::report::{Better, Measurement, Status};
 use latscope_core::units::counted;
 use std::collections::BTreeSet;
 
-/// A check, and what its verdict waits for: how many others are tested beside it.
+/// A check whose verdict depends on the number of others tested beside it.
 pub(super) struct Pending {
     pub check: Check,
     found: Option<Found>,
@@ -20,24 +20,24 @@ pub(super) struct Pending {
 /// A ratio against its limit, on the log scale, the worse direction up.
 struct Found {
     contrast: Contrast,
-    /// From the limit to the ratio.
+    /// Distance of the ratio beyond the limit, on the log scale.
     beyond: f64,
-    /// Ends of the interval of that.
+    /// Lower end of the interval of `beyond`.
     low: f64,
     high: f64,
-    /// How likely the runs are as far beyond the limit if they lie at it; with several runs a side.
+    /// Probability that runs at the limit lie as far beyond it; `None` without several runs a side.
     p: Option<f64>,
     superior: bool,
 }
 
 impl Pending {
-    /// What needs no other check.
+    /// A check whose verdict depends on no other check.
     pub(super) fn decided(check: Check) -> Pending {
         Pending { check, found: None }
     }
 }
 
-/// The runs compared with the baseline, as far as the budget asks for it.
+/// Comparison of the runs with the baseline, restricted to the points that the budget limits.
 pub(super) struct Baseline<'a> {
     runs: &'a [&'a Run],
     compared: Option<Comparison>,
@@ -144,7 +144,8 @@ impl Found {
         })
     }
 
-    /// The verdict, why, and what would decide; `p` is adjusted for so many ratios that are tested.
+    /// The verdict, its reason, and the further measurement that would decide; `p` is adjusted for the number of ratios
+    /// tested.
     fn verdict(&self, p: Option<f64>, tested: usize) -> (Status, &'static str, Option<WouldTell>) {
         let advice = || reach(&self.contrast, self.beyond.abs(), self.beyond > 0.0, tested);
         let significant = p.is_some_and(|p| p <= FALSE_DISCOVERIES);
@@ -171,7 +172,7 @@ impl Found {
     }
 }
 
-/// Gives what was compared its verdict: the tests of all are one family.
+/// Gives each compared check its verdict: the tests of all checks are one family.
 pub(super) fn settle(pending: &mut [Pending]) {
     let ps: Vec<f64> = pending.iter().filter_map(|one| one.found.as_ref()?.p).collect();
     let mut adjusted = adjusted(&ps).into_iter();

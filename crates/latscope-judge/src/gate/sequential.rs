@@ -1,13 +1,13 @@
-//! When enough runs have been judged: a sequential test of the share of bad ones.
+//! Sequential test of the share of bad runs, which decides when enough runs have been judged.
 //!
 //! Wald's sequential probability ratio test ("Sequential tests of statistical hypotheses", 1945) between a share of 10 %
 //! and one of 90 %, each error at most 1 %. Good and bad runs weigh alike, so that it decides as soon as one kind is
 //! three ahead.
 
-/// The share of bad runs of what is good, at most; of what is bad it is the rest.
+/// Largest share of bad runs of a good program; a bad program has the complement at least.
 const BAD_AMONG_GOOD: f64 = 0.1;
 
-/// How often either decision may be wrong.
+/// Probability of error of either decision.
 const ERROR: f64 = 0.01;
 
 /// Runs judged so far.
@@ -19,23 +19,23 @@ pub struct Sequential {
     pub bad: usize,
 }
 
-/// What runs show.
+/// Decision on the share of bad runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Decision {
     /// Few runs exceed the budget.
     Good,
-    /// Most do.
+    /// Most runs exceed the budget.
     Bad,
 }
 
 impl Sequential {
-    /// By how many one kind has to be ahead.
+    /// Lead in runs that one kind needs over the other.
     pub fn lead() -> usize {
         let weight = ((1.0 - BAD_AMONG_GOOD) / BAD_AMONG_GOOD).ln();
         (((1.0 - ERROR) / ERROR).ln() / weight).ceil() as usize
     }
 
-    /// What the runs show; `None` where further ones are needed.
+    /// Decision from the runs so far; `None` if further runs are needed.
     pub fn decision(&self) -> Option<Decision> {
         match self.bad as i64 - self.good as i64 {
             ahead if ahead >= Sequential::lead() as i64 => Some(Decision::Bad),

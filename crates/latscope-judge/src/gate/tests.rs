@@ -33,7 +33,7 @@ fn wake() -> (String, Run) {
     run(fixture::wake())
 }
 
-/// What the checks of a budget come to, by figure.
+/// Status of each check of a budget, with the figure and its limit.
 fn judged(limits: serde_json::Value, runs: &[(String, Run)]) -> Vec<(String, Status)> {
     let gate = judge(&read(limits, runs).unwrap(), runs, &[]);
     gate.checks.iter().map(|check| (check.wanted(), check.status)).collect()

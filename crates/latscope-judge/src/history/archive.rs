@@ -1,4 +1,5 @@
-//! What a history needs of results: a few figures of each point. An archive grows with points, not with samples.
+//! Archives: the few figures of each point that a history needs of results. An archive grows with points, not with
+//! samples.
 
 use crate::compare::environment::of_run;
 use crate::runs::{Run, point_id};
@@ -9,24 +10,24 @@ use latscope_core::report::{Measurement, Sampling, Semantics};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeSet, HashMap};
 
-/// What is timed at a point: figures of two works are never in one series.
+/// Work that is timed at a point: figures of two works are never in one series.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Work {
     /// Stable name of the point.
     pub id: String,
-    /// Probe id.
+    /// Id of the probe.
     pub probe: String,
-    /// What a reader calls it.
+    /// Title of the point for a reader.
     pub title: String,
     /// Revision of the probe.
     pub revision: u32,
-    /// One way, round trip or operation.
+    /// Kind of time measured: one way, round trip or operation.
     pub timed: Semantics,
-    /// How long a batch was to last, ns; `None` for single events.
+    /// Requested length of a batch, ns; `None` for single events.
     pub batch_ns: Option<u64>,
-    /// Whether each event was timed.
+    /// True if each event was timed.
     pub events: bool,
-    /// How many pairs of endpoints it is of, if it is a sum over these.
+    /// Number of pairs of endpoints, if the point is a sum over these.
     #[serde(default)]
     pub pairs: Option<u64>,
 }
@@ -34,7 +35,7 @@ pub struct Work {
 type Key = (String, u32, u8, Option<u64>, bool, Option<u64>);
 
 impl Work {
-    /// What two works of one series have in common: all but the title.
+    /// Fields that two works of one series have in common: all but the title.
     pub(super) fn key(&self) -> Key {
         (self.id.clone(), self.revision, self.timed as u8, self.batch_ns, self.events, self.pairs)
     }
@@ -45,30 +46,30 @@ impl Work {
 pub struct Figures {
     /// Place of its work in [`Archive::works`].
     pub work: u32,
-    /// Whether it was measured in full, neither degraded nor unstable.
+    /// True if the point was measured in full, and is neither degraded nor unstable.
     pub trusted: bool,
     /// The median over the rounds, ns.
     pub p50: f32,
-    /// By how much recorded medians differ at least, as a share of them.
+    /// The least difference of recorded medians, as a share of them.
     pub step: f32,
     /// The 99th percentile of single events, ns.
     pub p99: Option<f32>,
-    /// How often single events took long.
+    /// Counts of single events that took long.
     pub tail: Option<Tail>,
 }
 
-/// How many samples were beyond limits that are quarters of an octave.
+/// Numbers of samples beyond limits that are a quarter of an octave apart.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Tail {
-    /// All samples.
+    /// Number of all samples.
     pub count: u64,
     /// The number of the first limit: about the 90th percentile.
     pub first: u16,
-    /// Samples beyond that limit and each next one; none are beyond those that follow.
+    /// Numbers of samples beyond that limit and each next one; zero beyond the last of them.
     pub beyond: Vec<u64>,
 }
 
-/// Limits in an octave.
+/// Number of limits in an octave.
 const PER_OCTAVE: f64 = 4.0;
 
 /// The limit of a number, ns: quarters of an octave from 1 ns on.
@@ -77,7 +78,7 @@ pub(super) fn limit(number: u16) -> f64 {
 }
 
 impl Tail {
-    /// Of a histogram; `None` of an empty one.
+    /// Counts the tail of a histogram; `None` if it is empty.
     fn of(histogram: &Histogram) -> Option<Tail> {
         let p90 = histogram.quantile(0.9)?;
         let first = (p90.max(1.0).log2() * PER_OCTAVE).floor() as u16;
@@ -99,7 +100,7 @@ impl Tail {
         Some(Tail { count: histogram.count(), first, beyond })
     }
 
-    /// Samples beyond a limit: those beyond the first limit for any before it.
+    /// Number of samples beyond a limit; for limits before the first one, that of the first.
     pub(super) fn beyond(&self, number: u16) -> u64 {
         let at = usize::from(number.saturating_sub(self.first));
         self.beyond.get(at).copied().unwrap_or(0)
@@ -113,35 +114,36 @@ pub struct Entry {
     pub run_id: String,
     /// RFC 3339 time of the start.
     pub started: String,
-    /// Whether it was measured to its end.
+    /// True if the run was measured to its end.
     pub complete: bool,
-    /// Which machine: its id, or where it has none the name of the host.
+    /// Id of the machine, or the name of the host if it has no id.
     pub machine: String,
     /// Name of the host.
     pub host: String,
-    /// Places of its facts in [`Archive::facts`].
+    /// Places of the run's facts in [`Archive::facts`].
     pub facts: Vec<u32>,
-    /// Its points, each once.
+    /// Figures of the run's points, each point once.
     pub points: Vec<Figures>,
 }
 
 impl Entry {
-    /// Whether both are of one run. Results of before runs had names are the same if all of them is.
+    /// Returns true if both entries are of one run. Older results, in which runs have no names, must be equal in all
+    /// fields.
     pub fn is_same(&self, other: &Entry) -> bool {
         if self.run_id.is_empty() { self == other } else { self.run_id == other.run_id }
     }
 }
 
-/// What was read of many results. Texts that they share are there once.
+/// Figures read from many results. Texts that the results share are stored once.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Archive {
-    /// What was timed.
+    /// Works of all points.
     pub works: Vec<Work>,
-    /// Names and values of what else is known of runs: kernel, tool, checks of the doctor.
+    /// Names and values of further facts of runs: kernel, tool, checks of the doctor.
     pub facts: Vec<(String, String)>,
 }
 
-/// An archive that is being added to.
+/// An archive that is being extended.
 #[derive(Debug, Default)]
 pub struct Writer {
     archive: Archive,
@@ -150,7 +152,7 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// Goes on with an archive.
+    /// Starts with an existing archive, to which results are added.
     pub fn new(archive: Archive) -> Writer {
         let works =
             (0..).zip(&archive.works).map(|(at, work)| ((work.key(), work.title.clone()), at)).collect();
@@ -194,7 +196,7 @@ impl Writer {
         }
     }
 
-    /// The archive with all that was added.
+    /// Returns the extended archive.
     pub fn done(self) -> Archive {
         self.archive
     }
@@ -222,7 +224,7 @@ impl Writer {
     }
 }
 
-/// The figures of a measurement, of no work yet; `None` where there is none.
+/// The figures of a measurement, without a work; `None` if it has no figures.
 fn figures(m: &Measurement) -> Option<Figures> {
     let p50 = m.typical().filter(|ns| m.quality.level != Level::Unsupported && ns.is_finite())?;
     let events = m.sampling == Sampling::Event;

@@ -1,9 +1,9 @@
-//! Where a series of figures changes most, and how likely chance alone changes it as much: the energy statistic of
-//! Matteson and James ("A nonparametric approach for multiple change point analysis of multivariate data", 2014), on
-//! ranks.
+//! Largest change of a series of figures, and the probability that chance alone changes it as much: the energy
+//! statistic of Matteson and James ("A nonparametric approach for multiple change point analysis of multivariate data",
+//! 2014), on ranks.
 //!
-//! On ranks the permutation distribution is that of every series of the same length, so that it is a table
-//! (`nulls.rs`) and not a simulation for each series. A single figure far away has only the highest rank.
+//! The permutation distribution on ranks is the same for every series of one length, so that it is a table (`nulls.rs`)
+//! and not a simulation for each series. A single figure far away has only the highest rank.
 
 use super::nulls::{COUNTED, LENGTHS, SHARES};
 use latscope_core::statistics::SplitMix;
@@ -11,11 +11,12 @@ use latscope_core::statistics::SplitMix;
 /// Fewest runs before and after a change.
 pub const LEAST: usize = 4;
 
-/// Fewest runs of a series in which a change can be found: of nine 2.9 % of all orders are as much of a step as four low
-/// ones before five high ones, more than [`FALSE_CHANGES`](super::FALSE_CHANGES) allows; of ten, five and five, 1.1 %.
+/// Fewest runs of a series in which a change can be found. Of nine runs, 2.9 % of all orders are as much of a step as
+/// four low figures before five high ones, which is more than [`FALSE_CHANGES`](super::FALSE_CHANGES) allows; of ten
+/// runs, five and five, 1.1 %.
 pub const SHORTEST: usize = 10;
 
-/// Runs from which the change of a single figure can be found among so many tests, if it is in the middle.
+/// Number of runs from which on the change of a single figure, in the middle, can be found among so many tests.
 pub fn runs_for_one(tests: usize) -> usize {
     let level = super::FALSE_CHANGES / tests.max(1) as f64;
     // Figures that only rise have the largest statistic of all orders.
@@ -31,7 +32,7 @@ pub const LONGEST: usize = 128;
 pub struct Split {
     /// The first figure after the change.
     pub at: usize,
-    /// How likely some place of a series in random order has as much.
+    /// Probability that a series in random order changes as much at some place.
     pub p: f64,
 }
 
@@ -97,7 +98,7 @@ pub fn split(values: &[f64], seed: u64) -> Option<Split> {
     Some(Split { at, p: p_value(statistic, values.len()) })
 }
 
-/// Beyond what the table was made of nothing is claimed.
+/// Smallest probability that is claimed, because of the size of the table.
 const SMALLEST: f64 = 1e-8;
 
 /// The probability of so large a statistic in a random order of so many ranks.
@@ -114,7 +115,7 @@ pub fn p_value(statistic: f64, n: usize) -> f64 {
 /// Statistics in the table of short series are rounded by half of this at most.
 const ROUNDED: f64 = 2e-5;
 
-/// The probability by the table of random orders, between whose shares it falls on a line.
+/// The probability by the table of random orders, interpolated on a line between its shares.
 fn interpolated(statistic: f64, n: usize) -> f64 {
     let above = LENGTHS.partition_point(|(length, _)| *length < n).min(LENGTHS.len() - 1);
     let below = if LENGTHS[above].0 > n { above.saturating_sub(1) } else { above };
@@ -134,7 +135,7 @@ fn interpolated(statistic: f64, n: usize) -> f64 {
     p.clamp(smallest(n), SHARES[0])
 }
 
-/// From here the table goes on as a line: a decade before its end, where it still rises.
+/// Place from which on the table is extrapolated as a line: a decade before its end, where it still rises.
 fn tail_begin(last: usize, limit: &impl Fn(usize) -> f64) -> usize {
     let mut from = last.saturating_sub(4);
     while from > 0 && limit(last) <= limit(from) {
@@ -143,7 +144,7 @@ fn tail_begin(last: usize, limit: &impl Fn(usize) -> f64) -> usize {
     from
 }
 
-/// The smallest p that so many ranks can have: two orders of halves among all choices of a half.
+/// The smallest p of so many ranks: that of two orders of halves among all choices of a half.
 fn smallest(n: usize) -> f64 {
     let half = n / 2;
     let choices = (1..=half).fold(1.0, |choices, i| choices * (n - half + i) as f64 / i as f64);
@@ -154,7 +155,7 @@ fn smallest(n: usize) -> f64 {
 mod tests {
     use super::*;
 
-    /// By its definition: means of distances between and within.
+    /// The statistic by its definition: means of distances between and within.
     fn by_definition(ranks: &[i32]) -> f64 {
         let distance = |a: &[i32], b: &[i32]| -> f64 {
             a.iter().flat_map(|x| b.iter().map(move |y| f64::from((x - y).abs()))).sum()

@@ -1,4 +1,4 @@
-//! What a history says.
+//! Content of a history.
 
 use super::archive::Entry;
 use crate::compare::Contrast;
@@ -16,35 +16,35 @@ pub(super) struct RunName<'a> {
     pub entry: &'a Entry,
 }
 
-/// What machines did over time.
+/// History of all machines.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct History {
-    /// Always [`SCHEMA`].
+    /// Name of the form, always [`SCHEMA`].
     pub schema: &'static str,
-    /// What changes by less is not reported, as a share.
+    /// Smallest reported change, as a share.
     pub margin: f64,
-    /// The same of how often the tail is reached.
+    /// Smallest reported change of the rate of the tail, as a share.
     pub tail_margin: f64,
-    /// What was not read, and why.
+    /// Parts that were not read, with the reasons.
     pub remarks: Vec<String>,
     /// The machines, by name.
     pub machines: Vec<Machine>,
 }
 
-/// What one machine did.
+/// History of one machine.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Machine {
-    /// Its id, or where it has none `host NAME`.
+    /// Id of the machine, or `host NAME` if it has no id.
     pub id: String,
     /// Names of its host, each once.
     pub hosts: Vec<String>,
     /// The programs that measured, with version and commit, each once.
     pub tools: Vec<String>,
-    /// Its runs in order of time.
+    /// Runs of the machine in order of time.
     pub runs: Vec<Shown>,
-    /// What changed, in order of time.
+    /// Changes in order of time.
     pub changes: Vec<Change>,
-    /// Figures that move slowly: no place is where they changed.
+    /// Figures that move slowly, so that there is no single place of change.
     pub drifts: Vec<Drift>,
     /// Runs with figures far from those of the runs around, most figures first.
     pub odd: Vec<Odd>,
@@ -54,31 +54,32 @@ pub struct Machine {
     pub judged: usize,
     /// Figures of points with too few trusted runs.
     pub too_few: usize,
-    /// Stretches of figures that were tested, all as one family.
+    /// Number of stretches of figures that were tested, all as one family.
     pub tests: usize,
-    /// Changes that are smaller than the margin, or whose size is not sure to be in one direction: not reported.
+    /// Number of changes that are not reported, because they are smaller than the margin or their direction is not
+    /// sure.
     pub small: usize,
-    /// Figures that are degraded, unstable or cut short: shown, and not judged.
+    /// Number of figures that are degraded, unstable or cut short: they are shown, but not judged.
     pub marked: usize,
 }
 
-/// A run.
+/// Identification of a run in a history.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Shown {
-    /// Its file.
+    /// Name of the file of the run.
     pub name: String,
     /// Random name of the run; empty in older results.
     pub run_id: String,
     /// RFC 3339 time of its start.
     pub started: String,
-    /// Whether it was measured to its end.
+    /// True if the run was measured to its end.
     pub complete: bool,
 }
 
 /// A place in time at which figures changed.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Change {
-    /// Its stable name: from the first run after it.
+    /// Stable name of the change, from the first run after it.
     pub id: String,
     /// The place of the first run after it among those of the machine.
     pub run: usize,
@@ -88,14 +89,14 @@ pub struct Change {
     pub first: Shown,
     /// The figures that changed, by size.
     pub moved: Vec<Moved>,
-    /// What else differs between the runs before and after.
+    /// Facts, beside the figures, that differ between the runs before and after.
     pub with: Vec<Difference>,
-    /// Why it is inconclusive, if others used far more of the CPUs before or after it.
+    /// Reason why the change is inconclusive, if other processes used far more of the CPUs before or after it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unlike: Option<String>,
 }
 
-/// Which figure of a point.
+/// Kind of a figure of a point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Figure {
@@ -103,7 +104,7 @@ pub enum Figure {
     P50,
     /// The 99th percentile of single events, ns.
     P99,
-    /// How often single events take longer than about one of a hundred usually does, a share.
+    /// The rate of the tail: the share of single events that take longer than about one of a hundred usually does.
     Tail,
 }
 
@@ -112,18 +113,19 @@ pub enum Figure {
 pub struct Moved {
     /// Stable name of the point.
     pub id: String,
-    /// Probe id.
+    /// Id of the probe.
     pub probe: String,
-    /// What a reader calls it.
+    /// Title of the point for a reader.
     pub title: String,
-    /// Which figure.
+    /// Kind of the figure that changed.
     pub figure: Figure,
-    /// Beyond what samples are counted, ns; of the tail only.
+    /// Limit beyond which samples are counted, ns; only for the tail.
     pub beyond: Option<f64>,
-    /// The place of its own first run after among those of the machine: it is one run off that of
-    /// the change at most, or up to four where its place is not surer than that.
+    /// The place of the figure's own first run after the change among the runs of the machine. It is at most one run
+    /// off that of the change, or at most four if the place is not surer than that.
     pub run: usize,
-    /// Before, after, their ratio and its interval; over the nearest runs of each side up to the next change.
+    /// Figures before and after, their ratio and its interval, over the nearest runs of each side up to the next
+    /// change.
     pub size: Contrast,
 }
 
@@ -132,22 +134,22 @@ pub struct Moved {
 pub struct Drift {
     /// Stable name of the point.
     pub id: String,
-    /// What a reader calls it.
+    /// Title of the point for a reader.
     pub title: String,
-    /// Which figure.
+    /// Kind of the figure that moves.
     pub figure: Figure,
     /// The places of its first and last run.
     pub runs: [usize; 2],
     /// The median of the first and of the last quarter of its runs: ns, or a share.
     pub from: f64,
-    /// See `from`.
+    /// The median of the last quarter of its runs; see `from`.
     pub to: f64,
 }
 
 /// A run with odd figures.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Odd {
-    /// Its place among those of the machine.
+    /// Place of the run among those of the machine.
     pub run: usize,
     /// Points with a figure far from those of other runs.
     pub points: Vec<String>,
@@ -158,30 +160,30 @@ pub struct Odd {
 /// The figures of a point over the runs of its machine.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Point {
-    /// Stable name.
+    /// Stable name of the point.
     pub id: String,
-    /// Probe id.
+    /// Id of the probe.
     pub probe: String,
-    /// What a reader calls it.
+    /// Title of the point for a reader.
     pub title: String,
-    /// Revision of the probe; a point of another revision is another one.
+    /// Revision of the probe; another revision makes another point.
     pub revision: u32,
-    /// The places of the runs that have it.
+    /// Places of the runs that have the point.
     pub runs: Vec<usize>,
-    /// The median of each, ns.
+    /// Median in each of these runs, ns.
     pub p50: Vec<f32>,
-    /// The 99th percentile of single events of each, ns; empty where no event was timed.
+    /// The 99th percentile of single events in each of these runs, ns; empty if no event was timed.
     pub p99: Vec<Option<f32>>,
-    /// Of each, whether it counts: not if it is degraded, unstable or cut short.
+    /// True for each run whose figures count: it is neither degraded, unstable nor cut short.
     pub trusted: Vec<bool>,
-    /// The places of the runs from which the median is another one.
+    /// The places of the runs from which on the median differs.
     pub changes: Vec<usize>,
 }
 
 impl History {
-    /// Keeps the changes after the one with this name, or after the run with this name. A change that is one run
-    /// later counts as the same: more runs may move its place by so much. The name may go on as the `run_id` does.
-    /// A remark says how many changes are left out. Returns whether there is such a run.
+    /// Keeps the changes after the change with this name, or after the run with this name. A change that is one run
+    /// later counts as the same, because more runs may move its place by that much. The name may be longer, up to the
+    /// whole `run_id`. A remark states the number of changes that are left out. Returns true if there is such a run.
     pub fn since(&mut self, id: &str) -> bool {
         let (mut known, mut hidden) = (false, 0);
         for machine in &mut self.machines {
@@ -206,10 +208,10 @@ impl History {
     }
 }
 
-/// Characters of a name of a change.
+/// Number of characters of the name of a change.
 const NAME: usize = 12;
 
-/// The name that a change has whose first run after is this one: the begin of its random name, or what stands for it.
+/// The name of a change whose first run after it is this run: the begin of the random name, or a substitute.
 pub(super) fn name_of(run: &Shown, machine: &str) -> String {
     if run.run_id.is_empty() {
         let bytes = machine.bytes().chain([0]).chain(run.started.bytes());

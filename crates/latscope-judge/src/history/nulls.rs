@@ -1,6 +1,7 @@
-//! The largest energy statistics of ranks in random order, by the number of ranks. Short series: counted in every order.
-//! Longer ones: each line has the values that these shares of two million random orders reach. Made once; tests of
-//! `energy` count the shortest again and compare the others with other random orders.
+//! The largest energy statistics of ranks in random order, by the number of ranks. Short series are counted in every
+//! order. For longer series, each line has the values that these shares of two million random orders reach. The tables
+//! were generated once; tests of `energy` count the shortest series again and compare the others with other random
+//! orders.
 
 /// Shares of random orders.
 pub(super) const SHARES: [f64; 15] =
@@ -47,8 +48,8 @@ pub(super) const LENGTHS: [(usize, [f32; 15]); 36] = [
     (128, [1.6489, 2.0759, 2.3522, 2.6155, 2.9564, 3.2093, 3.4636, 3.794, 4.0448, 4.2852, 4.6122, 4.8296, 5.0669, 5.3946, 5.7297]),
 ];
 
-/// Shares of all orders of so many ranks that reach a statistic, counted in every order there is (of 12 ranks 479
-/// million). Of statistics whose shares differ by less than an eighth only the smallest is there.
+/// Shares of all orders of so many ranks that reach a statistic, counted in every possible order (of 12 ranks 479
+/// million). Of statistics whose shares differ by less than an eighth, only the smallest is listed.
 #[rustfmt::skip]
 pub(super) const COUNTED: [(usize, &[(f64, f64)]); 4] = [
     (9, &[

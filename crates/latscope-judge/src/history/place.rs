@@ -1,4 +1,4 @@
-//! Changes of many figures at one place in time are one change, with what else changed there.
+//! Groups the changes of many figures at one place in time into one change, with the facts that changed there.
 
 use super::Options;
 use super::SHORTEST;
@@ -12,7 +12,7 @@ use crate::compare::environment::{Difference, LABEL, OTHERS, TOOL, unlike_shares
 use latscope_core::statistics::median;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The history of a machine from what its series do.
+/// The history of a machine from its series.
 pub(super) fn machine(
     archive: &Archive,
     runs: &[RunName],
@@ -60,7 +60,7 @@ pub(super) fn machine(
     }
 }
 
-/// What measured, each once.
+/// Programs that measured the runs, each once.
 fn tools(archive: &Archive, runs: &[RunName]) -> Vec<String> {
     let facts = runs.iter().flat_map(|run| &run.entry.facts).filter_map(|at| archive.facts.get(*at as usize));
     let tools: BTreeSet<&String> = facts.filter(|(name, _)| name == TOOL).map(|(_, tool)| tool).collect();
@@ -76,7 +76,7 @@ fn show(run: &RunName) -> Shown {
     }
 }
 
-/// The nearest runs of each side that a size is of, at most.
+/// Largest number of nearest runs of each side for a size.
 const NEAREST: usize = 32;
 
 /// The sizes of the steps of a line; those that may be of either direction are left out.
@@ -111,7 +111,7 @@ struct Placed {
 }
 
 impl Placed {
-    /// Whether its change may be that at a place: it is one run apart, or fits nearly as well there.
+    /// Returns true if the change may be that at `place`: it is at most one run apart, or fits nearly as well there.
     fn may_be_at(&self, place: usize) -> bool {
         self.moved.run.abs_diff(place) <= 1 || (self.at[0]..=self.at[1]).contains(&place)
     }
@@ -138,13 +138,13 @@ fn grouped(mut moved: Vec<Placed>) -> BTreeMap<usize, Vec<Moved>> {
     groups
 }
 
-/// Runs of each side whose facts are looked at.
+/// Number of runs of each side whose facts are compared.
 const FACTS_OF: usize = 8;
 
 /// Facts that name the machine.
 const SAME: [&str; 2] = ["machine", "host"];
 
-/// The facts that most of the nearest runs before and after a place have differently.
+/// The facts in which most of the nearest runs before and after a place differ.
 fn changed_with(archive: &Archive, runs: &[RunName], place: usize) -> Vec<Difference> {
     let before = usual(archive, &runs[place.saturating_sub(FACTS_OF)..place]);
     let after = usual(archive, &runs[place..runs.len().min(place + FACTS_OF)]);
@@ -162,7 +162,8 @@ fn changed_with(archive: &Archive, runs: &[RunName], place: usize) -> Vec<Differ
     all.filter(|one| one.a != one.b && said(one)).collect()
 }
 
-/// Whether others used far more of the CPUs on one side of a place, by the facts of the nearest runs.
+/// Returns a reason if other processes used far more of the CPUs on one side of a place, by the facts of the nearest
+/// runs.
 fn unlike(archive: &Archive, runs: &[RunName], place: usize) -> Option<String> {
     let share = |run: &RunName| {
         let mut facts = run.entry.facts.iter().filter_map(|at| archive.facts.get(*at as usize));
@@ -180,7 +181,7 @@ fn unlike(archive: &Archive, runs: &[RunName], place: usize) -> Option<String> {
     unlike_shares(before, after, ["the runs before", "the runs after"])
 }
 
-/// Of each fact the value of more than half of the runs that have it, by its weight and name.
+/// Usual value of each fact, by weight and name: the value of more than half of the runs that have the fact.
 fn usual<'a>(archive: &'a Archive, runs: &[RunName]) -> BTreeMap<(usize, &'a str), &'a str> {
     let mut counts: BTreeMap<&str, BTreeMap<&str, usize>> = BTreeMap::new();
     let all = runs.iter().flat_map(|run| &run.entry.facts);
@@ -194,7 +195,7 @@ fn usual<'a>(archive: &'a Archive, runs: &[RunName]) -> BTreeMap<(usize, &'a str
     counts.into_iter().filter_map(|(name, values)| Some(((weight(name), name), most(values)?))).collect()
 }
 
-/// Facts in the order in which they are said: what is set, then what the user calls it, then checks.
+/// Order in which facts are printed: settings, then labels of the user, then checks.
 fn weight(name: &str) -> usize {
     const FIRST: [&str; 5] = ["kernel", "microcode", "command line", "tool", "load"];
     let rest = if name.starts_with("doctor") { FIRST.len() + 1 } else { FIRST.len() };
@@ -218,7 +219,7 @@ fn drifts(line: &Line, steps: &Steps, work: &Work) -> Vec<Drift> {
     steps.drifts.iter().map(drift).collect()
 }
 
-/// A run is odd that has more odd medians than the others, by so many deviations of such a count.
+/// Number of deviations from which on a run is odd, by the number of its odd medians beside the other runs.
 const ODD: f64 = 6.0;
 
 /// Runs that have more odd medians than the others, those with most first. Among many medians of every run some are

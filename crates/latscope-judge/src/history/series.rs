@@ -1,4 +1,4 @@
-//! The series of a machine, and which of them change: all are judged together.
+//! The series of a machine and their changes, judged together.
 
 use super::Options;
 use super::archive::{Archive, Figures, limit};
@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, HashMap};
 pub(super) struct Series<'a> {
     /// Place of its work in the archive.
     pub work: usize,
-    /// Those of each run that has the point, in order of time, with the place of the run.
+    /// Figures of each run that has the point, in order of time, with the place of the run.
     pub figures: Vec<(usize, &'a Figures)>,
 }
 
@@ -39,26 +39,26 @@ pub(super) fn of_machine<'a>(archive: &Archive, runs: &[RunName<'a>], wanted: &[
     all
 }
 
-/// One figure of a series on the log scale, where it is trusted.
+/// A figure of a series on the log scale, in the trusted runs.
 pub(super) struct Line {
-    /// Place of its series.
+    /// Place of the line's series among all.
     pub series: usize,
-    /// Which figure.
+    /// Kind of the figure.
     pub figure: Figure,
-    /// Beyond what samples are counted, ns, where the figure is how often.
+    /// Limit beyond which samples are counted, ns, if the figure is the rate of the tail.
     pub beyond: Option<f64>,
     /// Places of the runs.
     pub places: Vec<usize>,
-    /// The logarithm of the figure of each.
+    /// The logarithm of the figure of each run.
     pub values: Vec<f64>,
-    /// What changes by less is not reported, as a share.
+    /// Smallest reported change, as a share.
     pub margin: f64,
 }
 
-/// All lines, with what each does.
+/// All lines, each with its steps.
 pub(super) struct Judged {
     pub lines: Vec<(Line, Steps)>,
-    /// Stretches that were searched for a change.
+    /// Number of stretches that were searched for a change.
     pub tests: usize,
 }
 
@@ -73,10 +73,10 @@ pub(super) fn judge(series: &[Series], options: &Options) -> Judged {
     Judged { lines: lines.into_iter().zip(steps).collect(), tests }
 }
 
-/// The share of changes that may be false. A history is looked at after each run: half of what a comparison allows.
+/// The share of changes that may be false: half of the share in a comparison, as a history is read after each run.
 pub const FALSE_CHANGES: f64 = 0.025;
 
-/// What series do of which only some cuts are believed, by the p values of all.
+/// Steps of each series, from the cuts that are believed by the p values of all.
 fn settle<'a>(all: &[Vec<Cut>], lines: impl Iterator<Item = (&'a [f64], f64)>) -> Vec<Steps> {
     let ps: Vec<f64> = all.iter().flatten().map(|cut| cut.p).collect();
     let adjusted = adjusted(&ps);
@@ -89,8 +89,8 @@ fn settle<'a>(all: &[Vec<Cut>], lines: impl Iterator<Item = (&'a [f64], f64)>) -
     all.iter().zip(lines).map(of_line).collect()
 }
 
-/// Where series of figures change that are judged together: of each the places of the first figures after its steps.
-/// The judging of [`history`](super::history) without results.
+/// Places at which series of figures change that are judged together: for each series the places of the first figures
+/// after its steps. This is the judging of [`history`](super::history) without results.
 pub fn detect(series: &[Vec<f64>], margin: f64, seed: u64) -> Vec<Vec<usize>> {
     let logs: Vec<Vec<f64>> =
         series.iter().map(|figures| figures.iter().map(|figure| figure.ln()).collect()).collect();
@@ -101,10 +101,10 @@ pub fn detect(series: &[Vec<f64>], margin: f64, seed: u64) -> Vec<Vec<usize>> {
         .collect()
 }
 
-/// Fewer items than this are not worth a thread.
+/// Smallest number of items for which a second thread is used.
 const SHARE: usize = 64;
 
-/// What comes of each item; two threads share them.
+/// Results of `each` for all items; two threads share the items.
 fn shared<T: Sync, R: Send>(items: &[T], each: impl Fn((usize, &T)) -> R + Sync) -> Vec<R> {
     let of = |from: usize, items: &[T]| (from..).zip(items).map(&each).collect::<Vec<R>>();
     if items.len() < SHARE {
@@ -146,11 +146,13 @@ fn lines(at: usize, series: &Series, same: f64) -> Vec<Line> {
     lines
 }
 
-/// Steps of recorded figures that are so much wider than others, and so wide, are bins of another program.
+/// Factor between the resolutions of runs from which on the coarser ones are bins of another program, if they are also
+/// above [`COARSE`].
 const COARSER: f32 = 4.0;
 const COARSE: f32 = 0.02;
 
-/// Whether some runs were counted in far wider bins than others: then the bins decide which samples are the tail.
+/// Returns true if some runs were counted in far wider bins than others, so that the bins decide which samples are the
+/// tail.
 fn is_of_several_resolutions(series: &Series) -> bool {
     let steps =
         || series.figures.iter().filter(|(_, figures)| figures.trusted).map(|(_, figures)| figures.step);
@@ -158,10 +160,10 @@ fn is_of_several_resolutions(series: &Series) -> bool {
     coarsest > COARSE && coarsest > COARSER * finest
 }
 
-/// The share of samples that are the tail.
+/// Share of samples in the tail.
 const SELDOM: f64 = 0.01;
 
-/// Ten samples are expected in the tail of so many.
+/// Number of samples from which on ten are expected in the tail.
 const ENOUGH: u64 = 1000;
 
 /// The number of the limit that about one of a hundred samples exceeds: the median over the runs.

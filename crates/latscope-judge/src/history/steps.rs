@@ -1,27 +1,27 @@
-//! The steps of one series: where it is cut, what of that is a drift, and which single figures are odd.
+//! The steps of one series: its cuts, the cuts that are a drift, and the single odd figures.
 
 use super::energy::{LEAST, LONGEST, split};
 use latscope_core::statistics::{median, quantile};
 
-/// A place at which a stretch of a series changes most, with what chance does.
+/// A place at which a stretch of a series changes most, with its probability by chance.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Cut {
     /// The first figure after it.
     pub at: usize,
-    /// How likely a random order of the stretch changes as much.
+    /// Probability that a random order of the stretch changes as much.
     pub p: f64,
     /// The place of the cut that made the stretch among all of the series; `None` for the first one.
     within: Option<usize>,
 }
 
-/// Cuts of this p and above are not worth looking for others within them.
+/// Value of p from which on no further cuts are searched within a cut.
 const HOPELESS: f64 = 0.05;
 
-/// Each window begins so many figures after the one before.
+/// Distance between the begins of windows, in figures.
 const STRIDE: usize = LONGEST / 2;
 
-/// The best cut of each stretch, hierarchically. Series that are too long to be searched at once are so in
-/// windows that overlap by half and begin at fixed places, so that a later figure does not move early cuts.
+/// The best cut of each stretch, hierarchically. A series that is too long is searched in windows that overlap by half
+/// and begin at fixed places, so that a later figure does not move early cuts.
 pub(super) fn cuts(values: &[f64], seed: u64) -> Vec<Cut> {
     let mut cuts = Vec::new();
     let mut from = 0;
@@ -45,8 +45,8 @@ fn bisect(values: &[f64], from: usize, end: usize, within: Option<usize>, seed: 
     }
 }
 
-/// The places of the cuts that are believed: `adjusted` are their p values among all. A cut within one that is not
-/// believed is not, either. Of two windows' cuts of one change the surer one counts.
+/// The places of the believed cuts; `adjusted` are their p values among all. A cut within one that is not believed is
+/// not believed, either. If two windows have cuts of one change, the surer cut counts.
 pub(super) fn believed(cuts: &[Cut], adjusted: &[f64], most: f64) -> Vec<usize> {
     let mut good = vec![false; cuts.len()];
     for (this, cut) in cuts.iter().enumerate() {
@@ -65,7 +65,7 @@ pub(super) fn believed(cuts: &[Cut], adjusted: &[f64], most: f64) -> Vec<usize> 
     places
 }
 
-/// What a series does over time.
+/// Changes of a series over time.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Steps {
     /// The first figures after its steps, ascending.
@@ -78,7 +78,8 @@ pub(super) struct Steps {
     pub odd: Vec<usize>,
 }
 
-/// Which of the believed cuts of a series (on the log scale) are steps of at least `margin`.
+/// Returns the steps of at least `margin` among the believed cuts of a series (on the log scale), with drifts and odd
+/// figures.
 pub(super) fn steps(values: &[f64], mut cuts: Vec<usize>, margin: f64) -> Steps {
     let believed = cuts.len();
     // The smallest first: what it divides becomes one stretch, and the others are measured anew.
@@ -97,8 +98,8 @@ pub(super) fn steps(values: &[f64], mut cuts: Vec<usize>, margin: f64) -> Steps 
     Steps { steps: cuts, drifts, small, odd }
 }
 
-/// Places each cut anew between its neighbours, where the distances from the medians are least: the energy statistic
-/// also counts runs that were disturbed before a step, and then places it where these begin.
+/// Places each cut anew between its neighbours, at the least sum of distances from the medians. The energy statistic
+/// also counts disturbed runs before a step, and then places the step at the first of them.
 fn refine(values: &[f64], cuts: &mut [usize]) {
     for this in 0..cuts.len() {
         let before = if this == 0 { 0 } else { cuts[this - 1] };
@@ -122,7 +123,7 @@ fn middle(values: &[f64]) -> f64 {
     median(values).unwrap_or(0.0)
 }
 
-/// By how much the median changes at each cut.
+/// Change of the median at each cut.
 fn sizes(values: &[f64], cuts: &[usize]) -> Vec<f64> {
     let middles: Vec<f64> =
         stretches(cuts, values.len()).iter().map(|(from, end)| middle(&values[*from..*end])).collect();
@@ -157,8 +158,8 @@ fn drifts(values: &[f64], cuts: &mut Vec<usize>) -> Vec<(usize, usize)> {
     found
 }
 
-/// Twice the logarithm of the likelihood ratio that the true place of a step stays below with 95 % (Hansen, "Sample
-/// splitting and threshold estimation", 2000, table I).
+/// 95 % quantile of twice the logarithm of the likelihood ratio of the true place of a step (Hansen, "Sample splitting
+/// and threshold estimation", 2000, table I).
 const PLACED: f64 = 7.35;
 
 /// The first and last place at which a single step, found at `at`, fits nearly as well; at most [`LEAST`] away.
@@ -197,11 +198,11 @@ fn beside_line(values: &[f64]) -> f64 {
     beside_steps(&flat, &[])
 }
 
-/// A figure further from the median of its stretch than so many deviations is odd, if it is one of few.
+/// Number of deviations from the median of its stretch beyond which a figure is odd, if there are few of these.
 const FAR: f64 = 6.0;
-/// Of the deviation of normal values the median distance is so much.
+/// Standard deviation of normal values divided by their median distance from the median.
 const DEVIATION: f64 = 1.4826;
-/// Of a stretch at most this share is odd, or a single one: more is what the series does.
+/// Largest share of a stretch that may be odd; a single figure always may. More than that is a behaviour of the series.
 const FEW: f64 = 0.05;
 
 fn odd(values: &[f64], cuts: &[usize], margin: f64) -> Vec<usize> {

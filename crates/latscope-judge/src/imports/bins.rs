@@ -1,4 +1,4 @@
-//! Counts by bin, as other programs have them, as a histogram of ours.
+//! Conversion of counts by bin, as other programs write them, to a histogram.
 
 use latscope_core::histogram::{Bins, Histogram, Totals, bucket_of};
 use latscope_core::json;
@@ -6,7 +6,7 @@ use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// Counts by the values that name their bins, ascending: a JSON object with numbers as names.
+/// Counts by the values that name their bins, in ascending order: a JSON object with numbers as names.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Counts(pub Vec<(u64, u64)>);
 
@@ -37,11 +37,11 @@ impl<'de> Deserialize<'de> for Counts {
     }
 }
 
-/// What a program counted.
+/// Counts of a program, with their unit.
 pub(super) struct Counted<'a> {
     /// Length of a tick, ps.
     pub tick_ps: u64,
-    /// The bins, in ticks, where they are wider than one.
+    /// The bins, in ticks, if they are wider than one tick.
     pub bins: Option<Bins>,
     /// Values, in ticks, that name the bins, ascending, and their counts.
     pub counts: &'a [(u64, u64)],
@@ -51,12 +51,12 @@ pub(super) struct Counted<'a> {
     pub min: u64,
     /// Largest value, in ticks.
     pub max: u64,
-    /// Mean, in ticks, where it says more than the bins.
+    /// Mean, in ticks, if it is more exact than the bins.
     pub mean: Option<f64>,
 }
 
 impl Counted<'_> {
-    /// The histogram.
+    /// Returns the counts as a histogram.
     ///
     /// # Errors
     /// The counts, the extremes and the mean cannot be of the same values, or there are none.
@@ -94,7 +94,7 @@ impl Counted<'_> {
         Ok(histogram.in_bins(self.bins.unwrap_or(Bins { width: 1, per_octave: None })))
     }
 
-    /// Whether smallest and largest value are in the first and in the last bin, or beyond it.
+    /// Checks that the smallest and the largest value are in the first and in the last bin, or beyond the last.
     fn check_extremes(&self) -> Result<(), String> {
         let Counted { min, max, overflow, bins, .. } = *self;
         let bins = bins.unwrap_or(Bins { width: 1, per_octave: None });

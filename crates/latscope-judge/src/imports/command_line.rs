@@ -1,20 +1,20 @@
-//! What a call of cyclictest asked for.
+//! Settings in the command line of cyclictest.
 
-/// The settings of its threads.
+/// Settings of the threads of cyclictest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Asked {
-    /// `-i`, µs.
+    /// Interval of the first thread, `-i`, µs.
     interval: u64,
-    /// `-d`, µs: what the interval of each further thread has more.
+    /// Distance `-d`, µs: the difference between the intervals of successive threads.
     distance: u64,
     priority: u64,
-    /// `--priospread`: each further thread has one less.
+    /// Option `--priospread`: each further thread has a priority lower by 1.
     spread: bool,
-    /// By the words of `wake.timer`.
+    /// Scheduling policy, in the words of `wake.timer`.
     pub policy: &'static str,
-    /// By the words of `wake.timer`.
+    /// Method of waiting, in the words of `wake.timer`.
     pub method: &'static str,
-    /// By the words of `wake.timer`.
+    /// Clock of the timer, in the words of `wake.timer`.
     pub clock: &'static str,
 }
 
@@ -23,8 +23,8 @@ const WITH_VALUE: &str = "bcdDFhHilop";
 const WITH_OPTIONAL: &str = "aAt";
 const FLAGS: &str = "mMNqrRsSuvx";
 
-/// Long options by their letter; those that change nothing of the threads have `q`, which does not either, or `D`,
-/// which has a value.
+/// Long options by their letter. Options that do not change the threads have `q`, which has no effect, or `D`, which
+/// has a value.
 const LONG: [(&str, char); 36] = [
     ("affinity", 'a'),
     ("aligned", 'A'),
@@ -65,7 +65,7 @@ const LONG: [(&str, char); 36] = [
 ];
 
 impl Asked {
-    /// What a command line asks for. `None` where a word of it is not understood: then nothing of it is.
+    /// Reads the settings of a command line. Returns `None` if any word of it is not understood.
     pub(super) fn of(command_line: &str) -> Option<Asked> {
         let mut words = command_line.split_whitespace().peekable();
         words.by_ref().find(|word| word.rsplit('/').next() == Some("cyclictest"))?;
@@ -141,7 +141,7 @@ impl Asked {
         })
     }
 
-    /// The interval of a thread, ns; `None` where it cannot be.
+    /// The interval of a thread, ns; `None` if it is too large.
     pub(super) fn interval_ns(&self, thread: u64) -> Option<u64> {
         self.distance.checked_mul(thread)?.checked_add(self.interval)?.checked_mul(1000)
     }

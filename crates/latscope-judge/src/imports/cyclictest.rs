@@ -6,14 +6,14 @@ use super::whole_lines;
 use latscope_core::plan::params;
 use latscope_core::report::{Report, Semantics};
 
-/// Its heading, or the status lines of a run without a histogram.
+/// Returns true if a text has the heading of a histogram, or the status lines of a run without one.
 pub(super) fn recognises(text: &str) -> bool {
     text.lines().any(|line| line == HEADING || is_status(line))
 }
 
 const HEADING: &str = "# Histogram";
 
-/// `T: 0 (25807) P:80 I:1000 C:    500 Min: …`, also of jitterdebugger.
+/// Returns true for a line such as `T: 0 (25807) P:80 I:1000 C:  500 Min: …`, also of jitterdebugger.
 fn is_status(line: &str) -> bool {
     line.starts_with("T: ") && line.contains(" Min:") && line.contains(" Max:")
 }
@@ -29,11 +29,14 @@ const UNKNOWN: &[&str] = &[
     "missed activations",
 ];
 
-/// No machine wakes a thread within so many ns: the text does not say its unit, but smaller figures are µs.
+/// Least plausible wake-up latency, ns. The text has no unit, but no machine wakes a thread this fast: smaller figures
+/// are µs.
 const LEAST_NS: u64 = 300;
 
+/// Reads the histograms of a run.
+///
 /// # Errors
-/// There is no histogram, its unit cannot be found out, or it is not complete.
+/// There is no histogram, its unit cannot be determined, or it is not complete.
 pub(super) fn read(text: &str) -> Result<Report, String> {
     let table = Table::read(text)?;
     if table.min.iter().all(|least| *least >= LEAST_NS) {

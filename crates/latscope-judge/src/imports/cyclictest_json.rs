@@ -1,4 +1,4 @@
-//! The JSON of cyclictest. Its command line says what its text does not.
+//! The JSON of cyclictest. Its command line has settings that its text lacks.
 
 use super::bins::{Counted, Counts};
 use super::command_line::Asked;
@@ -9,7 +9,7 @@ use latscope_core::report::{Measurement, Report, Semantics};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-/// As all programs of rt-tests begin.
+/// Returns true if a text has the names with which all programs of rt-tests begin.
 pub(super) fn recognises(text: &str) -> bool {
     has_names(text, &["file_version"])
         && (has_names(text, &["rt_test_version:"]) || has_names(text, &["rt_test_version"]))
@@ -46,8 +46,10 @@ struct Thread {
     cpu: Option<i64>,
 }
 
+/// Reads the histograms of a run.
+///
 /// # Errors
-/// It is of another program of rt-tests, has no histogram, or is damaged.
+/// The text is of another program of rt-tests, has no histogram, or is damaged.
 pub(super) fn read(text: &str) -> Result<Report, String> {
     let Head { command_line } = from_json(text)?;
     if !is_cyclictest(&command_line) {
@@ -107,7 +109,7 @@ impl Thread {
         Ok(measurement("wake.timer", params, title, Semantics::OneWay, counted.histogram()?))
     }
 
-    /// What is known of the thread, by the names of our probe.
+    /// Known parameters of the thread, by the names of the probe `wake.timer`.
     fn params(&self, number: u64, asked: Option<&Asked>) -> Params {
         let mut params = params([("thread", number.into())]);
         let mut put = |name: &str, value: ParamValue| params.insert(name.to_owned(), value);

@@ -10,7 +10,7 @@ use latscope_core::report::{Measurement, Report, Semantics};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-/// By what no other program has.
+/// Returns true if a text has names that no other program has.
 pub(super) fn recognises(text: &str) -> bool {
     has_names(text, &["fio version"])
 }
@@ -59,20 +59,22 @@ struct Latency {
     bins: Option<Counts>,
 }
 
-/// Options that make a job another one; what else differs is not noticed.
+/// Options that make a job another one; other differences are ignored.
 const IDENTIFYING: [&str; 8] =
     ["rw", "readwrite", "bs", "blocksize", "ioengine", "iodepth", "direct", "numjobs"];
 
-/// fio names a bin by its middle; each power of two has so many.
+/// The bins of fio: each is named by its middle, and each power of two has 64.
 const BINS: Bins = Bins { width: 1, per_octave: Some(64) };
 
-/// The last bin has all that is longer, too.
+/// Name of the last bin, ns, which also has all longer times.
 const LAST_BIN: u64 = 17_112_760_320;
 
 const UNKNOWN: &[&str] = &["options that are not in the name of a point"];
 
+/// Reads the jobs of a run.
+///
 /// # Errors
-/// It has no bins, or is damaged.
+/// The text has no bins, or is damaged.
 pub(super) fn read(text: &str) -> Result<Report, String> {
     let file: File = from_json(text)?;
     let version = file.version.strip_prefix("fio-").unwrap_or(&file.version).to_owned();
@@ -94,7 +96,7 @@ pub(super) fn read(text: &str) -> Result<Report, String> {
 }
 
 impl Job {
-    /// What identifies the job; of jobs of one name also which of them it is.
+    /// Parameters that identify the job; for several jobs of one name also its number.
     fn params(&self, global: &BTreeMap<String, String>, number: Option<u64>) -> Params {
         let mut all = params([("job", self.jobname.as_str().into())]);
         for name in IDENTIFYING {

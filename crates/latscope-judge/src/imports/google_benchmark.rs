@@ -1,5 +1,5 @@
-//! The JSON of Google Benchmark. A repetition is the mean of many iterations; repetitions become rounds, and what is
-//! computed from them (mean, median, complexity) is left out.
+//! The JSON of Google Benchmark. A repetition is the mean of many iterations. Repetitions become rounds; values that
+//! are computed from them (mean, median, complexity) are left out.
 
 use super::report::{Source, finish, measurement};
 use super::{from_json, has_names, time};
@@ -11,7 +11,7 @@ use latscope_core::rounds::Round;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-/// By names that together no other program has.
+/// Returns true if a text has names that together no other program has.
 pub(super) fn recognises(text: &str) -> bool {
     has_names(text, &["context", "benchmarks"])
 }
@@ -54,8 +54,10 @@ struct Line {
 
 const UNKNOWN: &[&str] = &["options of the program", "counters of the user, which are not read"];
 
+/// Reads the benchmarks of a run.
+///
 /// # Errors
-/// It has aggregates only, is of an old version, or damaged.
+/// The text has aggregates only, is of an old version, or damaged.
 pub(super) fn read(text: &str) -> Result<Report, String> {
     let file: File = from_json(text)?;
     let version = file.context.library_version.clone();
@@ -147,7 +149,7 @@ fn point(name: &str, lines: &[&Line]) -> Result<Measurement, String> {
     Ok(m)
 }
 
-/// The value that says how much CPU time an iteration took.
+/// Name of the value with the CPU time of an iteration.
 const CPU_TIME: &str = "cpu-time";
 
 impl Line {

@@ -1,4 +1,4 @@
-//! The JSON of hyperfine. Each time is that of a process of its own: a round of one event.
+//! The JSON of hyperfine. Each time is that of a separate process: a round of one event.
 
 use super::report::{Source, finish, measurement};
 use super::{from_json, has_names};
@@ -10,7 +10,7 @@ use latscope_core::rounds::Round;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-/// By names that together no other program has.
+/// Returns true if a text has names that together no other program has.
 pub(super) fn recognises(text: &str) -> bool {
     has_names(text, &["results", "command", "stddev", "user", "system"])
 }
@@ -23,7 +23,7 @@ struct File {
 #[derive(Deserialize)]
 struct Command {
     command: String,
-    /// In seconds.
+    /// Times of the runs, in seconds.
     times: Option<Vec<f64>>,
     #[serde(default)]
     exit_codes: Vec<Option<i64>>,
@@ -33,8 +33,10 @@ struct Command {
 
 const UNKNOWN: &[&str] = &["options: shell, warm-up runs, preparation"];
 
+/// Reads the commands of a run.
+///
 /// # Errors
-/// It has no times of the single runs, or is damaged.
+/// The text has no times of the single runs, or is damaged.
 pub(super) fn read(text: &str) -> Result<Report, String> {
     let file: File = from_json(text)?;
     let report = Source { program: "hyperfine", version: None, text, unknown: UNKNOWN }.report();

@@ -8,7 +8,7 @@ use latscope_core::report::{Measurement, Report, Semantics};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-/// By what no other program has.
+/// Returns true if a text has names that no other program has.
 pub(super) fn recognises(text: &str) -> bool {
     has_names(text, &["cpus_online", "resolution_in_ns", "cpu"])
 }
@@ -24,7 +24,7 @@ struct File {
 struct System {
     #[serde(flatten)]
     uname: SysInfo,
-    /// Length of a tick of the histograms.
+    /// Length of a tick of the histograms, ns.
     resolution_in_ns: u64,
 }
 
@@ -43,8 +43,10 @@ const VERSION: u64 = 3;
 const UNKNOWN: &[&str] =
     &["interval", "scheduling policy", "priority", "how the threads wait", "clock", "missed activations"];
 
+/// Reads the histograms of a run.
+///
 /// # Errors
-/// It is of another version, or damaged.
+/// The text is of another version, or damaged.
 pub(super) fn read(text: &str) -> Result<Report, String> {
     let file: File = from_json(text)?;
     if file.version != VERSION {

@@ -7,7 +7,7 @@ use latscope_core::plan::params;
 use latscope_core::report::{Measurement, Report, Sampling, Semantics};
 use latscope_core::units::format_size;
 
-/// The heading of a list.
+/// Returns true if a text has the heading of a list.
 pub(super) fn recognises(text: &str) -> bool {
     text.lines().any(|line| line.starts_with(HEADING))
 }
@@ -21,6 +21,8 @@ const UNKNOWN: &[&str] = &[
     "how the repetitions scatter: the least of them is printed",
 ];
 
+/// Reads the lists of a run.
+///
 /// # Errors
 /// A line of a list has no two numbers, or the last list is cut off.
 pub(super) fn read(text: &str) -> Result<Report, String> {
@@ -54,7 +56,7 @@ pub(super) fn read(text: &str) -> Result<Report, String> {
     finish(report, measurements)
 }
 
-/// A line of a list.
+/// The point of a line of a list.
 fn point(line: &str, stride: u64) -> Option<Measurement> {
     let [mib, ns] = line.split_whitespace().collect::<Vec<&str>>()[..] else { return None };
     let (mib, ns): (f64, f64) = (mib.parse().ok()?, ns.parse().ok()?);
@@ -71,7 +73,7 @@ fn point(line: &str, stride: u64) -> Option<Measurement> {
     Some(m)
 }
 
-/// The size of so many MiB, which have five digits behind the point: LMbench's are multiples of 512 B.
+/// The size of so many MiB, with five digits after the point: the sizes of LMbench are multiples of 512 B.
 fn size(mib: f64) -> u64 {
     let bytes = mib * f64::from(1 << 20);
     let whole = (bytes / 512.0).round() * 512.0;

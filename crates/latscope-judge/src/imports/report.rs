@@ -1,4 +1,4 @@
-//! A report and its measurements, of which only what another program says is known.
+//! A report and its measurements, with only the facts that another program provides.
 
 use latscope_core::histogram::Histogram;
 use latscope_core::machine::Machine;
@@ -9,7 +9,7 @@ use latscope_core::units::CpuList;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-/// What most outputs have of the machine: the fields of uname(2).
+/// Description of the machine that most outputs contain: the fields of uname(2).
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct SysInfo {
     #[serde(default)]
@@ -34,13 +34,13 @@ impl SysInfo {
     }
 }
 
-/// Which program wrote a text.
+/// Program that wrote a text, and the text.
 pub(super) struct Source<'a> {
     pub program: &'static str,
     pub version: Option<String>,
-    /// The whole text: of the same one comes the same run.
+    /// The whole text: the same text gives the same run.
     pub text: &'a str,
-    /// What this format never says, beside what no format does.
+    /// Facts that this format never has, beyond those that no format has.
     pub unknown: &'a [&'a str],
 }
 
@@ -86,13 +86,13 @@ impl Source<'_> {
     }
 }
 
-/// FNV-1a: the same in every build.
+/// The FNV-1a hash, which is the same in every build.
 fn hash(text: &str) -> u64 {
     text.bytes()
         .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
-/// A report that is complete but for what follows from all of it.
+/// Completes a report with its measurements and the facts that follow from them.
 pub(super) fn finish(mut report: Report, measurements: Vec<Measurement>) -> Result<Report, String> {
     if measurements.is_empty() {
         return Err("there is no figure in it".to_owned());

@@ -22,6 +22,8 @@ pub(super) fn is_osnoise(text: &str) -> bool {
 
 const UNKNOWN: [&str; 2] = ["version of rtla", "size of a bin, taken from the distances of the rows"];
 
+/// Reads the table of timerlat.
+///
 /// # Errors
 /// The table is not complete.
 pub(super) fn timerlat(text: &str) -> Result<Report, String> {
@@ -41,6 +43,8 @@ pub(super) fn timerlat(text: &str) -> Result<Report, String> {
     })
 }
 
+/// Reads the table of osnoise.
+///
 /// # Errors
 /// The table is not complete.
 pub(super) fn osnoise(text: &str) -> Result<Report, String> {
@@ -86,7 +90,7 @@ struct Table<'a> {
     columns: Vec<&'a str>,
     /// The lower ends of the bins and the counts of each column.
     rows: Vec<(u64, Vec<u64>)>,
-    /// The lines `over`, `count`, `min`, `avg` and `max`; what is not known is `None`.
+    /// The lines `over`, `count`, `min`, `avg` and `max`; unknown values are `None`.
     below: [Vec<Option<u64>>; 5],
 }
 
@@ -145,7 +149,7 @@ impl<'a> Table<'a> {
         }
     }
 
-    /// The histogram of a column; `None` where nothing was counted.
+    /// The histogram of a column; `None` if nothing was counted.
     fn counted(&self, column: usize) -> Result<Option<latscope_core::histogram::Histogram>, String> {
         let [overflow, count, min, avg, max] = [0, 1, 2, 3, 4].map(|line| self.below[line][column]);
         let (overflow, count) = overflow.zip(count).ok_or("it has no number of events")?;
@@ -175,7 +179,7 @@ impl<'a> Table<'a> {
     }
 }
 
-/// A number without what is behind its point.
+/// A number without the digits after its point.
 fn cut_off(word: &str) -> Option<u64> {
     word.split('.').next()?.parse().ok()
 }

@@ -1,4 +1,4 @@
-//! Dates of other programs.
+//! Dates in the outputs of other programs.
 
 use std::time::Duration;
 

@@ -9,16 +9,16 @@ pub(super) const MINIMUM_RATIO: f64 = 0.378_511_623_253_729_8; // log2(1.3)
 /// A plateau covers at least half an octave of sizes.
 const MINIMUM_OCTAVES: f64 = 0.5;
 
-/// No machine has more: four caches and memory.
+/// Largest number of plateaus: no machine has more than four caches and memory.
 const MOST_PLATEAUS: usize = 5;
 
-/// Relative noise below which measurements are never assumed to be: 3.5 %.
+/// Least assumed noise of measurements, in log2: 3.5 %.
 const NOISE_FLOOR: f64 = 0.05;
 
-/// An edge is at least so many times steeper than the plateaus beside it.
+/// Least ratio of the slope of an edge to those of the plateaus beside it.
 const EDGE_STEEPNESS: f64 = 2.0;
 
-/// A plateau that rises by less than this, in log2 an octave, is flat.
+/// Slope below which a plateau is flat, in log2 an octave.
 const FLAT: f64 = 0.15;
 
 /// Points `first..=last` of about the same latency.
@@ -116,10 +116,9 @@ impl Curve<'_> {
         sigma.clamp(NOISE_FLOOR, 0.25)
     }
 
-    /// The set of plateaus of least cost. A point on a plateau costs its
-    /// squared distance in units of the noise; a point on none, and each
-    /// plateau, cost what a free parameter costs in the BIC (ln n), twice for
-    /// a plateau has a height and a place and a point has no better model.
+    /// The set of plateaus of least cost. A point on a plateau costs its squared distance in units of the noise. A
+    /// point on none, and each plateau, cost as much as a free parameter in the BIC (ln n), but twice: a plateau has a
+    /// height and a place, and a point has no better model.
     fn best_plateaus(&self) -> Vec<Plateau> {
         let n = self.x.len();
         let penalty = 2.0 * (n as f64).ln();
@@ -166,9 +165,8 @@ impl Curve<'_> {
         }
     }
 
-    /// Removes what is part of a slope rather than a plateau. Between two
-    /// plateaus there is an edge, steeper than both; where there is none, the
-    /// steeper of the two is slope.
+    /// Removes plateaus that are part of a slope. An edge between two plateaus is steeper than both; without an edge,
+    /// the steeper of the two is slope.
     fn drop_slopes(&self, plateaus: &mut Vec<Plateau>) {
         let mut at = 0;
         while at + 1 < plateaus.len() {
@@ -192,8 +190,7 @@ impl Curve<'_> {
         }
     }
 
-    /// How fast the latency rises along a plateau, log2 an octave, by linear
-    /// regression.
+    /// Rise of the latency along a plateau, log2 an octave, by linear regression.
     fn slope(&self, plateau: &Plateau) -> f64 {
         let (x, y) = (&self.x[plateau.first..=plateau.last], &self.y[plateau.first..=plateau.last]);
         let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;

@@ -3,19 +3,18 @@
 use super::{Edge, Level, plateaus};
 use latscope_core::machine::Machine;
 
-/// A declared size this close to the two sizes of an edge, in octaves, is met (19 %).
+/// Largest distance of a declared size from the two sizes of an edge at which it is met, in octaves (19 %).
 const SAME_OCTAVES: f64 = 0.25;
 
-/// A declared size between the last point of a level and the first of the
-/// next is as good as met, for the edge is soft; but no more than
-/// this far, in octaves, from where the curve puts it.
+/// Largest distance, in octaves, from the place by the curve at which a declared size between the last point of a level
+/// and the first of the next is as good as met, because the edge is soft.
 const GAP_OCTAVES: f64 = 0.5;
 
-/// What leaving a level or a declared cache without a partner costs, in
-/// octaves: partners up to 64 times apart are still taken for partners.
+/// Cost of leaving a level or a declared cache without a partner, in octaves: sizes up to 64 times apart are still
+/// partners.
 const ALONE_OCTAVES: f64 = 3.0;
 
-/// How the end of a level compares with the declared size.
+/// Agreement of the end of a level with the declared size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Agreement {
     /// The level ends where it is declared to, within 19 %.
@@ -26,7 +25,7 @@ pub enum Agreement {
     /// More than declared, and about the sum with the level before: the two
     /// hold different lines (an exclusive or victim cache).
     ExclusiveSum,
-    /// More than declared: the edge is soft, or more is there than is declared.
+    /// More than declared: the edge is soft, or the cache is larger than declared.
     Larger,
     /// Detected, but nothing is declared for it.
     Undeclared,
@@ -39,14 +38,14 @@ pub enum Agreement {
 /// A level and the declared cache it is taken for.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LevelMatch {
-    /// `L1`, `L2`, …, or `memory`. A step that no declared cache accounts for,
-    /// on a machine that declares some, is `step`: nothing tells what it is.
+    /// Name of the level: `L1`, `L2`, …, or `memory`. A step that no declared cache accounts for, on a machine that
+    /// declares some, is `step`, as its nature is unknown.
     pub name: String,
     /// The detected level; `None` for [`Agreement::NotSeen`].
     pub level: Option<Level>,
-    /// Declared bytes.
+    /// Declared capacity of the cache, bytes.
     pub declared: Option<u64>,
-    /// How the two compare.
+    /// Agreement of the level with the declared capacity.
     pub agreement: Agreement,
 }
 
@@ -123,8 +122,7 @@ fn compare(
     }
 }
 
-/// How far a size is from the two sizes of an edge, in octaves; 0 between them
-/// and close to them.
+/// Distance of a size from the two sizes of an edge, in octaves; 0 between them and close to them.
 fn outside(edge: Edge, size: u64) -> f64 {
     let beyond = octaves(size, edge.to).max(octaves(edge.from, size));
     if beyond < SAME_OCTAVES { 0.0 } else { beyond }

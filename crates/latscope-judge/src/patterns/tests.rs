@@ -2,7 +2,7 @@ use super::*;
 
 const MS: u64 = 1_000_000;
 
-/// A generator of the tests' own: the truth is known, and the same each time.
+/// Random generator of the tests, whose sequence is the same each time.
 struct Random(u64);
 
 impl Random {

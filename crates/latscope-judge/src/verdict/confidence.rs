@@ -4,18 +4,18 @@ use super::{QUANTILES, tested};
 use latscope_core::report::{Measurement, Report, Sampling, Tested};
 use latscope_core::units::{format_count, format_span, format_time};
 
-/// A quantile is stated from so many values above it.
+/// Number of values above a quantile from which on it is stated.
 const TOLD_FROM: f64 = 10.0;
 
-/// Events below which nothing is said of those that did not occur.
+/// Fewest events from which the rate of unseen events is bounded.
 const FEWEST: u64 = 10;
 
-/// How to read [`confidence_of`].
+/// Explanation of [`confidence_of`] for a reader.
 pub const HOW_SURE: &str = "What recurs at random more often than stated would have been seen, with 95 % confidence \
     (the rule of three: a third of the time); rarer things were not tested. \
     A quantile takes 10 events above it: p99 1,000, p99.9 10,000.";
 
-/// What a measurement is good for: how often anything longer than its maximum recurs at most, and which quantiles
+/// Certainty of a measurement in words: the highest rate of anything longer than its maximum, and the quantiles that
 /// can be stated. `None` without single events.
 pub fn confidence_of(report: &Report, m: &Measurement) -> Option<String> {
     let (n, max) = (m.histogram.count(), m.histogram.max()?);
@@ -44,7 +44,7 @@ pub fn confidence_of(report: &Report, m: &Measurement) -> Option<String> {
     Some(format!("{rare}; {quantiles}"))
 }
 
-/// What it means that none of `n` was above a limit.
+/// Explains the result that none of `n` was above a limit.
 pub(super) fn none_seen(n: u64, limit: f64, tested: Option<Tested>) -> String {
     let (count, limit) = (format_count(n), format_time(limit));
     match tested {
@@ -57,8 +57,8 @@ pub(super) fn none_seen(n: u64, limit: f64, tested: Option<Tested>) -> String {
     }
 }
 
-/// The rule of three, by time: were something to recur at random more often than three times in as long a run, it would
-/// be missing in fewer than one of twenty such runs. How many threads watched, and how often, does not matter.
+/// Words for the rule of three by time. If an event recurred at random more often than three times in as long a run, it
+/// would be missing in fewer than one of twenty such runs. The number of watching threads and their rate do not matter.
 pub(super) fn what_was_tested(tested: Tested) -> String {
     let often = format_span(tested.time_ns as f64 / 3.0);
     format!(

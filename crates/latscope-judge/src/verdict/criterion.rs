@@ -1,4 +1,4 @@
-//! What can be asked of a measurement.
+//! Criteria that can be required of a measurement.
 
 use latscope_core::plan::{self, Plan};
 use latscope_core::units::{ParseError, parse_duration};
@@ -6,7 +6,7 @@ use latscope_core::units::{ParseError, parse_duration};
 /// A quantile that a criterion can be about.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Quantile {
-    /// Its name in results and on the command line: `p99_9`.
+    /// Name in results and on the command line: `p99_9`.
     pub name: &'static str,
     /// The share of all values that may be above it: 0.001.
     pub above: f64,
@@ -29,32 +29,31 @@ pub const QUANTILES: [Quantile; 8] = [
 pub enum Metric {
     /// The largest value, ns.
     Max,
-    /// A quantile, ns.
+    /// A quantile of the values, ns.
     Quantile(Quantile),
     /// Activations that did not take place.
     Missed,
     /// The threshold of the run, ns: no event above it.
     Threshold,
-    /// A share of calls that is to be reached, %.
+    /// A share of calls that must be reached, %.
     Share(Share),
     /// A named value of the measurement: `faults`, `early`.
     Value(String),
 }
 
-/// A share of calls between processes, of which there is to be enough.
+/// A share of calls between processes that must be high enough.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Share {
-    /// Served on the CPU of the caller, of those that can be judged.
+    /// Share of calls served on the CPU of the caller, among those that can be judged.
     Sync,
-    /// Served with the real-time priority of a SCHED_FIFO caller, which the
-    /// server gave back after each.
+    /// Share of calls served with the real-time priority of a SCHED_FIFO caller, which the server gave back after each.
     InheritsFifo,
-    /// The same for a caller's nice value.
+    /// Share of calls served with the nice value of the caller, which the server gave back after each.
     InheritsNice,
 }
 
 impl Share {
-    /// All of them, with their names in results.
+    /// All shares, with their names in results.
     pub const ALL: [(&'static str, Share); 3] = [
         ("sync", Share::Sync),
         ("inherits-fifo", Share::InheritsFifo),
@@ -66,40 +65,41 @@ impl Share {
     }
 }
 
-/// A limit that is to hold.
+/// A limit on a quantity of a measurement.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Criterion {
-    /// What is limited.
+    /// Quantity that is limited.
     pub metric: Metric,
-    /// The most it may be: ns, or a number; of a [`Share`], and of a value of which more is better, the least.
+    /// Largest permitted value: ns, or a number. For a [`Share`], and for a value of which more is better, the smallest
+    /// permitted value.
     pub limit: f64,
 }
 
-/// A text that is no criterion.
+/// Reason why a text is no criterion.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CriterionError {
-    /// Nothing is called so.
+    /// No quantity has this name.
     #[error(
         "{0:?} cannot be limited: name max, threshold, missed, p50 to p99_9999, or a value such as faults or early"
     )]
     Unknown(String),
-    /// The limit is not one.
+    /// The limit is not a duration.
     #[error("the limit of {0}: {1}")]
     Duration(String, ParseError),
-    /// Every event takes longer than this limit.
+    /// The limit is 0, but every event takes longer.
     #[error("the limit of {0} must be longer than 0")]
     Zero(String),
-    /// The limit is not one.
+    /// The limit is not a number from 0 up.
     #[error("the limit of {0}: {1:?} is not a number from 0 up")]
     Number(String, String),
 }
 
 impl Metric {
-    /// The quantity of this name.
+    /// Returns the quantity of this name.
     ///
     /// # Errors
-    /// The name cannot be one of a quantity. Whether a measurement has a value
-    /// of that name is seen only when it is judged.
+    /// The name cannot be one of a quantity. A name that no measurement has is detected only when a measurement is
+    /// judged.
     pub fn named(name: &str) -> Result<Metric, CriterionError> {
         let quantile_like =
             name.strip_prefix('p').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
@@ -123,7 +123,7 @@ impl Metric {
         }
     }
 
-    /// Its name in results.
+    /// Name of the quantity in results.
     pub fn name(&self) -> &str {
         match self {
             Metric::Max => "max",
@@ -135,7 +135,7 @@ impl Metric {
         }
     }
 
-    /// Whether it is a duration, and its limit in ns; else a number.
+    /// Returns true if the quantity is a duration, with a limit in ns; else it is a number.
     pub fn is_duration(&self) -> bool {
         matches!(self, Metric::Max | Metric::Quantile(_) | Metric::Threshold)
     }
@@ -156,7 +156,7 @@ impl Criterion {
     /// A criterion from its name and its limit, in ns or as a number.
     ///
     /// # Errors
-    /// As [`Metric::named`].
+    /// The errors of [`Metric::named`].
     pub fn new(name: &str, limit: f64) -> Result<Criterion, CriterionError> {
         Ok(Criterion { metric: Metric::named(name)?, limit })
     }
@@ -164,7 +164,7 @@ impl Criterion {
     /// A criterion from its name and its limit as written: `50us`, `0`.
     ///
     /// # Errors
-    /// As [`Metric::named`], or the limit is no duration or number.
+    /// The errors of [`Metric::named`], or the limit is no duration or number.
     pub fn parse(name: &str, limit: &str) -> Result<Criterion, CriterionError> {
         let metric = Metric::named(name)?;
         let limit = if metric.is_duration() {

@@ -1,5 +1,5 @@
-//! What a measurement can prove about what it did not see: how long it watched, and how many of its events tell
-//! something of their own.
+//! Evidence of a measurement about events that it did not see: the time it watched, and the share of its events that
+//! are independent.
 
 use crate::extremes::independent_share;
 use latscope_core::merged::{is_merged, is_part_of};
@@ -7,12 +7,12 @@ use latscope_core::plan::ParamValue;
 use latscope_core::report::{Measurement, Report, Sampling, Semantics, Tested, WATCHED};
 use std::collections::BTreeMap;
 
-/// Notes it of all measurements of a report.
+/// Computes the evidence of all measurements of a report.
 pub fn note(report: &mut Report) {
     note_where(report, |_| true);
 }
 
-/// Notes it of those measurements that do not have it: of older files.
+/// Computes the evidence of those measurements that lack it, which are of older files.
 pub(crate) fn note_missing(report: &mut Report) {
     note_where(report, |m| m.tested.is_none());
 }
@@ -40,7 +40,7 @@ pub(super) fn of(report: &Report, m: &Measurement) -> Option<Tested> {
     Some(Tested { time_ns, independent })
 }
 
-/// How long a thread or pair would have seen an event, ns.
+/// Time in which a thread or pair would have seen an event, ns.
 fn watched(m: &Measurement) -> Option<u64> {
     let number = |name: &str| match m.params.get(name) {
         Some(ParamValue::Number(number)) => Some(*number),
@@ -99,7 +99,7 @@ mod tests {
         Measurement { sampling: Sampling::Event, histogram, summary, blocks, ..m }
     }
 
-    /// These threads and their sum.
+    /// The sum of these threads, with its evidence noted.
     fn together(threads: Vec<Measurement>) -> Measurement {
         let params = params([("cpu", "all".into()), ("interval", 1_000_000u64.into())]);
         let mut all = Measurement { params, blocks: Vec::new(), ..threads[0].clone() };

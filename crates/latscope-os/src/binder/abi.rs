@@ -25,7 +25,7 @@ pub(super) unsafe trait Plain: Copy {
     }
 }
 
-/// `struct binder_write_read`.
+/// Layout of `struct binder_write_read`.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct WriteRead {
@@ -75,7 +75,7 @@ pub(super) struct BufferObject {
     pub length: u64,
     /// Index of the parent in the array of offsets.
     pub parent: u64,
-    /// Where in the parent the address of this one stands.
+    /// Offset in the parent buffer at which the address of this buffer stands.
     pub parent_offset: u64,
 }
 
@@ -95,13 +95,13 @@ pub(super) struct VectorHeader {
 pub struct ExtendedError {
     /// The driver's number of the transaction.
     pub id: u32,
-    /// What it returned.
+    /// Return code that the failed command led to.
     pub command: u32,
     /// The error, negative; 0 for none.
     pub error: i32,
 }
 
-/// `struct binder_freeze_info`.
+/// Layout of `struct binder_freeze_info`.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Freeze {
@@ -110,7 +110,7 @@ pub(super) struct Freeze {
     pub timeout_ms: u32,
 }
 
-/// `struct binderfs_device`.
+/// Layout of `struct binderfs_device`.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub(super) struct BinderfsDevice {
@@ -140,7 +140,7 @@ pub(super) fn handle_word(handle: u32) -> u64 {
     u64::from_ne_bytes(word)
 }
 
-/// The other way round.
+/// Returns the handle in a word of the protocol; the inverse of [`handle_word`].
 pub(super) fn word_handle(word: u64) -> u32 {
     let bytes = word.to_ne_bytes();
     u32::from_ne_bytes([bytes[0], bytes[1], bytes[2], bytes[3]])
@@ -173,7 +173,7 @@ const fn returned(number: u8, size: usize) -> u32 {
     opcode::from_components(direction, b'r', number, size) as u32
 }
 
-/// How many bytes of parameters stand behind a command or a return.
+/// Returns how many bytes of parameters follow a command or a return.
 pub(super) const fn parameters(code: u32) -> usize {
     (code >> 16) as usize & 0x3fff
 }
@@ -235,7 +235,7 @@ mod tests {
         );
     }
 
-    /// As `cc` computes them from the kernel's header on x86-64 and arm64.
+    /// Compares with the numbers that `cc` computes from the kernel's header on x86-64 and arm64.
     #[test]
     #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
     fn numbers_are_those_of_the_kernel() {

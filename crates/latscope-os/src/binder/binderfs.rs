@@ -1,5 +1,5 @@
-//! An instance of binderfs of our own: it is mounted nowhere, so no other process
-//! sees it and nothing is left of it when its last descriptor is closed.
+//! Private instance of binderfs: it is mounted nowhere, so no other process sees it and nothing of it remains when its
+//! last descriptor is closed.
 //!
 //! Sources: Documentation/admin-guide/binderfs.rst; fsopen(2), fsmount(2).
 
@@ -15,7 +15,7 @@ use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, 
 pub struct Instance(OwnedFd);
 
 impl Instance {
-    /// Makes an instance.
+    /// Makes a binderfs instance.
     ///
     /// # Errors
     /// ENODEV: the kernel has no binderfs; ENOSYS: it is older than 5.2;

@@ -11,16 +11,16 @@ use std::path::Path;
 use std::ptr;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Why a device cannot be used.
+/// Reason why a device cannot be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refused {
-    /// It cannot be opened.
+    /// The device cannot be opened.
     Open(Errno),
-    /// It does not tell its version: it is no binder device.
+    /// The device does not report a version: it is no binder device.
     NoBinder(Errno),
-    /// It speaks another protocol than [`PROTOCOL`].
+    /// The device speaks another protocol than [`PROTOCOL`].
     Protocol(i32),
-    /// Its buffer cannot be mapped.
+    /// The buffer of the device cannot be mapped.
     Map(Errno),
 }
 
@@ -29,17 +29,17 @@ pub enum Refused {
 #[derive(Debug)]
 pub struct Driver {
     device: OwnedFd,
-    /// Only read, as the kernel lets it.
+    /// Mapped buffer of the device; read only, as the kernel requires.
     buffer: Mapping,
     id: u64,
 }
 
-/// Numbers of openings, so that a buffer of one is not taken for one of another.
+/// Number of the next opening. It distinguishes the buffers of one opening from those of another.
 static OPENED: AtomicU64 = AtomicU64::new(1);
 
 impl Driver {
-    /// Opens a device and maps `bytes` (the driver takes at most 4 MiB) for
-    /// what others send; half of them for one-way transactions.
+    /// Opens a device and maps `bytes` (the driver takes at most 4 MiB) for data from other processes; half of them for
+    /// one-way transactions.
     ///
     /// # Errors
     /// See [`Refused`].
@@ -55,11 +55,11 @@ impl Driver {
         Ok(Driver { device, buffer, id: OPENED.fetch_add(1, Ordering::Relaxed) })
     }
 
-    /// Becomes the context manager of the device, whom others reach as
-    /// [`MANAGER`](super::MANAGER); `flags` as of a node.
+    /// Makes the process the context manager of the device, which other processes reach as [`MANAGER`](super::MANAGER);
+    /// `flags` are those of a node.
     ///
     /// # Errors
-    /// EBUSY: there is one; EPERM: there once was one of another user.
+    /// EBUSY: the device has a context manager; EPERM: it once had the context manager of another user.
     pub fn become_manager(&self, flags: u32) -> Result<()> {
         let mut object = FlatObject { kind: TYPE_BINDER, flags, ..FlatObject::default() };
         // SAFETY: the driver reads a flat_binder_object.
@@ -73,10 +73,10 @@ impl Driver {
         }
     }
 
-    /// How many threads the driver may ask for; none unless set.
+    /// Sets how many threads the driver may ask for; without this call it asks for none.
     ///
     /// # Errors
-    /// Only from a driver that is no binder.
+    /// The device is no binder; a binder returns no error.
     pub fn set_max_threads(&self, most: u32) -> Result<()> {
         // SAFETY: the driver reads a u32.
         unsafe { control(&self.device, SET_MAX_THREADS, &mut { most }) }
@@ -86,14 +86,14 @@ impl Driver {
     /// when the process ends.
     ///
     /// # Errors
-    /// Only from a driver that is no binder.
+    /// The device is no binder; a binder returns no error.
     pub fn thread_exit(&self) -> Result<()> {
         // SAFETY: the driver reads nothing, or an i32.
         unsafe { control(&self.device, THREAD_EXIT, &mut 0i32) }
     }
 
-    /// Why the last transaction of the calling thread failed, where the kernel
-    /// tells (Linux 6.0 on).
+    /// Returns the reason why the last transaction of the calling thread failed, where the kernel reports it (Linux 6.0
+    /// on).
     pub fn extended_error(&self) -> Option<ExtendedError> {
         let mut error = ExtendedError::default();
         // SAFETY: the driver writes a binder_extended_error.
@@ -101,7 +101,7 @@ impl Driver {
         (error.error != 0).then_some(error)
     }
 
-    /// Freezes a process's binder, or thaws it: who calls it is refused.
+    /// Freezes or thaws the binder of a process. The driver refuses calls to a frozen process.
     ///
     /// # Errors
     /// EINVAL: the process has no binder open; EAGAIN: calls were under way.
@@ -122,7 +122,7 @@ impl Driver {
         unsafe { control(&self.device, WRITE_READ, io) }
     }
 
-    /// Where in the mapping an address is, if `bytes` from there are in it.
+    /// Returns the offset of an address in the mapping, if `bytes` from there are in it.
     pub(super) fn place(&self, address: u64, bytes: u64) -> Option<usize> {
         let at = usize::try_from(address).ok()?.checked_sub(self.buffer.start.as_ptr() as usize)?;
         (usize::try_from(bytes).ok()? <= self.buffer.length.checked_sub(at)?).then_some(at)
@@ -145,7 +145,7 @@ impl Driver {
         unsafe { std::slice::from_raw_parts(self.buffer.start.as_ptr().add(at), bytes) }
     }
 
-    /// Which opening this is.
+    /// Number of this opening, unique in the process.
     pub(super) fn id(&self) -> u64 {
         self.id
     }
@@ -162,7 +162,7 @@ fn speaks(version: i32) -> std::result::Result<(), Refused> {
     if version == PROTOCOL { Ok(()) } else { Err(Refused::Protocol(version)) }
 }
 
-/// ioctl(2).
+/// Calls ioctl(2) on the device.
 ///
 /// # Safety
 /// `argument` is what the request reads and writes.

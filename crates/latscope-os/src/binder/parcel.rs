@@ -1,10 +1,10 @@
-//! What a transaction carries.
+//! Contents of a transaction.
 
 use super::abi::*;
 use super::{Handle, Node};
 use std::mem::offset_of;
 
-/// What a transaction or a reply carries.
+/// Contents of a transaction or a reply.
 #[derive(Debug, Clone, Copy)]
 pub enum Payload<'a> {
     /// Plain bytes, copied from where they are.
@@ -26,12 +26,12 @@ pub struct Composed {
 }
 
 impl Composed {
-    /// Nothing yet.
+    /// Returns an empty parcel.
     pub fn new() -> Composed {
         Composed::default()
     }
 
-    /// Adds plain bytes.
+    /// Adds plain bytes to the parcel.
     pub fn bytes(mut self, bytes: &[u8]) -> Composed {
         self.data.extend_from_slice(bytes);
         self
@@ -114,7 +114,7 @@ impl Pieces {
     }
 }
 
-/// The two objects of a received vector, if that is what the data is.
+/// Returns the two objects of a received vector, if the data is one.
 pub(super) fn vector_objects(data: &[u8], offsets: &[u64]) -> Option<(BufferObject, BufferObject)> {
     let [first, second] = *offsets else { return None };
     let object = |at: u64| BufferObject::read(data.get(usize::try_from(at).ok()?..)?);

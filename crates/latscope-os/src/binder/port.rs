@@ -12,9 +12,8 @@ use std::sync::Arc;
 /// Room for returns: several, the largest being 76 bytes.
 const INBOX: usize = 512;
 
-/// What another process sent, in the mapping. It is there until it is given back
-/// ([`Port::free`], or with a reply); dropped, it fills the mapping until the
-/// device is closed.
+/// Data from another process, in the mapping. The data stays there until it is given back ([`Port::free`], or with a
+/// reply); dropped, it fills the mapping until the device is closed.
 #[derive(Debug)]
 pub struct Buffer {
     driver: u64,
@@ -29,26 +28,26 @@ pub struct Buffer {
 pub struct Incoming {
     /// The cookie of the node that is meant; 0 in a reply.
     pub cookie: u64,
-    /// What is asked for.
+    /// Code of the requested operation.
     pub code: u32,
-    /// [`ONE_WAY`], [`STATUS_CODE`](super::STATUS_CODE).
+    /// Flags of the transaction: [`ONE_WAY`], [`STATUS_CODE`](super::STATUS_CODE).
     pub flags: u32,
     /// The sender's process; 0 for a one-way transaction and a reply.
     pub sender_pid: i32,
     /// The sender's effective user.
     pub sender_euid: u32,
-    /// What it brought.
+    /// Data of the transaction or reply.
     pub buffer: Buffer,
 }
 
 impl Incoming {
-    /// Whether the sender waits for no reply.
+    /// Returns true if the sender waits for no reply.
     pub fn one_way(&self) -> bool {
         self.flags & ONE_WAY != 0
     }
 }
 
-/// What the driver returns.
+/// Return from the driver.
 #[derive(Debug)]
 pub enum Return {
     /// A call has come.
@@ -57,9 +56,9 @@ pub enum Return {
     Reply(Incoming),
     /// The last transaction or reply was taken.
     Complete,
-    /// The last transaction's receiver is no more.
+    /// The receiver of the last transaction no longer exists.
     DeadReply,
-    /// The last transaction failed; [`Driver::extended_error`] tells why.
+    /// The last transaction failed; [`Driver::extended_error`] gives the reason.
     FailedReply,
     /// The last transaction's receiver is frozen.
     FrozenReply,
@@ -71,7 +70,7 @@ pub enum Return {
     Error(i32),
     /// A transaction outside of the mapping: not from a binder driver.
     Outside,
-    /// Nothing to do.
+    /// The caller has nothing to do.
     Nothing,
 }
 
@@ -99,7 +98,7 @@ impl Port {
         }
     }
 
-    /// The device.
+    /// Returns the device of this port.
     pub fn driver(&self) -> &Arc<Driver> {
         &self.driver
     }
@@ -109,17 +108,17 @@ impl Port {
         self.exchanges
     }
 
-    /// Queues: this thread serves what its process is sent.
+    /// Queues the command by which this thread begins to serve requests to its process.
     pub fn enter_looper(&mut self) {
         self.commands.bare(BC_ENTER_LOOPER);
     }
 
-    /// Queues: it does no longer.
+    /// Queues the command by which this thread stops serving requests.
     pub fn exit_looper(&mut self) {
         self.commands.bare(BC_EXIT_LOOPER);
     }
 
-    /// Queues giving back what was received.
+    /// Queues the command that gives a received buffer back.
     ///
     /// # Panics
     /// The buffer is of another opening.
@@ -128,14 +127,14 @@ impl Port {
         self.commands.word(BC_FREE_BUFFER, self.driver.address(buffer.at));
     }
 
-    /// Queues taking a strong (and a weak) reference to a handle that is in a
-    /// buffer; it ends with the buffer otherwise.
+    /// Queues the commands that take a strong (and a weak) reference to a handle that is in a buffer; the reference
+    /// ends with the buffer otherwise.
     pub fn acquire(&mut self, handle: Handle) {
         self.commands.count(BC_INCREFS, handle);
         self.commands.count(BC_ACQUIRE, handle);
     }
 
-    /// Queues giving back what [`acquire`](Self::acquire) took.
+    /// Queues the command that gives back a reference from [`acquire`](Self::acquire).
     pub fn release(&mut self, handle: Handle) {
         self.commands.count(BC_RELEASE, handle);
         self.commands.count(BC_DECREFS, handle);
@@ -156,12 +155,12 @@ impl Port {
         self.commands.word(BC_DEAD_BINDER_DONE, cookie);
     }
 
-    /// Whether anything is queued.
+    /// Returns true if any command is queued.
     pub fn is_queued(&self) -> bool {
         !self.commands.is_empty()
     }
 
-    /// Writes what is queued.
+    /// Writes the queued commands.
     ///
     /// # Errors
     /// The driver does not understand it.
@@ -170,7 +169,7 @@ impl Port {
         unsafe { self.exchange(false) }
     }
 
-    /// Writes what is queued and waits for returns.
+    /// Writes the queued commands and waits for returns.
     ///
     /// # Errors
     /// The driver does not understand it; EAGAIN if the device is not to block.
@@ -180,11 +179,10 @@ impl Port {
         unsafe { self.exchange(true) }
     }
 
-    /// Writes what is queued and a transaction, and waits for returns: one
-    /// system call.
+    /// Writes the queued commands and a transaction, and waits for returns: one system call.
     ///
     /// # Errors
-    /// As [`read`](Self::read).
+    /// The errors of [`read`](Self::read).
     #[inline]
     pub fn call(&mut self, target: Handle, code: u32, flags: u32, payload: Payload) -> Result<()> {
         let target = handle_word(target.0);
@@ -192,11 +190,11 @@ impl Port {
         self.send((BC_TRANSACTION, BC_TRANSACTION_SG), head, payload, None)
     }
 
-    /// Writes what is queued and the reply to a request, gives the request
-    /// back and waits for returns: one system call.
+    /// Writes the queued commands and the reply to a request, gives the request back and waits for returns: one system
+    /// call.
     ///
     /// # Errors
-    /// As [`read`](Self::read).
+    /// The errors of [`read`](Self::read).
     ///
     /// # Panics
     /// The buffer is of another opening.
@@ -205,10 +203,10 @@ impl Port {
         self.send((BC_REPLY, BC_REPLY_SG), Transaction::default(), payload, Some(request))
     }
 
-    /// Replies with what the request brought, from where it is.
+    /// Replies with the bytes of the request, from where they are.
     ///
     /// # Errors
-    /// As [`read`](Self::read).
+    /// The errors of [`read`](Self::read).
     ///
     /// # Panics
     /// The buffer is of another opening.
@@ -292,9 +290,8 @@ impl Port {
         unsafe { self.exchange(true) }
     }
 
-    /// Writes all commands and, if `read`, waits for returns, unless there are
-    /// some that were not looked at. A signal interrupts neither, and what was
-    /// consumed is not written again.
+    /// Writes all commands and, if `read`, waits for returns, unless some returns were not read yet. A signal
+    /// interrupts neither, and consumed commands are not written again.
     ///
     /// # Safety
     /// The addresses in the commands are of live memory, and no buffer given
@@ -309,7 +306,7 @@ impl Port {
     }
 
     /// # Safety
-    /// As of `exchange`.
+    /// The requirements of `exchange` apply.
     #[inline]
     unsafe fn write_and_read(&mut self, read: bool) -> Result<()> {
         let mut io = WriteRead {
@@ -351,7 +348,7 @@ impl Port {
         }
     }
 
-    /// The next of what the driver returned; `None` when all is seen.
+    /// Returns the next return of the driver; `None` after the last.
     ///
     /// That a reference to a node of this process was taken is confirmed with
     /// the next commands.
@@ -419,7 +416,7 @@ impl Port {
         unsafe { self.driver.slice(buffer.at, buffer.bytes) }
     }
 
-    /// The bytes of a [`Payload::Vector`] in a buffer, if that is what it brought.
+    /// Returns the bytes of a [`Payload::Vector`] in a buffer, if the buffer holds one.
     ///
     /// # Panics
     /// The buffer is of another opening.
@@ -467,7 +464,7 @@ impl Port {
     }
 }
 
-/// Where values are, as the driver takes it.
+/// Returns the address of `values` as the driver takes it.
 fn address<T>(values: &[T]) -> u64 {
     values.as_ptr() as u64
 }

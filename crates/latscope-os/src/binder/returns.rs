@@ -2,11 +2,11 @@
 
 use super::abi::*;
 
-/// What a process offers to others, by the words it chose for it.
+/// Object that a process offers to others, identified by two words of its choice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Node {
-    /// Tells the nodes of a process apart; the driver takes it for an address
-    /// and never looks there.
+    /// First word, unique among the nodes of a process. The driver takes it for an address and never accesses memory
+    /// there.
     pub address: u64,
     /// Comes with each transaction.
     pub cookie: u64,
@@ -28,8 +28,8 @@ pub(super) enum Raw {
     DeadBinder(u64),
     DeathCleared(u64),
     Error(i32),
-    /// Nothing to do: no operation, a plain OK, a proposal to start threads, or
-    /// a return that is newer than this program.
+    /// The caller has nothing to do: no operation, a plain OK, a proposal to start threads, or a return that is newer
+    /// than this program.
     Nothing(u32),
 }
 
@@ -43,7 +43,7 @@ pub(super) fn take(stream: &mut &[u8]) -> Option<Raw> {
     Some(raw)
 }
 
-/// `given` is as long as the code says.
+/// Parses the parameters of a return; `given` has the length that is part of the code.
 fn parse(code: u32, given: &[u8]) -> Option<Raw> {
     let word = |at: usize| Some(u64::from_ne_bytes(given.get(at..at + 8)?.try_into().ok()?));
     let node = || Some(Node { address: word(0)?, cookie: word(8)? });

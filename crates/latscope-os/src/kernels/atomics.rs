@@ -11,12 +11,12 @@ use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 pub const UNROLL: u64 = 8;
 
 named! {
-    /// An atomic operation, sequentially consistent where that is not said otherwise.
+    /// An atomic operation, sequentially consistent unless its entry states another order.
     Atomic {
-        /// Adds one and returns what was there (`lock xadd`, `ldaddal`).
+        /// Adds one and returns the earlier value (`lock xadd`, `ldaddal`).
         FetchAdd = "fetch-add",
-        /// Adds one by one attempt of compare and exchange, with what the attempt before saw; fails when
-        /// another core came between (`lock cmpxchg`, `casal`).
+        /// Adds one by one attempt of compare and exchange, which expects the value that the attempt before saw; fails
+        /// when another core stored in between (`lock cmpxchg`, `casal`).
         CompareExchange = "compare-exchange",
         /// Adds one by compare and exchange, tried again until it succeeds.
         CompareExchangeLoop = "compare-exchange-loop",
@@ -24,8 +24,8 @@ named! {
         Swap = "swap",
         /// Stores the word (`xchg` on x86-64, as compilers emit it; `stlr` on AArch64).
         StoreSeqCst = "store",
-        /// Only orders all accesses before and after (`mfence`, `dmb ish`), after one plain store, so that there is
-        /// something to order.
+        /// Orders all accesses before and after, and nothing else (`mfence`, `dmb ish`), after one plain store, so that
+        /// there is something to order.
         Fence = "fence",
         /// Loads the word (`mov`, `ldar`); loads need not wait for each other.
         Load = "load",

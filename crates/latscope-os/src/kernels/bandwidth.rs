@@ -13,7 +13,7 @@ mod machine;
 #[path = "bandwidth/portable.rs"]
 mod portable;
 
-/// Regions are cut into blocks of this many bytes; what is left over is not touched.
+/// Size of the blocks of a region, bytes; a rest of less than a block is not touched.
 pub const BLOCK_BYTES: usize = 512;
 
 /// Blocks begin at a multiple of this many bytes; words before the first are not touched.
@@ -22,7 +22,7 @@ pub const ALIGNMENT: usize = 64;
 const BLOCK_WORDS: usize = BLOCK_BYTES / size_of::<u64>();
 
 named! {
-    /// What a pass does with each element.
+    /// Action of a pass on each element.
     Operation {
         /// Reads the source and adds it up.
         Read = "read",
@@ -39,18 +39,18 @@ named! {
 }
 
 named! {
-    /// Which elements a pass touches.
+    /// Elements that a pass touches.
     Step {
-        /// All, by vectors.
+        /// Touches all elements, by vectors.
         Every = "every",
-        /// One integer of 32 bits in every four, by itself (as LMbench's `rd`, `wr`, `rdwr` and `cp`).
+        /// Touches one integer of 32 bits in every four, by itself (as LMbench's `rd`, `wr`, `rdwr` and `cp`).
         EveryFourth = "fourth",
-        /// All, one integer of 32 bits after the other (as LMbench's `frd` and `fcp`).
+        /// Touches all elements, one integer of 32 bits after the other (as LMbench's `frd` and `fcp`).
         EachInteger = "integer",
     }
 }
 
-/// How much one instruction of [`Step::Every`] reads or writes.
+/// Amount that one instruction of [`Step::Every`] reads or writes.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub enum Width {
     /// Words of 64 bits in general registers; [`Operation::Modify`] takes integers of 32 bits.
@@ -67,7 +67,7 @@ impl Width {
     /// All widths, narrow to wide.
     pub const ALL: [Self; 4] = [Self::Scalar, Self::Bits128, Self::Bits256, Self::Bits512];
 
-    /// Returns whether this processor has it.
+    /// Returns true if this processor has instructions of this width.
     pub fn is_available(self) -> bool {
         machine::is_available(self)
     }
@@ -123,11 +123,11 @@ pub fn repeat(
     passes_of(machine::pass(operation, step, width), operation, destination, source, passes)
 }
 
-/// One pass over `blocks` > 0 blocks of [`BLOCK_BYTES`].
+/// Function that makes one pass over `blocks` > 0 blocks of [`BLOCK_BYTES`].
 ///
 /// # Safety
 ///
-/// What the operation needs of `destination` and `source` is valid for so many blocks and aligned to
+/// The memory that the operation needs of `destination` and `source` is valid for so many blocks and aligned to
 /// [`ALIGNMENT`], and the processor has the instructions.
 type Pass = unsafe fn(destination: *mut u8, source: *const u8, blocks: u64) -> u64;
 
@@ -197,7 +197,7 @@ pub fn sequential_sum(region: &[u64]) -> u64 {
     latscope_kernel_sequential_sum(region)
 }
 
-/// As [`sequential_sum`], but with exclusive or.
+/// Combines the words of `region` like [`sequential_sum`], but with exclusive or.
 pub fn sequential_xor(region: &[u64]) -> u64 {
     latscope_kernel_sequential_xor(region)
 }
@@ -290,7 +290,7 @@ mod tests {
             .collect()
     }
 
-    /// What one pass leaves and returns.
+    /// Returns the destination after one pass, and the value that the pass returns.
     fn expected(operation: Operation, step: Step, to: &[u64], from: &[u64]) -> (Vec<u32>, u64) {
         let (mut to, from32) = (integers(to), integers(from));
         let stride = if step == Step::EveryFourth { 4 } else { 1 };

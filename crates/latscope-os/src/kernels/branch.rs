@@ -1,8 +1,8 @@
-//! Branches that can be predicted and branches that can't.
+//! Branches that can be predicted and branches that cannot.
 
 use super::random::Random;
 
-/// How many random bits are enough that no branch predictor of today learns them: a mebibit (128 KiB).
+/// Number of random bits that no branch predictor of today learns: a mebibit (128 KiB).
 ///
 /// Some predictors learn sequences of tens of thousands of bits when they see them again and again.
 const UNPREDICTABLE_BITS: u64 = 1 << 20;

@@ -45,7 +45,7 @@ pub struct ChaseMap<'a> {
 pub struct Cursor<'a>(&'a usize);
 
 impl<'a> ChaseMap<'a> {
-    /// One pointer in each `line` bytes, in a single random cycle over the whole region (Sattolo's algorithm).
+    /// Writes one pointer in each `line` bytes, in a single random cycle over the whole region (Sattolo's algorithm).
     ///
     /// Shows caches and TLB together.
     ///
@@ -68,10 +68,10 @@ impl<'a> ChaseMap<'a> {
         Self::new(memory, 0, length, length * line)
     }
 
-    /// One pointer in each `line` bytes, at random inside each window of `window_bytes`, the windows in random
-    /// order; a window is left only when all of it was visited, and the whole is a single cycle.
+    /// Writes one pointer in each `line` bytes, at random inside each window of `window_bytes`, the windows in random
+    /// order. The cycle leaves a window only after all of it was visited, and the whole is a single cycle.
     ///
-    /// With windows that the TLB covers (256 KiB are 64 pages) shows caches without the TLB.
+    /// With windows that the TLB covers (256 KiB are 64 pages), this order shows caches without the TLB.
     ///
     /// # Panics
     ///
@@ -99,10 +99,10 @@ impl<'a> ChaseMap<'a> {
         Self::new(memory, start, length, length * line)
     }
 
-    /// One pointer in each page of `page_bytes`, the pages in random order; from page to page the pointer moves
+    /// Writes one pointer in each page of `page_bytes`, the pages in random order. From page to page the pointer moves
     /// on by one `line`, so that the sets of the caches are used evenly.
     ///
-    /// With few lines in the caches and many pages shows the TLB without the caches.
+    /// With few lines in the caches and many pages, this order shows the TLB without the caches.
     ///
     /// # Panics
     ///
@@ -123,7 +123,7 @@ impl<'a> ChaseMap<'a> {
         Self::new(memory, start, length, length * page_bytes)
     }
 
-    /// One pointer in each `stride_bytes`, to the next one, and the last to the first.
+    /// Writes one pointer in each `stride_bytes`, to the next pointer, and from the last to the first.
     ///
     /// Prefetchers see through this order: it shows what sequential access costs, not the caches.
     ///

@@ -1,9 +1,9 @@
-//! The timed kernels.
+//! Loops timed by the probes.
 //!
-//! Every loop of which the instructions themselves are timed lives here, written in assembly for x86-64 and
-//! AArch64 so that no compiler folds, vectorises or spills it; other architectures get a plain loop kept alive
-//! by [`std::hint::black_box`], good for a run but not for a figure in cycles. Loops around calls, and those in
-//! which cores wait for each other, stay with their probes.
+//! Every loop whose instructions themselves are timed is here, written in assembly for x86-64 and AArch64 so that no
+//! compiler folds, vectorises or spills it. Other architectures get a plain loop kept alive by
+//! [`std::hint::black_box`], good for a run but not for a figure in cycles. Loops around calls, and those in which
+//! cores wait for each other, stay with their probes.
 //!
 //! Each loop is a function of its own that is never inlined and whose symbol starts with `latscope_kernel_`, so
 //! that a test can disassemble a binary and see that the chain is really there.
@@ -22,7 +22,7 @@ macro_rules! named {
         }
 
         impl $kind {
-            /// All of them, in order.
+            /// All items, in the order of definition.
             pub const ALL: [Self; [$($name),+].len()] = [$(Self::$item),+];
 
             /// Returns the name in lower case.

@@ -12,11 +12,11 @@ pub const BLOCK: usize = 64;
 named! {
     /// A kernel of STREAM; they are in the order in which it runs them.
     Stream {
-        /// `to = x`.
+        /// Copies: `to = x`.
         Copy = "copy",
-        /// `to = scalar · x`.
+        /// Scales: `to = scalar · x`.
         Scale = "scale",
-        /// `to = x + y`.
+        /// Adds: `to = x + y`.
         Add = "add",
         /// `to = x + scalar · y`, the product rounded before the sum.
         Triad = "triad",

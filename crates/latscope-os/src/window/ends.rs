@@ -20,10 +20,10 @@ pub const PAYLOAD: usize = u16::MAX as usize;
 pub struct Near(Host<Window, ENTRIES>);
 
 impl Near {
-    /// Starts it, as [`latscope_rpmsg::Window::host_after`] does.
+    /// Starts the host's side, as [`latscope_rpmsg::Window::host_after`] does.
     ///
     /// # Errors
-    /// As there.
+    /// The errors of [`latscope_rpmsg::Window::host_after`].
     pub fn start(
         layout: &latscope_rpmsg::Window,
         memory: Window,
@@ -81,30 +81,30 @@ impl Echo {
         self.0.poll()
     }
 
-    /// Asks for a kick: [`echo::Echo::listen`].
+    /// Asks for a kick, as [`echo::Echo::listen`] does.
     ///
     /// # Errors
-    /// As there.
+    /// The errors of [`echo::Echo::listen`].
     #[inline]
     pub fn listen(&mut self) -> Result<bool, Fault> {
         self.0.listen()
     }
 
-    /// Asks for no kicks: [`echo::Echo::mute`].
+    /// Asks for no kicks, as [`echo::Echo::mute`] does.
     ///
     /// # Errors
-    /// As there.
+    /// The errors of [`echo::Echo::mute`].
     #[inline]
     pub fn mute(&mut self) -> Result<(), Fault> {
         self.0.mute()
     }
 
-    /// What was done so far.
+    /// Returns the counts of the work done so far.
     pub fn counts(&self) -> Counts {
         self.0.counts()
     }
 
-    /// What the peer did wrong so far.
+    /// Returns the counts of the peer's faults so far.
     pub fn faults(&self) -> Faults {
         self.0.faults()
     }

@@ -1,10 +1,10 @@
-//! Arithmetic: how long one operation takes when the next one waits for it,
-//! and how often one can be done when none waits.
+//! Arithmetic: the time of one operation when the next one waits for it, and the rate of operations that do not
+//! wait.
 
-use crate::{Cpus, Experiment, PlanInput, Probe, Settings, Word, settings, words};
+use crate::{Cpus, Experiment, Facts, PlanInput, Probe, Settings, Word, settings, words};
 use anyhow::Result;
 use latscope_bench::bench::{Batch, Bench};
-use latscope_core::plan::{Point, Policy};
+use latscope_core::plan::Point;
 use latscope_core::report::{Better, Semantics};
 use latscope_os::kernels::arith::{self, Kernel, Number, Op};
 use std::hint::black_box;
@@ -20,26 +20,29 @@ settings! {
 }
 
 words! {
-    /// Whether an operation waits for the one before.
+    /// Dependence of an operation on the one before it.
     enum Mode { Latency = "latency", Throughput = "throughput" }
 }
 
 /// All arithmetic is measured in one worker.
-static EXPERIMENT: Experiment =
-    Experiment { name: "cpu.arithmetic", cpus: Cpus::One, scratch: false, policy: Policy::Other, run };
+static EXPERIMENT: Experiment = Experiment::new("cpu.arithmetic", Cpus::One, run);
 
 macro_rules! probe {
     ($name:ident, $op:expr, $id:literal, $title:literal, $timed:literal) => {
         #[doc = concat!("The operation: ", $title, ".")]
         pub static $name: Probe = Probe {
-            id: $id,
-            title: $title,
-            timed: $timed,
-            times: Semantics::Operation,
-            source: "the instruction tables of the processor's maker; the kernels are assembly",
-            params: Calculation::PARAMS,
+            facts: Facts {
+                id: $id,
+                title: $title,
+                timed: $timed,
+                times: Semantics::Operation,
+                source: "the instruction tables of the processor's maker; the kernels are assembly",
+                revision: 1,
+                params: Calculation::LIST,
+                ..Facts::BATCHES
+            },
+            check: Calculation::check,
             experiment: &EXPERIMENT,
-            revision: 1,
             plan: |input, _| plan(&$name, $op, input),
         };
     };
@@ -91,12 +94,12 @@ fn plan(probe: &Probe, op: Op, input: &PlanInput) -> Vec<Point> {
     points
 }
 
-/// Whether an addition keeps the operands of a latency kernel large.
+/// Returns true if an addition keeps the operands of a latency kernel large.
 fn with_addition(op: Op, number: Number) -> bool {
     matches!(op, Op::Div | Op::Mod) && !number.is_float()
 }
 
-/// Whether the survey has a row for the latency of this.
+/// Returns true if the survey has a row for the latency of this operation.
 fn is_row(op: Op, number: Number) -> bool {
     match number {
         Number::I64 => matches!(op, Op::Add | Op::Mul | Op::Div | Op::PopCount),

@@ -1,9 +1,9 @@
-//! Branches: what one costs when the processor guessed right, and when not.
+//! Branches: the cost of one that the processor guesses right, and of one that it guesses wrong.
 
 use crate::{Cpus, Experiment, PlanInput, Probe, Word, settings, words};
 use anyhow::Result;
 use latscope_bench::bench::{Batch, Bench};
-use latscope_core::plan::{Point, Policy};
+use latscope_core::plan::Point;
 use latscope_core::report::Better;
 use latscope_os::kernels::branch;
 use std::hint::black_box;
@@ -17,18 +17,17 @@ settings! {
 }
 
 words! {
-    /// How a jump is guessed.
+    /// Prediction of a jump by the processor.
     enum Mode { Predicted = "predicted", Mispredicted = "mispredicted" }
 }
 
 probes! {
-    EXPERIMENT, Jump, plan;
+    EXPERIMENT, Jump, plan, ..crate::Facts::BATCHES;
     BRANCH "cpu.branch", "branch", "the processor's optimisation manual: branch misprediction penalty",
         "One conditional jump on a bit, with the shift that brings the next bit: on clear bits (predicted); on random bits a mispredicted jump and the predicted one that comes with it, since half of the guesses are right.";
 }
 
-static EXPERIMENT: Experiment =
-    Experiment { name: "cpu.branch", cpus: Cpus::One, scratch: false, policy: Policy::Other, run };
+static EXPERIMENT: Experiment = Experiment::new("cpu.branch", Cpus::One, run);
 
 /// Words of bits in one iteration.
 const WORDS: usize = 64;

@@ -3,7 +3,7 @@
 use crate::{Cpus, Experiment, PlanInput, Probe, Word, settings, words};
 use anyhow::Result;
 use latscope_bench::bench::{Batch, Bench};
-use latscope_core::plan::{Point, Policy};
+use latscope_core::plan::Point;
 use latscope_os::kernels::call;
 use std::hint::black_box;
 
@@ -16,18 +16,17 @@ settings! {
 }
 
 words! {
-    /// Where the address stands.
+    /// Place of the address: the instruction or a register.
     enum Mode { Direct = "direct", Indirect = "indirect" }
 }
 
 probes! {
-    EXPERIMENT, Call, plan;
+    EXPERIMENT, Call, plan, ..crate::Facts::BATCHES;
     CALL "cpu.call", "function call", "the processor's optimisation manual: call, return stack, indirect branches",
         "One call of an empty function and its return, well predicted.";
 }
 
-static EXPERIMENT: Experiment =
-    Experiment { name: "cpu.call", cpus: Cpus::One, scratch: false, policy: Policy::Other, run };
+static EXPERIMENT: Experiment = Experiment::new("cpu.call", Cpus::One, run);
 
 fn plan(probe: &Probe, input: &PlanInput) -> Vec<Point> {
     let point = |mode: Mode| probe.point(Call { mode }, format!("function call, {}", mode.word()), true);

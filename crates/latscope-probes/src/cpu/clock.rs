@@ -1,14 +1,13 @@
-//! What it costs to ask for the time.
+//! Costs of reading the time.
 
 use crate::{Cpus, Experiment};
 use anyhow::Result;
 use latscope_bench::bench::{Batch, Bench};
-use latscope_core::plan::Policy;
 use latscope_os::clock;
 use std::hint::black_box;
 
 probes! {
-    EXPERIMENT, (), crate::only_point;
+    EXPERIMENT, (), crate::only_point, ..crate::Facts::BATCHES;
     RDTSC "cpu.rdtsc", "clock: processor's counter", "RDTSC of x86; CNTVCT_EL0 between barriers on arm64",
         "One reading of the processor's counter of time.";
     VDSO "cpu.clock-vdso", "clock: vDSO", "clock_gettime(2), vdso(7), CLOCK_MONOTONIC",
@@ -17,8 +16,7 @@ probes! {
         "One clock_gettime, by a real system call.";
 }
 
-static EXPERIMENT: Experiment =
-    Experiment { name: "cpu.clock", cpus: Cpus::One, scratch: false, policy: Policy::Other, run };
+static EXPERIMENT: Experiment = Experiment::new("cpu.clock", Cpus::One, run);
 
 fn run(bench: &mut Bench) -> Result<()> {
     let batch = || Batch { cycles: true, ..Batch::default() };

@@ -3,19 +3,17 @@
 use crate::{Cpus, Experiment};
 use anyhow::Result;
 use latscope_bench::bench::{Batch, Bench};
-use latscope_core::plan::Policy;
 use latscope_core::report::Better;
 use latscope_os::kernels::cycle;
 use std::hint::black_box;
 
 probes! {
-    EXPERIMENT, (), crate::only_point;
+    EXPERIMENT, (), crate::only_point, ..crate::Facts::BATCHES;
     CYCLE "cpu.cycle", "core cycle", "the processor's optimisation manual: latency of add register, register",
         "One addition of two registers in a chain of dependent additions, which takes one cycle on every core of today.";
 }
 
-static EXPERIMENT: Experiment =
-    Experiment { name: "cpu.cycle", cpus: Cpus::One, scratch: false, policy: Policy::Other, run };
+static EXPERIMENT: Experiment = Experiment::new("cpu.cycle", Cpus::One, run);
 
 fn run(bench: &mut Bench) -> Result<()> {
     for point in 0..bench.points().len() {

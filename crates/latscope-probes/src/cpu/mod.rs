@@ -1,5 +1,5 @@
-//! What the core itself does in nanoseconds: a cycle, arithmetic, branches,
-//! calls, and reading a clock.
+//! Operations of the core itself, which take nanoseconds: a cycle, arithmetic, branches, calls, and readings of
+//! a clock.
 
 mod arithmetic;
 mod branch;

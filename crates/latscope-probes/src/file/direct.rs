@@ -3,10 +3,10 @@
 use super::scratch::{Filled, Scratch, too_large};
 use super::{Place, in_each_directory};
 use crate::failure::{FirstError, explain, refuse};
-use crate::{Cpus, Experiment, PlanInput, Probe, Profile, Settings, settings};
+use crate::{Cpus, Experiment, Facts, PlanInput, Probe, Profile, Settings, settings};
 use latscope_bench::bench::Bench;
 use latscope_bench::gate::Gate;
-use latscope_core::plan::{Point, Policy};
+use latscope_core::plan::Point;
 use latscope_core::report::{Semantics, Work};
 use latscope_core::units::format_size;
 use latscope_os::page::{Mapping, page_size};
@@ -15,20 +15,23 @@ use rustix::fs::{Advice, OFlags, fadvise, fsync};
 use rustix::io::{Errno, Result, pread};
 use std::ffi::CStr;
 
-static DIRECT: Experiment =
-    Experiment { name: "file.read-direct", cpus: Cpus::One, scratch: true, policy: Policy::Other, run };
+static DIRECT: Experiment = Experiment::new("file.read-direct", Cpus::One, run).in_scratch();
 
-/// O_DIRECT.
+/// Probe of reads past the page cache, with O_DIRECT.
 pub(crate) static READ_DIRECT: Probe = Probe {
-    id: "file.read-direct",
-    title: "read from the device (O_DIRECT)",
-    timed: "One pread past the page cache (O_DIRECT), at a random multiple of its size in a file of 16 MiB or more; the \
-            device may have caches of its own.",
-    times: Semantics::Operation,
-    source: "open(2), O_DIRECT",
-    params: Read::PARAMS,
+    facts: Facts {
+        id: "file.read-direct",
+        title: "read from the device (O_DIRECT)",
+        timed: "One pread past the page cache (O_DIRECT), at a random multiple of its size in a file of 16 MiB or more; the \
+                device may have caches of its own.",
+        times: Semantics::Operation,
+        source: "open(2), O_DIRECT",
+        revision: 1,
+        params: Read::LIST,
+        ..Facts::DEFAULT
+    },
+    check: Read::check,
     experiment: &DIRECT,
-    revision: 1,
     plan: |input, _| plan(input),
 };
 
@@ -41,7 +44,7 @@ settings! {
     }
 }
 
-/// File systems without a device: what they read directly is memory.
+/// Returns true for file systems without a device: they read directly from memory.
 fn has_no_device(filesystem: &str) -> bool {
     ["tmpfs", "ramfs"].contains(&filesystem)
 }

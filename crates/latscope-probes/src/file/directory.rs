@@ -1,5 +1,4 @@
-//! The directories in which files are made: what they are, and which ones are
-//! used if none is given.
+//! The directories in which files are made: their descriptions, and the defaults.
 
 use crate::Directory;
 use anyhow::{Context, Result};
@@ -8,11 +7,11 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
-/// What a directory is, after it was tried whether files can be made in it.
+/// Returns the description of a directory, after a test that files can be made in it.
 ///
 /// # Errors
-/// It does not exist, is no directory, or cannot be written; the message is
-/// one line that says which and what to do.
+/// The path does not exist, is no directory, or files cannot be made in it. The message is one line that states
+/// the directory and the remedy.
 pub fn resolve(path: &Path) -> Result<Directory> {
     let shown = path.display();
     let advice = "choose a directory that exists and can be written";
@@ -30,14 +29,14 @@ pub fn resolve(path: &Path) -> Result<Directory> {
 /// The directories used if none is given.
 #[derive(Debug, Default)]
 pub struct Defaults {
-    /// The current one, if files can be made in it, and one on a tmpfs.
+    /// The current directory, if files can be made in it, and one on a tmpfs.
     pub directories: Vec<Directory>,
-    /// What differs from that, and why.
+    /// Differences from that choice, with the reasons.
     pub notes: Vec<String>,
 }
 
-/// The current directory (or the first usable one of `$HOME`, /var/tmp and
-/// that for temporary files), and a directory on a tmpfs.
+/// Returns the current directory (or the first usable one of `$HOME`, /var/tmp and the directory for temporary
+/// files), and a directory on a tmpfs.
 pub fn defaults() -> Defaults {
     let variable = |name| std::env::var_os(name).map(PathBuf::from);
     let disk =
@@ -82,8 +81,8 @@ fn choose(disk: &[PathBuf], memory: &[PathBuf], resolve: impl Fn(&Path) -> Resul
     chosen
 }
 
-/// Type and source of the mount a path lies on, from a mountinfo file
-/// (proc_pid_mountinfo(5)): the last one of those with the longest mount point.
+/// Type and source of the mount on which a path lies, from a mountinfo file (proc_pid_mountinfo(5)): of the
+/// mounts with the longest mount point, the last one.
 fn mount_of(mountinfo: &[u8], path: &Path) -> Option<(String, String)> {
     let lines = mountinfo.split(|byte| *byte == b'\n');
     let mounts = lines.filter_map(parse_mount).filter(|mount| path.starts_with(&mount.point));
@@ -97,7 +96,7 @@ struct Mount {
     device: String,
 }
 
-/// A line: `id parent major:minor root point options [tags] - type source …`.
+/// Parses a line `id parent major:minor root point options [tags] - type source …`.
 fn parse_mount(line: &[u8]) -> Option<Mount> {
     let mut fields = line.split(|byte| *byte == b' ');
     let point = PathBuf::from(OsString::from_vec(unescape(fields.nth(4)?)));
@@ -106,7 +105,7 @@ fn parse_mount(line: &[u8]) -> Option<Mount> {
     Some(Mount { point, filesystem: text()?, device: text()? })
 }
 
-/// Undoes `\040` and the like, which stand for blanks, tabs and backslashes.
+/// Decodes `\040` and similar sequences, which stand for blanks, tabs and backslashes.
 fn unescape(field: &[u8]) -> Vec<u8> {
     let mut text = Vec::with_capacity(field.len());
     let mut rest = field;
@@ -140,8 +139,8 @@ fn by_magic(path: &Path) -> String {
         .map_or_else(|| format!("{magic:#x}"), |(_, name)| (*name).to_owned())
 }
 
-/// Whether operations on the file system wait for another machine or another
-/// process, so that a blocked thread is part of them.
+/// Returns true if operations on the file system wait for another machine or another process, so that they
+/// include the time of a blocked thread.
 pub(crate) fn waits_for_others(filesystem: &str) -> bool {
     let kind = filesystem.split('.').next().unwrap_or(filesystem);
     ["nfs", "nfs4", "cifs", "smb3", "9p", "ceph", "afs", "fuse", "fuseblk", "virtiofs"].contains(&kind)

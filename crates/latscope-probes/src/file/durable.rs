@@ -6,17 +6,16 @@ use crate::failure::{FirstError, explain, refuse};
 use crate::{Cpus, Experiment, PlanInput, Probe, Settings, Word, settings, words};
 use latscope_bench::bench::Bench;
 use latscope_bench::gate::Gate;
-use latscope_core::plan::{Point, Policy};
+use latscope_core::plan::Point;
 use rustix::fd::OwnedFd;
 use rustix::fs::{OFlags, fdatasync, fsync, ftruncate};
 use rustix::io::{Errno, Result, pwrite};
 use std::ffi::CStr;
 
-static DURABLE: Experiment =
-    Experiment { name: "file.durable", cpus: Cpus::One, scratch: true, policy: Policy::Other, run };
+static DURABLE: Experiment = Experiment::new("file.durable", Cpus::One, run).in_scratch();
 
 words! {
-    /// Where a block is written.
+    /// Place at which a block is written: over another block, or at the end of the file.
     enum Mode { Overwrite = "overwrite", Append = "append" }
 }
 
@@ -78,10 +77,10 @@ fn run(bench: &mut Bench) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What makes a file durable.
+/// Call that makes a file durable.
 type Sync = fn(&OwnedFd) -> Result<()>;
 
-/// A file on the device: of all its blocks, or empty.
+/// Makes a file on the device, with all its blocks or empty.
 fn prepared(scratch: &Scratch, full: bool) -> Result<OwnedFd> {
     if full {
         let filled = scratch.filled(NAME, BLOCKS * BLOCK)?;

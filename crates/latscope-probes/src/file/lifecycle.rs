@@ -1,4 +1,4 @@
-//! The life of a small file: created, written, closed, unlinked; each apart.
+//! Creation, writing, closing and unlinking of a small file, each timed on its own.
 
 use super::scratch::{Scratch, too_large};
 use super::{Place, in_each_directory};
@@ -7,7 +7,7 @@ use crate::failure::FirstError;
 use crate::{Cpus, Experiment, PlanInput, Probe, Profile, settings};
 use latscope_bench::bench::{Bench, Splits};
 use latscope_bench::gate::Gate;
-use latscope_core::plan::{Point, Policy, Stop};
+use latscope_core::plan::{Point, Stop};
 use latscope_core::report::Work;
 use latscope_core::units::format_size;
 use rustix::fd::OwnedFd;
@@ -16,8 +16,7 @@ use rustix::io::{Errno, Result};
 use std::collections::BTreeSet;
 use std::ffi::CStr;
 
-static LIFECYCLE: Experiment =
-    Experiment { name: "file.lifecycle", cpus: Cpus::One, scratch: true, policy: Policy::Other, run };
+static LIFECYCLE: Experiment = Experiment::new("file.lifecycle", Cpus::One, run).in_scratch();
 
 settings! {
     /// A file.
@@ -29,7 +28,7 @@ settings! {
 }
 
 probes! {
-    LIFECYCLE, Written, plan;
+    LIFECYCLE, Written, plan, ..crate::Facts { may_be_zero: &["size"], ..crate::Facts::DEFAULT };
     CREATE "file.create", "create", "open(2), O_CREAT",
         "One open that creates a file, in a directory that is otherwise empty; the name was used and removed before, \
             so that the kernel remembers that it is free. An ext4 also looks at every inode freed in the last minute.";
@@ -73,9 +72,9 @@ fn run(bench: &mut Bench) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A request for so many events is obeyed; else fewer do. An ext4 does not give
-/// out inodes again that were freed in the last minute, but looks at each of
-/// them: thousands of files would make creating one slower and slower.
+/// Returns the stop with fewer events, unless a number of events was requested. An ext4 does not reuse inodes
+/// that were freed in the last minute, but looks at each of them: thousands of files would make the creation of
+/// a file slower and slower.
 fn fewer_files(stop: Stop) -> Stop {
     let counted = stop.budget_ns == u64::MAX;
     Stop { events: if counted { stop.events } else { stop.events.div_ceil(8) }, ..stop }
@@ -83,7 +82,7 @@ fn fewer_files(stop: Stop) -> Stop {
 
 const NAME: &CStr = c"file";
 
-/// The parts of a life, each timed if asked for.
+/// The operations on a file, each timed if a point asks for it.
 struct Life {
     create: Part,
     write: Part,
@@ -129,7 +128,7 @@ fn lives(bench: &mut Bench, scratch: &Scratch, wanted: &[(&str, u64)], size: u64
     Ok(())
 }
 
-/// Writes everything: in one call, unless the kernel takes it in several.
+/// Writes all of `content`, in one call unless the kernel takes it in several.
 #[inline(always)]
 fn write_all(file: &OwnedFd, mut content: &[u8]) -> Result<()> {
     while !content.is_empty() {

@@ -1,4 +1,4 @@
-//! What it costs to use files, in given directories.
+//! Costs of using files, in given directories.
 
 mod direct;
 pub mod directory;
@@ -39,7 +39,8 @@ settings! {
     }
 }
 
-/// The points of a probe: `in_one` of them in each directory, with title and row.
+/// The points of a probe in all directories. `in_one` returns those of a directory, each with its title and
+/// row.
 fn in_each_directory<S: Settings>(
     probe: &Probe,
     input: &PlanInput,
@@ -82,8 +83,7 @@ mod tests {
     }
 
     /// Runs the experiment of the first point, and sees that it leaves nothing.
-    static TIDY: Experiment =
-        Experiment { name: "tidy", cpus: Cpus::One, scratch: true, policy: Policy::Other, run: tidy };
+    static TIDY: Experiment = Experiment::new("tidy", Cpus::One, tidy).in_scratch();
 
     fn tidy(bench: &mut Bench) -> anyhow::Result<()> {
         let probe = find(&bench.points()[0].probe).unwrap();

@@ -7,14 +7,13 @@ use crate::syscall::calls::time_batches;
 use crate::{Cpus, Experiment, PlanInput, Probe, Settings};
 use latscope_bench::bench::{Batch, Bench};
 use latscope_bench::gate::Gate;
-use latscope_core::plan::{Point, Policy};
+use latscope_core::plan::Point;
 use rustix::fs::{AtFlags, OFlags, renameat, statat};
 
-static NAMES: Experiment =
-    Experiment { name: "file.name", cpus: Cpus::One, scratch: true, policy: Policy::Other, run };
+static NAMES: Experiment = Experiment::new("file.name", Cpus::One, run).in_scratch();
 
 probes! {
-    NAMES, Place, plan;
+    NAMES, Place, plan, ..crate::Facts::BATCHES;
     RENAME "file.rename", "rename a file", "rename(2)",
         "One rename of an empty file within its directory, between two names in turn; nothing is replaced.";
     STAT "file.stat", "stat a file", "stat(2)",

@@ -2,11 +2,12 @@
 
 use super::scratch::{CHUNK, Scratch, gate, too_large};
 use super::{Place, in_each_directory};
+use crate::Samples;
 use crate::failure::{FirstError, explain, refuse};
-use crate::{Cpus, Experiment, PlanInput, Probe, Profile, Settings, Word, settings, words};
+use crate::{Cpus, Experiment, Facts, PlanInput, Probe, Profile, Settings, Word, settings, words};
 use latscope_bench::bench::{Batch, Bench};
 use latscope_bench::gate::Gate;
-use latscope_core::plan::{Point, Policy};
+use latscope_core::plan::Point;
 use latscope_core::report::{Semantics, Work};
 use latscope_core::units::{format_share, format_size};
 use latscope_os::page::{Mapping, page_size};
@@ -16,11 +17,10 @@ use rustix::io::{Errno, Result, pread};
 use std::ffi::CStr;
 use std::hint::black_box;
 
-static READS: Experiment =
-    Experiment { name: "file.read", cpus: Cpus::One, scratch: true, policy: Policy::Other, run };
+static READS: Experiment = Experiment::new("file.read", Cpus::One, run).in_scratch();
 
 words! {
-    /// Whether the file is opened each time.
+    /// Handling of the file: opened for each read, or kept open.
     enum Mode { OpenClose = "open-close", KeptOpen = "kept-open" }
 }
 
@@ -45,34 +45,45 @@ settings! {
     }
 }
 
-/// pread(2).
+/// Probe of reading a cached file with pread(2).
 pub static READ: Probe = Probe {
-    id: "file.read",
-    title: "read a cached file",
-    timed: "Reading a whole file from the page cache into a buffer, at most 64 KiB a call; kept open: the reads alone, \
-            open-close: with open and close around them.",
-    times: Semantics::Operation,
-    source: "pread(2), open(2)",
-    params: Reading::PARAMS,
+    facts: Facts {
+        id: "file.read",
+        title: "read a cached file",
+        timed: "Reading a whole file from the page cache into a buffer, at most 64 KiB a call; kept open: the reads alone, \
+                open-close: with open and close around them.",
+        times: Semantics::Operation,
+        source: "pread(2), open(2)",
+        revision: 1,
+        params: Reading::LIST,
+        samples: Samples::Either,
+        may_be_zero: &["size"],
+        ..Facts::DEFAULT
+    },
+    check: Reading::check,
     experiment: &READS,
-    revision: 1,
     plan: |input, _| plan_read(input),
 };
 
-/// mmap(2).
+/// Probe of reading a cached file through mmap(2).
 pub(crate) static READ_MMAP: Probe = Probe {
-    id: "file.read-mmap",
-    title: "read a cached file through a mapping",
-    timed: "mmap of a whole open file that is in the page cache, a load from every 64 bytes of it, and munmap.",
-    times: Semantics::Operation,
-    source: "mmap(2)",
-    params: Mapped::PARAMS,
+    facts: Facts {
+        id: "file.read-mmap",
+        title: "read a cached file through a mapping",
+        timed: "mmap of a whole open file that is in the page cache, a load from every 64 bytes of it, and munmap.",
+        times: Semantics::Operation,
+        source: "mmap(2)",
+        revision: 1,
+        params: Mapped::LIST,
+        samples: Samples::Either,
+        ..Facts::DEFAULT
+    },
+    check: Mapped::check,
     experiment: &READS,
-    revision: 1,
     plan: |input, _| plan_mmap(input),
 };
 
-/// A file whose reading takes milliseconds.
+/// Size from which on the reading of a file takes milliseconds.
 const LONG: u64 = 16 * MIB;
 
 const KIB: u64 = 1 << 10;
@@ -120,7 +131,7 @@ fn plan_mmap(input: &PlanInput) -> Vec<Point> {
 
 const NAME: &CStr = c"read";
 
-/// A file to read, whether by reads and how, and where it is.
+/// Size of the file to read, mode of the reads (`None` for a mapping), and place of the file.
 type Wanted = (u64, Option<Mode>, Place);
 
 fn wanted(point: &Point) -> anyhow::Result<Wanted> {
@@ -188,9 +199,8 @@ fn read_point(
     Ok(())
 }
 
-/// Times `operation` after a first try, which also brings the file into the
-/// page cache: in batches while it is short, one by one from 1 MiB on. Returns
-/// whether it succeeded.
+/// Times `operation` after a first try, which also brings the file into the page cache: in batches while it is
+/// short, one by one from 1 MiB on. Returns true on success.
 fn time(
     bench: &mut Bench,
     index: usize,
@@ -245,7 +255,7 @@ fn load_all(file: &OwnedFd, size: usize) -> Result<()> {
     mapping.unmap()
 }
 
-/// How much of the first `size` bytes is in the page cache, 0 to 1.
+/// Share of the first `size` bytes that is in the page cache, 0 to 1.
 fn cached_share(file: &OwnedFd, size: u64) -> Result<f64> {
     let mapping = Mapping::shared(file, size as usize)?;
     let pages = size.div_ceil(page_size() as u64);

@@ -1,5 +1,5 @@
-//! The directory of one step, empty at first and removed after it. Files are
-//! opened relative to it: one name is looked up, whatever the path above.
+//! The directory of one step, empty at first and removed after it. Files are opened relative to it: only one
+//! name is looked up, independent of the path above.
 
 use super::Place;
 use super::directory::waits_for_others;
@@ -13,8 +13,7 @@ use rustix::fs::{AtFlags, CWD, Mode, OFlags, fstatvfs, openat, unlinkat};
 use rustix::io::Errno;
 use std::ffi::CStr;
 
-/// Bytes of one read or write of a large file: what programs that copy files
-/// commonly use.
+/// Bytes of one read or write of a large file, a usual number in programs that copy files.
 pub const CHUNK: usize = 64 << 10;
 
 /// An open scratch directory.
@@ -22,11 +21,11 @@ pub(crate) struct Scratch(OwnedFd);
 
 /// A file made for reading.
 pub(crate) struct Filled {
-    /// Open for reading.
+    /// Descriptor that is open for reading.
     pub file: OwnedFd,
     /// Bytes that could be written.
     pub bytes: u64,
-    /// Why not all could.
+    /// Error that ended the writing early.
     pub error: Option<Errno>,
 }
 
@@ -34,7 +33,7 @@ impl Scratch {
     /// Opens the scratch directory of the step.
     ///
     /// # Errors
-    /// There is none, or it cannot be opened.
+    /// The step has no scratch directory, or it cannot be opened.
     pub fn open(bench: &Bench) -> Result<Scratch> {
         let path = bench.scratch()?;
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -42,7 +41,7 @@ impl Scratch {
         Ok(Scratch(directory.with_context(|| format!("cannot open {}", path.display()))?))
     }
 
-    /// The open directory.
+    /// Returns the descriptor of the directory.
     pub fn directory(&self) -> &OwnedFd {
         &self.0
     }
@@ -50,13 +49,13 @@ impl Scratch {
     /// Opens a file in the directory; a new one belongs to this user only.
     ///
     /// # Errors
-    /// Those of open(2).
+    /// The errors of open(2).
     #[inline]
     pub fn file(&self, name: &CStr, flags: OFlags) -> rustix::io::Result<OwnedFd> {
         openat(&self.0, name, flags | OFlags::CLOEXEC, Mode::RUSR | Mode::WUSR)
     }
 
-    /// Removes a file.
+    /// Removes a file from the directory.
     ///
     /// # Errors
     /// Those of unlink(2).
@@ -100,8 +99,8 @@ impl Scratch {
     }
 }
 
-/// Why a file of `needed` bytes is not made where there is `room`, and what to
-/// do about it.
+/// Returns the reason why a file of `needed` bytes is not made where `room` bytes may be filled, and the
+/// remedy.
 pub(crate) fn too_large(needed: u64, room: u64) -> (String, &'static str) {
     let (needed, room) = (format_size(needed), format_size(room));
     let reason = format!(

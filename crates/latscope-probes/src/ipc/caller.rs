@@ -1,4 +1,4 @@
-//! One call: filled before the first stamp, verified after the second.
+//! A single call: the request is filled before the first stamp, and the reply is verified after the second.
 
 use super::fifo::fifo;
 use super::message::{self, ONE_WAY, Reply, Request, STATE, VERBOSE, carried};
@@ -16,77 +16,77 @@ use rustix::thread::sched_getcpu;
 use rustix::time::{ClockId, Timespec};
 use std::num::NonZeroU64;
 
-/// What all calls of a client have in common.
+/// Rules that all calls of a client have in common.
 pub struct Rules {
-    /// What is measured.
+    /// Mode of the measurement.
     pub mode: Mode,
-    /// What misses, ns.
+    /// Duration above which a call misses, ns.
     pub deadline: u64,
     /// `CLOCK_MONOTONIC` at the epoch of the run.
     pub epoch: u64,
     /// The clock that calls are timed with.
     pub clock: AnyClock,
-    /// How long its ticks are.
+    /// Timebase that converts the ticks of that clock.
     pub timebase: Timebase,
     /// First calls of each caller that are reported in full.
     pub hops: u64,
-    /// Whether the server looks up its scheduling in each call.
+    /// True if the server looks up its scheduling in each call.
     pub watched: bool,
-    /// The server's process; 0 where there is none.
+    /// Process id of the server; 0 if there is none.
     pub server: u32,
-    /// Whether the first exceedance ends the step.
+    /// True if the first exceedance ends the step.
     pub stops: bool,
-    /// Wakes the coordinator.
+    /// Descriptor that wakes the coordinator.
     pub bell: Option<OwnedFd>,
-    /// Marks the trace.
+    /// Marker that writes into the trace.
     pub marker: Option<Marker>,
-    /// Switches the trace off.
+    /// Descriptor that switches the trace off.
     pub switch: Option<OwnedFd>,
 }
 
-/// An end of the transport with its buffers.
+/// A client end of the transport with its buffers.
 pub struct Line {
-    /// The end.
+    /// Client end of the transport.
     pub client: Box<dyn Client>,
     request: Vec<u8>,
     reply: Vec<u8>,
 }
 
-/// A request that was called with, and what came back, where it is.
+/// Buffers of a request that was sent and of its reply.
 struct Carried<'a> {
     request: &'a [u8],
     reply: &'a [u8],
 }
 
-/// A caller and what it has seen.
+/// A caller with its counts and its recorded durations.
 pub(crate) struct CallLoop {
-    /// Its orders.
+    /// Orders of this caller.
     pub order: CallerOrder,
-    /// What it counted.
+    /// Counts of this caller's calls.
     pub tally: Tally,
-    /// Where durations of calls go.
+    /// Writer of the durations of calls.
     pub writer: Option<Writer>,
-    /// Where durations from the due instant go.
+    /// Writer of the durations from the due instant.
     pub due: Option<Writer>,
     state: State,
     settled: bool,
 }
 
-/// One turn of a caller.
+/// A turn of a caller.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Turn {
-    /// The number of its request.
+    /// Sequence number of the turn's request.
     pub sequence: u64,
-    /// When it is due, for calls that are paced.
+    /// Due instant of a paced call, ns of `CLOCK_MONOTONIC`.
     pub due: Option<u64>,
-    /// Whether it counts.
+    /// True if the turn is recorded.
     pub recorded: bool,
 }
 
-/// What became of a turn.
+/// Outcome of a caller's turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
-    /// Whatever: it goes on.
+    /// The caller continues, whatever the result was.
     On,
     /// The step is to end.
     Stop,
@@ -103,7 +103,7 @@ impl Line {
         Line { client, request, reply: vec![0; payload] }
     }
 
-    /// A line of its own for one more thread, where the transport wants that.
+    /// Returns a separate line for one more thread, where the transport needs that.
     pub fn another(&self) -> Option<Result<Line, Failure>> {
         let client = self.client.another()?;
         Some(client.map(|client| Line::new(client, self.request.len())))
@@ -115,7 +115,8 @@ impl Line {
         self.reply.resize(payload, 0);
     }
 
-    /// Every page differs from call to call, so that no stale one passes.
+    /// Writes the request and clears the reply. In throughput mode every page differs from call to call, so
+    /// that no stale page passes.
     fn fill(&mut self, mode: Mode, request: Request) {
         Request { length: self.request.len() as u32, ..request }.write(&mut self.request);
         if mode == Mode::Throughput {
@@ -128,9 +129,9 @@ impl Line {
         self.reply[..length].fill(0);
     }
 
-    /// A call; where only the way there is measured, without waiting for a reply
-    /// if the transport can do that. Then a call after it, which is not measured,
-    /// tells that the server has it.
+    /// Makes a call. If only the way there is measured and the transport can do that, it sends the request
+    /// without waiting for a reply. A second call, which is not measured, then shows that the server has the
+    /// request.
     fn carry(&mut self, mode: Mode, sequence: u64) -> Result<Carried<'_>, Failure> {
         if mode == Mode::OneWay {
             let flags = Request::read(&self.request).flags;
@@ -151,10 +152,10 @@ impl Line {
         Ok(Carried { request: &self.request, reply })
     }
 
-    /// A call of its own, not timed: the reply with what the server told of itself.
+    /// Makes a separate call that is not timed, and returns the reply with the server's scheduling.
     ///
     /// # Errors
-    /// The call failed, or the reply is another one.
+    /// The call failed, or the reply is not the one to the request.
     pub fn ask(&mut self, sequence: u64, state: State) -> Result<Reply, Failure> {
         let cpu = sched_getcpu() as u32;
         self.fill(Mode::Latency, Request { sequence, cpu, caller: state, flags: STATE, length: 0 });
@@ -167,7 +168,7 @@ impl Line {
 }
 
 impl Carried<'_> {
-    /// The reply, if it is the one to the request.
+    /// Returns the reply, if it is the one to the request.
     fn verify(&self, mode: Mode) -> Option<Reply> {
         let reply = Reply::read(self.reply);
         let sequence = Request::read(self.request).sequence;
@@ -268,7 +269,8 @@ impl CallLoop {
         }
     }
 
-    /// Whether client and server were on one CPU, where that can be said.
+    /// Counts if the caller stayed on its CPU during the call and if the server was on that CPU, where the
+    /// reply states it.
     fn place(&mut self, before: usize, after: usize, reply: &Reply, length: usize) {
         if !message::tells_cpu(length) {
             return;
@@ -281,7 +283,7 @@ impl CallLoop {
         }
     }
 
-    /// Whether the server had the caller's real-time priority, or none for none.
+    /// Counts if the server had no other real-time priority than the caller, where the reply states it.
     fn inherits(&mut self, reply: &Reply) {
         if let Some(server) = reply.server {
             self.tally.told += 1;
@@ -289,7 +291,7 @@ impl CallLoop {
         }
     }
 
-    /// Records what a call took, and how long it was over at `ended` since its due instant.
+    /// Records the duration of a call, and the time from its due instant to `ended`.
     fn record(&mut self, rules: &Rules, took: u64, ended: u64, turn: Turn) -> Outcome {
         let number = self.tally.calls;
         self.tally.calls += 1;
@@ -311,7 +313,7 @@ impl CallLoop {
         outcome
     }
 
-    /// Tells both ends of a call in full.
+    /// Adds both ends of a call to those that are reported in full.
     fn note(&mut self, rules: &Rules, cpu: u32, reply: &Reply) {
         let hop = |role: &str, pid, tid, cpu, state: State| Hop {
             role: role.to_owned(),
@@ -332,7 +334,7 @@ impl CallLoop {
     }
 }
 
-/// The one place where a caller writes to descriptors, opened before.
+/// Handles an exceedance. Only here does a caller write to descriptors, which were opened before.
 #[cold]
 fn exceeded(rules: &Rules, writer: &Writer, sample: Exceedance) -> Outcome {
     if let Some(marker) = &rules.marker {
@@ -406,7 +408,7 @@ mod tests {
         }
     }
 
-    /// What a caller makes of one call.
+    /// Makes one call with a spoiled reply, and returns the caller's tally and the outcome.
     fn called(
         mode: Mode,
         payload: usize,

@@ -20,10 +20,10 @@ use latscope_os::usage;
 use latscope_os::worker::{self, inherited};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
-/// The process: takes its order, waits for the go, calls, and tells.
+/// Runs the client's process: takes its order, waits for the start signal, calls, and sends its results.
 ///
 /// # Errors
-/// It was not started by latscope itself.
+/// The process was not started by latscope itself.
 pub fn main(worker: &mut Messages) -> Result<()> {
     let Some(Order::Call(order)) = worker.receive()? else { bail!("a client takes another order") };
     worker::die_with(order.common.parent)?;
@@ -111,7 +111,7 @@ struct CallerPlace {
     thread: Option<(SyncSender<Job>, Receiver<Job>)>,
 }
 
-/// A turn on its way to a thread and back.
+/// A turn that is handed to a thread and back.
 struct Job {
     call_loop: CallLoop,
     line: Line,
@@ -131,7 +131,7 @@ struct ClientEndpoint<'a> {
     rules: &'a Rules,
     slots: Slots,
     callers: Vec<CallerPlace>,
-    /// The end that callers hand to each other.
+    /// Line that callers without one of their own use in turn.
     line: Option<Line>,
     sequence: u64,
     ended: Option<Failure>,
@@ -190,7 +190,7 @@ impl ClientEndpoint<'_> {
         }
     }
 
-    /// A call by each; returns whether there is to be another round.
+    /// Makes a call from each caller; returns true if another round is to follow.
     fn round(&mut self, due: Option<(u64, u64)>, recorded: bool) -> bool {
         let callers = self.callers.len() as u64;
         for index in 0..self.callers.len() {
@@ -248,7 +248,7 @@ impl ClientEndpoint<'_> {
 /// Time between the last warm-up and the first turn.
 const LEAD_NS: u64 = 100_000;
 
-/// Calls from a thread that does nothing else and ends.
+/// Makes a call from a new thread that does nothing else.
 fn fresh(job: Job, rules: &Rules) -> Job {
     std::thread::scope(|scope| {
         let thread = scope.spawn(move || {
@@ -268,17 +268,17 @@ fn fresh(job: Job, rules: &Rules) -> Job {
     })
 }
 
-/// What those who take part have waited for a CPU, ns.
+/// Times for which the participants have waited for a CPU, ns.
 struct Delays {
-    /// The process' first thread: that of the SCHED_OTHER caller.
+    /// Wait of the process' first thread, which is that of the SCHED_OTHER caller.
     other: Option<u64>,
-    /// Those of the SCHED_FIFO caller.
+    /// Wait of the threads of the SCHED_FIFO caller.
     fifo: Option<u64>,
     server: Option<u64>,
 }
 
 impl Delays {
-    /// Reads files: outside of stamps only.
+    /// Reads the waits so far from files; not to be used between stamps.
     fn so_far(order: &ClientOrder) -> Delays {
         let other = waits::own();
         let fifo = other.map(|_| waits::of_measuring());

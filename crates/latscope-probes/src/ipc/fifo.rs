@@ -2,7 +2,7 @@
 
 use latscope_os::sched::{self, Policy};
 
-/// Makes the calling thread SCHED_FIFO; the answer is why it is not.
+/// Puts the calling thread under SCHED_FIFO; returns the reason if that fails.
 pub fn fifo(priority: u32) -> Option<String> {
     if let Err(error) = sched::set_policy(Policy::Fifo(priority)) {
         return Some(format!("ran as SCHED_OTHER, not SCHED_FIFO {priority}: {error}"));

@@ -14,7 +14,7 @@ pub(crate) const HOLD: u64 = 1_000_000;
 /// CPU time of the hog, ns.
 pub(crate) const HOG: u64 = 10_000_000;
 
-/// Calls in a second: a round, and as long a rest, for real-time threads are
+/// Calls in a second: each round is followed by a rest of the same length, since real-time threads are
 /// throttled otherwise.
 pub(crate) const ROUNDS_A_SECOND: u64 = 1_000_000_000 / (3 * (HOLD + HOG));
 
@@ -29,10 +29,10 @@ pub(crate) const HIGH: u32 = 30;
 pub(crate) struct Hog(Arc<Tokens>);
 
 impl Hog {
-    /// Starts it, on the CPUs of the calling thread.
+    /// Starts the hog, on the CPUs of the calling thread.
     ///
     /// # Errors
-    /// It is not started, or gets no real-time priority.
+    /// The thread is not started, or gets no real-time priority.
     pub fn start() -> Result<Hog> {
         let cue = Arc::new(Tokens::default());
         let (heard, (tell, told)) = (cue.clone(), channel());
@@ -52,14 +52,14 @@ impl Hog {
         }
     }
 
-    /// The work of a round: the hog wants the CPU of a server that has some left to do.
+    /// Works for a round: the hog takes the CPU of a server that has some work left.
     pub(crate) fn disturb(&self) {
         self.0.give();
         compute(HOLD);
     }
 }
 
-/// Takes CPU time.
+/// Computes until the calling thread has used `ns` more of CPU time.
 pub(crate) fn compute(ns: u64) {
     let until = thread_cpu_ns() + ns;
     while thread_cpu_ns() < until {

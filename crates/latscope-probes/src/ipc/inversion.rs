@@ -1,6 +1,5 @@
-//! Priority inversion: on one CPU, how long the owner of a lock, of low
-//! priority, blocks a waiter of high priority, while a hog of middle priority
-//! wants the CPU.
+//! Priority inversion: on one CPU, the time for which the owner of a lock, of low priority, blocks a waiter of
+//! high priority, while a hog of middle priority wants the CPU.
 //!
 //! Under SCHED_FIFO the course of a round is given: the owner takes the lock and
 //! wakes the waiter, which preempts it, finds the lock taken and sleeps; the owner
@@ -13,7 +12,7 @@ use super::fifo::fifo;
 use super::hog::{HIGH, HOG, HOLD, LOW, MIDDLE, compute};
 use super::point::{self, Blocked};
 use super::setup::usual_rules;
-use crate::{Cpus, Experiment, PlanInput, Probe, Settings};
+use crate::{Cpus, Experiment, Facts, PlanInput, Probe, Settings};
 use anyhow::{Result, bail};
 use latscope_bench::bench::Bench;
 use latscope_bench::hold::real_time_remedy;
@@ -28,27 +27,30 @@ use latscope_os::sched;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// How long a lock's owner of low priority blocks a waiter of high priority.
+/// Probe of the time for which a lock's owner of low priority blocks a waiter of high priority.
 pub static INVERSION: Probe = Probe {
-    id: point::INVERSION,
-    title: "blocked by a lock's owner of low priority",
-    timed: "From before a SCHED_FIFO thread of high priority wants a lock to when it has it; the owner of low priority and \
-            a hog of middle priority share its CPU.",
-    times: Semantics::Operation,
-    source: "futex(2), FUTEX_LOCK_PI",
-    params: Blocked::PARAMS,
+    facts: Facts {
+        id: point::INVERSION,
+        title: "blocked by a lock's owner of low priority",
+        timed: "From before a SCHED_FIFO thread of high priority wants a lock to when it has it; the owner of low priority and \
+                a hog of middle priority share its CPU.",
+        times: Semantics::Operation,
+        source: "futex(2), FUTEX_LOCK_PI",
+        revision: 1,
+        params: Blocked::LIST,
+        ..Facts::DEFAULT
+    },
+    check: Blocked::check,
     experiment: &EXPERIMENT,
-    revision: 1,
     plan: |_: &PlanInput, _: &Machine| points(),
 };
 
-static EXPERIMENT: Experiment =
-    Experiment { name: point::INVERSION, cpus: Cpus::One, scratch: false, policy: Policy::Other, run };
+static EXPERIMENT: Experiment = Experiment::new(point::INVERSION, Cpus::One, run);
 
 /// Rounds of each lock.
 const ROUNDS: u64 = 50;
 
-/// What keeps whom from what, in every round.
+/// Parameters of a round: the lock, and the CPU times of its owner and of the hog.
 fn work(lock: &str) -> Blocked {
     Blocked { lock: lock.to_owned(), hold: HOLD, hog: HOG }
 }
@@ -61,8 +63,8 @@ fn points() -> Vec<Point> {
     ]
 }
 
-/// The step that measures how long a client of high priority is blocked by its
-/// server, which is given none, in the same rounds: the transaction is the lock.
+/// The step that measures the time for which a server without a priority of its own blocks a client of high
+/// priority, in the same rounds: the transaction takes the place of the lock.
 pub fn of_transport(transport: &Transport, locks: &Step) -> Step {
     let title = format!("blocked by the server of a transaction, {}", transport.title);
     Step {
@@ -113,7 +115,7 @@ fn run(bench: &mut Bench) -> Result<()> {
     Ok(())
 }
 
-/// Whether the threads get their priorities, and the lock exists, by trying.
+/// Tries out that the threads get their priorities and that the lock exists; otherwise returns the refusal.
 fn possible(pi: bool) -> Result<(), Refusal> {
     let refuse = |reason: String, remedy: &str| Err(Refusal { reason, remedy: remedy.to_owned() });
     let trial = std::thread::spawn(|| fifo(HIGH)).join().expect("a trial does not panic");
@@ -129,7 +131,7 @@ fn possible(pi: bool) -> Result<(), Refusal> {
     }
 }
 
-/// Where and how often it is played.
+/// CPU and epoch (ns) of the rounds, and their limits: the number of rounds, and the time in ns.
 struct Stage {
     cpu: u32,
     epoch: u64,
@@ -137,7 +139,7 @@ struct Stage {
     limit: u64,
 }
 
-/// What the three threads of a play tell each other.
+/// Tokens by which the three threads of a round signal each other.
 #[derive(Default)]
 struct Cues {
     owner: Tokens,
@@ -147,9 +149,8 @@ struct Cues {
 }
 
 impl Stage {
-    /// All rounds with one lock. The calling thread starts each, and leaves the
-    /// CPU to others for as long as it took: real-time threads are throttled
-    /// otherwise.
+    /// Runs all rounds with one lock. The calling thread starts each round, and then leaves the CPU to others
+    /// for the same time: real-time threads are throttled otherwise.
     fn play(&self, lock: &impl Lock, mut writer: Writer) -> Writer {
         let cues = Cues::default();
         let over = AtomicBool::new(false);

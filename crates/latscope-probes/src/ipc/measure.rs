@@ -1,4 +1,4 @@
-//! The experiment: runs of processes, and what they told as named values.
+//! The experiment: runs of processes, and their results as named values.
 
 use super::orders::{Called, Served, Tally, Trial};
 use super::point::{Caller, Mode, Placement, Row, Since};
@@ -13,10 +13,11 @@ use latscope_core::units::{counted, format_size};
 use latscope_exchange::transaction::Transport;
 use latscope_judge::transactions::RUN_ELAPSED;
 
-/// Measures the points of a step, run by run.
+/// Measures the points of a step, run by run. Points that a transport cannot measure are closed with the
+/// reason.
 ///
 /// # Errors
-/// A point has invalid parameters; what a transport cannot do is said of its points.
+/// A point has invalid parameters.
 pub fn run(bench: &mut Bench) -> Result<()> {
     let mut groups: Vec<Group> = Vec::new();
     for (point, planned) in bench.points().iter().enumerate() {
@@ -69,7 +70,7 @@ fn measure(bench: &mut Bench, group: &Group) {
     }
 }
 
-/// Why this transport cannot be measured in this way.
+/// Returns the reason why this transport cannot be measured in this way, if there is one.
 fn unsuitable(bench: &Bench, transport: &Transport, group: &Group) -> Option<Refusal> {
     let row = &group[0].1;
     let refuse = |reason: String, remedy: &str| Some(Refusal { reason, remedy: remedy.to_owned() });
@@ -151,8 +152,8 @@ fn report(bench: &mut Bench, group: &Group, outcome: Outcome, run: Option<u64>) 
     }
 }
 
-/// What caller and server waited for a CPU because of others: a caller under SCHED_OTHER can lose
-/// it to any process. On a common CPU each waits for the other, too: then one of them runs.
+/// Reports the time for which caller and server waited for a CPU because of others. A caller under SCHED_OTHER
+/// can lose its CPU to any process. On a common CPU each also waits for the other, but then one of them runs.
 fn waited(bench: &mut Bench, point: usize, row: &Row, tally: &Tally, called: &Called) {
     let distorts = row.caller == Caller::Other && row.mode != Mode::Inversion;
     let wall_ns = called.until - called.from;
@@ -227,7 +228,8 @@ fn of_row(
     }
 }
 
-/// States the CPU time of a call, by two readings around all of them: with what both sides do between calls.
+/// Reports the CPU time of a call, from two readings around all calls. It includes the work of both sides
+/// between calls.
 fn cpu_time(bench: &mut Bench, point: usize, called: &Called) {
     let each = |ns: u64| ns as f64 / called.transactions as f64;
     bench.value(point, "cpu-time", each(called.client_cpu + called.server_cpu), "ns", Better::Less);
@@ -237,8 +239,8 @@ fn cpu_time(bench: &mut Bench, point: usize, called: &Called) {
     }
 }
 
-/// Bytes of one direction by time: payload times calls, by the sum of the
-/// calls' durations. Of several pairs it is by [`RUN_ELAPSED`].
+/// Reports the bytes of one direction per time: payload times calls, by the sum of the calls' durations. The
+/// throughput of several pairs is by [`RUN_ELAPSED`].
 fn throughput(bench: &mut Bench, point: usize, row: &Row) {
     let Some((calls, wall)) = bench.total(point).filter(|(_, wall)| *wall > 0.0) else { return };
     bench.value(point, "wall-time", wall, "ns", Better::Neither);
@@ -257,7 +259,7 @@ fn trial(bench: &mut Bench, point: usize, what: &str, trial: &Trial) {
     count("restored", trial.restored);
 }
 
-/// Says what speaks against a row.
+/// Marks a row as degraded or cut short, with the reasons.
 fn doubts(bench: &mut Bench, point: usize, tally: &Tally, called: &Called, served: Option<&Served>) {
     let shortfalls = [tally.shortfall.as_ref(), served.and_then(|served| served.shortfall.as_ref())];
     for reason in shortfalls.into_iter().flatten() {

@@ -1,74 +1,74 @@
-//! What a transaction carries: the first 32 bytes of the payload, little-endian.
+//! Content of a transaction: the first 32 bytes of the payload, little-endian.
 //!
 //! Shorter payloads carry as much of it as fits, at least the low four bytes of
 //! the sequence. What does not fit is read as zero.
 
 use latscope_os::sched::State;
 
-/// Bytes of a request or a reply that mean something.
+/// Bytes of a request or a reply that have a meaning.
 pub const LENGTH: usize = 32;
 
 /// Bytes of a request that carries the stamp of its sender, too.
 pub const STAMPED: usize = 40;
 
-/// The server tells its hops.
+/// Flag: the server states its thread and scheduling, for a call that is reported in full.
 pub const VERBOSE: u32 = 1;
 
-/// The server looks up how it is scheduled during the call.
+/// Flag: the server looks up its scheduling during the call.
 pub const STATE: u32 = 2;
 
-/// The client waits for no reply.
+/// Flag: the client waits for no reply.
 pub const ONE_WAY: u32 = 4;
 
-/// What a client asks.
+/// Request of a client.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Request {
-    /// Its number: larger than that of the request before.
+    /// Sequence number, larger than that of the request before.
     pub sequence: u64,
-    /// The caller's CPU.
+    /// CPU on which the caller runs.
     pub cpu: u32,
-    /// How the caller is scheduled.
+    /// Scheduling of the calling thread.
     pub caller: State,
-    /// [`VERBOSE`], [`STATE`], [`ONE_WAY`].
+    /// Flags of the request: [`VERBOSE`], [`STATE`], [`ONE_WAY`].
     pub flags: u32,
-    /// Its own length, bytes; 0 where that is not told.
+    /// Length of the request, bytes; 0 if it is not stated.
     pub length: u32,
 }
 
-/// What a server answers.
+/// Reply of a server.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Reply {
-    /// That of the request.
+    /// Sequence number of the request.
     pub sequence: u64,
-    /// The server's CPU.
+    /// CPU on which the server runs.
     pub cpu: u32,
-    /// How the server was scheduled during the call; `None` where it was not asked.
+    /// Scheduling of the server during the call; `None` if it was not requested.
     pub server: Option<State>,
-    /// Id of the server's thread; 0 where it was not asked.
+    /// Id of the server's thread; 0 if it was not requested.
     pub thread: u32,
-    /// Whether the request was the one expected.
+    /// True if the server expected this request.
     pub verified: bool,
 }
 
-/// Stands for "not asked" in the place of a policy.
+/// Policy that stands for "not asked".
 const NOT_ASKED: u32 = u32::MAX;
 
 impl Request {
-    /// Writes it over the beginning of `payload`.
+    /// Writes the request over the beginning of `payload`.
     pub fn write(&self, payload: &mut [u8]) {
         let State { policy, priority, nice } = self.caller;
         put(payload, self.sequence, [self.cpu, policy, priority, nice as u32, self.flags, self.length]);
     }
 
-    /// Reads it from the beginning of `payload`.
+    /// Reads a request from the beginning of `payload`.
     #[inline]
     pub fn read(payload: &[u8]) -> Request {
         let (sequence, [cpu, policy, priority, nice, flags, length]) = get(payload);
         Request { sequence, cpu, caller: State { policy, priority, nice: nice as i32 }, flags, length }
     }
 
-    /// Whether this one, of `length` bytes, is whole and comes after the one with
-    /// the number `last`, as far as it tells.
+    /// Returns true if this request, of `length` bytes, is whole and comes after the request number `last`, as
+    /// far as its bytes show.
     #[inline]
     pub(crate) fn is_next(&self, last: u64, length: usize) -> bool {
         let whole = self.length == 0 || self.length as usize == length;
@@ -82,7 +82,7 @@ impl Request {
 }
 
 impl Reply {
-    /// Writes it over the beginning of `payload`.
+    /// Writes the reply over the beginning of `payload`.
     pub fn write(&self, payload: &mut [u8]) {
         let unknown = State { policy: NOT_ASKED, ..State::default() };
         let State { policy, priority, nice } = self.server.unwrap_or(unknown);
@@ -90,8 +90,7 @@ impl Reply {
         put(payload, self.sequence, words);
     }
 
-    /// Reads it from the beginning of `payload`; what does not fit is what a
-    /// good reply would have.
+    /// Reads a reply from the beginning of `payload`. Fields that do not fit have the values of a good reply.
     pub fn read(payload: &[u8]) -> Reply {
         let (sequence, [cpu, policy, priority, nice, thread, verified]) = get(payload);
         let state = State { policy, priority, nice: nice as i32 };
@@ -111,12 +110,12 @@ pub(crate) fn set_flags(payload: &mut [u8], flags: u32) {
     payload[24..28].copy_from_slice(&flags.to_le_bytes());
 }
 
-/// As much of a sequence as a payload of this length carries.
+/// Returns the part of a sequence number that a payload of `length` bytes carries.
 pub fn carried(sequence: u64, length: usize) -> u64 {
     if length >= 8 { sequence } else { sequence & u64::from(u32::MAX) }
 }
 
-/// Whether a reply of this length tells the server's CPU.
+/// Returns true if a reply of `length` bytes states the server's CPU.
 pub(crate) fn tells_cpu(length: usize) -> bool {
     length >= 12
 }
@@ -126,8 +125,8 @@ pub fn stamp(payload: &mut [u8], ns: u64) {
     payload[LENGTH..STAMPED].copy_from_slice(&ns.to_le_bytes());
 }
 
-/// The sender's stamp, where the payload has room for one and it is not 0, which
-/// says that the way is not to be measured.
+/// Returns the sender's stamp, ns; `None` if the payload has no room for it, or if it is 0, which means that
+/// the way is not measured.
 pub fn stamped(payload: &[u8]) -> Option<u64> {
     let bytes = payload.get(LENGTH..STAMPED)?;
     Some(u64::from_le_bytes(bytes.try_into().ok()?)).filter(|ns| *ns > 0)

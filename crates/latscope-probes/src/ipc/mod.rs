@@ -1,4 +1,4 @@
-//! Transactions between processes.
+//! Transactions between processes, over all transports.
 
 mod caller;
 mod client;
@@ -17,10 +17,11 @@ pub mod setup;
 mod trial;
 
 use super::{Cpus, Experiment, PlanInput, Probe, Settings};
+use crate::Facts;
 use anyhow::{Context, Result, bail};
 use latscope_bench::settings::Asked;
 use latscope_core::machine::Machine;
-use latscope_core::plan::{Point, Policy, Step};
+use latscope_core::plan::{Point, Step};
 use latscope_core::report::{Semantics, Warning};
 use latscope_core::units::counted;
 use latscope_exchange::transaction::{Transport, Unavailable};
@@ -28,12 +29,12 @@ use latscope_host::role::{Messages, Role};
 use point::{Caller, Placement, Row};
 use std::fmt;
 
-/// Every transport of this binary, the floor under them last.
+/// Every transport of this binary; the call within the process, the floor under them, is last.
 pub fn transports() -> impl Iterator<Item = &'static Transport> {
     carriers().chain([&passthrough::PASSTHROUGH])
 }
 
-/// Those that carry something from one process to another.
+/// Transports that carry something from one process to another.
 pub fn carriers() -> impl Iterator<Item = &'static Transport> {
     latscope_exchange::transports::TRANSPORTS.iter().copied()
 }
@@ -43,7 +44,7 @@ pub fn transport(name: &str) -> Option<&'static Transport> {
     transports().find(|transport| transport.name == name)
 }
 
-/// What a reader must know before the first number: more pairs than the machine has room for.
+/// Returns the warnings to show before the first number: more pairs than the machine has room for.
 pub fn warnings(steps: &[Step], machine: &Machine) -> Vec<Warning> {
     let cpus = machine.allowed.0.len() as u64;
     let mut warnings = Vec::new();
@@ -78,7 +79,7 @@ pub fn warnings(steps: &[Step], machine: &Machine) -> Vec<Warning> {
     warnings
 }
 
-/// Why something cannot be measured, and what to do about it.
+/// Reason why something cannot be measured, and the remedy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Refusal {
     reason: String,
@@ -102,23 +103,27 @@ impl fmt::Display for Refusal {
 /// The name of a step of transactions.
 pub const STEP: &str = "ipc";
 
-static EXPERIMENT: Experiment =
-    Experiment { name: STEP, cpus: Cpus::All, scratch: false, policy: Policy::Other, run: measure::run };
+static EXPERIMENT: Experiment = Experiment::new(STEP, Cpus::All, measure::run);
 
 /// A probe for each transport: its name twice, for the id has to be a constant.
 macro_rules! probes {
     ($($(#[$when:meta])? $name:literal: $title:literal, $source:literal;)+) => {
         /// The probes of the family.
         pub static PROBES: &[&Probe] = &[$($(#[$when])? &Probe {
-            id: concat!("ipc.", $name),
-            title: concat!("transaction, ", $title),
-            timed: "From before the request is handed over to after the reply is there, in the caller's thread: two \
-                    switches between processes, without filling and verifying; with mode one-way, to the stamp of the server.",
-            times: Semantics::RoundTrip,
-            source: $source,
-            params: Row::PARAMS,
+            facts: Facts {
+                id: concat!("ipc.", $name),
+                title: concat!("transaction, ", $title),
+                timed: "From before the request is handed over to after the reply is there, in the caller's thread: two \
+                        switches between processes, without filling and verifying; with mode one-way, to the stamp of the server.",
+                times: Semantics::RoundTrip,
+                source: $source,
+                revision: 2,
+                params: Row::LIST,
+                by_name_only: !is_surveyed($name),
+                ..Facts::DEFAULT
+            },
+            check: Row::check,
             experiment: &EXPERIMENT,
-            revision: 2,
             plan: |input, machine| plan($name, input, machine),
         }),+, &inversion::INVERSION];
     };
@@ -151,8 +156,16 @@ probes! {
     "passthrough": "call within the process", "none: a virtual call and a copy of the payload";
 }
 
-/// What a survey measures of the family, the others being there for comparison.
-pub const SURVEYED: [&str; 1] = ["ipc.unix-stream"];
+/// Returns true for the transport that a survey measures, the others being there for comparison.
+const fn is_surveyed(transport: &str) -> bool {
+    // In a constant two texts can be compared byte by byte only.
+    let (transport, surveyed) = (transport.as_bytes(), b"unix-stream");
+    let mut at = 0;
+    while at < surveyed.len() && at < transport.len() && transport[at] == surveyed[at] {
+        at += 1;
+    }
+    at == surveyed.len() && at == transport.len()
+}
 
 /// The points of a survey, or of a program that asks for others: one pair.
 fn plan(name: &str, input: &PlanInput, machine: &Machine) -> Vec<Point> {

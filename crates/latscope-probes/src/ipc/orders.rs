@@ -1,4 +1,4 @@
-//! What the worker of a step and the processes of its pairs say to each other.
+//! Messages between the worker of a step and the processes of its pairs.
 
 use super::point::{Caller, Mode};
 use super::transport;
@@ -19,28 +19,28 @@ pub(crate) const OWN_DESCRIPTORS: u32 = 3;
 /// The orders of a process.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub enum Order {
-    /// Be a server.
+    /// Orders to act as a server.
     Serve(Box<ServerOrder>),
-    /// Be a client.
+    /// Orders to act as a client.
     Call(Box<ClientOrder>),
-    /// All are ready: begin.
+    /// Start signal, when all processes are ready.
     Go,
 }
 
-/// What both processes of a pair need to know.
+/// Orders that both processes of a pair need.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Common {
     /// Name of the transport.
     pub transport: String,
-    /// What is measured.
+    /// Mode of the measurement.
     pub mode: Mode,
     /// The words of the endpoint pair.
     pub words: Vec<String>,
-    /// How many descriptors of the endpoint pair are inherited.
+    /// Number of inherited descriptors of the endpoint pair.
     pub descriptors: usize,
     /// Largest payload of the endpoint pair, bytes.
     pub payload: usize,
-    /// CPUs to stay on.
+    /// CPUs on which the process stays.
     pub cpus: Vec<u32>,
     /// The step, for the layout of its histograms.
     pub step: Step,
@@ -48,9 +48,9 @@ pub struct Common {
     pub epoch: u64,
     /// The clock of durations.
     pub timebase: Timebase,
-    /// The process that started this one.
+    /// Id of the process that started this one.
     pub parent: u32,
-    /// What misses, ns.
+    /// Duration above which a call misses, ns.
     pub deadline: u64,
     /// First calls of each caller that are not recorded.
     pub warm_up: u64,
@@ -59,18 +59,18 @@ pub struct Common {
 /// The orders of a server.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct ServerOrder {
-    /// What both need.
+    /// Orders that both processes need.
     pub common: Common,
-    /// The point into which it records what arrives.
+    /// Point that records arriving requests.
     pub point: Option<usize>,
 }
 
 /// The orders of a client.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct ClientOrder {
-    /// What both need.
+    /// Orders that both processes need.
     pub common: Common,
-    /// Who calls in each turn, in this order.
+    /// Callers of each turn, in this order.
     pub callers: Vec<CallerOrder>,
     /// Bytes of a request.
     pub payload: usize,
@@ -82,71 +82,71 @@ pub(crate) struct ClientOrder {
     pub rate: Option<u64>,
     /// First calls of each caller that are reported in full.
     pub hops: u64,
-    /// Whether the server looks up its scheduling in each call.
+    /// True if the server looks up its scheduling in each call.
     pub watched: bool,
-    /// Calls by which inheritance is tried out, of each kind.
+    /// Number of calls by which inheritance is tried out, of each kind.
     pub trials: u64,
-    /// The server's process; `None` where there is none.
+    /// Process id of the server; `None` if there is none.
     pub server: Option<u32>,
-    /// Whether the first exceedance ends the step.
+    /// True if the first exceedance ends the step.
     pub stops: bool,
     /// The `trace_marker` of the trace instance.
     pub trace_marker: Option<PathBuf>,
-    /// Its `tracing_on`, to be switched off at the first exceedance.
+    /// The `tracing_on` of the trace instance, which is switched off at the first exceedance.
     pub trace_switch: Option<PathBuf>,
 }
 
-/// One caller.
+/// Orders of a single caller.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct CallerOrder {
-    /// Who.
+    /// Policy of the calling thread.
     pub caller: Caller,
-    /// Whether each call is made by a new thread.
+    /// True if each call is made by a new thread.
     pub fresh: bool,
-    /// Where durations of calls go; `None` where the server records.
+    /// Point for the durations of calls; `None` if the server records.
     pub point: Option<usize>,
-    /// Where durations from the due instant go.
+    /// Point for the durations from the due instant.
     pub due: Option<usize>,
 }
 
-/// What a process says in the end.
+/// Final message of a process.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub enum Word {
-    /// A client is done.
+    /// Results of a client that is done.
     Called(Box<Called>),
-    /// A server is done.
+    /// Results of a server that is done.
     Served(Served),
 }
 
-/// What a server has to tell in the end.
+/// Results of a server.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Served {
-    /// Requests.
+    /// Number of requests received.
     pub requests: u64,
     /// Requests that were recorded.
     pub recorded: u64,
-    /// Those of them that were longer on their way than the deadline.
+    /// Recorded requests that were longer on their way than the deadline.
     pub misses: u64,
     /// Requests with a sequence that is not the next.
     pub unexpected: u64,
-    /// Why it ended, where that was not the client's end.
+    /// Reason for which the server ended, unless the client ended first.
     pub ended: Option<String>,
-    /// What it did not get.
+    /// Scheduling that the server did not get, with the reason.
     pub shortfall: Option<String>,
-    /// What it recorded, in order of time.
+    /// Recorded durations, in order of time.
     pub blocks: Vec<Block>,
-    /// Its thread as it began.
+    /// State of the server's thread at the start.
     pub began: Option<Hop>,
 }
 
-/// What a client has to tell in the end.
+/// Results of a client.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Called {
-    /// One for each caller, in their order.
+    /// Tallies of the callers, in their order.
     pub tallies: Vec<Tally>,
-    /// CPU time of the server's process while it was measured, ns.
+    /// CPU time of the server's process during the measurement, ns.
     pub server_cpu: u64,
-    /// What the server's threads waited for a CPU in that time, ns; see [`Tally::run_delay`].
+    /// Time for which the server's threads waited for a CPU in that time, ns; see [`Tally::run_delay`].
     pub server_delay: Option<u64>,
     /// CPU time of the client's process in that time, ns.
     pub client_cpu: u64,
@@ -154,30 +154,30 @@ pub struct Called {
     pub transactions: u64,
     /// Page faults of the client's process in that time.
     pub faults: u64,
-    /// `CLOCK_MONOTONIC` before the first turn and at the end of the last, ns.
+    /// `CLOCK_MONOTONIC` before the first turn, ns.
     pub from: u64,
-    /// See `from`.
+    /// `CLOCK_MONOTONIC` at the end of the last turn, ns.
     pub until: u64,
-    /// Its thread as it began.
+    /// State of the client's thread at the start.
     pub began: Option<Hop>,
-    /// Why it ended before its count, where that was a failure.
+    /// Failure that ended the client before its count.
     pub ended: Option<String>,
-    /// What was found of the inheritance of a real-time priority.
+    /// Trial of the inheritance of a real-time priority.
     pub real_time: Trial,
-    /// What was found of the inheritance of a nice value.
+    /// Trial of the inheritance of a nice value.
     pub nice: Trial,
 }
 
-/// What was counted of one caller's calls.
+/// Counts of one caller's calls.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tally {
     /// Calls that were recorded.
     pub calls: u64,
-    /// Those that took longer than the deadline.
+    /// Recorded calls that took longer than the deadline.
     pub misses: u64,
-    /// Those that ended later than the deadline after they were due.
+    /// Recorded calls that ended later than the deadline after they were due.
     pub due_misses: u64,
-    /// Calls that failed.
+    /// Number of failed calls.
     pub failures: u64,
     /// Calls whose reply was not what it must be.
     pub mismatches: u64,
@@ -185,53 +185,53 @@ pub struct Tally {
     pub first_failure: Option<String>,
     /// Calls during which the caller stayed on its CPU.
     pub stayed: u64,
-    /// Of those, the ones served on that CPU.
+    /// Calls of `stayed` that were served on that CPU.
     pub synced: u64,
     /// Calls during which the caller came to another CPU.
     pub migrated: u64,
-    /// Calls in which the server told its scheduling.
+    /// Calls in which the server stated its scheduling.
     pub told: u64,
-    /// Of those, the ones in which it had not the caller's real-time priority.
+    /// Calls of `told` in which the server did not have the caller's real-time priority.
     pub uninherited: u64,
     /// Time that the caller's threads waited for a CPU from the first turn to the last, ns;
     /// `None` where the kernel does not count it.
     pub run_delay: Option<u64>,
-    /// What it did not get: the reason.
+    /// Scheduling that the caller did not get, with the reason.
     pub shortfall: Option<String>,
     /// The first calls in full.
     pub hops: Vec<Hop>,
-    /// What was recorded, in order of time.
+    /// Recorded durations, in order of time.
     pub blocks: Vec<Block>,
-    /// The same from the due instants.
+    /// Recorded durations from the due instants, in order of time.
     pub due_blocks: Vec<Block>,
 }
 
 /// Calls by which inheritance is tried out.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Trial {
-    /// Calls.
+    /// Calls in which the server stated its scheduling.
     pub calls: u64,
-    /// Those that were served with the caller's priority.
+    /// Calls that were served with the caller's priority.
     pub inherited: u64,
-    /// Those after which the server had its own again.
+    /// Calls after which the server had its own priority again.
     pub restored: u64,
-    /// Why it was not tried.
+    /// Reason why inheritance was not tried.
     pub refused: Option<String>,
 }
 
 impl Common {
-    /// The transport.
+    /// Returns the transport of the pair.
     ///
     /// # Errors
-    /// This binary has none of that name.
+    /// This binary has no transport of that name.
     pub fn transport(&self) -> Result<&'static Transport> {
         transport(&self.transport).with_context(|| format!("no transport {:?}", self.transport))
     }
 
-    /// The histograms of the step.
+    /// Maps the histograms of the step.
     ///
     /// # Errors
-    /// They were not inherited.
+    /// The histograms were not inherited.
     pub fn slots(&self) -> Result<Slots> {
         Ok(Slots::map(inherited(1)?, Layout::of(&self.step))?)
     }
@@ -240,7 +240,7 @@ impl Common {
 /// The share of the endpoint pair that this process inherited.
 ///
 /// # Errors
-/// There are fewer descriptors than its orders say.
+/// There are fewer descriptors than the orders state.
 pub fn handle(common: &Common) -> Result<EndpointHandle> {
     let range = OWN_DESCRIPTORS..OWN_DESCRIPTORS + common.descriptors as u32;
     let descriptors: Vec<OwnedFd> = range.map(inherited).collect::<std::io::Result<_>>()?;

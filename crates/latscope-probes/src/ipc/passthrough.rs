@@ -7,10 +7,10 @@ use latscope_exchange::transaction::{
     Answer, Client, EndpointHandle, EndpointPair, Failure, Server, Service, Transport, Unavailable,
 };
 
-/// Its name.
+/// Name of the transport.
 pub const NAME: &str = "passthrough";
 
-/// No transport at all.
+/// Transport within one process: a plain call.
 pub static PASSTHROUGH: Transport = Transport {
     name: NAME,
     title: "call within the process",
@@ -30,11 +30,11 @@ fn no_server() -> Failure {
     Failure::Broken("a call within the process has no server".to_owned())
 }
 
-/// Client and server in one.
+/// Client and server in one process.
 pub(crate) struct InProcess(Attendant);
 
 impl InProcess {
-    /// One for payloads of up to `payload` bytes.
+    /// Returns a client for payloads of up to `payload` bytes.
     pub fn new(mode: Mode, payload: usize) -> InProcess {
         InProcess(Attendant::new(mode, payload, None))
     }

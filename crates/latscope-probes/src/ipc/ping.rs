@@ -1,4 +1,4 @@
-//! The ping of something that others serve over binder, as a client.
+//! Client that pings a service of another program over binder.
 
 use latscope_exchange::binder::service::Pinger;
 use latscope_exchange::transaction::{Client, Failure, Unavailable};
@@ -6,7 +6,7 @@ use latscope_exchange::transaction::{Client, Failure, Unavailable};
 /// Stands for the context manager, which has no name.
 pub const MANAGER: &str = "0";
 
-/// What is pinged; it answers with nothing.
+/// Client that pings a binder service, which answers with nothing.
 pub struct Ping(Pinger);
 
 impl Ping {

@@ -1,4 +1,4 @@
-//! What one caller of a pair does, and its form as the parameters of a point.
+//! Description of one caller of a pair, and its form as the parameters of a point.
 
 use super::hog::{HIGH, ROUNDS_A_SECOND};
 use super::{message, transport};
@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 pub const INVERSION: &str = "ipc.inversion";
 
 words! {
-    /// What is measured of a transaction.
+    /// Quantity that is measured of a transaction.
     #[derive(Serialize, Deserialize)]
     pub enum Mode {
         /// Each call, there and back, with a small payload.
@@ -31,7 +31,7 @@ words! {
     }
 }
 
-/// Who calls.
+/// Policy of the calling thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Caller {
     /// A thread of SCHED_OTHER.
@@ -41,65 +41,65 @@ pub enum Caller {
 }
 
 words! {
-    /// Where client and server run.
+    /// Placement of client and server.
     pub enum Placement {
         /// Both on one CPU.
         SameCore = "same-core",
         /// Each on a CPU of its own.
         TwoCores = "two-cores",
-        /// Where the scheduler puts them.
+        /// Both on CPUs that the scheduler chooses.
         Free = "free",
     }
 }
 
 words! {
-    /// From where on a duration counts.
+    /// Start of a duration.
     pub enum Since {
         /// The beginning of the call.
         Call = "call",
-        /// The instant it was due: a caller that is late has waited.
+        /// The instant at which the call was due: a caller that is late has waited.
         Due = "due",
     }
 }
 
-/// One row: a caller of a pair, and how it calls.
+/// A row of the results: a caller of a pair, and its rules.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Row {
     /// Name of the transport.
     pub transport: String,
-    /// What is measured.
+    /// Mode of the measurement.
     pub mode: Mode,
-    /// Who calls.
+    /// Policy of the calling thread.
     pub caller: Caller,
     /// Number of the pair of processes, from 0.
     pub pair: u64,
-    /// Where they run.
+    /// Placement of client and server.
     pub placement: Placement,
     /// Bytes of a request, and of its reply.
     pub payload: u64,
     /// A call that takes longer misses, ns.
     pub deadline: u64,
-    /// Whether each call is made by a new thread.
+    /// True if each call is made by a new thread.
     pub fresh: bool,
     /// Calls a second, for those that are paced.
     pub rate: Option<u64>,
-    /// From where on it counts.
+    /// Start of the durations.
     pub since: Since,
-    /// So many first calls are printed in full.
+    /// Number of first calls that are printed in full.
     pub hops: u64,
-    /// Whether the server looks up its scheduling in each call.
+    /// True if the server looks up its scheduling in each call.
     pub watched: bool,
-    /// Whom to ping, where others serve.
+    /// Service to ping, where others serve.
     pub service: Option<String>,
     /// Path of the binder device that was asked for.
     pub device: Option<String>,
 }
 
 impl Caller {
-    /// Its words on the command line and in results.
+    /// Words of the policies on the command line and in results.
     pub const WORDS: &'static [&'static str] = &["other", "fifo"];
 
-    /// Its word.
+    /// Word of this policy.
     pub fn word(self) -> &'static str {
         if self == Caller::Other { "other" } else { "fifo" }
     }
@@ -222,10 +222,10 @@ impl Row {
         probe.point(self.clone(), title, false)
     }
 
-    /// The row of a point, be it of [`Row::point`] or of priority inversion.
+    /// Returns the row of a point, which is one of [`Row::point`] or of priority inversion.
     ///
     /// # Errors
-    /// It is of neither.
+    /// The point is of neither kind.
     pub fn of(point: &Point) -> Result<Row> {
         if point.probe == INVERSION {
             return Ok(Row::of_inversion(&Blocked::read(point)?.lock));
@@ -233,7 +233,7 @@ impl Row {
         Row::read(point)
     }
 
-    /// The row of priority inversion over a transport: its point states no more.
+    /// The row of priority inversion over a transport; its point states only the transport.
     fn of_inversion(transport: &str) -> Row {
         Row {
             transport: transport.to_owned(),
@@ -253,8 +253,8 @@ impl Row {
         }
     }
 
-    /// Whether both belong to one run of processes: they differ in the pair, in
-    /// who calls, and in from where on it counts.
+    /// Returns true if both rows belong to one run of processes. Such rows differ only in the pair, in the
+    /// caller and its thread, and in the start of their durations.
     pub(crate) fn runs_with(&self, other: &Row) -> bool {
         let alike = |row: &Row| Row {
             caller: Caller::Other,

@@ -1,4 +1,4 @@
-//! The server's process: answers what the client asks, and says how it went.
+//! The server's process: answers the client's requests, and reports its results.
 
 use super::hog::Hog;
 use super::message::{self, ONE_WAY, Reply, Request, STATE, VERBOSE, carried};
@@ -13,7 +13,7 @@ use latscope_os::clock::monotonic_ns;
 use latscope_os::sched::{self, Policy, State};
 use latscope_os::worker;
 
-/// Answers requests of one client.
+/// Service that answers the requests of one client.
 pub(crate) struct Attendant {
     mode: Mode,
     reply: Vec<u8>,
@@ -24,20 +24,20 @@ pub(crate) struct Attendant {
     served: Served,
 }
 
-/// Records what arrives, where the way of a request is measured.
+/// Recorder of arriving requests, where the way of a request is measured.
 pub struct Receiver {
-    /// Where durations go.
+    /// Writer of the durations.
     pub writer: Writer,
     /// `CLOCK_MONOTONIC` at the epoch of the run.
     pub epoch: u64,
     /// First requests that are not recorded.
     pub warm_up: u64,
-    /// What misses, ns.
+    /// Duration above which a request misses, ns.
     pub deadline: u64,
 }
 
 impl Receiver {
-    /// What records requests, where a server is to.
+    /// Returns the recorder of requests, if the order states a point for them.
     ///
     /// # Errors
     /// The histograms were not inherited.
@@ -51,18 +51,18 @@ impl Receiver {
 }
 
 impl Attendant {
-    /// One that answers payloads of up to `payload` bytes.
+    /// Returns an attendant that answers payloads of up to `payload` bytes.
     pub fn new(mode: Mode, payload: usize, receiver: Option<Receiver>) -> Attendant {
         let reply = vec![0; payload.max(message::STAMPED)];
         Attendant { mode, reply, last: 0, thread: 0, receiver, hog: None, served: Served::default() }
     }
 
-    /// Another thread may serve the next request.
+    /// Forgets the thread's id, since another thread may serve the next request.
     pub(crate) fn change_thread(&mut self) {
         self.thread = 0;
     }
 
-    /// Notes how long a request was on its way.
+    /// Records how long a request was on its way.
     // Out of the way of an echo, which is measured in nanoseconds.
     #[inline(never)]
     fn receive(&mut self, request: &[u8], now: u64) {
@@ -79,7 +79,7 @@ impl Attendant {
         self.served.misses += missed;
     }
 
-    /// What is answered to a request of `length` bytes that is not echoed.
+    /// Returns the reply to a request of `length` bytes that is not echoed.
     // As above.
     #[inline(never)]
     fn reply(&mut self, sequence: u64, flags: u32, length: usize, verified: bool) -> &[u8] {
@@ -130,8 +130,8 @@ impl Service for Attendant {
     }
 }
 
-/// Puts the calling thread on its CPUs and under SCHED_OTHER; the answer is
-/// what it did not get.
+/// Puts the calling thread on its CPUs and under SCHED_OTHER. Returns the scheduling that it did not get, in
+/// words.
 pub fn settle(cpus: &[u32]) -> Result<Option<String>> {
     sched::pin(cpus).with_context(|| format!("CPUs {cpus:?} cannot be used"))?;
     // What a run is started under (chrt, nice) is not what it measures.
@@ -149,7 +149,7 @@ pub fn settle(cpus: &[u32]) -> Result<Option<String>> {
     }))
 }
 
-/// The calling thread as it is now.
+/// Returns the current state of the calling thread.
 pub(crate) fn myself(role: &str) -> Hop {
     let State { policy, priority, nice } = sched::state(0).unwrap_or_default();
     Hop {
@@ -163,10 +163,10 @@ pub(crate) fn myself(role: &str) -> Hop {
     }
 }
 
-/// The process: takes its order, answers until the client is gone.
+/// Runs the server's process: takes its order, and answers until the client is gone.
 ///
 /// # Errors
-/// It was not started by latscope itself.
+/// The process was not started by latscope itself.
 pub fn main(worker: &mut Messages) -> Result<()> {
     let Some(Order::Serve(order)) = worker.receive()? else { bail!("a server takes another order") };
     worker::die_with(order.common.parent)?;

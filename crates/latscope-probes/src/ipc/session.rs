@@ -1,5 +1,5 @@
-//! The processes of a run: pairs of a server and a client, started, held
-//! together by a barrier, listened to, and ended whatever happens.
+//! The processes of a run: pairs of a server and a client. They are started, begin together after a barrier,
+//! send their results, and are ended in any case.
 
 use super::orders::{
     Called, CallerOrder, ClientOrder, Common, OWN_DESCRIPTORS, Order, Served, ServerOrder, Word,
@@ -24,13 +24,13 @@ use std::time::{Duration, Instant};
 /// Rows that are measured together, each with its point.
 pub type Group = Vec<(usize, Row)>;
 
-/// What became of a pair.
+/// Outcome of a pair.
 pub struct Outcome {
     /// The number of the pair.
     pub pair: u64,
-    /// What the client told, or why it did not.
+    /// Results of the client, or the reason why there are none.
     pub called: Result<Called, String>,
-    /// What the server told, where there was one that did.
+    /// Results of the server, if it sent them.
     pub served: Option<Served>,
     /// The device that stood in for that of the transport's name.
     pub other_device: Option<String>,
@@ -50,7 +50,7 @@ const WARM_UP: u64 = 100;
 struct EndpointProcess {
     child: KilledOnDrop,
     messages: Messages,
-    /// Whether it has said its last word, or is gone.
+    /// True if the process has sent its last message, or is gone.
     done: bool,
 }
 
@@ -69,7 +69,7 @@ impl EndpointProcess {
         self.messages.send(order).map_err(|_| self.how_it_ended())
     }
 
-    /// Its next word.
+    /// Receives the next message of the process.
     fn word(&mut self) -> Result<Word> {
         self.messages.receive()?.ok_or_else(|| self.how_it_ended())
     }
@@ -78,7 +78,7 @@ impl EndpointProcess {
         self.messages.answered(Some(READY_TIMEOUT))?.ok_or_else(|| self.how_it_ended())
     }
 
-    /// How it ended; one that hangs is ended first.
+    /// Returns how the process ended; a process that hangs is killed first.
     fn how_it_ended(&mut self) -> anyhow::Error {
         self.done = true;
         let deadline = Instant::now() + Duration::from_millis(200);
@@ -96,14 +96,14 @@ impl EndpointProcess {
 /// A pair: its processes, their orders and their results.
 struct Pair {
     number: u64,
-    /// Kept for what dies with it.
+    /// Endpoints, kept because dropping them removes their objects.
     _endpoints: EndpointPair,
     other_device: Option<String>,
     server: Option<EndpointProcess>,
     client: EndpointProcess,
     called: Option<Result<Called, String>>,
     served: Option<Served>,
-    /// When a client whose server is gone has had time enough to notice.
+    /// Time at which a client that did not notice the end of its server is killed.
     given_up: Option<Instant>,
 }
 
@@ -128,7 +128,7 @@ impl Setting<'_, '_> {
 /// Runs a group to its end. `start` is called when all processes are ready.
 ///
 /// # Errors
-/// A process could not be started or set up: the text says why.
+/// A process could not be started or set up; the text states the reason.
 pub fn run(
     bench: &Bench,
     transport: &'static Transport,
@@ -290,7 +290,7 @@ pub fn places(placement: Placement, cpus: &[u32], pair: u64) -> (Vec<u32>, Vec<u
     }
 }
 
-/// Listens until every client is done or gone.
+/// Receives messages until every client is done or gone.
 fn listen(pairs: &mut [Pair]) -> Result<()> {
     while pairs.iter().any(|pair| !pair.client.done) {
         let ready = wait(pairs)?;
@@ -309,7 +309,7 @@ fn listen(pairs: &mut [Pair]) -> Result<()> {
     Ok(())
 }
 
-/// Waits for words: the pairs with some, and whether they are the server's.
+/// Waits for messages. Returns the index of each pair with a message, and true if it is the server's.
 fn wait(pairs: &[Pair]) -> Result<Vec<(usize, bool)>> {
     let mut whose = Vec::new();
     let mut fds = Vec::new();
@@ -349,7 +349,7 @@ impl Pair {
         }
     }
 
-    /// What is known of the server's end.
+    /// Description of the server's end.
     fn servers_end(&self) -> String {
         match self.served.as_ref().and_then(|served| served.ended.as_ref()) {
             Some(how) => format!("the server ended in mid-call: {how}"),
@@ -358,7 +358,7 @@ impl Pair {
     }
 }
 
-/// Ends a pair: a server whose client is gone says its last word.
+/// Ends a pair. A server whose client is gone sends its last message.
 fn end(mut pair: Pair) -> Outcome {
     // It exits by itself after its last word; its end of the transport goes with it.
     let _ = wait_for(&mut pair.client.child.0);

@@ -1,4 +1,4 @@
-//! Pairs of processes as a step of a plan: pure.
+//! Pairs of processes as a step of a plan, by pure functions.
 
 use super::message;
 use super::point::{Caller, Mode, Placement, Row, Since};
@@ -10,25 +10,25 @@ use latscope_exchange::transaction::Transport;
 /// The deadline of AOSP's tests: what interactive systems were found to need, ns.
 pub const DEADLINE: u64 = 2_500_000;
 
-/// Bytes of the usual request: what is said in it, and no more.
+/// Bytes of the usual request: the message alone.
 pub const PAYLOAD: u64 = message::LENGTH as u64;
 
 /// Pairs of processes over one transport, and the rules they run by.
 #[derive(Debug, Clone)]
 pub struct Setup {
-    /// What carries the transactions.
+    /// Transport of the transactions.
     pub transport: &'static Transport,
-    /// What is measured.
+    /// Mode of the measurement.
     pub mode: Mode,
-    /// Who calls.
+    /// Policies of the calling threads.
     pub callers: Vec<Caller>,
-    /// Number of pairs.
+    /// Number of pairs of processes.
     pub pairs: u64,
-    /// Where they run.
+    /// Placement of client and server.
     pub placement: Placement,
     /// Bytes of a request, each measured by itself.
     pub payloads: Vec<u64>,
-    /// Whether each SCHED_FIFO call is made by a new thread.
+    /// True if each SCHED_FIFO call is made by a new thread.
     pub fresh: bool,
     /// Turns a second, for those that are paced.
     pub rate: Option<u64>,
@@ -36,11 +36,11 @@ pub struct Setup {
     pub deadline: u64,
     /// First calls of each caller that are reported in full.
     pub hops: u64,
-    /// Whether the server looks up its scheduling in each call.
+    /// True if the server looks up its scheduling in each call.
     pub watched: bool,
-    /// Whom to ping, where others serve.
+    /// Service to ping, where others serve.
     pub service: Option<String>,
-    /// Path of the binder device; `None` for one of our own, or the first that is free.
+    /// Path of the binder device; `None` for a device of this program's own, or the first that is free.
     pub device: Option<String>,
     /// Warm-up, threshold, raw stream.
     pub rules: Periodic,
@@ -50,19 +50,19 @@ pub struct Setup {
     pub duration: u64,
     /// CPUs to run on.
     pub cpus: Vec<u32>,
-    /// What is done to the machine meanwhile.
+    /// Conditions of the machine during the run.
     pub conditions: Conditions,
     /// The seed of the run.
     pub seed: u64,
 }
 
-/// The usual rules: nothing of what is for periodic threads alone.
+/// Usual rules, without those that are for periodic threads only.
 pub fn usual_rules() -> Periodic {
     Periodic::new(Phase::Free, 100)
 }
 
 impl Setup {
-    /// One pair, both callers, no more than asked: 2000 turns.
+    /// Usual setup: one pair, both callers, 2000 turns, and no option.
     pub fn usual(transport: &'static Transport, machine: &Machine) -> Setup {
         Setup {
             transport,
@@ -88,7 +88,7 @@ impl Setup {
         }
     }
 
-    /// The step that measures it.
+    /// The step that measures this setup.
     pub fn step(&self) -> Step {
         let points = self.rows().map(|row| row.point(self.transport)).collect();
         Step {

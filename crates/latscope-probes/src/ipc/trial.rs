@@ -1,5 +1,5 @@
-//! Whether a server inherits the priority of its caller: calls by threads that
-//! have one, and what the server saw of itself meanwhile.
+//! Trial of the inheritance of a caller's priority: calls by threads that have one, and the server's own
+//! scheduling meanwhile.
 
 use super::caller::Line;
 use super::fifo::fifo;
@@ -26,7 +26,7 @@ pub fn both(line: Line, calls: u64, priority: Option<u32>, sequence: &mut u64) -
     (real_time, nice)
 }
 
-/// Calls from a thread that has been given a priority by `settle`.
+/// Makes calls from a thread that has been given a priority by `settle`.
 fn tried(
     line: Line,
     calls: u64,
@@ -61,8 +61,8 @@ fn one(line: &mut Line, sequence: u64, trial: &mut Trial) {
     trial.restored += u64::from(restored(reply.thread));
 }
 
-/// Whether a server's thread has its own priority again; it may do so only
-/// when it waits for the next request, a moment later.
+/// Returns true if a server's thread has its own priority again. It may get that back only when it waits for
+/// the next request, a moment later.
 fn restored(thread: u32) -> bool {
     for _ in 0..100 {
         match sched::state(thread) {

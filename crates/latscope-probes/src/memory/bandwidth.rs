@@ -1,29 +1,33 @@
-//! How much the caches and the memory carry, by operation, step, size and
-//! number of threads.
+//! Bandwidth of the caches and the memory, by operation, step, size and number of threads.
 
 use super::sizes::{self, KIB, LINE, MIB};
 use super::thread_group;
-use crate::{Cpus, Experiment, PlanInput, Probe, Profile, Settings, Word, settings};
+use crate::{Cpus, ExclusiveCpus, Experiment, Facts, PlanInput, Probe, Profile, Settings, Word, settings};
 use anyhow::Result;
 use latscope_bench::bench::{Batch, Bench};
 use latscope_core::machine::Machine;
-use latscope_core::plan::{Point, Policy};
+use latscope_core::plan::Point;
 use latscope_core::report::{Semantics, Work};
 use latscope_core::units::format_size;
 use latscope_os::kernels::bandwidth::{self, BLOCK_BYTES, Operation, Step, Width};
 use latscope_os::memory::Region;
 use std::hint::black_box;
 
-/// One line of a pass over a region.
+/// Probe of a pass over a region, per line of 64 bytes.
 pub(crate) static BANDWIDTH: Probe = Probe {
-    id: "memory.bandwidth",
-    title: "memory bandwidth, per line of 64 bytes",
-    timed: "One line of 64 bytes of a pass over a region, of which each byte (or 4 bytes of every 16) is read, written, doubled or copied by the widest vectors; with several threads, until the slowest is done, divided by the lines of all. Bytes moved are whole lines, with the fetch before a write, as memory sees them; what fits in a cache stays there.",
-    times: Semantics::Operation,
-    source: "LMbench's bw_mem counts alike; write-allocation: the processor's manual",
-    params: Transfer::PARAMS,
+    facts: Facts {
+        id: "memory.bandwidth",
+        title: "memory bandwidth, per line of 64 bytes",
+        timed: "One line of 64 bytes of a pass over a region, of which each byte (or 4 bytes of every 16) is read, written, doubled or copied by the widest vectors; with several threads, until the slowest is done, divided by the lines of all. Bytes moved are whole lines, with the fetch before a write, as memory sees them; what fits in a cache stays there.",
+        times: Semantics::Operation,
+        source: "LMbench's bw_mem counts alike; write-allocation: the processor's manual",
+        revision: 1,
+        params: Transfer::LIST,
+        exclusive_cpus: ExclusiveCpus::Threads,
+        ..Facts::BATCHES
+    },
+    check: Transfer::check,
     experiment: &EXPERIMENT,
-    revision: 1,
     plan,
 };
 
@@ -43,13 +47,12 @@ settings! {
 }
 
 static EXPERIMENT: Experiment =
-    Experiment { name: "memory.bandwidth", cpus: Cpus::All, scratch: false, policy: Policy::Other, run };
+    Experiment::new("memory.bandwidth", Cpus::All, run).fewer_rounds(3, 1, super::LARGE);
 
-/// The largest working set in a survey, and where it is to be quick.
+/// Largest working set in a survey or a quick run.
 const SURVEY_CAP: u64 = 256 * MIB;
 
-/// A thread works through its memory in pieces of this size, so that a batch
-/// stays short whatever the size is.
+/// Bytes of a piece. A thread works through its memory in pieces, so that a batch is short for any size.
 const PIECE: u64 = 256 * KIB;
 
 /// Words between the halves of a copy: half of a page, so that no load looks
@@ -80,8 +83,8 @@ fn plan(input: &PlanInput, machine: &Machine) -> Vec<Point> {
     points
 }
 
-/// Sizes for all threads together, each with the name of where that is found,
-/// in whole pieces for each thread.
+/// Sizes for all threads together, in whole pieces for each thread; each with the name of the level that holds
+/// it.
 fn sizes_for(input: &PlanInput, machine: &Machine, threads: u64) -> Vec<(u64, String)> {
     let beyond = sizes::beyond_caches(machine);
     let asked = TransferAsked::of(input).size;
@@ -104,8 +107,7 @@ fn sizes_for(input: &PlanInput, machine: &Machine, threads: u64) -> Vec<(u64, St
     sizes
 }
 
-/// The part of a thread: whole pieces, or for less than one a whole number of
-/// blocks in each half.
+/// Bytes of one thread: whole pieces, or for less than a piece a whole number of blocks in each half.
 fn share(size: u64, threads: u64) -> u64 {
     let unit = if size / threads >= PIECE { PIECE } else { 2 * BLOCK_BYTES as u64 };
     (size / threads / unit).max(1) * unit
@@ -131,7 +133,7 @@ fn point(place: &str, transfer: Transfer) -> Point {
 }
 
 impl Transfer {
-    /// The bytes behind one line.
+    /// Bytes touched and moved for one line.
     fn work(&self) -> Work {
         Work {
             ops: 1,
@@ -172,7 +174,7 @@ struct Pass<'a> {
     step: Step,
     /// The memory; for a copy its second half.
     destination: &'a mut [u64],
-    /// For a copy the first half.
+    /// First half of the memory, for a copy.
     source: &'a mut [u64],
     /// Words in a piece.
     piece: usize,

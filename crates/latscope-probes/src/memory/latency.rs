@@ -3,26 +3,30 @@
 
 use super::regions::{self, PageSize};
 use super::sizes::{self, KIB, LINE, MIB};
-use crate::{Cpus, Experiment, PlanInput, Probe, Profile, Settings, Word, settings, words};
+use crate::{Cpus, Experiment, Facts, PlanInput, Probe, Profile, Settings, Word, settings, words};
 use anyhow::Result;
 use latscope_bench::bench::{Batch, Bench};
 use latscope_core::machine::Machine;
-use latscope_core::plan::{Point, Policy};
+use latscope_core::plan::Point;
 use latscope_core::report::Semantics;
 use latscope_core::units::format_size;
 use latscope_os::kernels::chase::growing::GrowingChase;
 use latscope_os::kernels::chase::{ChaseMap, UNROLL};
 
-/// One dependent load.
+/// Probe of a dependent load.
 pub static LATENCY: Probe = Probe {
-    id: "memory.latency",
-    title: "load",
-    timed: "One load in a chain of dependent loads that visits each line (or page, or stride) of the working set once a round, in the given order.",
-    times: Semantics::Operation,
-    source: "the processor's manual: load-to-use latency; the order is a single random cycle (Sattolo)",
-    params: Walk::PARAMS,
+    facts: Facts {
+        id: "memory.latency",
+        title: "load",
+        timed: "One load in a chain of dependent loads that visits each line (or page, or stride) of the working set once a round, in the given order.",
+        times: Semantics::Operation,
+        source: "the processor's manual: load-to-use latency; the order is a single random cycle (Sattolo)",
+        revision: 1,
+        params: Walk::LIST,
+        ..Facts::BATCHES
+    },
+    check: Walk::check,
     experiment: &EXPERIMENT,
-    revision: 1,
     plan,
 };
 
@@ -43,33 +47,33 @@ settings! {
 }
 
 words! {
-    /// In which order the working set is visited.
+    /// Order in which the working set is visited.
     enum Order {
         /// Lines in random order.
         Random = "random",
         /// Random inside of a window, one window after the other.
         Window = "window",
-        /// One line of each page.
+        /// A line of each page.
         Page = "page",
-        /// Upwards.
+        /// Upwards, by a fixed stride.
         Stride = "stride",
     }
 }
 
 static EXPERIMENT: Experiment =
-    Experiment { name: "memory.latency", cpus: Cpus::One, scratch: false, policy: Policy::Other, run };
+    Experiment::new("memory.latency", Cpus::One, run).setup(0.018).fewer_rounds(3, 1, super::LARGE);
 
 /// The smallest working set.
 const SMALLEST: u64 = 2 * KIB;
 /// The largest one in a survey, which has little time.
 pub(crate) const SURVEY_CAP: u64 = 512 * MIB;
-/// From load to load in the order `stride`: more than the pair of lines that
-/// some prefetchers fetch together.
+/// Bytes from load to load in the order `stride`: more than the pair of lines that some prefetchers fetch
+/// together.
 const STRIDE: u64 = 256;
-/// A window has 64 small pages, which the first level of every TLB of today holds.
+/// Bytes of a window: 64 small pages, which the first level of every TLB of today holds.
 const WINDOW: u64 = 256 * KIB;
-/// Up to this size the whole working set is visited before it is timed; of
-/// larger ones as much as [`WARM_STEPS`] loads reach.
+/// Largest working set that is visited completely before it is timed; of larger ones as much as [`WARM_STEPS`]
+/// loads reach.
 const WARM_SIZE: u64 = 64 * MIB;
 const WARM_STEPS: u64 = 128 << 10;
 
@@ -93,7 +97,7 @@ fn plan(input: &PlanInput, machine: &Machine) -> Vec<Point> {
     points
 }
 
-/// What a curve is of.
+/// Order and page size of a curve.
 type Curve = (Order, PageSize);
 
 /// The sizes of a curve.
@@ -115,8 +119,8 @@ enum Density {
     PerOctave(u64),
 }
 
-/// How close the points of a curve are. Levels are found on the random curve on
-/// large pages; a survey shows the others beside it.
+/// Returns how close the points of a curve are. Levels are found on the random curve on large pages; a survey
+/// shows the others beside it.
 fn density(input: &PlanInput, curve: Curve) -> Density {
     let main = curve == (Order::Random, PageSize::Huge);
     let few = curve == (Order::Random, PageSize::Base);
@@ -185,11 +189,11 @@ fn ordered<'a>(walk: &Walk, links: &'a mut [usize], seed: u64) -> ChaseMap<'a> {
     }
 }
 
-/// The longest chain that is brought back into the caches when something else
-/// ran: 2 MiB, as much as a core has for itself. What is shared by the cores cannot be kept.
+/// Longest chain that is brought back into the caches after something else ran: 2 MiB, as much as a core has
+/// for itself. Memory in caches that cores share cannot be kept there.
 const PRIVATE_LINES: u64 = 2 * MIB / LINE;
 
-/// Loads that bring most page tables back that a large set needs; from memory they take a millisecond.
+/// Loads that bring back most page tables of a large set; from memory they take a millisecond.
 const PAGE_WALKS: u64 = 6_000;
 
 /// Times a walk along a chain.

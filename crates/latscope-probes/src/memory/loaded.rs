@@ -2,13 +2,13 @@
 
 use super::regions;
 use super::sizes::{self, KIB, LINE, MIB};
-use crate::{Cpus, Experiment, PlanInput, Probe, Profile, Settings, settings};
+use crate::{Cpus, ExclusiveCpus, Experiment, Facts, PlanInput, Probe, Profile, Settings, settings};
 use anyhow::Result;
 use latscope_bench::bench::{Batch, Bench};
 use latscope_bench::threads;
 use latscope_bench::timebase::Timebase;
 use latscope_core::machine::Machine;
-use latscope_core::plan::{Point, Policy};
+use latscope_core::plan::Point;
 use latscope_core::report::{Better, Semantics};
 use latscope_core::units::{counted, format_size, format_time};
 use latscope_os::clock::Clock;
@@ -19,16 +19,22 @@ use latscope_os::memory::{Pages, Region};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// One dependent load beside copying threads.
+/// Probe of a dependent load beside copying threads.
 pub static LOADED: Probe = Probe {
-    id: "memory.loaded",
-    title: "load from memory under load",
-    timed: "One load in a chain of dependent random loads from memory, while other threads copy memory on CPUs of their own; `load` is what these read and write meanwhile.",
-    times: Semantics::Operation,
-    source: "loaded latency, as Intel's Memory Latency Checker plots it",
-    params: Loaded::PARAMS,
+    facts: Facts {
+        id: "memory.loaded",
+        title: "load from memory under load",
+        timed: "One load in a chain of dependent random loads from memory, while other threads copy memory on CPUs of their own; `load` is what these read and write meanwhile.",
+        times: Semantics::Operation,
+        source: "loaded latency, as Intel's Memory Latency Checker plots it",
+        revision: 1,
+        params: Loaded::LIST,
+        exclusive_cpus: ExclusiveCpus::ThreadsAndOne,
+        may_be_zero: &["delay", "threads"],
+        ..Facts::BATCHES
+    },
+    check: Loaded::check,
     experiment: &EXPERIMENT,
-    revision: 1,
     plan,
 };
 
@@ -45,11 +51,11 @@ settings! {
 }
 
 static EXPERIMENT: Experiment =
-    Experiment { name: "memory.loaded", cpus: Cpus::All, scratch: false, policy: Policy::Other, run };
+    Experiment::new("memory.loaded", Cpus::All, run).setup(0.08).fewer_rounds(3, 1, super::LARGE);
 
 /// Pauses, from none to so long that there is hardly any load.
 const DELAYS: [u64; 7] = [0, 100, 300, 1_000, 3_000, 10_000, 30_000];
-/// How long is waited for the copying threads to begin.
+/// Longest wait for the copying threads to begin.
 const START_TIMEOUT: Duration = Duration::from_millis(50);
 /// Bytes from one pause to the next.
 const PIECE: usize = 4 * KIB as usize;
@@ -174,8 +180,8 @@ fn measure(
     })
 }
 
-/// Copies one half of the memory to the other, piece by piece with a pause after
-/// each, and counts the bytes read and written. Says whether to go on.
+/// Copies one half of the memory to the other, piece by piece with a pause after each, and counts the bytes
+/// read and written. Returns false when it is to end.
 fn copy(memory: &mut [u64], delay: u64, over: &AtomicBool, bytes: &AtomicU64, timebase: Timebase) -> bool {
     let clock = timebase.clock();
     let pause = timebase.ticks(delay);

@@ -1,5 +1,5 @@
-//! Memory: how long a load takes from each level, how much the levels carry,
-//! and how both depend on each other.
+//! Memory: the latency of a load from each level, the bandwidth of the levels, and their dependence on each
+//! other.
 
 mod bandwidth;
 mod latency;
@@ -15,6 +15,9 @@ mod tlb;
 pub(crate) use regions::PageSize;
 
 use super::Probe;
+
+/// Reason why large buffers are measured in fewer rounds.
+const LARGE: &str = "memory larger than the caches is filled first";
 
 /// The probes of the family.
 pub static PROBES: &[&Probe] = &[

@@ -1,27 +1,31 @@
-//! How many loads from memory are under way at once.
+//! Number of loads from memory that are under way at once.
 
 use super::regions::{self, PageSize};
 use super::sizes::{self, LINE, MIB};
-use crate::{Cpus, Experiment, PlanInput, Probe, Profile, Settings, settings};
+use crate::{Cpus, Experiment, Facts, PlanInput, Probe, Profile, Settings, settings};
 use anyhow::Result;
 use latscope_bench::bench::{Batch, Bench};
 use latscope_core::machine::Machine;
-use latscope_core::plan::{Point, Policy};
+use latscope_core::plan::Point;
 use latscope_core::report::{Better, Semantics};
 use latscope_core::units::{counted, format_size};
 use latscope_os::kernels::chase::growing::GrowingChase;
 use latscope_os::kernels::chase::{Chains, MAX_CHAINS, UNROLL};
 
-/// One load, with others beside it.
+/// Probe of a load while others are under way.
 pub(crate) static PARALLELISM: Probe = Probe {
-    id: "memory.parallelism",
-    title: "load, several chains at once",
-    timed: "One load, where several chains of dependent random loads are followed at once: the time of a step of all chains, divided by their number.",
-    times: Semantics::Operation,
-    source: "memory-level parallelism: line fill buffers and misses outstanding, the processor's manual",
-    params: Loads::PARAMS,
+    facts: Facts {
+        id: "memory.parallelism",
+        title: "load, several chains at once",
+        timed: "One load, where several chains of dependent random loads are followed at once: the time of a step of all chains, divided by their number.",
+        times: Semantics::Operation,
+        source: "memory-level parallelism: line fill buffers and misses outstanding, the processor's manual",
+        revision: 1,
+        params: Loads::LIST,
+        ..Facts::BATCHES
+    },
+    check: Loads::check,
     experiment: &EXPERIMENT,
-    revision: 1,
     plan,
 };
 
@@ -38,7 +42,7 @@ settings! {
 }
 
 static EXPERIMENT: Experiment =
-    Experiment { name: "memory.parallelism", cpus: Cpus::One, scratch: false, policy: Policy::Other, run };
+    Experiment::new("memory.parallelism", Cpus::One, run).setup(0.07).fewer_rounds(3, 1, super::LARGE);
 
 const CHAINS: [u64; 8] = [1, 2, 4, 8, 12, 16, 24, 32];
 const QUICK_CHAINS: [u64; 3] = [1, 8, 16];

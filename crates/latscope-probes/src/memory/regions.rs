@@ -1,5 +1,4 @@
-//! The memory that the probes of this family measure in, and what there is to
-//! say about it.
+//! The memory in which the probes of this family measure, and doubts about it.
 
 use crate::words;
 use anyhow::Context;
@@ -13,7 +12,7 @@ words! {
     pub(crate) enum PageSize {
         /// The base page of the architecture.
         Base = "4KiB",
-        /// A huge page.
+        /// A huge page of 2 MiB.
         Huge = "2MiB",
     }
 }
@@ -26,7 +25,7 @@ impl PageSize {
         }
     }
 
-    /// As memory is asked for.
+    /// Returns the kind of pages to allocate.
     pub fn pages(self) -> Pages {
         match self {
             PageSize::Base => Pages::Base,
@@ -35,13 +34,13 @@ impl PageSize {
     }
 }
 
-/// The part of a region that has to be in huge pages for its figures to be theirs.
+/// Smallest share of huge pages at which the figures of a region count as those of huge pages.
 const ENOUGH: f64 = 0.95;
 
 pub(crate) const SMALLER: &str = "choose a smaller --size, or free memory";
 
-/// A region for the largest of the points at `indices` that there is memory
-/// for, and the points that fit; those that do not are closed.
+/// Returns a region for the largest of the points at `indices` for which there is memory, and the points that
+/// fit. The others are closed.
 pub(crate) fn for_points(
     bench: &mut Bench,
     indices: Vec<usize>,
@@ -64,11 +63,11 @@ pub(crate) fn for_points(
     None
 }
 
-/// A region of its own for each of the threads, made on the CPU that will use
-/// it, so that it is on the node of that CPU: thread `i` gets `bytes[i]` on `cpus[i]`.
+/// Returns a region for each of the threads: thread `i` gets `bytes[i]` on `cpus[i]`. Each region is made on
+/// its CPU, so that it is on the node of that CPU.
 ///
 /// # Errors
-/// There is not so much memory, or a CPU cannot be used.
+/// There is too little memory, or a CPU cannot be used.
 pub(crate) fn for_threads(cpus: &[u32], bytes: &[usize]) -> anyhow::Result<Vec<Region>> {
     let wanted: u64 = bytes.iter().map(|bytes| *bytes as u64).sum();
     let available = memory::available_memory();
@@ -93,7 +92,7 @@ pub(crate) fn for_threads(cpus: &[u32], bytes: &[usize]) -> anyhow::Result<Vec<R
         .collect()
 }
 
-/// What is not as asked for in a region.
+/// Difference between a region and the request for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Doubt {
     reason: String,
@@ -101,7 +100,7 @@ pub struct Doubt {
 }
 
 impl Doubt {
-    /// Marks points as degraded for it.
+    /// Marks points as degraded for this reason.
     pub fn tell(&self, bench: &mut Bench, indices: &[usize]) {
         for index in indices {
             bench.degrade(*index, "page-size", self.reason.as_str(), self.remedy);
@@ -109,12 +108,12 @@ impl Doubt {
     }
 }
 
-/// Whether the pages of a region are of the size asked for.
+/// Returns a doubt if the pages of a region are not of the requested size.
 pub fn doubt(region: &Region, pages: Pages) -> Option<Doubt> {
     judge(pages, region.huge_share(), rustix::param::page_size())
 }
 
-/// What there is to say of the regions of a thread group.
+/// Returns the first doubt about the regions of a thread group.
 pub fn doubts(regions: &[Region]) -> Option<Doubt> {
     regions.iter().find_map(|region| doubt(region, Pages::Huge))
 }

@@ -1,28 +1,32 @@
-//! Adding up an array from its beginning to its end: the way most programs use
-//! memory, and where the caches hardly show, since prefetchers run ahead.
+//! Sum of an array from its beginning to its end. Most programs use memory in this way, and the caches hardly
+//! show, since prefetchers run ahead.
 
 use super::regions;
-use crate::{Cpus, Experiment, PlanInput, Probe, Settings, Word, settings, words};
+use crate::{Cpus, Experiment, Facts, PlanInput, Probe, Settings, Word, settings, words};
 use anyhow::Result;
 use latscope_bench::bench::{Batch, Bench};
 use latscope_core::machine::Machine;
-use latscope_core::plan::{Point, Policy};
+use latscope_core::plan::Point;
 use latscope_core::report::{Semantics, Work};
 use latscope_core::units::three_digits;
 use latscope_os::kernels::bandwidth::{sequential_sum, sequential_xor};
 use latscope_os::memory::Pages;
 use std::hint::black_box;
 
-/// One element of a sum.
+/// Probe of a sum, per element.
 pub(crate) static SEQUENTIAL_SUM: Probe = Probe {
-    id: "memory.sequential-sum",
-    title: "sequential sum, per element",
-    timed: "One element of 8 bytes of an array that is added up from its beginning to its end, each addition waiting for the one before.",
-    times: Semantics::Operation,
-    source: "the processor's optimisation manual: hardware prefetching",
-    params: Summing::PARAMS,
+    facts: Facts {
+        id: "memory.sequential-sum",
+        title: "sequential sum, per element",
+        timed: "One element of 8 bytes of an array that is added up from its beginning to its end, each addition waiting for the one before.",
+        times: Semantics::Operation,
+        source: "the processor's optimisation manual: hardware prefetching",
+        revision: 1,
+        params: Summing::LIST,
+        ..Facts::BATCHES
+    },
+    check: Summing::check,
     experiment: &EXPERIMENT,
-    revision: 1,
     plan,
 };
 
@@ -37,23 +41,21 @@ settings! {
 }
 
 words! {
-    /// How the elements are combined.
+    /// Combination of the elements.
     enum Mode {
-        /// Added up.
+        /// Sum of all elements.
         Sum = "sum",
-        /// By exclusive or.
+        /// Exclusive or of all elements.
         Xor = "xor",
     }
 }
 
-static EXPERIMENT: Experiment =
-    Experiment { name: "memory.sequential-sum", cpus: Cpus::One, scratch: false, policy: Policy::Other, run };
+static EXPERIMENT: Experiment = Experiment::new("memory.sequential-sum", Cpus::One, run);
 
-/// 50 KB, 500 KB and 5 MB, as in the talk that made the question known.
+/// Sizes of the talk that made the question known: 50 KB, 500 KB and 5 MB.
 const SIZES: [u64; 3] = [50_000, 500_000, 5_000_000];
 
-/// The kernels work on blocks of this many bytes, and so leave a few elements
-/// at the end out.
+/// Bytes of a block. The kernels work on whole blocks, and so leave out a few elements at the end.
 const BLOCK: u64 = 512;
 
 const ELEMENT: u64 = size_of::<u64>() as u64;
@@ -71,7 +73,7 @@ fn plan(input: &PlanInput, _: &Machine) -> Vec<Point> {
     points
 }
 
-/// A size in decimal units, in which these are round.
+/// Formats a size in decimal units, in which these sizes are round.
 fn decimal(bytes: u64) -> String {
     let (value, unit) = match bytes {
         b if b < 1_000_000 => (b as f64 / 1e3, "kB"),

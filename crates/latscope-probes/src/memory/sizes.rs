@@ -1,27 +1,27 @@
-//! Which sizes are measured: pure functions of the request and the declared caches.
+//! Choice of the measured sizes: pure functions of the request and the declared caches.
 
 use latscope_bench::param::{PlanInput, Profile};
 use latscope_core::machine::{Cache, Machine};
 
-/// 1 KiB.
+/// Bytes in 1 KiB.
 pub const KIB: u64 = 1 << 10;
-/// 1 MiB.
+/// Bytes in 1 MiB.
 pub const MIB: u64 = 1 << 20;
 
 /// Bytes in a line of the caches, and in a step of the chases.
 pub const LINE: u64 = 64;
 
-/// Assumed of a last-level cache that is not declared.
+/// Assumed bytes of a last-level cache that is not declared.
 const UNKNOWN_LAST_LEVEL: u64 = 64 * MIB;
 
-/// Four times the last-level cache, in whole pages of 2 MiB: most of so much
-/// comes from memory, whatever the caches keep.
+/// Four times the last-level cache, in whole pages of 2 MiB: most of that comes from memory, whatever the
+/// caches keep.
 pub(crate) fn beyond_caches(machine: &Machine) -> u64 {
     let last = machine.last_level_cache().filter(|size| *size > 0).unwrap_or(UNKNOWN_LAST_LEVEL);
     (4 * last).next_multiple_of(2 * MIB)
 }
 
-/// Whether sizes end where a survey's do: larger memory takes longer to fill than to measure.
+/// Returns true if sizes end where a survey's do: larger memory takes longer to fill than to measure.
 pub(crate) fn is_capped(input: &PlanInput) -> bool {
     input.survey || input.profile == Profile::Quick
 }

@@ -1,28 +1,33 @@
-//! STREAM: what memory carries in loops over arrays of floating-point numbers.
+//! STREAM: bandwidth of memory in loops over arrays of floating-point numbers.
 
 use super::sizes::{self, KIB, MIB};
 use super::thread_group;
-use crate::{Cpus, Experiment, PlanInput, Probe, Profile, Settings, settings};
+use crate::{Cpus, ExclusiveCpus, Experiment, Facts, PlanInput, Probe, Profile, Settings, settings};
 use anyhow::Result;
 use latscope_bench::bench::{Batch, Bench};
 use latscope_core::machine::Machine;
-use latscope_core::plan::{Point, Policy};
+use latscope_core::plan::Point;
 use latscope_core::report::{Semantics, Work};
 use latscope_core::units::format_size;
 use latscope_os::kernels::stream::{self, Stream};
 use latscope_os::memory::Region;
 use std::hint::black_box;
 
-/// One element of a STREAM loop.
+/// Probe of a STREAM loop, per element.
 pub static STREAM: Probe = Probe {
-    id: "memory.stream",
-    title: "STREAM, per element",
-    timed: "One element of a pass over arrays of 8-byte floating-point numbers by vectors with ordinary stores; with several threads, until the slowest is done, divided by the elements of all.",
-    times: Semantics::Operation,
-    source: "STREAM (McCalpin): copy c = a, scale b = s*c, add c = a + b, triad a = b + s*c",
-    params: Loop::PARAMS,
+    facts: Facts {
+        id: "memory.stream",
+        title: "STREAM, per element",
+        timed: "One element of a pass over arrays of 8-byte floating-point numbers by vectors with ordinary stores; with several threads, until the slowest is done, divided by the elements of all.",
+        times: Semantics::Operation,
+        source: "STREAM (McCalpin): copy c = a, scale b = s*c, add c = a + b, triad a = b + s*c",
+        revision: 1,
+        params: Loop::LIST,
+        exclusive_cpus: ExclusiveCpus::Threads,
+        ..Facts::BATCHES
+    },
+    check: Loop::check,
     experiment: &EXPERIMENT,
-    revision: 1,
     plan,
 };
 
@@ -39,14 +44,14 @@ settings! {
 }
 
 static EXPERIMENT: Experiment =
-    Experiment { name: "memory.stream", cpus: Cpus::All, scratch: false, policy: Policy::Other, run };
+    Experiment::new("memory.stream", Cpus::All, run).setup(0.17).fewer_rounds(3, 1, super::LARGE);
 
 /// The largest array in a survey: three of them have to be made.
 const SURVEY_CAP: u64 = 128 * MIB;
-/// A thread works through its part in pieces of so many bytes of each array.
+/// Bytes of each array in a piece; a thread works through its part piece by piece.
 const PIECE: u64 = 64 * KIB;
-/// Elements between one array and the next: no load looks like one of the
-/// stores just before it, in the lower bits of its address.
+/// Elements between one array and the next, so that no load has the lower address bits of a store just before
+/// it.
 const GAP: usize = 1408 / size_of::<f64>();
 const ELEMENT: u64 = size_of::<f64>() as u64;
 const SCALAR: f64 = 3.0;

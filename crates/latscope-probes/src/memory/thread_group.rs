@@ -13,22 +13,22 @@ use std::hint::spin_loop;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// What the members of a thread group tell each other.
+/// Signals between the members of a thread group.
 #[derive(Default)]
 struct Signals {
     /// Number of the batch to work on.
     round: AtomicU64,
-    /// Iterations in it.
+    /// Iterations in that batch.
     iterations: AtomicU64,
-    /// Mates that finished a batch, over all batches.
+    /// Helpers that finished a batch, summed over all batches.
     finished: AtomicU64,
-    /// No batch will follow; or a helper is lost.
+    /// True if no batch follows, or if a helper is lost.
     over: AtomicBool,
-    /// Something else ran on a helper's CPU during a batch.
+    /// True if something else ran on a helper's CPU during a batch.
     disturbed: Arc<AtomicBool>,
 }
 
-/// Tells everybody that it is over, also when a member panics.
+/// Sets `over` when dropped, also if a member panics.
 struct Over<'a>(&'a Signals);
 
 impl Drop for Over<'_> {
@@ -74,11 +74,11 @@ where
     })
 }
 
-/// Looks for a new batch before the watch is opened anew. A watch that was
-/// opened long ago would blame a batch for what happened before it.
+/// Number of looks for a new batch before the watch is opened again. A watch that was opened long ago would
+/// blame a batch for events before it.
 const LOOKS: u32 = 2_000;
 
-/// A helper: works on each batch until it is over.
+/// Runs a helper: works on each batch until all are over.
 fn work(signals: &Signals, timebase: Timebase, mut event: impl FnMut(u64)) {
     let _over = Over(signals);
     let clock = timebase.clock();
@@ -108,9 +108,9 @@ pub fn thread_counts(cpus: usize) -> Vec<u64> {
     if cpus > 1 { vec![1, cpus as u64] } else { vec![1] }
 }
 
-/// A region for each thread, and the points that can be measured in them, of which each has some
-/// threads for some bytes: the region has `bytes` of the largest part that the thread has in any of
-/// them. Points for which there are too few CPUs, or too little memory, are closed.
+/// Returns a region for each thread, and the points that can be measured in them. Each point needs some threads
+/// and some bytes; the region of a thread has `bytes` of the largest part that the thread has in any of them.
+/// Points for which there are too few CPUs, or too little memory, are closed.
 pub(crate) fn regions(
     bench: &mut Bench,
     wanted: &[(u64, u64)],
@@ -144,27 +144,30 @@ pub(crate) fn regions(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Cpus, Experiment, PlanInput, Probe, Settings};
+    use crate::{Cpus, Experiment, Facts, PlanInput, Probe, Settings};
     use latscope_core::machine::Machine;
     use latscope_core::plan::{Point, Policy};
     use latscope_core::report::Semantics;
     use latscope_engine::harness;
 
-    static EXPERIMENT: Experiment =
-        Experiment { name: "test.team", cpus: Cpus::All, scratch: false, policy: Policy::Other, run };
+    static EXPERIMENT: Experiment = Experiment::new("test.team", Cpus::All, run);
     static PROBE: Probe = Probe {
-        id: "test.team",
-        title: "test",
-        timed: "Nothing.",
-        times: Semantics::Operation,
-        source: "this test",
-        params: <()>::PARAMS,
+        facts: Facts {
+            id: "test.team",
+            title: "test",
+            timed: "Nothing.",
+            times: Semantics::Operation,
+            source: "this test",
+            revision: 1,
+            params: <()>::LIST,
+            ..Facts::DEFAULT
+        },
+        check: <()>::check,
         experiment: &EXPERIMENT,
-        revision: 1,
         plan: |_: &PlanInput, _: &Machine| -> Vec<Point> { vec![PROBE.point((), "team", false)] },
     };
 
-    /// All members work through the same iterations, and are done when a batch is.
+    /// Runs all members through the same iterations; each is done when the batch is.
     fn run(bench: &mut Bench) -> Result<()> {
         let cpus = bench.cpus().to_vec();
         let counts: Vec<AtomicU64> = cpus.iter().map(|_| AtomicU64::new(0)).collect();

@@ -1,15 +1,14 @@
-//! What a miss of the TLB costs: a chain through as many pages as lines,
-//! against the same number of lines side by side.
+//! Cost of a TLB miss: a chain through as many pages as lines, against the same number of lines side by side.
 
 use super::latency;
 use super::regions::{self, PageSize};
 use super::sizes::{self, LINE, MIB};
-use crate::{Cpus, Experiment, PlanInput, Probe, Profile, Settings, Word, settings};
+use crate::{Cpus, Experiment, Facts, PlanInput, Probe, Profile, Settings, Word, settings};
 use anyhow::Result;
 use latscope_bench::bench::Bench;
 use latscope_bench::gate::Watch;
 use latscope_core::machine::Machine;
-use latscope_core::plan::{Point, Policy};
+use latscope_core::plan::Point;
 use latscope_core::report::{Better, Semantics};
 use latscope_core::statistics::median;
 use latscope_core::units::format_size;
@@ -17,16 +16,20 @@ use latscope_os::clock::Clock;
 use latscope_os::kernels::chase::ChaseMap;
 use latscope_os::memory::{Pages, Region};
 
-/// One load from one page after the other.
+/// Probe of loads that each go to another page.
 pub static TLB: Probe = Probe {
-    id: "memory.tlb",
-    title: "load from another page each time",
-    timed: "One load in a chain of dependent loads that takes one line from each page, in random order; `cost` is what it takes longer than a chain through as many lines that lie side by side.",
-    times: Semantics::Operation,
-    source: "the processor's manual: translation look-aside buffers and page walks",
-    params: Visits::PARAMS,
+    facts: Facts {
+        id: "memory.tlb",
+        title: "load from another page each time",
+        timed: "One load in a chain of dependent loads that takes one line from each page, in random order; `cost` is what it takes longer than a chain through as many lines that lie side by side.",
+        times: Semantics::Operation,
+        source: "the processor's manual: translation look-aside buffers and page walks",
+        revision: 1,
+        params: Visits::LIST,
+        ..Facts::BATCHES
+    },
+    check: Visits::check,
     experiment: &EXPERIMENT,
-    revision: 1,
     plan,
 };
 
@@ -41,7 +44,7 @@ settings! {
 }
 
 static EXPERIMENT: Experiment =
-    Experiment { name: "memory.tlb", cpus: Cpus::One, scratch: false, policy: Policy::Other, run };
+    Experiment::new("memory.tlb", Cpus::One, run).fewer_rounds(3, 1, super::LARGE);
 
 /// The largest size in a survey.
 const SURVEY_CAP: u64 = 256 * MIB;

@@ -1,32 +1,35 @@
-//! Gaps in a busy loop on each CPU: whatever takes time from a program that
-//! only computes.
+//! Gaps in a busy loop on each CPU: the time that is taken from a program that only computes.
 
 use super::counters::{Counters, Seen};
 use super::duty::Duty;
 use super::gap_loop::{Class, GapsSeen, Order, Shared};
-use crate::{Cpus, Experiment, PlanInput, Probe, Settings, settings, words};
+use crate::{Cpus, Experiment, Facts, PlanInput, Probe, Settings, settings, words};
 use anyhow::{Context, Result, bail};
 use latscope_bench::bench::Bench;
 use latscope_bench::recorder::Writer;
 use latscope_core::machine::Machine;
-use latscope_core::plan::{self, Point};
+use latscope_core::plan::Point;
 use latscope_core::report::{Better, Semantics};
 use latscope_core::units::format_time;
 use latscope_os::sched;
 use rustix::fd::OwnedFd;
 use std::collections::BTreeSet;
 
-/// Gaps in a busy loop.
+/// Probe of gaps in a busy loop.
 pub static BUSY: Probe = Probe {
-    id: "noise.busy",
-    title: "gap in a busy loop",
-    timed: "Between two readings of the clock in a loop that does nothing else, the loop's own time subtracted; only what is \
-            longer than `gap`.",
-    times: Semantics::Operation,
-    source: "user space on each CPU at once; counts from /proc/interrupts, /proc/softirqs, /proc/stat, getrusage(2)",
-    params: Loop::PARAMS,
+    facts: Facts {
+        id: "noise.busy",
+        title: "gap in a busy loop",
+        timed: "Between two readings of the clock in a loop that does nothing else, the loop's own time subtracted; only what is \
+                longer than `gap`.",
+        times: Semantics::Operation,
+        source: "user space on each CPU at once; counts from /proc/interrupts, /proc/softirqs, /proc/stat, getrusage(2)",
+        revision: 2,
+        params: Loop::LIST,
+        ..Facts::DEFAULT
+    },
+    check: Loop::check,
     experiment: &EXPERIMENT,
-    revision: 2,
     plan,
 };
 
@@ -47,20 +50,19 @@ settings! {
 words! {
     /// The policy of a loop.
     enum Policy {
-        /// SCHED_OTHER.
+        /// The normal policy, SCHED_OTHER.
         Other = "other",
         /// SCHED_FIFO, with a priority.
         Fifo = "fifo",
     }
 }
 
-static EXPERIMENT: Experiment =
-    Experiment { name: "noise.busy", cpus: Cpus::All, scratch: false, policy: plan::Policy::Other, run };
+static EXPERIMENT: Experiment = Experiment::new("noise.busy", Cpus::All, run).adapted_by(super::adapt);
 
 /// Shortest gap that counts, unless the loop itself is slow, ns.
 const SHORTEST: u64 = 1_000;
 
-/// Above all normal threads, below those of interrupts (50 on PREEMPT_RT).
+/// Priority above all normal threads and below those of interrupts (50 on PREEMPT_RT).
 const PRIORITY: u32 = 1;
 
 /// Sources of interrupts and kinds of softirqs that are named.
@@ -131,7 +133,7 @@ fn measure(bench: &mut Bench, chosen: &[(usize, u32)], gap_ns: u64, policy: sche
     Ok(())
 }
 
-/// Runs a thread on each CPU, and counts what the kernel counted meanwhile.
+/// Runs a thread on each CPU, and reads the kernel's counters before and after.
 #[allow(clippy::type_complexity)]
 fn watch_all(
     order: Order,

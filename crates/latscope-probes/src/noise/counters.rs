@@ -1,5 +1,5 @@
-//! What the kernel counts on each CPU meanwhile: interrupts, softirqs, time
-//! that the hypervisor kept (proc_interrupts(5), proc_stat(5)).
+//! Counters of the kernel for each CPU: interrupts, softirqs, time that the hypervisor kept
+//! (proc_interrupts(5), proc_stat(5)).
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,19 +13,19 @@ pub struct Counters {
     stolen: BTreeMap<u32, u64>,
 }
 
-/// What one CPU saw between two moments.
+/// Counts of one CPU between two moments.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Seen {
     /// Interrupts by source, most first.
     pub interrupts: Vec<(String, u64)>,
     /// Softirqs by kind, most first.
     pub softirqs: Vec<(String, u64)>,
-    /// Time the hypervisor says it kept, ms.
+    /// Time that the hypervisor kept, as it reports it, ms.
     pub stolen_ms: u64,
 }
 
 impl Counters {
-    /// As they are now. What cannot be read is missing.
+    /// Reads the current counters. Counters that cannot be read are missing.
     pub fn read() -> Counters {
         let text = |path: &str| fs::read_to_string(path).unwrap_or_default();
         Counters::parse(&text("/proc/interrupts"), &text("/proc/softirqs"), &text("/proc/stat"))
@@ -39,7 +39,7 @@ impl Counters {
         }
     }
 
-    /// What `cpu` saw since `before`.
+    /// Returns the counts of `cpu` since `before`.
     pub fn since(&self, before: &Counters, cpu: u32) -> Seen {
         let stolen = |counters: &Counters| counters.stolen.get(&cpu).copied().unwrap_or(0);
         Seen {
@@ -51,12 +51,12 @@ impl Counters {
 }
 
 impl Seen {
-    /// All interrupts together.
+    /// Number of interrupts from all sources.
     pub(crate) fn interrupt_count(&self) -> u64 {
         self.interrupts.iter().map(|(_, count)| count).sum()
     }
 
-    /// All softirqs together.
+    /// Number of softirqs of all kinds.
     pub(crate) fn softirq_count(&self) -> u64 {
         self.softirqs.iter().map(|(_, count)| count).sum()
     }
@@ -66,7 +66,7 @@ impl Seen {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Table {
     cpus: Vec<u32>,
-    /// By the row's first word, which is unique: its name, and the counts.
+    /// Name and counts of a row, by its first word, which is unique.
     rows: BTreeMap<String, (String, Vec<u64>)>,
 }
 

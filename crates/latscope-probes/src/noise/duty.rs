@@ -1,30 +1,29 @@
-//! How much of its time a real-time busy loop may watch. One that never slept
-//! would run into the kernel's throttling, which then is what it measures, or
-//! without throttling would keep a machine from doing anything else.
+//! Share of its time for which a real-time busy loop may watch. A loop that never slept would run into the
+//! kernel's throttling and measure that. Without throttling it would keep a machine from doing anything else.
 
 use std::time::Duration;
 
-/// Watching and resting in turn.
+/// Turns of watching and resting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Duty {
     /// Time to watch, ns.
     pub watch_ns: u64,
-    /// Time to rest after it.
+    /// Time to rest after watching.
     pub rest: Duration,
 }
 
-/// One turn, ns: no other thread waits for longer.
+/// Length of a turn, ns: no other thread waits for longer.
 const TURN_NS: u64 = 100_000_000;
 
-/// The share of what the kernel grants that is taken.
+/// Share of the granted time that is used.
 const SHARE: f64 = 0.8;
 
 /// The least share of a turn worth watching.
 const LEAST: f64 = 0.01;
 
 impl Duty {
-    /// What fits into the kernel's limit of `runtime` in each `period`, both in
-    /// µs; a negative runtime is no limit. `None` when next to nothing does.
+    /// Returns the duty that fits into the kernel's limit of `runtime` in each `period`, both in µs; a negative
+    /// runtime is no limit. `None` if next to no time is left.
     pub fn within(runtime: i64, period: i64) -> Option<Duty> {
         let granted = if runtime < 0 { 1.0 } else { runtime as f64 / period.max(1) as f64 };
         let share = SHARE * granted.min(1.0);
@@ -33,8 +32,7 @@ impl Duty {
         (share >= LEAST).then_some(Duty { watch_ns, rest })
     }
 
-    /// What fits on this machine; where the limit cannot be read, what would
-    /// be right without one.
+    /// Returns the duty that fits on this machine; if the limit cannot be read, the duty without a limit.
     pub fn here() -> Option<Duty> {
         let number = |name: &str| {
             let text = std::fs::read_to_string(format!("/proc/sys/kernel/{name}")).ok()?;

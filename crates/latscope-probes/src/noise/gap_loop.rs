@@ -1,4 +1,4 @@
-//! A watching thread: what it notes of each gap, and when it rests and ends.
+//! A watching thread: its notes of each gap, its rests, and its end.
 
 use super::duty::Duty;
 use super::watch::{self, Host, Rules};
@@ -17,59 +17,59 @@ use rustix::fd::OwnedFd;
 use std::sync::RwLock;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-/// What a thread is to do.
+/// Orders of a watching thread.
 #[derive(Debug, Clone, Copy)]
 pub struct Order {
     /// Shortest gap wanted, ns.
     pub gap_ns: u64,
-    /// How it is scheduled.
+    /// Scheduling policy of the thread.
     pub policy: sched::Policy,
-    /// Whether it rests from time to time.
+    /// Turns of watching and resting; `None` for a thread that never rests.
     pub duty: Option<Duty>,
-    /// When it has had enough: this time, or this many gaps.
+    /// Limits of the time and of the number of gaps.
     pub stop: Stop,
-    /// The run's clock.
+    /// Timebase of the run's clock.
     pub timebase: Timebase,
     /// `CLOCK_MONOTONIC` at the epoch of the run, ns.
     pub epoch_ns: u64,
-    /// Whether the first gap above the threshold of the run ends all.
+    /// True if the first gap above the threshold of the run ends all threads.
     pub ends: bool,
 }
 
-/// What the threads share.
+/// State that the threads share.
 #[derive(Debug)]
 pub struct Shared {
-    /// Held for writing until all have been started; whether they have.
+    /// Lock that is held for writing until all threads have been started; true if they have.
     pub started: RwLock<bool>,
-    /// Calls the coordinator to an exceedance.
+    /// Descriptor that signals an exceedance to the coordinator.
     bell: Option<OwnedFd>,
     over: AtomicBool,
 }
 
 impl Shared {
-    /// For threads that are about to be started.
+    /// Returns the state for threads that are about to start.
     pub fn new(bell: Option<OwnedFd>) -> Shared {
         Shared { started: RwLock::new(false), bell, over: AtomicBool::new(false) }
     }
 }
 
-/// Who a gap is put down to.
+/// Cause to which a gap is attributed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Class {
     /// Another thread ran on the CPU.
     Preemption,
-    /// No other thread ran, and the kernel says that most of the time was not
-    /// this thread's: the hypervisor kept it.
+    /// No other thread ran, and by the kernel's figures most of the time was not this thread's: the hypervisor
+    /// kept it.
     Steal,
-    /// Neither: an interrupt, or what no kernel sees.
+    /// Neither of these: an interrupt, or an event that no kernel sees.
     Interrupt,
 }
 
 impl Class {
-    /// All of them; their place is their number.
+    /// All classes, in the order of their numbers.
     pub const ALL: [Class; 3] = [Class::Preemption, Class::Steal, Class::Interrupt];
 
-    /// Its word in the names of values.
+    /// Word for the class in the names of values.
     pub fn word(self) -> &'static str {
         match self {
             Class::Preemption => "preemption",
@@ -78,8 +78,8 @@ impl Class {
         }
     }
 
-    /// Of a gap of `gap_ns`, when switches of threads were counted since the
-    /// last reading or not, and so much time was not the thread's own.
+    /// Returns the class of a gap of `gap_ns`. `switched` is true if thread switches were counted since the
+    /// last reading; `missing_ns` is the time since then that was not the thread's own.
     fn of(gap_ns: f64, switched: bool, missing_ns: f64) -> Class {
         match (switched, missing_ns > gap_ns / 2.0) {
             (true, _) => Class::Preemption,
@@ -92,22 +92,22 @@ impl Class {
 /// Gaps with a known cause.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Share {
-    /// How many.
+    /// Number of these gaps.
     pub gaps: u64,
-    /// Their sum, ns.
+    /// Sum of these gaps, ns.
     pub lost_ns: f64,
 }
 
-/// What a thread saw.
+/// Result of a watching thread.
 #[derive(Debug)]
 pub(crate) struct GapsSeen {
-    /// Turns of the loop, and what came between two stretches of them.
+    /// Turns of the loop; each gap between two stretches of them counts as well.
     pub turns: u64,
     /// Time from the first reading to the last without rests, ns: busy or lost.
     pub watched_ns: f64,
-    /// Time in which it slept, ns.
+    /// Time in which the thread slept, ns.
     pub rested_ns: f64,
-    /// Gaps.
+    /// Number of gaps found.
     pub gaps: u64,
     /// The longest distance of two readings beyond the usual one, ns.
     pub longest_ns: f64,
@@ -117,35 +117,35 @@ pub(crate) struct GapsSeen {
     pub loop_ns: f64,
     /// Shortest gap looked for, ns.
     pub gap_ns: f64,
-    /// How often another thread was put in its place.
+    /// Number of times that another thread took the CPU.
     pub switches: u64,
-    /// Page faults.
+    /// Page faults of the thread.
     pub faults: u64,
-    /// A condition that could not be had: why, and what to do.
+    /// Condition that was not granted, with the reason and the remedy.
     pub shortfall: Option<Shortfall>,
-    /// Its histogram.
+    /// Writer of the thread's histogram.
     pub writer: Writer,
 }
 
 /// Readings of the clock from which the loop's own time is known.
 const CALIBRATION: usize = 10_000;
 
-/// A threshold lies at least so many of the loop's own times above it.
+/// Least ratio of a threshold to the loop's own time.
 const FACTOR: f64 = 10.0;
 
-/// From one look at the host to the next, ns: how late an end may be noticed.
+/// Time between two looks at the host, ns: the longest delay until an end is noticed.
 const LOOK_NS: u64 = 5_000_000;
 
-/// Longer than a thread takes between two stretches of the loop, ns.
+/// Time longer than a thread takes between two stretches of the loop, ns.
 const HOST_NS: f64 = 20_000.0;
 
-/// So often it is looked what came between two stretches, before the loop goes on in any case.
+/// Number of looks at what came between two stretches, before the loop goes on in any case.
 const TRIES: usize = 3;
 
 /// Watches on one CPU.
 ///
 /// # Errors
-/// The CPU cannot be had, or another thread did not start.
+/// The CPU cannot be used, or another thread did not start.
 pub fn watch(order: Order, cpu: u32, writer: Writer, shared: &Shared) -> Result<GapsSeen> {
     let pinned = threads::pin(cpu);
     let asked = (order.policy != sched::Policy::Other).then_some(order.policy);
@@ -211,8 +211,9 @@ fn run<C: Clock>(
     }
 }
 
-/// Whether time that is missing from a stretch, apart from the gap that the loop saw, was another thread's.
-/// A switch `before` the stretch may have ended in it; where there was none, interrupts may have taken it.
+/// Returns true if time that is missing from a stretch, apart from the gap that the loop saw, was another
+/// thread's. A switch `before` the stretch may have ended in it; without a switch, interrupts may have taken
+/// it.
 fn is_gap(missing_ns: f64, least_ns: f64, switched: bool, before: bool) -> bool {
     missing_ns >= least_ns && (switched || before && missing_ns >= HOST_NS)
 }
@@ -225,28 +226,28 @@ struct GapLoop<'a, C> {
     shared: &'a Shared,
     classes: [Share; 3],
     gaps: u64,
-    /// Those of them that were not seen by the loop.
+    /// Gaps that the loop did not see.
     unseen: u64,
     /// Shortest gap looked for, ns.
     least_ns: f64,
-    /// What the kernel last said of this thread, and a reading of the clock just before.
+    /// Last figures of the kernel for this thread; `read_at` is a reading of the clock just before, ticks.
     reading: Reading,
     read_at: u64,
-    /// Whether there was a switch before that reading since the one before.
+    /// True if there was a switch between that reading and the one before.
     switched: bool,
     /// The loop's last reading of the clock.
     last: u64,
     end: u64,
     rest_at: u64,
     rests: u64,
-    /// Ticks.
+    /// Time spent in rests, ticks.
     rested: u64,
 }
 
 impl<C: Clock> GapLoop<'_, C> {
-    /// Reads anew: whether there was a switch since the last time, and how much of the time was not the
-    /// thread's, ns. The clock is read first, each time: a switch at the end of a system call is then
-    /// missing from the stretch that begins with it.
+    /// Reads again. Returns true if there was a switch since the last reading, and the time that was not the
+    /// thread's, ns. The clock is read first, each time: a switch at the end of a system call is then missing
+    /// from the stretch that begins with it.
     fn read(&mut self) -> (bool, f64) {
         let (before, since) = (self.reading, self.read_at);
         self.read_at = self.clock.end();
@@ -264,8 +265,8 @@ impl<C: Clock> GapLoop<'_, C> {
         self.rested += self.read_at - since;
     }
 
-    /// Takes time that the thread did not have and that no gap of the loop accounts for: while it is
-    /// outside of the loop, too, others may be put in its place, and they are, at the end of its system calls.
+    /// Accounts for missing time that no gap of the loop explains. Other threads can also take the CPU while
+    /// this thread is outside of the loop, at the end of its system calls.
     fn account(&mut self, switched: bool, missing_ns: f64) {
         let before = std::mem::replace(&mut self.switched, switched);
         if is_gap(missing_ns, self.least_ns, switched, before) && self.gaps < self.order.stop.events {

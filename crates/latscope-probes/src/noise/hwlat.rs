@@ -1,25 +1,30 @@
-//! What takes a CPU from the kernel itself: firmware, hypervisor, NMIs.
+//! Time taken from the kernel itself: by firmware, hypervisor, NMIs.
 
 use super::kernel::{self, TracedCpu};
-use crate::{Cpus, Experiment, PlanInput, Probe, Settings, settings};
+use crate::{Cpus, Experiment, Facts, PlanInput, Probe, Settings, settings};
 use anyhow::Result;
 use latscope_bench::bench::Bench;
 use latscope_core::machine::Machine;
-use latscope_core::plan::{Point, Policy};
+use latscope_core::plan::Point;
 use latscope_core::report::{Better, Exceedance, Semantics};
 use latscope_trace::kernel_tracer::{Line, Wanted};
 
-/// Gaps while interrupts are off.
+/// Probe of gaps while interrupts are off.
 pub static HWLAT: Probe = Probe {
-    id: "noise.hwlat",
-    title: "gap with interrupts off",
-    timed: "The longest distance of two readings of the clock by a kernel thread that has interrupts off, once for each of \
-            its turns; only above the tracer's threshold.",
-    times: Semantics::Operation,
-    source: "the hwlat tracer, Documentation/trace/hwlat_detector.rst (Linux 4.9)",
-    params: Watched::PARAMS,
+    facts: Facts {
+        id: "noise.hwlat",
+        title: "gap with interrupts off",
+        timed: "The longest distance of two readings of the clock by a kernel thread that has interrupts off, once for each of \
+                its turns; only above the tracer's threshold.",
+        times: Semantics::Operation,
+        source: "the hwlat tracer, Documentation/trace/hwlat_detector.rst (Linux 4.9)",
+        revision: 1,
+        params: Watched::LIST,
+        by_name_only: true,
+        ..Facts::DEFAULT
+    },
+    check: Watched::check,
     experiment: &EXPERIMENT,
-    revision: 1,
     plan,
 };
 
@@ -31,16 +36,15 @@ settings! {
     }
 }
 
-static EXPERIMENT: Experiment =
-    Experiment { name: "noise.hwlat", cpus: Cpus::All, scratch: false, policy: Policy::Other, run };
+static EXPERIMENT: Experiment = Experiment::new("noise.hwlat", Cpus::All, run).adapted_by(super::adapt);
 
 fn plan(_: &PlanInput, machine: &Machine) -> Vec<Point> {
     let point = |cpu| HWLAT.point(Watched { cpu }, format!("hwlat on CPU {cpu}"), false);
     machine.allowed.0.iter().copied().map(point).collect()
 }
 
-/// Interrupts are off for so many µs of each window, on one CPU after another:
-/// short, for meanwhile nothing else happens there.
+/// Time with interrupts off in each window, on one CPU after another, µs. It is short, since nothing else
+/// happens on the CPU meanwhile.
 const WIDTH_US: u64 = 50_000;
 const WINDOW_US: u64 = 200_000;
 
@@ -80,12 +84,12 @@ fn online() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// What is known of one CPU.
+/// Counts of one CPU.
 #[derive(Debug, Clone, Copy, Default)]
 struct Notes {
     /// Turns in which there was a gap.
     turns: u64,
-    /// Gaps in them.
+    /// Gaps in these turns.
     gaps: u64,
 }
 
@@ -94,12 +98,12 @@ struct Notes {
 pub(crate) struct Turn {
     /// The longest gap, ns.
     pub longest: u64,
-    /// How many gaps there were.
+    /// Number of gaps in the turn.
     pub gaps: u64,
 }
 
 impl Turn {
-    /// `#1     inner/outer(us): 8050/8377  ts:1795245609.810217840 count:121`
+    /// Parses a line such as `#1     inner/outer(us): 8050/8377  ts:1795245609.810217840 count:121`.
     pub fn parse(text: &str) -> Option<Turn> {
         let (_, rest) = text.strip_prefix('#')?.split_once("inner/outer(us): ")?;
         let mut words = rest.split_whitespace();

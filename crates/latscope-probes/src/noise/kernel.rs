@@ -10,23 +10,23 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-/// How often the lines are taken.
+/// Time between two readings of the lines.
 const PERIOD: Duration = Duration::from_millis(100);
 
-/// One CPU's point and what is recorded of it.
+/// Point of one CPU, and the records of it.
 pub(crate) struct TracedCpu<T> {
     pub point: usize,
-    /// Its histogram.
+    /// Writer of the CPU's histogram.
     pub writer: Writer,
-    /// What else is known.
+    /// Further facts about the CPU.
     pub notes: T,
 }
 
-/// Follows the tracer until each of the CPUs, a point each, has enough or the step ends: returns what was recorded of
-/// them, and how long that was.
+/// Follows the tracer until each of the CPUs, a point each, has enough events or the step ends. Returns the
+/// records of the CPUs, and the duration.
 ///
 /// # Errors
-/// The kernel refuses.
+/// The kernel refuses the tracer.
 pub(crate) fn record<T: Default>(
     bench: &mut Bench,
     tracer: &mut Tracer,
@@ -52,7 +52,7 @@ pub(crate) fn record<T: Default>(
     Ok((traced.into_inner(), lasted))
 }
 
-/// Sets the tracer up; where that cannot be, says so of all points.
+/// Sets the tracer up. If that fails, closes all points with the reason.
 pub fn prepare(bench: &mut Bench, wanted: &Wanted) -> Option<Tracer> {
     stay_off(bench, wanted.cpus);
     match Tracer::prepare(wanted) {
@@ -65,18 +65,18 @@ pub fn prepare(bench: &mut Bench, wanted: &Wanted) -> Option<Tracer> {
     }
 }
 
-/// This thread only reads: it leaves the CPUs that are looked at, if it can.
+/// Moves the calling thread, which only reads, off the watched CPUs if it can.
 pub fn stay_off(bench: &Bench, watched: &[u32]) {
     let free: Vec<u32> = bench.allowed().iter().copied().filter(|cpu| !watched.contains(cpu)).collect();
     let home = if free.is_empty() { bench.allowed() } else { &free };
     let _ = sched::pin(home);
 }
 
-/// Lets the tracer run and passes its lines on, for at most `limit` and until
-/// `over`; returns how long that was. `ending` comes before the tracer stops.
+/// Lets the tracer run and passes its lines on, for at most `limit` and until `over` is true. Returns the
+/// duration. `ending` is called before the tracer stops.
 ///
 /// # Errors
-/// The kernel refuses.
+/// The kernel refuses the tracer.
 pub fn follow(
     tracer: &mut Tracer,
     limit: Duration,

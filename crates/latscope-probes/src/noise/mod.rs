@@ -1,4 +1,4 @@
-//! Time stolen from a busy loop.
+//! Time taken from a busy loop.
 
 mod busy;
 mod counters;
@@ -21,23 +21,21 @@ use latscope_core::plan::{Periodic, Phase, Point, Step};
 /// The probes of the family.
 pub static PROBES: &[&Probe] = &[&BUSY, &OSNOISE, &HWLAT];
 
-/// Time that watching takes in a family's own run, and in a survey, as a
-/// multiple of the profile's time for a point.
+/// Time of watching, in a family's own run and in a survey, as a multiple of the profile's time for a point.
 const OWN: u64 = 30;
 const SURVEYED: u64 = 2;
 
-/// Adapts a planned step of this family: it runs for a time, since it is not known
-/// how many events there will be.
-pub fn adapt(step: &mut Step, input: &PlanInput) {
+/// Adapts a planned step of this family: it runs for a time, since the number of events is not known
+/// beforehand.
+pub(crate) fn adapt(step: &mut Step, input: &PlanInput) {
     if step.stop.limit_ns == u64::MAX {
         step.stop.limit_ns = usual_time(input);
     }
     for_a_time(step, input);
 }
 
-/// Adapts a planned step whose threads watch all CPUs asked for, for a time or
-/// a count of events that was asked for, else the usual time; where it is not
-/// one of many steps it can be ended early.
+/// Adapts a planned step whose threads watch all requested CPUs. It runs for the requested time or number of
+/// events, else for the usual time. If it is not one of many steps, it can be ended early.
 pub(crate) fn for_a_time(step: &mut Step, input: &PlanInput) {
     let planned = &mut step.stop;
     if planned.budget_ns != u64::MAX && planned.limit_ns != planned.budget_ns {
@@ -55,7 +53,7 @@ fn usual_time(input: &PlanInput) -> u64 {
     input.profile.stop().budget_ns * if input.survey { SURVEYED } else { OWN }
 }
 
-/// Threads that watch: each for itself, until the time is over.
+/// Rules of watching threads: each runs on its own until the time is over.
 fn rules() -> Periodic {
     Periodic::new(Phase::Free, 0)
 }

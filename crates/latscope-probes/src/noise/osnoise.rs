@@ -1,28 +1,32 @@
-//! The kernel's own busy loop on each CPU: it sees every interrupt and thread
-//! that comes between.
+//! The kernel's own busy loop on each CPU, which sees every interrupt and thread that interrupts it.
 
 use super::kernel::{self, TracedCpu};
-use crate::{Cpus, Experiment, PlanInput, Probe, Settings, settings};
+use crate::{Cpus, Experiment, Facts, PlanInput, Probe, Settings, settings};
 use anyhow::Result;
 use latscope_bench::bench::Bench;
 use latscope_core::machine::Machine;
-use latscope_core::plan::{Point, Policy};
+use latscope_core::plan::Point;
 use latscope_core::report::{Better, Exceedance, Semantics};
 use latscope_core::units::CpuList;
 use latscope_trace::kernel_tracer::{self, Line, Wanted};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// Gaps in the kernel's busy loop.
+/// Probe of gaps in the kernel's busy loop.
 pub static OSNOISE: Probe = Probe {
-    id: "noise.osnoise",
-    title: "gap in the kernel's busy loop",
-    timed: "Between two readings of the clock in the kernel's osnoise thread; only what is longer than its threshold.",
-    times: Semantics::Operation,
-    source: "the osnoise tracer, Documentation/trace/osnoise-tracer.rst (Linux 5.14)",
-    params: Workload::PARAMS,
+    facts: Facts {
+        id: "noise.osnoise",
+        title: "gap in the kernel's busy loop",
+        timed: "Between two readings of the clock in the kernel's osnoise thread; only what is longer than its threshold.",
+        times: Semantics::Operation,
+        source: "the osnoise tracer, Documentation/trace/osnoise-tracer.rst (Linux 5.14)",
+        revision: 1,
+        params: Workload::LIST,
+        by_name_only: true,
+        ..Facts::DEFAULT
+    },
+    check: Workload::check,
     experiment: &EXPERIMENT,
-    revision: 1,
     plan,
 };
 
@@ -34,15 +38,14 @@ settings! {
     }
 }
 
-static EXPERIMENT: Experiment =
-    Experiment { name: "noise.osnoise", cpus: Cpus::All, scratch: false, policy: Policy::Other, run };
+static EXPERIMENT: Experiment = Experiment::new("noise.osnoise", Cpus::All, run).adapted_by(super::adapt);
 
 fn plan(_: &PlanInput, machine: &Machine) -> Vec<Point> {
     let point = |cpu| OSNOISE.point(Workload { cpu }, format!("osnoise on CPU {cpu}"), false);
     machine.allowed.0.iter().copied().map(point).collect()
 }
 
-/// The kernel's thread runs for so many µs of each period.
+/// Time for which the kernel's thread runs in each period, µs.
 const RUNTIME_US: u64 = 190_000;
 const PERIOD_US: u64 = 200_000;
 
@@ -84,24 +87,24 @@ fn run(bench: &mut Bench) -> Result<()> {
     Ok(())
 }
 
-/// What the kernel said of one CPU.
+/// Figures of one CPU, from the kernel.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Notes {
-    /// Gaps of which there was a line.
+    /// Number of gaps that had a line.
     pub gaps: u64,
-    /// Periods that ended.
+    /// Number of periods that ended.
     pub periods: u64,
-    /// Time the loop ran in them, and what it lost, µs.
+    /// Time for which the loop ran in these periods, µs.
     pub runtime_us: u64,
-    /// What it lost, µs.
+    /// Time that the loop lost, µs.
     pub noise_us: u64,
     /// Gaps in which the kernel did nothing.
     pub hardware: u64,
-    /// Time taken by a kind of source, and by each of its sources: how often and ns.
+    /// Number of times and time (ns) taken, for each source of each kind.
     pub taken: BTreeMap<(Source, String), (u64, u64)>,
 }
 
-/// Kinds of sources that the kernel tells apart.
+/// Kinds of sources that the kernel distinguishes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[allow(missing_docs)] // the names say it
 pub enum Source {
@@ -126,12 +129,12 @@ impl Source {
     }
 }
 
-/// What a line of the tracer or its events tells.
+/// Content of a line of the tracer or its events.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Told {
-    /// A gap, ns.
+    /// Length of a gap, ns.
     Gap(u64),
-    /// A source took so many ns, the time of what interrupted it left out.
+    /// Time that a source took, ns, without the time of what interrupted it.
     Taken(Source, String, u64),
     /// A period is over.
     Period {
@@ -145,7 +148,7 @@ pub enum Told {
 }
 
 impl Told {
-    /// Understands what follows the time in a line.
+    /// Parses the part of a line after the time.
     pub fn parse(text: &str) -> Option<Told> {
         match text.split_once(": ") {
             Some(("sample_threshold", rest)) => duration(rest).map(Told::Gap),
@@ -161,12 +164,12 @@ impl Told {
     }
 }
 
-/// `… duration 14247 ns …`
+/// Parses the duration of a line `… duration 14247 ns …`.
 fn duration(text: &str) -> Option<u64> {
     text.split_once("duration ")?.1.split(' ').next()?.parse().ok()
 }
 
-/// Runtime, noise, share available, longest, then the counts of hardware, NMIs,
+/// Parses a line of nine numbers: runtime, noise, share available, longest, then the counts of hardware, NMIs,
 /// interrupts, softirqs and threads.
 fn period(text: &str) -> Option<Told> {
     let words: Vec<&str> = text.split_whitespace().collect();

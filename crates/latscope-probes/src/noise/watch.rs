@@ -3,7 +3,7 @@
 
 use latscope_os::clock::Clock;
 
-/// What the loop needs to know, in ticks.
+/// Limits of the loop, in ticks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rules {
     /// Ticks between two readings when nothing comes between them.
@@ -14,7 +14,7 @@ pub struct Rules {
     pub look: u64,
 }
 
-/// What the loop saw, in ticks.
+/// Result of the loop; times are in ticks.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Watched {
     /// Readings of the clock.
@@ -23,24 +23,23 @@ pub struct Watched {
     pub watched: u64,
     /// The sum of the gaps.
     pub lost: u64,
-    /// Gaps.
+    /// Number of gaps found.
     pub gaps: u64,
     /// The longest distance of two readings beyond the usual one.
     pub longest: u64,
 }
 
-/// What is around the loop, where the host itself finds what comes between.
+/// Surroundings of the loop: what happens between two of its stretches.
 pub trait Host {
     /// Takes a gap of so many ticks beyond the loop's own.
     fn gap(&mut self, ticks: u64);
-    /// Looks around, also after a gap: whether to go on. The stamp is the last
-    /// reading.
+    /// Looks around, also after a gap. Returns true to go on. `now` is the last reading.
     fn look(&mut self, now: u64) -> bool;
     /// The reading with which the loop goes on.
     fn back(&mut self) -> u64;
 }
 
-/// Watches until the host has had enough.
+/// Watches until the host ends the loop.
 pub fn watch<C: Clock>(clock: C, rules: Rules, host: &mut impl Host) -> Watched {
     let mut seen = Watched::default();
     let limit = rules.own + rules.threshold;
@@ -88,7 +87,7 @@ mod tests {
     use super::*;
     use std::cell::Cell;
 
-    /// A clock that ticks by a script, then by 20 for ever.
+    /// A clock that ticks by a script, and then always by 20.
     #[derive(Clone, Copy)]
     struct Scripted<'a>(&'a Cell<u64>, &'a Cell<&'a [u64]>);
 
@@ -132,7 +131,7 @@ mod tests {
         }
     }
 
-    /// What was seen, the gaps, the looks.
+    /// Runs the loop; returns its result, the gaps, and the number of looks.
     fn run(script: &[u64], until: u64) -> (Watched, Vec<u64>, u64) {
         let (time, steps) = (Cell::new(0), Cell::new(script));
         let clock = Scripted(&time, &steps);

@@ -1,5 +1,4 @@
-//! What the endpoints tell, in shared memory: a line of words for each, which
-//! it alone writes.
+//! Figures of the endpoints in shared memory: a line of words for each endpoint, which alone writes it.
 
 use latscope_os::shared::{self, Counters};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -12,35 +11,35 @@ const WORDS: usize = 16;
 /// Latest samples of the first endpoint that are kept.
 pub const KEPT: usize = 1 << 14;
 
-/// What a word of an endpoint holds.
+/// Words of an endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Word {
-    /// Its process and thread; 0 until it is ready.
+    /// Process and thread of the endpoint; 0 until it is ready.
     Address,
-    /// The CPU it ran on last, and 1.
+    /// Number of the CPU on which the endpoint ran last, plus 1.
     Cpu,
-    /// Messages received.
+    /// Number of messages received.
     Cycles,
-    /// Times it gave up waiting.
+    /// Number of times that the endpoint gave up waiting.
     Timeouts,
-    /// Its samples: how many, the last, the least, the largest and the sum, ns.
+    /// Number of samples. The last, the least, the largest and the sum follow, ns.
     Samples,
     Last,
     Min,
     Max,
     Sum,
-    /// When it sent, ns.
+    /// Time of the last message sent, ns.
     Stamp,
-    /// The error that ended it.
+    /// Error that ended the endpoint.
     Failed,
 }
 
-/// What a word of all holds, in the line before the endpoints'.
+/// Words that all share, in the line before the endpoints'.
 #[derive(Debug, Clone, Copy)]
 enum Common {
     Go,
     Over,
-    /// The endpoint whose latency was above the threshold, and 1.
+    /// Endpoint whose latency was above the threshold, plus 1.
     Broken,
 }
 
@@ -55,23 +54,23 @@ pub struct Board {
 /// The figures of an endpoint so far, ns.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Figures {
-    /// Its thread id; 0 before it runs.
+    /// Thread id of the endpoint; 0 before it runs.
     pub thread: u32,
-    /// The CPU it ran on last.
+    /// CPU on which the endpoint ran last.
     pub cpu: Option<u32>,
-    /// Messages received.
+    /// Number of messages received.
     pub cycles: u64,
-    /// Times it gave up waiting.
+    /// Number of times that the endpoint gave up waiting.
     pub timeouts: u64,
-    /// How many of the messages were timed.
+    /// Number of messages that were timed.
     pub samples: u64,
-    /// The last sample.
+    /// Last sample, in ns.
     pub last: u64,
-    /// The least.
+    /// Least sample, in ns.
     pub min: u64,
-    /// The largest.
+    /// Largest sample, in ns.
     pub max: u64,
-    /// The exact mean.
+    /// Exact mean of the samples, ns.
     pub mean: f64,
 }
 
@@ -91,17 +90,17 @@ impl Board {
     /// The board that another process has created.
     ///
     /// # Errors
-    /// It is too short, or memory is exhausted.
+    /// The memory is too short, or no more can be mapped.
     pub fn open(descriptor: OwnedFd, endpoints: usize) -> io::Result<Board> {
         Ok(Board { counters: Counters::map(&descriptor, words(endpoints))?, descriptor, endpoints })
     }
 
-    /// To hand to another process.
+    /// Descriptor of the memory, to hand to another process.
     pub(super) fn descriptor(&self) -> BorrowedFd<'_> {
         self.descriptor.as_fd()
     }
 
-    /// Number of endpoints.
+    /// Number of endpoints of the run.
     pub fn endpoints(&self) -> usize {
         self.endpoints
     }
@@ -114,7 +113,7 @@ impl Board {
         &self.counters.as_slice()[word as usize]
     }
 
-    /// Where a sample of the first endpoint is kept.
+    /// Word that keeps a sample of the first endpoint.
     pub(super) fn kept(&self, cycle: u64) -> &AtomicU64 {
         &self.counters.as_slice()[(1 + self.endpoints) * WORDS + cycle as usize % KEPT]
     }
@@ -133,7 +132,7 @@ impl Board {
         self.common(Common::Go).load(Ordering::Acquire) != 0
     }
 
-    /// Ends the run.
+    /// Ends the run for all endpoints.
     pub(super) fn end(&self) {
         self.common(Common::Over).store(1, Ordering::Release);
     }

@@ -1,4 +1,4 @@
-//! What an endpoint does, in a thread or a process of its own.
+//! Work of an endpoint, in a thread or a process of its own.
 
 use super::board::{Board, Word};
 use super::means::{Channel, TIMED_OUT, address, introduce};
@@ -21,24 +21,24 @@ use std::path::PathBuf;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::Duration;
 
-/// One endpoint.
+/// A single endpoint of a run.
 pub(super) struct PacedEndpoint<'a> {
     pub(super) board: &'a Board,
     pub(super) index: usize,
     pub(super) rules: &'a Rules,
     pub(super) channel: &'a Channel,
-    /// Tells its starter that the run is over.
+    /// Descriptor that signals the end of the run to the starter.
     pub(super) bell: BorrowedFd<'a>,
 }
 
-/// Turns of the circle after which its first thread rests, and for how long.
+/// Turns of the circle from one rest of its first thread to the next, and the length of a rest.
 const TURNS: u64 = 16;
 const REST_NS: u64 = 10_000_000;
 
 const SECOND: u64 = 1_000_000_000;
 
 impl PacedEndpoint<'_> {
-    /// Plays its part until the run is over.
+    /// Runs the endpoint until the run is over.
     pub(super) fn live(&self) {
         if let Err(error) = self.settle().and_then(|()| self.play()) {
             // A means that is taken away ends the run as well as its last sample does.
@@ -81,9 +81,8 @@ impl PacedEndpoint<'_> {
         }
     }
 
-    /// The sender comes from its sleep straight to the stamp, and from the
-    /// message straight to its next sleep: on one CPU that is what the
-    /// receiver waits for.
+    /// Runs a sender. It goes straight from its sleep to the stamp, and from the message to its next sleep: on
+    /// one CPU the receiver waits for that.
     fn send(&self) -> io::Result<()> {
         self.await_go();
         let receiver = address(self.board, self.index - 1);
@@ -145,8 +144,8 @@ impl PacedEndpoint<'_> {
         }
     }
 
-    /// Each turn begins with the first, which may rest before: a turn with
-    /// a rest is no sample of the others.
+    /// Runs an endpoint of a circle. Each turn begins with the first endpoint, which may rest before it: a turn
+    /// with a rest is no sample of the others.
     fn circle(&self) -> io::Result<()> {
         let mut tally = Tally::of(self.rules)?;
         if self.index == 0 {
@@ -189,7 +188,7 @@ impl PacedEndpoint<'_> {
         self.board.word(self.index, Word::Cpu).store(cpu + 1, Relaxed);
     }
 
-    /// Whether the run ends with this sample.
+    /// Returns true if the run ends with this sample.
     #[inline]
     fn ends(&self, tally: &Tally, latency: u64) -> bool {
         let exceeded = latency > self.rules.threshold;
@@ -210,7 +209,7 @@ impl PacedEndpoint<'_> {
     }
 }
 
-/// An endpoint's own copy of its figures, and what it does at the threshold.
+/// An endpoint's own copy of its figures, and the trace to stop at the threshold.
 struct Tally {
     trace: Option<(Marker, File)>,
     cycles: u64,

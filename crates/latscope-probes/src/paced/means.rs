@@ -15,8 +15,8 @@ use rustix::io::{Errno, Result, retry_on_intr};
 use rustix::time::{ClockId, Timespec, clock_gettime};
 use std::sync::atomic::Ordering;
 
-/// What lies between the two of a pair. Each waits on a lane of its own: the
-/// receiver on 0, the sender on 1.
+/// Connection between the two endpoints of a pair. Each waits on a lane of its own: the receiver on 0, the
+/// sender on 1.
 #[derive(Debug)]
 pub(super) enum Channel {
     Queues([OwnedFd; 2]),
@@ -29,7 +29,7 @@ pub(super) enum Channel {
 const MESSAGE: usize = 8;
 
 impl Channel {
-    /// A new one, and what it leaves if it is not removed.
+    /// Creates a channel. Also returns the objects that stay behind if they are not removed.
     pub(super) fn create(means: Means, scope: Scope) -> std::io::Result<(Channel, Leftovers)> {
         let channel = match means {
             Means::Queues => Channel::Queues([nameless_queue(1, MESSAGE)?, nameless_queue(1, MESSAGE)?]),
@@ -77,7 +77,8 @@ impl Channel {
         }
     }
 
-    /// [`wait`](Channel::wait) for some seconds at the most, where a timeout is possible: else `ETIMEDOUT`.
+    /// Waits on a lane as [`wait`](Channel::wait) does, but for some seconds at most, where a timeout is
+    /// possible: after them the error is `ETIMEDOUT`.
     pub(super) fn wait_for(&self, lane: usize, seconds: u64) -> Result<()> {
         let Channel::Queues(queues) = self else { return self.wait(lane) };
         let now = clock_gettime(ClockId::Realtime);
@@ -86,7 +87,7 @@ impl Channel {
     }
 }
 
-/// Whom to wake, as it is on the board once the endpoint is ready.
+/// Address to wake, as it is on the board once the endpoint is ready.
 pub(super) fn address(board: &Board, endpoint: usize) -> Address {
     let packed = board.word(endpoint, Word::Address).load(Ordering::Acquire);
     Address { process: (packed >> 32) as u32, thread: packed as u32 }
@@ -106,5 +107,5 @@ pub(super) fn introduce(board: &Board, endpoint: usize, means: Means) -> Result<
     Ok(())
 }
 
-/// That waiting ended without a message.
+/// Error of a wait that ended without a message.
 pub(super) const TIMED_OUT: Errno = Errno::TIMEDOUT;

@@ -1,10 +1,9 @@
-//! One way, paced: a sender wakes a receiver, which stamps, rests for the
-//! interval and asks for the next. The pattern of rt-tests' programs for
-//! inter-process communication; and their circle of threads that wake each
-//! other in turn.
+//! Paced messages in one direction: a sender wakes a receiver, which stamps, rests for the interval and asks
+//! for the next message. This is the pattern of rt-tests' programs for inter-process communication. Their
+//! circle of threads that wake each other in turn is here, too.
 //!
-//! The endpoints are threads of this process or processes of their own. All
-//! that they tell is on a [`Board`] in shared memory; they write to no stream.
+//! The endpoints are threads of this process or processes of their own. Their figures are on a [`Board`] in
+//! shared memory; they write to no stream.
 
 mod board;
 mod endpoint;
@@ -19,24 +18,24 @@ use latscope_core::plan::Conditions;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
-/// What a process with endpoints does first: memory is locked.
+/// Conditions that a process with endpoints sets first: its memory is locked.
 pub const MEMORY: Conditions = Conditions { lock_memory: true, cpu_dma_latency: None, scratch_in: None };
 
-/// What wakes the other.
+/// Means of waking the other endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Means {
     /// Two POSIX message queues for one message each: mq_overview(7).
     Queues,
     /// A set of two System V semaphores: semop(2).
     Semaphores,
-    /// Two futexes: futex(2).
+    /// Two futexes, see futex(2).
     Futexes,
     /// Signals to a thread that waits for them: sigwaitinfo(2).
     Signals,
 }
 
 impl Means {
-    /// What to do where there are no more of them.
+    /// Returns the error text for means that are exhausted, with the remedy.
     fn remedy(self) -> &'static str {
         match self {
             Means::Queues => {
@@ -49,37 +48,37 @@ impl Means {
     }
 }
 
-/// Who wakes whom.
+/// Order in which endpoints wake each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Form {
-    /// Pairs: endpoint 2n receives what endpoint 2n+1 sends.
+    /// Pairs: endpoint 2n receives the messages of endpoint 2n+1.
     Pairs,
-    /// One circle: each wakes the next, and times a whole turn. The first
-    /// rests now and then, so that the machine lives.
+    /// A circle: each endpoint wakes the next, and times a whole turn. The first rests now and then, so that
+    /// other programs get CPU time.
     Circle,
 }
 
-/// What an endpoint is to do.
+/// Rules of an endpoint.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rules {
-    /// What wakes the other.
+    /// Means of waking the other endpoint.
     pub means: Means,
-    /// Who wakes whom.
+    /// Order in which endpoints wake each other.
     pub form: Form,
     /// Time from one message of the pair to the next, ns.
     pub interval: u64,
     /// SCHED_FIFO with this priority; 0 for SCHED_OTHER.
     pub priority: u32,
-    /// The CPU it stays on.
+    /// CPU on which the endpoint stays.
     pub cpu: Option<u32>,
     /// Messages after which the run is over; `u64::MAX` for no limit.
     pub loops: u64,
-    /// The run is over when a latency is above, ns; `u64::MAX` for no limit.
+    /// Latency above which the run is over, ns; `u64::MAX` for no limit.
     pub threshold: u64,
-    /// The receiver gives up waiting, and counts that, after so many seconds; 0 for never.
+    /// Time after which the receiver gives up waiting, and counts that, s; 0 for never.
     pub timeout: u64,
-    /// The sender rests before each message, s.
+    /// Time that the sender rests before each message, s.
     pub delay: u64,
-    /// The trace that is marked and stopped at the threshold: its directory.
+    /// Directory of the trace that is marked and stopped at the threshold.
     pub trace: Option<PathBuf>,
 }

@@ -1,5 +1,4 @@
-//! A run: its endpoints are set up one by one, begin together, and end with the
-//! first that has had enough.
+//! A run: its endpoints are set up one by one, begin together, and end together when the first of them is done.
 
 use super::board::{Board, Word};
 use super::endpoint::{PacedEndpoint, ROLE};
@@ -19,8 +18,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// A run that has begun. What it made goes when it is dropped; threads of its
-/// own may sleep on until the process ends.
+/// A run that has begun. Dropping it removes the objects it made; its own threads may sleep until the process
+/// ends.
 #[derive(Debug)]
 pub struct Session {
     board: Arc<Board>,
@@ -32,14 +31,14 @@ pub struct Session {
     guardian: OnDemand,
 }
 
-/// Why a wait ended.
+/// Reason why a wait ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ended {
     /// The time to wait is over.
     Time,
     /// The run is over.
     Run,
-    /// A signal ends it.
+    /// A signal ends the run.
     Told,
 }
 
@@ -53,11 +52,10 @@ const LEAD: Duration = Duration::from_millis(10);
 const STACK_BYTES: usize = 256 << 10;
 
 impl Session {
-    /// Sets up an endpoint for each of the rules, as threads or as processes, and
-    /// lets them begin.
+    /// Sets up an endpoint for each of the rules, as threads or as processes, and lets them begin.
     ///
     /// # Errors
-    /// One cannot be set up.
+    /// An endpoint cannot be set up.
     pub fn begin(rules: Vec<Rules>, processes: bool) -> Result<Session> {
         let signals = Signals::block(&TERMINATION).context("signals cannot be waited for")?;
         let board = Arc::new(Board::create(rules.len()).context("no shared memory")?);
@@ -135,10 +133,10 @@ impl Session {
         Ok(())
     }
 
-    /// Whether all endpoints do well.
+    /// Checks that all endpoints still run.
     ///
     /// # Errors
-    /// One does not.
+    /// An endpoint failed or ended too early.
     pub fn check(&mut self) -> Result<()> {
         if let Some(error) = self.board.failure() {
             return Err(error).context("an endpoint failed");
@@ -150,7 +148,7 @@ impl Session {
         }
     }
 
-    /// What the endpoints tell.
+    /// Board with the endpoints' figures.
     pub fn board(&self) -> &Board {
         &self.board
     }

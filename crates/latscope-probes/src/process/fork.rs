@@ -5,13 +5,12 @@ use crate::scheduled::{Free, place, suffix};
 use crate::{Cpus, Experiment, PlanInput, Probe, Profile, Settings, available, settings};
 use latscope_bench::bench::Bench;
 use latscope_bench::gate::Gate;
-use latscope_core::plan::{Point, Policy};
+use latscope_core::plan::Point;
 use latscope_core::units::format_size;
 use latscope_os::page::Mapping;
 use latscope_os::process_probe::{Memory, fork_exit, keep_children};
 
-static FORKS: Experiment =
-    Experiment { name: "process.fork", cpus: Cpus::One, scratch: false, policy: Policy::Other, run };
+static FORKS: Experiment = Experiment::new("process.fork", Cpus::One, run).setup(0.05);
 
 settings! {
     struct Parent, asked for as ParentAsked {

@@ -1,4 +1,4 @@
-//! What it costs to make a process and to run a program in it.
+//! Costs of making a process and of running a program in it.
 
 mod fork;
 mod program;

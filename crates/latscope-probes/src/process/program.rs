@@ -6,18 +6,17 @@ use crate::scheduled::{Free, place, suffix};
 use crate::{Cpus, Experiment, PlanInput, Probe, Settings, Word, settings, words};
 use latscope_bench::bench::Bench;
 use latscope_bench::gate::Gate;
-use latscope_core::plan::{Point, Policy};
+use latscope_core::plan::Point;
 use latscope_os::process_probe::{Program, fork_execute, keep_children, spawn};
 use rustix::io::{Errno, Result};
 use std::ffi::{CStr, CString};
 use std::io::Read;
 use std::time::Duration;
 
-static PROGRAMS: Experiment =
-    Experiment { name: "process.program", cpus: Cpus::One, scratch: true, policy: Policy::Other, run };
+static PROGRAMS: Experiment = Experiment::new("process.program", Cpus::One, run).in_scratch();
 
 words! {
-    /// How a program is linked.
+    /// Linking of a program.
     enum Mode { Static = "static", Dynamic = "dynamic" }
 }
 
@@ -32,9 +31,9 @@ settings! {
 }
 
 words! {
-    /// What a shell is asked for, if not `:`.
+    /// Command for a shell, if not `:`.
     enum ShellMode {
-        /// `true`, by its path, in a shell that is forked and executed: what LMbench does.
+        /// `true`, by its path, in a shell that is forked and executed, as LMbench does it.
         ForkProgram = "fork-program",
     }
 }
@@ -186,8 +185,8 @@ fn try_once(program: &Program<'_>) -> std::result::Result<(), (String, &'static 
     }
 }
 
-/// Whether the file is a program that names a dynamic linker (elf(5): a
-/// PT_INTERP entry among the program headers, which lie in the first page).
+/// Returns true if the file is a program that names a dynamic linker (elf(5): a PT_INTERP entry among the
+/// program headers, which lie in the first page).
 fn is_dynamic(path: &CStr) -> bool {
     let mut head = Vec::new();
     let file = path.to_str().ok().and_then(|path| std::fs::File::open(path).ok());

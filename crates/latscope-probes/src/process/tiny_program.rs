@@ -34,7 +34,7 @@ const FILE_HEADER: usize = 64;
 const PROGRAM_HEADER: usize = 56;
 const LOADED_AT: u64 = 0x40_0000;
 
-/// The file (elf(5)): file header, one program header, the instructions.
+/// Bytes of the file (elf(5)): file header, one program header, the instructions.
 fn image(machine: u16, code: &[u8]) -> Vec<u8> {
     let headers = FILE_HEADER + PROGRAM_HEADER;
     let bytes = (headers + code.len()) as u64;
@@ -67,8 +67,7 @@ fn image(machine: u16, code: &[u8]) -> Vec<u8> {
 /// Writes the program into a directory and returns its path.
 ///
 /// # Errors
-/// Those of writing a file; ENOSYS where this program does not know the
-/// machine's instructions.
+/// The errors of writing a file; ENOSYS if the instructions of this machine are not known here.
 pub fn write(directory: &Path) -> Result<CString> {
     let (machine, code) = MACHINE.ok_or(Errno::NOSYS)?;
     let path = directory.join("exit");

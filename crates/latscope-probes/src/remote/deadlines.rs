@@ -1,9 +1,9 @@
-//! When the next ping is sent: at once, or at instants that lie evenly.
+//! Times at which pings are sent: at once, or at even intervals.
 
 use crate::wake::waiter::{Monotonic, sleep_until};
 use latscope_os::clock::monotonic_ns;
 
-/// A sleep is cut into pieces, so that a request to end does not wait for long, ns.
+/// Longest piece of a sleep, so that a request to end does not wait for long, ns.
 const PIECE: u64 = 250_000_000;
 
 /// Instants, the first of which is now; without an interval, every instant.
@@ -14,13 +14,13 @@ pub struct Deadlines {
 }
 
 impl Deadlines {
-    /// So many ns from one to the next; 0 for back to back.
+    /// Returns instants that are `interval` ns apart; 0 for back to back.
     pub fn every(interval: u64) -> Deadlines {
         Deadlines { interval, due: monotonic_ns() }
     }
 
-    /// Sleeps until the next instant, or until an end is asked for; how many
-    /// instants had passed meanwhile and are left out.
+    /// Sleeps until the next instant, or until an end is requested. Returns the number of instants that passed
+    /// meanwhile and are left out.
     pub fn wait(&mut self, ending: impl Fn() -> bool) -> u64 {
         if self.interval == 0 {
             return 0;

@@ -1,30 +1,30 @@
-//! Which of the messages that were sent came back, and in what order.
+//! Record of the sent messages: which of them came back, and in what order.
 
 use super::tally::Tally;
 use std::collections::VecDeque;
 
-/// Lost blocks that are remembered, so that they are late when they come.
+/// Number of lost blocks that are remembered, so that they count as late if they come.
 const REMEMBERED: usize = 4096;
 
-/// Messages on their way, and what became of the others.
+/// Messages on their way, and counts of the others.
 #[derive(Debug)]
 pub(crate) struct Ledger {
     first: u64,
     next: u64,
-    /// On their way, in the order sent.
+    /// Messages on their way, in the order sent.
     outstanding: VecDeque<u64>,
-    /// The last ones that were given up.
+    /// Last messages that were given up.
     given_up: VecDeque<u64>,
-    /// The latest of those that came.
+    /// Largest number of the messages that came.
     latest: Option<u64>,
     /// Blocks that came as they were sent, once each, in time.
     pub received: u64,
-    /// What else came, and what did not.
+    /// Counts of messages that are no sample.
     pub tally: Tally,
 }
 
 impl Ledger {
-    /// Numbers from here on: another run's blocks have others.
+    /// Returns a ledger whose numbers begin with `first`; another run's blocks have others.
     pub fn from(first: u64) -> Ledger {
         Ledger {
             first,
@@ -52,20 +52,20 @@ impl Ledger {
         self.outstanding.len()
     }
 
-    /// The next message was sent.
+    /// Counts the next message as sent.
     #[inline]
     pub fn send(&mut self) {
         self.outstanding.push_back(self.next);
         self.next += 1;
     }
 
-    /// The next message was sent, and another ledger counts it.
+    /// Skips the number of a sent message that another ledger counts.
     #[inline]
     pub fn pass(&mut self) {
         self.next += 1;
     }
 
-    /// A sound message came; whether it counts.
+    /// Records a sound message; returns true if it counts.
     #[inline]
     pub fn receive(&mut self, number: u64) -> bool {
         let Some(place) = self.outstanding.iter().position(|sent| *sent == number) else {
@@ -79,7 +79,7 @@ impl Ledger {
         true
     }
 
-    /// A block came that is not expected: late, again, or never sent.
+    /// Counts an unexpected block: late, duplicated, or never sent.
     #[cold]
     fn surplus(&mut self, number: u64) {
         let was_sent = (self.first..self.next).contains(&number);
@@ -93,7 +93,7 @@ impl Ledger {
         }
     }
 
-    /// Gives up what is on its way.
+    /// Counts the messages on their way as lost.
     pub fn give_up(&mut self) {
         self.tally.lost += self.outstanding.len() as u64;
         self.given_up.extend(self.outstanding.drain(..));

@@ -23,10 +23,10 @@ use std::cell::RefCell;
 /// First pings that are not recorded, back to back and paced.
 const WARM_UP: [u64; 2] = [100, 1];
 
-/// Measures each point over a connection of its own.
+/// Measures each point over a connection of its own. A point that cannot be measured is closed with the reason.
 ///
 /// # Errors
-/// A point has invalid parameters; one that cannot be measured says so.
+/// A point has invalid parameters.
 pub fn run(bench: &mut Bench) -> Result<()> {
     for (index, point) in bench.points().iter().enumerate() {
         let sent = Sent::of(point)?;
@@ -76,7 +76,7 @@ fn connect(bench: &mut Bench, point: &Point, sent: &Sent, guardian: &OnDemand) -
     Ok(channel)
 }
 
-/// What is sent over and over.
+/// Message that is sent repeatedly.
 #[derive(Debug, Clone, Copy)]
 enum What {
     Ping(Kind, usize),
@@ -119,7 +119,7 @@ fn pings(bench: &mut Bench, index: usize, point: &Point, sent: &Sent) -> Result<
     Ok(())
 }
 
-/// Says how a point ended, if not by itself.
+/// Reports the reason why a point ended early, and lost messages.
 fn finish(bench: &mut Bench, index: usize, mut channel: Box<dyn Channel>, ended: Result<(), Failure>) {
     bench.account_for_peers();
     if let Some(reason) = channel.distortion() {
@@ -140,7 +140,7 @@ struct Pinging {
 }
 
 impl Pinging {
-    /// Pings until it is enough.
+    /// Pings until the step's limits are reached.
     fn repeat(
         &mut self,
         ping_loop: &mut PingLoop,
@@ -180,7 +180,7 @@ impl Pinging {
         Ok(())
     }
 
-    /// Pings once; its time if all is well.
+    /// Pings once; returns the time if the echo is sound.
     fn once(
         &mut self,
         ping_loop: &mut PingLoop,
@@ -202,8 +202,8 @@ impl Pinging {
         Ok(ticks?.map(ns))
     }
 
-    /// Makes sure that nothing that is late comes into the next sample: waits
-    /// for the echo of a message that is none. Three losses in a row are the end.
+    /// Keeps late messages out of the next sample: waits for the echo of a message that is no sample. Three
+    /// losses in a row end the pings.
     fn settle(&mut self, ping_loop: &mut PingLoop) -> Result<(), Failure> {
         for _ in 1..MOST_LOSSES {
             let settled = match self.what {
@@ -218,7 +218,7 @@ impl Pinging {
         Err(Failure::Timeout)
     }
 
-    /// States what a packet of a long ping took.
+    /// Reports the times of the packets of long pings.
     fn tell(&self, bench: &mut Bench, index: usize) {
         let mut tell = |name: &str, ns: Option<f64>| {
             if let Some(ns) = ns {
@@ -279,7 +279,7 @@ fn stream(
     Ok(())
 }
 
-/// States what a stream came to.
+/// Reports the result of a stream.
 fn bandwidth(bench: &mut Bench, index: usize, outcome: Outcome, payload: u64, ns: impl Fn(u64) -> f64) {
     let (blocks, ticks) = outcome.timed;
     if ticks > 0 {

@@ -1,5 +1,4 @@
-//! Messages to another operating system on another core: pings, long pings and
-//! bandwidth, whatever they go over.
+//! Messages to another operating system on another core: pings, long pings and bandwidth, over each transport.
 
 mod deadlines;
 mod ledger;
@@ -12,21 +11,21 @@ mod tally;
 mod testing;
 
 use super::{Cpus, Experiment, Kind, Param, PlanInput, Probe};
-use latscope_bench::settings::Parameters;
-use latscope_core::plan::{Periodic, Policy, Step};
+use crate::{Facts, Settings};
+use latscope_core::plan::{Periodic, Step};
 use latscope_core::report::Semantics;
 use latscope_exchange::remote;
 
 pub use plan::{LONG_PING, MAILBOX, Packets, SMALLEST};
 
-/// The probes.
+/// The probes of the family.
 pub const PROBES: &[&Probe] = &[&plan::PING, &plan::LONG_PING, &plan::BANDWIDTH, &plan::MAILBOX];
 
 static EXPERIMENT: Experiment =
-    Experiment { name: "remote", cpus: Cpus::Two, scratch: false, policy: Policy::Other, run: measure::run };
+    Experiment::new("remote", Cpus::Two, measure::run).setup(0.02).adapted_by(adapt);
 
 /// Outside of a survey a user may watch, and end it before its time.
-pub fn adapt(step: &mut Step, input: &PlanInput) {
+fn adapt(step: &mut Step, input: &PlanInput) {
     // What warms up is not counted in activations of a thread.
     let rules = || Periodic { warm_up: 0, ..super::ipc::setup::usual_rules() };
     step.periodic = (!input.survey).then(rules);
@@ -78,6 +77,6 @@ const fn probe(
     plan: fn(&PlanInput, &latscope_core::machine::Machine) -> Vec<latscope_core::plan::Point>,
 ) -> Probe {
     const SOURCE: &str = "the RPMsg bus of Linux, drivers/rpmsg/virtio_rpmsg_bus.c; virtio 1.2, section 2.7 (split virtqueues)";
-    let params = Parameters::of::<plan::Sent>(params);
-    Probe { id, title, timed, times, source: SOURCE, params, experiment: &EXPERIMENT, revision: 1, plan }
+    let facts = Facts { id, title, timed, times, source: SOURCE, revision: 1, params, ..Facts::DEFAULT };
+    Probe { facts, check: plan::Sent::check, experiment: &EXPERIMENT, plan }
 }

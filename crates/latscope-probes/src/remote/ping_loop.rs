@@ -7,13 +7,13 @@ use latscope_os::clock::{Clock, monotonic_ns};
 use latscope_rpmsg::link::Unsent;
 use latscope_rpmsg::messages::{Assembler, Form, LongPing, Ping, Word, block};
 
-/// Losses in a row after which there is no point in more.
+/// Number of losses in a row after which pinging ends.
 pub(crate) const MOST_LOSSES: u32 = 3;
 
-/// How long a buffer is waited for before it is asked for again, ns.
+/// Longest wait for a buffer before the next try to get it, ns.
 const MILLISECOND: u64 = 1_000_000;
 
-/// What a ping is made of. All have a number, and are verified to the last byte.
+/// Content of a ping. Each has a number, and is verified to the last byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// The message of 48 bytes.
@@ -47,9 +47,9 @@ impl Kind {
     }
 }
 
-/// The host's end of a connection, and what became of what it sent.
+/// The host's end of a connection, and the record of what it sent.
 pub(crate) struct PingLoop {
-    /// The connection.
+    /// Connection to the remote.
     pub channel: Box<dyn Channel>,
     timeout: u64,
     room: Vec<u8>,
@@ -58,7 +58,7 @@ pub(crate) struct PingLoop {
 }
 
 impl PingLoop {
-    /// Over a channel; a message that takes longer than `timeout` ns is lost.
+    /// Returns a ping loop over a channel; a message that takes longer than `timeout` ns is lost.
     pub fn new(channel: Box<dyn Channel>, timeout: u64) -> PingLoop {
         let room = vec![0; channel.limit()];
         // An earlier run had other numbers.
@@ -66,15 +66,15 @@ impl PingLoop {
         PingLoop { channel, timeout, room, message: Vec::new(), ledger }
     }
 
-    /// What is no sample so far.
+    /// Counts of messages that are no sample so far.
     pub fn tally(&self) -> Tally {
         self.ledger.tally
     }
 
-    /// A ping of so many bytes: its ticks.
+    /// Sends a ping of `length` bytes; returns the ticks until its echo.
     ///
     /// # Errors
-    /// [`Failure::Timeout`]: it is lost; others end the connection.
+    /// [`Failure::Timeout`]: the ping is lost. Other errors end the connection.
     #[inline]
     pub fn ping(&mut self, kind: Kind, length: usize, clock: impl Clock) -> Result<u64, Failure> {
         let number = self.ledger.next();
@@ -97,8 +97,8 @@ impl PingLoop {
         }
     }
 
-    /// Counts a reply that was there when the timeout had passed, since this thread could not look before: it is a
-    /// sample, for it took as long as that.
+    /// Counts a reply that was there when the timeout had passed, since this thread could not look before. It
+    /// is a sample, since it took that long.
     #[inline]
     fn note_late(&mut self, until: u64) {
         self.ledger.tally.late += u64::from(monotonic_ns() > until);
@@ -109,7 +109,7 @@ impl PingLoop {
         self.ledger.sent()
     }
 
-    /// Counts what is not the echo that is waited for.
+    /// Counts a message that is not the expected echo.
     #[cold]
     fn surplus(&mut self, kind: Kind, length: usize, expected: u64) {
         match kind.number(&self.room[..length]).filter(|number| *number != expected) {
@@ -118,11 +118,11 @@ impl PingLoop {
         }
     }
 
-    /// All packets of a long ping, sent back to back: its ticks, if all came
-    /// as they were sent, once, and in order.
+    /// Sends all packets of a long ping back to back. Returns the ticks if all came as they were sent, once,
+    /// and in order.
     ///
     /// # Errors
-    /// As [`PingLoop::ping`].
+    /// The errors of [`PingLoop::ping`].
     pub fn long_ping(&mut self, sent: LongPing, clock: impl Clock) -> Result<Option<u64>, Failure> {
         let mut packets = Assembler::new(sent);
         let until = monotonic_ns() + self.timeout;
@@ -138,11 +138,11 @@ impl PingLoop {
         whole.map(|()| sound.then_some(ended - begun))
     }
 
-    /// The packets of a long ping, each sent when the one before came back:
-    /// its ticks, as of [`PingLoop::long_ping`]; those of each packet go to `packet`.
+    /// Sends the packets of a long ping, each when the one before came back. Returns the ticks as
+    /// [`PingLoop::long_ping`] does; those of each packet go to `packet`.
     ///
     /// # Errors
-    /// As [`PingLoop::ping`].
+    /// The errors of [`PingLoop::ping`].
     pub fn lock_step(
         &mut self,
         sent: LongPing,
@@ -183,7 +183,7 @@ impl PingLoop {
         self.post(until, Some(packets))
     }
 
-    /// Takes packets until so many are there.
+    /// Takes packets until `count` of them are there.
     fn assemble(&mut self, packets: &mut Assembler, count: usize, until: u64) -> Result<(), Failure> {
         while (packets.tally().received as usize) < count {
             let length = self.take(until)?;
@@ -199,7 +199,7 @@ impl PingLoop {
         Ok(())
     }
 
-    /// Adds up what became of packets; whether nothing went wrong.
+    /// Adds the counts of the packets to the tally; returns true if all were sound.
     fn count(&mut self, packets: &Assembler) -> bool {
         let (found, tally) = (packets.tally(), &mut self.ledger.tally);
         tally.mismatched += u64::from(found.mismatched);
@@ -208,11 +208,11 @@ impl PingLoop {
         found.mismatched + found.duplicated + found.reordered == 0
     }
 
-    /// Sends a packet that no long ping has and takes all that comes before its
-    /// echo, which is late: packets do not tell which long ping they belong to.
+    /// Sends a packet that no long ping has, and takes all that comes before its echo, which is late: packets
+    /// do not state to which long ping they belong.
     ///
     /// # Errors
-    /// As [`PingLoop::ping`].
+    /// The errors of [`PingLoop::ping`].
     pub fn fence(&mut self) -> Result<(), Failure> {
         let sent = LongPing { form: Form::Legacy, word: Word::Eight };
         let until = monotonic_ns() + self.timeout;
@@ -234,8 +234,8 @@ impl PingLoop {
         }
     }
 
-    /// Sends the message; waits for a buffer if there is none. Packets of the same
-    /// long ping may come meanwhile; whatever else comes is late.
+    /// Sends the message; waits for a buffer if none is free. Packets of the same long ping may come meanwhile;
+    /// all other messages are late.
     #[inline]
     fn post(&mut self, until: u64, packets: Option<&mut Assembler>) -> Result<(), Failure> {
         match self.channel.send(&self.message) {
@@ -265,7 +265,7 @@ impl PingLoop {
         }
     }
 
-    /// The next message; what does not come in time is lost.
+    /// Receives the next message; a message that does not come in time is lost.
     #[inline]
     fn take(&mut self, until: u64) -> Result<usize, Failure> {
         let taken = self.channel.receive(&mut self.room, until);
@@ -276,7 +276,7 @@ impl PingLoop {
         taken
     }
 
-    /// Ends a wait in which other messages come without end.
+    /// Ends a wait in which other messages keep coming.
     fn in_time(&mut self, until: u64) -> Result<(), Failure> {
         if monotonic_ns() < until {
             return Ok(());
@@ -297,7 +297,7 @@ impl PingLoop {
 /// The most packets of a long ping.
 const MOST_PACKETS: usize = 9;
 
-/// In the flag of a packet that belongs to no long ping.
+/// Bit in the flag of a packet that belongs to no long ping.
 const FENCE: u64 = 1 << 63;
 
 fn is_fence(packet: &[u8]) -> bool {

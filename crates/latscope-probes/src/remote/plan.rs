@@ -1,4 +1,4 @@
-//! What can be measured, and the points of it.
+//! The probes of the family, and the plans of their points.
 
 use super::{PACE, PAYLOAD, TIMEOUT, TRANSPORT, WAIT, probe};
 use crate::{Kind, Param, PlanInput, Probe, Settings, Word, words};
@@ -11,7 +11,7 @@ use latscope_exchange::remote::{self, MAILBOXES, Opt, TRANSPORTS, Transport, shm
 use latscope_exchange::remote::{LONGEST, PAYLOAD as USUAL};
 use latscope_rpmsg::messages::{self, Form, LongPing, Ping, block};
 
-/// One message there and back.
+/// Probe of a message there and back.
 pub static PING: Probe = probe(
     "remote.ping",
     "ping to a remote",
@@ -22,7 +22,7 @@ pub static PING: Probe = probe(
     |input, _| plan(&PING, input),
 );
 
-/// Four KiB there and back.
+/// Probe of 4 KiB there and back.
 pub static LONG_PING: Probe = probe(
     "remote.long-ping",
     "long ping to a remote",
@@ -52,7 +52,7 @@ pub static LONG_PING: Probe = probe(
     |input, _| plan(&LONG_PING, input),
 );
 
-/// Blocks without a pause.
+/// Probe of blocks without a pause.
 pub(crate) static BANDWIDTH: Probe = probe(
     "remote.bandwidth",
     "bandwidth to a remote",
@@ -74,7 +74,7 @@ pub(crate) static BANDWIDTH: Probe = probe(
     |input, _| plan(&BANDWIDTH, input),
 );
 
-/// A word without RPMsg.
+/// Probe of a word without RPMsg.
 pub static MAILBOX: Probe = probe(
     "remote.mailbox",
     "single-word mailbox of a remote",
@@ -92,7 +92,7 @@ pub static MAILBOX: Probe = probe(
 );
 
 words! {
-    /// When the packets of a long ping are sent.
+    /// Order in which the packets of a long ping are sent.
     pub(super) enum Mode {
         /// All back to back.
         Pipelined = "pipelined",
@@ -106,7 +106,7 @@ words! {
     pub enum Packets {
         /// 4096 bytes of data.
         Exact = "exact",
-        /// The eight that MCS has.
+        /// The eight packets of MCS.
         Legacy = "legacy",
     }
 }
@@ -123,21 +123,21 @@ impl Packets {
 }
 
 words! {
-    /// Where blocks go.
+    /// Direction of the blocks.
     pub(super) enum Direction {
-        /// They come back.
+        /// The remote sends them back.
         Echoed = "echoed",
         /// The remote verifies them.
         ToRemote = "to-remote",
     }
 }
 
-/// What is sent: parameters in which the probes differ.
+/// Content of the messages: parameters in which the probes differ.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Content {
     /// A message of so many bytes.
     Message(u64),
-    /// A long ping.
+    /// The packets of a long ping.
     LongPing(Mode, Packets),
     /// Blocks of so many bytes.
     Blocks(Direction, u64),
@@ -145,12 +145,12 @@ pub(super) enum Content {
 
 /// The parameters of a point.
 pub(super) struct Sent {
-    /// What it goes over.
+    /// Transport of the messages.
     pub transport: &'static Transport,
-    /// How is waited for it: one of the transport's ways.
+    /// Way of waiting for a message, out of those of the transport.
     pub wait: String,
     pub content: Content,
-    /// Time after which it is lost, ns.
+    /// Time after which a message is lost, ns.
     pub timeout: u64,
     /// Time from one ping to the next, ns; `None` for back to back.
     pub pace: Option<u64>,
@@ -159,10 +159,10 @@ pub(super) struct Sent {
 }
 
 impl Sent {
-    /// Those of a point.
+    /// Returns the parameters of a point.
     ///
     /// # Errors
-    /// They are not what its probe sends.
+    /// The parameters are not those of the point's probe.
     pub fn of(point: &Point) -> Result<Sent> {
         let sent = Sent::read(point)?;
         let probes: &[&Probe] = match sent.content {
@@ -280,7 +280,7 @@ fn over(probe: &'static Probe, input: &PlanInput, transport: &'static Transport)
     points
 }
 
-/// The ways to wait; none for what the transport does not have.
+/// The ways to wait; empty if the transport does not have what the probe needs.
 fn waits(probe: &Probe, input: &PlanInput, transport: &Transport) -> Vec<String> {
     let bare = probe.id == MAILBOX.id;
     if bare && !MAILBOXES.iter().any(|(name, _)| *name == transport.name) {
@@ -308,7 +308,7 @@ fn paces(probe: &Probe, input: &PlanInput) -> Vec<Option<u64>> {
     asked.or(&[]).into_iter().map(Some).collect()
 }
 
-/// What is sent.
+/// Contents that a probe sends over a transport.
 fn contents(probe: &Probe, input: &PlanInput, transport: &Transport) -> Vec<Content> {
     let longest = if transport.name == shm::SHM.name { LONGEST } else { USUAL } as u64;
     let payloads = |usual: &[u64]| match input.values.contains_key("sweep") {

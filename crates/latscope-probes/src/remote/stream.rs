@@ -1,5 +1,4 @@
-//! Bandwidth: blocks without a pause, as many on their way as find room, each
-//! verified by whom it came to.
+//! Bandwidth: blocks without a pause, as many on their way as there is room for, each verified by its receiver.
 
 use super::ledger::Ledger;
 use super::ping_loop::MOST_LOSSES;
@@ -9,13 +8,13 @@ use latscope_os::clock::{Clock, monotonic_ns};
 use latscope_rpmsg::link::Unsent;
 use latscope_rpmsg::messages::block::{self, Receipt};
 
-/// How long a buffer is waited for before it is asked for again, ns.
+/// Longest wait for a buffer before the next try to get it, ns.
 const MILLISECOND: u64 = 1_000_000;
 
 /// A stream of blocks. Its samples are stretches: the time from the last
 /// verified block of one to the last of the next.
 pub struct Stream<C> {
-    /// The connection.
+    /// Connection to the remote.
     pub channel: Box<dyn Channel>,
     clock: C,
     timeout: u64,
@@ -23,14 +22,14 @@ pub struct Stream<C> {
     block: Vec<u8>,
     ledger: Ledger,
     verified: Verified,
-    /// When the last message was sent, ticks.
+    /// Time at which the last block was sent, ticks.
     sent_at: u64,
 }
 
-/// What arrived, and when.
+/// Blocks that arrived, and their times.
 #[derive(Debug, Clone, Copy, Default)]
 struct Verified {
-    /// Blocks that warm up.
+    /// Number of blocks that warm up.
     warm: u64,
     blocks: u64,
     /// Ticks of the last block that warmed up, and of the last one.
@@ -40,10 +39,10 @@ struct Verified {
     since: u64,
 }
 
-/// What a stream came to.
+/// Result of a stream.
 #[derive(Debug, Clone, Copy)]
 pub struct Outcome {
-    /// Blocks sent.
+    /// Number of blocks sent.
     pub sent: u64,
     /// Blocks that were verified.
     pub received: u64,
@@ -51,12 +50,13 @@ pub struct Outcome {
     pub timed: (u64, u64),
     /// Ticks from the last block sent to the last one verified.
     pub drain: u64,
-    /// What went wrong.
+    /// Counts of messages that are no sample.
     pub tally: Tally,
 }
 
 impl<C: Clock> Stream<C> {
-    /// Blocks of so many bytes over a channel; one that takes longer than `timeout` ns is lost.
+    /// Returns a stream of blocks of `payload` bytes over a channel; a block that takes longer than `timeout`
+    /// ns is lost.
     pub fn new(channel: Box<dyn Channel>, payload: usize, timeout: u64, clock: C) -> Stream<C> {
         let warm = 2 * channel.window() as u64;
         Stream {
@@ -76,13 +76,13 @@ impl<C: Clock> Stream<C> {
         8 * self.half()
     }
 
-    /// Blocks for which a sink is asked at once, so that it has others while it is asked.
+    /// Number of blocks for which a sink is asked for one receipt; it has other blocks meanwhile.
     fn half(&self) -> u64 {
         (self.channel.window() as u64 / 2).max(1)
     }
 
-    /// Blocks that are echoed and verified here, as long as `more` says so;
-    /// ticks of each stretch without a loss go to `record`.
+    /// Sends blocks that are echoed and verified here, as long as `more` returns true. The ticks of each
+    /// stretch without a loss go to `record`.
     ///
     /// # Errors
     /// The connection ended, or nothing came for several timeouts.
@@ -121,7 +121,7 @@ impl<C: Clock> Stream<C> {
         }
     }
 
-    /// Verifies an echo; whether it is a block that is on its way.
+    /// Verifies an echo; returns true if it is a block that is on its way.
     #[inline]
     fn echo(&mut self, length: usize) -> bool {
         match block::parse(&self.room[..length]) {
@@ -133,10 +133,11 @@ impl<C: Clock> Stream<C> {
         }
     }
 
-    /// Blocks that the other side verifies: it tells every now and then how many were sound.
+    /// Sends blocks that the other side verifies; it reports now and then how many were sound.
     ///
     /// # Errors
-    /// As [`Stream::echoed`]. Receipts do not tell what they are for, so that the first one that is lost ends it.
+    /// The errors of [`Stream::echoed`]. Receipts do not state what they are for, so that the first lost
+    /// receipt ends the stream.
     pub fn sunk(
         &mut self,
         more: &mut dyn FnMut() -> bool,
@@ -188,7 +189,7 @@ impl<C: Clock> Stream<C> {
         }
     }
 
-    /// Takes the receipt of what was sent before us.
+    /// Takes the receipt of messages that were sent before this stream.
     fn clear_sink(&mut self) -> Result<(), Failure> {
         self.send(&[])?;
         let until = monotonic_ns() + self.timeout;
@@ -243,7 +244,7 @@ impl<C: Clock> Stream<C> {
         }
     }
 
-    /// So many blocks were verified, just now.
+    /// Counts `blocks` blocks that were verified just now.
     #[inline]
     fn arrived(&mut self, blocks: u64, record: &mut dyn FnMut(u64)) {
         let (now, stretch) = (self.clock.end(), self.stretch());
@@ -266,7 +267,7 @@ impl<C: Clock> Stream<C> {
         (verified.mark, verified.since) = (Some(now), 0);
     }
 
-    /// What became of it.
+    /// Returns the result of the stream.
     pub fn outcome(&self) -> Outcome {
         let verified = &self.verified;
         let (first, last) = verified.span.unwrap_or_default();

@@ -1,10 +1,10 @@
-//! What is no sample, counted.
+//! Counts of messages that are no sample.
 
 use latscope_bench::bench::Bench;
 use latscope_core::report::Better;
 use latscope_exchange::remote::Channel;
 
-/// What became of messages that are no sample.
+/// Counts of messages that are no sample, by kind.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Tally {
     /// Messages that did not come back in time.
@@ -21,7 +21,8 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Why nothing was measured, where nothing came back as it was sent: `4 sent, 4 with another payload`.
+    /// Returns the reason why nothing was measured, if nothing came back as it was sent: `4 sent, 4 with
+    /// another payload`.
     pub fn without_a_reply(&self, channel: &dyn Channel, sent: u64) -> String {
         let counts = [
             (self.mismatched, "with another payload"),
@@ -37,7 +38,7 @@ impl Tally {
         format!("no reply was valid: {sent} sent, {}", words.join(", "))
     }
 
-    /// States it of a point, with what the channel counted.
+    /// Reports the counts of a point, with those of the channel.
     pub fn tell(&self, channel: &dyn Channel, bench: &mut Bench, index: usize) {
         let Tally { lost, late, mismatched, duplicated, reordered } = *self;
         let all = [

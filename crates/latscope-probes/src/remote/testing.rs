@@ -5,28 +5,28 @@ use latscope_rpmsg::link::Unsent;
 use latscope_rpmsg::messages::block::Receipt;
 use std::collections::VecDeque;
 
-/// What becomes of a message.
+/// Fate of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fate {
-    /// It comes back.
+    /// The message comes back.
     Echo,
-    /// It never does.
+    /// The message never comes back.
     Lose,
-    /// It comes back when it was given up, before the echo of the next one.
+    /// The message comes back when it was given up, before the echo of the next one.
     Late,
-    /// It comes back twice.
+    /// The message comes back twice.
     Twice,
-    /// Something else comes before it.
+    /// Another message comes before it.
     Garbage,
-    /// It comes back with a byte changed.
+    /// The message comes back with a byte changed.
     Damage,
-    /// It comes back after the echo of the next one.
+    /// The message comes back after the echo of the next one.
     Overtaken,
-    /// Nothing else comes but copies of it.
+    /// Copies of the message come, and nothing else.
     Flood,
 }
 
-/// A connection to such a remote; after the last fate all is well.
+/// A connection to such a remote; after the last fate every message comes back.
 pub struct Scripted {
     fates: VecDeque<Fate>,
     coming: VecDeque<Vec<u8>>,
@@ -38,7 +38,7 @@ pub struct Scripted {
 }
 
 impl Scripted {
-    /// These fates, in turn.
+    /// Returns a remote with these fates, in turn.
     pub fn new(fates: impl IntoIterator<Item = Fate>) -> Scripted {
         Scripted {
             fates: fates.into_iter().collect(),
@@ -51,12 +51,12 @@ impl Scripted {
         }
     }
 
-    /// With room for so many messages that were not taken.
+    /// Returns a remote with room for `room` messages that were not taken.
     pub(crate) fn with_room(self, room: usize) -> Scripted {
         Scripted { room, ..self }
     }
 
-    /// Verifies blocks instead.
+    /// Returns a remote that verifies blocks instead.
     pub(crate) fn sinking(self) -> Scripted {
         Scripted { sink: Some(Receipt::default()), ..self }
     }

@@ -1,13 +1,13 @@
-//! Atomic operations: on a private line, on one that others want too, and on
-//! one of which others want the other half.
+//! Atomic operations: on a private line, on a line that others want too, and on a line of which others want the
+//! other half.
 
 use super::placement;
 use super::thread_group::{Done, Line, Share, ThreadGroup};
-use crate::{Cpus, Experiment, PlanInput, Probe, Settings, Word, settings, words};
+use crate::{Cpus, ExclusiveCpus, Experiment, Facts, PlanInput, Probe, Settings, Word, settings, words};
 use anyhow::Result;
 use latscope_bench::bench::{Batch, Bench};
 use latscope_core::machine::Machine;
-use latscope_core::plan::{Point, Policy};
+use latscope_core::plan::Point;
 use latscope_core::report::{Better, Semantics};
 use latscope_core::units::counted;
 use latscope_os::kernels::atomics::{self, Atomic, UNROLL};
@@ -16,46 +16,51 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
-/// One atomic operation of one thread, while 0 or more others do the same.
+/// Probe of an atomic operation of one thread, while 0 or more others do the same.
 pub(crate) static ATOMIC: Probe = Probe {
-    id: "sync.atomic",
-    title: "atomic operation",
-    timed: "One atomic operation of one thread; a compare-exchange counts when it succeeds, the failed attempts before it included.",
-    times: Semantics::Operation,
-    source: "C++ memory model, sequentially consistent operations (std::sync::atomic)",
-    params: Setting::PARAMS,
+    facts: Facts {
+        id: "sync.atomic",
+        title: "atomic operation",
+        timed: "One atomic operation of one thread; a compare-exchange counts when it succeeds, the failed attempts before it included.",
+        times: Semantics::Operation,
+        source: "C++ memory model, sequentially consistent operations (std::sync::atomic)",
+        revision: 1,
+        params: Setting::LIST,
+        exclusive_cpus: ExclusiveCpus::Threads,
+        ..Facts::BATCHES
+    },
+    check: Setting::check,
     experiment: &EXPERIMENT,
-    revision: 1,
     plan,
 };
 
 static EXPERIMENT: Experiment =
-    Experiment { name: "sync.atomic", cpus: Cpus::All, scratch: false, policy: Policy::Other, run };
+    Experiment::new("sync.atomic", Cpus::All, run).setup(0.02).fewer_rounds(4, 1, placement::AWAKE);
 
 words! {
-    /// What a thread does; what may fail is tried until it succeeds.
+    /// Operation of a thread; an attempt that fails is repeated until it succeeds.
     enum Operation {
-        /// Add one.
+        /// Addition of 1 to the word.
         FetchAdd = "fetch-add",
-        /// Add one by compare and exchange.
+        /// Addition of 1 by compare and exchange.
         CompareExchange = "compare-exchange",
-        /// Exchange the word.
+        /// Exchange of the word for another.
         Swap = "swap",
-        /// Store, sequentially consistent.
+        /// A sequentially consistent store.
         Store = "store",
         /// A full fence after a plain store.
         Fence = "fence",
-        /// Load, acquire.
+        /// An acquire load of the word.
         Load = "load",
     }
 }
 
 words! {
-    /// Which words the threads work on.
+    /// Words on which the threads work.
     enum Sharing {
         /// Each on a line of its own.
         Private = "private",
-        /// All on one.
+        /// All on the same word.
         Contended = "contended",
         /// Each on its own word of one line.
         FalselyShared = "false-sharing",
@@ -82,7 +87,7 @@ fn plan(input: &PlanInput, machine: &Machine) -> Vec<Point> {
     combinations.into_iter().map(point).collect()
 }
 
-/// Every combination of the values given; the rest at their plainest.
+/// Every combination of the values given; values that are not given are the simplest.
 fn asked(given: &Asked) -> Vec<Setting> {
     let mut all = Vec::new();
     for sharing in given.sharing.or(&[Sharing::Private]) {
@@ -96,8 +101,8 @@ fn asked(given: &Asked) -> Vec<Setting> {
     all
 }
 
-/// What a survey shows: each operation alone, the cost of contention, and that
-/// of false sharing beside two threads that share nothing.
+/// Usual settings: each operation alone, the cost of contention, and that of false sharing beside two threads
+/// that share nothing.
 fn usual(input: &PlanInput, cpus: u64) -> Vec<Setting> {
     let setting = |operation, threads, sharing| Setting { operation, threads, sharing };
     let alone = |operation: &Operation| setting(*operation, 1, Sharing::Private);
@@ -133,10 +138,10 @@ fn point(setting: Setting) -> Point {
     ATOMIC.point(setting, title, row)
 }
 
-/// The words the threads work on: eight to a line, lines of their own.
+/// Words on which the threads work, eight to a line, on lines of their own.
 type Words = Arc<[Line<[AtomicU64; 8]>]>;
 
-/// Where the word of a thread is: its line and its place there.
+/// Place of a thread's word: its line, and its index there.
 fn place(sharing: Sharing, thread: usize) -> (usize, usize) {
     match sharing {
         Sharing::Private => (thread, 0),
@@ -199,11 +204,10 @@ fn measure(bench: &mut Bench, index: usize, setting: Setting, cpus: &[u32]) -> R
     Ok(())
 }
 
-/// Operations of a helper between two looks at whether the leader is through:
-/// the leader waits for as many in the end.
+/// Operations of a helper between two looks if the leader is done; the leader waits for as many at the end.
 const BETWEEN_LOOKS: u64 = 128;
 
-/// A helper does the same as the leader for as long as that takes.
+/// Returns the work of a helper: the leader's operation, for as long as the leader works.
 fn share((words, line, place): (Words, usize, usize), operation: Atomic) -> Share {
     Box::new(move |_, over: &AtomicBool| {
         let mut operations = 0;
@@ -214,8 +218,8 @@ fn share((words, line, place): (Words, usize, usize), operation: Atomic) -> Shar
     })
 }
 
-/// The rate of the slowest thread as a share of that of the fastest: 1 when
-/// all get the same. `own_ns` is the leader's time for an operation.
+/// Ratio of the rate of the slowest thread to that of the fastest: 1 if all are equal. `own_ns` is the leader's
+/// time for an operation.
 fn fairness(own_ns: f64, helpers: &[Done]) -> Option<f64> {
     let rates =
         helpers.iter().filter(|helper| helper.ns > 0.0).map(|helper| helper.operations as f64 / helper.ns);

@@ -1,12 +1,12 @@
 //! Bytes per second through pipes, Unix sockets and TCP on the loopback.
 
-use crate::{Cpus, Experiment, PlanInput, Probe, Settings, settings, words};
+use crate::{Cpus, Experiment, Facts, PlanInput, Probe, Settings, settings, words};
 use anyhow::{Context, Result, ensure};
 use latscope_bench::bench::{Batch, Bench};
 use latscope_bench::gate::Gate;
 use latscope_bench::threads;
 use latscope_core::machine::Machine;
-use latscope_core::plan::{Point, Policy};
+use latscope_core::plan::Point;
 use latscope_core::report::{Semantics, Work};
 use latscope_core::units::format_size;
 use latscope_os::sched;
@@ -25,51 +25,54 @@ settings! {
 }
 
 words! {
-    /// Where reader and writer run.
+    /// Placement of reader and writer.
     enum Placement {
-        /// They take turns on one CPU.
+        /// Both in turn on one CPU.
         SameCore = "same-core",
-        /// Each on its own.
+        /// Each on a CPU of its own.
         TwoCores = "two-cores",
-        /// Where the scheduler puts them.
+        /// Both on CPUs that the scheduler chooses.
         Free = "free",
     }
 }
 
-static EXPERIMENT: Experiment =
-    Experiment { name: "sync.bandwidth", cpus: Cpus::Two, scratch: false, policy: Policy::Other, run };
+static EXPERIMENT: Experiment = Experiment::new("sync.bandwidth", Cpus::Two, run);
 
 macro_rules! bandwidth {
     ($(#[$doc:meta])* $name:ident, $id:literal, $what:literal, $source:literal) => {
         $(#[$doc])*
         pub static $name: Probe = Probe {
-            id: $id,
-            title: concat!($what, " bandwidth"),
-            timed: "Reading one message whole while another thread, on another CPU where there is one, writes such messages all the time.",
-            times: Semantics::Operation,
-            source: $source,
-            params: Messages::PARAMS,
+            facts: Facts {
+                id: $id,
+                title: concat!($what, " bandwidth"),
+                timed: "Reading one message whole while another thread, on another CPU where there is one, writes such messages all the time.",
+                times: Semantics::Operation,
+                source: $source,
+                revision: 1,
+                params: Messages::LIST,
+                ..Facts::BATCHES
+            },
+            check: Messages::check,
             experiment: &EXPERIMENT,
-            revision: 1,
             plan: |input, _: &Machine| plan(&$name, $what, input),
         };
     };
 }
 
 bandwidth! {
-    /// A pipe.
+    /// Probe of the bandwidth of a pipe.
     PIPE, "sync.pipe-bandwidth", "pipe", "pipe(7)"
 }
 bandwidth! {
-    /// A Unix stream socket pair.
+    /// Probe of the bandwidth of a Unix stream socket pair.
     UNIX, "sync.unix-bandwidth", "Unix socket", "unix(7)"
 }
 bandwidth! {
-    /// A TCP connection on the loopback interface.
+    /// Probe of the bandwidth of a TCP connection on the loopback interface.
     TCP, "sync.tcp-bandwidth", "TCP loopback", "tcp(7)"
 }
 
-/// The largest message: it stands in memory twice.
+/// Bytes of the largest message, which stands in memory twice.
 const LARGEST: u64 = 64 << 20;
 
 fn plan(probe: &Probe, what: &str, input: &PlanInput) -> Vec<Point> {

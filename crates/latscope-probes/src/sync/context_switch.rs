@@ -4,14 +4,14 @@
 use super::pipes;
 use super::placement::{self, Placement};
 use crate::scheduled::{Free, place, suffix};
-use crate::{Cpus, Experiment, PlanInput, Probe, Settings, Word, settings, words};
+use crate::{Cpus, Experiment, Facts, PlanInput, Probe, Settings, Word, settings, words};
 use anyhow::{Context, Result, ensure};
 use latscope_bench::bench::Bench;
 use latscope_bench::gate::Gate;
 use latscope_bench::threads;
 use latscope_bench::timebase::Timebase;
 use latscope_core::machine::Machine;
-use latscope_core::plan::{Point, Policy};
+use latscope_core::plan::Point;
 use latscope_core::report::{Better, Semantics};
 use latscope_core::statistics::median;
 use latscope_core::units::format_size;
@@ -24,40 +24,48 @@ use rustix::fd::{AsFd, OwnedFd};
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-/// From one thread or process to another on the same CPU.
+/// Probe of a switch from one thread or process to another on the same CPU.
 pub(crate) static CONTEXT_SWITCH: Probe = Probe {
-    id: "sync.context-switch",
-    title: "context switch",
-    timed: "Half of what is left of a pipe round trip between two endpoints on one CPU when the two writes and two reads, measured in one thread, are taken off.",
-    times: Semantics::Operation,
-    source: "pipe(7); the method of LMbench's lat_ctx",
-    params: Switch::PARAMS,
+    facts: Facts {
+        id: "sync.context-switch",
+        title: "context switch",
+        timed: "Half of what is left of a pipe round trip between two endpoints on one CPU when the two writes and two reads, measured in one thread, are taken off.",
+        times: Semantics::Operation,
+        source: "pipe(7); the method of LMbench's lat_ctx",
+        revision: 2,
+        params: Switch::LIST,
+        ..Facts::DEFAULT
+    },
+    check: Switch::check,
     experiment: &EXPERIMENT,
-    revision: 2,
     plan,
 };
 
-/// A token in a ring of processes on one CPU, each of which sums its memory.
+/// Probe of a token in a ring of processes on one CPU, each of which sums its memory.
 pub static RING: Probe = Probe {
-    id: "sync.ring",
-    title: "context switch in a ring of processes",
-    timed: "One hop of a token round a ring of processes on one CPU, each summing its own memory before it passes the token on, less the same write, read and sum in one process.",
-    times: Semantics::Operation,
-    source: "pipe(7); the method of LMbench's lat_ctx",
-    params: Ring::PARAMS,
+    facts: Facts {
+        id: "sync.ring",
+        title: "context switch in a ring of processes",
+        timed: "One hop of a token round a ring of processes on one CPU, each summing its own memory before it passes the token on, less the same write, read and sum in one process.",
+        times: Semantics::Operation,
+        source: "pipe(7); the method of LMbench's lat_ctx",
+        revision: 2,
+        params: Ring::LIST,
+        may_be_zero: &["size"],
+        ..Facts::DEFAULT
+    },
+    check: Ring::check,
     experiment: &RING_EXPERIMENT,
-    revision: 2,
     plan: plan_ring,
 };
 
-static EXPERIMENT: Experiment =
-    Experiment { name: "sync.context-switch", cpus: Cpus::One, scratch: false, policy: Policy::Other, run };
+static EXPERIMENT: Experiment = Experiment::new("sync.context-switch", Cpus::One, run);
 
 static RING_EXPERIMENT: Experiment =
-    Experiment { name: "sync.ring", cpus: Cpus::One, scratch: false, policy: Policy::Other, run: run_ring };
+    Experiment::new("sync.ring", Cpus::One, run_ring).fewer_rounds(4, 1, placement::AWAKE);
 
 words! {
-    /// What is switched between.
+    /// Endpoints of a switch.
     enum Mode {
         /// Threads of one process.
         Threads = "threads",
@@ -86,7 +94,7 @@ settings! {
     }
 }
 
-/// Processes a ring may have: a limit on what a slip of the pen can start.
+/// Largest number of processes in a ring, so that a typing error cannot start too many.
 const MOST_PROCESSES: u64 = 256;
 
 fn plan(input: &PlanInput, _: &Machine) -> Vec<Point> {
@@ -130,7 +138,7 @@ fn run(bench: &mut Bench) -> Result<()> {
     Ok(())
 }
 
-/// The two parts of which a switch is the difference.
+/// Reports the round trip, from which the switch is computed.
 fn show_parts(bench: &mut Bench, point: usize, alone_ns: f64) {
     if let Some(switch) = bench.median(point) {
         bench.value(point, "round-trip", 2.0 * (switch + alone_ns), "ns", Better::Less);
@@ -155,8 +163,7 @@ fn run_ring(bench: &mut Bench) -> Result<()> {
     Ok(())
 }
 
-/// Measures switches between this thread and another; returns what is taken
-/// off each, ns.
+/// Measures switches between this thread and another. Returns the time that is subtracted from each, ns.
 fn between_threads(bench: &mut Bench, point: usize, cpu: u32) -> Result<f64> {
     let alone = alone(&bench.timebase(), &[])?;
     let (mut near, far) = links::pipe()?;
@@ -169,8 +176,8 @@ fn between_threads(bench: &mut Bench, point: usize, cpu: u32) -> Result<f64> {
     Ok(alone.ns)
 }
 
-/// Measures hops round a ring of this process and `processes - 1` others;
-/// returns what is taken off each, ns.
+/// Measures hops round a ring of this process and `processes - 1` others. Returns the time that is subtracted
+/// from each, ns.
 fn ring(bench: &mut Bench, point: usize, cpu: Option<u32>, processes: usize, size: usize) -> Result<f64> {
     let memory = vec![1u64; size / 8];
     let alone = alone(&bench.timebase(), &memory)?;
@@ -185,7 +192,7 @@ fn ring(bench: &mut Bench, point: usize, cpu: Option<u32>, processes: usize, siz
     Ok(alone.ns)
 }
 
-/// A chain of processes from `input` to the descriptor returned.
+/// Starts a chain of processes from `input` to the returned descriptor.
 fn relays(mut input: OwnedFd, cpu: Option<u32>, count: usize, words: usize) -> Result<(Vec<Child>, OwnedFd)> {
     let mut children = Vec::new();
     for _ in 0..count {
@@ -198,11 +205,11 @@ fn relays(mut input: OwnedFd, cpu: Option<u32>, count: usize, words: usize) -> R
     Ok((children, input))
 }
 
-/// Laps before the first one is timed, as long as a hand-off's.
+/// Time of laps before the first timed one, as long as that of a hand-off.
 const WARM_UP: Duration = Duration::from_millis(8);
 
-/// Times `lap`, in which the CPU changes hands `hops` times, and records the
-/// share of one hop less what it takes alone. Says whether every round went well.
+/// Times `lap`, in which the CPU changes hands `hops` times, and records the share of one hop less what it
+/// takes alone. Returns true if every round succeeded.
 fn rounds(
     bench: &mut Bench,
     point: usize,
@@ -231,14 +238,14 @@ fn rounds(
     Ok(went)
 }
 
-/// What one thread takes to sum its memory, write to a pipe and read from it.
+/// Time in which one thread sums its memory, writes to a pipe and reads from it.
 struct Alone {
     ticks: u64,
     ns: f64,
 }
 
-/// Times in which the median is found, and repetitions in each: short enough
-/// that most are not disturbed.
+/// Number of trials, of which the median is taken, and repetitions in each: short enough that most are not
+/// disturbed.
 const TRIALS: usize = 101;
 const REPETITIONS: u64 = 16;
 

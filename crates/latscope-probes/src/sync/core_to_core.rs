@@ -1,37 +1,41 @@
-//! How long a cache line takes from one core to another and back.
+//! Time that a cache line takes from one core to another and back.
 
 use super::placement;
 use super::thread_group::{Share, ThreadGroup};
-use crate::{Cpus, Experiment, PlanInput, Probe, Settings, Word, settings, words};
+use crate::{Cpus, Experiment, Facts, PlanInput, Probe, Settings, Word, settings, words};
 use anyhow::{Context, Result};
 use latscope_bench::bench::Bench;
 use latscope_bench::threads;
 use latscope_core::machine::Machine;
-use latscope_core::plan::{Point, Policy};
+use latscope_core::plan::Point;
 use latscope_core::report::{Better, Semantics};
 use latscope_os::shared_cell::{Lane, Scope, SharedCell};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The matrix of round trips between all pairs of CPUs.
+/// Probe of the matrix of round trips between all pairs of CPUs.
 pub(crate) static CORE_TO_CORE: Probe = Probe {
-    id: "sync.core-to-core",
-    title: "core to core, round trip of a cache line",
-    timed: "One thread writes a cache line, the other sees it and answers, the first sees the answer; both spin, each on its own CPU.",
-    times: Semantics::RoundTrip,
-    source: "the processor's cache coherence protocol",
-    params: Travel::PARAMS,
+    facts: Facts {
+        id: "sync.core-to-core",
+        title: "core to core, round trip of a cache line",
+        timed: "One thread writes a cache line, the other sees it and answers, the first sees the answer; both spin, each on its own CPU.",
+        times: Semantics::RoundTrip,
+        source: "the processor's cache coherence protocol",
+        revision: 1,
+        params: Travel::LIST,
+        ..Facts::BATCHES
+    },
+    check: Travel::check,
     experiment: &EXPERIMENT,
-    revision: 1,
     plan,
 };
 
 static EXPERIMENT: Experiment =
-    Experiment { name: "sync.core-to-core", cpus: Cpus::All, scratch: false, policy: Policy::Other, run };
+    Experiment::new("sync.core-to-core", Cpus::All, run).setup(0.15).fewer_rounds(4, 1, placement::AWAKE);
 
 words! {
-    /// What travels.
+    /// Lines that go between the cores.
     enum Mode {
-        /// One line that both change by compare and exchange.
+        /// A single line that both change by compare and exchange.
         Cas = "cas",
         /// A line for each direction.
         TwoLines = "two-lines",

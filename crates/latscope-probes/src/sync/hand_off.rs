@@ -1,12 +1,12 @@
 //! Hand-off between two threads: round trips by each mechanism, by placement.
 
 use super::placement::{self, Placement};
-use crate::{Cpus, Experiment, PlanInput, Probe, Settings, Word, settings};
+use crate::{Cpus, Experiment, Facts, PlanInput, Probe, Settings, Word, settings};
 use anyhow::{Context, Result};
 use latscope_bench::bench::Bench;
 use latscope_bench::threads;
 use latscope_core::machine::Machine;
-use latscope_core::plan::{Point, Policy, Stop};
+use latscope_core::plan::{Point, Stop};
 use latscope_core::report::{Better, Semantics};
 use latscope_exchange::Call;
 use latscope_exchange::Link;
@@ -29,57 +29,61 @@ settings! {
 }
 
 static EXPERIMENT: Experiment =
-    Experiment { name: "sync.hand-off", cpus: Cpus::Two, scratch: false, policy: Policy::Other, run };
+    Experiment::new("sync.hand-off", Cpus::Two, run).setup(0.02).fewer_rounds(4, 1, placement::AWAKE);
 
 macro_rules! hand_off {
     ($(#[$doc:meta])* $name:ident, $id:literal, $what:literal, $timed:literal, $source:literal) => {
         $(#[$doc])*
         pub static $name: Probe = Probe {
-            id: $id,
-            title: concat!($what, ", round trip"),
-            timed: $timed,
-            times: Semantics::RoundTrip,
-            source: $source,
-            params: Threads::PARAMS,
+            facts: Facts {
+                id: $id,
+                title: concat!($what, ", round trip"),
+                timed: $timed,
+                times: Semantics::RoundTrip,
+                source: $source,
+                revision: 2,
+                params: Threads::LIST,
+                ..Facts::DEFAULT
+            },
+            check: Threads::check,
             experiment: &EXPERIMENT,
-            revision: 2,
             plan: |input, _: &Machine| plan(&$name, $what, input),
         };
     };
 }
 
 hand_off! {
-    /// Two POSIX semaphores.
+    /// Probe of the hand-off by two POSIX semaphores.
     SEMAPHORE, "sync.semaphore", "semaphore hand-off",
     "sem_post to a thread that sleeps in sem_wait, and back by another semaphore.",
     "sem_post(3), sem_wait(3)"
 }
 hand_off! {
-    /// Two futexes.
+    /// Probe of the hand-off by two futexes.
     FUTEX, "sync.futex", "futex hand-off",
     "Atomic add and FUTEX_WAKE to a thread that sleeps in FUTEX_WAIT, and back by another futex.",
     "futex(2)"
 }
 hand_off! {
-    /// Two condition variables with their mutexes.
+    /// Probe of the hand-off by two condition variables with their mutexes.
     CONDVAR, "sync.condvar", "condvar hand-off",
     "Lock, count, unlock and pthread_cond_signal to a thread that sleeps in pthread_cond_wait, and back by another pair of mutex and condition.",
     "pthread_cond_signal(3), pthread_cond_wait(3)"
 }
 hand_off! {
-    /// Two event descriptors.
+    /// Probe of the hand-off by two event descriptors.
     EVENTFD, "sync.eventfd", "eventfd hand-off",
     "write(2) of an eventfd to a thread that sleeps in read(2), and back by another eventfd.",
     "eventfd(2), EFD_SEMAPHORE"
 }
 hand_off! {
-    /// Two pipes.
+    /// Probe of the hand-off by two pipes.
     PIPE, "sync.pipe", "pipe hand-off",
     "write(2) of one byte to a pipe whose reader sleeps in read(2), and back by another pipe.",
     "pipe(7)"
 }
 hand_off! {
-    /// A pair of Unix sockets.
+    /// Probe of the hand-off by a pair of Unix sockets.
     UNIX_STREAM, "sync.unix-stream", "socket hand-off",
     "write(2) of one byte to a Unix stream socket whose peer sleeps in read(2), and back.",
     "unix(7), socketpair(2)"
@@ -187,16 +191,15 @@ fn measure<L: Link + 'static>(
     Ok(())
 }
 
-/// The other thread: answers until the first one is through; says how often it
-/// slept.
+/// Runs the other thread, which answers until the first thread is done. Returns how often it slept.
 fn answer(link: impl Link) -> u64 {
     let before = thread_counts().voluntary;
     echo(link);
     thread_counts().voluntary - before
 }
 
-/// On one CPU a trip is short: four times as many make up a stretch in which a
-/// busy scheduler changes its mind several times. Who asks for a count gets it.
+/// Returns a longer stop on one CPU, where a trip is short: four times as many trips make up a stretch in which
+/// a busy scheduler changes its decision several times. A requested count stays as it is.
 fn longer(stop: Stop, placement: Placement) -> Stop {
     let counted = stop.budget_ns == u64::MAX;
     match placement {

@@ -1,4 +1,4 @@
-//! What it costs when threads meet: locks, atomics, cache lines, hand-offs.
+//! Costs of the interaction of threads: locks, atomics, cache lines, hand-offs.
 
 mod atomic;
 mod bandwidth;

@@ -1,30 +1,32 @@
-//! The uncontended mutex.
+//! Lock and unlock of an uncontended mutex.
 
-use crate::{Cpus, Experiment, Probe, Settings};
+use crate::{Cpus, Experiment, Facts, Probe, Settings};
 use anyhow::{Context, Result};
 use latscope_bench::bench::{Batch, Bench};
-use latscope_core::plan::Policy;
 use latscope_core::report::Semantics;
 use latscope_os::monitor::Mutex;
 use latscope_os::shared_cell::{Scope, SharedCell};
 use std::sync::mpsc;
 
-/// A lock no other thread wants: no thread is blocked or woken. This is what lists
-/// of latency numbers call "mutex"; a hand-off is another thing.
+/// Probe of a lock that no other thread wants: no thread is blocked or woken. Lists of latency numbers call
+/// this "mutex"; a hand-off is another operation.
 pub static MUTEX: Probe = Probe {
-    id: "sync.mutex",
-    title: "mutex lock + unlock, uncontended",
-    timed: "pthread_mutex_lock and pthread_mutex_unlock of an uncontended mutex, in a process with two threads.",
-    times: Semantics::Operation,
-    source: "pthread_mutex_lock(3)",
-    params: <()>::PARAMS,
+    facts: Facts {
+        id: "sync.mutex",
+        title: "mutex lock + unlock, uncontended",
+        timed: "pthread_mutex_lock and pthread_mutex_unlock of an uncontended mutex, in a process with two threads.",
+        times: Semantics::Operation,
+        source: "pthread_mutex_lock(3)",
+        revision: 1,
+        params: <()>::LIST,
+        ..Facts::BATCHES
+    },
+    check: <()>::check,
     experiment: &EXPERIMENT,
-    revision: 1,
     plan: |_, _| vec![MUTEX.point((), MUTEX.title, true)],
 };
 
-static EXPERIMENT: Experiment =
-    Experiment { name: "sync.mutex", cpus: Cpus::One, scratch: false, policy: Policy::Other, run };
+static EXPERIMENT: Experiment = Experiment::new("sync.mutex", Cpus::One, run);
 
 fn run(bench: &mut Bench) -> Result<()> {
     let mutex = SharedCell::<Mutex>::create(Scope::Threads).context("no memory for a mutex")?;

@@ -5,16 +5,16 @@ use rustix::io::{Errno, read, write};
 use rustix::pipe::{PipeFlags, pipe_with};
 use std::io;
 
-/// A pipe: the end to read from and the end to write to. A child that is
-/// forked has them too, a program it executes has not.
+/// Opens a pipe: the end to read from and the end to write to. A forked child has both ends, a program that it
+/// executes has not.
 ///
 /// # Errors
-/// No descriptors left.
+/// No descriptors are left.
 pub fn open() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok(pipe_with(PipeFlags::CLOEXEC)?)
 }
 
-/// Hands a token on; says whether it went.
+/// Writes a token; returns true on success.
 #[inline]
 pub fn give(output: impl AsFd) -> bool {
     loop {
@@ -25,7 +25,7 @@ pub fn give(output: impl AsFd) -> bool {
     }
 }
 
-/// Waits for a token; says whether one came before the end.
+/// Waits for a token; returns true if one came before the end.
 #[inline]
 pub fn take(input: impl AsFd) -> bool {
     let mut token = [0];

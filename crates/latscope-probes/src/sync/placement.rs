@@ -16,7 +16,7 @@
 //! None of it takes a privilege. SCHED_FIFO gives the same figures, but only
 //! to those who may.
 
-use crate::{Profile, words};
+use crate::words;
 use anyhow::Result;
 use latscope_bench::bench::Bench;
 use latscope_bench::gate::Gate;
@@ -27,7 +27,7 @@ use latscope_os::sched::{self, Policy};
 use std::time::{Duration, Instant};
 
 words! {
-    /// Where the two threads run.
+    /// Placement of the two threads.
     pub enum Placement {
         /// Both on one CPU.
         SameCore = "same-core",
@@ -38,7 +38,7 @@ words! {
     }
 }
 
-/// A slice as short as the kernel grants.
+/// Length of a time slice, as short as the kernel grants.
 const SLICE_NS: u64 = 100_000;
 
 impl Placement {
@@ -52,7 +52,7 @@ impl Placement {
         }
     }
 
-    /// What makes a group of round trips clean.
+    /// Gate that decides which groups of round trips are clean.
     pub fn gate(self) -> Gate {
         match self {
             Placement::SameCore => Gate::OneCpu,
@@ -71,7 +71,7 @@ impl Placement {
     }
 }
 
-/// What lets threads be set up that could not be.
+/// Remedy for threads that could not be set up.
 pub const REMEDY: &str =
     "allow the call (a container's seccomp filter?), more threads (ulimit -u), and the CPUs (cpuset)";
 
@@ -91,7 +91,10 @@ pub fn settle(placement: Placement, cpu: u32) -> Result<()> {
     Ok(())
 }
 
-/// How long CPUs are kept busy before what needs several busy ones is timed.
+/// Reason why experiments that keep CPUs busy first are measured in fewer rounds.
+pub(crate) const AWAKE: &str = "all CPUs are kept busy first";
+
+/// Time for which CPUs are kept busy before operations that need several busy CPUs are timed.
 const HEAT: Duration = Duration::from_millis(300);
 
 /// Keeps all of `cpus` busy for a while, so that what is measured next finds
@@ -102,8 +105,8 @@ const HEAT: Duration = Duration::from_millis(300);
 /// settle as well. For that an experiment has fewer rounds in a survey.
 pub fn heat(bench: &Bench) {
     let name = &bench.step().name;
-    let fewer = crate::fewer_rounds(name, Profile::Normal).is_some();
-    debug_assert!(fewer, "{name} keeps CPUs busy first: it takes a line of DEAR in lib.rs");
+    let fewer = crate::REGISTRY.experiment(name).is_none_or(|experiment| experiment.fewer_rounds.is_some());
+    debug_assert!(fewer, "{name} keeps CPUs busy first: its experiment has `fewer_rounds`");
     std::thread::scope(|scope| {
         for cpu in bench.cpus() {
             // A CPU that stays cool is no reason not to measure.
@@ -118,8 +121,8 @@ pub fn heat(bench: &Bench) {
     });
 }
 
-/// Starts what keeps the CPUs of a placement from idling, until it is dropped.
-/// A point for which that fails is marked.
+/// Starts the processes that keep the CPUs of a placement from idling, until they are dropped. A point for
+/// which that fails is marked.
 pub fn keep_awake(bench: &mut Bench, point: usize, placement: Placement, cpus: [u32; 2]) -> Vec<Child> {
     let mut children = Vec::new();
     if placement.awake() {
@@ -142,7 +145,7 @@ pub fn keep_awake(bench: &mut Bench, point: usize, placement: Placement, cpus: [
     children
 }
 
-/// Round trips from which a median is worth showing.
+/// Fewest round trips whose median is worth showing.
 const ENOUGH: u64 = 64;
 
 /// Marks a point for which a busy machine left too little time.
@@ -168,7 +171,7 @@ pub(crate) fn check_awake(bench: &mut Bench, point: usize, children: &[Child]) {
     }
 }
 
-/// Says that a point needs a second CPU.
+/// Closes a point that needs a second CPU.
 pub(crate) fn lacks_a_cpu(bench: &mut Bench, point: usize) {
     let reason = "it takes two CPUs, and this run may use only one";
     bench.unsupported(point, reason, "allow a second CPU (--cpus, taskset, the cgroup's cpuset)");

@@ -1,13 +1,13 @@
 //! The read-write lock: uncontended, and a writer that waits for readers.
 
 use super::placement::{self, Placement};
-use crate::{Cpus, Experiment, PlanInput, Probe, Settings, Word, settings, words};
+use crate::{Cpus, Experiment, Facts, PlanInput, Probe, Samples, Settings, Word, settings, words};
 use anyhow::{Context, Result};
 use latscope_bench::bench::{Batch, Bench};
 use latscope_bench::threads::{self, Partner};
 use latscope_bench::timebase::AnyClock;
 use latscope_core::machine::Machine;
-use latscope_core::plan::{Point, Policy};
+use latscope_core::plan::Point;
 use latscope_core::report::Semantics;
 use latscope_os::clock::Clock;
 use latscope_os::rwlock::RwLock;
@@ -16,30 +16,34 @@ use latscope_os::shared_cell::{Scope, SharedCell};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// Locks for reading and for writing.
+/// Probe of a lock for reading and for writing.
 pub(crate) static RWLOCK: Probe = Probe {
-    id: "sync.rwlock",
-    title: "read-write lock",
-    timed: "Modes read and write: lock and unlock of an uncontended lock, in a process with two threads. Mode writer-waits: from before the only reader unlocks to a writer that waits on the same CPU and has the lock then.",
-    times: Semantics::Operation,
-    source: "pthread_rwlock_rdlock(3p), pthread_rwlock_wrlock(3p)",
-    params: Lock::PARAMS,
+    facts: Facts {
+        id: "sync.rwlock",
+        title: "read-write lock",
+        timed: "Modes read and write: lock and unlock of an uncontended lock, in a process with two threads. Mode writer-waits: from before the only reader unlocks to a writer that waits on the same CPU and has the lock then.",
+        times: Semantics::Operation,
+        source: "pthread_rwlock_rdlock(3p), pthread_rwlock_wrlock(3p)",
+        revision: 1,
+        params: Lock::LIST,
+        samples: Samples::Either,
+        ..Facts::DEFAULT
+    },
+    check: Lock::check,
     experiment: &EXPERIMENT,
-    revision: 1,
     plan,
 };
 
-static EXPERIMENT: Experiment =
-    Experiment { name: "sync.rwlock", cpus: Cpus::One, scratch: false, policy: Policy::Other, run };
+static EXPERIMENT: Experiment = Experiment::new("sync.rwlock", Cpus::One, run);
 
 words! {
-    /// What is locked, and whether that has to wait.
+    /// Kind of a lock, and the state in which it is taken.
     enum Mode {
-        /// For reading, uncontended.
+        /// Lock for reading, uncontended.
         Read = "read",
-        /// For writing, uncontended.
+        /// Lock for writing, uncontended.
         Write = "write",
-        /// For writing, while a reader has the lock.
+        /// Lock for writing, while a reader has the lock.
         WriterWaits = "writer-waits",
     }
 }
@@ -95,7 +99,7 @@ fn writer_waits(bench: &mut Bench, point: usize, lock: &RwLock, reader: &mut Rea
     })
 }
 
-/// A thread that locks for reading when it is asked to.
+/// A thread that locks for reading on request.
 struct Reader {
     shared: Arc<Shared>,
     thread: Option<Partner<()>>,
@@ -104,7 +108,7 @@ struct Reader {
 struct Shared {
     asked: SharedCell<Semaphore>,
     holds: SharedCell<Semaphore>,
-    /// The writer is about to lock.
+    /// True if the writer is about to lock.
     called: AtomicBool,
     /// The stamp before the last unlock.
     unlocked: AtomicU64,
@@ -128,7 +132,7 @@ impl Reader {
         Ok(Reader { shared, thread: Some(thread) })
     }
 
-    /// Returns when the reader has the lock.
+    /// Waits until the reader has the lock.
     fn holds_the_lock(&mut self) {
         // The semaphore's count is 0 or 1.
         let _ = self.shared.asked.post();

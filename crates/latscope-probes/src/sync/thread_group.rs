@@ -1,11 +1,9 @@
-//! Several threads that do a batch together, each on a CPU of its own.
+//! Threads that do a batch together, each on a CPU of its own.
 //!
-//! The leader is the measuring thread. Its helpers are called before a batch,
-//! spin until it begins, take part, and tell before it ends whether they were
-//! disturbed: what that adds to a batch, the reading of two counters, is below
-//! a hundredth of it. A helper that is not needed for a while sleeps: on a busy
-//! machine a thread that has slept gets its CPU at once, one that has spun all
-//! the time waits for its turn.
+//! The leader is the measuring thread. Its helpers are called before a batch, spin until it begins, take part,
+//! and report before it ends if they were disturbed. That report, the reading of two counters, adds less than a
+//! hundredth to a batch. A helper that is not needed for a while sleeps: on a busy machine a thread that has
+//! slept gets its CPU at once, but a thread that has spun all the time waits for its turn.
 
 use anyhow::Result;
 use latscope_bench::bench::{Batch, Bench};
@@ -21,14 +19,13 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 use std::time::Duration;
 
-/// On cache lines of its own.
+/// A value on cache lines of its own.
 #[repr(align(128))]
 #[derive(Debug, Default)]
 pub struct Line<T>(pub T);
 
-/// What a helper does in a batch: gets the iterations of the leader and a flag
-/// that is raised when the leader is through with them, and returns the
-/// operations it did.
+/// Work of a helper in a batch. It gets the iterations of the leader and a flag that is raised when the leader
+/// is done with them, and returns the number of its own operations.
 pub type Share = Box<dyn FnMut(u64, &AtomicBool) -> u64 + Send>;
 
 /// Operations of a helper and the time it took for them.
@@ -52,23 +49,23 @@ struct Control {
 
 const DISMISSED: u64 = u64::MAX;
 
-/// How long a helper trusts one reading of its counters while it spins, ns.
+/// Time for which a helper trusts one reading of its counters while it spins, ns.
 const FRESH: f64 = 20_000.0;
 
-/// How long a helper spins for the next batch before it sleeps, and how long the
-/// leader spins for a helper that ought to be there, ns.
+/// Time for which a helper spins for the next batch before it sleeps, and for which the leader spins for an
+/// absent helper, ns.
 const ARRIVAL_TIMEOUT_NS: f64 = 100_000.0;
 
-/// How long the leader sleeps then.
+/// Time for which the leader sleeps after that.
 const RESPITE: Duration = Duration::from_micros(100);
 
-/// A slice as short as the kernel grants: wake-ups preempt others sooner.
+/// Length of a time slice, as short as the kernel grants: wake-ups preempt others sooner.
 const SLICE_NS: u64 = 100_000;
 
 #[derive(Debug)]
 struct Helper {
     call: SharedCell<Semaphore>,
-    /// Whether it spins for the next batch.
+    /// True if the helper spins for the next batch.
     present: Arc<Line<AtomicBool>>,
     thread: Partner<Done>,
 }
@@ -107,11 +104,11 @@ impl ThreadGroup {
         Ok(thread_group)
     }
 
-    /// Measures `work`, the leader's share, in batches the thread group does together.
-    /// An iteration has `ops` operations.
+    /// Measures `work`, the leader's share, in batches the thread group does together. An iteration has `ops`
+    /// operations.
     ///
     /// # Errors
-    /// As [`Bench::batch`].
+    /// The errors of [`Bench::batch`].
     pub fn measure(
         &self,
         bench: &mut Bench,
@@ -130,7 +127,7 @@ impl ThreadGroup {
 
     /// Iterations in a batch of `batch_ns`, from undisturbed batches only.
     fn calibrate(&self, batch_ns: f64, work: &mut impl FnMut(u64)) -> u64 {
-        /// Batches tried before a disturbed one has to do.
+        /// Batches that are tried before a disturbed one is accepted.
         const TRIALS: u32 = 200;
         let clock = self.timebase.clock();
         let mut iterations = 16u64;
@@ -253,7 +250,7 @@ impl Part {
         }
     }
 
-    /// Waits for the next batch; returns what was read shortly before it began.
+    /// Waits for the next batch. Returns the counters and the clock as read shortly before it began.
     fn wait(&mut self) -> (Watch, u64) {
         let clock = self.timebase.clock();
         let mut arrived = clock.start();

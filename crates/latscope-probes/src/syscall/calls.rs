@@ -4,18 +4,17 @@ use crate::failure::{FirstError, refuse};
 use crate::{Cpus, Experiment, PlanInput, Probe, Settings, settings};
 use latscope_bench::bench::{Batch, Bench};
 use latscope_bench::hold::real_time_remedy;
-use latscope_core::plan::{Point, Policy};
+use latscope_core::plan::Point;
 use latscope_os::sched;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Result;
 use std::ffi::{CStr, CString};
 use std::hint::black_box;
 
-static CALLS: Experiment =
-    Experiment { name: "syscall.calls", cpus: Cpus::One, scratch: false, policy: Policy::Other, run };
+static CALLS: Experiment = Experiment::new("syscall.calls", Cpus::One, run);
 
 probes! {
-    CALLS, (), crate::only_point;
+    CALLS, (), crate::only_point, ..crate::Facts::BATCHES;
     GETPPID "syscall.getppid", "getppid, the cheapest system call", "getppid(2)",
         "One getppid by the system call instruction itself, no library between: into the kernel and back.";
     READ "syscall.read", "read 1 B of /dev/zero", "read(2), zero(4)",
@@ -35,7 +34,7 @@ settings! {
 }
 
 probes! {
-    CALLS, Named, plan_named;
+    CALLS, Named, plan_named, ..crate::Facts::BATCHES;
     STAT "syscall.stat", "stat /etc", "stat(2)",
         "One stat of /etc by its path, which is in the kernel's cache.";
     FSTAT "syscall.fstat", "fstat of an open file", "fstat(2)",
@@ -53,7 +52,7 @@ fn plan_named(probe: &Probe, input: &PlanInput) -> Vec<Point> {
     vec![probe.point(Named { path }, title, true)]
 }
 
-/// There on every Linux, and its path has no symbolic link.
+/// Path that exists on every Linux and has no symbolic link.
 const KNOWN_PATH: &CStr = c"/etc";
 
 fn run(bench: &mut Bench) -> anyhow::Result<()> {
@@ -75,7 +74,7 @@ fn run(bench: &mut Bench) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The inner result tells what could not be prepared.
+/// Measures a call. The inner result is the error of the preparation.
 fn measure(
     bench: &mut Bench,
     point: usize,
@@ -114,10 +113,9 @@ fn measure(
     Ok(Ok(()))
 }
 
-/// Under SCHED_FIFO a thread of the normal class does not count as waiting,
-/// so that a busy machine and an idle one give the same figure: under
-/// SCHED_OTHER the scheduler weighs those who wait also in the batches in which
-/// it decides against them.
+/// Times sched_yield under SCHED_FIFO. There a thread of the normal class does not count as waiting, so that a
+/// busy machine and an idle one give the same figure. Under SCHED_OTHER the scheduler weighs waiting threads
+/// also in batches in which it does not choose them.
 fn time_yield(bench: &mut Bench, point: usize, operation: &str) -> anyhow::Result<()> {
     let granted = sched::set_policy(sched::Policy::Fifo(1));
     time_call(bench, point, operation, || {
@@ -138,11 +136,11 @@ fn time_yield(bench: &mut Bench, point: usize, operation: &str) -> anyhow::Resul
     Ok(())
 }
 
-/// Times a call in batches, once it was tried: a call that this machine
-/// refuses closes the point with the reason.
+/// Times a call in batches, after a first try: a call that this machine refuses closes the point with the
+/// reason.
 ///
 /// # Errors
-/// Those of the bench.
+/// The errors of the bench.
 pub(crate) fn time_call(
     bench: &mut Bench,
     point: usize,
@@ -152,10 +150,10 @@ pub(crate) fn time_call(
     time_batches(bench, point, Batch { cycles: true, ..Batch::default() }, operation, call)
 }
 
-/// The same with batches of another kind.
+/// Times a call in batches of another kind.
 ///
 /// # Errors
-/// Those of the bench.
+/// The errors of the bench.
 pub(crate) fn time_batches(
     bench: &mut Bench,
     point: usize,
@@ -198,13 +196,7 @@ mod tests {
         fn refused(bench: &mut Bench) -> anyhow::Result<()> {
             time_call(bench, 0, "some call", || Err(rustix::io::Errno::PERM))
         }
-        static REFUSED: Experiment = Experiment {
-            name: "refused",
-            cpus: Cpus::One,
-            scratch: false,
-            policy: Policy::Other,
-            run: refused,
-        };
+        static REFUSED: Experiment = Experiment::new("refused", Cpus::One, refused);
         let measured = measure(&REFUSED, points(&GETPPID));
         check(&measured[0]);
         assert_eq!(measured[0].quality.level, Level::Unsupported);

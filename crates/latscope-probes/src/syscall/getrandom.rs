@@ -2,29 +2,32 @@
 
 use super::calls::time_call;
 use crate::failure::refuse;
-use crate::{Cpus, Experiment, PlanInput, Probe, Profile, Settings, available, settings};
+use crate::{Cpus, Experiment, Facts, PlanInput, Probe, Profile, Settings, available, settings};
 use latscope_bench::bench::Bench;
 use latscope_core::machine::Machine;
-use latscope_core::plan::{Point, Policy};
+use latscope_core::plan::Point;
 use latscope_core::report::Semantics;
 use latscope_core::units::format_size;
 use latscope_os::random;
 
-/// What programs call for seeds of hash tables and for keys.
+/// Probe of the call by which programs get keys and the seeds of hash tables.
 pub static GETRANDOM: Probe = Probe {
-    id: "syscall.getrandom",
-    title: "getrandom",
-    timed: "One getrandom of n bytes into a buffer by the system call instruction itself, never the vDSO's getrandom, once the kernel's generator has its seed.",
-    times: Semantics::Operation,
-    source: "getrandom(2)",
-    params: Wanted::PARAMS,
+    facts: Facts {
+        id: "syscall.getrandom",
+        title: "getrandom",
+        timed: "One getrandom of n bytes into a buffer by the system call instruction itself, never the vDSO's getrandom, once the kernel's generator has its seed.",
+        times: Semantics::Operation,
+        source: "getrandom(2)",
+        revision: 1,
+        params: Wanted::LIST,
+        ..Facts::BATCHES
+    },
+    check: Wanted::check,
     experiment: &EXPERIMENT,
-    revision: 1,
     plan,
 };
 
-static EXPERIMENT: Experiment =
-    Experiment { name: "syscall.getrandom", cpus: Cpus::One, scratch: false, policy: Policy::Other, run };
+static EXPERIMENT: Experiment = Experiment::new("syscall.getrandom", Cpus::One, run);
 
 settings! {
     /// Random bytes.
@@ -34,7 +37,7 @@ settings! {
     }
 }
 
-/// The seed of a hash table: what the survey's table shows.
+/// Bytes of the seed of a hash table, for the survey's table.
 const SEED: u64 = 16;
 
 fn plan(input: &PlanInput, _: &Machine) -> Vec<Point> {

@@ -5,14 +5,13 @@ use crate::failure::{FirstError, refuse};
 use crate::{Cpus, Experiment, PlanInput, Probe, Profile, available, settings};
 use latscope_bench::bench::{Batch, Bench};
 use latscope_bench::gate::Gate;
-use latscope_core::plan::{Point, Policy};
+use latscope_core::plan::Point;
 use latscope_core::units::format_size;
 use latscope_os::page::{Access, Mapping};
 use rustix::io::Result;
 use std::collections::BTreeSet;
 
-static MAPPING: Experiment =
-    Experiment { name: "syscall.mapping", cpus: Cpus::One, scratch: false, policy: Policy::Other, run };
+static MAPPING: Experiment = Experiment::new("syscall.mapping", Cpus::One, run);
 
 settings! {
     /// A mapping.

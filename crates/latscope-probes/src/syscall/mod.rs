@@ -1,5 +1,4 @@
-//! What it costs to ask the kernel: system calls, signals, page faults and
-//! mappings.
+//! Costs of requests to the kernel: system calls, signals, page faults and mappings.
 
 pub(crate) mod calls;
 mod getrandom;

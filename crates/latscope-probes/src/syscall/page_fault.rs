@@ -5,7 +5,7 @@ use crate::memory::PageSize;
 use crate::{Cpus, Experiment, PlanInput, Probe, Word, settings, words};
 use latscope_bench::bench::Bench;
 use latscope_bench::gate::Gate;
-use latscope_core::plan::{Point, Policy};
+use latscope_core::plan::Point;
 use latscope_core::report::Work;
 use latscope_core::units::format_size;
 use latscope_os::kernels::random::Random;
@@ -17,8 +17,7 @@ use rustix::io::{Errno, Result};
 use std::io::Read;
 use std::path::Path;
 
-static PAGE_FAULTS: Experiment =
-    Experiment { name: "syscall.page-fault", cpus: Cpus::One, scratch: false, policy: Policy::Other, run };
+static PAGE_FAULTS: Experiment = Experiment::new("syscall.page-fault", Cpus::One, run);
 
 settings! {
     /// A page that is touched.
@@ -39,19 +38,19 @@ settings! {
 }
 
 words! {
-    /// What is behind a page.
+    /// Backing of a page.
     enum Mode {
         Anonymous = "anonymous",
         File = "file",
         CopyOnWrite = "copy-on-write",
-        /// All faults of a mapping together, as LMbench has them: only where asked for.
+        /// All faults of a mapping together, as LMbench has them; only on request.
         FileAround = "file-around",
-        /// A mapping made, touched and removed, as LMbench has it: only where asked for.
+        /// A mapping made, touched and removed, as LMbench has it; only on request.
         FileMapped = "file-mapped",
     }
 }
 
-/// What is measured where no mode is asked for.
+/// Modes that are measured if no mode is requested.
 const USUAL: [Mode; 3] = [Mode::Anonymous, Mode::File, Mode::CopyOnWrite];
 
 probes! {
@@ -139,8 +138,8 @@ impl Pages {
         Ok(())
     }
 
-    /// Makes a page of a file fault once, untimed, and takes it away again: each has a mapping of its own,
-    /// and what the kernel has to look up for it would be in no cache after another process ran.
+    /// Makes a page of a file fault once, untimed, and removes it again. Each page has a mapping of its own,
+    /// and the kernel's data for it would be in no cache after another process ran.
     fn prepare(&mut self, offset: usize) -> Result<()> {
         if self.mode == Mode::File {
             self.memory.read(offset);
@@ -202,10 +201,12 @@ fn small(bench: &mut Bench, point: usize, mut pages: Pages) -> anyhow::Result<()
     Ok(())
 }
 
-/// Bytes of a file that are mapped at most: as many as are read ahead and kept in an order of pages.
+/// Largest number of bytes of a file that are mapped; all of them are read ahead, and there is an order of
+/// their pages.
 const LONGEST: u64 = 1 << 30;
 
-/// The file at `path`, all of it in the page cache, or one of our own; with its length in whole pages.
+/// Returns the file at `path`, all of it in the page cache, or a new one without a path; with its length in
+/// whole pages.
 fn file_of(path: Option<&str>) -> Result<(OwnedFd, usize)> {
     let Some(path) = path else { return Ok((cached_file()?, PAGES * page_size())) };
     let file = rustix::fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC, rustix::fs::Mode::empty())?;
@@ -224,8 +225,8 @@ fn file_of(path: Option<&str>) -> Result<(OwnedFd, usize)> {
     if length == 0 { Err(Errno::INVAL) } else { Ok((file, length)) }
 }
 
-/// A copy of a file's first `length` bytes, beside it and without a name: its pages can be stored to. One of our own
-/// is its own copy.
+/// Returns a copy of a file's first `length` bytes, in the same directory and without a name: its pages can be
+/// stored to. A file without a path is used as it is.
 fn copy_of(path: Option<&str>, file: OwnedFd, length: usize) -> std::io::Result<std::fs::File> {
     let original = std::fs::File::from(file);
     let Some(path) = path else { return Ok(original) };
@@ -315,11 +316,10 @@ fn shuffled(count: usize, seed: u64) -> Vec<usize> {
     order
 }
 
-/// Huge pages in a row. Few, so that the kernel hands out the same ones again:
-/// in a virtual machine others may have gone back to the host, and a fault
-/// would time that. They are flushed before they are given back, or part of
-/// them would still be in a last-level cache, as large a part as other
-/// programs leave room for.
+/// Number of huge pages in a row. They are few, so that the kernel hands out the same pages again: in a virtual
+/// machine others may have gone back to the host, and a fault would time that. They are flushed before they are
+/// given back. Otherwise part of them would still be in a last-level cache, as large a part as other programs
+/// leave room for.
 const HUGE_PAGES: usize = 8;
 
 fn huge(bench: &mut Bench, point: usize) -> anyhow::Result<()> {
@@ -387,7 +387,7 @@ fn huge(bench: &mut Bench, point: usize) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Whether one touch brought a whole huge page.
+/// Returns true if one touch brought a whole huge page.
 fn is_huge(memory: &Mapping, offset: usize) -> bool {
     memory.resident(offset, HUGE_PAGE) == Ok(HUGE_PAGE / page_size())
 }

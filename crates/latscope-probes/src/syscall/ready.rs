@@ -1,10 +1,10 @@
-//! Asking which of many descriptors are ready: select, poll and epoll.
+//! Queries which of many descriptors are ready: select, poll and epoll.
 
 use super::calls::time_call;
 use crate::failure::refuse;
 use crate::{Cpus, Experiment, PlanInput, Probe, Profile, Settings, settings, words};
 use latscope_bench::bench::Bench;
-use latscope_core::plan::{Point, Policy};
+use latscope_core::plan::Point;
 use latscope_core::units::counted;
 use latscope_os::select::Descriptors;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, epoll, eventfd, poll};
@@ -14,8 +14,7 @@ use rustix::io::{Errno, Result};
 use rustix::process::{Resource, getrlimit, setrlimit};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 
-static READY: Experiment =
-    Experiment { name: "syscall.ready", cpus: Cpus::One, scratch: false, policy: Policy::Other, run };
+static READY: Experiment = Experiment::new("syscall.ready", Cpus::One, run);
 
 settings! {
     /// A question about descriptors.
@@ -37,24 +36,24 @@ settings! {
 }
 
 words! {
-    /// What else can be asked.
+    /// Questions if descriptors can be written to.
     enum Mode {
-        /// What LMbench asks.
+        /// Descriptors of one file, as LMbench has them.
         WriteFile = "write-file",
-        /// The same of TCP connections over loopback.
+        /// TCP connections over loopback, as LMbench has them.
         WriteTcp = "write-tcp",
     }
 }
 
 probes! {
-    READY, Selecting, plan;
+    READY, Selecting, plan, ..crate::Facts::BATCHES;
     SELECT "syscall.select", "select", "select(2)",
         "One select (the pselect6 call, which knows no limit of 1024) for reading on n eventfds of which the last \
             one is ready, with a zero timeout; filling the set is included.";
 }
 
 probes! {
-    READY, Asking, plan;
+    READY, Asking, plan, ..crate::Facts::BATCHES;
     POLL "syscall.poll", "poll", "poll(2)",
         "One poll for reading on n eventfds of which the last one is ready, with a zero timeout.";
     EPOLL "syscall.epoll", "epoll_wait", "epoll_wait(2)",
@@ -122,7 +121,7 @@ fn run(bench: &mut Bench) -> anyhow::Result<()> {
 
 const ZERO: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
 
-/// Exactly one is ready; any other answer is an error of the kernel's.
+/// Checks that exactly one descriptor is ready; any other answer is an error of the kernel's.
 #[inline(always)]
 fn one(ready: usize) -> Result<()> {
     if ready == 1 { Ok(()) } else { Err(Errno::PROTO) }
@@ -134,14 +133,14 @@ fn open_eventfds(count: u64) -> Result<Vec<OwnedFd>> {
     (1..=count).map(|n| eventfd(u32::from(n == count), EventfdFlags::CLOEXEC)).collect()
 }
 
-/// Opens a file so many times.
+/// Opens a file `count` times.
 fn open_file(count: u64) -> Result<Vec<OwnedFd>> {
     allow_descriptors(count)?;
     let file = memfd_create("latscope-select", MemfdFlags::CLOEXEC)?;
     (0..count).map(|_| rustix::io::fcntl_dupfd_cloexec(&file, 0)).collect()
 }
 
-/// Opens connections over loopback: the ends that connected, then their peers, which are not asked about.
+/// Opens connections over loopback: first the ends that connected, then their peers, which are not queried.
 fn open_connections(count: u64) -> Result<Vec<OwnedFd>> {
     allow_descriptors(count.saturating_mul(2))?;
     let errno = |error: std::io::Error| Errno::from_io_error(&error).unwrap_or(Errno::IO);
@@ -159,7 +158,7 @@ fn open_connections(count: u64) -> Result<Vec<OwnedFd>> {
 /// Raises this process's own limit on open files, as far as that is allowed.
 ///
 /// # Errors
-/// EMFILE: that is not far enough.
+/// EMFILE: the limit cannot be raised far enough.
 fn allow_descriptors(count: u64) -> Result<()> {
     const OTHERS: u64 = 64;
     let wanted = count.saturating_add(OTHERS);

@@ -1,21 +1,19 @@
-//! Signals: installing a handler, sending one to oneself, catching a fault.
+//! Signals: installation of a handler, sending of a signal to the own thread, handling of a fault.
 
 use super::calls::time_call;
 use crate::failure::refuse;
 use crate::{Cpus, Experiment};
 use latscope_bench::bench::{Batch, Bench};
-use latscope_core::plan::Policy;
 use latscope_core::report::Better;
 use latscope_core::units::{counted, format_count};
 use latscope_os::signal_probe::{FaultTrap, SelfSignal};
 use rustix::io::Result;
 use std::time::Instant;
 
-static SIGNAL: Experiment =
-    Experiment { name: "syscall.signal", cpus: Cpus::One, scratch: false, policy: Policy::Other, run };
+static SIGNAL: Experiment = Experiment::new("syscall.signal", Cpus::One, run);
 
 probes! {
-    SIGNAL, (), crate::only_point;
+    SIGNAL, (), crate::only_point, ..crate::Facts::BATCHES;
     INSTALL "syscall.signal-install", "install a signal handler", "sigaction(2)",
         "One rt_sigaction that sets a handler for SIGUSR1, the same one again.";
     DELIVER "syscall.signal-deliver", "signal to oneself, handled", "tgkill(2), signal(7)",

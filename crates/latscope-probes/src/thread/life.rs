@@ -1,13 +1,13 @@
 //! The life of a thread that does nothing, in parts.
 
 use super::{Placement, place};
-use crate::{Cpus, Experiment, PlanInput, Probe, Settings, Word, settings, words};
+use crate::{Cpus, Experiment, Facts, PlanInput, Probe, Settings, Word, settings, words};
 use anyhow::{Context, Result};
 use latscope_bench::bench::{Bench, Splits};
 use latscope_bench::gate::Gate;
 use latscope_bench::timebase::AnyClock;
 use latscope_core::machine::Machine;
-use latscope_core::plan::{Point, Policy};
+use latscope_core::plan::Point;
 use latscope_core::report::Semantics;
 use latscope_os::clock::Clock;
 use latscope_os::thread::{self, Attributes};
@@ -27,9 +27,9 @@ settings! {
 words! {
     /// The stack that a thread gets.
     enum Mode {
-        /// One that libc keeps and gives again.
+        /// A stack that libc keeps and gives again.
         Warm = "warm",
-        /// One that libc does not keep.
+        /// A stack that libc does not keep.
         Cold = "cold",
     }
 }
@@ -44,8 +44,7 @@ impl Mode {
     }
 }
 
-static EXPERIMENT: Experiment =
-    Experiment { name: "thread.life", cpus: Cpus::All, scratch: false, policy: Policy::Other, run };
+static EXPERIMENT: Experiment = Experiment::new("thread.life", Cpus::All, run);
 
 /// The parts, in the order of the stamps in [`once`].
 const PARTS: [&str; 5] = ["thread.create", "thread.start", "thread.end", "thread.join", "thread.total"];
@@ -54,45 +53,49 @@ macro_rules! part {
     ($(#[$doc:meta])* $name:ident, $id:literal, $title:literal, $times:expr, $timed:literal, $source:literal) => {
         $(#[$doc])*
         pub static $name: Probe = Probe {
-            id: $id,
-            title: $title,
-            timed: $timed,
-            times: $times,
-            source: $source,
-            params: Life::PARAMS,
+            facts: Facts {
+                id: $id,
+                title: $title,
+                timed: $timed,
+                times: $times,
+                source: $source,
+                revision: 1,
+                params: Life::LIST,
+                ..Facts::DEFAULT
+            },
+            check: Life::check,
             experiment: &EXPERIMENT,
-            revision: 1,
             plan: |input, _: &Machine| plan(&$name, input),
         };
     };
 }
 
 part! {
-    /// The call that creates.
+    /// Probe of the call that creates a thread.
     CREATE, "thread.create", "thread create, call", Semantics::Operation,
     "The call of pthread_create, from before it to after its return.",
     "pthread_create(3), clone3(2)"
 }
 part! {
-    /// Until the thread runs.
+    /// Probe of the time until the thread runs.
     START, "thread.start", "thread start", Semantics::OneWay,
     "From before the call of pthread_create to the first instruction of the new thread.",
     "pthread_create(3), clone3(2)"
 }
 part! {
-    /// From its end to the join.
+    /// Probe of the time from the thread's end to the join.
     END, "thread.end", "thread end", Semantics::OneWay,
     "From the last instruction of the thread to the return of pthread_join in the thread that waits for it.",
     "pthread_join(3), exit(2)"
 }
 part! {
-    /// The call that joins.
+    /// Probe of the call that joins a thread.
     JOIN, "thread.join", "thread join, call", Semantics::Operation,
     "The call of pthread_join right after pthread_create: the wait for a thread that does nothing is part of it.",
     "pthread_join(3)"
 }
 part! {
-    /// The whole.
+    /// Probe of the creation and the join together.
     TOTAL, "thread.total", "thread create + join", Semantics::Operation,
     "From before the call of pthread_create of a thread that does nothing to the return of pthread_join.",
     "pthread_create(3), pthread_join(3)"
@@ -127,14 +130,14 @@ fn run(bench: &mut Bench) -> Result<()> {
     Ok(())
 }
 
-/// What a thread leaves behind: when it ran.
+/// Stamps of a thread, at its first and its last instruction.
 #[derive(Default)]
 struct Traces {
     first: AtomicU64,
     last: AtomicU64,
 }
 
-/// The whole life of the thread that is measured: two stamps.
+/// Runs the measured thread: it only takes two stamps.
 fn live(traces: &Traces, clock: AnyClock) {
     traces.first.store(clock.start(), Ordering::Relaxed);
     traces.last.store(clock.end(), Ordering::Relaxed);
@@ -165,7 +168,7 @@ fn measure(bench: &mut Bench, life: &Life, together: &[usize]) -> Result<()> {
     failure.map_or(Ok(()), |error| Err(error).context("a thread could not be created"))
 }
 
-/// Creates and joins a thread, and sets the parts that are asked for.
+/// Creates and joins a thread, and sets the requested parts.
 fn once<F: Fn() + Sync>(
     splits: &mut Splits,
     split_of: &[Option<usize>],

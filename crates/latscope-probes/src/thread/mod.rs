@@ -1,5 +1,5 @@
-//! What a thread costs: to create, start, end and join; by the standard
-//! library; for a small task; and when there are more threads than CPUs.
+//! Costs of a thread: creation, start, end and join; by the standard library; for a small task; and with more
+//! threads than CPUs.
 
 mod life;
 mod overhead;
@@ -24,17 +24,17 @@ pub static PROBES: &[&Probe] = &[
 ];
 
 words! {
-    /// Where the threads run.
+    /// Placement of the threads.
     enum Placement {
-        /// On whichever allowed CPU the kernel chooses.
+        /// Any allowed CPU, as the kernel chooses.
         Free = "free",
-        /// All on one.
+        /// All on the same CPU.
         SameCore = "same-core",
     }
 }
 
 impl Placement {
-    /// What a title ends with.
+    /// End of a point's title.
     fn suffix(self) -> &'static str {
         match self {
             Placement::Free => "",
@@ -43,27 +43,29 @@ impl Placement {
     }
 }
 
-/// Lets the calling thread, and those it creates, run where `placement` says.
+/// Lets the calling thread, and the threads it creates, run on the CPUs of `placement`.
 fn place(bench: &Bench, placement: Placement) -> io::Result<()> {
     let cpus = bench.cpus();
     sched::pin(if placement == Placement::SameCore { &cpus[..1] } else { cpus })
 }
 
-/// Threads that are asked how long they waited for a CPU.
+/// Number of threads whose waits for a CPU are read.
 const ASKED: usize = 15;
 
-/// A shorter wait may be that for a CPU that idled, ns: a longer one is that for another thread to give it up.
+/// Shortest wait that counts, ns: a shorter wait may be for a CPU that idled, a longer wait is for another
+/// thread to give up the CPU.
 const GIVEN_UP: u64 = 500_000;
 
-/// Counts what new threads wait for a CPU among the waits of points. The threads of the samples are too short to be
-/// asked: others are started beside them.
+/// Adds the time that new threads wait for a CPU to the waits of points. The threads of the samples are too
+/// short for a reading: others are started beside them.
 fn add_waits(bench: &mut Bench, points: &[usize]) {
     let wait = |_| std::thread::Builder::new().spawn(waits::own).ok()?.join().ok()?;
     let typical = typical_wait((0..ASKED).filter_map(wait).collect());
     points.iter().for_each(|point| bench.add_waits(*point, typical));
 }
 
-/// The median, as the figure of a row is one: a few threads that waited do not change it. 0 below [`GIVEN_UP`].
+/// Returns the median, as in the figure of a row: a few threads that waited do not change it. 0 below
+/// [`GIVEN_UP`].
 fn typical_wait(mut waits: Vec<u64>) -> u64 {
     waits.sort_unstable();
     waits.get(waits.len() / 2).copied().filter(|ns| *ns > GIVEN_UP).unwrap_or(0)

@@ -1,12 +1,12 @@
-//! Threads by the standard library, and what a thread adds to a small task.
+//! Threads by the standard library, and the cost that a thread adds to a small task.
 
 use super::{Placement, place};
-use crate::{Cpus, Experiment, PlanInput, Probe, Settings, settings};
+use crate::{Cpus, Experiment, Facts, PlanInput, Probe, Settings, settings};
 use anyhow::{Context, Result, ensure};
 use latscope_bench::bench::Bench;
 use latscope_bench::gate::Gate;
 use latscope_core::machine::Machine;
-use latscope_core::plan::{Point, Policy};
+use latscope_core::plan::Point;
 use latscope_core::report::{Better, Semantics};
 use latscope_core::statistics::median;
 use latscope_core::units::format_size;
@@ -15,29 +15,37 @@ use latscope_os::clock::Clock;
 use latscope_os::thread::{self, Attributes};
 use std::hint::black_box;
 
-/// Spawn and join as Rust programs do it.
+/// Probe of spawn and join by the standard library.
 pub(crate) static STD: Probe = Probe {
-    id: "thread.std",
-    title: "std::thread spawn and join",
-    timed: "std::thread::Builder::spawn of a thread that does nothing, and its join.",
-    times: Semantics::Operation,
-    source: "std::thread",
-    params: Spawn::PARAMS,
+    facts: Facts {
+        id: "thread.std",
+        title: "std::thread spawn and join",
+        timed: "std::thread::Builder::spawn of a thread that does nothing, and its join.",
+        times: Semantics::Operation,
+        source: "std::thread",
+        revision: 1,
+        params: Spawn::LIST,
+        ..Facts::DEFAULT
+    },
+    check: Spawn::check,
     experiment: &STD_EXPERIMENT,
-    revision: 1,
     plan: plan_std,
 };
 
-/// A sum in a new thread less the same sum called directly.
+/// Probe of a sum in a new thread, less the same sum called directly.
 pub(crate) static OVERHEAD: Probe = Probe {
-    id: "thread.overhead",
-    title: "a sum in a new thread, overhead",
-    timed: "Creating and joining a thread that sums a buffer, less the median time of summing it without a thread.",
-    times: Semantics::Operation,
-    source: "pthread_create(3), pthread_join(3)",
-    params: Sum::PARAMS,
+    facts: Facts {
+        id: "thread.overhead",
+        title: "a sum in a new thread, overhead",
+        timed: "Creating and joining a thread that sums a buffer, less the median time of summing it without a thread.",
+        times: Semantics::Operation,
+        source: "pthread_create(3), pthread_join(3)",
+        revision: 1,
+        params: Sum::LIST,
+        ..Facts::DEFAULT
+    },
+    check: Sum::check,
     experiment: &EXPERIMENT,
-    revision: 1,
     plan,
 };
 
@@ -59,11 +67,9 @@ settings! {
     }
 }
 
-static STD_EXPERIMENT: Experiment =
-    Experiment { name: "thread.std", cpus: Cpus::All, scratch: false, policy: Policy::Other, run: run_std };
+static STD_EXPERIMENT: Experiment = Experiment::new("thread.std", Cpus::All, run_std);
 
-static EXPERIMENT: Experiment =
-    Experiment { name: "thread.overhead", cpus: Cpus::All, scratch: false, policy: Policy::Other, run };
+static EXPERIMENT: Experiment = Experiment::new("thread.overhead", Cpus::All, run);
 
 fn plan_std(input: &PlanInput, _: &Machine) -> Vec<Point> {
     let point = |placement: Placement| {

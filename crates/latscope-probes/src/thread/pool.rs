@@ -1,13 +1,13 @@
 //! More threads than CPUs: a pool whose threads all get their task at once.
 
 use super::{Placement, place};
-use crate::{Cpus, Experiment, PlanInput, Probe, Profile, Settings, settings};
+use crate::{Cpus, Experiment, Facts, PlanInput, Probe, Profile, Settings, settings};
 use anyhow::{Context, Result, ensure};
 use latscope_bench::bench::Bench;
 use latscope_bench::gate::Gate;
 use latscope_bench::timebase::Timebase;
 use latscope_core::machine::Machine;
-use latscope_core::plan::{Point, Policy};
+use latscope_core::plan::Point;
 use latscope_core::report::{Better, Semantics, Work};
 use latscope_core::statistics::quantile;
 use latscope_core::units::{counted, format_size};
@@ -22,16 +22,20 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 
-/// Sums by a pool of threads.
+/// Probe of sums by a pool of threads.
 pub static POOL: Probe = Probe {
-    id: "thread.pool",
-    title: "pool of threads, one task each",
-    timed: "From posting the semaphore on which the threads of a pool wait, once for each thread, to the notification that each task is done: a sum over memory of the thread's own.",
-    times: Semantics::Operation,
-    source: "sem_post(3), sem_wait(3), sched(7)",
-    params: Tasks::PARAMS,
+    facts: Facts {
+        id: "thread.pool",
+        title: "pool of threads, one task each",
+        timed: "From posting the semaphore on which the threads of a pool wait, once for each thread, to the notification that each task is done: a sum over memory of the thread's own.",
+        times: Semantics::Operation,
+        source: "sem_post(3), sem_wait(3), sched(7)",
+        revision: 1,
+        params: Tasks::LIST,
+        ..Facts::DEFAULT
+    },
+    check: Tasks::check,
     experiment: &EXPERIMENT,
-    revision: 1,
     plan,
 };
 
@@ -45,13 +49,12 @@ settings! {
     }
 }
 
-static EXPERIMENT: Experiment =
-    Experiment { name: "thread.pool", cpus: Cpus::All, scratch: false, policy: Policy::Other, run };
+static EXPERIMENT: Experiment = Experiment::new("thread.pool", Cpus::All, run).setup(0.08);
 
-/// The task of the talk that this probe comes from.
+/// Bytes of a task, as in the talk that this probe comes from.
 const TASK: u64 = 10 << 20;
 
-/// Threads a pool may have: a limit on what a slip of the pen can start.
+/// Largest number of threads in a pool, so that a typing error cannot start too many.
 const MOST_THREADS: u64 = 1024;
 
 fn plan(input: &PlanInput, machine: &Machine) -> Vec<Point> {
@@ -74,8 +77,8 @@ fn plan(input: &PlanInput, machine: &Machine) -> Vec<Point> {
     points
 }
 
-/// Whether the tasks of a pool of the default size leave half of the free
-/// memory alone, as far as it is known.
+/// Returns true if the tasks of a pool of the default size leave half of the available memory free, or if that
+/// is not known.
 fn fits(threads: u64, machine: &Machine) -> bool {
     machine.memory_available == 0 || threads * TASK <= machine.memory_available / 2
 }
@@ -150,12 +153,12 @@ fn measure(bench: &mut Bench, point: usize, threads: usize, size: usize) -> Resu
     Ok(())
 }
 
-/// What the threads of a pool share.
+/// State that the threads of a pool share.
 struct Shared {
     start: SharedCell<Semaphore>,
     finished: SharedCell<Semaphore>,
     over: AtomicBool,
-    /// When each task of the last round was taken up.
+    /// Start of each task of the last round, ticks.
     began: Vec<AtomicU64>,
     /// Tasks taken up so far.
     taken: AtomicUsize,
@@ -192,7 +195,7 @@ impl Pool {
         Ok(pool)
     }
 
-    /// Lets each task be done once.
+    /// Runs a round: each task is done once.
     fn round(&mut self) {
         self.rounds += 1;
         self.posted = self.timebase.clock().start();
@@ -243,8 +246,8 @@ impl Drop for Pool {
     }
 }
 
-/// A thread of the pool. One that is done early may take a second task before
-/// a late one has taken its first, as in any pool.
+/// Runs a thread of the pool. A thread that is done early may take a second task before a late thread has taken
+/// its first, as in any pool.
 fn work(shared: &Shared, timebase: &Timebase, memory: &[u64]) -> Counts {
     let before = thread_counts();
     loop {

@@ -2,7 +2,7 @@
 
 use latscope_core::report::Exceedance;
 
-/// How a thread waits for its next activation.
+/// A way to wait for the next activation of a thread.
 pub trait Waiter {
     /// Waits for the activation that is due at `due`, an instant of the clock.
     fn wait(&mut self, due: u64) -> Woken;
@@ -11,35 +11,36 @@ pub trait Waiter {
 /// A thread that has just been activated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Woken {
-    /// When it should have been: what was asked for, or, where the time runs
-    /// from the call, that much after the call.
+    /// Instant at which it should have been activated: the requested instant, or, where the time runs from the
+    /// call, that much after the call.
     pub due: u64,
     /// The first stamp after waking.
     pub now: u64,
-    /// Activations that this one has swallowed, where the timer itself counts them.
+    /// Number of activations that this one has swallowed, where the timer itself counts them.
     pub swallowed: Option<u64>,
 }
 
-/// What becomes of activations.
+/// Receiver of the activations of a thread.
 pub trait Sink {
-    /// Whether an end was asked for.
+    /// Returns true if an end was requested.
     fn stopping(&self) -> bool;
-    /// An activation, the activations it swallowed, and whether it was before its time.
+    /// Records an activation with the number of activations it swallowed; `early` is true if it came before its
+    /// time.
     fn record(&mut self, sample: Exceedance, missed: u64, early: bool);
-    /// What the thread does in each activation, after its stamp. Says whether to go on.
+    /// Does the work of an activation, after its stamp. Returns true to go on.
     fn act(&mut self, woken: Woken, sample: Exceedance) -> bool;
 }
 
-/// When the loop is over, and how it goes on after an overrun.
+/// Interval of the loop, and its limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rules {
     /// Time from one activation to the next, ns.
     pub interval: u64,
-    /// Intervals at the begin whose activations are not recorded.
+    /// Intervals at the beginning whose activations are not recorded.
     pub warm_up: u64,
-    /// Activations that are.
+    /// Number of recorded activations.
     pub count: u64,
-    /// No activation is due after this instant.
+    /// Instant after which no activation is due.
     pub until: u64,
 }
 
@@ -75,7 +76,7 @@ mod tests {
 
     const RULES: Rules = Rules { interval: 1000, warm_up: 0, count: u64::MAX, until: 10_000 };
 
-    /// Wakes this much late, in turn, and early where negative.
+    /// Waiter that wakes late by these times, in turn, and early by negative ones.
     struct Script(Vec<i64>, usize);
 
     impl Waiter for Script {

@@ -1,4 +1,4 @@
-//! Periodic wake-up latency.
+//! Latency of periodic wake-ups.
 
 pub mod activations;
 mod periodic_threads;

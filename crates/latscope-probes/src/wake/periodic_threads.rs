@@ -19,7 +19,7 @@ use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{RwLock, mpsc};
 
-/// What all periodic threads share.
+/// State that all periodic threads share.
 pub(crate) struct PeriodicThreads {
     /// The rules of the step.
     pub periodic: Periodic,
@@ -29,7 +29,7 @@ pub(crate) struct PeriodicThreads {
     pub duration: u64,
     /// `CLOCK_MONOTONIC` at the epoch of the run.
     pub epoch: u64,
-    /// The threads.
+    /// Number of the threads.
     pub size: usize,
     /// Random phases, one for each thread, in parts of 2^64.
     pub phases: Vec<u64>,
@@ -37,53 +37,52 @@ pub(crate) struct PeriodicThreads {
     begin: RwLock<Option<Begin>>,
 }
 
-/// How a thread that is set up was.
+/// Shortfall of a thread that is set up, if any.
 type Settled = Option<Shortfall>;
 
 /// The common first instant, by `CLOCK_MONOTONIC` and by `CLOCK_REALTIME`, ns.
 type Begin = [u64; 2];
 
-/// One member: what it is to do, and where its samples go.
+/// A member: its thread, and the writers of its samples.
 pub(crate) struct Member {
-    /// Its point in the step.
+    /// Point of the member in the step.
     pub point: usize,
-    /// What it is to do.
+    /// Parameters of the thread.
     pub thread: Thread,
-    /// Where its samples go.
+    /// Writer of the samples.
     pub writer: Writer,
-    /// Where the time from being due to the end of the work goes, and its point.
+    /// Point and writer of the time from the due instant to the end of the work.
     pub response: Option<(usize, Writer)>,
-    /// Wakes the coordinator.
+    /// Descriptor that wakes the coordinator.
     pub bell: Option<OwnedFd>,
-    /// Marks the trace.
+    /// Marker that writes into the trace.
     pub marker: Option<Marker>,
-    /// Switches the trace off.
+    /// Descriptor that switches the trace off.
     pub switch: Option<OwnedFd>,
 }
 
-/// What a member has to tell in the end.
+/// Results of a member.
 pub struct Done {
     pub point: usize,
-    /// Its samples.
+    /// Writer that has the samples.
     pub writer: Writer,
     /// The point and the samples of its responses.
     pub response: Option<(usize, Writer)>,
-    /// Activations before their time.
+    /// Number of activations before their time.
     pub early: u64,
-    /// Page faults while measuring.
+    /// Number of page faults during the measurement.
     pub faults: u64,
-    /// Switches to another thread that it did not ask for.
+    /// Involuntary switches to another thread.
     pub involuntary: u64,
-    /// Activations on another CPU than the one before.
+    /// Number of activations on another CPU than the one before.
     pub migrations: u64,
-    /// Whether another thread ended the run before its first activation.
+    /// True if another thread ended the run before the first activation of this thread.
     pub unbegun: bool,
-    /// Why it ran otherwise than asked.
+    /// Condition that the thread did not get.
     pub shortfall: Option<Shortfall>,
 }
 
-/// Time between the last thread's setting up and the first instant: all of
-/// them must be asleep by then.
+/// Time between the set-up of the last thread and the first instant: all threads must be asleep by then.
 const LEAD_NS: u64 = 5_000_000;
 
 const SECOND: u64 = 1_000_000_000;
@@ -92,7 +91,7 @@ const SECOND: u64 = 1_000_000_000;
 pub const STACK_BYTES: usize = 256 << 10;
 
 impl PeriodicThreads {
-    /// Makes `count` periodic threads.
+    /// Returns periodic threads, one for each phase, with `count` activations each.
     pub fn new(
         periodic: Periodic,
         count: u64,
@@ -113,9 +112,8 @@ impl PeriodicThreads {
         }
     }
 
-    /// Measures with all members, in threads of their own. None measures
-    /// while another is being set up, or if one cannot be. `forewarn` is told
-    /// what they did not get, before they measure.
+    /// Measures with all members, in threads of their own. No member measures while another is being set up, or
+    /// if that fails. `forewarn` gets their shortfalls before they measure.
     ///
     /// # Errors
     /// A thread cannot be started or set up.
@@ -170,8 +168,8 @@ impl PeriodicThreads {
     }
 }
 
-/// The life of a measuring thread: says whether it is set up, waits for the
-/// others, and measures; nothing if another one could not be set up.
+/// Runs a measuring thread: reports that it is set up, waits for the others, and measures. Returns nothing if
+/// another thread could not be set up.
 fn live(
     periodic_threads: &PeriodicThreads,
     member: Member,
@@ -233,12 +231,12 @@ fn measure<C: waiter::KernelClock>(
     })
 }
 
-/// What to add to an instant of the clock to have it in `CLOCK_MONOTONIC`.
+/// Difference to add to an instant of the clock to have it in `CLOCK_MONOTONIC`, ns.
 fn to_monotonic<C: waiter::KernelClock>() -> i64 {
     monotonic_ns() as i64 - now::<C>() as i64
 }
 
-/// Puts the calling thread in its place; the answer is what it did not get.
+/// Puts the calling thread on its CPU and under its policy; returns the shortfall, if any.
 fn settle(thread: &Thread) -> Result<Settled> {
     if let Some(cpu) = thread.cpu {
         threads::pin(cpu)?;
@@ -280,7 +278,7 @@ fn touch_stack() {
     std::hint::black_box(&mut used);
 }
 
-/// A member's loop, for a waiter of whatever kind.
+/// A member's loop, for any waiter.
 struct Job<'a> {
     periodic_threads: &'a PeriodicThreads,
     first: u64,
@@ -335,7 +333,7 @@ impl WithWaiter for Job<'_> {
     }
 }
 
-/// Records activations and does what each is to do.
+/// Records activations and does the work of each.
 struct Recording<'a> {
     periodic_threads: &'a PeriodicThreads,
     member: &'a mut Member,
@@ -388,7 +386,7 @@ impl Sink for Recording<'_> {
 }
 
 impl Recording<'_> {
-    /// The one place where the loop writes to descriptors, opened before.
+    /// Handles an exceedance. Only here does the loop write to descriptors, which were opened before.
     #[cold]
     fn exceeded(&mut self, sample: Exceedance) {
         let sample = Exceedance { at: sample.at.saturating_add_signed(self.to_monotonic), ..sample };

@@ -1,4 +1,4 @@
-//! A set of periodic threads as a step of a plan: pure.
+//! A set of periodic threads as a step of a plan, by pure functions.
 
 use super::thread::Thread;
 use super::{RESPONSE, TIMER};
@@ -10,21 +10,21 @@ use latscope_core::units::format_time;
 pub struct Setup {
     /// The threads, a point each.
     pub threads: Vec<Thread>,
-    /// The rules.
+    /// Rules of the run.
     pub periodic: Periodic,
     /// Activations of each thread; `u64::MAX` for no limit.
     pub count: u64,
     /// Time of the run, ns; `u64::MAX` for no limit.
     pub duration: u64,
-    /// What is done to the machine meanwhile.
+    /// Conditions of the machine during the run.
     pub conditions: Conditions,
     /// Seed of random phases.
     pub seed: u64,
 }
 
 impl Setup {
-    /// The step that measures it. The worker's main thread only waits; it is
-    /// of the normal class and on any of the CPUs.
+    /// The step that measures this setup. The worker's main thread only waits; it is of the normal class and on
+    /// any of the CPUs.
     pub fn step(&self) -> Step {
         let title = |thread: &Thread, what: &str| {
             let place = thread.cpu.map_or("any CPU".to_owned(), |cpu| format!("CPU {cpu}"));

@@ -1,25 +1,25 @@
-//! What one periodic thread is to do, and its form as the parameters of a point.
+//! Description of one periodic thread, and its form as the parameters of a point.
 
 use crate::{Param, Settings, Word, words};
 use latscope_bench::settings::get;
 use latscope_core::plan::{ParamValue, Params, params};
 
-/// One periodic thread.
+/// A periodic measuring thread.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Thread {
-    /// Its number in the run, from 0.
+    /// Number of the thread in the run, from 0.
     pub index: u64,
-    /// The CPU it stays on; `None` lets the scheduler choose.
+    /// CPU on which the thread stays; `None` lets the scheduler choose.
     pub cpu: Option<u32>,
     /// Time from one activation to the next, ns.
     pub interval: u64,
-    /// How it is scheduled.
+    /// Scheduling policy of the thread.
     pub policy: Policy,
-    /// How it waits for its next activation.
+    /// Method of waiting for the next activation.
     pub method: Method,
-    /// The clock of its timer and its stamps.
+    /// Clock of the thread's timer and stamps.
     pub clock: ClockName,
-    /// One more hop from the thread whose timer expires to the one that stamps.
+    /// Hop from the thread whose timer expires to the thread that stamps.
     pub via: Via,
     /// Computing time of each activation after the stamp, ns.
     pub work: u64,
@@ -40,13 +40,13 @@ pub enum Policy {
     Deadline {
         /// CPU time reserved in each period, ns.
         runtime: u64,
-        /// Time after its activation within which it is reserved, ns.
+        /// Time after the activation within which it is reserved, ns.
         deadline: u64,
     },
 }
 
 words! {
-    /// How a thread waits.
+    /// Method by which a thread waits.
     pub enum Method {
         /// `clock_nanosleep` to an absolute instant.
         Nanosleep = "nanosleep",
@@ -66,9 +66,9 @@ words! {
 words! {
     /// A clock as a parameter.
     pub enum ClockName {
-        /// `CLOCK_MONOTONIC`.
+        /// The kernel's clock `CLOCK_MONOTONIC`.
         Monotonic = "monotonic",
-        /// `CLOCK_REALTIME`.
+        /// The kernel's clock `CLOCK_REALTIME`.
         Realtime = "realtime",
     }
 }
@@ -88,10 +88,10 @@ words! {
 }
 
 impl Policy {
-    /// Its words, as on the command line.
+    /// Words of the policies, as on the command line.
     pub const WORDS: &'static [&'static str] = &["other", "fifo", "rr", "deadline"];
 
-    /// Its word.
+    /// Word of this policy.
     pub fn word(self) -> &'static str {
         match self {
             Policy::Other => "other",
@@ -101,7 +101,7 @@ impl Policy {
         }
     }
 
-    /// Its priority; 0 where it has none.
+    /// Real-time priority; 0 if the policy has none.
     pub fn priority(self) -> u32 {
         match self {
             Policy::Fifo(priority) | Policy::RoundRobin(priority) => priority,

@@ -1,15 +1,15 @@
-//! How late a periodic thread runs after its timer.
+//! Lateness of a periodic thread after its timer.
 
 use super::activations::Waiter;
 use super::periodic_threads::{Done, Member, PeriodicThreads};
 use super::thread::{ClockName, Method, Policy, Thread, Via};
 use super::waiter::{Monotonic, Nanosleep};
-use crate::{Cpus, Experiment, PlanInput, Probe, Settings};
+use crate::{Cpus, Experiment, Facts, PlanInput, Probe, Settings};
 use anyhow::{Result, bail};
 use latscope_bench::bench::Bench;
 use latscope_bench::hold::Shortfall;
 use latscope_core::machine::Machine;
-use latscope_core::plan::{self, Conditions, Periodic, Phase, Point, Stop};
+use latscope_core::plan::{Conditions, Periodic, Phase, Point, Stop};
 use latscope_core::report::{Better, Semantics};
 use latscope_core::units::format_time;
 use latscope_os::clock::monotonic_ns;
@@ -18,44 +18,53 @@ use rustix::fd::OwnedFd;
 use rustix::fs::{Mode, OFlags};
 use std::num::NonZeroU64;
 
-/// Difference between the programmed and the real wake-up of a thread.
+/// Probe of the difference between the programmed and the real wake-up of a thread.
 pub static TIMER: Probe = Probe {
-    id: "wake.timer",
-    title: "timer wake-up, late by",
-    timed: "From the instant a timer was programmed for to the first stamp of the thread that it woke, or, with `via`, of \
-            the thread that the woken one handed over to.",
-    times: Semantics::OneWay,
-    source: "clock_nanosleep(2), timerfd_create(2), timer_create(2), sched_setattr(2)",
-    params: Thread::PARAMS,
+    facts: Facts {
+        id: "wake.timer",
+        title: "timer wake-up, late by",
+        timed: "From the instant a timer was programmed for to the first stamp of the thread that it woke, or, with `via`, of \
+                the thread that the woken one handed over to.",
+        times: Semantics::OneWay,
+        source: "clock_nanosleep(2), timerfd_create(2), timer_create(2), sched_setattr(2)",
+        revision: 1,
+        params: Thread::LIST,
+        ..Facts::DEFAULT
+    },
+    check: Thread::check,
     experiment: &EXPERIMENT,
-    revision: 1,
     plan,
 };
 
-/// Time from being due to the end of the work of an activation.
+/// Probe of the time from the due instant to the end of the work of an activation.
 pub static RESPONSE: Probe = Probe {
-    id: "wake.response",
-    title: "timer wake-up and work, done after",
-    timed: "From the instant a timer was programmed for to the end of the work (`work`, `touch`) that the woken thread does.",
-    times: Semantics::OneWay,
-    source: "clock_nanosleep(2)",
-    params: Thread::PARAMS,
+    facts: Facts {
+        id: "wake.response",
+        title: "timer wake-up and work, done after",
+        timed: "From the instant a timer was programmed for to the end of the work (`work`, `touch`) that the woken thread does.",
+        times: Semantics::OneWay,
+        source: "clock_nanosleep(2)",
+        revision: 1,
+        // Measured beside the wake-up, and only where there is work.
+        params: Thread::LIST,
+        ..Facts::DEFAULT
+    },
+    check: Thread::check,
     experiment: &EXPERIMENT,
-    revision: 1,
-    // Measured beside the wake-up, and only where there is work.
     plan: |_, _| Vec::new(),
 };
 
-static EXPERIMENT: Experiment =
-    Experiment { name: "wake.timer", cpus: Cpus::All, scratch: false, policy: plan::Policy::Other, run };
+static EXPERIMENT: Experiment = Experiment::new("wake.timer", Cpus::All, run)
+    .setup(0.05)
+    .adapted_by(|step, _| step.conditions = usual_conditions());
 
-/// Below the kernel's own threads of highest priority (migration, watchdog).
+/// Usual priority, below the kernel's own threads of highest priority (migration, watchdog).
 pub const PRIORITY: u32 = 95;
 
 /// The usual interval, ns.
 pub const INTERVAL: u64 = 1_000_000;
 
-/// The usual thread: SCHED_FIFO, absolute sleeps, nothing more.
+/// The usual thread: SCHED_FIFO, absolute sleeps, and no work.
 pub fn usual(index: u64, cpu: Option<u32>) -> Thread {
     Thread {
         index,
@@ -70,12 +79,12 @@ pub fn usual(index: u64, cpu: Option<u32>) -> Thread {
     }
 }
 
-/// What is usually done to the machine: memory locked, CPUs kept from deep sleep.
+/// Usual conditions of the machine: memory locked, CPUs kept from deep sleep.
 pub fn usual_conditions() -> Conditions {
     Conditions { lock_memory: true, cpu_dma_latency: Some(0), scratch_in: None }
 }
 
-/// The usual rules.
+/// Usual rules of a run.
 pub fn usual_rules() -> Periodic {
     Periodic { corrected: true, ..Periodic::new(Phase::Staggered, 100) }
 }
@@ -92,8 +101,8 @@ fn plan(_: &PlanInput, machine: &Machine) -> Vec<Point> {
         .collect()
 }
 
-/// Activations in a survey: as many as asked for, as many as fit into the time
-/// asked for, or a second's worth of milliseconds.
+/// Number of activations in a survey: the requested number, as many as fit into the requested time, or a
+/// second's worth of milliseconds.
 fn activations(stop: Stop) -> u64 {
     let count = match (stop.events, stop.budget_ns) {
         (events, u64::MAX) => events,
@@ -145,8 +154,7 @@ fn members(bench: &mut Bench) -> Result<Vec<Member>> {
     Ok(timers.into_iter().map(member).collect())
 }
 
-/// What a wake-up costs whatever happens: the fastest of some sleeps that are
-/// over when they begin.
+/// Unavoidable cost of a wake-up, ns: the fastest of some sleeps whose instant is over when they begin.
 fn floor() -> u64 {
     // Else it is the slack that the kernel gives to threads that are not real-time.
     let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));

@@ -1,14 +1,14 @@
-//! Wake-up latency as the kernel's timerlat tracer sees it: when the timer's
-//! interrupt ran, when the thread ran, and when that was back in user space.
+//! Wake-up latency as the kernel's timerlat tracer sees it, at three stages: the timer's interrupt ran, the
+//! thread ran, the thread was back in user space.
 
 use super::setup::Setup;
 use crate::noise::{self, kernel};
-use crate::{Cpus, Experiment, PlanInput, Probe, Settings, Word, settings, words};
+use crate::{Cpus, Experiment, Facts, PlanInput, Probe, Settings, Word, settings, words};
 use anyhow::Result;
 use latscope_bench::bench::Bench;
 use latscope_bench::recorder::Writer;
 use latscope_core::machine::Machine;
-use latscope_core::plan::{self, Point, Step};
+use latscope_core::plan::{Point, Step};
 use latscope_core::report::{Better, Exceedance, Semantics};
 use latscope_core::units::{CpuList, format_time};
 use latscope_os::sched;
@@ -20,22 +20,27 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
-/// Three latencies of one activation.
+/// Probe of three latencies of one activation.
 pub static TIMERLAT: Probe = Probe {
-    id: "wake.timerlat",
-    title: "timer latency",
-    timed: "From the instant a timer was programmed for to its interrupt (irq), to the thread that it wakes (thread), and to \
-            that thread's return to user space (user); stamped by the kernel.",
-    times: Semantics::OneWay,
-    source: "the timerlat tracer, Documentation/trace/timerlat-tracer.rst (Linux 5.14; user 6.5)",
-    params: Latency::PARAMS,
+    facts: Facts {
+        id: "wake.timerlat",
+        title: "timer latency",
+        timed: "From the instant a timer was programmed for to its interrupt (irq), to the thread that it wakes (thread), and to \
+                that thread's return to user space (user); stamped by the kernel.",
+        times: Semantics::OneWay,
+        source: "the timerlat tracer, Documentation/trace/timerlat-tracer.rst (Linux 5.14; user 6.5)",
+        revision: 1,
+        params: Latency::LIST,
+        by_name_only: true,
+        ..Facts::DEFAULT
+    },
+    check: Latency::check,
     experiment: &EXPERIMENT,
-    revision: 1,
     plan,
 };
 
 static EXPERIMENT: Experiment =
-    Experiment { name: "wake.timerlat", cpus: Cpus::All, scratch: false, policy: plan::Policy::Other, run };
+    Experiment::new("wake.timerlat", Cpus::All, run).adapted_by(noise::for_a_time);
 
 settings! {
     /// What is timed of the activations of a CPU.
@@ -54,11 +59,11 @@ settings! {
 }
 
 words! {
-    /// How far an activation has come.
+    /// Stage of an activation.
     enum Context {
         /// The timer's interrupt ran.
         Irq = "irq",
-        /// The thread ran.
+        /// The thread ran in the kernel.
         Thread = "thread",
         /// The thread was back in user space.
         User = "user",
@@ -68,18 +73,18 @@ words! {
 words! {
     /// The policy of the thread.
     enum Policy {
-        /// SCHED_FIFO.
+        /// The real-time policy, SCHED_FIFO.
         Fifo = "fifo",
     }
 }
 
-/// What the kernel gives its own thread.
+/// Priority that the kernel gives its own thread.
 const PRIORITY: u32 = 95;
 
 /// Activations of each CPU that are not recorded.
 const WARM_UP: u64 = 10;
 
-/// Time from one activation to the next, unless another is asked for, ns.
+/// Usual time from one activation to the next, ns.
 const INTERVAL: u64 = 1_000_000;
 
 /// The intervals that the kernel accepts, ns.
@@ -98,8 +103,8 @@ fn points(interval: u64, cpu: u32) -> impl Iterator<Item = Point> {
     })
 }
 
-/// The step that has the kernel time what `setup` would: its CPUs, interval,
-/// count and duration, by its rules.
+/// The step in which the kernel times the threads of `setup`: its CPUs, interval, count and duration, by its
+/// rules.
 pub fn step(setup: &Setup) -> Step {
     let step = setup.step();
     let interval = setup.threads.first().map_or(INTERVAL, |thread| thread.interval);
@@ -119,18 +124,13 @@ fn run(bench: &mut Bench) -> Result<()> {
     Ok(())
 }
 
-/// Adapts a planned step: it runs for a time, unless a count was asked for.
-pub fn adapt(step: &mut Step, input: &PlanInput) {
-    noise::for_a_time(step, input);
-}
-
 /// A point and its parameters.
 type Chosen<'a> = (usize, &'a Latency);
 
-/// Why it cannot be, and what to do about it.
+/// Reason why a measurement is impossible, and the remedy.
 type Refusal = (String, &'static str);
 
-/// One CPU: its points by context, and the activations that are recorded.
+/// Points of one CPU by context, and the number of its recorded activations.
 #[derive(Default)]
 struct TracedCpu {
     writers: BTreeMap<Context, (usize, Writer)>,
@@ -242,14 +242,14 @@ fn follow(
 struct Told {
     /// Number of the activation on its CPU, from 1.
     activation: u64,
-    /// How far it had come.
+    /// Stage of the activation.
     context: Context,
-    /// By how much it was late, ns.
+    /// Lateness of the activation, ns.
     latency: u64,
 }
 
 impl Told {
-    /// `#463   context    irq timer_latency   1185220 ns`
+    /// Parses a line such as `#463   context    irq timer_latency   1185220 ns`.
     fn parse(text: &str) -> Option<Told> {
         let mut words = text.strip_prefix('#')?.split_whitespace();
         let activation = words.next()?.parse().ok()?;
@@ -264,8 +264,7 @@ impl Told {
     }
 }
 
-/// Records a line, if it is one of the wanted activations; whether it is above
-/// the threshold.
+/// Records a line, if it is of a wanted activation; returns true if it is above the threshold.
 fn note(
     cpu: &mut TracedCpu,
     line: Line,
@@ -290,9 +289,8 @@ fn note(
     exceeds
 }
 
-/// Runs `body` while a thread on each CPU waits for the kernel's timer; `body`
-/// gets what ends the threads. That has to come before the tracer stops, which
-/// kills the threads that still wait for it.
+/// Runs `body` while a thread on each CPU waits for the kernel's timer. `body` gets a function that ends the
+/// threads, to be called before the tracer stops: that kills the threads that still wait for it.
 fn with_user_threads(
     tracefs: &Path,
     cpus: &[u32],
@@ -317,7 +315,7 @@ fn with_user_threads(
     })
 }
 
-/// Tells threads to end, also when the one that watches them panics.
+/// Sets the flag on which threads end, also if the thread that watches them panics.
 struct Ends<'a>(&'a AtomicBool);
 
 impl Drop for Ends<'_> {
@@ -326,7 +324,7 @@ impl Drop for Ends<'_> {
     }
 }
 
-/// Each read returns at the next activation.
+/// Waits for the kernel's timer: each read returns at the next activation.
 fn wait_for_timer(cpu: u32, path: &Path, over: &AtomicBool) -> Result<(), Refusal> {
     let remedy = "run as root, on a CPU of its own";
     let failed = |what: &str, error: std::io::Error| (format!("{what}: {error}"), remedy);

@@ -23,17 +23,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A clock of the kernel by which timers run.
 pub trait KernelClock: Copy + Send + 'static {
-    /// Its name as a parameter.
+    /// Name of the clock as a parameter.
     const NAME: ClockName;
-    /// Its number.
+    /// Id of the clock in the kernel.
     const ID: ClockId;
 }
 
-/// `CLOCK_MONOTONIC`.
+/// The kernel's clock `CLOCK_MONOTONIC`.
 #[derive(Debug, Clone, Copy)]
 pub struct Monotonic;
 
-/// `CLOCK_REALTIME`.
+/// The kernel's clock `CLOCK_REALTIME`.
 #[derive(Debug, Clone, Copy)]
 pub struct Realtime;
 
@@ -76,9 +76,8 @@ impl<C: KernelClock> Waiter for Nanosleep<C> {
     }
 }
 
-/// A sleep for a time from now: `clock_nanosleep` without `TIMER_ABSTIME`, or
-/// nanosleep(2). What is due is that much after the call, so that its cost
-/// counts as lateness, and lateness adds up.
+/// A sleep for a time from now: `clock_nanosleep` without `TIMER_ABSTIME`, or nanosleep(2). The due instant is
+/// that time after the call, so that the cost of the call counts as lateness, and lateness adds up.
 pub struct Relative<C> {
     interval: u64,
     by_nanosleep: bool,
@@ -177,12 +176,12 @@ impl<C: KernelClock> Waiter for Yield<C> {
     }
 }
 
-/// Where periods begin. The kernel does not report it, and no wake-up comes
-/// before: the earliest so far sets the grid.
+/// Grid of the periods. The kernel does not report their beginnings, and no wake-up comes before them: the
+/// earliest so far sets the grid.
 struct Grid {
     interval: u64,
     begin: Option<u64>,
-    /// How much earlier than on the grid so far the last wake-up came.
+    /// Time by which the last wake-up came before the grid so far, ns.
     moved: u64,
 }
 
@@ -191,8 +190,8 @@ impl Grid {
         Grid { interval, begin: None, moved: 0 }
     }
 
-    /// A wake-up `now`, in the period that is expected to begin at `due`, which
-    /// follows the one that the call before returned.
+    /// Returns the activation of a wake-up at `now`, in the period that is expected to begin at `due`; that
+    /// period follows the one that the call before returned.
     fn woken(&mut self, due: u64, now: u64) -> Woken {
         let grid = *self.begin.get_or_insert(now);
         let expected = due - self.moved;
@@ -212,11 +211,11 @@ pub struct Hop {
     now: fn() -> u64,
 }
 
-/// When the activations handed over were due, and how many each has swallowed.
-/// The link carries only tokens; a receiver that is late finds several.
+/// Due instants of the activations handed over, and the number of activations that each has swallowed. The link
+/// carries only tokens; a receiver that is late finds several.
 struct HandedOver([[AtomicU64; 2]; BACKLOG]);
 
-/// Activations that a receiver may be behind.
+/// Number of activations that a receiver may be behind.
 const BACKLOG: usize = 1024;
 
 impl Waiter for Hop {
@@ -285,15 +284,15 @@ fn boxed<L: Link + 'static>((a, b): (L, L)) -> (Box<dyn Link>, Box<dyn Link>) {
     (Box::new(a), Box::new(b))
 }
 
-/// A job that wants a waiter of whatever kind; compiled for each of them.
+/// A job that takes any waiter; compiled for each kind of them.
 pub(crate) trait WithWaiter {
-    /// What comes out.
+    /// Result of the job.
     type Output;
-    /// Does it.
+    /// Does the job with this waiter.
     fn with(self, waiter: impl Waiter) -> Self::Output;
 }
 
-/// Does a job with the waiter that a thread asks for.
+/// Does a job with the waiter of a thread's method.
 ///
 /// # Errors
 /// The kernel has no such timer.

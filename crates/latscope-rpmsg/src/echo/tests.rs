@@ -42,7 +42,7 @@ fn receive(host: &mut Host<&Room, 256>) -> Vec<(Address, Vec<u8>)> {
     messages
 }
 
-/// What comes back for a message, the services being announced.
+/// Returns the replies to a message after the services were announced, and the counts of the echo.
 fn replies(service: Service, payload: &[u8]) -> (Vec<(Address, Vec<u8>)>, Counts) {
     let window = Window::OPENAMP;
     let memory = room(&window);

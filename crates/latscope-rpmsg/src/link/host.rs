@@ -1,4 +1,4 @@
-//! The driver's side.
+//! Driver's side of a link.
 
 use super::{Event, Link, Message, Unsent, fits, read, write};
 use crate::header::Address;
@@ -41,7 +41,7 @@ impl<M: Memory + Clone, const N: usize> Host<M, N> {
         Ok(Host { memory, receive, transmit, unused, held: None })
     }
 
-    /// Where there is a buffer to send in: one that came back, or one that was never used.
+    /// Returns the offset of a buffer to send in: a buffer that came back, or one that was never used.
     #[inline]
     fn buffer(&mut self) -> Result<usize, Unsent> {
         let buffer = match self.transmit.reclaim()? {

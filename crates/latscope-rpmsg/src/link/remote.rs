@@ -1,4 +1,4 @@
-//! The device's side.
+//! Device's side of a link.
 
 use super::{Event, Link, Message, Unsent, fits, read, write};
 use crate::header::Address;
@@ -18,9 +18,9 @@ pub struct Remote<M> {
     spare: Option<Taken>,
     /// The buffer of the message that was taken last.
     held: Option<Taken>,
-    /// Where the driver's status is.
+    /// Table that holds the driver's status.
     table: Option<Table>,
-    /// Whether the driver accepted the name service.
+    /// True if the driver accepted the name service.
     names: bool,
 }
 
@@ -65,17 +65,17 @@ impl<M: Memory + Clone> Remote<M> {
         [self.transmit.position().wrapping_sub(taken[0]), self.receive.position().wrapping_sub(taken[1])]
     }
 
-    /// Why there is no buffer: a driver that is gone gives none back.
+    /// Returns the reason why there is no buffer: a driver that has ended gives none back.
     fn without_buffer(&self) -> Unsent {
         self.check().err().map_or(Unsent::NoBuffer, Unsent::Fault)
     }
 
-    /// Whether the driver is that which we began with, as far as one can see: before the first message it
-    /// cannot be told from another. Every call of [`Link`] asks before it stores, or tells that there is nothing.
-    /// Only lines of our own are looked at.
+    /// Checks that the driver has not begun again since this side began, as far as that can be seen: before the first
+    /// message, a new driver looks like the old one. Every call of [`Link`] makes this check before it stores, or
+    /// before it returns that there is nothing. The check reads only lines that this side writes.
     ///
     /// # Errors
-    /// [`Fault::Reset`] if it is not: its status or one of our own indices says so.
+    /// [`Fault::Reset`] if the driver began again: its status or one of this side's indices shows that.
     #[inline]
     pub fn check(&self) -> Result<(), Fault> {
         self.transmit.check()?;

@@ -1,4 +1,4 @@
-//! Memory for tests that tells of each store.
+//! Memory for tests that reports each store.
 
 use super::{Cells, Memory};
 use crate::Fault;
@@ -7,9 +7,9 @@ use std::sync::atomic::AtomicU16;
 /// A view of a memory that calls `storing` with the place right before each store.
 #[derive(Clone, Copy)]
 pub struct Watched<'a> {
-    /// What is stored to.
+    /// Memory to which the stores go.
     pub memory: &'a Cells<Vec<AtomicU16>>,
-    /// What is called.
+    /// Function called with the offset before each store.
     pub storing: &'a dyn Fn(usize),
 }
 

@@ -1,11 +1,12 @@
-//! Blocks to measure bandwidth with: a sequence number and what follows from it.
+//! Blocks for measuring bandwidth: a sequence number and the words that follow from it.
 
 use super::Mismatch;
 
 /// Bytes of a sequence number: the shortest block.
 pub const SHORTEST: usize = 8;
 
-/// What a block's words differ by: 2^64 over the golden ratio, so that neighbours have few bits in common.
+/// Difference between neighbouring words of a block: 2^64 over the golden ratio, so that neighbours have few bits in
+/// common.
 const STEP: u64 = 0x9E37_79B9_7F4A_7C15;
 
 /// Fills `into` with block `sequence`: the sequence number, then words that each are the last one
@@ -21,7 +22,7 @@ pub fn write(sequence: u64, into: &mut [u8]) {
     tail.copy_from_slice(&next.to_le_bytes()[..tail.len()]);
 }
 
-/// Bytes by which the beginning of a block is told from other bytes: its number, and the word that follows from it.
+/// Bytes that distinguish the beginning of a block from other bytes: its number, and the word that follows from it.
 pub const HEADER: usize = 16;
 
 /// Reads the number of the block that begins with these bytes, if its second word, as far as it is there, follows
@@ -34,7 +35,7 @@ pub fn begins(bytes: &[u8]) -> Option<u64> {
     (*rest == second[..rest.len()]).then_some(number)
 }
 
-/// Verifies a block, every byte of it, and tells its sequence number.
+/// Verifies a block, every byte of it, and returns its sequence number.
 ///
 /// # Errors
 /// [`Mismatch`].
@@ -53,14 +54,14 @@ pub fn parse(block: &[u8]) -> Result<u64, Mismatch> {
     if sound { Ok(sequence) } else { Err(Mismatch::Content) }
 }
 
-/// What a sink tells of the blocks it was sent.
+/// Report of a sink on the blocks that it received.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Receipt {
-    /// Blocks that came as they were sent.
+    /// Number of blocks that arrived as they were sent.
     pub blocks: u64,
-    /// Bytes of these.
+    /// Number of bytes in these blocks.
     pub bytes: u64,
-    /// Blocks that came otherwise.
+    /// Number of blocks that arrived damaged.
     pub mismatched: u64,
 }
 
@@ -68,7 +69,7 @@ impl Receipt {
     /// Bytes of a receipt.
     pub const SIZE: usize = 24;
 
-    /// Counts a block.
+    /// Verifies a block and counts it.
     #[inline]
     pub fn count(&mut self, block: &[u8]) {
         match parse(block) {

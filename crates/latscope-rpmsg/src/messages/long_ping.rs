@@ -5,23 +5,22 @@ use super::{Mismatch, PATTERN, Word};
 /// Bytes of data that a long ping is meant to carry.
 const TOTAL: usize = 4096;
 
-/// How 4 KiB are cut into packets.
+/// Division of 4 KiB into packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
     /// 4096 bytes of data: the last packet is shorter.
     Exact,
-    /// As the original cut them: as many whole packets as 4096 bytes hold, flags
-    /// included, so that 320 bytes of data are never sent.
+    /// The division of the original program: as many whole packets as 4096 bytes hold, flags included, so that 320
+    /// bytes of data are never sent.
     Legacy,
 }
 
 /// The packets of `rpc-long-ping`. The flag of a packet is its index; that of the last is all ones.
 ///
-/// No packet tells which long ping it belongs to: replies to an earlier one are to be
-/// drained before the next.
+/// No packet states to which long ping it belongs: replies to an earlier long ping are to be drained before the next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LongPing {
-    /// How it is cut.
+    /// Division of the data into packets.
     pub form: Form,
     /// The size of flag and data words.
     pub word: Word,
@@ -31,7 +30,7 @@ impl LongPing {
     /// Bytes of a whole packet, the flag included.
     pub const PACKET: usize = 480;
 
-    /// How many packets there are: 9, of the legacy form 8.
+    /// Returns the number of packets: 9, in the legacy form 8.
     pub const fn packets(self) -> usize {
         match self.form {
             Form::Exact => TOTAL.div_ceil(LongPing::PACKET - self.word.bytes()),
@@ -63,7 +62,7 @@ impl LongPing {
         into
     }
 
-    /// Verifies a packet and tells its index.
+    /// Verifies a packet and returns its index.
     ///
     /// # Errors
     /// [`Mismatch`].
@@ -82,8 +81,8 @@ impl LongPing {
         if self.word.is_pattern(data) { Ok(index) } else { Err(Mismatch::Content) }
     }
 
-    /// Whether a payload is a packet of some long ping, as the side sees it that
-    /// replies and does not know its form: a flag, then nothing but pattern.
+    /// Returns true if a payload is a packet of any long ping, from the view of the side that replies and does not know
+    /// its form: a flag, then nothing but pattern.
     #[inline]
     pub fn is_packet(payload: &[u8]) -> bool {
         let whole = |word: Word| {
@@ -94,7 +93,7 @@ impl LongPing {
     }
 }
 
-/// What became of the packets of a long ping.
+/// Outcome of the packets of a long ping.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Tally {
     /// Packets that came as they were sent, each counted once.
@@ -103,7 +102,7 @@ pub struct Tally {
     pub duplicated: u32,
     /// Packets that came after one with a higher index; they are received, too.
     pub reordered: u32,
-    /// Packets that are none of those sent.
+    /// Packets that match no packet sent.
     pub mismatched: u32,
 }
 
@@ -137,17 +136,17 @@ impl Assembler {
         self.lost() == 0
     }
 
-    /// Whether the last packet is there, which is when the original takes the ping to be over.
+    /// Returns true if the last packet is there. At that point the original program takes the ping to be over.
     pub fn ended(&self) -> bool {
         self.seen >> (self.sent.packets() - 1) & 1 != 0
     }
 
-    /// How many packets are missing so far.
+    /// Returns how many packets are missing so far.
     pub fn lost(&self) -> u32 {
         self.sent.packets() as u32 - self.tally.received
     }
 
-    /// What came so far.
+    /// Returns the outcome of the packets so far.
     #[inline]
     pub fn tally(&self) -> Tally {
         self.tally

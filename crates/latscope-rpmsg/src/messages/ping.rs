@@ -2,13 +2,14 @@
 
 use super::{Mismatch, PATTERN, Word};
 
-/// How many words of pattern there are.
+/// Number of words of pattern.
 const WORDS: usize = 4;
 
 /// A message of `rpc-ping`: 48 bytes in words of eight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ping {
-    /// Tells a reply from that to an earlier ping. In words of four bytes its upper half is lost.
+    /// Number that distinguishes a reply from the reply to an earlier ping. In words of four bytes its upper half is
+    /// lost.
     pub number: u64,
 }
 

@@ -1,4 +1,4 @@
-//! The half that is served with buffers: the remote processor, or who plays it.
+//! Half of a ring that takes the buffers and gives them back: the remote processor, or a program in its role.
 
 use super::{Buffer, Direction, INDEX, INDIRECT, Layout, MUTED, NEXT, WRITE, update_u32, waiting};
 use crate::{Fault, Memory};
@@ -11,7 +11,7 @@ pub struct Device<M> {
     direction: Direction,
     /// Our index of the used ring.
     published: u16,
-    /// How far the available ring was consumed.
+    /// Index up to which the available ring was consumed.
     consumed: u16,
     /// The driver's index of the available ring when it was last loaded by [`Device::take`].
     seen: u16,
@@ -54,7 +54,7 @@ impl<M: Memory> Device<M> {
         Ok(Device { memory, layout, direction, published: position, consumed: position, seen: position })
     }
 
-    /// How many entries were consumed, modulo 65536.
+    /// Returns how many entries were consumed, modulo 65536.
     pub fn position(&self) -> u16 {
         self.consumed
     }
@@ -106,11 +106,11 @@ impl<M: Memory> Device<M> {
         Ok(Buffer { at: self.memory.locate(address, length)?, length })
     }
 
-    /// Whether the driver is that which we began with: one that begins again clears our index.
-    /// None of the driver's lines is touched, so that it may be asked often.
+    /// Checks that the driver has not begun again since this side began: a driver that begins again clears this side's
+    /// index. The check touches none of the driver's cache lines, so that it may be made often.
     ///
     /// # Errors
-    /// [`Fault::Reset`] if not: this side must begin again, too.
+    /// [`Fault::Reset`] if the driver began again: this side must begin again, too.
     pub fn check(&self) -> Result<(), Fault> {
         let ours = self.memory.load_u16(self.layout.used + INDEX)?;
         if ours == self.published { Ok(()) } else { Err(Fault::Reset) }
@@ -130,7 +130,7 @@ impl<M: Memory> Device<M> {
         self.memory.store_index(self.layout.used + INDEX, self.published)
     }
 
-    /// Whether the driver offers a buffer that was not taken.
+    /// Returns true if the driver offers a buffer that was not taken.
     ///
     /// # Errors
     /// [`Fault::Index`].
@@ -140,8 +140,8 @@ impl<M: Memory> Device<M> {
         Ok(waiting(available, self.consumed, self.layout.num)? > 0)
     }
 
-    /// Whether the driver wants an interrupt for what was given back so far. To
-    /// be asked after the last of a series.
+    /// Returns true if the driver wants an interrupt for the buffers that were given back so far. To be called after
+    /// the last of a series.
     ///
     /// # Errors
     /// [`Fault::OutOfWindow`] of a memory that shrank.

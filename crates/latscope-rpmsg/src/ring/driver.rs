@@ -1,4 +1,4 @@
-//! The half that owns the buffers: Linux, or who plays it.
+//! Half of a ring that owns the buffers: Linux, or a program in its role.
 
 use super::{Buffer, Direction, INDEX, Layout, MUTED, update_u16, update_u32, waiting};
 use crate::{Fault, Memory};
@@ -18,13 +18,13 @@ pub struct Driver<M, const N: usize> {
     in_flight: u16,
     /// Our index of the available ring.
     published: u16,
-    /// How far the used ring was consumed.
+    /// Index up to which the used ring was consumed.
     consumed: u16,
     /// The device's index of the used ring when it was last loaded by [`Driver::reclaim`].
     seen: u16,
 }
 
-/// What a descriptor is used for.
+/// Use of a descriptor.
 #[derive(Debug, Clone, Copy)]
 enum Slot {
     Free { next: Option<u16> },
@@ -36,7 +36,7 @@ enum Slot {
 pub struct Reclaimed {
     /// The buffer, as it was offered.
     pub buffer: Buffer,
-    /// How many bytes the device says it wrote, unchecked.
+    /// Number of bytes that the device reports as written, unchecked.
     pub written: u32,
 }
 
@@ -67,12 +67,12 @@ impl<M: Memory, const N: usize> Driver<M, N> {
         })
     }
 
-    /// Where the ring is.
+    /// Returns the layout of the ring.
     pub fn layout(&self) -> &Layout {
         &self.layout
     }
 
-    /// How many buffers are with the device.
+    /// Returns how many buffers are with the device.
     pub fn in_flight(&self) -> u16 {
         self.in_flight
     }
@@ -110,11 +110,11 @@ impl<M: Memory, const N: usize> Driver<M, N> {
         Some(index)
     }
 
-    /// Takes back a buffer that the device is done with, if there is one.
+    /// Takes back a buffer that the device has finished with, if there is one.
     ///
     /// # Errors
-    /// [`Fault::Index`] if more came back than the ring holds (nothing is consumed),
-    /// [`Fault::NotInFlight`] if it is none of those offered (the entry is consumed).
+    /// [`Fault::Index`] if more buffers came back than the ring holds (no entry is consumed), [`Fault::NotInFlight`] if
+    /// the buffer was not offered (the entry is consumed).
     #[inline]
     pub fn reclaim(&mut self) -> Result<Option<Reclaimed>, Fault> {
         if self.seen == self.consumed {
@@ -144,7 +144,7 @@ impl<M: Memory, const N: usize> Driver<M, N> {
         Some(buffer)
     }
 
-    /// Whether a buffer came back that was not reclaimed.
+    /// Returns true if a buffer came back that was not reclaimed.
     ///
     /// # Errors
     /// [`Fault::Index`].
@@ -156,8 +156,8 @@ impl<M: Memory, const N: usize> Driver<M, N> {
         Ok(waiting(used, self.consumed, self.layout.num)? > 0)
     }
 
-    /// Whether the device wants to be kicked for what was offered so far. To
-    /// be asked after the last of a series of offers.
+    /// Returns true if the device wants to be kicked for the offers so far. To be called after the last of a series of
+    /// offers.
     ///
     /// # Errors
     /// [`Fault::OutOfWindow`] of a memory that shrank.

@@ -10,7 +10,7 @@ fn room(bytes: usize) -> Room {
     Cells((0..bytes / 2).map(|_| AtomicU16::new(0)).collect())
 }
 
-/// A ring of `num` entries at 0, and what it lies in.
+/// Makes a ring of `num` entries at offset 0, and the memory that holds it.
 fn ring(num: u32) -> (Room, Layout) {
     let layout = Layout::contiguous(0, num, 64).unwrap();
     (room(layout.end().next_multiple_of(64) + 4096), layout)

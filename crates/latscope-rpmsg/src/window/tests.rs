@@ -1,4 +1,4 @@
-//! How both sides begin, end, and begin again.
+//! Begin, end and restart of both sides.
 
 use super::*;
 use crate::echo::{Echo, Service};
@@ -22,7 +22,7 @@ fn small() -> Window {
     Window::new(4, 64, 64).unwrap()
 }
 
-/// A remote that is not ours gives a buffer back without looking: the entry, then the index.
+/// Gives a buffer back like a foreign remote that makes no checks: the entry, then the index.
 fn give_back_blindly(window: &Window, memory: &Room, ring: usize, index: u16) {
     let used = window.rings().unwrap()[ring].used();
     memory.store_u32(used + 4 + 8 * usize::from(index % 4), 1).unwrap();
@@ -117,7 +117,7 @@ fn a_remote_of_ours_stores_nothing_for_a_driver_that_it_did_not_begin_with() {
     }
 }
 
-/// Whatever the positions are: also those at which the driver's index alone tells nothing.
+/// Checks all positions, including those at which the driver's index alone shows nothing.
 #[test]
 fn a_remote_notices_that_the_driver_ended_or_began_again() {
     let (window, memory) = (small(), room(&small()));

@@ -6,22 +6,23 @@ use crate::events::{Event, Kind, Loss, Name, softirq_name};
 use latscope_core::units::format_time;
 use std::collections::HashMap;
 
-/// What is short by its nature (the handlers of the CPU's own interrupts, the
-/// way out of the kernel or of idle) and took longer than this without an
-/// event, was interrupted by something that leaves none, ns.
+/// Longest duration of activities that are short by their nature (the handlers of the CPU's own interrupts, the
+/// way out of the kernel or of idle), ns. A longer activity without an event was interrupted by something that
+/// leaves no event.
 const SHORT: u64 = 100_000;
 
-/// The timer's interrupt takes up to this long to arrive, ns.
+/// Longest time that the timer's interrupt takes to arrive, ns.
 const DELIVERY: u64 = 5_000;
 
-/// The same in a virtual machine, where the host has a part in it.
+/// Longest time that the timer's interrupt takes to arrive in a virtual machine, where the host has a part in
+/// it, ns.
 const GUEST_DELIVERY: u64 = 20_000;
 
 /// A stretch of this length is put down to the hypervisor where the kernel's count of stolen time,
 /// in steps of 10 ms, has grown by as much; in a shorter one the count says nothing.
 const COUNTED: u64 = 1_000_000;
 
-/// `TASK_UNINTERRUPTIBLE`.
+/// State `TASK_UNINTERRUPTIBLE` of the kernel.
 const UNINTERRUPTIBLE: u64 = 2;
 
 /// An interrupt that is being handled.
@@ -32,15 +33,15 @@ enum Frame {
     Softirq(u32),
 }
 
-/// What the late thread does.
+/// Activity of the late thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Thread {
-    /// It waits for its timer.
+    /// The thread waits for its timer.
     Asleep,
-    /// It waits for a CPU.
+    /// The thread waits for a CPU.
     Waiting,
     Running,
-    /// It waits for something within the kernel.
+    /// The thread waits for something within the kernel.
     Blocked,
 }
 
@@ -51,13 +52,13 @@ pub(crate) struct Sweep<'a> {
     window: &'a Window,
     setting: &'a Setting,
     names: &'a Names,
-    /// How far it has come.
+    /// Instant up to which the time has an owner, ns of the trace clock.
     at: u64,
-    /// Whether an event of this CPU was seen.
+    /// True if an event of this CPU was seen.
     seen: bool,
     /// The thread on the CPU; `None` when not known.
     current: Option<u32>,
-    /// Its priority, if known; smaller is more urgent.
+    /// Priority of the thread on the CPU, if known; smaller is more urgent.
     priority: Option<i32>,
     /// Threads that wait for this CPU: when they were woken, and their priority.
     ready: HashMap<u32, (u64, i32)>,
@@ -65,14 +66,14 @@ pub(crate) struct Sweep<'a> {
     stack: Vec<Frame>,
     /// Soft interrupts of threads that lost the CPU meanwhile (PREEMPT_RT).
     parked: HashMap<u32, Vec<Frame>>,
-    /// The sleep state the CPU is in, where the kernel tells.
+    /// Sleep state of the CPU, if the kernel records it.
     idle_state: Option<u32>,
     thread: Thread,
-    /// Whether a timer's interrupt came since the programmed instant.
+    /// True if a timer's interrupt came since the programmed instant.
     delivered: bool,
-    /// Whether the thread was woken since then.
+    /// True if the thread was woken since the programmed instant.
     woken: bool,
-    /// Time blocked since it last ran: whose it was is known when it is woken.
+    /// Time blocked since the thread last ran, ns. Its owner is known at the wake-up.
     blocked: u64,
     /// Times in which the thread was runnable and not allowed to run.
     denials: Vec<Denial>,
@@ -189,15 +190,15 @@ impl<'a> Sweep<'a> {
         }
     }
 
-    /// When a thread got the CPU, and its priority, if that is certain without
-    /// the switch: it had been woken, and the thread that had the CPU must give way.
+    /// Returns the instant at which a thread got the CPU, and its priority, if they are certain without the
+    /// switch: the thread had been woken, and the thread that had the CPU must give way.
     fn takeover(&self, thread: u32) -> Option<(u64, i32)> {
         let (at, priority) = *self.ready.get(&thread)?;
         let urgent = priority < REAL_TIME && self.priority.is_some_and(|other| priority < other);
         (self.current == Some(0) || urgent).then_some((at, priority))
     }
 
-    /// What an event of this CPU changes.
+    /// Applies an event of this CPU to the state.
     fn apply(&mut self, event: &Event) {
         let due = event.at >= self.window.from;
         match &event.kind {
@@ -268,7 +269,7 @@ impl<'a> Sweep<'a> {
         shares.add(Owner::new("lock", ""), self.blocked);
     }
 
-    /// What of the time up to an instant lies in the window, and how much it is.
+    /// Moves on to an instant and returns the time up to it that lies in the window, ns.
     fn stretch(&mut self, until: u64) -> u64 {
         let (from, to) = (self.at.max(self.span.0), until.min(self.span.1));
         self.at = self.at.max(until);
@@ -302,7 +303,7 @@ impl<'a> Sweep<'a> {
         }
     }
 
-    /// Who owns a stretch without interrupts.
+    /// Returns the owner of a stretch without interrupts.
     fn owner(&self, until: u64, ns: u64) -> Owner {
         let current = self.current.unwrap_or(0);
         if let Some(owner) = self.denied(until, current) {
@@ -380,13 +381,13 @@ impl<'a> Sweep<'a> {
         Owner { kind: "thread", name: self.name(thread), pid: thread }
     }
 
-    /// Whether what the hypervisor took lately can have been this.
+    /// Returns true if the time that the hypervisor recently took can explain a stretch of `ns`.
     fn is_stolen(&self, ns: u64) -> bool {
         ns >= COUNTED && self.setting.stolen >= ns / 2
     }
 
-    /// Nothing happened where something had to: either the host had the CPU, or the kernel had its
-    /// interrupts off. The count of stolen time may tell which.
+    /// Returns the owner of a stretch in which nothing happened although something had to: either the host had
+    /// the CPU, or the kernel had its interrupts off. The count of stolen time may decide between them.
     fn hypervisor(&self, ns: u64, when: &str) -> Owner {
         let stolen = match self.setting.stolen {
             0 => String::new(),

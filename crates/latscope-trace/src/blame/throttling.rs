@@ -17,13 +17,14 @@ pub(super) struct Denial {
     pub until: u64,
     /// The thread's priority as the kernel counts: below 0 is SCHED_DEADLINE.
     pub priority: i32,
-    /// Whether the CPU did what it cannot do while a thread that may run waits; without this an
-    /// ordinary thread may just have waited for its turn.
+    /// True if the CPU did what it cannot do while a thread that may run waits; otherwise an ordinary thread
+    /// may just have waited for its turn.
     pub proven: bool,
 }
 
-/// A thread of lower class may run so long within the kernel, where it does not give way, ns. If it
-/// has the CPU for longer, and another real-time thread is known to be held back, this one is, too.
+/// Longest time that a thread of lower class may run within the kernel, where it does not give way, ns. If it
+/// has the CPU for longer, and another real-time thread is known to be held back, this thread is held back,
+/// too.
 const KERNEL: u64 = 2_000_000;
 
 /// The times in which a thread waited on a CPU, and the CPU did what it cannot do while a thread
@@ -82,7 +83,7 @@ pub(super) fn denials(events: &[Event], cpu: u32, thread: u32, end: u64) -> Vec<
 #[derive(Debug, Default)]
 struct Others {
     ready: BTreeSet<u32>,
-    /// Whether a thread of lower class, or none, has the CPU although one of them waits.
+    /// True if a thread of lower class, or none, has the CPU although a real-time thread waits.
     held_back: bool,
 }
 
@@ -103,7 +104,7 @@ impl Others {
     }
 }
 
-/// Whether any real-time thread goes before this one.
+/// Returns true if any real-time thread goes before `task`.
 fn is_lower(task: &Task) -> bool {
     task.tid == 0 || task.priority >= REAL_TIME
 }
@@ -114,7 +115,7 @@ struct Wait {
     since: Option<u64>,
     priority: i32,
     proven: bool,
-    /// Whether others of its class were held back.
+    /// True if other threads of its class were held back.
     likely: bool,
 }
 

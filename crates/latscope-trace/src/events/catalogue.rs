@@ -1,14 +1,13 @@
-//! What the kernel says of the layout of its trace
-//! (Documentation/trace/events.rst, "Event formats").
+//! The kernel's description of the layout of its trace (Documentation/trace/events.rst, "Event formats").
 
 use std::ops::Range;
 
 /// Texts of the kernel that describe its trace.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Catalogue {
-    /// `events/header_page`.
+    /// Content of the file `events/header_page`.
     pub header_page: String,
-    /// `events/header_event`.
+    /// Content of the file `events/header_event`.
     pub header_event: String,
     /// System and text of the `format` file of each event.
     pub events: Vec<(String, String)>,
@@ -21,13 +20,13 @@ impl Catalogue {
         data.offset.checked_add(data.size).filter(|size| (64..=1 << 20).contains(size))
     }
 
-    /// Where the word with the length of a page is.
+    /// Returns the place of the word with the length of a page, bytes.
     pub(super) fn commit(&self) -> Option<Range<usize>> {
         let commit = self.header_field("commit")?;
         Some(commit.offset..commit.offset.checked_add(commit.size)?)
     }
 
-    /// Where the events of a page begin.
+    /// Returns the offset of the events in a page, bytes.
     pub(super) fn data(&self) -> Option<usize> {
         self.header_field("data").map(|data| data.offset)
     }
@@ -37,38 +36,38 @@ impl Catalogue {
     }
 }
 
-/// One event's `format` file.
+/// Parsed `format` file of an event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Format {
     /// The name of the event.
     pub name: String,
-    /// Its number, with which every event of this kind begins.
+    /// Number of the event, with which every event of this kind begins.
     pub id: u16,
-    /// Its fields.
+    /// Fields of the event.
     pub fields: Vec<Field>,
-    /// How the kernel prints it: a format string and its arguments, in C.
+    /// Print format of the kernel: a format string and its arguments, in C.
     pub print: String,
 }
 
 /// A field of an event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Field {
-    /// Its name.
+    /// Name of the field.
     pub name: String,
-    /// Where it begins, bytes from the begin of the event.
+    /// Offset from the begin of the event, bytes.
     pub offset: usize,
-    /// Its bytes; 0 where it goes on to the end of the event.
+    /// Size in bytes; 0 if the field goes on to the end of the event.
     pub size: usize,
-    /// Whether it has a sign.
+    /// True if the number is signed.
     pub signed: bool,
-    /// Whether it only says where in the event the data is.
+    /// True if the field only holds the place of the data in the event.
     pub elsewhere: bool,
-    /// Whether it is an array of characters.
+    /// True if the field is an array of characters.
     pub text: bool,
 }
 
 impl Format {
-    /// Reads a `format` file; `None` if it is none.
+    /// Parses a `format` file; `None` if the text has another form.
     pub fn parse(text: &str) -> Option<Format> {
         let value = |key: &str| text.lines().find_map(|line| line.strip_prefix(key)).map(str::trim);
         Some(Format {

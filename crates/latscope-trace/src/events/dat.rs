@@ -7,7 +7,7 @@ const MAGIC: &[u8] = b"\x17\x08\x44tracing6\0";
 const LITTLE_ENDIAN: u8 = 0;
 const LONG_BYTES: u8 = 8;
 
-/// `TRACECMD_OPTION_DONE`, `_TRACECLOCK`.
+/// Numbers of trace-cmd's options `TRACECMD_OPTION_DONE` and `TRACECMD_OPTION_TRACECLOCK`.
 const DONE: u16 = 0;
 const CLOCK: u16 = 4;
 

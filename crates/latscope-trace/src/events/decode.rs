@@ -1,4 +1,4 @@
-//! From the bytes of an event to what it says.
+//! Decoding of the bytes of events.
 
 use super::page::Layout;
 use super::print::Printer;
@@ -19,7 +19,7 @@ pub struct Decoder {
     names: HashSet<Name>,
 }
 
-/// How to read one kind of event.
+/// Reader of one kind of event.
 #[derive(Debug)]
 struct Reader {
     /// The name of the event; of those of the CPU's own interrupts without `_entry` and `_exit`.
@@ -29,11 +29,11 @@ struct Reader {
 
 #[derive(Debug)]
 enum How {
-    /// By the fields that [`KINDS`] names, in that order.
+    /// Event made of the fields that [`KINDS`] names, in that order.
     Known(Make, Vec<Field>),
-    /// Its length in words, and where the first of them is.
+    /// Stack: the field with its length in words, and the offset of the first word, bytes.
     Stack(Field, usize),
-    /// As text alone.
+    /// Event of which only the text is used.
     Printed(Printer),
 }
 

@@ -1,13 +1,12 @@
-//! One page of a ring buffer (linux `include/linux/ring_buffer.h`,
-//! `kernel/trace/ring_buffer.c`): a time stamp, the length of what follows, and
-//! events with their distances in time.
+//! Page of a ring buffer (linux `include/linux/ring_buffer.h`, `kernel/trace/ring_buffer.c`): a time stamp, the
+//! length of the data, and events with their distances in time.
 
 use super::Catalogue;
 
-/// In the word with the length: events before this page are missing.
+/// Flag in the word with the length: events before this page are missing.
 const MISSED: u64 = 1 << 31;
 
-/// In the word with the length: how many, stands behind the events.
+/// Flag in the word with the length: the number of missing events stands behind the events.
 const STORED: u64 = 1 << 30;
 
 const LENGTH: u64 = (1 << 27) - 1;
@@ -24,12 +23,12 @@ pub struct Layout {
     data: usize,
 }
 
-/// One page, opened.
+/// Parsed page of a ring buffer.
 #[derive(Debug)]
 pub struct Page<'a> {
-    /// Time of its begin, ns.
+    /// Time at the begin of the page, ns.
     pub from: u64,
-    /// Whether events before it are missing, and how many if that is known.
+    /// Set if events before the page are missing, with their number if it is known.
     pub lost: Option<Option<u64>>,
     data: &'a [u8],
 }
@@ -44,7 +43,7 @@ impl Layout {
         word(page.get(self.commit.clone())?)
     }
 
-    /// Takes a page apart; `None` if it is none.
+    /// Parses a page; `None` if the bytes are no page.
     pub fn open<'a>(&self, page: &'a [u8]) -> Option<Page<'a>> {
         let from = word(page.get(..8)?)?;
         let commit = self.commit(page)?;
@@ -58,8 +57,8 @@ impl Layout {
     }
 }
 
-/// Bytes of a page that are used, its head included; `None` if it is none or
-/// holds no event.
+/// Returns the bytes of a page that are used, its head included; `None` if the bytes are no page or hold no
+/// event.
 pub fn page_length(catalogue: &Catalogue, page: &[u8]) -> Option<usize> {
     let layout = Layout::of(catalogue)?;
     let opened = layout.open(page).filter(|opened| !opened.data.is_empty())?;

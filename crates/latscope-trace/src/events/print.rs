@@ -1,10 +1,10 @@
-//! What the kernel would print of an event that is of no use here but to a
-//! reader (`print fmt` of its format file).
+//! Text that the kernel would print of an event (`print fmt` of its format file), for events that only a reader
+//! uses.
 
 use super::{Field, Format};
 use std::fmt::Write;
 
-/// How to print an event.
+/// Format of an event as text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Printer(Vec<Piece>);
 
@@ -17,8 +17,7 @@ enum Piece {
 }
 
 impl Printer {
-    /// As the kernel prints it, where that is of plain fields; else each field
-    /// behind its name.
+    /// Returns the kernel's own format if it consists of plain fields, otherwise each field behind its name.
     pub fn of(format: &Format) -> Printer {
         Printer::of_kernel(format).unwrap_or_else(|| Printer::of_fields(format))
     }

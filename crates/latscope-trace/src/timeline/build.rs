@@ -1,4 +1,4 @@
-//! From events to the states of threads.
+//! Derivation of the states of threads from events.
 
 use super::ftrace::{self, Event, Line};
 use super::syscalls::syscall_name;
@@ -37,7 +37,7 @@ struct Track {
 struct OpenCall {
     number: u32,
     from: u64,
-    /// It is the write of a signpost, not a doing of the program.
+    /// True if the call is the write of a signpost, not an activity of the program.
     marker: bool,
 }
 
@@ -48,7 +48,7 @@ struct Builder<'a> {
     /// thread id that is used again gets a new one.
     index: HashMap<u32, usize>,
     tracks: Vec<Track>,
-    /// Who creates a thread that has been announced and not yet queued.
+    /// Creator of each thread that has been announced and not yet queued.
     creators: HashMap<u32, u32>,
     begun: bool,
 }
@@ -181,7 +181,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Where a followed thread stands that has not ended.
+    /// Returns the index of a followed thread that has not ended.
     fn at(&self, tid: u32) -> Option<usize> {
         self.index.get(&tid).copied().filter(|at| !self.timeline.threads[*at].ended)
     }

@@ -41,7 +41,7 @@ impl Export {
         Export { format, empty: true }
     }
 
-    /// How the file begins.
+    /// Returns the begin of the file.
     pub fn begin(&self) -> &'static str {
         match self.format {
             Format::Ftrace => FTRACE_HEAD,
@@ -49,7 +49,7 @@ impl Export {
         }
     }
 
-    /// What follows for one step, which need not end with a line.
+    /// Returns the text of one step, which need not end with a line feed.
     pub fn step(&mut self, recording: &Recording, timeline: &Timeline) -> String {
         let text = match self.format {
             Format::Ftrace => ftrace_step(recording, timeline),
@@ -60,7 +60,7 @@ impl Export {
         format!("{separator}{text}")
     }
 
-    /// How the file ends.
+    /// Returns the end of the file.
     pub fn end(&self) -> &'static str {
         match self.format {
             Format::Ftrace => "",
@@ -75,7 +75,7 @@ fn whole(format: Format, steps: &[(&Recording, &Timeline)]) -> String {
     format!("{}{body}{}", export.begin(), export.end())
 }
 
-/// How ftrace text begins.
+/// Header of ftrace text.
 pub(crate) const FTRACE_HEAD: &str = "\
 # tracer: nop
 #
@@ -113,7 +113,7 @@ fn ftrace_step(recording: &Recording, timeline: &Timeline) -> String {
 struct Writer<'a> {
     followed: HashSet<u32>,
     slices: Slices,
-    /// Who is on each CPU, as far as the file tells.
+    /// Id and name of the thread on each CPU, as far as they are known.
     current: BTreeMap<u32, (u32, &'a str)>,
 }
 
@@ -191,8 +191,8 @@ fn row(line: &ftrace::Line, name: &str, fields: &str) -> String {
     ftrace_row((line.tid, line.process, line.task), line.cpu, line.at, name, fields)
 }
 
-/// One line, in the form that all importers know: with a process column and
-/// four flags. The thread that was on the CPU is its id, process and name.
+/// Returns a line in the form that all importers know: with a process column and four flags. The thread on the
+/// CPU is given by its id, process and name.
 pub(crate) fn ftrace_row(
     (tid, process, task): (u32, Option<u32>, &str),
     cpu: u32,
@@ -305,7 +305,7 @@ fn spans(timeline: &Timeline, known: &Names, thread: &Thread, events: &mut Event
     }
 }
 
-/// What began an interval, in words.
+/// Returns the event that began an interval, in words.
 fn reason(timeline: &Timeline, known: &Names, interval: &Interval) -> String {
     let who = |tid: u32| match known.get(&tid) {
         _ if tid == 0 => "an interrupt".to_owned(),

@@ -1,14 +1,14 @@
 //! The text of a `trace` file, line by line (Documentation/trace/ftrace.rst,
 //! "Output format").
 
-/// One line that is an event.
+/// Line with an event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Line<'a> {
     /// Name of the thread that was on the CPU; `<...>` where unknown.
     pub task: &'a str,
-    /// Its id.
+    /// Id of the thread that was on the CPU.
     pub tid: u32,
-    /// Its process, if the line tells.
+    /// Process of the thread, if the line has it.
     pub process: Option<u32>,
     pub cpu: u32,
     /// ns of the trace clock.
@@ -19,7 +19,7 @@ pub struct Line<'a> {
     pub fields: &'a str,
 }
 
-/// What happened, of the kinds a time line is made from.
+/// Event of a kind from which a time line is made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event<'a> {
     /// A CPU went from one thread to another.
@@ -33,11 +33,11 @@ pub enum Event<'a> {
     Fork { child: u32, name: &'a str },
     /// The thread on the CPU entered a system call.
     Enter { number: u32 },
-    /// It returned from one.
+    /// The thread on the CPU returned from a system call.
     Exit { number: u32, result: i64 },
-    /// It wrote to `trace_marker`.
+    /// The thread on the CPU wrote to `trace_marker`.
     Mark { text: &'a str },
-    /// Anything else.
+    /// Event of another kind.
     Other,
 }
 
@@ -96,7 +96,7 @@ fn nanoseconds(stamp: &str) -> Option<u64> {
 }
 
 impl<'a> Line<'a> {
-    /// What the line tells; `None` if its fields are not those of its event.
+    /// Returns the event of the line; `None` if the fields do not fit the event's name.
     pub fn event(&self) -> Option<Event<'a>> {
         let fields = self.fields;
         Some(match self.name {
@@ -135,7 +135,7 @@ impl<'a> Line<'a> {
     }
 }
 
-/// `comm=NAME pid=TID …`
+/// Reads name and id from `comm=NAME pid=TID …`.
 fn named(fields: &str) -> Option<(&str, u32)> {
     let (name, tid) = fields.strip_prefix("comm=")?.rsplit_once(" pid=")?;
     Some((name, first(tid)?))

@@ -1,4 +1,4 @@
-//! How the time of threads divides among their states.
+//! Division of the time of threads among their states.
 
 use super::syscalls::syscall_name;
 use super::{State, Thread, Timeline};
@@ -7,16 +7,16 @@ use latscope_core::units::{format_share, format_time};
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
-/// How the time of a thread, or of several alike, divides.
+/// Division of the time of a thread, or of several threads alike, among states.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ThreadShares {
-    /// Thread id; of several, the first one's.
+    /// Id of the thread; of several threads, that of the first.
     pub tid: u32,
     /// Process id; 0 where unknown.
     pub process: u32,
-    /// Its name.
+    /// Name of the thread.
     pub name: String,
-    /// How many threads these are.
+    /// Number of threads that are summed up.
     pub threads: u64,
     /// Share of the span in which a CPU executed it, 0 to 1.
     pub running: f64,
@@ -30,21 +30,21 @@ pub struct ThreadShares {
     pub span_ns: u64,
     /// Times it left a CPU, whatever for.
     pub switches: u64,
-    /// Its system calls, the one with most time first. The time of a call
-    /// contains the waiting in it.
+    /// System calls of the thread, the call with most time first. The time of a call contains the waiting in
+    /// it.
     pub syscalls: Vec<CallShare>,
 }
 
 /// The time spent in one system call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CallShare {
-    /// Its name.
+    /// Name of the call.
     pub name: String,
-    /// How often it was called.
+    /// Number of times that it was called.
     pub count: u64,
     /// Time from entry to return, summed, ns.
     pub ns: u64,
-    /// The longest, ns.
+    /// Duration of the longest call, ns.
     pub longest_ns: u64,
 }
 

@@ -1,4 +1,4 @@
-//! How large the kernel's buffers are: as large as the rate of events asks for.
+//! Size of the kernel's buffers, which follows the rate of events.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -24,12 +24,12 @@ const PART: u64 = 16;
 /// Time whose events a buffer shall hold, s: the process that reads it may wait so long for a CPU.
 const HELD_S: f64 = 2.0;
 
-/// What the kernel counted in the buffer of a CPU (`per_cpu/cpuN/stats`).
+/// The kernel's counts for the buffer of a CPU (`per_cpu/cpuN/stats`).
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct Counted {
     /// Events recorded since the begin.
     events: u64,
-    /// Mean length of one, bytes; 0 where none is there.
+    /// Mean length of an event, bytes; 0 without events.
     length: f64,
 }
 

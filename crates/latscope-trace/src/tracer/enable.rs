@@ -6,11 +6,11 @@ use latscope_core::plan::Traced;
 use std::fs;
 use std::io;
 
-/// Without these nothing can be explained.
+/// Events without which nothing can be explained.
 const NEEDED: [&str; 4] =
     ["sched/sched_switch", "sched/sched_waking", "sched/sched_wakeup", "sched/sched_wakeup_new"];
 
-/// What will be missing where a kernel lacks the events behind it.
+/// Events to enable, each group with the consequence if the kernel lacks it.
 const WANTED: [(&str, &[&str]); 5] = [
     ("interrupts of devices are not seen", &["irq/irq_handler_entry", "irq/irq_handler_exit"]),
     ("soft interrupts are not seen", &["irq/softirq_entry", "irq/softirq_exit"]),
@@ -19,7 +19,7 @@ const WANTED: [(&str, &[&str]); 5] = [
     ("non-maskable interrupts are not seen", &["nmi/nmi_handler"]),
 ];
 
-/// Only where binder is; a kernel without it misses nothing.
+/// Events of binder. A kernel without binder misses nothing.
 const TRANSACTIONS: [&str; 4] = [
     "binder/binder_transaction",
     "binder/binder_transaction_received",
@@ -80,7 +80,7 @@ fn vectors(instance: &Instance) -> Vec<String> {
     edges.map(|name| format!("{VECTORS}/{name}")).collect()
 }
 
-/// What the kernel says of the layout of the events.
+/// Returns the kernel's description of the layout of the events.
 pub(super) fn catalogue(instance: &Instance, events: &[String]) -> io::Result<Catalogue> {
     let format = |event: &String| -> io::Result<(String, String)> {
         let system = event.split('/').next().unwrap_or_default().to_owned();

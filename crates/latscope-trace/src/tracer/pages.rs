@@ -5,7 +5,7 @@ use crate::events::{Catalogue, Decoder, Event, Kind, Loss, page_begin, page_leng
 use rustix::fd::OwnedFd;
 use std::collections::VecDeque;
 
-/// What was read of one CPU, the newest.
+/// Newest pages that were read of one CPU.
 #[derive(Debug)]
 pub(super) struct Cpu {
     pub id: u32,
@@ -14,18 +14,18 @@ pub(super) struct Cpu {
     bytes: usize,
     /// Memory for the pages, bytes.
     pub most_bytes: usize,
-    /// Whether older pages were dropped.
+    /// True if older pages were dropped.
     forgotten: bool,
 }
 
 #[derive(Debug)]
 struct Page {
-    /// Time of its begin, ns.
+    /// Time at the begin of the page, ns.
     from: u64,
     bytes: Box<[u8]>,
 }
 
-/// Before the begin of a window so many pages are searched for what the thread did last.
+/// Number of pages before the begin of a window that are searched for the last activity of the thread.
 const SEARCHED: usize = 64;
 
 impl Cpu {

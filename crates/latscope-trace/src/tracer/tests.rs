@@ -35,8 +35,8 @@ fn spawn<T: Send + 'static>(
     Builder::new().name(name.to_owned()).spawn(prepared).unwrap()
 }
 
-/// A periodic thread that is robbed at every third activation; returns what it
-/// saw of these, and the others. The trace is read meanwhile: the kernel's buffer is not for ever.
+/// Runs a periodic thread that is robbed at every third activation. Returns the windows of these activations,
+/// and of the others. The trace is read meanwhile, since the kernel's buffer keeps events for a limited time.
 fn robbery(cpu: u32, tracer: &mut Tracer) -> (Vec<Window>, Vec<Window>) {
     let marker = Marker::open(&tracer.marker()).unwrap();
     // Turns begin when both threads run, however long they took to start.
@@ -123,12 +123,12 @@ fn a_cpu_hog_is_named_and_the_file_opens_in_trace_cmd() {
     assert_eq!(shared_settings(), before);
 }
 
-/// Whether a machine that switched all the time left no room for some of them.
+/// Returns true if events are missing, because too many switches on the machine left no room for them.
 fn is_cut(events: &[Event]) -> bool {
     events.iter().any(|event| matches!(event.kind, Kind::Lost { .. }))
 }
 
-/// What is saved has all events, for us and for trace-cmd.
+/// Checks that the files saved have all events, for latscope and for trace-cmd.
 fn check_files(tracer: &mut Tracer) {
     let directory = tempfile::tempdir().unwrap();
     let (dat, text) = (directory.path().join("trace.dat"), directory.path().join("trace.txt"));

@@ -31,7 +31,7 @@ const COLUMNS: [&str; 23] = [
     "quality",
 ];
 
-/// Every point that was compared, with a header line; what is not there is an empty field.
+/// Returns every point that was compared, with a header line. A missing value is an empty field.
 pub fn csv(comparison: &Comparison) -> Vec<u8> {
     let mut writer = ::csv::Writer::from_writer(Vec::new());
     let mut written = writer.write_record(COLUMNS);

@@ -4,21 +4,22 @@ use latscope_core::report::Better;
 use latscope_core::units::{format_percent, format_share, format_time, format_value};
 use latscope_judge::compare::{Contrast, Point, Verdict};
 
-/// One figure of both sides.
+/// Figure of a point on both sides.
 pub(super) struct Figure<'a> {
-    /// `p50`, `p99`, `max`, `missed`, the name of a value; of a tail what is counted: `beyond p99`.
+    /// Name of the figure: `p50`, `p99`, `max`, `missed`, the name of a value; of a tail what is counted:
+    /// `beyond p99`.
     pub name: String,
-    /// `ns`, `count`, `%`, …; of a tail `share`.
+    /// Unit of the figure: `ns`, `count`, `%`, …; of a tail `share`.
     pub unit: &'a str,
-    /// Of A.
+    /// Figure of side A.
     pub a: Option<f64>,
-    /// Of B.
+    /// Figure of side B.
     pub b: Option<f64>,
-    /// How they differ, where that was looked at.
+    /// Difference of the sides, if it was computed.
     pub contrast: Option<&'a Contrast>,
-    /// What that comes to, where it was judged.
+    /// Verdict on the difference, if it was judged.
     pub verdict: Option<Verdict>,
-    /// Which direction is better.
+    /// Direction that is better.
     pub better: Better,
 }
 
@@ -75,18 +76,19 @@ fn of_contrast<'a>(name: &str, unit: &'a str, contrast: &'a Contrast) -> Figure<
     }
 }
 
-/// Values that say what a family is about, beside its times.
-/// `misses` is not among them: it is what `missed` counts.
+/// Names of the values that matter in a family beside its times. `misses` is not among them: `missed` counts
+/// the same.
 const TELLING: [&str; 5] = ["meet", "sync", "losses", "lost", "throughput"];
 
-/// Whether a table for people has it beside the median: the times of single events, and what its family is about.
+/// Returns true if a table for people shows the figure beside the median: the times of single events, and the
+/// figures that matter in its family.
 pub(super) fn is_telling(figure: &Figure) -> bool {
     let name = figure.name.as_str();
     let nothing = figure.a == Some(0.0) && figure.b == Some(0.0);
     ["p99", "p99.9", "max", "missed"].contains(&name) || TELLING.contains(&name) && !nothing
 }
 
-/// A figure with its unit; a dash where there is none.
+/// Returns a figure with its unit; a dash without a figure.
 pub(crate) fn quantity(value: Option<f64>, unit: &str) -> String {
     match (value, unit) {
         (None, _) => "–".to_owned(),
@@ -97,12 +99,12 @@ pub(crate) fn quantity(value: Option<f64>, unit: &str) -> String {
     }
 }
 
-/// A ratio: `1.05`, `0.998`; a dash where there is none.
+/// Returns a ratio: `1.05`, `0.998`; a dash without a ratio.
 pub(crate) fn ratio(contrast: Option<&Contrast>) -> String {
     contrast.map_or_else(|| "–".to_owned(), |contrast| short(contrast.ratio))
 }
 
-/// Where the ratio lies: `1.02–1.08`; `?` where that is not known, nothing without a ratio.
+/// Returns the interval of the ratio: `1.02–1.08`; `?` if it is not known, empty without a ratio.
 pub(crate) fn interval(contrast: Option<&Contrast>) -> String {
     let known = |contrast: &Contrast| match contrast.interval {
         Some(range) => format!("{}–{}", short(range.low), short(range.high)),

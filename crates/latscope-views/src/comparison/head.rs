@@ -1,5 +1,5 @@
-//! What is said before and after the tables: the sides, in what they differ, how much the verdicts are worth, what
-//! is not compared.
+//! Text before and after the tables: the sides, their differences, how far the verdicts can be trusted, and the
+//! points that are not compared.
 
 use super::figures::word;
 use crate::rows::family;
@@ -9,11 +9,11 @@ use latscope_judge::compare::environment::Difference;
 use latscope_judge::compare::{ASSUMED_BETWEEN_RUNS, Comparison, Point, Side, Undecided, Verdict, WouldTell};
 use std::collections::BTreeMap;
 
-/// The verdicts in the order in which they are said.
+/// Verdicts in the order of the text.
 const VERDICTS: [Verdict; 5] =
     [Verdict::Slower, Verdict::Faster, Verdict::Differs, Verdict::Same, Verdict::CannotTell];
 
-/// A side: `9 runs of 8 rounds, 2026-11-22 14:38 to 14:45`.
+/// Returns a side in words: `9 runs of 8 rounds, 2026-11-22 14:38 to 14:45`.
 pub(super) fn side(side: &Side) -> String {
     let rounds = match side.rounds {
         [one, other] if one == other => counted(one.into(), "round"),
@@ -26,21 +26,21 @@ pub(super) fn side(side: &Side) -> String {
     format!("{} of {rounds}, {first}{until}", counted(side.runs as u64, "run"))
 }
 
-/// The same, with the machines and programs after it.
+/// Returns the side with its machines and programs.
 pub(super) fn side_and_machine(one: &Side) -> String {
     let machines = one.machines.iter().take(NAMED).chain(one.tools.iter().take(NAMED)).cloned();
     std::iter::once(side(one)).chain(machines).collect::<Vec<_>>().join(" · ")
 }
 
-/// Most values of a fact that are named.
+/// Maximum number of values of a fact that are named.
 const NAMED: usize = 4;
 
-/// In what the sides differ, a line each; the doctor's checks in one.
+/// Returns the differences of the sides, a line each; the doctor's checks share a line.
 pub(super) fn differences(comparison: &Comparison) -> Vec<String> {
     comparison.differences.iter().map(difference).collect()
 }
 
-/// One fact in which sides differ: `kernel: 6.1 | 6.12`.
+/// Returns a fact in which sides differ: `kernel: 6.1 | 6.12`.
 pub(crate) fn difference(one: &Difference) -> String {
     let values = |values: &[String]| {
         let more = values.len().saturating_sub(NAMED);
@@ -51,7 +51,7 @@ pub(crate) fn difference(one: &Difference) -> String {
     format!("{}: {} | {}", one.what, values(&one.a), values(&one.b))
 }
 
-/// How many points came out how, and what that is worth.
+/// Returns the number of points of each verdict, and how far the verdicts can be trusted.
 pub(super) fn verdicts(comparison: &Comparison) -> Vec<String> {
     let counts = &comparison.counts;
     let of = |verdict: Verdict| counts.verdicts.get(&verdict).copied().unwrap_or(0);
@@ -108,10 +108,10 @@ fn plural(verdict: Verdict) -> &'static str {
     }
 }
 
-/// Numbers of runs or rounds that advice is summed up by.
+/// Numbers of runs or rounds to which advice is rounded up.
 const UP_TO: [usize; 3] = [9, 20, 100];
 
-/// What would tell where nothing is told: `60 with up to 9 runs a side`.
+/// Returns what could decide the undecided points: `60 with up to 9 runs a side`.
 pub(super) fn would_tell(comparison: &Comparison) -> Option<String> {
     let unknown = |point: &&Point| point.level == Level::Ok && point.verdict == Verdict::CannotTell;
     let unknown: Vec<&Point> = comparison.points.iter().filter(unknown).collect();
@@ -152,7 +152,7 @@ pub(super) fn would_tell(comparison: &Comparison) -> Option<String> {
     })
 }
 
-/// What is judged apart or not compared at all, a line each.
+/// Returns the points that are judged apart or not compared at all, a line each.
 pub(super) fn apart(comparison: &Comparison) -> Vec<String> {
     let mut lines = Vec::new();
     let marked: Vec<&Point> = comparison.points.iter().filter(|point| point.level > Level::Ok).collect();
@@ -182,7 +182,7 @@ pub(super) fn apart(comparison: &Comparison) -> Vec<String> {
     lines
 }
 
-/// How many of which family: `memory 10, file 2`.
+/// Returns the number of points of each family: `memory 10, file 2`.
 fn families(ids: &[String]) -> String {
     let mut by_family: BTreeMap<&str, usize> = BTreeMap::new();
     ids.iter().for_each(|id| *by_family.entry(family(id)).or_insert(0) += 1);
@@ -190,7 +190,7 @@ fn families(ids: &[String]) -> String {
     parts.join(", ")
 }
 
-/// What is to be known of the tails.
+/// Returns the sentence on the verdicts of the tails.
 pub(super) fn tails(comparison: &Comparison) -> String {
     let counts = &comparison.counts;
     let of = |verdict: Verdict| counts.tail_verdicts.get(&verdict).copied().unwrap_or(0);

@@ -10,7 +10,8 @@ use latscope_core::quality::Level;
 use latscope_core::units::format_share;
 use latscope_judge::compare::{Comparison, Point, Verdict};
 
-/// The sides, in what they differ, what the verdicts are worth, what differs, then every point.
+/// Returns the page: the sides, their differences, how far the verdicts can be trusted, the points that differ,
+/// then every point.
 pub fn html(comparison: &Comparison) -> String {
     let header = element("header").child(element("h1").text("latscope compare")).children(sides(comparison));
     document("latscope compare", [header, element("main").children(body(comparison))])
@@ -55,7 +56,8 @@ fn pictures(comparison: &Comparison) -> Option<Element> {
     (!figures.is_empty()).then(|| element("section").child(heading).children(drawn))
 }
 
-/// Both sides at each percentile, and their ratio there: of single events, those first that differ.
+/// Returns both sides at each percentile, and their ratio there, for single events; the points that differ come
+/// first.
 pub(crate) fn by_percentile(comparison: &Comparison) -> Vec<crate::figure::Figure> {
     let figures = comparison.quantiles.iter().filter_map(|quantiles| {
         let point = comparison.points.iter().find(|point| point.id == quantiles.id)?;
@@ -144,7 +146,7 @@ fn row(point: &Point, figure: &Figure) -> Element {
         .child(cell(interval(figure.contrast), Side::Left))
 }
 
-/// How often runs reach the tails, where that was counted.
+/// Returns how often runs reach the tails; empty if it was not counted.
 fn tails(comparison: &Comparison) -> Vec<Element> {
     if comparison.counts.tails == 0 {
         return Vec::new();
@@ -157,7 +159,7 @@ fn tails(comparison: &Comparison) -> Vec<Element> {
     vec![text, details("All tails", table(&FIGURES, rows))]
 }
 
-/// What families are about beside the median.
+/// Returns the figures beside the median that matter in each family.
 fn beside(points: &[&Point]) -> Option<Element> {
     let rows: Vec<Element> = points
         .iter()

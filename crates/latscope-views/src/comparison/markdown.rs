@@ -6,7 +6,8 @@ use crate::markdown::escape;
 use latscope_core::quality::Level;
 use latscope_judge::compare::{Comparison, Point, Verdict};
 
-/// Sides, differences, verdicts and the table of what differs; with `all` of every point.
+/// Returns sides, differences, verdicts and the table of the points that differ; with `all` the table of every
+/// point.
 pub fn markdown(comparison: &Comparison, all: bool) -> String {
     let mut out = "## latscope compare\n\n".to_owned();
     let mut item = |text: &str| out += &format!("- {}\n", escape(text));

@@ -7,7 +7,8 @@ use latscope_judge::compare::{Comparison, Verdict, compare};
 use latscope_judge::runs::Run;
 use unicode_width::UnicodeWidthStr;
 
-/// Runs of a report whose times are longer by a factor of their own, of which the last are also longer by `factor`.
+/// Returns runs of a report, each with its own factor on the times; in the last runs the times are also longer
+/// by `factor`.
 fn side(report: &Report, factor: f64, runs: usize) -> Vec<Run> {
     let run = |at: usize| {
         let mut report = report.clone();
@@ -131,7 +132,7 @@ fn small_numbers_keep_two_digits_and_one_is_singular() {
     assert!(one.iter().any(|text| shown.contains(text)), "{shown}");
 }
 
-/// Three runs a side of wake-ups that take `slower` times as long in B.
+/// Returns three runs a side of wake-ups that take `slower` times as long in B.
 pub(crate) fn single_events(slower: u64) -> Comparison {
     let side = |name: &str, slower: u64| -> Vec<Run> {
         let run = |at: u64| {

@@ -9,10 +9,10 @@ use anstyle::Style;
 use latscope_core::quality::Level;
 use latscope_judge::compare::{Comparison, Point, Verdict};
 
-/// Most rows of a table that is not to have all.
+/// Maximum number of rows of a table, unless all are asked for.
 const MOST: usize = 30;
 
-/// A comparison within `options.width` columns: what differs, or with `all` every point.
+/// Returns a comparison within `options.width` columns: the points that differ, or with `all` every point.
 pub fn text(comparison: &Comparison, all: bool, options: &Options) -> String {
     let Options { width, color, .. } = *options;
     let prose = |first: &str, text: &str, style| wrap(&Text::plain(first), text, style, width, color);
@@ -53,13 +53,13 @@ fn column(heading: &str, side: Side, cells: Vec<Text>) -> Column {
     Column::new(Text::styled(HEADING, heading), side, cells)
 }
 
-/// What a narrow terminal does not show, the first ones first: never the verdict.
+/// Columns that a narrow terminal leaves out, the first ones first; the verdict is never left out.
 const LEAST: [&[&str]; 3] = [&["A", "B"], &["95 %"], &["B/A"]];
 
 /// Widest name in a table.
 const NAME: usize = 34;
 
-/// Medians and what they come to.
+/// Returns the medians with their verdicts.
 fn medians(points: &[&Point], width: usize, color: bool) -> String {
     let each = |cell: &dyn Fn(&Point) -> Text| points.iter().map(|point| cell(point)).collect::<Vec<Text>>();
     let time = |point: &Point, of_a: bool| {
@@ -98,7 +98,7 @@ fn style(verdict: Verdict) -> Style {
     }
 }
 
-/// What a family is about beside the median, for points that have such.
+/// Returns the figures beside the median that matter in a family, for points that have such figures.
 fn beside(points: &[&Point], width: usize, color: bool) -> String {
     let single = |point: &&&Point| {
         point.p99.is_some() || figures(point).iter().any(|f| is_telling(f) && f.name != "max")
@@ -116,7 +116,7 @@ fn beside(points: &[&Point], width: usize, color: bool) -> String {
     format!("\n{}", table("beside the median, not tested", &rows, |_| Text::default(), width, color))
 }
 
-/// How often runs reach the tails; those that differ, or with `all` every one.
+/// Returns how often runs reach the tails: the tails that differ, or every tail if `all`.
 fn tails(comparison: &Comparison, all: bool, width: usize, color: bool) -> String {
     let judged = |figure: &Figure| figure.unit == "share";
     let differs = |figure: &Figure| !matches!(figure.verdict, Some(Verdict::Same | Verdict::CannotTell));

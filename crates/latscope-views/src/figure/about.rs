@@ -1,5 +1,5 @@
-//! What stands below the title of a picture that may be passed on without its
-//! report: where and how it was measured, and what to doubt.
+//! Lines below the title of a picture, which may be passed on without its report: where and how it was
+//! measured, and what to doubt.
 
 use super::is_doubtful;
 use crate::legend::as_busy;
@@ -18,10 +18,11 @@ pub(super) fn about(report: &Report, group: &Group) -> Vec<String> {
     notes
 }
 
-/// So many reasons are named.
+/// Number of reasons that are named.
 const REASONS: usize = 3;
 
-/// How many rows are degraded or unstable, and which: those with the same reason in one line.
+/// Returns the number of rows that are degraded or unstable, with their names; rows with the same reason share
+/// a line.
 fn doubts(group: &Group) -> Vec<String> {
     let doubtful: Vec<&Row> = group.singles.iter().filter(|row| is_doubtful(row.m)).collect();
     let reason =
@@ -37,13 +38,13 @@ fn doubts(group: &Group) -> Vec<String> {
     lines
 }
 
-/// What follows the name of a row that is degraded or unstable.
+/// Returns the suffix for the name of a row that is degraded or unstable; otherwise empty.
 pub(super) fn doubt(row: &Row) -> &'static str {
     if is_doubtful(row.m) { " (doubtful)" } else { "" }
 }
 
-/// The lines below the title of a picture of several points. `interval` is what shows where the next run is expected;
-/// nothing does if it is empty.
+/// Returns the lines below the title of a picture of several points. `interval` names the part that shows where
+/// the next run is expected; it is empty if no part does.
 pub(super) fn of_points(report: &Report, points: &[&Measurement], interval: &str) -> Vec<String> {
     let samples: u64 = points.iter().map(|m| m.summary.count).sum();
     // Some points are measured in fewer rounds than the run has.
@@ -89,7 +90,7 @@ fn machine(report: &Report) -> String {
     parts.join(" · ")
 }
 
-/// Whether a hypervisor computes what the processor does.
+/// Returns true if a hypervisor emulates the processor in software.
 fn is_emulator(hypervisor: &str) -> bool {
     hypervisor.contains("TCG") || hypervisor.contains("emulated")
 }

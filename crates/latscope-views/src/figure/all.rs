@@ -1,4 +1,4 @@
-//! All pictures of a report, each with a name that stays: that of its file.
+//! All pictures of a report, each with a stable name: that of its file.
 
 use super::{
     Drawing, Figure, bars, by_parameter, distribution_figure, heat_map, latency_figure, percentile_figure,
@@ -12,14 +12,14 @@ use latscope_core::report::Report;
 /// A picture with its name.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Named {
-    /// Its name, which a file can have: `memory-latency`. Of letters a to z, digits and hyphens.
+    /// Name that a file can have, of letters a to z, digits and hyphens: `memory-latency`.
     pub id: String,
-    /// The picture.
+    /// Content of the picture.
     pub drawing: Drawing,
 }
 
 impl Named {
-    /// A picture, whose name begins with that of its family.
+    /// Makes a picture whose name begins with that of its family.
     pub(super) fn new(family: &str, id: &str, drawing: Drawing) -> Named {
         let id = if id.starts_with(family) { id.to_owned() } else { format!("{family}-{id}") };
         let safe = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
@@ -58,8 +58,9 @@ pub fn of_events(report: &Report, group: &Group) -> Vec<Named> {
     first.into_iter().chain(over_time).chain([causes]).flatten().collect()
 }
 
-/// The pictures of a report in the order of its families, no two of the same name: those of its page, and of families
-/// that have batches, too, the distribution of each probe whose single events were timed.
+/// Returns the pictures of a report in the order of its families, each with a name of its own: the pictures of
+/// its page and, for families that also have batches, the distribution of each probe whose single events were
+/// timed.
 pub fn pictures(report: &Report) -> Vec<Named> {
     let groups = groups(report);
     let mut families: Vec<&str> = Vec::new();

@@ -1,4 +1,5 @@
-//! What a family does beside each other: a bar for the median of each, with where that of the next run is expected.
+//! Medians of a family side by side: a bar for each median, with the interval in which the next run's is
+//! expected.
 
 use super::about::of_points;
 use super::{Axis, Drawing, Named, Part, PartKind, Row, Rows, Scale, Unit, is_doubtful};
@@ -7,19 +8,19 @@ use latscope_core::plan::ParamValue;
 use latscope_core::report::{Measurement, Report};
 use latscope_core::units::{format_size, format_time};
 
-/// More rows than this are no picture.
+/// Maximum number of rows of a picture.
 const MOST_ROWS: usize = 40;
 
-/// An interval that is longer than this many times the longest bar ends at the edge.
+/// Maximum length of an interval, in multiples of the longest bar; a longer interval ends at the edge.
 const REACH: f64 = 1.6;
 
 /// Operations beside each other.
 struct Beside {
     id: &'static str,
     title: &'static str,
-    /// As of curves: ids, or where one ends with a point, how they begin.
+    /// Ids of probes, as for curves; an id that ends with a point is a prefix.
     probes: &'static [&'static str],
-    /// What the colours stand for.
+    /// Parameter that the colours stand for.
     key: &'static str,
     label: &'static str,
 }
@@ -63,7 +64,7 @@ const FIGURES: [Beside; 4] = [
     },
 ];
 
-/// The bars of a family; none of a single point.
+/// Returns the bars of a family; a single point has none.
 pub(super) fn figures(report: &Report, family: &str) -> Vec<Named> {
     let ours = FIGURES.iter().filter(|beside| beside.id.split('-').next() == Some(family));
     let named = |beside: &Beside| {
@@ -74,7 +75,7 @@ pub(super) fn figures(report: &Report, family: &str) -> Vec<Named> {
     ours.filter_map(named).collect()
 }
 
-/// In the order of the probes, and within one as measured.
+/// Returns the points in the order of the probes, and within a probe as measured.
 fn points<'a>(report: &'a Report, beside: &Beside) -> Vec<&'a Measurement> {
     let of = |probe: &&str, m: &Measurement| {
         m.probe == *probe || probe.ends_with('.') && m.probe.starts_with(probe)
@@ -118,7 +119,7 @@ impl Beside {
     }
 }
 
-/// The index of the key of a point, which becomes known.
+/// Returns the index of the key of a point, which is added if it is new.
 fn key(keys: &mut Vec<String>, m: &Measurement, name: &str) -> usize {
     let key = m.params.get(name).map_or_else(|| format!("no {name}"), ToString::to_string);
     keys.iter().position(|known| *known == key).unwrap_or_else(|| {
@@ -127,7 +128,8 @@ fn key(keys: &mut Vec<String>, m: &Measurement, name: &str) -> usize {
     })
 }
 
-/// What rows of these points are called: their titles, with the payload where several are alike. All are of all pairs.
+/// Returns the labels for the rows of these points: their titles, with the payload if several titles are equal.
+/// Pairs are not named, since all points are of all pairs.
 pub(super) fn labels(points: &[&Measurement]) -> Vec<String> {
     let title = |m: &&Measurement| {
         let title = if m.title.is_empty() { &m.probe } else { &m.title };
@@ -156,7 +158,7 @@ fn row(m: &Measurement, label: String, key: usize) -> Row {
     }
 }
 
-/// How the names of the figures begin.
+/// Returns the ids with which the names of the figures begin.
 #[cfg(test)]
 pub(super) fn ids() -> impl Iterator<Item = &'static str> {
     FIGURES.iter().map(|beside| beside.id)

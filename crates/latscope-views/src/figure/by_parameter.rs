@@ -10,33 +10,34 @@ use latscope_core::quality::Level;
 use latscope_core::report::{Measurement, Report};
 use latscope_core::units::{counted, format_time};
 
-/// So many curves can be told apart: each colour with two kinds of dashes.
+/// Number of curves that can be distinguished: each colour with two kinds of dashes.
 const MOST_SERIES: usize = 2 * many::MOST;
 
-/// Something over a parameter.
+/// Figure of a quantity over a parameter.
 struct Over {
-    /// The name of its file, to which the values of `apart` are added.
+    /// Name of the file, to which the values of `apart` are added.
     id: &'static str,
     title: &'static str,
-    /// Ids of probes, or where one ends with a point, how they begin.
+    /// Ids of probes; an id that ends with a point is a prefix.
     probes: &'static [&'static str],
-    /// Points that have no sum over pairs, or one, and where a parameter has this value.
+    /// Parameter and value that select points. Only points that have no sum over pairs, or are such a sum, are
+    /// drawn in any case.
     only: Option<(&'static str, &'static str)>,
     x: Along,
     y: Along,
-    /// What is along y, where that is several figures of each point: curves of one colour.
+    /// Quantities along y, if there are several for each point: curves of one colour.
     several: &'static [(&'static str, Of)],
-    /// A parameter whose values are curves of one colour.
+    /// Parameter whose values are curves of one colour.
     dashes: Option<&'static str>,
-    /// A parameter that is a limit of what is along y.
+    /// Parameter that is a limit of the quantity along y.
     limit: Option<&'static str>,
-    /// Parameters that each have a figure of their own for each value.
+    /// Parameters with a figure of their own for each value.
     apart: &'static [&'static str],
     /// Parameters that follow from x.
     within: &'static [&'static str],
 }
 
-/// What is along an axis.
+/// Quantity along an axis.
 struct Along {
     of: Of,
     label: &'static str,
@@ -44,14 +45,14 @@ struct Along {
     unit: Unit,
 }
 
-/// Where a value comes from.
+/// Source of a value.
 #[derive(Clone, Copy)]
 enum Of {
     Parameter(&'static str),
     /// A named value, in units of the axis.
     Value(&'static str, f64),
     Median,
-    /// The p99 of single events; not known of few.
+    /// The p99 of single events; it is not known for few events.
     P99,
     Maximum,
     /// Bytes touched per second.
@@ -74,7 +75,7 @@ const SIZE: Along = over("size", "size", Scale::Log2, Unit::Bytes);
 const PAYLOAD: Along = over("payload", "payload", Scale::Log2, Unit::Bytes);
 const THREADS: Along = over("threads", "threads", Scale::Log2, Unit::Number);
 
-/// A figure of one probe, with nothing apart.
+/// Figure of one probe that is not split by parameters.
 const PLAIN: Over = Over {
     id: "",
     title: "",
@@ -89,7 +90,7 @@ const PLAIN: Over = Over {
     within: &[],
 };
 
-/// How long the longest take.
+/// Figure of the longest round trips: p99 and maximum by payload.
 const TAILS: Over = Over {
     x: PAYLOAD,
     y: median("round trip"),
@@ -326,7 +327,7 @@ impl Over {
         Some(Figure { title, notes, x: axis(&self.x), y, series, marks })
     }
 
-    /// What would be told apart by dashes, where it is the same in all points.
+    /// Returns the value that dashes would show, if it is the same in all points.
     fn same(&self, points: &[&Measurement]) -> Vec<String> {
         let name = self.dashes.filter(|name| !varying(points).contains(name));
         name.and_then(|name| text(points.first()?, name))
@@ -335,7 +336,7 @@ impl Over {
             .collect()
     }
 
-    /// The curves, and how many points have no place on the x axis.
+    /// Returns the curves, and the number of points without a place on the x axis.
     fn curves<'a>(&self, points: &[&'a Measurement]) -> (Vec<Curve<'a>>, u64) {
         let along = match self.x.of {
             Of::Parameter(name) => name,
@@ -386,7 +387,8 @@ impl Over {
         values.into_iter().map(|at| Mark { axis: MarkAxis::Y, at, label: label(at) }).collect()
     }
 
-    /// The probe, where there are several, and what else tells its points apart; of a single curve what it is of.
+    /// Returns the name of a curve: the probe, if there are several, and the parameters that distinguish its
+    /// points; for a single curve the label of the y axis.
     fn name(&self, m: &Measurement, names: &[&str], several: bool) -> String {
         let probe = m.probe.split_once('.').map_or(m.probe.as_str(), |(_, name)| name);
         let probe = Some(probe).filter(|_| several).map(str::to_owned);
@@ -411,7 +413,7 @@ impl Of {
         }
     }
 
-    /// Where the figure of the next run is expected, from that of the median.
+    /// Returns the interval in which the figure of the next run is expected, derived from that of the median.
     fn band(self, m: &Measurement) -> Option<(f64, f64)> {
         let (next, median, at) = (m.next_run()?, m.typical()?, self.read(m)?);
         match self {
@@ -425,7 +427,7 @@ impl Of {
     }
 }
 
-/// A value by which figures are apart, as their titles and files have it: `tmpfs`, `2 threads`.
+/// Returns a value by which figures are split, as their titles and files have it: `tmpfs`, `2 threads`.
 fn apart(name: &str, m: &Measurement) -> Option<String> {
     match m.params.get(name)? {
         ParamValue::Number(1) if name == "threads" => Some("1 thread".to_owned()),
@@ -447,10 +449,10 @@ fn text(m: &Measurement, name: &str) -> Option<String> {
     m.params.get(name).map(ToString::to_string)
 }
 
-/// What a curve is made of.
+/// Points of a curve, with its name and style.
 struct Curve<'a> {
     name: String,
-    /// Colour and dashes, where several have one colour.
+    /// Colour and dashes, if several curves have one colour.
     tone: Option<(usize, usize)>,
     of: Of,
     points: Vec<(f64, &'a Measurement)>,
@@ -461,14 +463,14 @@ impl Curve<'_> {
         self.points.iter().any(|(_, known)| std::ptr::eq(*known, m))
     }
 
-    /// The curve behind its highest value.
+    /// Returns the curve with its highest value before it.
     fn series(self) -> (f64, Series) {
         let one = Series { tone: self.tone, ..curve(self.name, self.points, self.of) };
         (one.points.iter().map(|(_, y)| *y).fold(0.0, f64::max), one)
     }
 }
 
-/// A value that has dashes of its own, in words.
+/// Returns a value that has dashes of its own, in words.
 fn dash_name(value: &str) -> &str {
     match value {
         "every" => "every byte",
@@ -477,12 +479,12 @@ fn dash_name(value: &str) -> &str {
     }
 }
 
-/// What tells a curve apart, and which of one colour it is.
+/// Returns the name of a curve, from the names of its colour and of its dashes.
 fn named(colour: &str, dash: &str) -> String {
     [colour, dash_name(dash)].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ")
 }
 
-/// The place of a name among those known, to which it is added.
+/// Returns the place of a name among the known names, to which it is added if it is new.
 fn index(known: &mut Vec<String>, name: &str) -> usize {
     known.iter().position(|one| one == name).unwrap_or_else(|| {
         known.push(name.to_owned());
@@ -503,7 +505,8 @@ pub(super) fn spaced(size: &str) -> String {
     size.replace("KiB", " KiB").replace("MiB", " MiB")
 }
 
-/// A curve of medians over something, in the order of that, with where the next run's are expected.
+/// Returns a curve of medians over a quantity, in ascending order, with the intervals in which the next run's
+/// are expected.
 pub(super) fn medians(name: String, points: Vec<(f64, &Measurement)>) -> Series {
     curve(name, points, Of::Median)
 }
@@ -516,7 +519,7 @@ fn curve(name: String, mut points: Vec<(f64, &Measurement)>, y: Of) -> Series {
     Series { name, points, band, doubtful, ..Series::default() }
 }
 
-/// How the names of the figures begin.
+/// Returns the ids with which the names of the figures begin.
 #[cfg(test)]
 pub(super) fn ids() -> impl Iterator<Item = &'static str> {
     FIGURES.iter().map(|over| over.id)

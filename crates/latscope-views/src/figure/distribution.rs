@@ -11,13 +11,13 @@ use latscope_core::histogram::Histogram;
 use latscope_core::report::Report;
 use latscope_core::units::{format_count, format_time};
 
-/// Where the counts begin: a single event is a little above the axis.
+/// Lower end of the axis of counts: a single event is a little above it.
 const LEAST_COUNT: f64 = 0.8;
 
-/// The axis is logarithmic where the maximum is this many times the smallest median.
+/// Ratio of the maximum to the smallest median from which on the axis is logarithmic.
 const FAR: f64 = 20.0;
 
-/// Bins of a decade on a logarithmic axis, and how wide one is.
+/// Bins of a decade on a logarithmic axis, and the width of a bin.
 const BINS_A_DECADE: f64 = 20.0;
 const SHARE_OF_BIN: &str = "12 % of the latency";
 
@@ -57,7 +57,7 @@ pub fn distribution_figure(report: &Report, group: &Group) -> Option<Figure> {
     })
 }
 
-/// A curve for each row, the longest event before it.
+/// Returns a curve for each row, with its longest event before it.
 fn series(group: &Group, bins: &Bins, counts: &[Vec<u64>]) -> Vec<(f64, Series)> {
     let one = |(row, counts): (&Row, &Vec<u64>)| {
         let max = row.m.summary.max.unwrap_or_default();
@@ -75,7 +75,7 @@ fn series(group: &Group, bins: &Bins, counts: &[Vec<u64>]) -> Vec<(f64, Series)>
 /// The bins of all curves of a figure.
 struct Bins {
     scale: Scale,
-    /// Where each begins, ns, ascending, and where the last one ends.
+    /// Edges of the bins, ns, ascending: the begin of each bin, and the end of the last.
     edges: Vec<f64>,
 }
 
@@ -95,8 +95,8 @@ impl Bins {
         }
     }
 
-    /// Equal bins from 0 to a round value beyond `max`, none narrower than `resolution`: none is empty for want of
-    /// a bucket.
+    /// Returns equal bins from 0 to a round value beyond `max`. No bin is narrower than `resolution`, so that
+    /// each has a bucket.
     fn linear(max: f64, resolution: f64) -> Bins {
         let end = round_up(max * 1.02);
         let width = rounded(&[1.0, 2.0, 5.0, 10.0], (end / 128.0).max(1.0).max(resolution));
@@ -104,7 +104,8 @@ impl Bins {
         Bins { scale: Scale::Linear, edges: (0..=bins).map(|at| at as f64 * width).collect() }
     }
 
-    /// Bins that grow with the value, but where it is counted in wider ones, from the decade of `min` to beyond `max`.
+    /// Returns bins that grow with the value, from the decade of `min` to beyond `max`. They are wider where
+    /// the histogram has wider buckets.
     fn logarithmic(min: f64, max: f64, resolution: impl Fn(f64) -> f64) -> Bins {
         let mut edges = vec![10f64.powf(min.max(1.0).log10().floor())];
         let ratio = 10f64.powf(1.0 / BINS_A_DECADE);
@@ -122,7 +123,7 @@ impl Bins {
         self.edges[self.edges.len() - 1]
     }
 
-    /// How wide a bin is, in words.
+    /// Returns the width of a bin, in words.
     fn width(&self) -> String {
         match self.scale {
             Scale::Linear => written(Unit::Nanoseconds, self.edges[1]),
@@ -130,7 +131,7 @@ impl Bins {
         }
     }
 
-    /// The bin that a value lies in; what is below the first is in that.
+    /// Returns the bin that a value lies in; a value below the first bin counts in the first.
     fn bin(&self, ns: f64) -> usize {
         self.edges.partition_point(|edge| *edge <= ns).saturating_sub(1)
     }
@@ -152,7 +153,7 @@ impl Bins {
     }
 }
 
-/// The next number of a decade that begins with one of these digits.
+/// Returns the next number that begins with one of these digits in its decade.
 fn rounded(digits: &[f64], value: f64) -> f64 {
     let decade = 10f64.powf(value.max(1.0).log10().floor());
     digits.iter().map(|digit| digit * decade).find(|round| *round >= value).unwrap_or(10.0 * decade)
@@ -177,7 +178,7 @@ fn steps(bins: &[u64], edges: &[f64]) -> Vec<(f64, f64)> {
     points
 }
 
-/// The limits that were asked for.
+/// Returns the limits of the criteria as marks.
 fn limits(group: &Group, bins: &Bins) -> Vec<Mark> {
     let verdicts = group.whole().iter().filter_map(|row| row.m.verdict.as_ref());
     let checks = verdicts.flat_map(|verdict| &verdict.checks);

@@ -12,7 +12,7 @@ const PROBE: &str = "sync.core-to-core";
 /// A measurement and its two CPUs.
 type Point<'a> = (&'a Measurement, (u32, u32));
 
-/// A map for each way in which cores hand over a cache line; none of fewer than two pairs.
+/// Returns a map for each way in which cores hand over a cache line; fewer than two pairs have no map.
 pub(super) fn figures(report: &Report, family: &str) -> Vec<Named> {
     let mut modes: BTreeMap<String, Vec<Point>> = BTreeMap::new();
     for m in report.of_probe(PROBE).filter(|m| family == "sync" && m.typical().is_some()) {
@@ -80,12 +80,12 @@ fn map(report: &Report, mode: &str, points: &[Point]) -> Cells {
     }
 }
 
-/// Where a CPU is among the others.
+/// Place of a CPU among the others.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Place {
     package: u32,
     node: u32,
-    /// The index of its last cache, behind all others where that is not known.
+    /// Index of the CPU's last cache, after all others if it is not known.
     cache: usize,
     core: u32,
 }

@@ -10,10 +10,10 @@ use latscope_core::units::{format_size, format_time};
 use latscope_judge::findings::{LevelRow, level_rows};
 use std::collections::BTreeMap;
 
-/// More curves than this cannot be told apart.
+/// Number of curves that can be distinguished.
 const MOST_SERIES: usize = 4;
 
-/// The curves that say most, first.
+/// Curves by preference, the most informative first.
 const PREFERRED: [(&str, &str); 6] = [
     ("random", "2MiB"),
     ("random", "4KiB"),

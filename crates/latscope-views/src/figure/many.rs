@@ -1,17 +1,18 @@
-//! More curves than can be told apart: the highest are drawn, the others are one band.
+//! Figures of more curves than can be distinguished: the highest are drawn, the others are one band.
 
 use super::{Series, Shape};
 use latscope_core::units::counted;
 use std::collections::BTreeMap;
 
-/// So many colours can be told apart.
+/// Number of colours that can be distinguished.
 pub(super) const MOST: usize = 7;
 
-/// An envelope has at most about so many corners on each side.
+/// Approximate maximum number of corners on each side of an envelope.
 const CORNERS: usize = 400;
 
-/// The curves of at most `most` colours, those with the highest curves, and an envelope of the others, with a note on
-/// that; all of them, where there are no more. The height of each stands before it.
+/// Returns the curves of at most `most` colours, those with the highest curves, and an envelope of the others,
+/// with a note on it. If there are no more colours, all curves are returned. The height of each curve stands
+/// before it.
 pub(super) fn thinned(series: Vec<(f64, Series)>, most: usize) -> (Vec<Series>, Option<String>) {
     let all = series.len();
     let mut highest: BTreeMap<usize, f64> = BTreeMap::new();
@@ -47,7 +48,7 @@ pub(super) fn thinned(series: Vec<(f64, Series)>, most: usize) -> (Vec<Series>, 
     (drawn, Some(note))
 }
 
-/// What lies between the least and the largest of these curves.
+/// Returns the band between the least and the largest of these curves.
 fn envelope(others: &[Series]) -> Series {
     let mut places: Vec<f64> = others.iter().flat_map(|one| &one.points).map(|(x, _)| *x).collect();
     places.sort_by(f64::total_cmp);

@@ -1,5 +1,5 @@
-//! Latency by percentile, the axis stretched so that each further nine is as
-//! wide as the one before: the picture that HdrHistogram made known.
+//! Latency by percentile, on an axis stretched so that each further nine is as wide as the previous one: the
+//! form of picture that HdrHistogram introduced.
 
 use super::about::{about, doubt};
 use super::many::{MOST, thinned};
@@ -29,8 +29,7 @@ pub fn percentile_figure(report: &Report, group: &Group) -> Option<Figure> {
     })
 }
 
-/// What was measured, and the same with what a stall swallowed, where that
-/// makes a difference.
+/// Returns the measured curve and, if it differs, the curve with the events that were missed during stalls.
 fn curves(row: &Row) -> Vec<Series> {
     let curve =
         |name: String, histogram: &Histogram| Series { name, points: points(histogram), ..Series::default() };

@@ -5,7 +5,7 @@ use latscope_core::statistics::median;
 use latscope_core::units::{counted, format_share};
 use latscope_judge::compare::{Quantile, Quantiles};
 
-/// Where a quantile is on the axis of percentiles.
+/// Returns the place of a quantile on the axis of percentiles.
 fn place(quantile: &Quantile) -> f64 {
     1.0 / (1.0 - quantile.q)
 }
@@ -43,7 +43,8 @@ pub(crate) fn overlay_figure(of: &Quantiles, title: &str, notes: &[String]) -> F
     }
 }
 
-/// The ratio of B to A at each percentile with its 95 % interval, before what counts as the same.
+/// Returns the ratio of B to A at each percentile with its 95 % interval, in front of the band that counts as
+/// the same.
 pub(crate) fn shift_figure(of: &Quantiles, title: &str, notes: &[String], margin: f64) -> Figure {
     let ratio = of.quantiles.iter().map(|one| (place(one), one.contrast.ratio)).collect();
     let band = of.quantiles.iter().filter_map(|one| {

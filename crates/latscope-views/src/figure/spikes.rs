@@ -1,4 +1,4 @@
-//! What took the time of the longest events: a bar for each, its parts by cause.
+//! Causes of the longest events: a bar for each event, its parts by cause.
 
 use super::about::about;
 use super::{Axis, Part, PartKind, Row, Rows, Scale, Unit, is_doubtful};
@@ -7,10 +7,10 @@ use latscope_core::events::Group;
 use latscope_core::report::{Cause, Outlier, Report};
 use latscope_core::units::format_time;
 
-/// So many of the longest are drawn.
+/// Number of the longest events that are drawn.
 const MOST: usize = 20;
 
-/// What no cause accounts for.
+/// Label of the time that no cause accounts for.
 const REST: &str = "not accounted for";
 
 /// The longest traced events of a probe; `None` without any.
@@ -38,7 +38,7 @@ pub(super) fn figure(report: &Report, group: &Group) -> Option<Rows> {
     })
 }
 
-/// The kinds of causes, the one with the most time first.
+/// Returns the kinds of causes, the kind with the most time first.
 fn keys(traced: &[&Outlier]) -> Vec<String> {
     let mut kinds: Vec<(String, u64)> = Vec::new();
     for cause in traced.iter().flat_map(|outlier| &outlier.cause) {
@@ -56,7 +56,7 @@ fn rest(outlier: &Outlier) -> u64 {
     outlier.value.saturating_sub(outlier.cause.iter().map(|cause| cause.ns).sum())
 }
 
-/// Whether the row that an event is of is degraded or unstable.
+/// Returns true if the row of an event is degraded or unstable.
 fn is_of_doubtful(group: &Group, outlier: &Outlier) -> bool {
     group.singles.iter().any(|row| is_doubtful(row.m) && row.m.outliers.contains(outlier))
 }

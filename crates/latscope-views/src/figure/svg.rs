@@ -14,26 +14,27 @@ const LEFT: f64 = 78.0;
 const RIGHT: f64 = 26.0;
 const LINE: f64 = 16.0;
 
-/// About how wide a character is, pixels.
+/// Approximate width of a character, pixels.
 const CHARACTER: f64 = 7.0;
 
 /// Characters of a line below the title that fit.
 const LONGEST_NOTE: usize = 112;
 
-/// Curves with at most so many points have a mark at each, which tells its values; longer ones at the doubtful points.
+/// Maximum number of points of a curve with a mark at each point, which shows its values; longer curves have
+/// marks at the doubtful points.
 const MOST_DOTS: usize = 60;
 
-/// Colours that people of any colour vision tell apart on white (Okabe and Ito,
-/// "Color Universal Design", 2008; without yellow, which is too light).
+/// Colours that people of any colour vision can distinguish on white (Okabe and Ito, "Color Universal Design",
+/// 2008; without yellow, which is too light).
 const COLOURS: [&str; 7] = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000"];
 const BACKGROUND: &str = "#bebebe";
 const GRID: &str = "#e1e1e1";
 const QUIET: &str = "#5a5a5a";
 
-/// Dashes that tell the same curves apart where colours do not; the first has none.
+/// Dashes that distinguish the same curves if colours do not; the first curve has none.
 const DASHES: [&str; 7] = ["", "8 3", "2 3", "9 3 2 3", "5 5", "12 4", "1 4"];
 
-/// The figures as one SVG document, one below the other. One without a point is its title.
+/// Returns the figures as one SVG document, one below the other. A figure without a point is its title only.
 pub fn svg(figures: &[Figure]) -> String {
     let mut top = 0.0;
     let mut all = Vec::new();
@@ -50,7 +51,7 @@ pub(crate) fn drawing(figure: &Figure) -> Element {
     framed(&figure.title, draw(figure))
 }
 
-/// What was drawn, and its height, with what it is for those who do not see it.
+/// Returns a drawing of this height, with its title for people who cannot see it.
 fn framed(title: &str, (drawn, height): (Element, f64)) -> Element {
     canvas(height).with("role", "img").child(element("title").text(title)).child(drawn)
 }
@@ -83,7 +84,7 @@ fn canvas(height: f64) -> Element {
         .child(paper)
 }
 
-/// The figure from its upper edge on, and its height.
+/// Draws the figure from its upper edge on; returns it with its height.
 fn draw(figure: &Figure) -> (Element, f64) {
     let (group, y) = heading(&figure.title, &figure.notes);
     let Some([x_range, y_range]) = figure.frame() else { return (group, y + LINE) };
@@ -103,7 +104,7 @@ fn draw(figure: &Figure) -> (Element, f64) {
     (group.children(legend), bottom + 10.0)
 }
 
-/// The title and what is below it, and where that ends.
+/// Draws the title and the lines below it; returns them with the y at which they end.
 fn heading(title: &str, notes: &[String]) -> (Element, f64) {
     let title =
         text(12.0, 22.0, title).with("font-size", 15).with("font-weight", "bold").with("fill", "#000");
@@ -116,7 +117,7 @@ fn heading(title: &str, notes: &[String]) -> (Element, f64) {
     (element("g").child(title).child(below), y)
 }
 
-/// A figure with its places on the picture.
+/// Figure with its places on the picture.
 struct Plot<'a> {
     figure: &'a Figure,
     x: (f64, f64),
@@ -126,17 +127,18 @@ struct Plot<'a> {
     names: Vec<Name<'a>>,
 }
 
-/// The name of a mark, outside of the plot, where it covers no curve.
+/// Name of a mark, outside of the plot, where it covers no curve.
 struct Name<'a> {
     mark: &'a Mark,
-    /// Where its line is on its axis, pixels.
+    /// Place of the mark's line on its axis, pixels.
     at: f64,
-    /// The row above the plot of a name on the x axis, the lowest one 0; the height of one on the y axis, pixels.
+    /// Place of the name: on the x axis its row above the plot, the lowest is 0; on the y axis its height,
+    /// pixels.
     place: f64,
 }
 
 impl<'a> Plot<'a> {
-    /// Below `y`, with room for the names of the marks.
+    /// Places a plot below `y`, with room for the names of the marks.
     fn new(figure: &'a Figure, (x, y_range): ((f64, f64), (f64, f64)), y: f64) -> Plot<'a> {
         let named = figure.marks.iter().filter(|mark| mark.axis == MarkAxis::Y);
         let widest = named.map(|mark| wide(&mark.label) + 8.0).fold(RIGHT, f64::max);
@@ -197,7 +199,7 @@ impl<'a> Plot<'a> {
         self.top + PLOT
     }
 
-    /// Where a place on the x axis is; what lies outside is at its edge.
+    /// Returns the x of a place on the axis, pixels; a place outside the range is at the edge.
     fn across(&self, place: f64) -> f64 {
         LEFT + share(place, self.x) * (self.right - LEFT)
     }
@@ -206,7 +208,7 @@ impl<'a> Plot<'a> {
         self.bottom() - share(place, self.y) * PLOT
     }
 
-    /// Lines of a grid, with what they stand for, and what is along the axes.
+    /// Returns the lines of the grid with their values, and the names of the axes.
     fn axes(&self) -> Vec<Element> {
         let figure = self.figure;
         let (left, right, top, bottom) = (px(LEFT), px(self.right), px(self.top), px(self.bottom()));
@@ -236,14 +238,15 @@ impl<'a> Plot<'a> {
         ]
     }
 
-    /// Where the name of the upright axis is: above the names of marks.
+    /// Returns the y of the name of the upright axis, pixels: above the names of marks.
     fn heading_at(&self) -> f64 {
         let rows =
             self.names.iter().filter(|name| name.mark.axis == MarkAxis::X).map(|name| name.place + 1.0);
         self.top - 10.0 - rows.fold(0.0, f64::max) * LINE
     }
 
-    /// Curves in the background first, and of the others the first one last: it lies on top.
+    /// Returns the curves, those in the background first. Of the others the first curve is the last element, so
+    /// that it lies on top.
     fn curves(&self) -> Vec<Element> {
         let background = self.figure.series.iter().filter(|series| series.background);
         let background =
@@ -302,7 +305,7 @@ impl<'a> Plot<'a> {
         })
     }
 
-    /// A mark at each point, which says its values; of a long curve at the doubtful ones.
+    /// Returns a mark at each point, which shows its values; for a long curve at the doubtful points.
     fn dots(&self, series: &Series, colour: &str) -> Vec<Element> {
         let long = series.shape == Shape::Steps || series.points.len() > MOST_DOTS;
         let shown = series.points.iter().filter(|(x, _)| !long || series.doubtful.contains(x));
@@ -336,7 +339,8 @@ impl<'a> Plot<'a> {
         Some(circle.child(element("title").text(values)))
     }
 
-    /// The corners of a curve through these points within the frame, those of steps where it is one.
+    /// Returns the corners of a curve through these points within the frame; for a curve of steps, those of the
+    /// steps.
     fn corners(&self, points: impl Iterator<Item = (f64, f64)>, shape: Shape) -> Vec<(f64, f64)> {
         let mut corners: Vec<(f64, f64)> = Vec::new();
         for (x, y) in points.filter_map(|point| self.figure.place(point)) {
@@ -370,7 +374,7 @@ impl<'a> Plot<'a> {
         self.names.iter().flat_map(mark).collect()
     }
 
-    /// The names of the curves below the figure, and where they end.
+    /// Returns the names of the curves below the figure, and the y at which they end.
     fn legend(&self) -> (Vec<Element>, f64) {
         let background = self.figure.series.iter().filter(|series| series.background);
         let names = coloured(self.figure).chain(background.map(|series| (series, (BACKGROUND, ""))));
@@ -391,12 +395,13 @@ impl<'a> Plot<'a> {
     }
 }
 
-/// About how wide a text is, pixels.
+/// Returns the approximate width of a text, pixels.
 fn wide(text: &str) -> f64 {
     CHARACTER * text.chars().count() as f64
 }
 
-/// From where to where the name of an upright line reaches: to the right of it, at the right edge to the left.
+/// Returns the begin and the end of the name of an upright line: to the right of the line, at the right edge to
+/// the left.
 fn spread(at: f64, width: f64) -> (f64, f64) {
     if at + width > WIDTH { (at - width, at) } else { (at, at + width) }
 }
@@ -404,8 +409,8 @@ fn spread(at: f64, width: f64) -> (f64, f64) {
 /// A colour and the dashes of a line.
 type Style = (&'static str, &'static str);
 
-/// The curves that are distinguished, in their order, each with its colour and dashes; colours that come again have
-/// other dashes.
+/// Returns the curves that are distinguished, in their order, each with its colour and dashes; if a colour
+/// occurs again, its dashes differ.
 fn coloured(figure: &Figure) -> impl Iterator<Item = (&Series, Style)> {
     let curves = figure.series.iter().filter(|series| !series.background).enumerate();
     curves.map(|(at, series)| {
@@ -424,8 +429,8 @@ fn px(value: f64) -> String {
     if tenths % 10.0 == 0.0 { format!("{:.0}", tenths / 10.0) } else { format!("{:.1}", tenths / 10.0) }
 }
 
-/// A path through these corners, the first and the last of them; of others only those that are a pixel from the one
-/// before.
+/// Returns a path through the first and the last of these corners, and through the others that are a pixel or
+/// more from the one before.
 fn path(corners: &[(f64, f64)]) -> String {
     let mut text = String::new();
     let mut last: Option<(f64, f64)> = None;
@@ -439,7 +444,7 @@ fn path(corners: &[(f64, f64)]) -> String {
     text
 }
 
-/// What stands at a point of a shape that joins none, and how thick it is drawn.
+/// Returns the path at a point and its stroke width, for a shape that does not join points; otherwise `None`.
 fn mark(shape: Shape) -> Option<(&'static str, f64)> {
     match shape {
         Shape::Line | Shape::Steps => None,
@@ -449,7 +454,7 @@ fn mark(shape: Shape) -> Option<(&'static str, f64)> {
     }
 }
 
-/// The sign of a curve in the legend, from this place on.
+/// Returns the sign of a curve in the legend, from this place on.
 fn key((x, y): (f64, f64), shape: Shape, (colour, dash): Style) -> Element {
     let Some((mark, width)) = mark(shape) else {
         let key = line((x, y), (x + 26.0, y), colour).with("stroke-width", 2.4);
@@ -478,7 +483,7 @@ fn text(x: f64, y: f64, text: &str) -> Element {
     element("text").with("x", px(x)).with("y", px(y)).text(text)
 }
 
-/// A note as lines that fit, broken at blanks; a word that does not fit is cut.
+/// Returns a note as lines that fit, broken at blanks; a word that does not fit is cut.
 fn lines(note: &str) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in note.split(' ') {

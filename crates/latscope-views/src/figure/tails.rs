@@ -9,12 +9,12 @@ use latscope_core::units::format_time;
 use latscope_judge::transactions::{mode, number};
 use std::collections::BTreeSet;
 
-/// More rows than this are no picture.
+/// Maximum number of rows of a picture.
 const MOST_ROWS: usize = 40;
 
 const KEYS: [&str; 3] = ["median", "p99", "maximum"];
 
-/// Of the family `ipc` the transactions that were timed one by one; `None` without any.
+/// Returns the picture of the transactions of the family `ipc` that were timed one by one; `None` without any.
 pub(super) fn figure(report: &Report, family: &str) -> Option<Named> {
     let timed = |m: &&Measurement| {
         m.probe.starts_with("ipc.") && mode(m) == Some("latency") && is_merged(m) && m.typical().is_some()

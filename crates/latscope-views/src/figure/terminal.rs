@@ -1,6 +1,5 @@
-//! Figures in plain text. The first curve is a line of braille dots, each
-//! further one its own marker at the points measured; where curves coincide
-//! the first is seen.
+//! Figures in plain text. The first curve is a line of braille dots, each further curve has its own marker at
+//! the points measured. Where curves coincide, the first is visible.
 
 use super::ticks::{Tick, share, ticks};
 use super::{Figure, MarkAxis, Series};
@@ -11,20 +10,19 @@ use ratatui_core::symbols::Marker;
 use ratatui_core::widgets::Widget;
 use ratatui_widgets::canvas::{Canvas, Context, Line, Points};
 
-/// How curves after the first are marked.
+/// Marks of the curves after the first.
 const MARKERS: [char; 5] = ['o', '+', 'x', '#', '@'];
 
 /// Rows of a plot below which a legend is cut.
 const LEAST_ROWS: u16 = 5;
 
-/// Where the first curve is this near to a mark on the y axis, as a share of
-/// its height, it is on that level.
+/// Largest distance from a mark on the y axis at which the first curve counts as on its level, as a share of
+/// the height of the axis.
 const ON_LEVEL: f64 = 0.04;
 
-/// The figure as lines of text, at most `height` of them and `width` columns
-/// wide, each ended by a line feed; without colour and without trailing
-/// blanks. Below 30 columns and 10 lines, and without a point to draw, there
-/// is the title alone.
+/// Returns the figure as lines of text, at most `height` of them and `width` columns wide, each ended by a line
+/// feed, without colour and without trailing blanks. Below 30 columns or 10 lines, and without a point to draw,
+/// there is only the title.
 pub fn terminal(figure: &Figure, width: u16, height: u16) -> String {
     let area = Rect::new(0, 0, width, height);
     let Some(layout) = Layout::of(figure, area) else {
@@ -50,7 +48,7 @@ fn text_of(buffer: &Buffer) -> String {
     format!("{}\n", text.trim_end())
 }
 
-/// Where the parts of a figure are.
+/// Layout of the parts of a figure.
 struct Layout<'a> {
     figure: &'a Figure,
     area: Rect,
@@ -127,7 +125,7 @@ impl<'a> Layout<'a> {
             .filter(move |(place, _)| (low..=high).contains(place))
     }
 
-    /// The middle, on the x axis, of where the first curve is at this level.
+    /// Returns the middle, on the x axis, of the range in which the first curve is at this level.
     fn middle_of_level(&self, level: f64) -> Option<f64> {
         let near = ON_LEVEL * (self.y.1 - self.y.0);
         let mut on_level =
@@ -206,15 +204,15 @@ fn draw_line(canvas: &mut Context, places: &[(f64, f64)]) {
     }
 }
 
-/// A range with a share of it added at both ends; one that is a single place
-/// gets a width. `None` if it is wider than numbers are.
+/// Returns a range with a share of it added at both ends; a range that is a single place gets a width. `None`
+/// if the range exceeds the range of numbers.
 fn room((low, high): (f64, f64), share: f64) -> Option<(f64, f64)> {
     let room = if high > low { (high - low) * share } else { 0.5f64.max(low.abs() * 1e-6) };
     let range = (low - room, high + room);
     (range.1 - range.0).is_finite().then_some(range)
 }
 
-/// 1 if there are marks on this axis, and so a line for their names.
+/// Returns 1 if there are marks on this axis, and so a line for their names.
 fn marked(figure: &Figure, axis: MarkAxis) -> u16 {
     u16::from(figure.marks.iter().any(|mark| mark.axis == axis))
 }
@@ -250,8 +248,8 @@ fn put(buffer: &mut Buffer, x: u16, y: u16, text: &str) {
     }
 }
 
-/// Writes labels centred at their columns, or as near to that as the width and
-/// two blanks between them allow; one that finds no room is left out.
+/// Writes labels centred at their columns, or as near to that as the width and two blanks between them allow; a
+/// label without room is left out.
 fn put_apart(buffer: &mut Buffer, within: Rect, row: u16, labels: &[(u16, &str)]) {
     let lengths: Vec<i32> = labels.iter().map(|(_, label)| label.chars().count() as i32).collect();
     let mut free = i32::from(within.x);

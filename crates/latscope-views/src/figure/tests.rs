@@ -187,7 +187,7 @@ fn of_marks(marks: &[Mark]) -> String {
     marks.iter().map(|mark| format!("  mark {:?} {}: {}\n", mark.axis, number(mark.at), mark.label)).collect()
 }
 
-/// To six digits: what floating point adds is not looked at.
+/// Rounds a number to six digits: errors of floating point are ignored.
 fn number(value: f64) -> String {
     format!("{value:.5e}").parse::<f64>().map_or_else(|_| value.to_string(), |short| short.to_string())
 }

@@ -1,4 +1,4 @@
-//! Where the ticks of an axis are, and what is written at them.
+//! Places and texts of the ticks of an axis.
 
 use super::{Axis, Scale, Unit};
 use latscope_core::units::{format_count, format_rate, format_size, format_time};
@@ -6,8 +6,7 @@ use latscope_core::units::{format_count, format_rate, format_size, format_time};
 /// A tick: its place on the axis, and its text.
 pub(super) type Tick = (f64, String);
 
-/// Ticks at round values from place `low` to place `high`, the densest of
-/// which no more than `most` fit.
+/// Returns ticks at round values from place `low` to place `high`: the densest set of at most `most` ticks.
 pub(super) fn ticks(axis: &Axis, (low, high): (f64, f64), most: usize) -> Vec<Tick> {
     let mut best = Vec::new();
     for candidate in candidates(axis, low, high) {
@@ -30,7 +29,7 @@ pub(super) fn ticks(axis: &Axis, (low, high): (f64, f64), most: usize) -> Vec<Ti
     best.into_iter().map(|place| (place, written(axis.unit, value(place)))).collect()
 }
 
-/// So many ticks at most fit along the axes of curves, x and y, and along that of bars.
+/// Maximum number of ticks along the axes of curves, x and y, and along the axis of bars.
 pub(super) const ACROSS: usize = 8;
 pub(super) const UP: usize = 9;
 pub(super) const BESIDE: usize = 7;
@@ -41,11 +40,11 @@ pub(super) fn shown(axis: &Axis, range: (f64, f64), most: usize) -> Vec<Tick> {
     ticks(axis, range, most).into_iter().filter(inside).collect()
 }
 
-/// Fewer ticks than this do not say what the scale is.
+/// Minimum number of ticks that make the scale clear.
 const LEAST: usize = 3;
 
-/// Sets of places for a logarithmic axis that has hardly a decade: round values at equal distances, each set denser than
-/// the one before.
+/// Returns sets of places for a logarithmic axis that has hardly a decade: round values at equal distances,
+/// each set denser than the one before.
 fn between(axis: &Axis, low: f64, high: f64) -> Vec<Vec<f64>> {
     let (from, to) = match axis.scale {
         Scale::Log2 => (low.exp2(), high.exp2()),
@@ -112,7 +111,7 @@ fn short(text: &str) -> String {
     }
 }
 
-/// A round value with its unit: no more digits than it has.
+/// Returns a round value with its unit, with no more digits than necessary.
 pub(super) fn written(unit: Unit, value: f64) -> String {
     match unit {
         Unit::Bytes => format_size(value.round() as u64),
@@ -133,7 +132,7 @@ pub(super) fn written(unit: Unit, value: f64) -> String {
     }
 }
 
-/// How far along a range a place is, 0 to 1.
+/// Returns the position of a place within a range, 0 to 1.
 pub(super) fn share(place: f64, (low, high): (f64, f64)) -> f64 {
     ((place - low) / (high - low)).clamp(0.0, 1.0)
 }

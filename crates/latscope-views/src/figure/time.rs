@@ -9,14 +9,14 @@ use latscope_core::report::{Block, Measurement, Report};
 use latscope_core::statistics::median;
 use latscope_core::units::counted;
 
-/// So many columns can be told apart.
+/// Number of columns that can be distinguished.
 const COLUMNS: usize = 240;
 
-/// So many sets of rows are in a figure, and so many figures there are.
+/// Maximum number of sets of rows in a figure, and of figures.
 const MOST_SETS: usize = 3;
 const MOST_FIGURES: usize = 4;
 
-/// What is known of a column.
+/// Sums over the events of a column.
 #[derive(Clone, Default)]
 struct Column {
     count: u64,
@@ -25,8 +25,8 @@ struct Column {
     medians: Vec<f64>,
 }
 
-/// The longest event and the median of all in columns of equal time, a pair of curves for each set of rows that differ
-/// only in their CPU, thread or pair; none where fewer than three moments are known.
+/// Returns the longest event and the median of all in columns of equal time, a pair of curves for each set of
+/// rows that differ only in their CPU, thread or pair; empty if fewer than three moments are known.
 pub(super) fn figures(report: &Report, group: &Group) -> Vec<Figure> {
     let sets = sets(group);
     let names = names(&sets);
@@ -37,7 +37,7 @@ pub(super) fn figures(report: &Report, group: &Group) -> Vec<Figure> {
     parts.map(|part| figure(report, group, part, left)).collect()
 }
 
-/// Rows that may be put together.
+/// Rows that may be joined into a pair of curves.
 struct Set<'a>(Vec<&'a Measurement>);
 
 fn sets<'a>(group: &Group<'a>) -> Vec<Set<'a>> {
@@ -54,7 +54,7 @@ fn sets<'a>(group: &Group<'a>) -> Vec<Set<'a>> {
     sets
 }
 
-/// The parameters in which sets differ; of a caller its policy is enough.
+/// Returns the parameters in which sets differ; of a caller the policy is enough.
 fn names(sets: &[Set]) -> Vec<String> {
     let all: Vec<&Params> = sets.iter().map(|set| &set.0[0].params).collect();
     let implied =
@@ -109,7 +109,8 @@ impl Set<'_> {
         self.blocks().all(|block| block.median.is_some())
     }
 
-    /// The begin of the first column, the width of each, ns, and their number; `None` of fewer than three.
+    /// Returns the begin of the first column, the width of each, ns, and their number; `None` for fewer than
+    /// three columns.
     fn columns(&self) -> Option<(f64, f64, usize)> {
         let first = self.blocks().map(|block| block.from).min()?;
         let last = self.blocks().map(|block| block.from).max()?;
@@ -159,7 +160,7 @@ impl Set<'_> {
     }
 }
 
-/// What is known of a thread in each column; a block is where its first event is.
+/// Returns the columns of a thread. A block counts in the column of its first event.
 fn of_thread(m: &Measurement, first: f64, width: f64, columns: usize) -> Vec<Column> {
     let tick = m.histogram.tick_ps() as f64 / 1e3;
     let mut of = vec![Column::default(); columns];

@@ -4,8 +4,8 @@ use super::{Axis, Figure, Mark, MarkAxis, Scale, Series, Shape, Unit};
 use latscope_core::units::counted;
 use latscope_judge::history::{Machine, Point};
 
-/// The median of each run, and of single events the p99; those that are not trusted and those of odd runs look
-/// different. A line is where a figure changed, with the id of that change.
+/// Draws the median of each run, and for single events the p99. Untrusted runs and odd runs look different. A
+/// line marks a change of a figure, with the id of that change.
 pub(crate) fn timeline_figure(machine: &Machine, point: &Point) -> Figure {
     let is_odd = |run: usize| {
         let named = |odd: &&latscope_judge::history::Odd| odd.points.contains(&point.id);
@@ -46,7 +46,7 @@ pub(crate) fn timeline_figure(machine: &Machine, point: &Point) -> Figure {
     }
 }
 
-/// Between the run before and the run after each change of the point.
+/// Returns a mark between the run before and the run after each change of the point.
 fn marks(machine: &Machine, point: &Point) -> Vec<Mark> {
     let own = machine.changes.iter().flat_map(|change| {
         let moved = change.moved.iter().filter(|moved| moved.id == point.id);
@@ -63,7 +63,7 @@ fn marks(machine: &Machine, point: &Point) -> Vec<Mark> {
     found.into_iter().map(mark).collect()
 }
 
-/// Whose runs these are, and when the first and the last of them began.
+/// Returns the machine of the runs, and the times at which the first and the last run began.
 fn notes(machine: &Machine, point: &Point) -> Vec<String> {
     let time = |at: Option<&usize>| {
         let run = at.and_then(|at| machine.runs.get(*at));

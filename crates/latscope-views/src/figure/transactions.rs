@@ -9,8 +9,8 @@ use latscope_core::quality::Level;
 use latscope_core::report::{Measurement, Report};
 use latscope_judge::transactions::{mode, number, text};
 
-/// Time against payload, a curve for each transport. `None`
-/// where none was measured with two payloads.
+/// Draws time against payload, a curve for each transport. `None` if no transport was measured with two
+/// payloads.
 pub fn throughput_figure(report: &Report) -> Option<Figure> {
     let mut curves: Vec<(String, Vec<(f64, &Measurement)>)> = Vec::new();
     let wanted = |m: &&Measurement| {

@@ -4,8 +4,8 @@ use super::{file, has_failed, outcome, worst_first};
 use latscope_core::report::Status;
 use latscope_judge::gate::{Check, Gate};
 
-/// An error for each limit that is exceeded, a warning for each that is inconclusive, the worst first: of each kind
-/// GitHub shows ten of a step.
+/// Returns an error for each exceeded limit and a warning for each inconclusive limit, the worst first, since
+/// GitHub shows ten of each kind for a step.
 pub fn annotations(gate: &Gate) -> String {
     let line = |check: &&Check| {
         let kind = if check.status == Status::Exceeded { "error" } else { "warning" };

@@ -8,8 +8,8 @@ use latscope_core::report::Status;
 use latscope_judge::gate::{Check, Gate};
 use std::fmt::Write;
 
-/// A suite for each run, and one for what is judged against the baseline; a test for each check. The name of a test is
-/// the id of its check: the same in every pipeline.
+/// Returns a suite for each run, and a suite for the checks against the baseline, with a test for each check.
+/// The name of a test is the id of its check: it is the same in every pipeline.
 pub fn junit(gate: &Gate) -> String {
     let all: Vec<&Check> = gate.checks.iter().collect();
     let mut out = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n".to_owned();
@@ -36,7 +36,8 @@ fn counts(checks: &[&Check]) -> String {
     format!(" tests=\"{}\" failures=\"{failures}\" errors=\"{errors}\" skipped=\"0\"", checks.len())
 }
 
-/// A suite; `file` tells its tests from those of other runs, for readers that look at names of tests only.
+/// Writes a suite; `file` distinguishes its tests from those of other runs, for readers that look at names of
+/// tests only.
 fn suite(
     out: &mut String,
     name: &str,
@@ -77,12 +78,12 @@ fn suite(
     out.push_str("  </testsuite>\n");
 }
 
-/// What groups tests: the probe.
+/// Returns the name that groups tests: the probe, or `file`.
 fn class(check: &Check) -> &str {
     if check.is_of_file() { "file" } else { &check.probe }
 }
 
-/// A text as XML has it, in attributes as well; what XML 1.0 cannot have is left out.
+/// Returns a text as XML has it, also in attributes; characters that XML 1.0 does not allow are left out.
 fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

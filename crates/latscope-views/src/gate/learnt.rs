@@ -5,7 +5,7 @@ use latscope_core::units::{counted, format_time, three_digits};
 use latscope_judge::gate::{ENOUGH, Learnt, LearntLimit, LearntPoint, Spread};
 use std::collections::BTreeMap;
 
-/// Most points without limits that are named for one reason.
+/// Maximum number of points without limits that are named for one reason.
 const NAMED: usize = 3;
 
 /// The file, in TOML.
@@ -103,7 +103,7 @@ fn limit(limit: &LearntLimit) -> String {
     format!("{} = {} # {seen}, × {margin} {from}\n", limit.metric, quoted(&duration(limit.limit)))
 }
 
-/// A duration as a limit can be written, exactly; it has three significant digits.
+/// Returns a duration as a limit, exactly; it has three significant digits.
 fn duration(ns: f64) -> String {
     let (value, unit) = match ns {
         ns if ns < 1e3 => (ns, "ns"),

@@ -5,10 +5,10 @@ use crate::markdown::escape;
 use crate::verdicts::word;
 use latscope_judge::gate::{Check, Gate};
 
-/// Most checks that pass and are shown.
+/// Maximum number of passing checks that are shown.
 const PASSED: usize = 30;
 
-/// The verdict and a table of the checks; of those that pass, the first.
+/// Returns the verdict and a table of the checks; of the passing checks only the first are shown.
 pub fn markdown(gate: &Gate) -> String {
     let mut out = format!("## latscope gate: {}\n\n- {}\n", word(gate.status), escape(&verdict(gate)));
     for note in notes(gate) {

@@ -7,13 +7,14 @@ use crate::style::{BOLD, DIM, HEADING, PLAIN, WARNING};
 use crate::verdicts::{sign, word};
 use latscope_judge::gate::{Check, Gate};
 
-/// Most checks that are shown where not all are to be.
+/// Maximum number of checks that are shown, unless all are asked for.
 const MOST: usize = 30;
 
 /// Widest name in the table.
 const NAME: usize = 34;
 
-/// The verdict, a table of the checks and why those that do not pass do not; with `all`, of every check.
+/// Returns the verdict, a table of the checks that do not pass with their reasons, and with `all` a table of
+/// every check.
 pub fn text(gate: &Gate, all: bool, options: &Options) -> String {
     let Options { width, color, .. } = *options;
     let prose = |first: Text, text: &str, style| wrap(&first, text, style, width, color);

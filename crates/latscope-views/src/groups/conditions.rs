@@ -1,4 +1,4 @@
-//! Under which conditions the events of a probe were measured.
+//! Conditions under which the events of a probe were measured.
 
 use super::super::Options;
 use super::super::grid::{Text, wrap};
@@ -16,7 +16,7 @@ pub(super) fn heading(report: &Report, group: &Group, options: &Options) -> Stri
     wrap(&first, &conditions(report, group).join(" · "), DIM, options.width, options.color)
 }
 
-/// What all rows of a probe have in common.
+/// Returns the conditions that all rows of a probe have in common.
 pub(super) fn conditions(report: &Report, group: &Group) -> Vec<String> {
     let times = group.singles.first().map(|row| match row.m.times {
         Semantics::OneWay => "one way",
@@ -85,7 +85,7 @@ fn rules(periodic: &Periodic, transactions: bool) -> Vec<String> {
     [phase, second, Some(warm_up), threshold].into_iter().flatten().collect()
 }
 
-/// What was done to the machine meanwhile.
+/// Returns the settings of the machine during the measurement: locked memory and idle states.
 fn surroundings(step: &Step, got: &Got) -> Vec<String> {
     let not_locked = "memory not locked";
     let memory = match step.conditions.lock_memory {
@@ -102,7 +102,7 @@ fn surroundings(step: &Step, got: &Got) -> Vec<String> {
     vec![memory, idle]
 }
 
-/// What the rows of a group got of what was asked for.
+/// Conditions that the rows of a group got, of those that were asked for.
 struct Got<'a> {
     rows: Vec<&'a Measurement>,
 }
@@ -112,7 +112,7 @@ impl<'a> Got<'a> {
         Got { rows: group.singles.iter().map(|row| row.m).collect() }
     }
 
-    /// What was asked for, unless it was refused: then what there was instead.
+    /// Returns the condition that was asked for or, if it was refused, the condition instead of it.
     fn part(&self, id: &str, asked: String, instead: &str) -> String {
         let refused = |m: &&&Measurement| m.quality.reasons.iter().any(|reason| reason.id == id);
         match self.rows.iter().filter(refused).count() {

@@ -1,4 +1,4 @@
-//! The longest events, and what took their time.
+//! The longest events and their causes.
 
 use super::super::Options;
 use super::super::blame;
@@ -13,10 +13,10 @@ use latscope_core::units::{format_count, format_share, format_time};
 use latscope_judge::causes::{CauseSum, sums};
 use latscope_judge::patterns::patterns;
 
-/// So many are shown.
+/// Number of outliers shown.
 pub(in super::super) const SHOWN: usize = 10;
 
-/// Causes that are shown; the others are summed up.
+/// Number of causes that are shown; the others are summed up.
 const CAUSES: usize = 8;
 
 /// The outliers of all probes, the longest first.
@@ -27,7 +27,7 @@ pub(in super::super) fn of_groups<'a>(groups: &[Group<'a>]) -> Vec<&'a Outlier> 
     outliers
 }
 
-/// What the time of all late events came to, by cause; `None` where none was traced.
+/// Returns the time of all late events by cause; `None` if no event was traced.
 pub(in super::super) fn causes_table(groups: &[Group]) -> Option<Table> {
     let outliers = of_groups(groups);
     let traced = outliers.iter().filter(|outlier| !outlier.cause.is_empty()).count();
@@ -65,7 +65,7 @@ pub(in super::super) fn causes_table(groups: &[Group]) -> Option<Table> {
     })
 }
 
-/// What the instants of late events have in common, in sentences.
+/// Returns the patterns in the instants of late events, in sentences.
 pub(in super::super) fn pattern_sentences(groups: &[Group]) -> Vec<String> {
     let of_group = |group: &Group| {
         let interval = group.singles.first().and_then(|row| row.m.params.get("interval"));
@@ -108,8 +108,8 @@ pub(super) fn longest(groups: &[Group], options: &Options) -> String {
     out
 }
 
-/// What took the time of an outlier, in words: `342 µs (83 %) thread stress-ng
-/// (pid 4211) held the CPU, 49.4 µs (12 %) interrupt eth0`.
+/// Returns the causes of an outlier, in words: `342 µs (83 %) thread stress-ng (pid 4211) held the CPU, 49.4 µs
+/// (12 %) interrupt eth0`.
 pub fn causes(outlier: &Outlier) -> String {
     match outlier.cause.is_empty() {
         true => "not traced".to_owned(),

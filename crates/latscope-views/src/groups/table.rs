@@ -16,12 +16,12 @@ struct Line<'a> {
     label: Text,
     m: &'a Measurement,
     summary: Summary,
-    /// Of a distribution that is derived: counts of the thread do not belong here.
+    /// True for a derived distribution, to which counts of the thread do not belong.
     derived: bool,
 }
 
-/// The rows of a group, the sum and what would have been felt without missing
-/// activations below; as many columns as fit, the most telling first.
+/// Returns the rows of a group and, below them, the sum and the distribution that would have resulted without
+/// missing activations; as many columns as fit, the most important first.
 pub(super) fn table(group: &Group, options: &Options) -> String {
     let lines = lines(group);
     let (zero, columns): (Vec<Wanted>, Vec<Wanted>) =
@@ -67,11 +67,12 @@ fn none_of(zero: &[Wanted]) -> Option<String> {
     (!names.is_empty()).then(|| format!("None in any row: {}.", names.join(", ")))
 }
 
-/// More columns than this are no table to look at.
+/// Maximum number of columns of a readable table.
 const MOST_COLUMNS: usize = 14;
 
-/// The columns of a group as tables, the names of its rows first in each, and what is to be said below: of many columns
-/// those that only explain others are tables after the first. Those that are 0 in every row are only named.
+/// Returns the columns of a group as tables, the names of its rows first in each, and the notes below them. If
+/// there are many columns, those that only explain others are tables after the first. Columns that are 0 in
+/// every row are only named.
 pub(super) fn tables(group: &Group) -> (Vec<Vec<Column>>, Vec<String>) {
     let lines = lines(group);
     let (zero, shown): (Vec<Wanted>, Vec<Wanted>) = wanted(&lines)
@@ -89,7 +90,7 @@ pub(super) fn tables(group: &Group) -> (Vec<Vec<Column>>, Vec<String>) {
     (tables, none_of(&zero).into_iter().chain(notes(group).map(str::to_owned)).collect())
 }
 
-/// What figures are of, where their names do not say it.
+/// Returns the meanings of figures whose names do not explain them.
 fn notes(group: &Group) -> impl Iterator<Item = &'static str> {
     let has = |wanted: &str| group.whole().iter().any(|row| row.m.values.contains_key(wanted));
     let rate = group.merged.iter().any(|row| row.m.values.values().any(|value| value.unit == "1/s"));
@@ -101,7 +102,7 @@ fn notes(group: &Group) -> impl Iterator<Item = &'static str> {
     found.chain(p50_note(group))
 }
 
-/// What p50 is where it is another figure than the quantiles beside it.
+/// Returns the meaning of p50, if it is another figure than the quantiles beside it.
 fn p50_note(group: &Group) -> Option<&'static str> {
     let in_rounds = group.whole().iter().any(|row| row.m.rounds.len() > 1);
     in_rounds
@@ -153,10 +154,10 @@ fn lines<'a>(group: &Group<'a>) -> Vec<Line<'a>> {
     lines
 }
 
-/// Values that say most of a row.
+/// Values that are most important in a row.
 const TELLING: [&str; 6] = ["meet", "sync", "throughput", "gaps", "lost", WATCHED];
 
-/// The rank of what only explains other columns.
+/// Rank of the columns that only explain others.
 const DETAIL: u32 = 6;
 
 /// A column, how much it is worth (0 most), and whether it is 0 in all rows.

@@ -1,5 +1,5 @@
-//! What a report of transactions shows beside its rows: the transports beside
-//! each other, bytes by payload, who had a part in the first calls.
+//! Sections of a report of transactions beside its rows: the transports beside each other, bytes by payload,
+//! and the hops of the first calls.
 
 use super::super::Options;
 use super::super::grid::{Column, Side, Text, grid, wrap};
@@ -11,14 +11,14 @@ use latscope_core::report::{Hop, Measurement, Report};
 use latscope_core::units::{format_count, format_rate, format_size, format_time};
 use latscope_judge::transactions::{Judged, RUN_ELAPSED, Transport, mode, number, text, transports};
 
-/// From this many transports on only their comparison is shown.
+/// Number of transports from which on only their comparison is shown.
 pub(super) const MANY: usize = 3;
 
 /// A plot wider than this is no easier to read.
 const PLOT_WIDTH: usize = 110;
 const PLOT_HEIGHT: u16 = 18;
 
-/// A table with its heading and what is to be said of it.
+/// Table with its heading and the notes on it.
 pub(in super::super) struct Table {
     pub heading: String,
     pub columns: Vec<Column>,
@@ -156,7 +156,7 @@ pub(super) fn throughput_table(report: &Report) -> Option<Table> {
     Some(Table { heading: "Throughput".to_owned(), columns, about })
 }
 
-/// Who had a part in the first calls.
+/// Returns the participants in the first calls, hop by hop.
 pub(super) fn hops(report: &Report, options: &Options) -> String {
     let mut out = String::new();
     for m in report.measurements.iter().filter(|m| !m.hops.is_empty()) {

@@ -9,7 +9,7 @@ const COLUMNS: [&str; 17] = [
     "beyond", "before", "after", "ratio", "low", "high",
 ];
 
-/// Every figure of every change, with a header line; what is not there is an empty field.
+/// Returns every figure of every change, with a header line. A missing value is an empty field.
 pub fn csv(history: &History) -> Vec<u8> {
     let mut writer = ::csv::Writer::from_writer(Vec::new());
     let mut written = writer.write_record(COLUMNS);

@@ -9,11 +9,11 @@ use crate::markup::{Element, element};
 use latscope_core::units::format_share;
 use latscope_judge::history::{Change, History, Machine, Moved, Point};
 
-/// Pictures of a machine that are shown at once; further ones are opened.
+/// Number of pictures of a machine that are shown at once; the reader can open further ones.
 const SHOWN: usize = 12;
 
-/// Each machine with its changes, what else changed with them, a picture for each point that changed, slow
-/// changes and odd runs. With `all` a picture for every point.
+/// Returns each machine with its changes, the facts that changed with them, a picture for each point that
+/// changed, slow changes and odd runs. With `all` there is a picture for every point.
 pub fn html(history: &History, all: bool) -> String {
     let header = element("header").child(element("h1").text("latscope history"));
     let remarks = list(history.remarks.iter().cloned()).map(|list| list.with("class", "bad"));

@@ -5,7 +5,7 @@ use crate::comparison::figures::{interval, quantity, ratio};
 use crate::markdown::escape;
 use latscope_judge::history::{Change, History};
 
-/// Most figures of a change, unless all are asked for.
+/// Maximum number of figures of a change, unless all are asked for.
 const MOST: usize = 20;
 
 /// Each machine with its changes; with `all` every figure of them.

@@ -9,7 +9,7 @@ use latscope_core::statistics::median;
 use latscope_core::units::format_time;
 use latscope_judge::history::{Change, History, Machine, Moved, Point};
 
-/// Most lines of a list that is not to have all.
+/// Maximum number of lines of a list, unless all are asked for.
 const MOST: usize = 8;
 
 /// Each machine with its changes; with `all` every figure of them, with `lines` the time line of each point.
@@ -38,7 +38,7 @@ fn prose(first: &str, text: &str, style: anstyle::Style, options: &Options) -> S
     wrap(&Text::plain(first), text, style, options.width, options.color)
 }
 
-/// Lines of what is to be known, at most [`MOST`] unless `all`.
+/// Returns the lines of a list of facts, at most [`MOST`] unless `all`.
 fn list(first: &str, texts: &[String], all: bool, options: &Options) -> String {
     let kept = if all { texts.len() } else { texts.len().min(MOST) };
     let mut out: String = texts[..kept].iter().map(|text| prose(first, text, WARNING, options)).collect();
@@ -91,7 +91,7 @@ fn odd(machine: &Machine, all: bool, options: &Options) -> String {
     if texts.is_empty() { String::new() } else { format!("\n{}", list("·  ", &texts, all, options)) }
 }
 
-/// A line for each point: its name, its medians over time, and between what they lie.
+/// Returns a line for each point: its name, its medians over time, and their range.
 fn time_lines(machine: &Machine, margin: f64, options: &Options) -> String {
     let Options { width, color, .. } = *options;
     let name = (width / 3).max(24);
@@ -120,7 +120,7 @@ fn time_lines(machine: &Machine, margin: f64, options: &Options) -> String {
     out
 }
 
-/// The medians that are trusted.
+/// Returns the medians that can be trusted.
 fn trusted(point: &Point) -> impl Iterator<Item = (usize, f64)> {
     let all = point.runs.iter().zip(&point.p50).zip(&point.trusted);
     all.filter(|((_, ns), trusted)| **trusted && **ns > 0.0).map(|((run, ns), _)| (*run, f64::from(*ns)))
@@ -133,8 +133,8 @@ fn ends(point: &Point) -> Option<(f64, f64)> {
 
 const LEVELS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-/// Medians as bars on a log scale that is at least as high as the margin; several runs share a bar where there are
-/// more of them than room.
+/// Returns medians as bars on a log scale that is at least as high as the margin; several runs share a bar if
+/// there are more runs than `room`.
 pub(super) fn spark(point: &Point, runs: usize, room: usize, margin: f64) -> String {
     let Some((low, high)) = ends(point) else { return "·".repeat(runs.min(room)) };
     let cells = runs.min(room.saturating_sub(point.changes.len()).max(1)).max(1);

@@ -1,4 +1,4 @@
-//! What all forms of a history say.
+//! Texts that all forms of a history share.
 
 use crate::comparison::figures::quantity;
 use latscope_core::units::{counted, format_share, format_time};
@@ -38,7 +38,7 @@ pub(super) fn machine(machine: &Machine) -> String {
     )
 }
 
-/// How many changes there are, and what that is worth.
+/// Returns the number of changes and how reliable they are.
 pub(super) fn changes(history: &History, machine: &Machine) -> Vec<String> {
     let mut lines = vec![format!(
         "{} in {} judged. A change is of at least {} ({} of how often tails are reached); of those found at most {} \
@@ -75,7 +75,7 @@ pub(super) fn changes(history: &History, machine: &Machine) -> Vec<String> {
     lines
 }
 
-/// Where a change is: `at 2026-11-22 14:38, run 21 of 40: 9 figures of 7 points`.
+/// Returns the place of a change: `at 2026-11-22 14:38, run 21 of 40: 9 figures of 7 points`.
 pub(super) fn place(machine: &Machine, change: &Change) -> String {
     let points: BTreeSet<&str> = change.moved.iter().map(|moved| moved.id.as_str()).collect();
     format!(
@@ -88,7 +88,7 @@ pub(super) fn place(machine: &Machine, change: &Change) -> String {
     )
 }
 
-/// What changed with it, a line each.
+/// Returns the facts that changed with the figures, a line each.
 pub(super) fn with(change: &Change) -> Vec<String> {
     let line = |one: &Difference| {
         let value = |values: &[String]| if values.is_empty() { "–".to_owned() } else { values.join(", ") };
@@ -98,10 +98,10 @@ pub(super) fn with(change: &Change) -> Vec<String> {
     change.with.iter().map(line).chain(unlike).collect()
 }
 
-/// Said where no known fact changed with the figures.
+/// Text for a change without a known fact that changed with the figures.
 pub(super) const NOTHING_KNOWN: &str = "nothing that results record changed with it";
 
-/// Which figure: `p50`, `beyond 63.0 µs`.
+/// Returns the name of a figure: `p50`, `beyond 63.0 µs`.
 pub(super) fn figure(moved: &Moved) -> String {
     match (moved.figure, moved.beyond) {
         (Figure::P50, _) => "p50".to_owned(),

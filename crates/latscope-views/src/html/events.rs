@@ -12,10 +12,10 @@ use latscope_core::report::Report;
 use latscope_core::units::format_time;
 use latscope_judge::verdict::{HOW_SURE, confidence_of};
 
-/// So many of the longest events are shown.
+/// Number of the longest events shown.
 const LONGEST: usize = 20;
 
-/// Whether a family is of single events alone.
+/// Returns true if a family has single events only.
 pub(super) fn is_of_events(family: &str) -> bool {
     groups::FAMILIES.contains(&family)
 }
@@ -54,7 +54,7 @@ fn probe(report: &Report, group: &Group) -> Vec<Element> {
     parts
 }
 
-/// What took the time of late events, by cause and by pattern; then the longest, the worst first.
+/// Returns the time of late events by cause and by pattern, then the longest events, the worst first.
 fn longest(groups: &[Group]) -> Vec<Element> {
     let outliers = groups::of_groups(groups);
     if outliers.is_empty() {

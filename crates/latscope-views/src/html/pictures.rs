@@ -1,4 +1,4 @@
-//! Where pictures stand in a page.
+//! Placement of pictures in a page.
 
 use crate::figure::{self, Named, drawn};
 use crate::markup::{Element, element};

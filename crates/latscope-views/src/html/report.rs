@@ -6,8 +6,8 @@ use crate::markup::element;
 use crate::rows::family;
 use latscope_core::report::Report;
 
-/// A report as an HTML page: the machine, how far its figures can be trusted, ten numbers, verdicts and findings, then
-/// a section for each family. `timed` says of a point what was timed.
+/// Returns a report as an HTML page: the machine, how far its figures can be trusted, ten numbers, verdicts and
+/// findings, then a section for each family. `timed` returns what was timed for a point.
 pub fn report(report: &Report, timed: Timed) -> String {
     let (what, processor) = head::title(report);
     let name = &report.machine.name;
@@ -26,7 +26,7 @@ pub fn report(report: &Report, timed: Timed) -> String {
     document(&title, [header, main, footer(report)])
 }
 
-/// What is known of machine and run, the machine's name before.
+/// Returns the known facts on machine and run, with the machine's name first.
 fn name_first(report: &Report) -> Vec<String> {
     let mut facts = head::facts(report);
     if let Some(first) = facts.first_mut().filter(|_| report.imported.is_none()) {
@@ -36,7 +36,8 @@ fn name_first(report: &Report) -> Vec<String> {
     facts
 }
 
-/// The families in the order measured; of a run that ended early those that it did not come to as well.
+/// Returns the families in the order measured, for a run that ended early also the families that it did not
+/// reach.
 fn families(report: &Report) -> Vec<&str> {
     let planned = report.plan.steps.iter().flat_map(|step| &step.points).map(|point| &point.probe);
     let planned = planned.filter(|_| report.is_unfinished());
@@ -49,7 +50,7 @@ fn families(report: &Report) -> Vec<&str> {
     families
 }
 
-/// Links to the sections, where there are several, each with how many of its rows are doubtful.
+/// Returns links to the sections, if there are several, each with its number of doubtful rows.
 fn navigation(report: &Report, families: &[&str]) -> Option<crate::markup::Element> {
     let link = |family: &&str| {
         let link = element("a").with("href", format!("#{}", section::anchor(family))).text(*family);

@@ -1,4 +1,5 @@
-//! The section of a family: its rows, each with what speaks against it, every point, what was timed, what is missing.
+//! Section of a family: its rows, each with the reasons for doubt, every point, what was timed, and the missing
+//! points.
 
 use super::table::{cell, table};
 use super::{Timed, details, events, list, pictures, strip};
@@ -34,7 +35,7 @@ pub(super) fn anchor(family: &str) -> String {
     format!("family-{}", safe.collect::<String>())
 }
 
-/// On a narrow screen the first four stand, the others not.
+/// Headings of the columns. A narrow screen shows only the first four.
 const COLUMNS: [(&str, Side); 8] = [
     ("operation", Side::Left),
     ("median", Side::Right),
@@ -46,14 +47,14 @@ const COLUMNS: [(&str, Side); 8] = [
     ("cycles", Side::Right),
 ];
 
-/// What the columns of the tables say, where one has rounds.
+/// Returns the legend of the columns; `None` if no row has several rounds.
 pub(super) fn legend(report: &Report) -> Option<Element> {
     let in_rounds = |m: &Measurement| m.rounds.len() > 1 && !events::is_of_events(family_of(&m.probe));
     let legend = element("p").with("class", "legend").text(strip::legend(report));
     rows(report).any(in_rounds).then_some(legend)
 }
 
-/// How many rows of a family are doubtful: ` 17 of 30 rows doubtful`; `None` where none is.
+/// Returns the number of doubtful rows of a family: ` 17 of 30 rows doubtful`; `None` if no row is doubtful.
 pub(super) fn doubtful(report: &Report, family: &str) -> Option<String> {
     let levels: Vec<bool> = rows(report)
         .filter(|m| family_of(&m.probe) == family && m.typical().is_some())
@@ -109,8 +110,8 @@ fn row(m: &Measurement) -> Element {
         .child(cell(m.summary.cycles.map(cycles).unwrap_or_default(), Side::Right))
 }
 
-/// The highest quantile of single events that samples tell, and the longest of them; of batches nothing, for their
-/// quantiles are those of means.
+/// Returns the highest quantile that the samples of single events can show, or the longest event if they show
+/// none; empty for batches, whose quantiles are those of means.
 fn tail(m: &Measurement) -> String {
     let Summary { p90, p95, p99, p99_9, max, .. } = m.summary;
     if m.sampling != Sampling::Event {
@@ -121,10 +122,10 @@ fn tail(m: &Measurement) -> String {
     known.unwrap_or_default()
 }
 
-/// What the sign beside a figure means.
+/// Meaning of the sign beside a figure.
 pub(super) const SIGN: &str = "! beside a figure: unstable or degraded; the reason stands under trust.";
 
-/// The class of a figure that is not to be trusted as it stands.
+/// Returns the class of a figure that cannot be fully trusted.
 pub(super) fn sign(quality: &Quality) -> Option<&'static str> {
     match quality.level {
         Level::Ok | Level::Unsupported => None,
@@ -133,20 +134,20 @@ pub(super) fn sign(quality: &Quality) -> Option<&'static str> {
     }
 }
 
-/// A cell with a figure, and a sign beside it if it is not to be trusted as it stands.
+/// Returns a cell with a figure, and a sign beside it if the figure cannot be fully trusted.
 pub(super) fn median(text: String, quality: &Quality) -> Element {
     let sign = sign(quality).map(|class| element("b").with("class", class).text(" !"));
     element("td").with("class", "n").child(element("b").text(text)).children(sign)
 }
 
-/// What to say beside a figure of which no `next` run is known, since it has one round or two: nothing speaks against
-/// it, but nobody has seen it twice.
+/// Returns the number of rounds of a figure without a `next` run, if there are only one or two: nothing speaks
+/// against the figure, but too few rounds confirm it.
 pub(super) fn few_rounds(next: bool, rounds: usize) -> Option<String> {
     // Of a single one no list is kept.
     (!next && rounds < 3).then(|| counted(rounds.max(1) as u64, "round"))
 }
 
-/// A cell that says how far a figure can be trusted, and why not further.
+/// Returns a cell that says how far a figure can be trusted, and the reason.
 pub(super) fn trust(quality: &Quality, also: Option<&str>) -> Element {
     let (class, word) = match quality.level {
         Level::Ok => ("good", "ok"),
@@ -178,7 +179,7 @@ fn missing(report: &Report, family: &str) -> Vec<Element> {
     lists.flatten().collect()
 }
 
-/// What lies between the stamps of each probe.
+/// Returns the list of what each probe times between its stamps.
 fn what_was_timed(report: &Report, family: &str, timed: Timed) -> Option<Element> {
     let mut probes: Vec<&Measurement> = Vec::new();
     for m in report.measurements.iter().filter(|m| family_of(&m.probe) == family) {

@@ -1,4 +1,4 @@
-//! The rounds of a row as dots, beside where the next run is expected.
+//! Rounds of a row as dots, beside the interval in which the next run is expected.
 
 use crate::legend::as_busy;
 use crate::markup::{Element, element};
@@ -10,10 +10,10 @@ use latscope_core::units::format_time;
 const WIDTH: f64 = 120.0;
 const HEIGHT: f64 = 14.0;
 
-/// From half the median to twice the median, in octaves to each side.
+/// Octaves to each side of the median: from half the median to twice the median.
 const REACH: f64 = 1.0;
 
-/// What the strips show, and on which scale.
+/// Returns the legend of the strips, with their scale.
 pub(super) fn legend(report: &Report) -> String {
     format!(
         "In the tables: median: the middle one of the medians of the rounds; percentiles, mean and maximum are of the samples \
@@ -27,7 +27,7 @@ pub(super) fn legend(report: &Report) -> String {
     )
 }
 
-/// A cell with the strip of a row; empty where it has one round.
+/// Returns a cell with the strip of a row; empty for a row with one round.
 pub(super) fn cell(m: &Measurement) -> Element {
     let figures: Vec<f64> = figures(&m.rounds).into_iter().filter(|ns| *ns > 0.0).collect();
     let cell = element("td");
@@ -57,7 +57,7 @@ fn strip(m: &Measurement, median: f64, figures: &[f64]) -> Element {
         .child(dots.with("stroke-linecap", "round"))
 }
 
-/// A ratio and where it lies, in front of the band within which both are the same.
+/// Returns a ratio and its interval, in front of the band within which both sides are the same.
 pub(crate) fn ratio(ratio: f64, range: Option<(f64, f64)>, margin: f64) -> Element {
     let bar = |(low, high): (f64, f64), colour: &str, (y, height): (u32, u32)| {
         let (low, high) = (place(low), place(high));
@@ -74,7 +74,7 @@ pub(crate) fn ratio(ratio: f64, range: Option<(f64, f64)>, margin: f64) -> Eleme
         .child(dot.with("fill", "#d55e00"))
 }
 
-/// What a strip of a ratio shows.
+/// Returns the legend of a strip of ratios.
 pub(crate) fn ratio_legend(name: &str, same: &str) -> Element {
     element("p").with("class", "legend").text(format!(
         "{name}: the dot is the ratio, the bar its 95 % interval. Log scale from half as long (left end) to twice as \
@@ -82,7 +82,7 @@ pub(crate) fn ratio_legend(name: &str, same: &str) -> Element {
     ))
 }
 
-/// Where a ratio is on a strip.
+/// Returns the place of a ratio on a strip.
 fn place(ratio: f64) -> f64 {
     let octaves = ratio.log2().clamp(-REACH, REACH);
     let octaves = if octaves.is_nan() { 0.0 } else { octaves };

@@ -15,12 +15,12 @@ use latscope_core::units::{counted, format_size, format_time};
 use latscope_judge::findings::LevelRow;
 use latscope_judge::verdict::report_status;
 
-/// The parts of the first screen that there are.
+/// Returns the parts of the first screen that have content.
 pub(super) fn summary(report: &Report) -> Vec<Element> {
     [Some(trust(report)), verdict(report), numbers(report), findings(report)].into_iter().flatten().collect()
 }
 
-/// What speaks for and against the figures as a whole.
+/// Returns the section on how far the figures as a whole can be trusted.
 fn trust(report: &Report) -> Element {
     let mut section = element("section").child(element("h2").text("How far to trust it"));
     if let Some(text) = head::unfinished(report) {
@@ -38,7 +38,7 @@ fn trust(report: &Report) -> Element {
     section.children(list(warnings.chain(notes))).children(distorting)
 }
 
-/// How to mark the sentence on the machine; a load that was asked for is no fault.
+/// Returns the class of the sentence on the machine; a load that was asked for is no fault.
 fn quietness(report: &Report) -> &'static str {
     match &report.activity {
         Some(account) if account.throttled().is_some() || account.is_slowed_by_host() => "bad",
@@ -77,7 +77,7 @@ fn verdict(report: &Report) -> Option<Element> {
     Some(element("section").with("class", class(status)).child(heading).child(lines))
 }
 
-/// The ten numbers.
+/// Returns the section with the ten numbers.
 fn numbers(report: &Report) -> Option<Element> {
     let found = headline(report);
     let columns = [
@@ -114,7 +114,7 @@ fn number(one: &Headline) -> Element {
         .child(cell(what, Side::Left))
 }
 
-/// What a level of memory is read from.
+/// Returns the description of the loads that a level of memory is read from.
 fn level_title(level: &LevelRow) -> String {
     let (from, to) = level.sizes;
     let sizes =

@@ -3,7 +3,8 @@
 use crate::grid::{Column, Side};
 use crate::markup::{Element, element};
 
-/// A table with these headings, wider than its page only within itself. Columns without content are left out.
+/// Returns a table with these headings. A wide table scrolls within itself and does not widen the page. Columns
+/// without content are left out.
 pub(crate) fn table(headings: &[(&str, Side)], rows: impl IntoIterator<Item = Element>) -> Element {
     let heading = |(text, side): &(&str, Side)| aligned(element("th"), *side).text(*text);
     let mut head = element("tr").children(headings.iter().map(heading));
@@ -18,7 +19,7 @@ pub(crate) fn table(headings: &[(&str, Side)], rows: impl IntoIterator<Item = El
     element("div").with("class", "scrolled").child(table)
 }
 
-/// A cell.
+/// Returns a cell of a table, aligned to `side`.
 pub(crate) fn cell(text: impl Into<String>, side: Side) -> Element {
     aligned(element("td"), side).text(text)
 }
@@ -27,7 +28,7 @@ fn aligned(cell: Element, side: Side) -> Element {
     if side == Side::Right { cell.with("class", "n") } else { cell }
 }
 
-/// The columns of a terminal's table, those with something in them.
+/// Returns the columns of a terminal's table that have content.
 pub(super) fn of_columns(columns: &[Column]) -> Element {
     let headings: Vec<(String, Side)> =
         columns.iter().map(|column| (column.heading.content(), column.side)).collect();

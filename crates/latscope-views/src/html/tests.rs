@@ -12,7 +12,7 @@ fn page(of: &Report) -> String {
     report(of, &timed)
 }
 
-/// An element a line, for the golden files: what differs is then seen.
+/// Returns a page with a line for each element, so that differences from the golden file are visible.
 fn in_lines(page: &str) -> String {
     let body = page.split_once("<body>").unwrap().1;
     body.replace("><", ">\n<")
@@ -32,7 +32,7 @@ fn wake_ups_that_were_judged() {
     check("wake.html", &in_lines(&page(&wake)));
 }
 
-/// A report in which every text that a file can hold is markup.
+/// Returns a report in which every text that a file can hold is markup.
 fn hostile() -> Report {
     let odd = || "<script>alert(1)</script>\"'&</title></style>".to_owned();
     let mut report = fixture::wake();

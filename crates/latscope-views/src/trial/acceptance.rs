@@ -1,4 +1,4 @@
-//! The record of a plan whose runs were judged, to be signed: the same tables as Markdown and on a page.
+//! Record of a plan whose runs were judged, for signature: the same tables as Markdown and on a page.
 
 use crate::grid::Side;
 use crate::html::{cell, list, table};
@@ -25,7 +25,7 @@ const COLUMNS: [(&str, Side); 12] = [
     ("verdict", Side::Left),
 ];
 
-/// How to read the table.
+/// Explanation of the table.
 const LEGEND: &str =
     "Events and quantiles include the activations that were missed. A quantile takes ten events above it.";
 
@@ -58,7 +58,7 @@ fn name(judged: &Judged) -> String {
     }
 }
 
-/// Whose the CPU time was: `others 3 %, load 95 %`.
+/// Returns the CPU time by user: `others 3 %, load 95 %`.
 fn account(account: &Account) -> String {
     let short = |share: f64| format_share((share * 1e3).round() / 1e3);
     let mut said = vec![format!("others {}", short(account.others))];
@@ -91,7 +91,7 @@ fn lists(record: &Acceptance) -> Vec<(&'static str, Vec<String>)> {
     lists.into_iter().filter(|(_, lines)| !lines.is_empty()).collect()
 }
 
-/// Lines to sign on.
+/// Lines for the signature.
 const SIGNATURE: [&str; 3] = ["Date", "Name", "Signature"];
 
 /// The record as Markdown.

@@ -1,4 +1,4 @@
-//! What came of a trial or a plan, as an HTML page.
+//! HTML page with the results of a trial or a plan.
 
 use super::{Line, acceptance, by_measurement, reasons};
 use crate::comparison::{body, sides};
@@ -11,16 +11,16 @@ use latscope_judge::acceptance::Acceptance;
 use latscope_judge::compare::Comparison;
 use latscope_judge::trial::{Answer, Cell, Row};
 
-/// What a page of a trial shows.
+/// Content of the page of a trial.
 #[derive(Debug)]
 pub struct Page<'a> {
-    /// What it answers.
+    /// Question that the page answers.
     pub title: &'a str,
-    /// When it was made, how many runs it has, a line each.
+    /// Facts on the trial, a line each: its time, its number of runs.
     pub facts: Vec<String>,
-    /// What each arm does: its letter, its name and its commands.
+    /// Description of each arm: its letter, its name and its commands.
     pub arms: Vec<String>,
-    /// What speaks against it: runs that do not count, warnings, parts that were left out.
+    /// Objections to the result: runs that do not count, warnings, parts that were left out.
     pub against: Vec<String>,
     /// The command lines of the measurements.
     pub commands: Vec<String>,
@@ -28,22 +28,22 @@ pub struct Page<'a> {
     pub record: Option<&'a Acceptance>,
     /// The measurements under loads.
     pub cells: &'a [Cell],
-    /// Whether the table of measurements is what was asked for; else it is opened.
+    /// True if the table of measurements was asked for; otherwise the reader has to open it.
     pub is_table: bool,
-    /// The arms compared.
+    /// Comparisons of two arms each.
     pub parts: Vec<Part<'a>>,
 }
 
-/// Two arms compared.
+/// Comparison of two arms.
 #[derive(Debug)]
 pub struct Part<'a> {
-    /// Which they are, where there are several.
+    /// Names of the two arms, if there are several comparisons.
     pub heading: Option<String>,
-    /// Whether the change helps.
+    /// Answer to whether the change helps.
     pub answer: Answer,
-    /// The same in words.
+    /// The answer in words.
     pub words: String,
-    /// All that was compared.
+    /// The comparison in full.
     pub comparison: &'a Comparison,
 }
 
@@ -98,7 +98,7 @@ const COLUMNS: [(&str, Side); 9] = [
     ("verdict", Side::Left),
 ];
 
-/// A table for each measurement, every row.
+/// Returns a table with every row for each measurement.
 fn measurements(page: &Page) -> Option<Element> {
     let tables = by_measurement(page.cells, true).into_iter().flat_map(|lines| {
         let name = lines.first().map(|line| line.cell.measurement.clone()).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What the command line understands: the command with all subcommands.
+//! Arguments of the command line: the command with all subcommands.
 
 use super::bisect::BisectArguments;
 use super::compare::CompareArguments;
@@ -82,7 +82,7 @@ pub enum Command {
 }
 
 impl Command {
-    /// Whether signals end it at once, and not only as a run allows.
+    /// Returns true if a signal ends the command at once. A command that makes runs ends as the run allows.
     pub fn is_without_run(&self) -> bool {
         use Command::*;
         matches!(
@@ -101,7 +101,7 @@ impl Command {
         )
     }
 
-    /// Whether it may record a trace of the kernel.
+    /// Returns true if the command may record a trace of the kernel.
     pub fn is_tracing(&self) -> bool {
         use Command::*;
         matches!(self, Wake(_) | Noise(_) | Ipc(_) | Thread(_) | Sync(_) | Selftest(_) | List(_))

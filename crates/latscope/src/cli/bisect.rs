@@ -26,7 +26,7 @@ pub const NAME: &str = "bisect-check";
 /// The exit code that `git bisect run` takes for a commit that cannot be tested.
 pub const CANNOT_TELL: u8 = 125;
 
-/// That of a commit that is bad.
+/// Exit code for a bad commit.
 const BAD: u8 = 1;
 
 /// Measures until it is certain whether a budget holds: for git bisect run
@@ -57,10 +57,10 @@ pub struct BisectArguments {
     command: Vec<String>,
 }
 
-/// Runs it so that a defect of ours is an error, not a bad commit.
+/// Runs `run` so that a panic of latscope is an error, not a bad commit.
 ///
 /// # Errors
-/// Those of `run`, and that it panicked.
+/// `run` fails or panics.
 pub fn guarded(run: impl FnOnce() -> Result<ExitCode>) -> Result<ExitCode> {
     catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|_| bail!("a defect of latscope: please report it"))
 }
@@ -153,7 +153,7 @@ fn end(verdict: &str, seen: &Sequential, runs: u64, code: ExitCode) -> Result<Ex
     Ok(code)
 }
 
-/// One line for each run.
+/// Prints a line about a run to stderr.
 fn say(number: u64, gate: &Gate, seen: &Sequential, left: u64) {
     let (word, worst) = match gate.status {
         Status::Pass => ("good", None),
@@ -196,7 +196,7 @@ fn words(command: &[String], file: &Path, whole: Command) -> Result<Vec<String>>
     Ok(words)
 }
 
-/// How a run ended.
+/// Way in which a run ended.
 enum Ended {
     Itself(ExitStatus),
     /// By a signal to this process, which was passed on.

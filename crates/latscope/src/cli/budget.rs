@@ -1,4 +1,4 @@
-//! Files of budgets.
+//! Reads the files of budgets.
 
 use super::input;
 use super::output::is_stdout;
@@ -22,7 +22,7 @@ pub fn load<'a>(path: &Path, runs: impl IntoIterator<Item = &'a Run>) -> Result<
     Budget::read(&table, &known).map_err(|error| meant(&name, &error))
 }
 
-/// What is no TOML, in one line.
+/// Error for a text that is no TOML, in one line.
 fn syntax(name: &str, text: &str, error: &toml::de::Error) -> anyhow::Error {
     let before = error.span().and_then(|span| text.get(..span.start));
     let line = before.map(|before| format!(", line {}", before.matches('\n').count() + 1));

@@ -74,7 +74,7 @@ pub fn run(asked: &CompareArguments) -> Result<Exit> {
     Ok(exit(asked, &found))
 }
 
-/// Whether a name that cannot be read was meant as an option.
+/// Returns true if a name that cannot be read was meant as an option.
 fn is_option(path: &Path) -> bool {
     path.as_os_str().as_encoded_bytes().starts_with(b"--") && !path.exists()
 }

@@ -11,12 +11,12 @@ use latscope_judge::verdict::{self, Criterion, CriterionError, Metric, QUANTILES
 
 pub const HEADING: &str = "Criteria (exit code 2 or 3)";
 
-/// What is asked of the result: an option for each quantile, for the maximum and, if there can be
-/// such, for missed events; and whether the run ends when that does not hold.
+/// Criteria of the result: an option for each quantile, for the maximum and, if events can be missed, for those; and
+/// the option that ends the run when a criterion does not hold.
 #[derive(Debug, Clone)]
 pub struct Criteria<const MISSED: bool> {
     criteria: Vec<Criterion>,
-    /// Whether the run ends when one is exceeded.
+    /// True if the run ends when a criterion is exceeded.
     pub stop: bool,
 }
 
@@ -29,7 +29,7 @@ impl<const MISSED: bool> Criteria<MISSED> {
         std::iter::once("max").chain(missed).chain(QUANTILES.iter().map(|quantile| quantile.name))
     }
 
-    /// They, and that no event is above the threshold.
+    /// Returns the criteria, with the further criterion that no event is above the threshold.
     pub fn with_threshold(&self, threshold: Option<u64>) -> Vec<Criterion> {
         let threshold =
             threshold.map(|threshold| Criterion { metric: Metric::Threshold, limit: threshold as f64 });
@@ -147,10 +147,10 @@ pub fn of_verdict(report: &Report) -> Exit {
     status.map_or(Exit::Done, |_| of_code(verdict::exit_code(status, verdict::is_cut_short(report))))
 }
 
-/// The exit that has this code.
+/// Returns the exit that has this code.
 ///
 /// # Panics
-/// None has.
+/// No exit has the code.
 pub fn of_code(code: u8) -> Exit {
     let exits = [Exit::Done, Exit::Error, Exit::Exceeded, Exit::Inconclusive];
     exits.into_iter().find(|exit| *exit as u8 == code).expect("there are four codes")

@@ -47,11 +47,11 @@ impl ProfileArguments {
     }
 }
 
-/// What depends on the family that the command is named after: the probes that are asked for, the values of
-/// their parameters, and what only some families have.
+/// Options that depend on the family of the command: the requested probes, the values of their parameters, and options
+/// of some families only.
 #[derive(Debug, Clone)]
 struct Asked {
-    /// Their ids.
+    /// Ids of the requested probes.
     probes: Vec<&'static str>,
     values: BTreeMap<String, Vec<ParamValue>>,
     directory: DirectoryArgument,
@@ -155,13 +155,13 @@ impl FamilyArguments {
     /// # Errors
     /// A parameter that none of them has, or a value that it cannot have.
     pub fn request(&self, family: &str, rounds: u32) -> Result<(Vec<&'static Probe>, Request)> {
-        let usual = |probe: &&Probe| probe.family() == family && !probe::by_name_only(probe);
+        let usual = |probe: &&Probe| probe.family() == family && !probe.by_name_only;
         let named = |probe: &&Probe| self.asked.probes.contains(&probe.id);
         let wanted = |probe: &&Probe| if self.asked.probes.is_empty() { usual(probe) } else { named(probe) };
         let probes: Vec<&'static Probe> = probe::all().filter(wanted).collect();
         for (parameter, values) in &self.asked.values {
             check_used(family, &probes, parameter, values)?;
-            check(family, parameter, values)?;
+            check(&probes, parameter, values)?;
         }
         let Defaults { directories, notes } = self.asked.directory.chosen(&probes)?;
         let input = PlanInput {
@@ -208,7 +208,7 @@ impl Measures for Plain<'_> {
     }
 }
 
-/// That a parameter and each of its words are of a probe that is measured.
+/// Checks that a probe to be measured has the parameter and each of its words.
 fn check_used(family: &str, probes: &[&Probe], parameter: &str, values: &[ParamValue]) -> Result<()> {
     let takes = |probe: &Probe, value: &ParamValue| {
         probe.params.iter().filter(|param| param.name == parameter).any(|param| match (param.kind, value) {
@@ -226,12 +226,9 @@ fn check_used(family: &str, probes: &[&Probe], parameter: &str, values: &[ParamV
     bail!("--{parameter}{word} is for {}, which is not measured", users.join(", "));
 }
 
-/// Parameters for which "none" is something to measure, by family.
-const MAY_BE_ZERO: [(&str, &str); 4] =
-    [("memory", "delay"), ("memory", "threads"), ("sync", "size"), ("file", "size")];
-
 /// Refuses values that no machine, or not this one, can measure.
-fn check(family: &str, parameter: &str, values: &[ParamValue]) -> Result<()> {
+fn check(probes: &[&Probe], parameter: &str, values: &[ParamValue]) -> Result<()> {
+    let may_be_zero = probes.iter().any(|probe| probe.may_be_zero.contains(&parameter));
     let memory = rustix::system::sysinfo();
     let most = match parameter {
         "chains" => MAX_CHAINS as u64,
@@ -241,7 +238,7 @@ fn check(family: &str, parameter: &str, values: &[ParamValue]) -> Result<()> {
     };
     for value in values {
         match value {
-            ParamValue::Number(0) if !MAY_BE_ZERO.contains(&(family, parameter)) => {
+            ParamValue::Number(0) if !may_be_zero => {
                 bail!("--{parameter} 0 leaves nothing to measure: choose 1 or more")
             }
             ParamValue::Number(size) if *size > most && parameter == "size" => bail!(
@@ -257,10 +254,10 @@ fn check(family: &str, parameter: &str, values: &[ParamValue]) -> Result<()> {
 }
 
 impl DirectoryArgument {
-    /// Where file probes work, if any of `probes` does.
+    /// Returns the directories in which file probes work, if `probes` has any.
     ///
     /// # Errors
-    /// A directory that was asked for does not exist or cannot be written to, or no probe works in it.
+    /// A requested directory does not exist or cannot be written to, or no probe works in it.
     pub fn chosen(&self, probes: &[&Probe]) -> Result<Defaults> {
         if !probes.iter().any(|probe| probe.family() == "file") {
             if !self.dir.is_empty() {

@@ -1,15 +1,15 @@
-//! Options of other programs, and of other commands of ours: which one does the same.
+//! Options of other programs, and of other commands of latscope: names the option that does the same.
 
 use clap::Command;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
-/// What a program's options are called in commands of ours.
+/// Options of another program, and their equivalents in commands of latscope.
 struct Program {
     name: &'static str,
-    /// Whether `latscope as` takes its options.
+    /// True if `latscope as` takes the program's options.
     personality: bool,
     commands: &'static [&'static str],
-    /// Its spellings, and ours.
+    /// Spellings in the program, with the equivalent in latscope.
     options: &'static [(&'static [&'static str], &'static str)],
 }
 
@@ -154,8 +154,8 @@ const PROGRAMS: &[Program] = &[
     },
 ];
 
-/// What the option that the parser of a command refused is in other programs, with ours for it, else which of our
-/// commands have it.
+/// Returns a hint on an option that the parser of a command refused: its meaning in other programs with the equivalent
+/// here, else the commands of latscope that have it.
 pub fn hint(command: &str, error: &clap::Error, whole: &Command) -> Option<String> {
     let text = |kind| match error.get(kind) {
         Some(ContextValue::String(text)) => Some(text.as_str()),
@@ -173,7 +173,7 @@ pub fn hint(command: &str, error: &clap::Error, whole: &Command) -> Option<Strin
     of_option(command, option).or_else(|| elsewhere(command, option, whole))
 }
 
-/// What a word more than a command takes was meant as.
+/// Returns a hint on a superfluous word of a command: its likely meaning.
 fn superfluous(command: &str, word: &str, whole: &Command) -> Option<String> {
     if WRAPPERS.contains(&command) && whole.find_subcommand(word).is_some() {
         return Some(format!("write the command behind --, as in `latscope {command} … -- {word}`"));
@@ -212,7 +212,7 @@ fn elsewhere(command: &str, option: &str, whole: &Command) -> Option<String> {
     }
 }
 
-/// The same by the spelling of the option.
+/// Returns the hint on an option by its spelling.
 pub fn of_option(command: &str, option: &str) -> Option<String> {
     let known = PROGRAMS.iter().filter(|program| program.commands.contains(&command));
     let hints: Vec<String> = known.filter_map(|program| program.hint(option)).collect();
@@ -293,7 +293,7 @@ mod tests {
         assert_eq!(["wake --nosuch", "wake -i fast", "show -l 1"].map(refused), [None, None, None]);
     }
 
-    /// What is named exists: an option of each command that it is named for, or of some, where it says so.
+    /// Checks that the named options exist: in each command that the program is listed for, or in some, if it says so.
     #[test]
     fn what_is_named_is_there() {
         let whole = Arguments::command();

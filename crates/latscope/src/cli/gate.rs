@@ -101,7 +101,7 @@ pub fn run(asked: &GateArguments) -> Result<Exit> {
     Ok(exit(gate.status))
 }
 
-/// What may be named beside results.
+/// Message for results without limits: it lists the options that name limits.
 fn without_limits(results: &[PathBuf]) -> String {
     if let Some(budget) = results.iter().find(|path| path.extension().is_some_and(|end| end == "toml")) {
         return format!("nothing says what is to hold: name the budget with --budget {}", budget.display());

@@ -65,7 +65,7 @@ fn probes() -> String {
     page
 }
 
-/// One page for all: the commands follow the main part as sections.
+/// Writes a single page for all commands: the subcommands follow the main part as sections.
 fn man(mut command: Command, out: &mut Vec<u8>) -> Result<()> {
     command.build();
     clap_mangen::Man::new(command.clone()).render(out)?;

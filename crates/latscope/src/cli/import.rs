@@ -1,4 +1,4 @@
-//! `latscope import`: outputs of other programs, as results of ours.
+//! `latscope import`: converts outputs of other programs to results of latscope.
 
 use super::Exit;
 use super::input::InputArguments;

@@ -32,7 +32,7 @@ impl InputArguments {
     }
 }
 
-/// Whether a path stands for standard input or output.
+/// Returns true if a path stands for standard input or output.
 pub fn is_stdout(path: &Path) -> bool {
     path == Path::new("-")
 }
@@ -45,7 +45,7 @@ pub fn name(path: &Path) -> String {
 /// Reads a result, `-` from standard input. Characters that a terminal would obey are replaced.
 ///
 /// # Errors
-/// It cannot be read, is no plain file, or is too large; the text names it.
+/// The file cannot be read, is no plain file, or is too large; the text names it.
 pub fn result(path: &Path) -> Result<Vec<u8>> {
     let limit = if UNLIMITED.load(Ordering::Relaxed) { u64::MAX } else { LIMIT };
     bytes(path, limit).map(without_commands)
@@ -83,7 +83,7 @@ fn bytes(path: &Path, limit: u64) -> Result<Vec<u8>> {
     limited(file, path, limit)
 }
 
-/// Whether a path is of a descriptor of this process.
+/// Returns true if a path is of a descriptor of this process.
 fn is_descriptor(path: &Path) -> bool {
     ["/dev/fd/", "/proc/self/fd/"].iter().any(|place| path.starts_with(place))
         || path == Path::new("/dev/stdin")
@@ -102,7 +102,7 @@ fn too_large(path: &Path) -> String {
     format!("{} has more than {}: add --any-size to read it all the same", name(path), format_size(LIMIT))
 }
 
-/// Whether a number is of a character that is replaced; in JSON it may be written as an escape.
+/// Returns true if a number is of a character that is replaced. In JSON it may be written as an escape.
 fn is_forbidden(number: u32) -> bool {
     char::from_u32(number).is_some_and(|c| is_command(c) && c != '\r')
 }

@@ -23,7 +23,7 @@ pub struct ListArguments {
     family: Option<String>,
 }
 
-/// Lists the probes.
+/// Lists the probes on stdout.
 ///
 /// # Errors
 /// An unknown family; with `--check`, no worker can be started.
@@ -75,8 +75,8 @@ fn wrapped(first: &str, others: &str, text: &str) -> String {
     format!("{first}{}\n", lines.join(&format!("\n{others}")))
 }
 
-/// What the trial said of a probe: one line for each different answer. A probe without points of its
-/// own is measured beside those of its experiment.
+/// Returns the answers of the trial for a probe, a line for each different answer. A probe without points of its own is
+/// measured beside those of its experiment.
 fn verdicts(report: &Report, probe: &Probe) -> Vec<(&'static str, String)> {
     let mut answers: Vec<(&'static str, String)> = Vec::new();
     let alike = |other: &&Probe| {

@@ -6,6 +6,7 @@ use super::{Exit, criteria};
 use anyhow::{Result, bail, ensure};
 use latscope_bench::settings;
 use latscope_bench::timebase::Timebase;
+use latscope_core::catalogue::ExclusiveCpus;
 use latscope_core::machine::Machine;
 use latscope_core::plan::{Plan, Point, Step};
 use latscope_core::quality::{Level, NO_VALID_REPLY};
@@ -28,41 +29,41 @@ const SAVE_EVERY: u64 = 600_000_000_000;
 
 /// A command that measures.
 pub trait Measures {
-    /// Whether every point is shown, not only the table.
+    /// True if every point is shown, not only the table.
     const IN_FULL: bool;
 
     fn run_arguments(&self) -> &RunArguments;
 
-    /// What is measured on this machine.
+    /// Returns the plan of the measurement on this machine.
     ///
     /// # Errors
     /// Options that exclude each other, that nothing uses, or with a value that they cannot have.
     fn plan(&self, machine: &Machine) -> Result<Plan>;
 
-    /// What is asked of the result of the plan.
+    /// Returns the criteria for the result of the plan.
     fn criteria(&self, _: &Plan) -> Vec<Criterion> {
         Vec::new()
     }
 
-    /// Whether the run ends when one of them is exceeded.
+    /// Returns true if the run ends when a criterion is exceeded.
     fn stops_when_exceeded(&self) -> bool {
         false
     }
 
-    /// What a reader must know before the first number.
+    /// Returns warnings that a reader must know before the first number.
     fn warnings(&self, _: &Plan, _: &Machine) -> Vec<Warning> {
         Vec::new()
     }
 
-    /// What shows how the run stands.
+    /// Returns an observer that shows the state of the run.
     ///
     /// # Errors
     /// There is no terminal to show it on.
     fn watcher(&self) -> Result<Box<dyn Observer>> {
-        Ok(Box::new(Progress::default()))
+        Ok(Box::new(Progress::new(latscope_probes::setup_s)))
     }
 
-    /// What is found of a result that was judged.
+    /// Adds findings to a result that was judged.
     fn conclude(&self, _: &mut Report) {}
 }
 
@@ -146,7 +147,7 @@ pub fn run<M: Measures>(command: &M) -> Result<Exit> {
 }
 
 impl RunArguments {
-    /// What was asked of a run, which usually has so many rounds.
+    /// Returns the request for a run, which has `rounds` rounds unless the user gave a number.
     pub fn request(&self, job: &str, input: PlanInput, rounds: u32) -> Request {
         Request {
             cpus: self.cpus.as_ref().map(|list| list.0.clone()).unwrap_or_default(),
@@ -161,9 +162,6 @@ impl RunArguments {
     }
 }
 
-/// Probes whose threads take a CPU each.
-const A_CPU_EACH: [&str; 4] = ["sync.atomic", "memory.bandwidth", "memory.stream", "memory.loaded"];
-
 /// Checks threads that were asked for.
 ///
 /// # Errors
@@ -173,9 +171,11 @@ pub fn check_threads(plan: &Plan) -> Result<()> {
     let mut refused = None;
     for (step, point) in plan.steps.iter().flat_map(|step| step.points.iter().map(move |point| (step, point)))
     {
-        // Those that are a load run beside the thread that measures.
-        let most = step.cpus.len() - usize::from(point.probe == "memory.loaded");
-        if !A_CPU_EACH.contains(&point.probe.as_str()) || threads(point) <= most as u64 {
+        let exclusive = latscope_probes::find(&point.probe).map(|probe| probe.exclusive_cpus);
+        // Threads that are a load run beside the one that measures.
+        let most = step.cpus.len() - usize::from(exclusive == Some(ExclusiveCpus::ThreadsAndOne));
+        let takes_cpus = exclusive.is_some_and(|exclusive| exclusive != ExclusiveCpus::None);
+        if !takes_cpus || threads(point) <= most as u64 {
             return Ok(());
         }
         refused.get_or_insert((step, point, most));
@@ -252,10 +252,10 @@ fn noting_rounds(mut plan: Plan, arguments: &RunArguments) -> Result<Plan> {
     Ok(plan)
 }
 
-/// Checks CPUs that were asked for.
+/// Checks the requested CPUs.
 ///
 /// # Errors
-/// One is offline, or outside of the mask of this process.
+/// A CPU is offline, or outside of the mask of this process.
 fn check_cpus(cpus: &[u32], machine: &Machine) -> Result<()> {
     match cpus.iter().find(|cpu| !machine.allowed.0.contains(cpu)) {
         None => Ok(()),

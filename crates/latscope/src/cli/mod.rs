@@ -47,10 +47,10 @@ use latscope_trace::tracefs;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-/// How a command ended, as scripts see it.
+/// Exit code of a command, as scripts see it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
-    /// Done.
+    /// The command succeeded: code 0.
     Done = 0,
     /// A usage or I/O error, nothing could be measured, or interrupted.
     Error = 1,

@@ -122,7 +122,7 @@ pub trait Registered: Sized {
     fn read(matches: &ArgMatches) -> Self;
 }
 
-/// They, where clap derives the others.
+/// Registered options, as an argument beside those that clap derives.
 #[derive(Debug, Clone)]
 pub struct Dynamic<T>(T);
 
@@ -164,7 +164,7 @@ impl Given {
     /// Refuses options that nothing of the request uses.
     ///
     /// # Errors
-    /// One of them was given; the text goes on with `why`.
+    /// An option of `options` was given; the text goes on with `why`.
     pub fn refuse(&self, options: &[&str], why: &str) -> anyhow::Result<()> {
         match options.iter().find(|option| self.0.contains(**option)) {
             Some(option) => anyhow::bail!("--{} {why}", option.replace('_', "-")),
@@ -198,27 +198,27 @@ pub fn word<W: Word + Send + Sync>() -> impl TypedValueParser<Value = W> {
     PossibleValuesParser::new(W::WORDS).map(|word| W::named(&word).expect("it is a possible value"))
 }
 
-/// A list of at least one CPU.
+/// Reads a list of at least one CPU.
 ///
 /// # Errors
-/// It is none.
+/// The text is no list of CPUs, or is empty.
 pub fn cpu_list(text: &str) -> Result<CpuList, String> {
     let list: CpuList = text.parse().map_err(|error: ParseError| error.to_string())?;
     if list.0.is_empty() { Err("it names no CPU: such as 0-3,6".to_owned()) } else { Ok(list) }
 }
 
-/// A duration, ns.
+/// Reads a duration, ns.
 ///
 /// # Errors
-/// It is none.
+/// The text is no duration.
 pub fn time(text: &str) -> Result<u64, ParseError> {
     parse_duration(text).map(|time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
 }
 
-/// A duration in which something can be done, ns.
+/// Reads a duration longer than 0, ns.
 ///
 /// # Errors
-/// It is none.
+/// The text is no duration, or the duration is 0.
 pub fn some_time(text: &str) -> Result<u64, String> {
     match time(text).map_err(|error| error.to_string())? {
         0 => Err("it must be longer than 0".to_owned()),
@@ -226,7 +226,7 @@ pub fn some_time(text: &str) -> Result<u64, String> {
     }
 }
 
-/// What a stressor of stress-ng is asked for by, whatever else has its name.
+/// Prefix that requests a stressor of stress-ng, even if another load has its name.
 const STRESS_NG: &str = "stress-ng:";
 
 /// A load of latscope, else a command of the shell, else a stressor of stress-ng.

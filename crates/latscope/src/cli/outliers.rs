@@ -38,12 +38,12 @@ pub struct OutlierArguments {
 }
 
 impl OutlierArguments {
-    /// Whether the first outlier ends the run.
+    /// Returns true if the first outlier ends the run.
     pub fn stops(&self) -> bool {
         self.on_threshold.contains(&Action::Stop)
     }
 
-    /// What becomes of outliers.
+    /// Returns the treatment of outliers.
     ///
     /// # Errors
     /// An action without a threshold, or a trace of nothing.
@@ -89,7 +89,7 @@ fn event(text: &str) -> Result<String, String> {
     }
 }
 
-/// Whether the kernel has an event, as far as this process may see.
+/// Checks that the kernel has an event, as far as this process may see.
 fn known(event: &str) -> Result<()> {
     match has_event(event) {
         Some(false) => bail!("this kernel has no event {event}: see available_events in tracefs"),
@@ -100,7 +100,7 @@ fn known(event: &str) -> Result<()> {
 /// Reads an action at the threshold: `stop`, `exec:CMD`, …
 ///
 /// # Errors
-/// It is none.
+/// The text is no action.
 fn action(text: &str) -> Result<Action, String> {
     match text.split_once(':') {
         None if text == "stop" => Ok(Action::Stop),

@@ -1,10 +1,11 @@
-//! Where results go: the table on stdout, and files.
+//! Output of results: the table on stdout, and files.
 
 use super::Exit;
 use super::options::ViewArguments;
 pub use super::results::is_stdout;
 use super::results::load_one;
 use anyhow::{Context, Result, bail, ensure};
+use latscope_core::catalogue::Samples;
 use latscope_core::json;
 use latscope_core::plan::Plan;
 use latscope_core::report::{Measurement, Report};
@@ -17,7 +18,7 @@ use std::fs;
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 
-/// What was asked about output, with the results to show beside.
+/// Options of the output, with the results to show beside.
 pub struct Output<'a> {
     to: &'a ViewArguments,
     beside: Vec<Report>,
@@ -27,7 +28,7 @@ impl<'a> Output<'a> {
     /// Reads the results to show beside.
     ///
     /// # Errors
-    /// One of them cannot be read, two outputs are to go to the same file or one to a file that is read, of which
+    /// A result cannot be read, two outputs are to go to the same file or one to a file that is read, of which
     /// `inputs` are the others, or there is no table for an option of it.
     pub fn of(to: &'a ViewArguments, inputs: &[&Path]) -> Result<Output<'a>> {
         let output =
@@ -52,17 +53,17 @@ impl<'a> Output<'a> {
         Ok(output)
     }
 
-    /// Whether the table of rows is wanted: comparisons and the human scale are columns of it.
+    /// Returns true if the table of rows is wanted: comparisons and the human scale are columns of it.
     fn shows_rows(&self) -> bool {
         self.to.table || !self.to.beside.is_empty() || self.to.scale == Scale::Human
     }
 
-    /// Whether there is no table and no progress.
+    /// Returns true if neither a table nor progress is wanted.
     pub fn quiet(&self) -> bool {
         self.to.quiet
     }
 
-    /// Whether the table is on stdout.
+    /// Returns true if the table is on stdout.
     pub fn shows_table(&self) -> bool {
         !self.to.quiet && !self.files().iter().any(|(_, path)| is_stdout(path))
     }
@@ -102,7 +103,7 @@ impl<'a> Output<'a> {
     /// Checks that no file that the run itself writes replaces another one.
     ///
     /// # Errors
-    /// One would.
+    /// A file would replace another.
     pub fn check_distinct(&self, plan: &Plan) -> Result<()> {
         let trace = plan.on_threshold.as_ref().and_then(|rules| rules.trace_file.as_deref());
         let more =
@@ -115,10 +116,10 @@ impl<'a> Output<'a> {
     /// them, before anything is measured.
     ///
     /// # Errors
-    /// One of them cannot, or is to hold what is not measured; the text names it.
+    /// A file cannot be written, or is for something that is not measured; the text names it.
     pub fn check_files(&self, plan: &Plan) -> Result<()> {
         let points = || plan.steps.iter().flat_map(|step| &step.points);
-        let events = points().any(|point| !BATCHES.iter().any(|probe| point.probe.starts_with(probe)));
+        let events = points().any(|point| has_events(&point.probe));
         let curve = points().filter(|point| point.probe == "memory.latency").count() > 1;
         let drawn = |picture: Picture| events || curve && picture == Picture::Distribution;
         let empty = self.pictures().find(|(_, picture)| !drawn(*picture)).map(|(path, _)| path);
@@ -199,7 +200,7 @@ impl<'a> Output<'a> {
     }
 }
 
-/// Where the rest of a result is that was saved in this file, if it was.
+/// Hints on how to see the rest of a result, by the file that it was saved in, if it was saved.
 fn rest(saved: Option<&Path>) -> Vec<String> {
     let Some(path) = saved.filter(|path| !is_stdout(path)) else {
         return vec![
@@ -220,7 +221,7 @@ fn page(report: &Report) -> String {
     views::html::report(report, &timed)
 }
 
-/// Whether all that was measured is in curves, of which a table of rows has nothing.
+/// Returns true if all measurements are in curves, which have no rows in a table.
 fn without_rows(report: &Report) -> bool {
     report.measurements.iter().any(|m| m.typical().is_some()) && views::rows::rows(report, &[]).is_empty()
 }
@@ -235,7 +236,7 @@ pub fn write(path: Option<&Path>, view: impl FnOnce() -> Option<Vec<u8>>) -> Res
 /// The name of a file that is tried in a directory for pictures.
 const PROBED: &str = "picture.svg";
 
-/// Whether a path is of a directory: it is one, or ends as one.
+/// Returns true if a path is of a directory: it exists as a directory, or ends with `/`.
 fn is_directory(path: &Path) -> bool {
     path.as_os_str().as_encoded_bytes().ends_with(b"/") || path.is_dir()
 }
@@ -264,20 +265,22 @@ fn gallery(path: &Path, report: &Report, quiet: bool) -> Result<()> {
     Ok(())
 }
 
-/// Why a report may have no picture.
+/// Returns true unless the samples of a probe are known to be batches, which have no single events.
+fn has_events(probe: &str) -> bool {
+    latscope_probes::find(probe).is_none_or(|probe| probe.samples != Samples::Batches)
+}
+
+/// Reason why a report may have no picture.
 const NO_PICTURE: &str = "it takes single events, or points of several sizes, threads or other parameters";
 
 fn nothing_for(path: &Path) -> String {
     format!("nothing to write to {}: there are no single events, and no curve for it", path.display())
 }
 
-/// Probes, by the begin of their ids, that time many operations at once: they have no single events.
-const BATCHES: [&str; 5] = ["cpu.", "memory.", "sync.mutex", "sync.atomic", "sync.core-to-core"];
-
 /// Checks that no output replaces another one or an input: a file, or a result in a directory.
 ///
 /// # Errors
-/// One would; the text names it.
+/// An output would replace a file; the text names it.
 pub fn check_distinct<'a>(files: &[(&str, &Path)], inputs: impl IntoIterator<Item = &'a Path>) -> Result<()> {
     let mut known: Vec<(&str, PathBuf)> = Vec::new();
     for (name, path) in files {
@@ -299,7 +302,7 @@ pub fn check_distinct<'a>(files: &[(&str, &Path)], inputs: impl IntoIterator<Ite
     Ok(())
 }
 
-/// Whether writing to `output` takes away what is read from `input`, by whatever links they are named.
+/// Returns true if writing to `output` would replace data that is read from `input`, by whatever links they are named.
 pub fn replaces(output: &Path, input: &Path) -> bool {
     if is_stdout(output) || is_stdout(input) || saver::is_special(output) {
         return false;
@@ -311,7 +314,7 @@ pub fn replaces(output: &Path, input: &Path) -> bool {
     }
 }
 
-/// Columns of the terminal; 100 where there is none.
+/// Number of columns of the terminal; 100 if there is no terminal.
 pub fn width() -> usize {
     let stdout = std::io::stdout();
     let terminal = stdout.is_terminal().then(|| rustix::termios::tcgetwinsize(&stdout).ok()).flatten();
@@ -320,7 +323,7 @@ pub fn width() -> usize {
     found.or(columns).unwrap_or(100).max(40)
 }
 
-/// What remains of a failure to show something: a reader that went away must not hide a verdict, which the exit code
+/// Ignores a failure to show something to a reader that went away: it must not hide a verdict, which the exit code
 /// still has.
 ///
 /// # Errors

@@ -1,4 +1,4 @@
-//! Results from files: ours, and the outputs of other programs, which are recognised by their content.
+//! Results from files: those of latscope, and the outputs of other programs, which are recognised by their content.
 
 use super::input;
 pub use super::input::{is_stdout, name};
@@ -14,22 +14,22 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-/// Runs with the names of their files, and what is to be said of the other files.
+/// Runs with the names of their files, and remarks on the other files.
 #[derive(Debug, Default)]
 pub struct Results {
     /// The runs, in the order of the arguments, then by name.
     pub runs: Vec<(String, Run)>,
-    /// What was skipped, and why.
+    /// Skipped files, each with the reason.
     pub skipped: Vec<String>,
-    /// Those of the skipped files that are results, or may be: their names, and why they cannot be read.
+    /// Skipped files that are results, or may be: their names, and why they cannot be read.
     pub lost: Vec<(String, String)>,
 }
 
-/// Reads results: files, `-` for stdin, and directories, of which what is no result is skipped. A run that is there
-/// twice is counted once.
+/// Reads results: files, `-` for stdin, and directories, whose files that are no results are skipped. A run that is
+/// there twice is counted once.
 ///
 /// # Errors
-/// A file that was named cannot be read or is no result, or there is none; the text names it.
+/// A named file cannot be read or is no result, or there is no result at all; the text names the file.
 pub fn load(paths: &[PathBuf]) -> Result<Results> {
     let mut results = Results::default();
     let mut files: Vec<(PathBuf, bool)> = Vec::new();
@@ -67,7 +67,7 @@ pub fn load(paths: &[PathBuf]) -> Result<Results> {
     Ok(results)
 }
 
-/// What is said of a file of a directory that is no result: nothing of what latscope itself leaves beside results.
+/// Remark on a file of a directory that is no result; `None` for the files that latscope itself leaves beside results.
 pub fn skipped(path: &Path, error: &anyhow::Error) -> Option<String> {
     let log = path.extension().is_some_and(|name| name == "log");
     let beside = match error.downcast_ref::<ReadError>() {
@@ -78,7 +78,7 @@ pub fn skipped(path: &Path, error: &anyhow::Error) -> Option<String> {
     (!beside).then(|| format!("skipped: {error:#}"))
 }
 
-/// Whether a file of a directory that cannot be read is a result, or may be: a crash leaves empty files, too.
+/// Returns true if a file of a directory that cannot be read is a result, or may be: a crash leaves empty files, too.
 fn is_lost(path: &Path, error: &anyhow::Error) -> bool {
     let empty = || {
         path.extension().is_some_and(|name| name == "json")
@@ -146,20 +146,21 @@ pub const TRIAL: &str = "trial.json";
 /// The file that `history` once kept in a directory of results.
 const INDEX: &str = ".latscope-index";
 
-/// A name in the list of `--only`, without the blanks around it.
+/// Reads a name in the list of `--only`, without the blanks around it.
 ///
 /// # Errors
-/// There is none.
+/// The name is empty.
 pub fn wanted(text: &str) -> Result<String, String> {
     let name = text.trim();
     let missing = || "a family or a probe is missing, such as sync or sync.mutex".to_owned();
     if name.is_empty() { Err(missing()) } else { Ok(name.to_owned()) }
 }
 
-/// Whether each name of `--only` is that of something measured; `who` has not: `neither side has`.
+/// Checks that each name of `--only` is that of something measured. `who` is the subject of the error's text: `neither
+/// side has`.
 ///
 /// # Errors
-/// One is not; the text has the nearest name.
+/// A name is of nothing that was measured; the text has the nearest name.
 pub fn check_only(only: &[String], probes: &BTreeSet<&str>, who: &str) -> Result<()> {
     for name in only {
         let known = probes.iter().any(|probe| is_wanted(probe, std::slice::from_ref(name)));

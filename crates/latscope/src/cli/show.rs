@@ -46,13 +46,13 @@ fn directory(asked: &ShowArguments) -> Result<Exit> {
     saved::show(&asked.result, Shown { files: &files, all: asked.all, quiet: to.quiet })
 }
 
-/// What a trial has no view for.
+/// Options that a trial has no view for.
 const OF_RESULTS: [&str; 7] = ["csv_histogram", "svg", "svg_percentiles", "beside", "scale", "table", "sort"];
 
 /// Shows a saved result.
 ///
 /// # Errors
-/// It cannot be read or is not a result, or a view cannot be written.
+/// The file cannot be read or is not a result, or a view cannot be written.
 pub fn run(asked: &ShowArguments) -> Result<Exit> {
     asked.input.apply();
     if asked.result.is_dir() {

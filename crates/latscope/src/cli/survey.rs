@@ -64,7 +64,7 @@ fn chosen(names: &[String]) -> Result<Vec<&'static Probe>> {
     }
     let is_wanted = |probe: &&Probe| {
         let usual = wanted.is_empty() || wanted.contains(&probe.family());
-        wanted.contains(&probe.id) || usual && !probe::by_name_only(probe)
+        wanted.contains(&probe.id) || usual && !probe.by_name_only
     };
     Ok(probe::all().filter(is_wanted).collect())
 }

@@ -6,7 +6,7 @@ use clap::Command;
 pub use latscope_compat::usage::{did_you_mean, of_parser};
 use std::ffi::{OsStr, OsString};
 
-/// What is wrong with these words, where we know it better than the parser.
+/// Returns an explanation of what is wrong with these words, where it is better than the parser's.
 pub fn better_known(words: &[OsString], tool: fn(&OsStr) -> Option<&'static str>) -> Option<String> {
     if let Some(tool) = words.get(1).and_then(|word| tool(word)) {
         return Some(format!("'{tool}' is the name of an older tool; did you mean `latscope as {tool}`?"));
@@ -30,7 +30,7 @@ pub fn refused(error: &clap::Error, words: &[OsString], whole: &Command) -> Stri
     }
 }
 
-/// What `-h 400` of cyclictest is called here: our -h is for help, and takes no number.
+/// Hint on the option for `-h 400` of cyclictest: in latscope `-h` is for help, and takes no number.
 pub fn histogram(words: &[OsString]) -> Option<String> {
     let words: Vec<&str> = words.iter().filter_map(|word| word.to_str()).collect();
     let is_number = |word: &str| !word.is_empty() && word.chars().all(|c| c.is_ascii_digit());

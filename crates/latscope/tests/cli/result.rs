@@ -219,6 +219,27 @@ fn every_probe_is_listed_and_in_the_survey() {
     }
 }
 
+/// Probes that take batches or single events, by parameters and by the machine.
+const EITHER: [&str; 3] = ["file.read", "file.read-mmap", "sync.rwlock"];
+
+#[test]
+fn a_probe_of_batches_is_known_to_have_no_single_events_before_it_is_measured() {
+    let found = &survey().found;
+    let probes: BTreeSet<String> = measurements(found).iter().map(|m| words(m, "probe")).collect();
+    let is_batch = |m: &Value| m["sampling"].get("batch").is_some() || m["sampling"] == "batch";
+    let batches = probes.iter().filter(|probe| !EITHER.contains(&probe.as_str()));
+    let batches: Vec<&String> =
+        batches.filter(|probe| of_probe(found, probe).iter().all(|m| is_batch(m))).collect();
+    assert!(batches.len() > 30 && batches.iter().any(|probe| *probe == "syscall.getppid"), "{batches:?}");
+    let place = tempfile::tempdir().unwrap();
+    let file = place.path().join("h.csv");
+    for probe in batches {
+        let (family, name) = probe.split_once('.').unwrap();
+        let refused = run(&[family, name, "--csv-histogram", file.to_str().unwrap()]).refused();
+        assert!(refused.contains("there are no single events"), "{probe}: {refused}");
+    }
+}
+
 #[test]
 fn parameters_are_named_as_settled() {
     let found = &survey().found;

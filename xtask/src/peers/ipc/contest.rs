@@ -1,4 +1,4 @@
-//! A quantity that latscope and another tool measure on this machine.
+//! Quantities that latscope and another tool measure on this machine.
 
 use super::Limit;
 use crate::peers::parse::Figure;
@@ -10,37 +10,37 @@ use std::process::{Child, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 
-/// A contest. In command lines `{cpu}`, `{first}` and `{pair}` are filled in.
+/// Contest of latscope with another tool. In command lines, `{cpu}`, `{first}` and `{pair}` are filled in.
 pub struct Contest {
-    /// Its name on the command line.
+    /// Name on the command line.
     pub name: &'static str,
-    /// What both figures are.
+    /// Meaning of both figures.
     pub what: &'static str,
-    /// latscope's side.
+    /// Side that latscope measures.
     pub ours: Side,
-    /// The other tool; `None` where latscope is beside itself.
+    /// Tool to compare with; `None` if latscope is compared with itself.
     pub tool: Option<&'static Tool>,
-    /// Its side.
+    /// Side that the other tool measures.
     pub theirs: Side,
-    /// What is judged, in the order of both sides' figures.
+    /// Limits, in the order of both sides' figures.
     pub rows: &'static [Limit],
-    /// Where the two patterns differ all the same.
+    /// Remaining differences between the two patterns.
     pub differs: &'static str,
 }
 
-/// How a side is run, and where its figures stand.
+/// Command lines of a side, and the places of its figures.
 pub enum Side {
-    /// latscope measures one point.
+    /// Point that latscope measures.
     Point(&'static str, &'static [Of]),
-    /// latscope prints, as another tool would.
+    /// Output that latscope prints as another tool would.
     Personality(&'static str, &'static [Figure]),
-    /// Another tool prints.
+    /// Output that another tool prints.
     Tool(&'static str, &'static [Figure]),
-    /// The first line is a server as long as the second runs.
+    /// Server in the first line, which runs as long as the second line.
     Served(&'static str, &'static str, &'static [Figure]),
 }
 
-/// A figure of a summary.
+/// Function that returns a figure of a summary.
 pub type Of = fn(&Summary) -> Option<f64>;
 
 impl fmt::Display for Side {
@@ -53,10 +53,10 @@ impl fmt::Display for Side {
 }
 
 impl Side {
-    /// Runs it once; its figures, ns.
+    /// Runs the side once. Returns its figures, in ns.
     ///
     /// # Errors
-    /// It does not run, or prints no figure.
+    /// The side does not run, or prints no figure.
     pub fn run(&self, latscope: &Latscope, here: &Here) -> Result<Vec<f64>> {
         match self {
             Side::Point(line, figures) => {
@@ -80,7 +80,7 @@ fn read(output: &str, figures: &[Figure]) -> Result<Vec<f64>> {
     found.with_context(|| format!("no figure in: {}", output.lines().last().unwrap_or_default()))
 }
 
-/// A client is tried again while its server is not there yet.
+/// Runs a client, and tries again while its server is not ready.
 fn patiently(here: &Here, line: &str) -> Result<String> {
     for _ in 0..20 {
         sleep(Duration::from_millis(100));
@@ -91,7 +91,7 @@ fn patiently(here: &Here, line: &str) -> Result<String> {
     here.run(line)
 }
 
-/// A server that ends with this.
+/// Server that ends when this value is dropped.
 struct Server(Child);
 
 impl Server {

@@ -1,5 +1,6 @@
-//! Binder beside rsbinder, on the driver of the VM's kernel: what both take there
-//! is the emulator's time, what one takes of the other is not.
+//! Comparison of binder with rsbinder, on the driver of the VM's kernel. The times of both are those of an emulator;
+//! their
+//! ratio is meaningful.
 
 use super::{Limit, Outcome};
 use crate::dist;
@@ -12,35 +13,35 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-/// rsbinder 0.12.0, around which the program is.
+/// rsbinder 0.12.0, which the program in the package uses.
 pub static RSBINDER: Tool = Tool::Package("rsbinder-ping");
 
-/// Calls of a side in a turn, for each payload.
+/// Number of calls of a side in a turn, for each payload.
 const CALLS: u32 = 1000;
 
-/// Payloads, bytes, and what is judged of each.
+/// Payloads in bytes, and the limit for each.
 const PAYLOADS: [(u64, Limit); 2] =
     [(4, Limit { name: "4 B, p50", most: 0.85 }), (65536, Limit { name: "64 KiB, p50", most: 0.6 })];
 
-/// System calls that each side may make for a transaction. A server makes two: the
-/// driver confirms a reply before it lets its sender wait.
+/// Largest number of system calls that each side may make for a transaction. A server makes two, and exceeds its limit:
+/// the driver confirms a reply before it lets its sender wait.
 const SYSTEM_CALLS: [(&str, u64); 2] = [("client", 1), ("server", 1)];
 
-/// Where both processes run.
+/// Placement of both processes in the VM.
 pub struct Place {
-    /// Its name on the command line.
+    /// Name on the command line.
     pub name: &'static str,
-    /// What is compared there.
+    /// Meaning of the comparison.
     pub what: &'static str,
-    /// The kernel's command line.
+    /// Command line of the kernel.
     append: &'static str,
-    /// latscope's options.
+    /// Placement options of latscope.
     options: &'static str,
-    /// Masks of CPUs of the peer's client and server.
+    /// Masks of CPUs for the peer's client and server.
     masks: [u32; 2],
 }
 
-/// All of them.
+/// All placements in the VM.
 pub static PLACES: &[Place] = &[
     Place {
         name: "binder-same-core",
@@ -58,14 +59,14 @@ pub static PLACES: &[Place] = &[
     },
 ];
 
-/// Says why there are no figures.
+/// Prints the reason why there are no figures, and returns false.
 pub fn not_run(why: &str) -> bool {
     println!("  NOT RUN: {why}");
     false
 }
 
 impl Place {
-    /// Takes turns and prints; whether each limit holds.
+    /// Runs both sides in turns, and prints the outcome. Returns true if each limit holds.
     pub fn take_turns(&self, pairs: usize) -> bool {
         eprint!("\r{} ", self.name);
         let measured = self.boot(pairs);
@@ -93,7 +94,7 @@ impl Place {
         holds
     }
 
-    /// Boots once; the turns, and what the trial of system calls said.
+    /// Boots once. Returns the turns, and the output of the trial of system calls.
     fn boot(&self, pairs: usize) -> Result<(Outcome, String)> {
         let program = tools::place().join("bin").join(RSBINDER.program());
         let trials = dist::example("binder_trials", "release")?;
@@ -144,7 +145,7 @@ impl Place {
     }
 }
 
-/// The figures of both sides in a turn, in the order of the payloads.
+/// Figures of both sides in a turn, in the order of the payloads.
 fn read(out: &Path, turn: usize) -> Result<Vec<(f64, f64)>> {
     let said = || fs::read_to_string(out.join(format!("{turn}.said"))).unwrap_or_default();
     let report = fs::read(out.join(format!("{turn}.json"))).with_context(said)?;
@@ -165,12 +166,12 @@ fn ours(report: &Report, bytes: u64) -> Option<f64> {
     report.of_probe("ipc.binder").find(is)?.summary.p50
 }
 
-/// The median that rsbinder-ping prints.
+/// Median that rsbinder-ping prints.
 fn p50(said: &str) -> Option<f64> {
     said.split_once(" p50 ")?.1.split_whitespace().next()?.parse().ok()
 }
 
-/// Calls of ioctl for a transaction over `binder`, from what the trial prints.
+/// Number of ioctl calls for a transaction over `binder`, from the output of the trial.
 fn per_transaction(said: &str, side: &str) -> Option<f64> {
     let rest = said.lines().find_map(|line| line.strip_prefix(&format!("binder {side}: ")))?;
     let numbers: Vec<f64> = rest.split_whitespace().filter_map(|word| word.parse().ok()).collect();

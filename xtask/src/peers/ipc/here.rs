@@ -1,4 +1,4 @@
-//! The contests on this machine.
+//! Contests that run on this machine.
 
 use super::contest::Side::{Personality, Point, Served, Tool as Peer};
 use super::contest::{Contest, Of};
@@ -22,12 +22,12 @@ const MEDIAN: &[Limit] = &[Limit { name: "p50", most: 1.0 }];
 const PACED: &[Limit] = &[Limit { name: "min", most: 1.0 }, Limit { name: "avg", most: 1.0 }];
 
 const OPERATION: Figure = Before("usecs/op", Time(1e3));
-/// sockperf prints halves of round trips.
+/// Figure of sockperf, which prints halves of round trips.
 const HALF: &[Figure] = &[After("percentile 50.000 =", Time(2e3))];
 const MICROSECONDS: &[Figure] = &[After("Min ", Time(1e3)), After("Avg ", Time(1e3))];
 const WHOLE: &str = "nothing known; both print whole microseconds";
 
-/// All of them.
+/// All contests that run on this machine.
 pub static CONTESTS: &[Contest] = &[
     Contest {
         name: "pipe-same-core",
@@ -129,7 +129,7 @@ pub static CONTESTS: &[Contest] = &[
     },
 ];
 
-/// Lets both sides of each take turns; what cannot be had is not tried.
+/// Runs both sides of each contest in turns. Contests whose tool is missing are left out.
 pub fn take_turns<'a>(
     contests: &[&'a Contest],
     latscope: &Latscope,

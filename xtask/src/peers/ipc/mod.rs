@@ -1,5 +1,6 @@
-//! `cargo xtask peers ipc`: transactions as `latscope ipc` makes them, beside
-//! tools that make the same ones, and binder beside rsbinder in the VM.
+//! `cargo xtask peers ipc`, which compares transactions of `latscope ipc` with tools that make the same transactions,
+//! and
+//! binder with rsbinder in the VM.
 
 pub mod contest;
 mod emulated;
@@ -13,11 +14,10 @@ use emulated::Place;
 use latscope_core::statistics::{Interval, ratio_of_medians};
 use latscope_core::units::format_time;
 
-/// Takes turns; whether every limit holds.
+/// Runs both sides in turns. Returns true if every limit holds.
 ///
 /// # Errors
-/// latscope cannot be built, a name is unknown, or tools are missing and this
-/// is not root.
+/// latscope cannot be built, a name is unknown, or tools are missing and this process is not root.
 pub fn run(only: &[String], pairs: usize) -> Result<bool> {
     check(only)?;
     let chosen = |name: &str| only.is_empty() || only.iter().any(|word| word == name);
@@ -51,7 +51,7 @@ pub fn run(only: &[String], pairs: usize) -> Result<bool> {
     Ok(holds)
 }
 
-/// Refuses names that nothing has.
+/// Refuses names that no contest has.
 fn check(only: &[String]) -> Result<()> {
     let names = here::CONTESTS.iter().map(|c| c.name).chain(emulated::PLACES.iter().map(|p| p.name));
     let names: Vec<&str> = names.collect();
@@ -61,25 +61,25 @@ fn check(only: &[String]) -> Result<()> {
     }
 }
 
-/// What is judged of a contest.
+/// Limit of a figure of a contest.
 pub struct Limit {
-    /// Which figure.
+    /// Name of the figure.
     pub name: &'static str,
-    /// The largest ratio; infinite for what is only shown.
+    /// Largest ratio; infinite for a figure that is only shown.
     pub most: f64,
 }
 
-/// What the turns of a contest came to.
+/// Results of the turns of a contest.
 #[derive(Default)]
 pub struct Outcome {
     /// Figures of both sides in each turn, in the order of the limits.
     pub turns: Vec<Vec<(f64, f64)>>,
-    /// Why a turn has none.
+    /// Reasons for turns without figures.
     pub failures: Vec<String>,
 }
 
 impl Outcome {
-    /// Prints it; whether it was measured in every turn, and each limit holds.
+    /// Prints the results. Returns true if every turn was measured and each limit holds.
     pub fn print<'a>(&self, limits: impl IntoIterator<Item = &'a Limit>) -> bool {
         let mut holds = self.failures.is_empty();
         for (index, limit) in limits.into_iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Whose time it was, where control groups are of the second version.
+//! Checks of the account of time under control groups of the second version.
 
 use super::{ALL, Check};
 use anyhow::{Context, Result, ensure};
@@ -16,7 +16,7 @@ pub const CHECKS: &[Check] = &[
     }),
 ];
 
-/// A group with half a CPU, and one in it without a limit, which latscope runs in.
+/// Command that latscope runs in a group without a limit, inside of a group with half a CPU.
 macro_rules! in_half_a_cpu {
     ($command:literal) => {
         concat!(

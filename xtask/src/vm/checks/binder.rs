@@ -1,7 +1,7 @@
-//! Android's binder, as Debian builds it: a module, without binderfs.
+//! Checks of Android's binder, as Debian builds it: a module, without binderfs.
 //!
-//! What needs processes of its own is tried by `binder_trials`, an example of
-//! the command, which fails if anything is not as it must be.
+//! Checks that need processes of their own are in `binder_trials`, an example of the command, which fails if anything
+//! is wrong.
 
 use super::{ALL, Check};
 

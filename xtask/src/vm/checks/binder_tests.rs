@@ -1,4 +1,4 @@
-//! The personalities of AOSP's tests of binder, over the real driver.
+//! Checks of the personalities of AOSP's tests of binder, over the real driver.
 
 use super::{ALL, Check, Ran};
 use anyhow::{Context, Result, ensure};
@@ -54,7 +54,8 @@ fn json(ran: &Ran) -> Result<Value> {
     serde_json::from_str(&ran.stdout).with_context(|| ran.said())
 }
 
-/// Each SCHED_FIFO call is served by a normal thread: one mismatch an iteration.
+/// Checks the figures of a latency test in which a normal thread serves each SCHED_FIFO call: one mismatch in each
+/// iteration.
 fn latency(ran: &Ran, server: &str, pairs: usize) -> Result<()> {
     let page = json(ran)?;
     ensure!(page["inheritance"] == "FAIL", "{}", ran.said());
@@ -90,7 +91,7 @@ fn traced(ran: &Ran) -> Result<()> {
     Ok(())
 }
 
-/// The rows of a benchmark, all measured.
+/// Checks that all rows of a benchmark were measured. Returns the number of rows.
 fn benchmarks(ran: &Ran, family: &str) -> Result<usize> {
     let page = json(ran)?;
     let rows = page["benchmarks"].as_array().context("no rows")?;

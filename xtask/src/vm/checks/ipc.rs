@@ -1,4 +1,4 @@
-//! Transactions over the real binder driver.
+//! Checks of transactions over the real binder driver.
 
 use super::{ALL, Check, Ran};
 use anyhow::{Context, Result, ensure};

@@ -1,4 +1,4 @@
-//! What latscope knows of the machine it runs on.
+//! Checks of latscope's knowledge of the machine that it runs on.
 
 use super::{ALL, Check, Kernel, REAL_TIME};
 use anyhow::{Context, Result, ensure};

@@ -1,8 +1,7 @@
-//! Tests that need another kernel: a command in the VM, and what must hold of
-//! it. Each kernel boots once, and runs all its commands one after another: a
-//! command that changes the machine changes it back.
+//! Tests that need another kernel: a command in the VM, and the conditions on its outcome. Each kernel boots once, and
+//! runs all its commands one after another. A command that changes the machine must restore it.
 //!
-//! To add one, add a line to the file of its family:
+//! A new test is a new line in the file of its family:
 //!
 //! ```text
 //! Check::new("what must hold", ALL, "latscope …", |ran| ran.says("…")),
@@ -27,7 +26,7 @@ use std::fmt::Write;
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// The families of tests.
+/// Families of tests, each with its own file.
 const FAMILIES: [&[Check]; 7] = [
     account::CHECKS,
     machine::CHECKS,
@@ -38,29 +37,29 @@ const FAMILIES: [&[Check]; 7] = [
     binder_tests::CHECKS,
 ];
 
-/// Every kernel.
+/// Every kernel that tests run under.
 pub const ALL: &[Kernel] = &[Kernel::Rt, Kernel::Std, Kernel::Rt612];
 
-/// The kernels with PREEMPT_RT, which also have the tracers timerlat and osnoise.
+/// Kernels with PREEMPT_RT, which also have the tracers timerlat and osnoise.
 pub const REAL_TIME: &[Kernel] = &[Kernel::Rt, Kernel::Rt612];
 
-/// How long a command may take, s, where it does not [say](Check::takes) more.
+/// Longest time of a command in s, unless [`Check::takes`] sets another.
 const LIMIT: u32 = 60;
 
-/// A command to run in the VM, and what must hold of it.
+/// Command to run in the VM, and the conditions on its outcome.
 pub struct Check {
-    /// What must hold.
+    /// Name of the test: the condition that must hold.
     pub name: &'static str,
     kernels: &'static [Kernel],
     command: &'static str,
     status: i32,
-    /// How long it may take, s.
+    /// Longest time of the command, in s.
     pub limit: u32,
     holds: fn(&Ran) -> Result<()>,
 }
 
 impl Check {
-    /// A line for the shell that must succeed, in an empty directory of its own.
+    /// Returns a test with a line for the shell that must succeed, in an empty directory of its own.
     pub const fn new(
         name: &'static str,
         kernels: &'static [Kernel],
@@ -70,20 +69,20 @@ impl Check {
         Check { name, kernels, command, status: 0, limit: LIMIT, holds }
     }
 
-    /// The same, but it must end with this exit status.
+    /// Returns this test for a command that must end with this exit status.
     pub const fn exits(self, status: i32) -> Check {
         Check { status, ..self }
     }
 
-    /// The same, but it may take up to so many seconds.
+    /// Returns this test for a command that may take up to so many seconds.
     pub const fn takes(self, limit: u32) -> Check {
         Check { limit, ..self }
     }
 
-    /// Whether it did what it must.
+    /// Checks the outcome of the command.
     ///
     /// # Errors
-    /// What does not hold.
+    /// The error names the condition that does not hold.
     pub fn judge(&self, ran: &Ran) -> Result<()> {
         if ran.status != self.status {
             bail!("exit status {} instead of {}: {}", ran.status, self.status, ran.said());
@@ -107,8 +106,10 @@ pub fn report(word: &str, kernels: &[Kernel], profile: &str) -> Result<ExitCode>
     Ok(if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Runs all tests, if this machine can; hands out the name and the outcome of
-/// each, or the reason why there is none.
+/// Runs all tests, if this machine can. Passes the name and the outcome of each to `each`.
+///
+/// # Errors
+/// The error is the reason why the tests cannot run.
 pub fn run_all(each: impl FnMut(&str, Result<()>)) -> Result<(), &'static str> {
     if !AVAILABLE {
         return Err("tests in the VM: it is an x86-64 machine, this is not");
@@ -117,7 +118,7 @@ pub fn run_all(each: impl FnMut(&str, Result<()>)) -> Result<(), &'static str> {
     Ok(())
 }
 
-/// Runs the tests with a word in their name; hands out the name and the outcome of each.
+/// Runs the tests with a word in their name. Passes the name and the outcome of each to `each`.
 fn run(word: &str, kernels: &[Kernel], profile: &str, mut each: impl FnMut(&str, Result<()>)) {
     for kernel in kernels {
         let chosen: Vec<&Check> = (FAMILIES.iter().copied().flatten())
@@ -132,7 +133,7 @@ fn run(word: &str, kernels: &[Kernel], profile: &str, mut each: impl FnMut(&str,
     }
 }
 
-/// Runs tests under one kernel; the outcome of each.
+/// Runs tests under a single kernel. Returns the outcome of each.
 fn boot(kernel: Kernel, checks: &[&Check], profile: &str) -> Vec<Result<()>> {
     let trials = match dist::example("binder_trials", profile) {
         Ok(trials) => trials.to_string_lossy().into_owned(),
@@ -161,8 +162,9 @@ fn boot(kernel: Kernel, checks: &[&Check], profile: &str) -> Vec<Result<()>> {
     }
 }
 
-/// Runs each command in a directory of its own, numbered in their order. The
-/// console tells which one runs, so that a machine which stands still is noticed.
+/// Script that runs each command in a directory of its own, numbered in their order. It writes the name of the running
+/// test
+/// to the console, so that a machine which stands still is noticed.
 pub fn script(checks: &[&Check]) -> String {
     let mut script = String::new();
     for (index, check) in checks.iter().enumerate() {

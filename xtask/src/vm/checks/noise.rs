@@ -1,5 +1,4 @@
-//! The kernel's tracers of noise and of timers: what they tell, and what is
-//! left of them.
+//! Checks of the kernel's tracers of noise and of timers: their results, and the state that they leave.
 
 use super::{ALL, Check, Kernel, REAL_TIME, Ran};
 use anyhow::{Result, ensure};
@@ -34,8 +33,8 @@ pub const CHECKS: &[Check] = &[
     Check::new("tracers are restored after a kill", REAL_TIME, KILLED, |ran| ran.prints("restored")),
 ];
 
-/// In the emulator every turn of the kernel's loop takes more than the µs from which on
-/// it tells of a gap: without a higher threshold there are more lines than can be read.
+/// Commands that raise the threshold of the tracer. In the emulator, every turn of the kernel's loop exceeds the 1 µs
+/// from which on the tracer reports a gap, and there would be more lines than can be read.
 macro_rules! threshold {
     () => {
         "cd /sys/kernel/tracing; trap 'echo 0 >/sys/kernel/tracing/tracing_thresh' EXIT
@@ -46,7 +45,7 @@ macro_rules! threshold {
 
 const OSNOISE: &str = concat!(threshold!(), "latscope noise osnoise --duration 3s --json -");
 
-/// All that a run of a tracer may change.
+/// Commands that save all state that a run of a tracer may change.
 macro_rules! state {
     () => {
         "state() { for f in osnoise/* hwlat_detector/* current_tracer tracing_on tracing_thresh; do
@@ -84,7 +83,7 @@ const KILLED: &str = concat!(
     compare!()
 );
 
-/// A probe was measured, and has these values.
+/// Checks that a probe was measured, and has these values.
 fn values(ran: &Ran, probe: &str, names: &[&str]) -> Result<()> {
     let report = ran.result()?;
     ensure!(report.of_probe(probe).next().is_some(), "no {probe} in the result");
@@ -95,7 +94,7 @@ fn values(ran: &Ran, probe: &str, names: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// timerlat measured these and no other parts of an activation.
+/// Checks that timerlat measured these parts of an activation.
 fn contexts(ran: &Ran, names: &[&str]) -> Result<()> {
     let report = ran.result()?;
     let told = |name: &&str| {

@@ -1,55 +1,56 @@
-//! What a command in the VM did.
+//! Outcome of a command in the VM.
 
 use anyhow::{Context, Result, ensure};
 use latscope_core::report::Report;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What a command in the VM did.
+/// Outcome of a command in the VM.
 pub struct Ran {
-    /// Its exit status.
+    /// Exit status of the command.
     pub status: i32,
-    /// What it wrote to its standard output.
+    /// Text that the command wrote to its standard output.
     pub stdout: String,
-    /// What it wrote to its standard error.
+    /// Text that the command wrote to its standard error.
     pub stderr: String,
-    /// Where the files are that it left.
+    /// Directory of the files that the command left.
     pub files: PathBuf,
 }
 
 impl Ran {
-    /// Reads what came out of the VM.
+    /// Reads the outcome from the files of the VM.
     pub fn read(dir: &Path) -> Result<Ran> {
         let read = |name| fs::read(dir.join(name)).map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
         let status = read("status")?.trim().parse()?;
         Ok(Ran { status, stdout: read("stdout")?, stderr: read("stderr")?, files: dir.join("files") })
     }
 
-    /// All it wrote.
+    /// Text on standard output, then that on standard error.
     pub fn said(&self) -> String {
         format!("{}{}", self.stdout, self.stderr)
     }
 
-    /// Its standard output has this text.
+    /// Checks that the standard output contains this text.
     pub fn says(&self, text: &str) -> Result<()> {
         ensure!(self.stdout.contains(text), "no {text:?} in: {}", self.said());
         Ok(())
     }
 
-    /// Its standard error has this text.
+    /// Checks that the standard error contains this text.
     pub fn complains(&self, text: &str) -> Result<()> {
         ensure!(self.stderr.contains(text), "no {text:?} on its standard error: {}", self.said());
         Ok(())
     }
 
-    /// Its standard output is one line of exactly this.
+    /// Checks that the standard output is exactly this line.
     pub fn prints(&self, line: &str) -> Result<()> {
         ensure!(self.stdout.trim_end() == line, "not {line:?}: {}", self.said());
         Ok(())
     }
 
-    /// The result that it wrote to its standard output (`--json -`): complete,
-    /// and all that was measured is marked as emulated.
+    /// Returns the result that the command wrote to its standard output (`--json -`). Checks that the result is
+    /// complete, and
+    /// that everything measured is marked as emulated.
     pub fn result(&self) -> Result<Report> {
         let report = Report::from_json(self.stdout.as_bytes()).with_context(|| self.said())?;
         ensure!(report.finished.is_some(), "the result is incomplete: {:?}", report.warnings);
@@ -66,8 +67,9 @@ impl Ran {
         Ok(report)
     }
 
-    /// Every point of a probe was measured, as the result on its standard
-    /// output says, and nothing but the emulator distorted it.
+    /// Checks that every point of a probe was measured, according to the result on standard output, and that nothing
+    /// but the
+    /// emulator distorted it.
     pub fn measured(&self, probe: &str) -> Result<()> {
         let report = self.result()?;
         ensure!(report.of_probe(probe).next().is_some(), "no {probe} in the result");

@@ -1,4 +1,4 @@
-//! Wake-up latency, and the tracers of the kernel that tell its parts.
+//! Checks of wake-up latency, and of the kernel's tracers that measure its parts.
 
 use super::{ALL, Check, Kernel, REAL_TIME, Ran};
 use crate::injected_preemptions;
@@ -38,10 +38,10 @@ const DEADLINE: &str = "latscope wake --policy deadline --duration 1s --json -";
 
 const YIELD: &str = "latscope wake --policy deadline --method yield --duration 1s --json -";
 
-/// Inconclusive: the emulator distorts.
+/// Command whose result is inconclusive, since the emulator distorts it.
 const BLAME: &str = "latscope wake --duration 1s --threshold 1ns --json -";
 
-/// Outliers have causes that add up to their length.
+/// Checks that outliers have causes that add up to their length.
 fn explained(ran: &Ran) -> Result<()> {
     let report = ran.result()?;
     let outliers = report.of_probe("wake.timer").flat_map(|m| &m.outliers);
@@ -54,8 +54,8 @@ fn explained(ran: &Ran) -> Result<()> {
     Ok(())
 }
 
-/// What it says counts, not its exit status: an emulator that is starved itself
-/// stretches preemptions, and may let one pass between two wake-ups.
+/// Command whose output counts, not its exit status. An emulator that lacks CPU time stretches preemptions, and may let
+/// a preemption pass between two wake-ups.
 const INJECTED_PREEMPTIONS: &str = "latscope selftest wake; true";
 
 fn injected_preemptions(ran: &Ran) -> Result<()> {

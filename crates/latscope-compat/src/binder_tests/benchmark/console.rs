@@ -1,10 +1,10 @@
-//! Google Benchmark's table: pure.
+//! Table that Google Benchmark prints, made by pure functions.
 
 use super::runs::Run;
 use crate::binder_tests::words::Layout;
 use std::fmt::Write;
 
-/// The table.
+/// Returns the table of the given runs.
 pub fn text(layout: Layout, runs: &[&Run]) -> String {
     let width = runs.iter().map(|run| run.full_name().len()).max().unwrap_or(0).max(10);
     let mut text = match layout {
@@ -38,7 +38,7 @@ fn cells(layout: Layout, run: &Run) -> String {
     }
 }
 
-/// The fewer digits before the point, the more behind it.
+/// Formats a time in ns. The fewer digits there are before the point, the more follow it.
 fn time(ns: f64) -> String {
     let decimals = match ns {
         _ if ns < 1.0 => 3,

@@ -1,4 +1,4 @@
-//! What Google Benchmark says of the machine.
+//! Description of the machine in the output of Google Benchmark.
 
 use crate::binder_tests::number::general;
 use crate::binder_tests::words::Layout;
@@ -7,29 +7,29 @@ use std::fmt::Write;
 use std::fs::read_to_string;
 use std::time::SystemTime;
 
-/// What is said of the machine.
+/// Description of the machine and of the run.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Context {
-    /// When: `2026-11-21T09:00:00+00:00`.
+    /// Date of the run, as `2026-11-21T09:00:00+00:00`.
     pub date: String,
-    /// The host's name.
+    /// Name of the host.
     pub host: String,
-    /// The program.
+    /// Name of the program, as printed.
     pub executable: String,
-    /// CPUs that are online.
+    /// Number of CPUs that are online.
     pub cpus: usize,
-    /// Their clock.
+    /// Clock of the CPUs, in MHz.
     pub megahertz: u64,
-    /// Whether a governor may change the clock.
+    /// True if a governor may change the clock.
     pub scaling: bool,
-    /// Kind, level, bytes, CPUs that share it.
+    /// Caches: kind, level, size in bytes, number of CPUs that share it.
     pub caches: Vec<(String, u32, u64, usize)>,
-    /// Over 1, 5 and 15 minutes.
+    /// Load averages over 1, 5 and 15 minutes.
     pub load: Vec<f64>,
 }
 
 impl Context {
-    /// That of this machine, now.
+    /// Returns the description of this machine, as it is now.
     pub fn here(executable: &str, machine: &Machine) -> Context {
         let date = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
         let governed = |cpu: &u32| {
@@ -51,7 +51,7 @@ impl Context {
         }
     }
 
-    /// As the console has it.
+    /// Text of the description, as the console has it.
     pub fn text(&self, layout: Layout) -> String {
         let run = format!("Run on ({} X {} MHz CPU s)\n", self.cpus, self.megahertz);
         let mut text = match layout {
@@ -81,7 +81,7 @@ impl Context {
         }
     }
 
-    /// The date in the form of a release.
+    /// Date in the form of a version.
     pub(crate) fn date_of(&self, layout: Layout) -> String {
         match layout {
             Layout::Current => self.date.clone(),
@@ -89,7 +89,7 @@ impl Context {
         }
     }
 
-    /// The averages of the load, as JSON has them.
+    /// Load averages in the form that JSON has.
     pub fn loads(&self) -> String {
         self.load.iter().map(|load| general(*load, 6)).collect::<Vec<_>>().join(",")
     }

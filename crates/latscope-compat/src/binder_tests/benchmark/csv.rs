@@ -1,13 +1,13 @@
-//! Google Benchmark's CSV: pure, and the same in all its versions.
+//! CSV that Google Benchmark writes, made by pure functions. It is the same in all versions.
 
 use super::runs::Run;
 use crate::binder_tests::number::general;
 use std::fmt::Write;
 
-/// The columns; of the last five only what errors are is ever filled.
+/// Column names. Of the last five columns only those about errors are ever filled.
 const HEAD: &str = "name,iterations,real_time,cpu_time,time_unit,bytes_per_second,items_per_second,label,error_occurred,error_message";
 
-/// The file.
+/// Returns the CSV file of the given runs.
 pub fn text(runs: &[&Run]) -> String {
     let mut text = format!("{HEAD}\n");
     for run in runs {

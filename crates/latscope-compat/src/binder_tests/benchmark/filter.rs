@@ -1,21 +1,22 @@
-//! The choice of benchmarks by name.
+//! Selection of benchmarks by name.
 
 use anyhow::Result;
 use regex_lite::Regex;
 
-/// Which benchmarks are run.
+/// Condition for running a benchmark.
 #[derive(Debug, Clone)]
 pub struct Filter {
     pattern: Regex,
-    /// Those that do not match.
+    /// True if the benchmarks that do not match are run.
     others: bool,
 }
 
 impl Filter {
-    /// Reads a regular expression, after a `-` for those that do not match; `None` for all.
+    /// Reads a regular expression. A `-` before it selects the benchmarks that do not match. Returns `None` if all are
+    /// selected.
     ///
     /// # Errors
-    /// It is no regular expression.
+    /// The text is no regular expression.
     pub fn read(text: &str) -> Result<Option<Filter>> {
         if text.is_empty() || text == "all" {
             return Ok(None);
@@ -27,7 +28,7 @@ impl Filter {
         Ok(Some(Filter { pattern, others }))
     }
 
-    /// Whether a benchmark is to run.
+    /// Returns true if a benchmark of this name is to run.
     pub fn takes(&self, name: &str) -> bool {
         self.pattern.is_match(name) != self.others
     }

@@ -1,4 +1,4 @@
-//! Google Benchmark's JSON: pure.
+//! JSON that Google Benchmark writes, made by pure functions.
 
 use super::context::Context;
 use super::runs::{Kind, Run};
@@ -6,10 +6,10 @@ use crate::binder_tests::number::scientific;
 use crate::binder_tests::words::Layout;
 use crate::rt::json::quoted;
 
-/// The version of Google Benchmark whose form it is.
+/// Version of Google Benchmark whose form the JSON has.
 const VERSION: &str = "v1.9.1";
 
-/// The file.
+/// Returns the JSON file of the given runs.
 pub fn text(layout: Layout, context: &Context, runs: &[&Run]) -> String {
     let context = match layout {
         Layout::Current => object(&current(context), 4),
@@ -26,7 +26,7 @@ pub fn text(layout: Layout, context: &Context, runs: &[&Run]) -> String {
     format!("{{\n  \"context\": {{\n{context}\n  }},\n  \"benchmarks\": [\n{}\n  ]\n}}\n", rows.join(",\n"))
 }
 
-/// A key and its value, as it stands there.
+/// Key and its value, as JSON text.
 type Pair = (&'static str, String);
 
 fn object(pairs: &[Pair], indent: usize) -> String {

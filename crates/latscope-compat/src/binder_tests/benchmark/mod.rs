@@ -27,20 +27,20 @@ use options::{BenchmarkOptions, Format, Length};
 use runs::{Run, Sample};
 use std::ffi::OsString;
 
-/// One of the two programs.
+/// Description of one of the two programs.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Bench {
-    /// Its name.
+    /// Name of the program.
     pub name: &'static str,
-    /// Its transport.
+    /// Name of the transport.
     pub transport: &'static str,
-    /// The name of its benchmark.
+    /// Name of the benchmark.
     pub family: &'static str,
-    /// The same with `-m PASSTHROUGH`, where it takes that.
+    /// Name of the benchmark with `-m PASSTHROUGH`; `None` if the program does not take that option.
     pub passthrough: Option<&'static str>,
 }
 
-/// Over binder.
+/// `libbinder_benchmark`, which measures over binder.
 pub const BINDER: Bench = Bench {
     name: "libbinder_benchmark",
     transport: "binder",
@@ -48,7 +48,7 @@ pub const BINDER: Bench = Bench {
     passthrough: None,
 };
 
-/// Over hwbinder.
+/// `libhwbinder_benchmark`, which measures over hwbinder.
 pub const HWBINDER: Bench = Bench {
     name: "libhwbinder_benchmark",
     transport: "hwbinder",
@@ -59,7 +59,7 @@ pub const HWBINDER: Bench = Bench {
 /// Carries out a call.
 ///
 /// # Errors
-/// Arguments that cannot be, nothing could be measured, or a file could not be written.
+/// The arguments are invalid, nothing could be measured, or a file could not be written.
 pub fn run(bench: &'static Bench, arguments: &[OsString]) -> Result<u8> {
     carry_out(bench, arguments).context(bench.name)
 }
@@ -109,7 +109,7 @@ fn carry_out(bench: &'static Bench, arguments: &[OsString]) -> Result<u8> {
     Ok(u8::from(failed))
 }
 
-/// One pair, whose client makes its calls for as long as is asked.
+/// Setup of a single pair, whose client makes calls for the time or count asked for.
 fn setup(options: &BenchmarkOptions, payloads: Vec<u64>, usual: Setup) -> Setup {
     let (count, duration) = match options.length {
         Length::Time(ns) => (u64::MAX, ns),
@@ -118,7 +118,7 @@ fn setup(options: &BenchmarkOptions, payloads: Vec<u64>, usual: Setup) -> Setup 
     Setup { mode: Mode::Throughput, callers: vec![Caller::Other], payloads, count, duration, ..usual }
 }
 
-/// The repetitions of a payload, in order.
+/// Repetitions of a payload, in order.
 fn samples(report: &Report, payload: u64) -> Vec<Sample> {
     let of_payload = |m: &&Measurement| transactions::number(m, "payload") == Some(payload);
     of_pairs(report).filter(of_payload).map(sample).collect()

@@ -1,4 +1,4 @@
-//! The flags of Google Benchmark, and `-m`.
+//! Flags of Google Benchmark, and `-m`.
 
 use super::Bench;
 use super::filter::Filter;
@@ -9,50 +9,50 @@ use crate::rt::Refusal;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-/// A form of output.
+/// Form of the output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
-    /// A table.
+    /// Table for the console.
     Console,
-    /// JSON.
+    /// JSON, as Google Benchmark writes it.
     Json,
-    /// CSV.
+    /// CSV, as Google Benchmark writes it.
     Csv,
 }
 
-/// How long a benchmark runs.
+/// Length of the run of a benchmark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Length {
-    /// ns.
+    /// Time of the run, in ns.
     Time(u64),
-    /// Calls.
+    /// Number of calls in the run.
     Iterations(u64),
 }
 
-/// What a call asks for.
+/// Values of the options of a call.
 #[derive(Debug, Clone)]
 pub struct BenchmarkOptions {
-    /// `--benchmark_format`.
+    /// Value of `--benchmark_format`: the form of stdout.
     pub format: Format,
-    /// `--benchmark_filter`.
+    /// Value of `--benchmark_filter`: the benchmarks to run; `None` for all.
     pub filter: Option<Filter>,
-    /// `--benchmark_repetitions`.
+    /// Value of `--benchmark_repetitions`: the number of rounds over all benchmarks.
     pub repetitions: u64,
-    /// `--benchmark_report_aggregates_only`.
+    /// Value of `--benchmark_report_aggregates_only`: show and write only statistics of repetitions.
     pub aggregates_only: bool,
-    /// `--benchmark_display_aggregates_only`.
+    /// Value of `--benchmark_display_aggregates_only`: show only statistics, but write all runs to the file.
     pub display_aggregates_only: bool,
-    /// `--benchmark_min_time`.
+    /// Value of `--benchmark_min_time`: the length of each run.
     pub length: Length,
-    /// `--benchmark_out`.
+    /// Value of `--benchmark_out`: the file to write.
     pub out: Option<PathBuf>,
-    /// `--benchmark_out_format`.
+    /// Value of `--benchmark_out_format`: the form of that file.
     pub out_format: Format,
-    /// `--benchmark_list_tests`.
+    /// Value of `--benchmark_list_tests`: print the names and measure nothing.
     pub list: bool,
-    /// `-m PASSTHROUGH`.
+    /// Value of `-m PASSTHROUGH`: call within the process.
     pub passthrough: bool,
-    /// Ours.
+    /// Values of the options that latscope adds.
     pub common: Common,
 }
 
@@ -78,7 +78,7 @@ part!(BenchmarkOptions, common: Common);
 
 const FORMAT: (Takes, &str) = value("console|json|csv");
 
-/// One that has no effect.
+/// Returns an option that has no effect.
 const fn nothing(
     name: &'static str,
     takes: (Takes, &'static str),
@@ -87,7 +87,7 @@ const fn nothing(
     option(name, takes, help, |_, _| Ok(()))
 }
 
-/// All of them.
+/// All options of the two programs.
 #[rustfmt::skip]
 static SPECS: [Opt<BenchmarkOptions>; 17] = [
     option("-m", value("PASSTHROUGH"), "call within the process; any other word: over hwbinder",
@@ -113,26 +113,26 @@ static SPECS: [Opt<BenchmarkOptions>; 17] = [
     nothing("--v", value("N"), "no effect"),
 ];
 
-/// Those that a program has.
+/// Options that a program has. Only hwbinder's has `-m`.
 pub fn specs(bench: &Bench) -> &'static [Opt<BenchmarkOptions>] {
     if bench.passthrough.is_some() { &SPECS } else { &SPECS[1..] }
 }
 
 impl BenchmarkOptions {
-    /// Reads a call.
+    /// Parses the arguments of a call.
     ///
     /// # Errors
-    /// A flag that is none, or a value that cannot be.
+    /// A flag is unknown, or a value is not allowed.
     pub fn read(bench: &Bench, arguments: &[OsString]) -> Result<BenchmarkOptions, Refusal> {
         words::read(specs(bench), BenchmarkOptions::default(), arguments)
     }
 
-    /// Whether a run is printed.
+    /// Returns true if a run is printed on stdout.
     pub fn shows(&self, run: &Run) -> bool {
         self.keeps(run) && !(self.display_aggregates_only && self.is_single(run))
     }
 
-    /// Whether a run is in the file.
+    /// Returns true if a run is written to the file.
     pub fn keeps(&self, run: &Run) -> bool {
         !(self.aggregates_only && self.is_single(run))
     }
@@ -169,7 +169,7 @@ fn filter(text: &str) -> Result<Option<Filter>, Refusal> {
     Filter::read(text).map_err(|error| Refusal::Usage(format!("{error:#}")))
 }
 
-/// `0.5`, `0.5s`, `100x`.
+/// Parses a length: `0.5`, `0.5s`, `100x`.
 fn length(text: &str) -> Result<Length, Refusal> {
     let count = text.strip_suffix('x').map(|count| count.parse().ok().filter(|count| *count > 0));
     let seconds = || text.strip_suffix('s').unwrap_or(text).parse().ok();

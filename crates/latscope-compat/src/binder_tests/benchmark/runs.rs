@@ -1,63 +1,62 @@
-//! The rows of a benchmark: what was measured, and the statistics of
-//! repetitions. Pure.
+//! Rows of a benchmark: its measurements, and the statistics of repetitions. All functions are pure.
 
 use super::filter::Filter;
 use crate::binder_tests::words::Layout;
 use latscope_core::statistics::median;
 
-/// One measurement of a payload.
+/// Result of one measurement of a payload.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Sample {
-    /// Calls.
+    /// Number of calls in the measurement.
     pub iterations: u64,
-    /// Mean time of a call, ns.
+    /// Mean time of a call, in ns.
     pub real: f64,
-    /// Mean CPU time of the caller in a call, ns.
+    /// Mean CPU time of the caller in a call, in ns.
     pub cpu: f64,
-    /// Why there is none.
+    /// Reason for the lack of a measurement; `None` if there is one.
     pub error: Option<String>,
 }
 
-/// What a row is.
+/// Kind of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// A measurement: the number of its repetition.
+    /// Measurement, with the number of its repetition.
     Repetition(u64),
-    /// A statistic of all repetitions.
+    /// Statistic of all repetitions.
     Aggregate(Statistic),
 }
 
-/// A statistic of repetitions.
+/// Kind of a statistic of repetitions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Statistic {
-    /// The mean.
+    /// Mean of the repetitions.
     Mean,
-    /// The median.
+    /// Median of the repetitions.
     Median,
-    /// The standard deviation of a sample.
+    /// Standard deviation of a sample.
     Deviation,
-    /// That by the mean.
+    /// Coefficient of variation: the standard deviation divided by the mean.
     Variation,
 }
 
-/// A row.
+/// Row of the output.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Run {
-    /// The name of the benchmark.
+    /// Name of the benchmark.
     pub name: String,
-    /// Its place among the chosen ones.
+    /// Index of the benchmark among the chosen benchmarks.
     pub index: usize,
-    /// What the row is.
+    /// Kind of the row.
     pub kind: Kind,
-    /// Repetitions of it.
+    /// Number of repetitions of the benchmark.
     pub repetitions: u64,
-    /// Calls; of a statistic the repetitions.
+    /// Number of calls; for a statistic, the number of repetitions.
     pub iterations: u64,
-    /// Time, ns; of [`Statistic::Variation`] a ratio.
+    /// Time in ns; for [`Statistic::Variation`], a ratio.
     pub real: f64,
-    /// CPU time, ns; of [`Statistic::Variation`] a ratio.
+    /// CPU time in ns; for [`Statistic::Variation`], a ratio.
     pub cpu: f64,
-    /// Why there is none.
+    /// Reason for the lack of figures; `None` if there are figures.
     pub error: Option<String>,
 }
 
@@ -65,7 +64,7 @@ impl Statistic {
     const ALL: [Statistic; 4] =
         [Statistic::Mean, Statistic::Median, Statistic::Deviation, Statistic::Variation];
 
-    /// Its name.
+    /// Name of the statistic, as printed.
     pub fn name(self) -> &'static str {
         match self {
             Statistic::Mean => "mean",
@@ -91,7 +90,7 @@ impl Statistic {
 }
 
 impl Run {
-    /// Its name with that of its statistic.
+    /// Name of the benchmark, with the name of the statistic if the row is one.
     pub(crate) fn full_name(&self) -> String {
         match self.kind {
             Kind::Repetition(_) => self.name.clone(),
@@ -99,13 +98,13 @@ impl Run {
         }
     }
 
-    /// Whether its figures are ratios.
+    /// Returns true if the figures are ratios.
     pub(crate) fn is_ratio(&self) -> bool {
         self.kind == Kind::Aggregate(Statistic::Variation)
     }
 }
 
-/// The benchmarks to run: name and payload, 4 bytes to 64 KiB by doubling.
+/// Benchmarks to run: name and payload, from 4 bytes to 64 KiB by doubling.
 pub fn benchmarks(family: &str, layout: Layout, filter: Option<&Filter>) -> Vec<(String, u64)> {
     let size = |payload: u64| match layout {
         Layout::Oreo if payload > 1024 => format!("{}k", payload >> 10),
@@ -116,7 +115,7 @@ pub fn benchmarks(family: &str, layout: Layout, filter: Option<&Filter>) -> Vec<
     all.filter(|(name, _)| filter.is_none_or(|filter| filter.takes(name))).collect()
 }
 
-/// All rows: of each benchmark its repetitions, then their statistics.
+/// Returns all rows: for each benchmark its repetitions, then their statistics.
 pub fn all(chosen: &[(String, u64)], samples: &[Vec<Sample>]) -> Vec<Run> {
     let of = |(index, ((name, _), samples)): (usize, (&(String, u64), &Vec<Sample>))| {
         let repetitions = samples.len() as u64;

@@ -1,19 +1,18 @@
-//! Who had a part in each call, as `-v` tells it: pure but for [`Main`].
+//! Processes and threads that took part in each call, as `-v` prints them. All functions but that of [`Main`] are pure.
 
 use super::Test;
 use crate::binder_tests::words::Layout;
 use latscope_core::report::Hop;
 use latscope_os::sched;
 
-/// The hops of a pair: those of its SCHED_FIFO caller, with the two processes
-/// before them, and those of its normal one.
+/// Hops of a pair: those of its SCHED_FIFO caller, with the two processes before them, and those of its normal caller.
 pub type Pair<'a> = (&'a [Hop], &'a [Hop]);
 
-/// This process.
+/// State of the main thread of this process, as a hop.
 pub struct Main(pub Hop);
 
 impl Main {
-    /// As it is now.
+    /// Returns the present state of this thread.
     pub fn here() -> Main {
         let state = sched::state(0).unwrap_or_default();
         Main(Hop {
@@ -28,7 +27,7 @@ impl Main {
     }
 }
 
-/// All of it: the processes as they began, then each call of each pair.
+/// Returns the whole text: the processes at their begin, then each call of each pair.
 pub fn text(test: &Test, layout: Layout, main: &Main, pairs: &[Pair]) -> String {
     let began = |role: &'static str| {
         pairs.iter().flat_map(move |(fifo, _)| fifo.iter().filter(move |hop| hop.role == role))
@@ -48,7 +47,7 @@ pub fn text(test: &Test, layout: Layout, main: &Main, pairs: &[Pair]) -> String 
     text
 }
 
-/// Each call by itself: its caller, and the serving thread that told of itself.
+/// Hops of each call: its caller, and the serving thread that reported its own state.
 fn turns(hops: &[Hop]) -> Vec<&[Hop]> {
     let from = hops.iter().position(|hop| hop.role.ends_with("-caller")).unwrap_or(hops.len());
     let calls = &hops[from..];
@@ -97,7 +96,7 @@ mod tests {
     const OTHER: (u32, u32) = (0, 0);
     const FIFO: (u32, u32) = (1, 99);
 
-    /// The threads of the sample on the page about Android 8.0's tests.
+    /// Threads of the sample on the page about Android 8.0's tests.
     fn sample(server: (u32, u32)) -> (Main, Vec<Hop>, Vec<Hop>) {
         let fifo = vec![
             hop("service", 8674, 8674, 1, OTHER),

@@ -1,5 +1,5 @@
-//! `schd-dbg` and `libhwbinder_latency`: pairs of processes, in each turn a call
-//! by a fresh SCHED_FIFO thread and one by a normal caller.
+//! `schd-dbg` and `libhwbinder_latency`: pairs of processes. In each turn a fresh SCHED_FIFO thread makes a call, and
+//! then a normal caller does.
 
 pub mod hops;
 pub mod options;
@@ -26,36 +26,36 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use text::{CallTimes, Inheritance, Page, Pair};
 
-/// One of the two programs.
+/// Description of one of the two programs.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Test {
-    /// Its name.
+    /// Name of the program.
     pub name: &'static str,
-    /// Its transport, and what its words call a serving thread.
+    /// Name of the transport, which is also the program's word for a serving thread.
     pub transport: &'static str,
-    /// What its words call a process that serves.
+    /// Word in the output for a process that serves.
     pub server: &'static str,
-    /// Whether it is the fuller one, with percentiles and the sum of all pairs.
+    /// True if the output has percentiles and the sum of all pairs.
     pub fuller: bool,
 }
 
-/// Over binder.
+/// `schd-dbg`, which measures over binder.
 pub const BINDER: Test = Test { name: "schd-dbg", transport: "binder", server: "server", fuller: false };
 
-/// Over hwbinder.
+/// `libhwbinder_latency`, which measures over hwbinder.
 pub const HWBINDER: Test =
     Test { name: "libhwbinder_latency", transport: "hwbinder", server: "service", fuller: true };
 
-/// The highest real-time priority.
+/// Highest real-time priority of Linux.
 const PRIORITY: u32 = 99;
 
-/// First turns that are printed in full, at most.
+/// Largest number of turns that `-v` prints in full.
 const TOLD: u64 = 1000;
 
 /// Carries out a call.
 ///
 /// # Errors
-/// Arguments that cannot be, or nothing could be measured.
+/// The arguments are invalid, or nothing could be measured.
 pub fn run(test: &'static Test, arguments: &[OsString]) -> Result<u8> {
     carry_out(test, arguments).context(test.name)
 }
@@ -92,10 +92,10 @@ fn carry_out(test: &'static Test, arguments: &[OsString]) -> Result<u8> {
     Ok(verdict(test, &options, &report, &page, trace.as_deref()))
 }
 
-/// The trace that somebody records, which the first miss is to stop.
+/// Directory of the trace that is being recorded, which the first miss stops.
 ///
 /// # Errors
-/// Nobody does.
+/// No trace is being recorded.
 fn recorded_trace() -> Result<PathBuf> {
     let places = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"].map(PathBuf::from);
     let on =
@@ -106,18 +106,18 @@ fn recorded_trace() -> Result<PathBuf> {
     Ok(place.context(wanted)?.clone())
 }
 
-/// The stopped trace, by the older path where that exists, as the original prints it.
+/// Path of the stopped trace, as the original prints it: the older path if that exists.
 fn log(directory: &Path) -> PathBuf {
     let older = Path::new("/sys/kernel/debug/tracing/trace");
     if older.exists() { older.to_owned() } else { directory.join("trace") }
 }
 
-/// At the first miss.
+/// Actions at the first miss: mark the trace, and stop.
 fn stop(trace: &Path) -> OnThreshold {
     OnThreshold { actions: vec![Action::MarkTrace(trace.to_owned()), Action::Stop], ..OnThreshold::default() }
 }
 
-/// Says who had a part in each call.
+/// Prints on stderr which processes and threads took part in each call.
 fn tell(test: &Test, options: &LatencyOptions, main: &Main, report: &Report) {
     eprint!("{}", hops::text(test, options.common.layout, main, &pairs_of_hops(report)));
     if options.iterations > TOLD {
@@ -125,7 +125,7 @@ fn tell(test: &Test, options: &LatencyOptions, main: &Main, report: &Report) {
     }
 }
 
-/// One point for each caller of each pair, SCHED_FIFO first.
+/// Setup with a point for each caller of each pair, SCHED_FIFO first.
 fn setup(options: &LatencyOptions, usual: Setup) -> Setup {
     let rules = Periodic {
         warm_up: 0,
@@ -147,7 +147,7 @@ fn setup(options: &LatencyOptions, usual: Setup) -> Setup {
     }
 }
 
-/// Keeps the durations of SCHED_FIFO calls, by pair.
+/// Observer that keeps the durations of SCHED_FIFO calls, by pair.
 struct Raw {
     pairs: Vec<Vec<u64>>,
     lost: u64,
@@ -180,7 +180,7 @@ fn times(m: &Measurement) -> CallTimes {
     }
 }
 
-/// The rows of one caller: of each pair, then of all.
+/// Rows of one caller: of each pair, then of all.
 fn rows<'a>(report: &'a Report, caller: &str) -> Vec<&'a Measurement> {
     let is = |m: &&Measurement| transactions::text(m, "caller") == Some(caller);
     report.measurements.iter().filter(is).collect()
@@ -200,7 +200,7 @@ fn page(options: &LatencyOptions, report: &Report, real_time: bool, raw: Option<
     }
 }
 
-/// The verdict over all calls, if the servers told of each.
+/// Verdict over all calls. It is a pass only if the servers reported on each call.
 fn inheritance(report: &Report, real_time: bool) -> Inheritance {
     let told = of_pairs(report).all(|m| m.summary.count > 0 && m.values.contains_key("uninherited"));
     let failed = of_pairs(report).map(|m| value(m, "uninherited") as u64).sum();
@@ -224,13 +224,13 @@ fn pair(fifo: &Measurement, other: &Measurement) -> Pair {
     }
 }
 
-/// The hops of each pair: of its SCHED_FIFO caller, and of the normal one.
+/// Hops of each pair: those of its SCHED_FIFO caller, and those of its normal caller.
 fn pairs_of_hops(report: &Report) -> Vec<hops::Pair<'_>> {
     let hops = |caller| rows(report, caller).into_iter().map(|m| m.hops.as_slice());
     hops("fifo").zip(hops("other")).filter(|(fifo, _)| !fifo.is_empty()).collect()
 }
 
-/// What is to be said of it beyond the text; the exit code.
+/// Prints notes on what the text does not show, and returns the exit code.
 fn verdict(test: &Test, options: &LatencyOptions, report: &Report, page: &Page, trace: Option<&Path>) -> u8 {
     let failed = of_pairs(report).map(lost).sum::<u64>() > 0;
     let short = of_pairs(report).any(|m| m.summary.count < options.iterations);

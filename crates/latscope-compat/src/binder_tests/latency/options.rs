@@ -1,4 +1,4 @@
-//! The options of the latency tests.
+//! Command-line options of the latency tests.
 
 use super::Test;
 use crate::binder_tests::words::{self, Common, number, option};
@@ -6,24 +6,24 @@ use crate::getopt::{FLAG, Opt, on, part, put, value};
 use crate::rt::Refusal;
 use std::ffi::OsString;
 
-/// What a call asks for.
+/// Values of the options of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LatencyOptions {
-    /// `-i`: turns, each of two calls.
+    /// Value of `-i`: the number of turns, each of two calls.
     pub iterations: u64,
-    /// `-pair`.
+    /// Value of `-pair`: the number of pairs.
     pub pairs: u64,
-    /// `-deadline_us`.
+    /// Value of `-deadline_us`: a call that takes longer is a miss.
     pub deadline_us: u64,
-    /// `-v`.
+    /// Value of `-v`: print what took part in each call.
     pub verbose: bool,
-    /// `-trace`.
+    /// Value of `-trace`: end at the first miss, and stop the recorded trace.
     pub trace: bool,
-    /// `-raw_data`.
+    /// Value of `-raw_data`: print all durations of SCHED_FIFO calls.
     pub raw_data: bool,
-    /// `-m PASSTHROUGH`.
+    /// Value of `-m PASSTHROUGH`: call within the process.
     pub passthrough: bool,
-    /// Ours.
+    /// Values of the options that latscope adds.
     pub common: Common,
 }
 
@@ -72,21 +72,21 @@ static HWBINDER: [Opt<LatencyOptions>; 9] = {
     ]
 };
 
-/// Those that a program has.
+/// Options that a program has.
 pub fn specs(test: &Test) -> &'static [Opt<LatencyOptions>] {
     if test.fuller { &HWBINDER } else { &BINDER }
 }
 
 impl LatencyOptions {
-    /// Reads a call.
+    /// Parses the arguments of a call.
     ///
     /// # Errors
-    /// An option that is none, or a value that cannot be.
+    /// An option is unknown, or a value is not allowed.
     pub fn read(test: &Test, arguments: &[OsString]) -> Result<LatencyOptions, Refusal> {
         words::read(specs(test), LatencyOptions::default(), arguments)
     }
 
-    /// The deadline in ns.
+    /// Deadline of a call, in ns.
     pub(crate) fn deadline_ns(&self) -> u64 {
         self.deadline_us * 1000
     }

@@ -1,4 +1,4 @@
-//! The output of the latency tests: pure. It is JSON, with their spacing.
+//! Output of the latency tests, made by pure functions. It is JSON with the spacing of the originals.
 
 use super::Test;
 use crate::binder_tests::number::general;
@@ -8,86 +8,87 @@ use std::fmt::Write;
 /// Durations of one caller's calls, in ns.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct CallTimes {
-    /// Calls.
+    /// Number of recorded calls.
     pub calls: u64,
-    /// Their mean; `None` without calls.
+    /// Mean of the durations; `None` without calls.
     pub mean: Option<f64>,
-    /// The longest.
+    /// Longest duration; `None` without calls.
     pub worst: Option<f64>,
-    /// The shortest.
+    /// Shortest duration; `None` without calls.
     pub best: Option<f64>,
-    /// Those over the deadline.
+    /// Number of calls over the deadline.
     pub misses: u64,
-    /// p50, p90, p95, p99.
+    /// Percentiles p50, p90, p95 and p99.
     pub quantiles: [Option<f64>; 4],
 }
 
-/// What was seen of a pair, or of all.
+/// Figures of a pair, or of all pairs.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Pair {
-    /// Its key: `P0`, `ALL`.
+    /// Key in the output: `P0`, `ALL`.
     pub name: String,
-    /// Calls that were served on the caller's CPU.
+    /// Number of calls that were served on the caller's CPU.
     pub synced: u64,
-    /// Calls of which that can be said: the caller stayed on its CPU.
+    /// Number of calls for which the CPU can be judged: the caller stayed on its CPU.
     pub judged: u64,
-    /// Calls of the normal caller.
+    /// Durations of the calls of the normal caller.
     pub other: CallTimes,
-    /// Calls of the SCHED_FIFO threads.
+    /// Durations of the calls of the SCHED_FIFO threads.
     pub fifo: CallTimes,
 }
 
-/// Whether servers had their callers' real-time priority.
+/// Verdict on whether servers had the real-time priority of their callers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Inheritance {
-    /// In each call.
+    /// Inheritance of the priority in each call.
     Pass,
-    /// Not in all.
+    /// Lack of the priority in at least one call.
     Fail {
-        /// In so many not.
+        /// Number of calls without the priority.
         failed: u64,
-        /// Of so many.
+        /// Number of all calls.
         calls: u64,
     },
-    /// Not known, for this reason.
+    /// Lack of knowledge, for this reason.
     Skipped(&'static str),
 }
 
-/// All that is printed.
+/// Content of the whole output.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Page {
-    /// Pairs asked for.
+    /// Number of pairs asked for.
     pub pairs: u64,
-    /// Turns asked for.
+    /// Number of turns asked for.
     pub iterations: u64,
-    /// The deadline.
+    /// Deadline of a call, in µs.
     pub deadline_us: u64,
-    /// Whether it was a call within the process.
+    /// True if the calls were within the process.
     pub passthrough: bool,
-    /// Durations of SCHED_FIFO calls by pair, if wanted.
+    /// Durations of SCHED_FIFO calls by pair, in ns; `None` without `-raw_data`.
     pub raw: Option<Vec<Vec<u64>>>,
-    /// Each pair, then all.
+    /// Figures of each pair, then of all.
     pub blocks: Vec<Pair>,
-    /// The verdict.
+    /// Verdict on inherited priorities.
     pub inheritance: Inheritance,
 }
 
-/// Above this ratio calls are well synced.
+/// Ratio of calls on the caller's CPU above which the verdict is `GOOD`.
 const GOOD_SYNC: f64 = 0.6;
 
-/// Significant digits.
+/// Numbers of significant digits in the output.
 struct Digits {
     times: usize,
     met: usize,
     sync: usize,
 }
 
-/// Theirs were 2, 5 and 6: the best of 100,000 calls could not be distinguished from the tenth.
+/// Digits that latscope prints. The originals print 2, 5 and 6, which cannot distinguish the best of 100,000 calls from
+/// the tenth best.
 const OURS: Digits = Digits { times: 5, met: 9, sync: 9 };
 const THEIRS: Digits = Digits { times: 2, met: 5, sync: 6 };
 
 impl Page {
-    /// As a program prints it.
+    /// Returns the text as a program prints it.
     pub fn text(&self, test: &Test, layout: Layout) -> String {
         let fuller = test.fuller && layout == Layout::Current;
         let Page { pairs, iterations, deadline_us, .. } = self;
@@ -145,7 +146,7 @@ impl Pair {
     }
 }
 
-/// ns in ms.
+/// Formats a time given in ns as ms.
 fn ms(ns: Option<f64>, digits: &Digits) -> String {
     general(ns.unwrap_or(f64::NAN) / 1e6, digits.times)
 }
@@ -183,7 +184,7 @@ mod tests {
         Pair { name: name.to_owned(), synced, judged: 10_000, other, fifo }
     }
 
-    /// The figures of the sample on the page about Android 8.0's tests.
+    /// Figures of the sample on the page about Android 8.0's tests.
     fn sample() -> Page {
         Page {
             pairs: 3,

@@ -1,4 +1,4 @@
-//! `binderThroughputTest`: how many transactions a second its workers get.
+//! `binderThroughputTest`, which measures how many transactions a second its workers get.
 
 pub mod options;
 pub mod text;
@@ -18,13 +18,13 @@ use options::{SPECS, ThroughputOptions};
 use std::ffi::OsString;
 use text::Figures;
 
-/// Its name.
+/// Name of the program.
 pub const NAME: &str = "binderThroughputTest";
 
 /// Carries out a call.
 ///
 /// # Errors
-/// Arguments that cannot be, or nothing could be measured.
+/// The arguments are invalid, or nothing could be measured.
 pub fn run(arguments: &[OsString]) -> Result<u8> {
     carry_out(arguments).context(NAME)
 }
@@ -65,7 +65,7 @@ fn carry_out(arguments: &[OsString]) -> Result<u8> {
     Ok(u8::from(short || of_pairs(&report).map(lost).sum::<u64>() > 0))
 }
 
-/// A pair of processes for each worker that calls.
+/// Setup with a pair of processes for each worker that calls.
 fn setup(options: &ThroughputOptions, most: u64, usual: Setup) -> Setup {
     Setup {
         callers: vec![Caller::Other],
@@ -78,7 +78,7 @@ fn setup(options: &ThroughputOptions, most: u64, usual: Setup) -> Setup {
     }
 }
 
-/// Bytes that a request takes at least, so that a stale reply is seen.
+/// Least number of bytes in a request, which lets a stale reply be noticed.
 const LEAST: u64 = 4;
 
 fn figures(report: &Report) -> Figures {

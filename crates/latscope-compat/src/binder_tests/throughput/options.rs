@@ -1,26 +1,26 @@
-//! The options of `binderThroughputTest`.
+//! Command-line options of `binderThroughputTest`.
 
 use crate::binder_tests::words::{self, Common, number, option};
 use crate::getopt::{FLAG, Opt, on, part, put, value};
 use anyhow::{Result, ensure};
 use std::ffi::OsString;
 
-/// What a call asks for.
+/// Values of the options of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ThroughputOptions {
-    /// `-w`.
+    /// Value of `-w`: the number of workers.
     pub workers: u64,
-    /// `-i`.
+    /// Value of `-i`: the number of calls of each worker.
     pub iterations: u64,
-    /// `-s`, bytes.
+    /// Value of `-s`: the bytes of a request and of its reply.
     pub payload: u64,
-    /// `-p`: half of the workers serve.
+    /// Value of `-p`: half of the workers serve.
     pub pairs: bool,
-    /// `-m`, µs.
+    /// Value of `-m`, in µs: the time above which a call counts as too long.
     pub most_us: u64,
-    /// `-t`.
+    /// Value of `-t`: a training round measures the value of `-m`.
     pub training: bool,
-    /// Ours.
+    /// Values of the options that latscope adds.
     pub common: Common,
 }
 
@@ -34,7 +34,7 @@ impl Default for ThroughputOptions {
 
 part!(ThroughputOptions, common: Common);
 
-/// All of them.
+/// All options of `binderThroughputTest`.
 #[rustfmt::skip]
 pub static SPECS: &[Opt<ThroughputOptions>] = &[
     option("-w", value("N"), "workers [2]", |o, given| put(&mut o.workers, number(given, 1..=1024))),
@@ -47,10 +47,10 @@ pub static SPECS: &[Opt<ThroughputOptions>] = &[
 ];
 
 impl ThroughputOptions {
-    /// Reads a call.
+    /// Parses the arguments of a call.
     ///
     /// # Errors
-    /// An option that is none, or a value that cannot be.
+    /// An option is unknown, or a value is not allowed.
     pub fn read(arguments: &[OsString]) -> Result<ThroughputOptions> {
         let options = words::read(SPECS, ThroughputOptions::default(), arguments)?;
         let even = !options.pairs || options.workers.is_multiple_of(2);
@@ -58,7 +58,7 @@ impl ThroughputOptions {
         Ok(options)
     }
 
-    /// How many workers call.
+    /// Number of workers that call.
     pub fn callers(&self) -> u64 {
         if self.pairs { self.workers / 2 } else { self.workers }
     }

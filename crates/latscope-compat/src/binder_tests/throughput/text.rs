@@ -1,27 +1,27 @@
-//! The output of `binderThroughputTest`: pure.
+//! Output of `binderThroughputTest`, made by pure functions.
 
 use crate::binder_tests::number::general;
 
-/// What came out of a round; times in ns.
+/// Figures of a round. Times are in ns.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Figures {
-    /// Calls.
+    /// Number of recorded calls.
     pub calls: u64,
-    /// Those longer than `-m`.
+    /// Number of calls longer than `-m`.
     pub misses: u64,
-    /// From the first call to the end of the last.
+    /// Time from the first call to the end of the last.
     pub elapsed: f64,
-    /// Their mean.
+    /// Mean time of a call.
     pub mean: f64,
-    /// The longest.
+    /// Longest time of a call.
     pub worst: f64,
-    /// The shortest.
+    /// Shortest time of a call.
     pub best: f64,
-    /// 50, 90, 95, 99 %.
+    /// Percentiles p50, p90, p95 and p99.
     pub quantiles: [f64; 4],
 }
 
-/// What is printed of any round; only workers that call have made calls.
+/// Text about any round, printed before its figures. Only workers that call have made calls.
 pub fn round(workers: u64, figures: &Figures) -> String {
     let created: String = (0..workers).map(|worker| format!("Created BinderWorker{worker}\n")).collect();
     let rate = figures.calls as f64 * 1e9 / figures.elapsed;
@@ -35,12 +35,12 @@ fn ms(ns: f64) -> String {
     general(ns / 1e6, 6)
 }
 
-/// What is printed of the training.
+/// Text printed after the training round.
 pub(crate) fn trained(figures: &Figures) -> String {
     format!("Max latency during training: {}ms\nCompleted training round\n\n", ms(figures.worst))
 }
 
-/// What is printed of the round itself.
+/// Text with the figures of a round.
 pub fn figures(figures: &Figures) -> String {
     let mut text = String::new();
     if figures.misses > 0 {

@@ -1,4 +1,4 @@
-//! `cyclicdeadline`: threads under SCHED_DEADLINE, by the probe `wake.timer`.
+//! `cyclicdeadline`, which runs threads under SCHED_DEADLINE and measures with the probe `wake.timer`.
 
 pub mod options;
 pub mod text;
@@ -71,7 +71,8 @@ fn carry_out(options: &CyclicdeadlineOptions, arguments: &[OsString]) -> Result<
     })
 }
 
-/// Where periods begin is taken from the earliest wake-up, which is late itself.
+/// Prints a note if wake-ups came before the assumed begin of a period. The begin is taken from the earliest wake-up so
+/// far, which is late itself.
 fn early(measured: &[Measurement]) {
     let early: f64 = measured.iter().filter_map(|m| m.values.get("early")).map(|value| value.value).sum();
     if early > 0.0 {
@@ -88,8 +89,8 @@ fn histogram(options: &CyclicdeadlineOptions, measured: &[Measurement], rows: &[
     histogram::block(style, buckets, &environment::linear(measured), rows, None)
 }
 
-/// Share of a period that a thread reserves, %: what all of them may have
-/// together is spread over the CPUs.
+/// Share of its period that a thread reserves, in %. The threads together get 80 % of all CPUs, and none gets more
+/// than 60 %.
 fn share(threads: u64, cpus: u64) -> u64 {
     (80 * cpus / threads).min(60)
 }
@@ -133,7 +134,7 @@ fn rules(options: &CyclicdeadlineOptions) -> Periodic {
     }
 }
 
-/// A thread of this policy may only be confined by a partition of CPUs.
+/// Checks that a set has all CPUs. Only a partition of CPUs can confine a thread under SCHED_DEADLINE.
 fn covers_all(cpus: &[u32], machine: &Machine) -> Result<(), Refusal> {
     if machine.allowed.0.iter().all(|cpu| cpus.contains(cpu)) {
         return Ok(());
@@ -145,7 +146,7 @@ fn covers_all(cpus: &[u32], machine: &Machine) -> Result<(), Refusal> {
     ))
 }
 
-/// Prints while the threads run.
+/// Observer that prints while the threads run.
 struct Screen<'a, W> {
     quiet: bool,
     reserved: &'a [Reservation],
@@ -156,7 +157,7 @@ struct Screen<'a, W> {
     gone: bool,
 }
 
-/// Between two frames.
+/// Interval between two frames.
 const FRAME: Duration = Duration::from_millis(100);
 
 impl<'a, W: Write> Screen<'a, W> {
@@ -195,7 +196,7 @@ impl<'a, W: Write> Screen<'a, W> {
         self.drawn = Some(Instant::now());
     }
 
-    /// Prints the last lines.
+    /// Prints the last frame and the last lines.
     fn finish(&mut self) {
         self.introduce();
         self.draw();

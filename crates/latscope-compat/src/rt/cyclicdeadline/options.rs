@@ -1,4 +1,4 @@
-//! cyclicdeadline's options.
+//! Command-line options of cyclicdeadline.
 
 use crate::getopt::{Opt, part, perhaps, put, value};
 use crate::rt::Refusal;
@@ -6,20 +6,20 @@ use crate::rt::cpuset::is_set;
 use crate::rt::options::{self, Common};
 use std::ffi::OsString;
 
-/// What a call asks for.
+/// Values of the options of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CyclicdeadlineOptions {
-    /// `-a`: `Some(None)` for a thread on each CPU.
+    /// Value of `-a`: `Some(None)` for a thread on each CPU.
     pub affinity: Option<Option<String>>,
-    /// `-i`, µs.
+    /// Value of `-i`, in µs: the period of the first thread.
     pub interval: u64,
-    /// `-s`, µs.
+    /// Value of `-s`, in µs: each further thread's period is longer by this.
     pub step: u64,
-    /// `-t`.
+    /// Value of `-t`: the number of threads.
     pub threads: u64,
-    /// `-h` of 2.10: buckets.
+    /// Value of `-h` of release 2.10: the number of buckets.
     pub histogram: Option<u64>,
-    /// What others are asked, too.
+    /// Values of the options that other programs share.
     pub common: Common,
 }
 
@@ -58,7 +58,7 @@ const DURATION: Opt<CyclicdeadlineOptions> =
     Opt::DURATION.saying("seconds, or with m, h, d minutes, hours, days");
 const COMPAT: Opt<CyclicdeadlineOptions> = Opt::COMPAT.saying("whose options and text [2.4]");
 
-/// Those of 2.4, then ours.
+/// Options of release 2.4, then those that latscope adds.
 pub static SPECS: &[Opt<CyclicdeadlineOptions>] = &[
     AFFINITY,
     Opt::BREAK,
@@ -75,7 +75,7 @@ pub static SPECS: &[Opt<CyclicdeadlineOptions>] = &[
     Opt::RESULT,
 ];
 
-/// Those of 2.10, where `-h` is a histogram.
+/// Options of release 2.10, in which `-h` is a histogram.
 static SPECS_2_10: &[Opt<CyclicdeadlineOptions>] = &[
     AFFINITY,
     Opt::BREAK,
@@ -94,7 +94,7 @@ static SPECS_2_10: &[Opt<CyclicdeadlineOptions>] = &[
 ];
 
 impl CyclicdeadlineOptions {
-    /// Reads a call.
+    /// Parses the arguments of a call.
     ///
     /// # Errors
     /// Help was asked for, or the call cannot be carried out.

@@ -1,4 +1,4 @@
-//! cyclicdeadline's output: pure.
+//! Output of cyclicdeadline, made by pure functions.
 
 use crate::rt::row::{Row, Unit};
 use latscope_core::plan::Point;
@@ -6,17 +6,17 @@ use latscope_probes::Settings;
 use latscope_probes::wake::thread::{Policy, Thread};
 use std::fmt::Write;
 
-/// The reservation of a thread, µs.
+/// CPU time that a thread reserves, in µs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reservation {
-    /// CPU time in each period.
+    /// CPU time in each period, in µs.
     pub runtime: u64,
-    /// The period, at whose end it is due.
+    /// Length of the period, in µs. The CPU time is due at its end.
     pub deadline: u64,
 }
 
 impl Reservation {
-    /// Of the thread of a point.
+    /// Returns the reservation of the thread of a point.
     pub fn of(point: &Point) -> Reservation {
         let thread = Thread::read(point).expect("a thread was planned");
         let runtime = match thread.policy {
@@ -27,8 +27,7 @@ impl Reservation {
     }
 }
 
-/// The lines before the threads begin. Their activations do nothing but take
-/// the time: the work that is "tested" takes none.
+/// Lines printed before the threads begin. The activations only measure the time: the work that is "tested" takes none.
 pub fn before(all: bool, reserved: &[Reservation]) -> String {
     let mut text = String::from(if all { "Using all CPUS\n" } else { "" });
     for Reservation { runtime, deadline } in reserved {
@@ -37,7 +36,7 @@ pub fn before(all: bool, reserved: &[Reservation]) -> String {
     text
 }
 
-/// The lines about the threads, once they are there.
+/// Lines about the threads, printed once they run.
 pub fn introduction(main: u32, reserved: &[Reservation], rows: &[Row]) -> String {
     let mut text = String::new();
     for row in rows {
@@ -50,7 +49,7 @@ pub fn introduction(main: u32, reserved: &[Reservation], rows: &[Row]) -> String
     text
 }
 
-/// A line for each thread.
+/// Status lines, one for each thread.
 pub fn lines(reserved: &[Reservation], rows: &[Row]) -> String {
     let mut text = String::new();
     for (index, (reservation, row)) in reserved.iter().zip(rows).enumerate() {
@@ -70,14 +69,14 @@ pub fn lines(reserved: &[Reservation], rows: &[Row]) -> String {
     text
 }
 
-/// The lines about `-b`.
+/// Lines about a run that `-b` ended.
 pub fn broken(rows: &[Row], broken: Option<(usize, u64)>) -> String {
     broken.map_or_else(String::new, |(thread, ns)| {
         format!("# Break thread: {}\n# Break value: {}\n", rows[thread].thread, Unit::Us.cut(ns))
     })
 }
 
-/// What the JSON says beyond the common head.
+/// Part of the JSON after the common head.
 pub fn json(rows: &[Row]) -> String {
     let one = |(index, row): (usize, &Row)| {
         format!(

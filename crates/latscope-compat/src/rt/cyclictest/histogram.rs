@@ -1,4 +1,4 @@
-//! The block that `-h` and `-H` print.
+//! Histogram block that `-h` and `-H` print.
 
 use super::options::CyclictestOptions;
 use crate::rt::Release;
@@ -6,30 +6,31 @@ use crate::rt::row::{Row, Unit};
 use latscope_core::report::LinearRecord;
 use std::fmt::Write;
 
-/// What is asked of the block.
+/// Form of the histogram block.
 #[derive(Debug, Clone, Copy)]
 pub struct Style {
-    /// Whose text.
+    /// Release whose text is printed.
     pub release: Release,
-    /// A column for all threads together.
+    /// True if there is a column for all threads together.
     pub summary_column: bool,
-    /// The unit of the figures.
+    /// Unit of the figures.
     pub unit: Unit,
 }
 
 impl Style {
-    /// What a call asks for.
+    /// Returns the form that a call asks for.
     pub fn of(options: &CyclictestOptions) -> Style {
         Style { release: options.common.release, summary_column: options.summary_column, unit: options.unit }
     }
 
-    /// Older releases leave the column out where it would repeat the only one.
+    /// Returns true if the summary column is printed. Release 2.4 leaves it out where it would repeat the only other
+    /// column.
     fn summed(&self, threads: usize) -> bool {
         self.summary_column && (threads > 1 || self.release == Release::V2_10)
     }
 }
 
-/// The block: rows, summary lines, and the first cycles that had no row.
+/// Returns the block: rows, summary lines, and the first cycles that had no row.
 pub fn block(
     style: Style,
     buckets: u64,

@@ -1,4 +1,4 @@
-//! `--deepest-idle-state`: keeps the CPUs used from the idle states above one.
+//! `--deepest-idle-state`, which keeps the used CPUs from all idle states deeper than a given one.
 
 use crate::rt::Refusal;
 use anyhow::{Context, Result, anyhow};
@@ -6,8 +6,8 @@ use latscope_host::guardian::{Guardian, Undo};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Writes `1` to the switches of the states above `deepest` (-1: of all), and
-/// has the guardian put back what they were.
+/// Writes `1` to the switches of the states above `deepest` (-1: of all states), and has the guardian restore the
+/// former values.
 ///
 /// # Errors
 /// There is no cpuidle driver, or its switches cannot be written.
@@ -24,7 +24,7 @@ pub fn restrict(root: &Path, cpus: &[u32], deepest: i64, guardian: &mut Guardian
     Ok(())
 }
 
-/// The switches of a CPU's states above one.
+/// Paths of the switches of a CPU's idle states above `deepest`.
 fn switches(root: &Path, cpu: u32, deepest: i64) -> Result<Vec<PathBuf>> {
     let directory = root.join(format!("cpu{cpu}/cpuidle"));
     let missing = || {

@@ -1,4 +1,4 @@
-//! What cyclictest's JSON says beyond the common head.
+//! Part of cyclictest's JSON after the common head.
 
 use super::status::Fixed;
 use crate::rt::Release;
@@ -7,7 +7,7 @@ use crate::rt::row::{Row, Unit};
 use latscope_core::machine::Machine;
 use latscope_core::report::LinearRecord;
 
-/// Of all threads; `records` is empty without `-h`.
+/// JSON of all threads. `records` is empty without `-h`.
 pub fn threads(
     (release, unit): (Release, Unit),
     machine: &Machine,

@@ -1,4 +1,4 @@
-//! `cyclictest`: periodic threads, by the probe `wake.timer`.
+//! `cyclictest`, which runs periodic threads and measures with the probe `wake.timer`.
 
 pub mod histogram;
 pub mod json;
@@ -88,7 +88,7 @@ fn carry_out(options: &CyclictestOptions, arguments: &[OsString]) -> Result<u8> 
     Ok(written.unwrap_or_else(|| exit(options, &outcome, &report)))
 }
 
-/// What has to be there before anything is printed.
+/// Prepares what the screen uses beside the standard streams, before anything is printed.
 fn places(
     options: &CyclictestOptions,
     fixed: &[status::Fixed],
@@ -117,7 +117,7 @@ fn places(
     })
 }
 
-/// Keeps CPUs from idle states; ends with the guardian that is returned.
+/// Keeps CPUs from idle states as long as the returned guardian lives.
 fn restricted(options: &CyclictestOptions, plan: &Plan) -> Result<Option<Guardian>> {
     let Some(deepest) = options.deepest_idle_state else { return Ok(None) };
     let step = &plan.steps[0];
@@ -127,7 +127,7 @@ fn restricted(options: &CyclictestOptions, plan: &Plan) -> Result<Option<Guardia
     Ok(Some(guardian))
 }
 
-/// The lines before the first frame.
+/// Prints the lines before the first frame.
 fn begin(options: &CyclictestOptions, fixed: &[status::Fixed], machine: &Machine) {
     let online = machine.online.0.len();
     let [cpus, intervals] = page::preamble(options, fixed, machine.cpus.len().max(online), online);
@@ -144,7 +144,7 @@ fn begin(options: &CyclictestOptions, fixed: &[status::Fixed], machine: &Machine
     print(&(cpus + &held + &intervals));
 }
 
-/// The smallest step of the clock that can be seen.
+/// Prints the smallest step of the clock that can be observed.
 fn resolution() {
     let clock = rustix::time::ClockId::Monotonic;
     let declared = rustix::time::clock_getres(clock).tv_nsec as u64;
@@ -171,7 +171,7 @@ fn outcome(options: &CyclictestOptions, screen: Screen<impl Write>, report: &Rep
     }
 }
 
-/// How far the clock of the threads is ahead of `CLOCK_MONOTONIC`, ns.
+/// Offset of the threads' clock from `CLOCK_MONOTONIC`, in ns.
 fn ahead(options: &CyclictestOptions) -> u64 {
     match options.clock {
         Some(latscope_probes::wake::thread::ClockName::Realtime) => {
@@ -182,7 +182,7 @@ fn ahead(options: &CyclictestOptions) -> u64 {
     }
 }
 
-/// Prints and writes what the run gave; returns an exit code if that fails.
+/// Prints and writes the results of the run. Returns an exit code if that fails.
 fn write(
     options: &CyclictestOptions,
     arguments: &[OsString],
@@ -206,7 +206,7 @@ fn write(
     failure
 }
 
-/// cyclictest's exit code, which says next to nothing, or ours.
+/// Exit code of cyclictest, which says next to nothing, or latscope's with `--strict-exit`.
 fn exit(options: &CyclictestOptions, outcome: &CyclictestOutcome, report: &Report) -> u8 {
     match options.common.strict_exit {
         true => {

@@ -1,4 +1,4 @@
-//! cyclictest's options.
+//! Command-line options of cyclictest.
 
 use crate::getopt::{FLAG, Given, Opt, Takes, is_count, number, on, part, perhaps, put, value};
 use crate::rt::Refusal;
@@ -9,109 +9,109 @@ use latscope_probes::wake::thread::ClockName;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-/// Where the measuring threads run.
+/// Placement of the measuring threads.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Affinity {
-    /// Anywhere.
+    /// Threads run on any CPU.
     #[default]
     Any,
-    /// One on each CPU that the process may use, in turn.
+    /// Threads run in turn on the CPUs that the process may use.
     Each,
-    /// One on each CPU of this set, in turn.
+    /// Threads run in turn on the CPUs of this set.
     Set(String),
 }
 
-/// Policies by name.
+/// Scheduling policies by name.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Policy {
     /// `other`, `normal`, and unknown names.
     #[default]
     Other,
-    /// Named in the header, but run as `other`.
+    /// `batch`: named in the header, but run as `other`.
     Batch,
-    /// Named in the header, but run as `other`.
+    /// `idle`: named in the header, but run as `other`.
     Idle,
-    /// SCHED_FIFO.
+    /// Real-time policy SCHED_FIFO, named `fifo`.
     Fifo,
-    /// SCHED_RR.
+    /// Real-time policy SCHED_RR, named `rr`.
     RoundRobin,
 }
 
-/// What a call asks for. Times are in µs, or as they are given.
+/// Values of the options of a call. Times are in µs unless noted.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CyclictestOptions {
-    /// `-a`, `-S`.
+    /// Value of `-a` or `-S`: the placement of the threads.
     pub affinity: Affinity,
-    /// `-A`, `--secaligned`: distance of the threads' first instants, or their
-    /// distance from the full second.
+    /// Value of `-A` or `--secaligned`, in µs: the distance between the threads' first instants, or their distance from
+    /// the full second.
     pub aligned: Option<u64>,
-    /// `--secaligned`.
+    /// Value of `--secaligned`: threads begin on a full second.
     pub second_aligned: bool,
-    /// `-c`.
+    /// Value of `-c`: the clock of the threads.
     pub clock: Option<ClockName>,
-    /// `--default-system`, `--laptop`: the machine is left as it is.
+    /// Value of `--default-system` or `--laptop`: do not keep CPUs from deep sleep.
     pub leave_system: bool,
-    /// `--laptop`.
+    /// Value of `--laptop`: deep sleep stays allowed, and the output mentions it.
     pub laptop: bool,
-    /// `--deepest-idle-state`; -1 is the shallowest.
+    /// Value of `--deepest-idle-state`; -1 is the shallowest.
     pub deepest_idle_state: Option<i64>,
-    /// `-d`.
+    /// Value of `-d`, in µs: each further thread's interval is longer by this.
     pub distance: Option<u64>,
-    /// `-F`.
+    /// Value of `-F`: the path of a FIFO for status lines.
     pub fifo: Option<PathBuf>,
-    /// `-h`, `-H`: buckets.
+    /// Value of `-h` or `-H`: the number of buckets.
     pub histogram: Option<u64>,
-    /// `-H`.
+    /// Value of `-H`: a column for all threads together.
     pub summary_column: bool,
-    /// `--histfile`.
+    /// Value of `--histfile`: the file for the histogram.
     pub histogram_file: Option<PathBuf>,
-    /// `-i`.
+    /// Value of `-i`, in µs: the interval of the first thread.
     pub interval: Option<u64>,
-    /// `--latency`.
+    /// Value of `--latency`, in µs: the value held in /dev/cpu_dma_latency.
     pub latency: i32,
-    /// `-l`.
+    /// Value of `-l`: the number of cycles that ends the run.
     pub loops: Option<u64>,
-    /// `--mainaffinity`.
+    /// Value of `--mainaffinity`: the CPUs of the thread that prints.
     pub main_affinity: Option<String>,
-    /// `-m`.
+    /// Value of `-m`: lock memory.
     pub lock_memory: bool,
-    /// `-M`.
+    /// Value of `-M`: print the status only when a maximum grows.
     pub refresh_on_max: bool,
-    /// `-N`.
+    /// Unit of the figures, changed by `-N`.
     pub unit: Unit,
-    /// `-o`.
+    /// Value of `-o`: `-v` prints only the largest of so many samples.
     pub oscilloscope: u64,
-    /// `-p`.
+    /// Value of `-p`: the real-time priority; 0 if not given.
     pub priority: u32,
-    /// `--policy`.
+    /// Value of `--policy`: the scheduling policy.
     pub policy: Option<Policy>,
-    /// `--priospread`.
+    /// Value of `--priospread`: each further thread's priority is lower by 1.
     pub spread: bool,
-    /// `-r`.
+    /// Value of `-r`: sleep for a time from now.
     pub relative: bool,
-    /// `-R`.
+    /// Value of `-R`: measure the resolution of the clock.
     pub resolution: bool,
-    /// `-s`.
+    /// Value of `-s`: sleep with nanosleep(2).
     pub system: bool,
-    /// `-S`.
+    /// Value of `-S`: the same as `-a -t`.
     pub smp: bool,
-    /// `--smi`.
+    /// Value of `--smi`: count system management interrupts.
     pub smi: bool,
-    /// `--spike`.
+    /// Value of `--spike`: list the samples above this limit.
     pub spike: Option<u64>,
-    /// `--spike-nodes`.
+    /// Value of `--spike-nodes`: the most samples to list.
     pub spike_nodes: usize,
-    /// `-t`, `-S`; 0 for one on each CPU.
+    /// Value of `-t` or `-S`; 0 for one thread on each CPU.
     pub threads: Option<u64>,
-    /// `-v`.
+    /// Value of `-v`: print every sample.
     pub verbose: bool,
-    /// `-x`.
+    /// Value of `-x`: sleep with POSIX timers.
     pub posix_timers: bool,
-    /// `--timeline`.
+    /// Value of `--timeline`: the file for the timeline.
     pub timeline: Option<PathBuf>,
-    /// cyclictest's own words on stderr.
+    /// Warnings that cyclictest prints on stderr.
     pub warnings: Vec<String>,
-    /// What others are asked, too.
+    /// Values of the options that other programs share.
     pub common: Common,
 }
 
@@ -120,12 +120,12 @@ part!(CyclictestOptions, common: Common);
 const NO_TRACER: &str =
     "cyclictest no longer drives a tracer; `latscope wake --blame` says what took the time";
 
-/// One that is accepted for old scripts, and has no effect.
+/// Option that is accepted for old scripts, and has no effect.
 const fn retired(short: char, long: &'static str, takes: (Takes, &'static str)) -> Opt<CyclictestOptions> {
     Opt::new(Some(short), long, takes, "", |_, given| given.retired(NO_TRACER)).retired()
 }
 
-/// All of them: those of 2.4 and 2.10 first, then ours, then the retired ones.
+/// All options: first those of releases 2.4 and 2.10, then those that latscope adds, then the retired ones.
 #[rustfmt::skip]
 pub static SPECS: &[Opt<CyclictestOptions>] = &[
     Opt::new(Some('a'), "affinity", perhaps("SET", is_set), "threads in turn on the CPUs of SET, or on all", affinity),
@@ -201,7 +201,7 @@ pub static SPECS: &[Opt<CyclictestOptions>] = &[
 ];
 
 impl CyclictestOptions {
-    /// Reads a call.
+    /// Parses the arguments of a call.
     ///
     /// # Errors
     /// Help was asked for, or the call cannot be carried out.
@@ -212,7 +212,7 @@ impl CyclictestOptions {
         Ok(options)
     }
 
-    /// What options mean together.
+    /// Applies the rules by which options affect each other.
     fn settle(&mut self) -> Result<(), Refusal> {
         let real_time = matches!(self.policy, Some(Policy::Fifo | Policy::RoundRobin));
         if self.priority > 0 && !real_time {
@@ -259,7 +259,7 @@ fn threads(options: &mut CyclictestOptions, given: &mut Given) -> Result<(), Ref
     Ok(())
 }
 
-/// The number in front, without its sign; 0 if there is none.
+/// Number at the beginning of the value, without its sign; 0 if there is no number.
 fn amount(given: &Given) -> u64 {
     number(given.text()).map_or(0, |(number, _)| number.unsigned_abs())
 }
@@ -303,7 +303,7 @@ fn clock(text: &str) -> Result<Option<ClockName>, Refusal> {
     }
 }
 
-/// Of a policy that is none the threads are those of the normal one.
+/// Sets the policy. Threads with an unknown policy run under the normal one.
 fn policy(options: &mut CyclictestOptions, given: &mut Given) -> Result<(), Refusal> {
     options.policy = Some(match given.text().to_ascii_lowercase().as_str() {
         "other" | "normal" => Policy::Other,
@@ -319,10 +319,10 @@ fn policy(options: &mut CyclictestOptions, given: &mut Given) -> Result<(), Refu
     Ok(())
 }
 
-/// Priority of a real-time policy without one.
+/// Priority of a real-time policy that is given without a priority.
 const DEFAULT_PRIORITY: u32 = 2;
 
-/// The longest histogram.
+/// Number of buckets of the longest histogram.
 const MOST_BUCKETS: u64 = 1_000_000;
 
 #[cfg(test)]

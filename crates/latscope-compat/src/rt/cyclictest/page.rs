@@ -1,4 +1,4 @@
-//! What is printed when the run is over: pure.
+//! Text printed at the end of the run, made by pure functions.
 
 use super::histogram::{self, Style};
 use super::options::CyclictestOptions;
@@ -7,31 +7,31 @@ use crate::rt::row::{Row, Unit};
 use latscope_core::report::LinearRecord;
 use std::fmt::Write;
 
-/// What came out of a run.
+/// Results of a run.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct CyclictestOutcome {
-    /// The figures of each thread.
+    /// Figures of each thread.
     pub rows: Vec<Row>,
-    /// Their linear histograms; empty without `-h`.
+    /// Linear histograms of the threads; empty without `-h`.
     pub records: Vec<LinearRecord>,
-    /// The samples above `--spike`.
+    /// Samples above the limit of `--spike`.
     pub spikes: Spikes,
-    /// The thread whose latency was above `-b`, and that latency, ns.
+    /// Thread whose latency was above `-b`, and that latency in ns.
     pub broken: Option<(usize, u64)>,
-    /// System management interrupts on the CPU of each thread.
+    /// System management interrupts on the CPU of each thread; `None` if they are not counted.
     pub smi: Option<Vec<u64>>,
 }
 
 /// Samples above a limit.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Spikes {
-    /// How many there were.
+    /// Number of samples above the limit.
     pub count: u64,
-    /// The first ones: instant, ns; thread; value, ns.
+    /// First samples above the limit: instant in ns, thread, value in ns.
     pub first: Vec<(u64, usize, u64)>,
 }
 
-/// The text on stdout after the last frame and the JSON.
+/// Text on stdout after the last frame and the JSON.
 pub fn end(options: &CyclictestOptions, fixed: &[Fixed], outcome: &CyclictestOutcome) -> String {
     let mut text = String::new();
     if options.common.quiet && options.histogram.is_none() {
@@ -44,7 +44,7 @@ pub fn end(options: &CyclictestOptions, fixed: &[Fixed], outcome: &CyclictestOut
     text + &threads(options, outcome)
 }
 
-/// The histogram, if one is asked for.
+/// Histogram block; empty if no histogram is asked for.
 pub fn histogram(options: &CyclictestOptions, outcome: &CyclictestOutcome) -> String {
     options.histogram.map_or_else(String::new, |buckets| {
         histogram::block(Style::of(options), buckets, &outcome.records, &outcome.rows, outcome.smi.as_deref())
@@ -77,7 +77,7 @@ fn threads(options: &CyclictestOptions, outcome: &CyclictestOutcome) -> String {
     text
 }
 
-/// What `-v` prints before the threads begin.
+/// Lines that `-v` prints before the threads begin.
 pub fn preamble(
     options: &CyclictestOptions,
     fixed: &[Fixed],

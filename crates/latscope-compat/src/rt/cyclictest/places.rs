@@ -1,32 +1,32 @@
-//! Where the status can be read while it runs: a FIFO, and shared memory.
+//! Outputs for the status during a run: a FIFO, and a file in shared memory.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// A FIFO; each reader gets the status lines.
+/// FIFO whose readers get the status lines.
 #[derive(Debug)]
 pub struct Fifo {
     path: PathBuf,
     tried: Option<Instant>,
 }
 
-/// How often a reader is looked for.
+/// Interval between two attempts to find a reader.
 const PAUSE: Duration = Duration::from_millis(500);
 
 impl Fifo {
-    /// Makes it.
+    /// Creates the FIFO at a path.
     ///
     /// # Errors
-    /// There is something of this name, or it cannot be made.
+    /// The path exists already, or the FIFO cannot be created.
     pub fn create(path: &Path) -> io::Result<Fifo> {
         use rustix::fs::{CWD, FileType, Mode, mknodat};
         mknodat(CWD, path, FileType::Fifo, Mode::from_raw_mode(0o644), 0)?;
         Ok(Fifo { path: path.to_owned(), tried: None })
     }
 
-    /// Writes to a reader, if one waits; looks for one at most twice a second.
+    /// Writes the lines to a reader, if one waits. Looks for a reader at most twice a second.
     pub fn offer(&mut self, lines: &str) {
         use std::os::unix::fs::OpenOptionsExt;
         if self.tried.is_some_and(|tried| tried.elapsed() < PAUSE) {
@@ -47,22 +47,22 @@ impl Drop for Fifo {
     }
 }
 
-/// The file in /dev/shm that holds the status as of the last SIGUSR2.
+/// File in /dev/shm that holds the status as of the last SIGUSR2.
 #[derive(Debug)]
 pub struct Board {
     path: PathBuf,
 }
 
 impl Board {
-    /// Where the board of this process is in a directory.
+    /// Path of this process's board in a directory.
     pub fn path(directory: &Path) -> PathBuf {
         directory.join(format!("cyclictest{}", std::process::id()))
     }
 
-    /// A board at a path.
+    /// Creates a board at a path.
     ///
     /// # Errors
-    /// It cannot be made.
+    /// The file cannot be created.
     pub fn create(path: PathBuf) -> io::Result<Board> {
         // One of a process long dead that had this id; no link is followed.
         let _ = std::fs::remove_file(&path);
@@ -70,7 +70,7 @@ impl Board {
         Ok(Board { path })
     }
 
-    /// Puts up a text.
+    /// Writes a text to the board.
     pub fn put(&self, text: &str) {
         // A reader sees that it is old.
         let _ = std::fs::write(&self.path, text);

@@ -1,4 +1,4 @@
-//! What becomes of the stream of samples: lines for `-v`, a list for `--spike`.
+//! Processing of the stream of samples: lines for `-v`, a list for `--spike`.
 
 use super::options::CyclictestOptions;
 use super::page::Spikes;
@@ -7,7 +7,7 @@ use crate::rt::row::Unit;
 use latscope_core::report::Exceedance;
 use std::fmt::Write;
 
-/// Takes the samples of all threads.
+/// Collector of the samples of all threads.
 #[derive(Debug)]
 pub struct Samples {
     verbose: bool,
@@ -17,11 +17,11 @@ pub struct Samples {
     spike: Option<u64>,
     most: usize,
     spikes: Spikes,
-    /// Samples that came faster than they could be taken.
+    /// Number of samples that came faster than they could be taken.
     pub lost: u64,
 }
 
-/// The samples of a thread since the last line.
+/// Samples of a thread since its last printed line.
 #[derive(Debug, Clone, Default)]
 struct Scope {
     taken: u64,
@@ -30,7 +30,7 @@ struct Scope {
 }
 
 impl Samples {
-    /// For so many threads.
+    /// Returns a collector for so many threads.
     pub fn new(options: &CyclictestOptions, threads: usize) -> Samples {
         Samples {
             verbose: options.verbose,
@@ -44,7 +44,7 @@ impl Samples {
         }
     }
 
-    /// Takes samples of a thread; returns the lines they make.
+    /// Takes samples of a thread, and returns the lines to print for them.
     pub fn take(&mut self, thread: usize, samples: &[Exceedance], lost: u64) -> String {
         let mut lines = String::new();
         self.lost += lost;
@@ -69,7 +69,7 @@ impl Samples {
         }
     }
 
-    /// The largest of a group, with its last sample.
+    /// Returns the largest sample of a group once the group is complete.
     fn reduced(&mut self, thread: usize, sample: Exceedance) -> Option<Exceedance> {
         let scope = &mut self.scopes[thread];
         if scope.largest.is_none_or(|largest| sample.value > largest.value) {
@@ -83,7 +83,7 @@ impl Samples {
         scope.largest.take()
     }
 
-    /// All spikes, in order of time, by a clock that is `ahead` ns of CLOCK_MONOTONIC.
+    /// Returns all spikes in order of time, with instants of a clock that is `ahead` ns ahead of CLOCK_MONOTONIC.
     pub fn spikes(mut self, ahead: u64) -> Spikes {
         self.spikes.first.sort_unstable();
         self.spikes.first.truncate(self.most);

@@ -1,4 +1,4 @@
-//! What is printed while the threads run.
+//! Output printed while the threads run.
 
 use super::options::CyclictestOptions;
 use super::places::{Board, Fifo};
@@ -11,30 +11,30 @@ use latscope_os::sched;
 use std::io::{self, Write};
 use std::time::{Duration, Instant};
 
-/// Status to stderr.
+/// Signal that asks for the status on stderr.
 const SIGUSR1: i32 = 10;
-/// Status to shared memory.
+/// Signal that asks for the status in shared memory.
 const SIGUSR2: i32 = 12;
 
-/// Between two frames. cyclictest draws a hundred times a second.
+/// Interval between two frames. cyclictest draws a hundred frames a second.
 const FRAME: Duration = Duration::from_millis(100);
 
-/// Where nothing is drawn, signals alone ask for figures.
+/// Interval of snapshots if nothing is drawn: then only signals ask for figures.
 const SELDOM: Duration = Duration::from_secs(3600);
 
-/// Draws frames, prints samples, answers signals.
+/// Observer that draws frames, prints samples and answers signals.
 pub struct Screen<'a, W> {
     options: &'a CyclictestOptions,
     fixed: &'a [Fixed],
     out: W,
-    /// CPUs of this thread.
+    /// CPUs of the thread that prints; taken when it has moved there.
     main: Option<Vec<u32>>,
     fifo: Option<Fifo>,
     board: Option<Board>,
     smi: Option<Smi>,
-    /// The figures so far.
+    /// Figures of the threads so far.
     pub rows: Vec<Row>,
-    /// The samples so far.
+    /// Samples of the threads so far.
     pub samples: Samples,
     asked: Vec<i32>,
     drawn: Option<Instant>,
@@ -42,21 +42,21 @@ pub struct Screen<'a, W> {
     gone: bool,
 }
 
-/// What a screen uses beside the standard streams.
+/// Outputs and settings of a screen beside the standard streams.
 #[derive(Default)]
 pub struct Places {
     /// CPUs of the thread that prints.
     pub main: Option<Vec<u32>>,
-    /// `-F`.
+    /// FIFO that `-F` asks for.
     pub fifo: Option<Fifo>,
-    /// For SIGUSR2.
+    /// Board that SIGUSR2 writes to.
     pub board: Option<Board>,
-    /// `--smi`.
+    /// Interrupt counters that `--smi` asks for.
     pub smi: Option<Smi>,
 }
 
 impl<'a, W: Write> Screen<'a, W> {
-    /// A screen for these threads.
+    /// Returns a screen for these threads.
     pub fn new(options: &'a CyclictestOptions, fixed: &'a [Fixed], places: Places, out: W) -> Screen<'a, W> {
         let Places { main, fifo, board, smi } = places;
         Screen {
@@ -76,12 +76,12 @@ impl<'a, W: Write> Screen<'a, W> {
         }
     }
 
-    /// Whether frames are drawn at all.
+    /// Returns true if frames are drawn at all.
     fn draws(&self) -> bool {
         !self.options.common.quiet && !self.options.verbose
     }
 
-    /// Counts of `--smi`.
+    /// Counts of `--smi`, one for each thread.
     pub fn smi(&self) -> Option<Vec<u64>> {
         self.smi.as_ref().map(Smi::counts)
     }
@@ -90,7 +90,7 @@ impl<'a, W: Write> Screen<'a, W> {
         status::lines(self.options.unit, self.fixed, &self.rows, self.smi().as_deref())
     }
 
-    /// A reader that went away ends the run.
+    /// Prints a text. The run ends if the reader of stdout is gone.
     fn print(&mut self, text: &str) {
         let printed = self.out.write_all(text.as_bytes()).and_then(|()| self.out.flush());
         self.gone |= printed.is_err();
@@ -105,7 +105,7 @@ impl<'a, W: Write> Screen<'a, W> {
         self.maxima = self.rows.iter().map(|row| row.max).collect();
     }
 
-    /// Whether a frame is due: the last one is, whenever it comes.
+    /// Returns true if a frame is due. The last frame always is, except with `-M` if no maximum has grown.
     fn due(&self, last: bool) -> bool {
         let Some(drawn) = self.drawn else { return true };
         let grown = || self.rows.iter().zip(&self.maxima).any(|(row, max)| row.max > *max);
@@ -201,7 +201,7 @@ mod tests {
         super::super::setup::setup(&options, &Default::default()).unwrap().step()
     }
 
-    /// Shows the frames of a screen that sees these values, one a snapshot.
+    /// Frames of a screen that sees these values, with one value for each snapshot.
     fn shown(options: &CyclictestOptions, values: &[u64]) -> String {
         let step = step(1);
         let layout = Layout::of(&step);

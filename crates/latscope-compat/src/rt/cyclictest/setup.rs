@@ -1,4 +1,4 @@
-//! From cyclictest's options to what is measured: pure.
+//! Translation of cyclictest's options into a plan, by pure functions.
 
 use super::options::{Affinity, CyclictestOptions, Policy};
 use crate::rt::row::Unit;
@@ -10,17 +10,17 @@ use latscope_probes::wake::thread::{self, ClockName, Method, Thread};
 use latscope_probes::wake::timer;
 use std::path::Path;
 
-/// The usual distance of the threads' intervals, µs.
+/// Default distance between the threads' intervals, in µs.
 const DISTANCE: u64 = 500;
 
-/// The usual interval, µs.
+/// Default interval, in µs.
 const INTERVAL: u64 = 1000;
 
-/// What is measured: cyclictest's way, in which the run is over with the first
-/// thread that is done, nothing is warmed up, and each thread begins when it is ready.
+/// Returns the threads and rules of a measurement in cyclictest's way: the first thread that is done ends the run,
+/// nothing is warmed up, and each thread begins when it is ready.
 ///
 /// # Errors
-/// CPUs that are not there, priorities that do not go so far down.
+/// A CPU does not exist, or the priorities would fall below the lowest.
 pub fn setup(options: &CyclictestOptions, machine: &Machine) -> Result<Setup, Refusal> {
     Ok(Setup {
         threads: threads(options, machine)?,
@@ -117,15 +117,15 @@ fn periodic(options: &CyclictestOptions) -> Periodic {
     }
 }
 
-/// The most ns that are still not above a limit, figures being cut off.
+/// Largest value in ns that is not above a limit when figures are cut off.
 pub fn above(limit: u64, unit: Unit) -> u64 {
     (limit + 1).saturating_mul(unit.ns()) - 1
 }
 
-/// The whole plan.
+/// Returns the whole plan.
 ///
 /// # Errors
-/// As [`setup`].
+/// The errors are those of [`setup`].
 pub fn plan(options: &CyclictestOptions, machine: &Machine, trace: Option<&Path>) -> Result<Plan, Refusal> {
     let step = setup(options, machine)?.step();
     let plan = environment::plan(step, "cyclictest", options.common.break_above.is_some(), trace, machine);

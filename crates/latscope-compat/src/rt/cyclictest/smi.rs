@@ -1,15 +1,15 @@
-//! System management interrupts, counted by a register of Intel's processors.
-//! It is read when the status is drawn, not in each cycle.
+//! System management interrupts, counted by a register of Intel's processors. The register is read when the status is
+//! drawn, not in each cycle.
 
 use crate::rt::Refusal;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-/// MSR_SMI_COUNT.
+/// Number of the register MSR_SMI_COUNT.
 const REGISTER: u64 = 0x34;
 
-/// The registers of the CPUs of the threads.
+/// Registers of the CPUs of the threads.
 #[derive(Debug)]
 pub(crate) struct Smi {
     registers: Vec<(File, u32)>,
@@ -34,7 +34,7 @@ impl Smi {
         Ok(Smi { registers: registers.collect::<Result<_, _>>()? })
     }
 
-    /// How many came since the registers were opened.
+    /// Number of interrupts on each CPU since the registers were opened.
     pub fn counts(&self) -> Vec<u64> {
         let count = |(file, from): &(File, u32)| read(file).map_or(0, |now| now.wrapping_sub(*from).into());
         self.registers.iter().map(count).collect()

@@ -1,4 +1,4 @@
-//! The status lines: one for each thread, redrawn in place.
+//! Status lines, one for each thread, redrawn in place.
 
 use super::options::{CyclictestOptions, Policy};
 use crate::rt::row::{Row, Unit};
@@ -7,26 +7,26 @@ use latscope_probes::Settings;
 use latscope_probes::wake::thread::Thread;
 use std::fmt::Write;
 
-/// What of a thread does not change while it runs.
+/// Properties of a thread that do not change while it runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fixed {
-    /// Its priority.
+    /// Priority of the thread.
     pub priority: u32,
-    /// Its interval, µs.
+    /// Interval of the thread, in µs.
     pub interval: u64,
-    /// Its CPU.
+    /// CPU of the thread; `None` if it runs anywhere.
     pub cpu: Option<u32>,
 }
 
 impl Fixed {
-    /// Of the thread of a point.
+    /// Returns the properties of the thread of a point.
     pub fn of(point: &Point) -> Fixed {
         let thread = Thread::read(point).expect("a thread was planned");
         Fixed { priority: thread.policy.priority(), interval: thread.interval / 1000, cpu: thread.cpu }
     }
 }
 
-/// A line for each thread; with the count of system management interrupts where these are counted.
+/// Returns a line for each thread, with the count of system management interrupts where these are counted.
 pub fn lines(unit: Unit, fixed: &[Fixed], rows: &[Row], smi: Option<&[u64]>) -> String {
     let width = if unit == Unit::Ns { 8 } else { 5 };
     let mut text = String::new();
@@ -51,7 +51,7 @@ pub fn lines(unit: Unit, fixed: &[Fixed], rows: &[Row], smi: Option<&[u64]>) -> 
     text
 }
 
-/// The two lines above the threads'.
+/// Header lines above the lines of the threads.
 pub fn header(options: &CyclictestOptions, load: &str) -> String {
     format!("policy: {}: loadavg: {}          \n\n", policy(options), load.trim_end())
 }
@@ -76,7 +76,7 @@ pub fn down(threads: usize) -> String {
     format!("\x1b[{}B", threads + 2)
 }
 
-/// The status in answer to a signal.
+/// Text of the status in answer to a signal.
 pub(crate) fn framed(lines: &str) -> String {
     let ruler = "#---------------------------\n";
     format!("{ruler}# cyclictest current status:\n{lines}{ruler}")

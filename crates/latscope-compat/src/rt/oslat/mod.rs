@@ -1,4 +1,4 @@
-//! `oslat`: busy loops, by the probe `noise.busy`.
+//! `oslat`, which runs busy loops and measures with the probe `noise.busy`.
 
 pub mod options;
 pub mod text;
@@ -74,10 +74,10 @@ fn carry_out(options: &OslatOptions, arguments: &[OsString]) -> Result<u8> {
     Ok(code)
 }
 
-/// One loop on each CPU, and what its gaps are counted by.
+/// Plan of a loop on each CPU, with the buckets that count its gaps.
 ///
 /// # Errors
-/// CPUs that are not there.
+/// A CPU does not exist, or the process may not use it.
 fn plan(options: &OslatOptions, machine: &Machine) -> Result<Plan, Refusal> {
     let cpus = options.cpus.as_ref().map(|set| cpuset::parse(set, machine)).transpose()?;
     let outside = cpus.iter().flatten().find(|cpu| !machine.allowed.0.contains(cpu));
@@ -112,7 +112,7 @@ fn plan(options: &OslatOptions, machine: &Machine) -> Result<Plan, Refusal> {
     Ok(plan)
 }
 
-/// Keeps the waiting thread where it is wanted, and stops the user's trace.
+/// Observer that moves the waiting thread to its CPU, and stops the user's trace.
 struct Stopper {
     main: Option<Vec<u32>>,
     trace: Option<PathBuf>,
@@ -137,7 +137,8 @@ impl Observer for Stopper {
     }
 }
 
-/// A trace that can no longer be written has been stopped by somebody else.
+/// Marks and stops the user's trace. Errors are ignored: a trace that can no longer be written has been stopped
+/// already.
 fn stop_trace(directory: &Path, cpu: u32, ns: u64) {
     let mark = format!("oslat: Trace threshold triggered on cpu {cpu} with {} us", ns / 1000);
     let _ = std::fs::write(directory.join("trace_marker"), mark);
@@ -185,7 +186,7 @@ fn exit(options: &OslatOptions, report: &Report) -> u8 {
     }
 }
 
-/// The figures of a CPU: turns without a gap count with the shortest ones.
+/// Returns the figures of a CPU. Turns without a gap count in the shortest bucket.
 fn core(options: &OslatOptions, m: &Measurement) -> Core {
     let value = |name: &str| m.values.get(name).map_or(0.0, |value| value.value);
     let record = m.recordings.as_ref().and_then(|recordings| recordings.linear.clone()).unwrap_or_default();
@@ -207,15 +208,15 @@ fn core(options: &OslatOptions, m: &Measurement) -> Core {
     }
 }
 
-/// The mean as oslat has it: a turn is as long as the upper edge of its bucket, in µs, and those
-/// `beyond` the last one add what they are longer.
+/// Mean by oslat's rule, in µs. A turn counts as the upper edge of its bucket. `beyond` is what the turns in the last
+/// bucket exceed its edge by, in sum.
 fn mean(counts: &[u64], beyond: f64) -> f64 {
     let sum =
         |of: &dyn Fn(u64, u64) -> u64| (1..).zip(counts).map(|(edge, n)| of(edge, *n)).sum::<u64>() as f64;
     (sum(&|edge, n| edge * n) + beyond) / sum(&|_, n| n).max(1.0)
 }
 
-/// By how much gaps are longer than the last bucket, together, µs.
+/// Sum of the time by which gaps are longer than the last bucket, in µs.
 fn beyond(gaps: &Histogram, buckets: u64) -> f64 {
     let excess = |ns: f64, n: u64| ((ns / 1000.0).floor() + 1.0 - buckets as f64).max(0.0) * n as f64;
     let known: f64 = gaps.buckets_ns().map(|(low, high, n)| excess(f64::midpoint(low, high), n)).sum();

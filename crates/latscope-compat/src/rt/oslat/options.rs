@@ -1,34 +1,34 @@
-//! oslat's options.
+//! Command-line options of oslat.
 
 use crate::getopt::{FLAG, Given, Opt, on, part, put, value};
 use crate::rt::Refusal;
 use crate::rt::options::{self, Common};
 use std::ffi::OsString;
 
-/// What a call asks for.
+/// Values of the options of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OslatOptions {
-    /// `-b`.
+    /// Value of `-b`: the number of buckets, each of 1 µs.
     pub buckets: u64,
-    /// `-B`.
+    /// Value of `-B`: add the least time of a turn to all labels.
     pub bias: bool,
-    /// `-c`, as it was given.
+    /// Value of `-c`, as given: the CPUs to watch.
     pub cpus: Option<String>,
-    /// `-C`.
+    /// Value of `-C`: the CPU of the thread that waits.
     pub main_cpu: u64,
-    /// `-f`.
+    /// Value of `-f`: the priority under SCHED_FIFO.
     pub priority: Option<u32>,
-    /// `-m`, bytes.
+    /// Value of `-m`, in bytes.
     pub memory: u64,
-    /// `-s`.
+    /// Value of `-s`, which has no effect.
     pub single_preheat: bool,
-    /// `-T`, µs.
+    /// Value of `-T`, in µs: the gap that ends the run.
     pub trace_threshold: Option<u64>,
-    /// `-z`.
+    /// Value of `-z`: leave out rows of zeros.
     pub zero_omit: bool,
-    /// `-v`.
+    /// Value of `-v`: print the version.
     pub version: bool,
-    /// What others are asked, too; there is always a duration.
+    /// Values of the options that other programs share. There is always a duration.
     pub common: Common,
 }
 
@@ -52,7 +52,7 @@ impl Default for OslatOptions {
 
 part!(OslatOptions, common: Common);
 
-/// All of them, then ours.
+/// All options of oslat, then those that latscope adds.
 #[rustfmt::skip]
 pub static SPECS: &[Opt<OslatOptions>] = &[
     Opt::new(Some('b'), "bucket-size", value("N"), "buckets of 1 us, 4 to 1024 [32]",
@@ -79,7 +79,7 @@ pub static SPECS: &[Opt<OslatOptions>] = &[
 ];
 
 impl OslatOptions {
-    /// Reads a call.
+    /// Parses the arguments of a call.
     ///
     /// # Errors
     /// Help was asked for, or the call cannot be carried out.

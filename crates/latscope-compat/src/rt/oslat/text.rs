@@ -1,28 +1,27 @@
-//! oslat's output: pure.
+//! Output of oslat, made by pure functions.
 
 use super::options::OslatOptions;
 use crate::rt::json::counts;
 use std::fmt::Write;
 
-/// What was seen on a CPU. Times of turns count as the whole µs that they do
-/// not reach: a turn of 60 ns as 1.
+/// Figures of one CPU. The time of a turn counts as the next larger whole number of µs: a turn of 60 ns as 1.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Core {
-    /// The CPU.
+    /// Number of the CPU.
     pub cpu: u32,
-    /// Turns by time, from 1 µs; the last bucket has all that are longer.
+    /// Turns by time, from 1 µs. The last bucket also counts all longer turns.
     pub counts: Vec<u64>,
-    /// The least, µs.
+    /// Least time of a turn, in µs.
     pub min: u64,
-    /// The largest, µs.
+    /// Largest time of a turn, in µs.
     pub max: u64,
-    /// The mean of the upper edges of the buckets, µs.
+    /// Mean of the upper edges of the buckets, in µs.
     pub mean: f64,
-    /// Time under watch, s.
+    /// Measured time, in s.
     pub seconds: f64,
 }
 
-/// What is printed before the run; `cpus` of them are watched.
+/// Text printed before the run. `cpus` is the number of measured CPUs.
 pub fn before(options: &OslatOptions, cpus: usize) -> String {
     if options.common.quiet {
         return String::new();
@@ -39,17 +38,17 @@ pub fn before(options: &OslatOptions, cpus: usize) -> String {
     )
 }
 
-/// The line about `-B`; the loop's least time is known only afterwards.
+/// Line about `-B`. The least time of the loop is known only after the run.
 fn bias_line(options: &OslatOptions, bias: u64) -> String {
     if options.bias { format!("Global bias set to {bias} (us)\n") } else { String::new() }
 }
 
-/// The least time of a turn on any CPU, if it is to be added.
+/// Least time of a turn on any CPU in µs, if `-B` adds it to the labels; else 0.
 fn bias(options: &OslatOptions, cores: &[Core]) -> u64 {
     cores.iter().map(|core| core.min).min().filter(|_| options.bias).unwrap_or(0)
 }
 
-/// What is printed after the run.
+/// Text printed after the run.
 pub fn after(options: &OslatOptions, megahertz: u64, cores: &[Core]) -> String {
     let bias = bias(options, cores);
     let mut text = bias_line(options, bias);
@@ -79,7 +78,7 @@ pub fn after(options: &OslatOptions, megahertz: u64, cores: &[Core]) -> String {
     text + "\n"
 }
 
-/// What the JSON says beyond the common head.
+/// Part of the JSON after the common head.
 pub fn json(options: &OslatOptions, megahertz: u64, cores: &[Core]) -> String {
     let bias = bias(options, cores);
     let one = |(index, core): (usize, &Core)| {

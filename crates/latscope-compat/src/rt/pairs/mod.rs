@@ -1,5 +1,5 @@
-//! The programs for inter-process communication: `pmqtest`, `ptsematest`,
-//! `sigwaittest`, `signaltest`, `svsematest`, by `probe::paced`.
+//! The programs for inter-process communication: `pmqtest`, `ptsematest`, `sigwaittest`, `signaltest`, `svsematest`.
+//! They measure with `probe::paced`.
 
 pub mod options;
 pub mod text;
@@ -23,12 +23,12 @@ use std::io::Write;
 use std::time::{Duration, Instant, SystemTime};
 use text::Pair;
 
-/// What tells one of the programs from the others.
+/// Differences between one of the programs and the others.
 pub struct Program {
     voice: Voice<PairsOptions>,
     means: Means,
     form: Form,
-    /// Whether the receiver may give up waiting.
+    /// True if the receiver may give up waiting.
     timeouts: bool,
 }
 
@@ -41,7 +41,7 @@ const fn program(
     Program { voice: Voice { name, suite: Suite::RtTests, table }, means, form, timeouts: false }
 }
 
-/// POSIX message queues.
+/// `pmqtest`: POSIX message queues.
 pub static PMQTEST: Program = Program {
     timeouts: true,
     ..program(
@@ -69,7 +69,7 @@ pub static PMQTEST: Program = Program {
     )
 };
 
-/// POSIX mutexes, or what they are made of.
+/// `ptsematest`: POSIX mutexes, or the primitives that these are made of.
 pub static PTSEMATEST: Program = program(
     "ptsematest",
     Means::Futexes,
@@ -92,10 +92,10 @@ pub static PTSEMATEST: Program = program(
     ],
 );
 
-/// System V semaphores.
+/// `svsematest`: System V semaphores.
 pub static SVSEMATEST: Program = program("svsematest", Means::Semaphores, Form::Pairs, FORKING);
 
-/// Signals.
+/// `sigwaittest`: signals between pairs.
 pub static SIGWAITTEST: Program = program("sigwaittest", Means::Signals, Form::Pairs, FORKING);
 
 const FORKING: &[Opt<PairsOptions>] = &[
@@ -116,7 +116,7 @@ const FORKING: &[Opt<PairsOptions>] = &[
     Opt::STRICT,
 ];
 
-/// Signals in a circle.
+/// `signaltest`: signals in a circle.
 pub static SIGNALTEST: Program = program(
     "signaltest",
     Means::Signals,
@@ -139,10 +139,10 @@ pub static SIGNALTEST: Program = program(
     ],
 );
 
-/// Between two frames.
+/// Interval between two frames.
 const FRAME: Duration = Duration::from_millis(100);
 
-/// Between two looks at processes, where nothing is drawn.
+/// Interval between two checks of the processes, if nothing is drawn.
 const SELDOM: Duration = Duration::from_secs(1);
 
 impl Program {
@@ -201,7 +201,7 @@ impl Program {
         })
     }
 
-    /// Reads a call.
+    /// Parses the arguments of a call.
     ///
     /// # Errors
     /// Help was asked for, or the call cannot be carried out.
@@ -209,15 +209,15 @@ impl Program {
         PairsOptions::read(self.voice.table, arguments)
     }
 
-    /// Its options.
+    /// Options of the program.
     pub fn specs(&self) -> &'static [Opt<PairsOptions>] {
         self.voice.table
     }
 
-    /// What each endpoint is to do. Pure.
+    /// Rules for each endpoint. This function is pure.
     ///
     /// # Errors
-    /// There are no such CPUs.
+    /// A CPU does not exist.
     pub fn rules(&self, options: &PairsOptions, machine: &Machine) -> Result<Vec<Rules>, Refusal> {
         let cpus = match (&options.affinity, options.smp) {
             (Some(Some(set)), _) => cpuset::parse(set, machine)?,
@@ -260,19 +260,19 @@ impl Program {
     }
 }
 
-/// Prints while they run.
+/// Printer of the figures while the endpoints run.
 struct Screen<'a, W> {
     program: &'a Program,
     options: &'a PairsOptions,
     rules: &'a [Rules],
     out: W,
     drawn: bool,
-    /// Samples that `-v` has printed.
+    /// Number of samples that `-v` has printed.
     told: u64,
 }
 
 impl<W: Write> Screen<'_, W> {
-    /// Draws until the run is over; whether it was asked to end.
+    /// Draws until the run is over. Returns true if the run was asked to end.
     fn watch(&mut self, session: &mut Session) -> Result<bool> {
         let begun = Instant::now();
         let limit = self.options.common.duration.map_or(Duration::MAX, Duration::from_nanos);
@@ -293,7 +293,7 @@ impl<W: Write> Screen<'_, W> {
         }
     }
 
-    /// One frame; whether anybody still reads.
+    /// Draws one frame. Returns false if the reader of stdout is gone.
     fn draw(&mut self, board: &Board) -> bool {
         let text = match (self.options.verbose, self.options.common.quiet) {
             (true, _) => self.samples(board),
@@ -320,7 +320,7 @@ impl<W: Write> Screen<'_, W> {
         }
     }
 
-    /// The lines of figures.
+    /// Lines with the figures.
     fn text(&self, board: &Board) -> String {
         match self.program.form {
             Form::Pairs => text::pairs(&self.pairs(board), self.program.timeouts),
@@ -345,7 +345,7 @@ impl<W: Write> Screen<'_, W> {
         receivers.map(pair).collect()
     }
 
-    /// The samples of `-v` that are not printed yet.
+    /// Lines for the samples of `-v` that are not printed yet.
     fn samples(&mut self, board: &Board) -> String {
         let cycles = board.figures(0).cycles;
         let kept = cycles.saturating_sub(latscope_probes::paced::KEPT as u64);
@@ -395,7 +395,7 @@ mod tests {
         program.rules(&program.options(&words)?, &machine)
     }
 
-    /// Priority, interval in us and CPU of each endpoint.
+    /// Priority, interval in µs and CPU of each endpoint.
     fn told(program: &Program, line: &str) -> Vec<(u32, u64, Option<u32>)> {
         let rules = rules(program, line).unwrap();
         rules.iter().map(|rules| (rules.priority, rules.interval / 1000, rules.cpu)).collect()

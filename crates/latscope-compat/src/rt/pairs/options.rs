@@ -1,4 +1,4 @@
-//! Their options: alike, and each has most of them.
+//! Options of the programs for inter-process communication. They are alike, and each program has most of them.
 
 use crate::getopt::{FLAG, Given, Opt, is_count, on, part, perhaps, put, value};
 use crate::rt::Refusal;
@@ -6,32 +6,32 @@ use crate::rt::cpuset::is_set;
 use crate::rt::options::{self, Common};
 use std::ffi::OsString;
 
-/// What a call asks for.
+/// Values of the options of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PairsOptions {
-    /// `-a`: `Some(None)` for each CPU in turn.
+    /// Value of `-a`: `Some(None)` for each CPU in turn.
     pub affinity: Option<Option<String>>,
-    /// `-d`, µs.
+    /// Value of `-d`, in µs: each further pair's interval is longer by this.
     pub distance: u64,
-    /// `-f` of those that fork.
+    /// Value of `-f` of the programs that can fork: processes instead of threads.
     pub fork: bool,
-    /// `-f` of pmqtest, s.
+    /// Value of `-f` of pmqtest, in s: the sender rests before each message.
     pub force_timeout: u64,
-    /// `-i`, µs.
+    /// Value of `-i`, in µs: the interval of the first pair.
     pub interval: u64,
-    /// `-l`.
+    /// Value of `-l`: the number of messages of a pair that ends the run.
     pub loops: Option<u64>,
-    /// `-p`.
+    /// Value of `-p`: the priority under SCHED_FIFO.
     pub priority: u32,
-    /// `-S`.
+    /// Value of `-S`: the same as `-a -t`, and one priority for all.
     pub smp: bool,
-    /// `-t`: `Some(0)` for one on each CPU.
+    /// Value of `-t`: `Some(0)` for one pair on each CPU.
     pub threads: Option<u64>,
-    /// `-T`, s.
+    /// Value of `-T`, in s: the longest single wait of the receiver.
     pub timeout: u64,
-    /// `-v`.
+    /// Value of `-v`: print every sample of the first thread.
     pub verbose: bool,
-    /// What others are asked, too.
+    /// Values of the options that other programs share.
     pub common: Common,
 }
 
@@ -56,7 +56,7 @@ impl Default for PairsOptions {
 
 part!(PairsOptions, common: Common);
 
-/// All of the options of all of them, but for those of others, too.
+/// All options of these programs, except those shared with other programs.
 #[rustfmt::skip]
 pub(super) mod spec {
     use super::*;
@@ -90,7 +90,7 @@ pub(super) mod spec {
 }
 
 impl PairsOptions {
-    /// Reads a call of the program with these options.
+    /// Parses the arguments of a call of the program with these options.
     ///
     /// # Errors
     /// Help was asked for, or the call cannot be carried out.
@@ -118,7 +118,7 @@ fn priority(given: &mut Given) -> Result<u32, Refusal> {
     u32::try_from(priority).ok().filter(|number| *number <= 99).ok_or_else(wrong)
 }
 
-/// A circle has two threads at least.
+/// Parses a number of threads or pairs, from `least` to [`MOST`]. A circle has at least two threads.
 fn threads(given: &mut Given, least: u64) -> Result<Option<u64>, Refusal> {
     match given.count()? {
         threads if threads < least => {
@@ -129,7 +129,7 @@ fn threads(given: &mut Given, least: u64) -> Result<Option<u64>, Refusal> {
     }
 }
 
-/// Threads that a machine may be asked for.
+/// Largest number of threads that a call may ask for.
 const MOST: u64 = 4096;
 
 #[cfg(test)]

@@ -1,18 +1,18 @@
-//! Their output: pure.
+//! Output of the programs for inter-process communication, made by pure functions.
 
 use crate::rt::row::NO_MIN;
 use latscope_core::units::format_time;
 use latscope_probes::paced::{Figures, Rules};
 use std::fmt::Write;
 
-/// A pair: what its receiver was asked for, and what its receiver and its sender did.
+/// Pair of endpoints: the rules of its receiver, and the figures of its receiver and its sender.
 #[derive(Debug, Clone)]
 pub struct Pair<'a> {
-    /// What it was asked for.
+    /// Rules of the receiver.
     pub rules: &'a Rules,
-    /// The endpoint that waits.
+    /// Figures of the endpoint that waits.
     pub receiver: Figures,
-    /// The endpoint that sends.
+    /// Figures of the endpoint that sends.
     pub sender: Figures,
 }
 
@@ -20,12 +20,12 @@ fn us(ns: u64) -> u64 {
     ns / 1000
 }
 
-/// As it is printed: -1 before it is known.
+/// CPU as it is printed: -1 before it is known.
 fn cpu(figures: &Figures) -> i64 {
     figures.cpu.map_or(-1, i64::from)
 }
 
-/// Two lines for each pair; with the receivers' timeouts where these are counted.
+/// Returns two lines for each pair, with the receivers' timeouts where these are counted.
 pub fn pairs(all: &[Pair], timeouts: bool) -> String {
     let mut text = String::new();
     for (index, pair) in all.iter().enumerate() {
@@ -62,7 +62,7 @@ pub fn pairs(all: &[Pair], timeouts: bool) -> String {
     text
 }
 
-/// A line for each thread of a circle.
+/// Returns a line for each thread of a circle.
 pub fn circle(priority: u32, all: &[Figures]) -> String {
     let mut text = String::new();
     for (index, thread) in all.iter().enumerate() {
@@ -82,22 +82,22 @@ pub fn circle(priority: u32, all: &[Figures]) -> String {
     text
 }
 
-/// What is drawn of a circle while it turns: three lines, of its first thread.
+/// Frame drawn during a run of a circle: three lines, with the figures of the first thread.
 pub fn circle_frame(load: &str, priority: u32, first: Figures) -> String {
     format!("{}          \n\n{}", load.trim_end(), circle(priority, &[first]))
 }
 
-/// A sample of `-v`.
+/// Line for one sample of `-v`.
 pub fn sample(cycle: u64, ns: u64) -> String {
     format!("{:8}:{cycle:8}:{:8}\n", 0, us(ns))
 }
 
-/// The line about `-b`.
+/// Line about a run that `-b` ended.
 pub fn broken(endpoint: usize) -> String {
     format!("Thread {endpoint} exceeded trace limit.\n")
 }
 
-/// What the JSON says beyond the common head, of pairs.
+/// Part of the JSON of pairs after the common head.
 pub fn pairs_json(all: &[Pair], timeouts: bool) -> String {
     let one = |(index, pair): (usize, &Pair)| {
         let (receiver, sender, rules) = (&pair.receiver, &pair.sender, pair.rules);
@@ -123,7 +123,7 @@ pub fn pairs_json(all: &[Pair], timeouts: bool) -> String {
     threads_json(all.iter().enumerate().map(one).collect())
 }
 
-/// What the JSON says beyond the common head, of a circle.
+/// Part of the JSON of a circle after the common head.
 pub fn circle_json(all: &[Figures]) -> String {
     let one = |(index, thread): (usize, &Figures)| {
         format!(
@@ -143,17 +143,17 @@ fn threads_json(threads: Vec<String>) -> String {
     format!("  \"num_threads\": {},\n  \"thread\": {{\n{}\n  }}\n", threads.len(), threads.join(",\n"))
 }
 
-/// Moves the cursor up.
+/// Escape sequence that moves the cursor up by so many lines.
 pub fn up(lines: usize) -> String {
     format!("\x1b[{lines}A")
 }
 
-/// Moves the cursor down.
+/// Escape sequence that moves the cursor down by so many lines.
 pub fn down(lines: usize) -> String {
     format!("\x1b[{lines}B")
 }
 
-/// What a pair, or a thread of the circle, will do.
+/// Title of a pair, or of a thread of the circle: means, interval, policy and CPU.
 pub(super) fn title(rules: &Rules) -> String {
     let means = format!("{:?}", rules.means).to_lowercase();
     let every = format_time(rules.interval as f64);

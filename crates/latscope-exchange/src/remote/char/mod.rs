@@ -1,5 +1,5 @@
-//! `char`: Linux's own character devices, `/dev/rpmsg_ctrlN` and `/dev/rpmsgM`,
-//! whatever is below: virtio, GLINK, SMD, an SCP.
+//! `char`: Linux's own character devices, `/dev/rpmsg_ctrlN` and `/dev/rpmsgM`, over any transport: virtio, GLINK, SMD,
+//! an SCP.
 
 mod sysfs;
 
@@ -109,7 +109,7 @@ fn until<T>(mut ask: impl FnMut() -> Option<T>) -> Option<T> {
     }
 }
 
-/// How a device is removed again.
+/// Method of removing a device.
 enum Undo {
     Destroy,
     Unbind(String),
@@ -124,8 +124,8 @@ struct Endpoint {
 }
 
 impl Endpoint {
-    /// Opens the device that was not there before. The kernel does not tell its number,
-    /// and another of the same name may be there for long.
+    /// Opens the device that was not there before. The kernel does not return its number, and there may be an older
+    /// device of the same name.
     fn appeared(
         sysfs: &Sysfs,
         before: &BTreeSet<String>,
@@ -163,7 +163,7 @@ impl Drop for Endpoint {
     }
 }
 
-/// A remote processor that we started, stopped when dropped.
+/// A remote processor that this program started, stopped when dropped.
 struct Processor {
     sysfs: Sysfs,
     number: String,

@@ -1,4 +1,4 @@
-//! What the kernel tells of RPMsg in sysfs, and what is written there.
+//! Information on RPMsg that the kernel gives in sysfs, and writes to it.
 
 use anyhow::{Context, Result, ensure};
 use std::collections::BTreeSet;
@@ -13,9 +13,9 @@ pub(super) struct Sysfs(pub PathBuf);
 /// A channel that a remote announced.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Announced {
-    /// Its device: `virtio0.rpc-ping.-1.1024`.
+    /// Device of the channel: `virtio0.rpc-ping.-1.1024`.
     pub device: String,
-    /// The remote's address.
+    /// Address at the remote.
     pub address: u32,
 }
 
@@ -34,7 +34,7 @@ impl Sysfs {
         entries.filter_map(|entry| entry.file_name().into_string().ok()).collect()
     }
 
-    /// The channel of this name; that with an address, if one is given.
+    /// Returns the channel of this name; if an address is given, the channel with that address.
     pub(super) fn announced(&self, name: &str, address: Option<u32>) -> Option<Announced> {
         let channel = |device: String| {
             let place = Path::new("bus/rpmsg/devices").join(&device);
@@ -56,10 +56,10 @@ impl Sysfs {
         self.entries("class/rpmsg").into_iter().filter(same).collect()
     }
 
-    /// Gives a channel to the driver that makes a device of it.
+    /// Binds a channel to the driver that makes a device of it.
     ///
     /// # Errors
-    /// Another driver has it, or this one is not there.
+    /// The channel has another driver, or this driver does not exist.
     pub(super) fn bind(&self, device: &str) -> Result<()> {
         ensure!(
             !self.0.join("bus/rpmsg/devices").join(device).join("driver").exists(),
@@ -70,10 +70,10 @@ impl Sysfs {
             .context("is the module rpmsg_char loaded?")
     }
 
-    /// Takes it away again.
+    /// Unbinds a channel from the driver.
     ///
     /// # Errors
-    /// The channel is gone.
+    /// The channel no longer exists.
     pub(super) fn unbind(&self, device: &str) -> Result<()> {
         self.set(format!("bus/rpmsg/drivers/{DRIVER}/unbind"), device)?;
         self.set(override_of(device), "\n")
@@ -103,15 +103,15 @@ impl Sysfs {
         self.set(format!("{place}/state"), "start").map(|()| true)
     }
 
-    /// Stops it.
+    /// Stops a remote processor.
     ///
     /// # Errors
-    /// It does not stop.
+    /// The processor does not stop.
     pub(super) fn stop(&self, processor: &str) -> Result<()> {
         self.set(format!("class/remoteproc/remoteproc{processor}/state"), "stop")
     }
 
-    /// Whether an endpoint's device is still there.
+    /// Returns true if an endpoint's device still exists.
     pub(super) fn has(&self, endpoint: &str) -> bool {
         !matches!(fs::symlink_metadata(self.0.join("class/rpmsg").join(endpoint)), Err(error) if error.kind() == ErrorKind::NotFound)
     }
@@ -135,7 +135,7 @@ pub(super) fn number(text: &str) -> Option<u32> {
 mod tests {
     use super::*;
 
-    /// As Linux 6.1 shows a remote that announced three channels, of which one has a device.
+    /// Makes a tree that Linux 6.1 shows for a remote with three announced channels, of which one has a device.
     fn tree() -> (tempfile::TempDir, Sysfs) {
         let place = tempfile::tempdir().unwrap();
         let files = [

@@ -24,17 +24,17 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 
 const MILLISECOND: Duration = Duration::from_millis(1);
 
-/// How a machine is to be.
+/// Settings of a machine.
 pub(super) struct Setup<'a> {
-    /// The program.
+    /// Program that is run as QEMU.
     pub qemu: &'a str,
-    /// The file of the image; empty for our own.
+    /// File of the image; empty for the image built into this program.
     pub image: &'a str,
-    /// `tcg` or `kvm`.
+    /// Accelerator of QEMU: `tcg` or `kvm`.
     pub accelerator: &'a str,
-    /// Whether both sides are to sleep until they are kicked.
+    /// True if both sides sleep until they are kicked.
     pub doorbell: bool,
-    /// Ours, and that of the virtual CPU.
+    /// CPU of this side, and CPU of the virtual CPU.
     pub cpus: [u32; 2],
 }
 
@@ -43,7 +43,7 @@ pub(super) struct Machine {
     qemu: KilledOnDrop,
     window: Window,
     doorbell: Option<Rc<Doorbell>>,
-    /// What QEMU and the image say.
+    /// Output of QEMU and the image.
     said: File,
 }
 
@@ -86,8 +86,8 @@ impl Machine {
         Ok(machine)
     }
 
-    /// Moves the thread of the virtual CPU to its CPU. The others stay on ours, where
-    /// they were started: they have nothing to do while we are awake.
+    /// Moves the thread of the virtual CPU to its CPU. The other threads stay on the CPU of this side, where they were
+    /// started: they have nothing to do while this side is awake.
     fn place(&mut self, [_, there]: [u32; 2]) -> Result<()> {
         let tasks = format!("/proc/{}/task", self.qemu.0.id());
         let thread = self.until("QEMU starts no virtual CPU", |_| {
@@ -128,7 +128,7 @@ impl Machine {
         bail!("{what} within {} s", TIMEOUT.as_secs())
     }
 
-    /// How QEMU ended, if it did, and the last that it said.
+    /// Returns the exit status of QEMU and the last line of its output; `None` while it runs.
     pub(super) fn ended(&mut self) -> Option<String> {
         let status = self.qemu.0.try_wait().ok().flatten()?;
         let mut bytes = vec![0; 4096];

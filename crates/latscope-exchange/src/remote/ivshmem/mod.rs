@@ -67,10 +67,10 @@ fn open(order: &Order) -> Result<Box<dyn Channel>> {
     Ok(Box::new(rings))
 }
 
-/// A single word, which the same image answers.
+/// Opens a channel for a single word, which the same image answers.
 ///
 /// # Errors
-/// As of the transport; who sleeps has no single word.
+/// The errors of the transport; the wait is `doorbell`, for which there are no single words.
 pub(super) fn mailbox(order: &Order) -> Result<Box<dyn Channel>> {
     if order.text("wait") == "doorbell" {
         bail!("the image answers single words only when it polls: use --wait spin");
@@ -81,7 +81,7 @@ pub(super) fn mailbox(order: &Order) -> Result<Box<dyn Channel>> {
     Ok(Box::new(words::Words::new(control, Guest { machine, emulated })))
 }
 
-/// The machine, as who talks to the image sees it.
+/// The machine from the view of the side that talks to the image.
 struct Guest {
     machine: Machine,
     emulated: bool,

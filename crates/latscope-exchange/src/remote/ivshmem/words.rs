@@ -8,16 +8,16 @@ use latscope_os::window::Window;
 use latscope_rpmsg::control::Control;
 use latscope_rpmsg::link::Unsent;
 
-/// The host's end.
+/// Endpoint of the host.
 pub(super) struct Words {
     control: Control<Window>,
     guest: Guest,
-    /// What was sent last, in both halves: halves of two words are neither of them.
+    /// Last sent word, in both halves: a mixture of halves of two words is equal to neither.
     word: u64,
 }
 
 impl Words {
-    /// To an image that was ordered to echo words.
+    /// Connects to an image that was ordered to echo words.
     pub(super) fn new(control: Control<Window>, guest: Guest) -> Words {
         Words { control, guest, word: 0 }
     }

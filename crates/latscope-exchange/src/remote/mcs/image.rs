@@ -9,13 +9,13 @@ const PAGE: usize = 4096;
 /// A kind of part of an ELF file: to be loaded.
 const LOAD: u32 = 1;
 
-/// What is to be where.
+/// Contents of an image, with their addresses.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Image<'a> {
     parts: Vec<Part<'a>>,
-    /// The first address, and the one behind the last.
+    /// First address, and the address behind the last.
     pub span: (usize, usize),
-    /// Where it begins.
+    /// Address where execution begins.
     pub entry: u64,
 }
 
@@ -32,7 +32,7 @@ impl<'a> Image<'a> {
     /// distances from the first.
     ///
     /// # Errors
-    /// It is empty, or an ELF file that is not whole.
+    /// The file is empty, or an ELF file that is not whole.
     pub(super) fn parse(file: &'a [u8], address: usize) -> Result<Image<'a>> {
         if !address.is_multiple_of(PAGE) {
             bail!("{address:#x} is no address of a page");
@@ -50,7 +50,7 @@ impl<'a> Image<'a> {
         }
     }
 
-    /// Puts it where it belongs.
+    /// Copies the image to its addresses.
     ///
     /// # Errors
     /// The memory cannot be mapped.

@@ -41,7 +41,7 @@ const DEVICE: Opt = Opt::new("mcs-device", "FILE", "The device; untested on a bo
 /// Bytes of the shared memory.
 const SIZE: usize = 0x3_0000;
 
-/// What the status, and each ring, has for itself, bytes.
+/// Space for the status, and for each ring, bytes.
 const STEP: usize = 0x4000;
 
 /// Time for the client to boot and to announce its names.
@@ -61,17 +61,17 @@ fn layout(base: usize) -> Window {
     }
 }
 
-/// What there is of a board: its device, or what stands for it in tests.
+/// Access to a board: its device, or a substitute in tests.
 trait Board {
-    /// That a CPU is off.
+    /// Checks that a CPU is off.
     fn check_off(&self, cpu: u32) -> io::Result<()>;
-    /// The memory that is reserved.
+    /// Returns the reserved memory.
     fn reserved(&self) -> io::Result<Reserved>;
-    /// Maps some of it: offsets are physical addresses.
+    /// Maps a part of the memory: offsets are physical addresses.
     fn map(&self, address: usize, size: usize) -> io::Result<Mapped>;
     /// Switches a CPU on.
     fn start(&self, cpu: u32, entry: u64) -> io::Result<()>;
-    /// Interrupts the client.
+    /// Interrupts the client's CPU.
     fn notify(&self, cpu: u32) -> io::Result<()>;
     /// Waits for an interrupt by the client.
     fn wait(&self, timeout: Duration) -> io::Result<bool>;
@@ -98,7 +98,7 @@ impl Board for McsDevice {
     }
 }
 
-/// What is to be started, and where.
+/// Image to be started, and its CPU and addresses.
 struct Setup<'a> {
     cpu: u32,
     image: &'a Path,
@@ -160,8 +160,8 @@ fn connect(board: Rc<dyn Board>, setup: &Setup, service: Service, timeout: Durat
     Rings::join(&layout(shared), memory, Kicks::new(interrupts, 0), Box::new(Client), service.name(), until)
 }
 
-/// That what begins in the first of the reserved memories ends there, which the module does not
-/// ask. It knows of others, and refuses what begins nowhere.
+/// Checks that a range that begins in the first of the reserved memories also ends there: the module does not check
+/// that. The module knows of further reserved memories, and refuses a range that begins in none.
 fn within(reserved: &Reserved, from: usize, to: usize, what: &str) -> Result<()> {
     let end = reserved.address.saturating_add(reserved.size);
     if (reserved.address..end).contains(&(from as u64)) && to as u64 > end {
@@ -191,7 +191,7 @@ impl Notifier for Interrupts {
     }
 }
 
-/// The client OS, of whose end MCS does not hear.
+/// The client OS, whose end MCS does not report.
 struct Client;
 
 impl Far for Client {

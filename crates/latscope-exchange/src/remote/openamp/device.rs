@@ -24,15 +24,15 @@ pub struct OpenampDevice {
     memory: Memory,
     socket: PathBuf,
     spin_ns: u64,
-    /// What is to be removed in the end: the memory, and the socket while there is one.
+    /// Names to be removed in the end: the memory, and the socket while there is one.
     names: Mutex<Vec<Own>>,
 }
 
 impl OpenampDevice {
-    /// Makes the memory ready. It is to look so many ns before it sleeps.
+    /// Makes the memory ready. The device spins for `spin_ns` before it sleeps.
     ///
     /// # Errors
-    /// It belongs to another user, or a process is at the socket.
+    /// The memory belongs to another user, or a process is at the socket.
     pub fn new(memory: &Path, socket: &Path, spin_ns: u64) -> Result<OpenampDevice> {
         // That process uses the memory.
         socket::unused(socket)?;
@@ -45,10 +45,10 @@ impl OpenampDevice {
         self.keep(0, None);
     }
 
-    /// Waits for a driver and serves it until it is gone.
+    /// Waits for a driver and serves it until it ends.
     ///
     /// # Errors
-    /// The socket cannot be had; none because of what a driver does.
+    /// The socket is not available. A driver's behaviour causes no error.
     pub fn serve_one(&self) -> Result<()> {
         // Who can connect finds a table that is ready: there is no other sign.
         LAYOUT.reset(&self.memory)?;
@@ -100,7 +100,7 @@ fn announce_demo(remote: &mut Remote<Memory>, kicks: &mut Kicks) -> io::Result<(
     }
 }
 
-/// Whether the driver is gone: which is no error here.
+/// Returns true if the driver ended, which is no error here.
 fn is_end(error: &anyhow::Error) -> bool {
     let kind = error.downcast_ref::<io::Error>().map(io::Error::kind);
     matches!(kind, Some(ErrorKind::UnexpectedEof | ErrorKind::BrokenPipe | ErrorKind::ConnectionReset))

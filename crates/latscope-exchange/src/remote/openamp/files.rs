@@ -1,4 +1,4 @@
-//! Files with names that others know: which are ours, and that they do not stay behind.
+//! Files with names known to other programs: which of them this process made, and their removal at the end.
 
 use anyhow::{Context, Result, bail};
 use latscope_os::window::Window as Memory;
@@ -16,10 +16,10 @@ pub(super) struct Own {
 }
 
 impl Own {
-    /// What is at a path now.
+    /// Records the file that is at a path now.
     ///
     /// # Errors
-    /// Nothing is.
+    /// There is no file.
     pub(super) fn new(path: &Path) -> Result<Own> {
         Ok(Own { path: path.to_owned(), identity: identity(path)? })
     }
@@ -37,10 +37,10 @@ fn identity(path: &Path) -> std::io::Result<(u64, u64)> {
     std::fs::symlink_metadata(path).map(|found| (found.dev(), found.ino()))
 }
 
-/// The memory that the other side made, of any size.
+/// Maps the memory that the other side made, of any size.
 ///
 /// # Errors
-/// There is none, or it is another user's.
+/// There is no such memory, or it belongs to another user.
 pub(super) fn existing(path: &Path) -> Result<Memory> {
     map(open_existing(path)?, path, 1)
 }
@@ -48,7 +48,7 @@ pub(super) fn existing(path: &Path) -> Result<Memory> {
 /// The file of such memory.
 ///
 /// # Errors
-/// As [`existing`].
+/// The errors of [`existing`].
 pub(in crate::remote) fn open_existing(path: &Path) -> Result<OwnedFd> {
     open(path, OFlags::empty())
 }

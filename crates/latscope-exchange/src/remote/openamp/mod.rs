@@ -35,12 +35,12 @@ pub static OPENAMP: Transport =
 /// The ways to wait; the other side may have another.
 pub const WAITS: &[&str] = &["socket", "spin-then-park"];
 
-/// How long one looks before one sleeps, ns.
+/// Returns the spin time before a sleep, ns.
 pub fn spin_ns(wait: &str) -> u64 {
     if wait == "spin-then-park" { PARK_AFTER } else { 0 }
 }
 
-/// Where both sides meet: what the serving side is given, too.
+/// Options for the places where both sides meet; the serving side has them too.
 pub static PLACES: &[Opt] = &[SHM, SOCKET];
 
 const SHM: Opt = Opt::new("openamp-shm", "FILE", "The memory that both sides map", "/dev/shm/openamp.shm");
@@ -55,10 +55,10 @@ const ENDPOINT: Opt = Opt::new(
     "",
 );
 
-/// How the window is divided; the table may place the rings elsewhere.
+/// Division of the window; the table may place the rings elsewhere.
 const LAYOUT: Window = Window::OPENAMP;
 
-/// What OpenAMP's echo is announced by.
+/// Name by which OpenAMP announces its echo.
 const DEMO: Name = Name::new("rpmsg-openamp-demo-channel").expect("a short name");
 
 /// Time for the other side to come.
@@ -102,7 +102,8 @@ fn drive(
     Rings::join(&window, memory, Kicks::new(Socket::new(stream)?, spin_ns), Box::new(far), name, until)
 }
 
-/// Bytes that a window may have: 32 buffers of each direction, to what 32 bits can address.
+/// Permitted sizes of a window, bytes: at least room for 32 buffers of each direction, at most the range of 32-bit
+/// addresses.
 pub const SIZES: RangeInclusive<u64> = 96 << 10..=(1 << 32) - PAGE;
 
 /// The size of a window is a multiple of this, bytes.
@@ -118,7 +119,7 @@ pub fn create(path: &Path, size: usize) -> Result<Window> {
     Ok(layout)
 }
 
-/// The window of a table that is not ours: buffers are where OpenAMP has them, behind the rings.
+/// Returns the window of a table made by the other side: buffers are where OpenAMP has them, behind the rings.
 fn window(table: Table, size: usize) -> Result<Window> {
     let first = LAYOUT.pools[0].at;
     let fits = |ring: &Layout| ring.end() <= first && usize::from(ring.num()) <= ENTRIES;

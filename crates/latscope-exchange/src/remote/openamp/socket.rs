@@ -1,4 +1,4 @@
-//! The socket: a byte is a kick, whatever it is, and its end is that of the other side.
+//! Socket for the kicks: any byte is a kick, and the end of the socket is the end of the other side.
 
 use super::super::rings::Far;
 use super::files::Own;
@@ -12,12 +12,12 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// One end of a connection.
+/// Endpoint of a connection.
 #[derive(Debug)]
 pub(super) struct Socket(UnixStream);
 
 impl Socket {
-    /// Takes a connection.
+    /// Makes an endpoint of a connected stream.
     pub(super) fn new(stream: UnixStream) -> io::Result<Socket> {
         stream.set_nonblocking(true)?;
         Ok(Socket(stream))
@@ -58,12 +58,12 @@ impl Far for Socket {
     }
 }
 
-/// No process listens.
+/// Error for a socket on which no process listens.
 #[derive(Debug, thiserror::Error)]
 #[error("no process listens at {}: start one, {}", .0.display(), remedy(.0))]
 pub(super) struct Absent(PathBuf);
 
-/// How to start what a driver connects to.
+/// Returns the command that starts the side that a driver connects to.
 fn remedy(socket: &Path) -> String {
     let at = match socket == Path::new(super::SOCKET.default) {
         true => String::new(),
@@ -72,7 +72,7 @@ fn remedy(socket: &Path) -> String {
     format!("`latscope remote serve --openamp{at}` or process 0 of OpenAMP")
 }
 
-/// For so long nothing is said of a wait.
+/// Time before the first report of a wait.
 const SILENCE: Duration = Duration::from_secs(1);
 
 /// Connects to the process that listens, or will in time. What a wait of more than a second is for is printed.
@@ -107,7 +107,7 @@ fn is_absence(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused)
 }
 
-/// Listens, in place of what an earlier run left, if that is all that is there.
+/// Listens at the path; replaces the socket of an earlier run, if nothing else is there.
 ///
 /// # Errors
 /// The path belongs to another user, or a process listens there.
@@ -123,11 +123,11 @@ pub(super) fn listen(path: &Path) -> Result<(UnixListener, Own)> {
     Ok((listener, Own::new(path)?))
 }
 
-/// That no process has a socket of this path. To connect would tell, too, but OpenAMP
-/// listens for one connection only, and would take ours for its driver.
+/// Checks that no process has a socket of this path. A connection would show it too, but OpenAMP listens for one
+/// connection only, and would take this one for its driver.
 ///
 /// # Errors
-/// One has.
+/// Another process has a socket of this path.
 pub(super) fn unused(path: &Path) -> Result<()> {
     let table = std::fs::read_to_string("/proc/net/unix").context("cannot see who listens where")?;
     let name = path.to_string_lossy();
@@ -137,7 +137,7 @@ pub(super) fn unused(path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The path in a line of the kernel's table of sockets: what follows the seventh word.
+/// Returns the path in a line of the kernel's table of sockets: the text that follows the seventh word.
 fn path_of(line: &str) -> Option<&str> {
     let mut rest = line;
     for _ in 0..7 {

@@ -1,4 +1,4 @@
-//! Both roles against each other, and against what must not be there.
+//! Both roles against each other, and against states that must not occur.
 
 use super::device::OpenampDevice;
 use super::*;
@@ -20,7 +20,7 @@ use tempfile::TempDir;
 const SECOND: u64 = 1_000_000_000;
 const LONG: Duration = Duration::from_secs(30);
 
-/// Where the two meet in a test.
+/// Memory and socket of a test, in a directory of their own.
 struct Room {
     directory: TempDir,
     spin_ns: u64,
@@ -158,7 +158,7 @@ fn a_device_that_ends_later_is_reported() {
     });
 }
 
-/// What a device saw when its driver was ready: the features that it accepted, and the status.
+/// State that a device saw when its driver was ready: the features that the driver accepted, and the status.
 type Seen = (u32, u8);
 
 /// A device that behaves as OpenAMP's: it waits for `DRIVER_OK`, then looks at the features that were offered and

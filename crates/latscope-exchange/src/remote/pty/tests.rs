@@ -48,7 +48,7 @@ impl Channel for Near {
     }
 }
 
-/// Relays over such a remote while `client` has the terminal; what was relayed.
+/// Relays over such a remote while `client` has the terminal, and returns the outcome.
 fn relayed(buffers: usize, limit: usize, client: impl FnOnce(&OwnedFd) + Send) -> (Tally, End, usize) {
     let terminal = Terminal::open().unwrap();
     let (longest, lengths) = channel();

@@ -16,9 +16,9 @@ pub(super) const BASE: u32 = 0xE000_0000;
 pub(super) const MASTER: usize = 0;
 pub(super) const SLAVE_COUNTER: usize = 8;
 pub(super) const MASTER_COUNTER: usize = 12;
-/// Where the table is.
+/// Offset of the table in the window.
 pub(super) const TABLE: usize = 24;
-/// In the table, where others have reserved words.
+/// Offsets of the commands in the table, where other implementations have reserved words.
 pub(super) const MASTER_COMMAND: usize = TABLE + 8;
 pub(super) const SLAVE_COMMAND: usize = TABLE + 12;
 
@@ -39,7 +39,7 @@ const MOST_RESOURCES: u32 = 256;
 pub(super) struct Header(Memory);
 
 impl Header {
-    /// That of a window, which is mapped from [`BASE`] on.
+    /// Returns the header of a window, which is mapped from [`BASE`] on.
     pub(super) fn new(memory: &Memory) -> Header {
         Header(memory.clone())
     }
@@ -55,7 +55,7 @@ impl Header {
     /// Waits for a slave that has just begun, and resets one that has begun with another master.
     ///
     /// # Errors
-    /// None is ready in time.
+    /// No slave is ready in time.
     pub(super) fn meet(&self, time: Duration, path: &Path, waiting: &dyn Fn(&str)) -> Result<()> {
         let start = Instant::now();
         let (mut was_reset, mut told) = (false, false);
@@ -80,7 +80,7 @@ impl Header {
         Ok(())
     }
 
-    /// Whether the slave has made its table, and waits for a master.
+    /// Returns true if the slave has made its table, and waits for a master.
     fn is_fresh(&self) -> Result<bool, Fault> {
         let is_fresh = self.load(MASTER)? == 0 && self.load(SLAVE_COMMAND)? == READY;
         // The table was written before.
@@ -88,7 +88,7 @@ impl Header {
         Ok(is_fresh)
     }
 
-    /// Takes the slave's command, and tells it that there is a master.
+    /// Takes the slave's command, and shows the slave that there is a master.
     pub(super) fn begin(&self) -> Result<(), Fault> {
         self.store(SLAVE_COMMAND, 0)?;
         self.0.fence();
@@ -96,13 +96,13 @@ impl Header {
         self.store(MASTER, BASE)
     }
 
-    /// Kicks the slave.
+    /// Kicks the slave by counting up the master's counter.
     pub(super) fn count_up(&self) -> Result<(), Fault> {
         self.0.fence();
         self.store(MASTER_COUNTER, self.load(MASTER_COUNTER)?.wrapping_add(1))
     }
 
-    /// How often the slave has kicked.
+    /// Returns the number of kicks by the slave.
     pub(super) fn sent_by_slave(&self) -> Result<u32, Fault> {
         self.load(SLAVE_COUNTER)
     }
@@ -115,7 +115,7 @@ impl Header {
     /// has the n-th of these.
     ///
     /// # Errors
-    /// It has none, or what it has is not in the window.
+    /// The table has no RPMsg device or no memory for it, or these are not in the window.
     pub(super) fn table(&self) -> Result<(Table, Range<usize>)> {
         let start = BASE as usize + TABLE;
         let table = Table::parse_at(&self.0, start).context("the window has no resource table of RPMsg")?;

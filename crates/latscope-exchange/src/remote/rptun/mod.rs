@@ -1,9 +1,9 @@
 //! rptun over ivshmem, the way of Apache NuttX (`drivers/rptun/rptun_ivshmem.c`): the window of a virtual machine, of
 //! which this is the master.
 //!
-//! The slave fills in a header and a resource table when it boots. The master chooses the rings' places, says which
-//! address it has for the window, and is the virtio driver. A slave begins once for each boot: a further master has to
-//! reset it, which is a command in the table.
+//! The slave fills in a header and a resource table when it boots. The master chooses the rings' places, writes its
+//! address of the window, and is the virtio driver. A slave begins once for each boot: a further master has to reset
+//! it, which is a command in the table.
 
 mod header;
 mod ping;
@@ -26,7 +26,7 @@ use std::io;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// `--transport rptun`.
+/// Transport behind `--transport rptun`.
 pub static RPTUN: Transport = Transport {
     name: "rptun",
     waits: &["spin-then-park", "spin"],
@@ -99,7 +99,7 @@ fn divide(header: &Header, memory: &Memory) -> Result<Window> {
     Ok(Window::of_table(table, at, room.end)?)
 }
 
-/// How often a sleeping side looks at the other's counter: as often as NuttX does.
+/// Interval between looks of a sleeping side at the other side's counter: the same as NuttX's.
 const LOOK: Duration = Duration::from_micros(100);
 
 /// Counters in the header, one of each side, which the other looks at.

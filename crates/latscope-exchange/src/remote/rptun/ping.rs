@@ -5,7 +5,7 @@ use super::super::rings::Rings;
 use super::super::{Alarm, Channel, Failure};
 use latscope_rpmsg::name_service::Name;
 
-/// The endpoint's name.
+/// Name of NuttX's endpoint.
 pub(super) const NAME: Name = Name::new("rpmsg-ping").expect("a short name");
 
 /// Bytes in front of the data: command and length, u32 each, and a cookie, u64.
@@ -37,7 +37,8 @@ impl Channel for Framed {
         self.rings.send(&request)
     }
 
-    /// What is no answer is passed on with its header: it is none of the messages that were sent.
+    /// Receives the data of an answer. A message that is no answer is passed on with its header, since it matches none
+    /// of the messages that were sent.
     fn receive(&mut self, into: &mut [u8], until: u64) -> Result<usize, Failure> {
         let length = self.rings.receive(&mut self.message, until)?;
         let whole = &self.message[..length];

@@ -1,4 +1,4 @@
-//! A peer of ours in the window of NuttX's slave, laid out as that of the snapshot of 2026-08 was.
+//! Peer of the tests in the window of NuttX's slave, laid out like the snapshot of 2026-08.
 
 use super::header::{MASTER_COMMAND, MASTER_COUNTER, READY, RESET, SLAVE_COMMAND, SLAVE_COUNTER, TABLE};
 use super::*;
@@ -119,7 +119,7 @@ impl Slave {
         window.remote(self.memory.clone()).unwrap()
     }
 
-    /// The responder of ours.
+    /// Serves as the responder of this program.
     fn echo(&self, remote: Remote<Memory>) {
         let mut echo = Echo::<_, PAYLOAD>::new(remote);
         while !self.is_over() && !self.is_to_reset() {
@@ -128,7 +128,7 @@ impl Slave {
         }
     }
 
-    /// NuttX's own endpoint.
+    /// Serves as NuttX's own endpoint.
     fn ping(&self, mut remote: Remote<Memory>) {
         let name = Announcement { name: ping::NAME, address: 0x400, destroyed: false };
         remote.send(0x400, NAME_SERVICE, &name.bytes()).unwrap();

@@ -1,4 +1,4 @@
-//! Numbered blocks in a stream of bytes: where each begins, and what belongs to none.
+//! Numbered blocks in a stream of bytes: the places where they begin, and the bytes that belong to no block.
 
 use latscope_rpmsg::messages::block;
 use std::ops::RangeInclusive;
@@ -15,9 +15,9 @@ pub(super) struct Blocks {
 /// Reading of the beginning of the input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reading {
-    /// So many bytes are a block, sound, damaged or cut short.
+    /// Length in bytes of a block, sound, damaged or cut short.
     Block(usize),
-    /// So many bytes belong to no block.
+    /// Number of bytes that belong to no block.
     Foreign(usize),
     /// More bytes are needed.
     Incomplete,

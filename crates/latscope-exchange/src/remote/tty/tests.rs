@@ -1,4 +1,4 @@
-//! Real pseudo terminals, with what plays the remote at their other end.
+//! Real pseudo terminals, with a substitute for the remote at their other end.
 
 use super::*;
 use latscope_host::pseudo_terminal::Terminal;
@@ -18,7 +18,7 @@ fn channel(terminal: &Terminal, framing: Framing) -> Tty {
     Tty::open(&terminal.path, framing, &|_| Ok(())).unwrap()
 }
 
-/// Waits until the master can be read; what it had.
+/// Waits until the master can be read, and returns the bytes.
 fn heard(terminal: &Terminal) -> Vec<u8> {
     let mut bytes = vec![0; ROOM];
     poll(&mut [PollFd::new(&terminal.master, PollFlags::IN)], None).unwrap();
@@ -31,7 +31,7 @@ fn say(terminal: &Terminal, bytes: &[u8]) {
     assert_eq!(write(&terminal.master, bytes).unwrap(), bytes.len());
 }
 
-/// Sends back what comes, until its channel is gone and so many bytes came.
+/// Sends all received bytes back, until its channel ends and `bytes` bytes have been received.
 fn echo(terminal: &Terminal, bytes: usize) {
     let mut left = bytes;
     while left > 0 {

@@ -1,4 +1,4 @@
-//! What the other side does to the bytes of a terminal: the beginning of both directions, compared.
+//! Changes that the other side makes to the bytes of a terminal: the beginning of both directions, compared.
 
 /// Bytes that are kept of each direction.
 const KEPT: usize = 4096;
@@ -67,7 +67,7 @@ impl Witness {
         }
     }
 
-    /// What the other side does to bytes, as far as the beginning tells.
+    /// Returns a description of the changes that the other side makes to bytes, as far as the beginning shows them.
     pub(super) fn verdict(&self) -> Option<String> {
         let translated = self.translation().map(str::to_owned);
         let doubled =
@@ -91,7 +91,7 @@ impl Witness {
         best.1
     }
 
-    /// Whether the first message came again before as much came as two messages have.
+    /// Returns true if the first message came a second time before as many bytes came as two messages have.
     fn doubled(&self) -> bool {
         let message = &self.sent[..self.first.min(self.sent.len())];
         let again =
@@ -100,7 +100,7 @@ impl Witness {
     }
 }
 
-/// How many bytes of `message` stand together in `received`, near its beginning.
+/// Returns how many bytes of `message` stand together in `received`, near its beginning.
 fn common(message: &[u8], received: &[u8]) -> usize {
     let Some(head) = message.get(..HEAD) else { return 0 };
     let at = received.windows(HEAD).take(BEFORE).position(|found| found == head);

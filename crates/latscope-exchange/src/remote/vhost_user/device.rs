@@ -1,4 +1,4 @@
-//! The device: what the monitor asks of it, and the echo once the guest's driver is there.
+//! Device: the answers to the monitor's requests, and the echo once the guest's driver is there.
 
 use super::memory::Guest;
 use super::wire::Message;
@@ -16,7 +16,8 @@ const PAYLOAD: usize = 496;
 /// Messages between two looks at the monitor: a guest that floods does not hold it up.
 const STEPS: u32 = 256;
 
-/// The device has the name service (bit 0), is of virtio 1 (bit 32), and its monitor can ask for features of the protocol.
+/// Features of the device: the name service (bit 0), virtio 1 (bit 32), and the right of its monitor to ask for
+/// features of the protocol (bit 30).
 const FEATURES: u64 = 1 | 1 << 30 | 1 << 32;
 
 /// More than one ring (bit 0), confirmations (bit 3).
@@ -70,11 +71,11 @@ impl Queue {
 #[derive(Default)]
 pub(super) struct RpmsgDevice {
     guest: Option<Guest>,
-    /// From the device, to the device.
+    /// Queues from the device and to the device.
     queues: [Queue; 2],
     /// The features that the guest's driver accepted.
     accepted: u64,
-    /// That the guest kicked since the rings began: its driver is ready.
+    /// True if the guest kicked since the rings began: its driver is ready.
     awake: bool,
     echo: Option<Echo<Remote<Guest>, PAYLOAD>>,
     replied: u64,
@@ -82,12 +83,12 @@ pub(super) struct RpmsgDevice {
 }
 
 impl RpmsgDevice {
-    /// What wakes it up.
+    /// Returns the descriptors whose events wake the device.
     pub(super) fn kicks(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         self.queues.iter().filter_map(|queue| queue.kick.as_ref().map(AsFd::as_fd))
     }
 
-    /// That the guest kicked, by the order of [`RpmsgDevice::kicks`].
+    /// Takes the kicks of the guest; `which` is in the order of [`RpmsgDevice::kicks`].
     pub(super) fn kicked(&mut self, which: &[bool]) {
         let kicks = self.queues.iter().filter_map(|queue| queue.kick.as_ref());
         for (kick, _) in kicks.zip(which).filter(|(_, kicked)| **kicked) {
@@ -120,10 +121,10 @@ impl RpmsgDevice {
         Ok(true)
     }
 
-    /// Does what the monitor asks.
+    /// Carries out the request of the monitor.
     ///
     /// # Errors
-    /// It asks for what there is not, or is gone.
+    /// The monitor asks for something that does not exist, or ends.
     pub(super) fn handle(&mut self, mut message: Message, monitor: &mut UnixStream) -> Result<()> {
         let reply = self.reply(&mut message)?;
         match reply {
@@ -181,7 +182,7 @@ impl RpmsgDevice {
         Ok(None)
     }
 
-    /// The ring of this index, and what is said of it.
+    /// Returns the ring of this index, and the value that comes with the index.
     fn of<T>(&mut self, (index, said): (usize, T)) -> Result<(&mut Queue, T)> {
         let queue = self.queues.get_mut(index).with_context(|| format!("RPMsg has no ring {index}"))?;
         Ok((queue, said))
@@ -223,7 +224,7 @@ impl RpmsgDevice {
         self.faults += echo.faults().total();
     }
 
-    /// What it did, in one line.
+    /// Stops the device and returns its counts in one line.
     pub(super) fn told(mut self) -> String {
         self.stop();
         format!("{} replies, {} faults of the guest", self.replied, self.faults)

@@ -16,16 +16,16 @@ pub(super) struct Guest(Arc<[Mapped]>);
 struct Mapped {
     /// The guest's physical address of the first byte.
     base: usize,
-    /// Where the monitor has it, by which it tells where the rings are.
+    /// Address of the region in the monitor, by which the monitor gives the places of the rings.
     user: u64,
     window: Window,
 }
 
 impl Guest {
-    /// Maps what the monitor describes.
+    /// Maps the regions that the monitor describes.
     ///
     /// # Errors
-    /// A region is not in its file, or its addresses are none.
+    /// A region is not in its file, or its addresses overflow.
     pub(super) fn map(regions: Vec<(Region, OwnedFd)>) -> Result<Guest> {
         let mapped: Result<Vec<Mapped>> =
             regions.into_iter().map(|(region, file)| one(&region, file)).collect();
@@ -124,7 +124,7 @@ impl Memory for Guest {
         fence(Ordering::SeqCst);
     }
 
-    /// In one region wholly: what is between two belongs to none.
+    /// Locates a range that is wholly in one region: a range across two regions belongs to neither.
     fn locate(&self, address: u64, length: u32) -> Result<usize, Fault> {
         let address = usize::try_from(address).map_err(|_| Fault::OutOfWindow)?;
         let (window, at) = self.at(address)?;

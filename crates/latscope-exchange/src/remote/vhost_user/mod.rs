@@ -1,5 +1,5 @@
-//! The remote processor of a virtual machine's guest: its Linux uses its own
-//! `virtio_rpmsg_bus`, and we are the device (virtio ID 7).
+//! Remote processor for a virtual machine's guest: its Linux uses its own `virtio_rpmsg_bus`, and this program is the
+//! device (virtio ID 7).
 //!
 //! The monitor (QEMU) connects, hands over the guest's memory and a kick for
 //! each direction of each ring, and from then on guest and device talk without
@@ -26,7 +26,7 @@ use std::path::Path;
 use std::time::Duration;
 use wire::Message;
 
-/// How long a kick is waited for before one looks again: one may be lost.
+/// Longest wait for a kick before the next look: a kick may be lost.
 const WATCHDOG: Duration = Duration::from_millis(100);
 
 /// Plays the remote processor for one guest: waits at a path for its monitor,
@@ -49,7 +49,7 @@ pub fn serve(path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Serves a monitor; says what was done.
+/// Serves a monitor, and returns a summary of the work.
 fn attend(mut monitor: UnixStream, signals: &Signals) -> Result<String> {
     let mut device = RpmsgDevice::default();
     loop {

@@ -22,7 +22,7 @@ use std::os::unix::net::UnixStream;
 use std::thread::{JoinHandle, spawn};
 use std::time::Duration;
 
-/// Where the guest's memory begins, for itself and for the monitor.
+/// Address at which the guest's memory begins, for the guest and for the monitor.
 const BASE: u64 = 0x4000_0000;
 const USER: u64 = 0x7f00_0000_0000;
 const SIZE: u64 = 1 << 20;
@@ -73,18 +73,18 @@ impl Monitor {
         u64::from_ne_bytes(self.reply(request))
     }
 
-    /// Tells something, and has it confirmed.
+    /// Sends a request, and expects it to be confirmed.
     fn tell(&mut self, request: u32, payload: &[u8], descriptors: &[BorrowedFd]) {
         self.send(request, 1 | 8, payload, descriptors);
         assert_eq!(self.reply(request), [0; 8], "request {request}");
     }
 
-    /// All that QEMU tells until the driver is ready.
+    /// Sends all that QEMU sends until the driver is ready.
     fn begin(&mut self) {
         self.begin_with(0x1_4000_0001);
     }
 
-    /// The same of a guest whose driver accepted these features.
+    /// Begins like `begin`, for a guest whose driver accepted these features.
     fn begin_with(&mut self, accepted: u64) {
         assert_eq!(self.asked(1), 0x1_4000_0001);
         assert_eq!((self.asked(15), self.asked(17)), (9, 2));
@@ -123,7 +123,7 @@ impl Monitor {
         rustix::io::write(&self.kicks[ring], &1u64.to_ne_bytes()).unwrap();
     }
 
-    /// What the device ended with when the monitor went.
+    /// Returns the outcome of the device after the end of the monitor.
     fn ended(self) -> Result<String> {
         drop(self.socket);
         self.device.join().unwrap()

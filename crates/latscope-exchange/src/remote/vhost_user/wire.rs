@@ -1,4 +1,4 @@
-//! The messages between a virtual machine's monitor and who plays a device.
+//! Messages between the monitor of a virtual machine and the process that plays a device.
 //!
 //! Source: QEMU's docs/interop/vhost-user.rst, protocol version 1.
 
@@ -13,7 +13,7 @@ use std::os::unix::net::UnixStream;
 const HEADER: usize = 12;
 /// The longest message that is taken; the longest that is known has 264 bytes.
 const LONGEST: usize = 1024;
-/// Descriptors that come with a message at most: one a region of memory.
+/// Largest number of descriptors with a message: one for each region of memory.
 const DESCRIPTORS: usize = 8;
 
 const VERSION: u32 = 1;
@@ -25,31 +25,31 @@ const NEED_REPLY: u32 = 1 << 3;
 pub(super) struct Region {
     /// The guest's physical address.
     pub guest: u64,
-    /// Bytes.
+    /// Size of the region, bytes.
     pub size: u64,
-    /// The monitor's address.
+    /// Address of the region in the monitor.
     pub user: u64,
-    /// Where it begins in the file that comes with it.
+    /// Offset of the region in the file that comes with it.
     pub offset: u64,
 }
 
 /// A message as it came.
 #[derive(Debug)]
 pub(super) struct Message {
-    /// What is asked.
+    /// Number of the request.
     pub request: u32,
-    /// Whether success is to be confirmed.
+    /// True if success is to be confirmed.
     pub confirm: bool,
     payload: Vec<u8>,
-    /// Descriptors that came along.
+    /// Descriptors that came with the message.
     pub descriptors: Vec<OwnedFd>,
 }
 
 impl Message {
-    /// The next message; `None` when the monitor is gone.
+    /// Receives the next message; `None` at the end of the monitor.
     ///
     /// # Errors
-    /// It is none of this protocol, or the socket fails.
+    /// The message is not one of this protocol, or the socket fails.
     pub(super) fn receive(stream: &mut UnixStream) -> Result<Option<Message>> {
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS))];
         let mut ancillary = RecvAncillaryBuffer::new(&mut space);
@@ -77,7 +77,7 @@ impl Message {
         Ok(Some(Message { request, confirm: flags & NEED_REPLY != 0, payload, descriptors }))
     }
 
-    /// Sends what was asked for.
+    /// Sends the answer to a request.
     pub(super) fn reply(&self, stream: &mut UnixStream, payload: &[u8]) -> Result<()> {
         let header = [self.request, VERSION | REPLY, payload.len() as u32].map(u32::to_ne_bytes);
         Ok(stream.write_all(&[header.as_flattened(), payload].concat())?)
@@ -86,7 +86,7 @@ impl Message {
     /// The payload, if it is one number.
     ///
     /// # Errors
-    /// It has another length.
+    /// The payload has another length.
     pub(super) fn number(&self) -> Result<u64> {
         let bytes = self.payload.as_slice().try_into();
         Ok(u64::from_ne_bytes(bytes.ok().with_context(|| self.wrong())?))
@@ -95,18 +95,18 @@ impl Message {
     /// The payload, if it is a ring's index and a number.
     ///
     /// # Errors
-    /// It has another length.
+    /// The payload has another length.
     pub(super) fn state(&self) -> Result<(usize, u32)> {
         ensure!(self.payload.len() == 8, self.wrong());
         let [index, number] = words(&self.payload);
         Ok((index as usize, number))
     }
 
-    /// The payload, if it tells where a ring is: its index, and the monitor's
-    /// addresses of descriptors, used and available ring.
+    /// Returns the addresses of a ring from the payload: its index, and the monitor's addresses of descriptors, used
+    /// and available ring.
     ///
     /// # Errors
-    /// It has another length.
+    /// The payload has another length.
     pub(super) fn addresses(&self) -> Result<(usize, [u64; 3])> {
         ensure!(self.payload.len() == 40, self.wrong());
         let [index, _flags] = words(&self.payload);
@@ -117,9 +117,9 @@ impl Message {
     /// The payload, if it is a ring's index and a descriptor, or none.
     ///
     /// # Errors
-    /// It has another length.
+    /// The payload has another length.
     pub(super) fn descriptor(&mut self) -> Result<(usize, Option<OwnedFd>)> {
-        /// In the number: no descriptor comes along.
+        /// Bit in the number that is set if no descriptor comes along.
         const NONE: u64 = 1 << 8;
         let number = self.number()?;
         let descriptor = if number & NONE == 0 { self.descriptors.pop() } else { None };
@@ -129,7 +129,7 @@ impl Message {
     /// The payload, if it is a table of regions, with their files.
     ///
     /// # Errors
-    /// It has another length, or not as many descriptors as regions.
+    /// The payload has another length, or there are not as many descriptors as regions.
     pub(super) fn regions(&mut self) -> Result<Vec<(Region, OwnedFd)>> {
         const SIZE: usize = 32;
         ensure!(self.payload.len() >= 8, self.wrong());
@@ -155,10 +155,10 @@ impl Message {
         )
     }
 
-    /// That the request is not known.
+    /// Rejects the request as unknown.
     ///
     /// # Errors
-    /// Always.
+    /// The function always returns an error.
     pub(super) fn unknown(&self) -> Result<()> {
         bail!("the monitor asks what RPMsg does not need ({})", self.wrong())
     }

@@ -15,10 +15,10 @@ use std::process::Child;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Until then whatever is waited for has come, also on a busy machine.
+/// Time in which every awaited event happens, even on a busy machine.
 pub(super) const TIMEOUT: Duration = Duration::from_secs(20);
 
-/// What a request asks for: its first byte.
+/// Operation that a request asks for: its first byte.
 pub(super) const ECHO: u8 = 0;
 pub(super) const REVERSED: u8 = 1;
 pub(super) const ONE_WAY: u8 = 2;
@@ -30,12 +30,12 @@ pub(super) const TOO_LONG: u8 = 6;
 /// Nanoseconds between interruptions of a process in a storm.
 const STORM: Duration = Duration::from_millis(1);
 
-/// What a process is to be.
+/// Role of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Role {
-    /// Answers until the client is gone.
+    /// Answers until the client ends.
     Server,
-    /// The same, interrupted all the time.
+    /// Answers like [`Role::Server`], interrupted all the time.
     StormyServer,
     /// Calls until it is killed.
     Client,
@@ -89,20 +89,20 @@ impl EndpointProcess {
         EndpointProcess { child, control }
     }
 
-    /// What the process says next.
+    /// Returns the next line from the process.
     pub(super) fn says(&mut self) -> String {
         let mut line = String::new();
         self.control.read_line(&mut line).unwrap();
         line.trim().to_string()
     }
 
-    /// Ends it at once.
+    /// Kills the process at once.
     pub(super) fn kill(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 
-    /// Waits until it has ended by itself, and well; what it said last.
+    /// Waits until the process has ended by itself, successfully, and returns the rest of its output.
     pub(super) fn ends(&mut self) -> String {
         let mut said = String::new();
         self.control.read_to_string(&mut said).expect("it goes on and on");
@@ -111,7 +111,7 @@ impl EndpointProcess {
     }
 }
 
-/// The shares of both processes, and what has to be kept.
+/// Returns the shares of both processes, and the values that have to be kept.
 pub(super) fn shares(
     endpoint_pair: EndpointPair,
     payload: usize,
@@ -121,7 +121,7 @@ pub(super) fn shares(
     (server, EndpointHandle { descriptors: client, words, payload }, leftovers)
 }
 
-/// Does what requests ask for.
+/// Service that does what its requests ask for.
 #[derive(Default)]
 struct Obedient {
     one_way: u32,
@@ -178,11 +178,10 @@ pub(super) fn call_on(
     turn
 }
 
-/// Tells a process that the tests started from one that runs them: the name
-/// of a test to be skipped, of which there is none.
+/// Mark of a process that the tests started. It is the name of a test to be skipped, which no test has.
 const MARK: &str = "endpoint-process-of-a-test";
 
-/// One of the processes, or, among the other tests, the test of what it does.
+/// Runs the role of one of the processes, or, among the other tests, the test of the service.
 #[test]
 fn endpoint_process() {
     if !std::env::args().any(|argument| argument == MARK) {
@@ -211,7 +210,7 @@ fn endpoint_process() {
     control.get_mut().write_all(said.as_bytes()).unwrap();
 }
 
-/// Tells the beginning to those who wait for it.
+/// Reports the beginning to a waiting test.
 fn report(control: &mut BufReader<UnixStream>, turn: usize) -> bool {
     if turn == 10 {
         writeln!(control.get_mut(), "calling").unwrap();

@@ -1,4 +1,4 @@
-//! Whether transactions through Android's binder can be measured.
+//! Checks for measuring transactions through Android's binder.
 
 use super::{Context, good, note, unknown};
 use crate::machine::binder_presence::{self as presence, Holder, Module};
@@ -7,7 +7,7 @@ use latscope_core::machine::Check;
 const TRANSPORTS: &[&str] = &["ipc.*"];
 const STATE: &str = "/sys/kernel/debug/binder/state";
 
-/// The driver, its devices, binderfs.
+/// Checks the driver, its devices and binderfs.
 pub(super) fn driver(context: &Context) -> Check {
     let id = "binder";
     if !context.root.exists("/proc/filesystems") && !context.root.exists("/proc/modules") {
@@ -35,13 +35,13 @@ pub(super) fn driver(context: &Context) -> Check {
     good(id, format!("{driver}, {file_system}, {devices}"))
 }
 
-/// The command without the `sudo` that [`Context::command`] adds where it is needed.
+/// The command without the `sudo` that [`Context::command`] adds if necessary.
 fn unprefixed(remedy: &str) -> String {
     remedy.trim_start_matches("sudo ").to_owned()
 }
 
-/// Who is the context manager of the devices: latscope needs one that has none,
-/// or a binderfs to make its own in.
+/// Checks the context managers of the devices: latscope needs a device without one, or a binderfs to make its own
+/// device in.
 pub(super) fn context_manager(context: &Context) -> Check {
     let id = "binder-manager";
     let root = context.root.path("/");

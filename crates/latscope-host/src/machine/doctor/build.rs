@@ -1,12 +1,11 @@
-//! How the kernel and the system were built.
+//! Checks of the build options of the kernel and of the system.
 
 use super::{Context, bad, good, note, unknown};
 use crate::machine::root::Root;
 use latscope_core::machine::{Check, EVERY_FAMILY};
 use std::fs;
 
-/// What makes locks, preemption or every access to memory slower
-/// (lib/Kconfig.debug, lib/Kconfig.kasan).
+/// Options that make locks, preemption or every access to memory slower (lib/Kconfig.debug, lib/Kconfig.kasan).
 const SLOW: [&str; 12] = [
     "DEBUG_PREEMPT",
     "DEBUG_SPINLOCK",
@@ -22,7 +21,7 @@ const SLOW: [&str; 12] = [
     "KMSAN",
 ];
 
-/// Debug options of the kernel.
+/// Checks the debug options of the kernel.
 pub(super) fn kernel_debugging(context: &Context) -> Check {
     let id = "kernel-debugging";
     let Some(configuration) = &context.configuration else {
@@ -39,13 +38,13 @@ pub(super) fn kernel_debugging(context: &Context) -> Check {
     }
 }
 
-/// Why nothing is known of how the kernel was configured.
+/// Reason why the kernel's configuration is not known.
 pub(super) const NO_CONFIGURATION: &str = "neither /proc/config.gz nor /boot/config-* says so";
 
-/// The kernel's configuration.
+/// Configuration of the kernel.
 pub(super) struct Configuration {
     text: String,
-    /// Where it is from.
+    /// File with the configuration.
     pub file: String,
 }
 
@@ -60,19 +59,19 @@ impl Configuration {
         files.into_iter().find_map(|file| Some(Configuration { text: root.text(&file)?, file }))
     }
 
-    /// Whether an option is built in.
+    /// Returns true if an option is built in.
     pub fn is_set(&self, option: &str) -> bool {
         self.value(option) == Some("y")
     }
 
-    /// The value of an option; `None` where it is not set.
+    /// The value of an option; `None` if it is not set.
     pub fn value(&self, option: &str) -> Option<&str> {
         let mut lines = self.text.lines().filter_map(|line| line.strip_prefix("CONFIG_")?.split_once('='));
         lines.find_map(|(name, value)| (name == option).then_some(value))
     }
 }
 
-/// No configuration is larger.
+/// Upper bound of the size of a configuration, in bytes.
 const LARGEST: usize = 4 << 20;
 
 /// The text in a file of gzip (RFC 1952) as the kernel makes it: a header of 10
@@ -85,7 +84,7 @@ fn unpacked(file: &[u8]) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-/// The build type of an Android: `ro.build.type`.
+/// Checks the build type of an Android: `ro.build.type`.
 pub(super) fn android(context: &Context) -> Check {
     let id = "android-build";
     let files = ["/system/build.prop", "/vendor/build.prop", "/default.prop"];
@@ -107,7 +106,7 @@ pub(super) fn android(context: &Context) -> Check {
 mod tests {
     use super::*;
 
-    /// `echo CONFIG_KASAN=y | gzip -n`.
+    /// Output of `echo CONFIG_KASAN=y | gzip -n`.
     const SMALL: [u8; 35] = [
         31, 139, 8, 0, 0, 0, 0, 0, 2, 3, 115, 246, 247, 115, 243, 116, 143, 247, 118, 12, 118, 244, 179, 173,
         228, 2, 0, 65, 178, 151, 207, 15, 0, 0, 0,

@@ -1,5 +1,4 @@
-//! Whether this process gets the CPUs at all: hypervisor, load, control
-//! groups, affinity, filters.
+//! Checks of the CPU time of this process: hypervisor, load, control groups, affinity, filters.
 
 use super::{Context, bad, good, note, unknown};
 use crate::machine::control_group;
@@ -127,7 +126,7 @@ pub(super) fn cpus(context: &Context) -> Check {
     }
 }
 
-/// `Seccomp:` of proc_pid_status(5): 0 off, 1 strict, 2 filter.
+/// Checks `Seccomp:` of proc_pid_status(5): 0 off, 1 strict, 2 filter.
 pub(super) fn seccomp(context: &Context) -> Check {
     let id = "seccomp";
     let affects = &["syscall.*", "sync.*", "thread.*", "process.*", "file.*"];

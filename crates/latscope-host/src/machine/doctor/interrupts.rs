@@ -1,4 +1,4 @@
-//! What interrupts the CPUs: the tick, watchdogs, devices.
+//! Checks of the sources of interrupts: the tick, watchdogs, devices.
 
 use super::build::NO_CONFIGURATION;
 use super::{Context, bad, good, note, unknown};
@@ -8,7 +8,7 @@ use latscope_core::units::{CpuList, counted, format_time};
 /// Probes of threads that sleep or must not be interrupted.
 const INTERRUPTED: &[&str] = &["wake.*", "noise.*"];
 
-/// The kernel's tick, CONFIG_HZ: where ordinary threads are preempted at the end of their slice.
+/// Checks the kernel's tick, CONFIG_HZ, at which ordinary threads are preempted at the end of their slice.
 pub(super) fn tick(context: &Context) -> Check {
     let id = "timer-tick";
     let Some(configuration) = &context.configuration else { return unknown(id, NO_CONFIGURATION) };
@@ -34,7 +34,7 @@ pub(super) fn tick(context: &Context) -> Check {
     }
 }
 
-/// Detectors of lockups (Documentation/admin-guide/lockup-watchdogs.rst).
+/// Checks the detectors of lockups (Documentation/admin-guide/lockup-watchdogs.rst).
 pub(super) fn watchdogs(context: &Context) -> Check {
     let id = "watchdogs";
     let number = |name: &str| context.root.number::<u64>(&format!("/proc/sys/kernel/{name}"));
@@ -67,11 +67,11 @@ pub(super) fn watchdogs(context: &Context) -> Check {
 struct Interrupt {
     number: u32,
     name: String,
-    /// How often the measured CPUs have served it since boot.
+    /// Number of times that the measured CPUs have served the interrupt since boot.
     served: u64,
 }
 
-/// Which interrupts of devices the measured CPUs serve (Documentation/core-api/irq/irq-affinity.rst).
+/// Checks which interrupts of devices the measured CPUs serve (Documentation/core-api/irq/irq-affinity.rst).
 pub(super) fn devices(context: &Context) -> Check {
     let id = "device-interrupts";
     let numbers = context.root.numbered("/proc/irq", "");

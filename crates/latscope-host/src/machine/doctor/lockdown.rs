@@ -1,5 +1,5 @@
-//! Whether the kernel is locked down (kernel_lockdown(7)): files of debugfs that can be written to are then
-//! refused, to root as well.
+//! Check of the kernel's lockdown (kernel_lockdown(7)). A locked-down kernel refuses writable files of debugfs, to root
+//! as well.
 
 use super::{Context, good, note, unknown};
 use crate::machine::kernel_log::KernelLog;
@@ -8,9 +8,9 @@ use latscope_core::machine::Check;
 
 /// A lockdown in force.
 pub(super) struct Lockdown {
-    /// `integrity`, `confidentiality`; empty where only the fact is known.
+    /// Level `integrity` or `confidentiality`; empty if only the fact is known.
     level: String,
-    /// Where it is stated.
+    /// Source of the fact.
     source: &'static str,
 }
 
@@ -37,7 +37,7 @@ impl Lockdown {
         Some(Lockdown { level: level?, source })
     }
 
-    /// Whether traces and performance counters of the kernel are refused, too.
+    /// Returns true if traces and performance counters of the kernel are refused, too.
     pub fn is_confidential(&self) -> bool {
         self.level == "confidentiality"
     }
@@ -45,7 +45,7 @@ impl Lockdown {
 
 const FILE: &str = "/sys/kernel/security/lockdown";
 
-/// What a lockdown refuses.
+/// Checks the lockdown and lists the refused files.
 pub(super) fn lockdown(context: &Context) -> Check {
     let id = "lockdown";
     let Some(lockdown) = &context.lockdown else {

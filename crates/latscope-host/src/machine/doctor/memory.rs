@@ -1,4 +1,4 @@
-//! What changes the cost of memory: page sizes, swap, pages that move.
+//! Checks of settings that change the cost of memory: page sizes, swap, pages that move.
 
 use super::{Context, bad, good, note, unknown};
 use crate::machine::{snapshot::kibibytes, topology};
@@ -10,7 +10,7 @@ const THP: &str = "/sys/kernel/mm/transparent_hugepage";
 /// Probes with points on huge pages, and page faults themselves.
 const PAGED: &[&str] = &["memory.latency", "memory.tlb", "memory.parallelism", "syscall.page-fault"];
 
-/// Documentation/admin-guide/mm/transhuge.rst.
+/// Checks transparent huge pages (Documentation/admin-guide/mm/transhuge.rst).
 pub(super) fn transparent_huge_pages(context: &Context) -> Check {
     let id = "transparent-huge-pages";
     let root = context.root;
@@ -50,7 +50,7 @@ pub(super) fn transparent_huge_pages(context: &Context) -> Check {
     }
 }
 
-/// Documentation/admin-guide/mm/hugetlbpage.rst.
+/// Checks reserved huge pages (Documentation/admin-guide/mm/hugetlbpage.rst).
 pub(super) fn huge_pages(context: &Context) -> Check {
     let id = "huge-pages";
     let count = |name| context.root.field("/proc/meminfo", name)?.parse::<u64>().ok();
@@ -90,7 +90,7 @@ pub(super) fn swap(context: &Context) -> Check {
     }
 }
 
-/// `kernel.numa_balancing`: 1 moves pages to their users, 2 between tiers.
+/// Checks `kernel.numa_balancing`: 1 moves pages to their users, 2 between tiers.
 pub(super) fn numa_balancing(context: &Context) -> Check {
     let id = "numa-balancing";
     let file = "/proc/sys/kernel/numa_balancing";
@@ -108,7 +108,7 @@ pub(super) fn numa_balancing(context: &Context) -> Check {
     }
 }
 
-/// Kernel same-page merging, Documentation/admin-guide/mm/ksm.rst.
+/// Checks kernel same-page merging (Documentation/admin-guide/mm/ksm.rst).
 pub(super) fn same_page_merging(context: &Context) -> Check {
     let id = "same-page-merging";
     let file = "/sys/kernel/mm/ksm/run";
@@ -123,7 +123,7 @@ pub(super) fn same_page_merging(context: &Context) -> Check {
     }
 }
 
-/// Data access monitoring, Documentation/admin-guide/mm/damon.
+/// Checks data access monitoring (Documentation/admin-guide/mm/damon).
 pub(super) fn access_monitoring(context: &Context) -> Check {
     let id = "damon";
     let root = context.root;

@@ -1,8 +1,6 @@
-//! What on this machine distorts latency, which probes it touches, and what
-//! mends it.
+//! Settings of this machine that distort latency, with the affected probes and the remedies.
 //!
-//! A knob that this machine does not have is never bad; one that cannot be
-//! read is unknown.
+//! A knob that this machine does not have is never bad; a knob that cannot be read is unknown.
 
 mod binder;
 mod build;
@@ -24,9 +22,8 @@ use latscope_core::machine::{Check, CheckState, Machine};
 use latscope_core::units::CpuList;
 use lockdown::Lockdown;
 
-/// Examines a machine, described before by [`snapshot`](super::snapshot()).
-/// Permissions are found out by trying; every trial is
-/// undone.
+/// Examines a machine, described before by [`snapshot`](super::snapshot()). Permissions are determined by trying; every
+/// trial is undone.
 pub fn checks(root: &Root, machine: &Machine, trials: &mut dyn Trials) -> Vec<Check> {
     let context = Context::new(root, machine, &machine.allowed);
     vec![
@@ -72,7 +69,7 @@ pub fn checks(root: &Root, machine: &Machine, trials: &mut dyn Trials) -> Vec<Ch
     ]
 }
 
-/// Examines anew what depends on the CPUs that are measured: the interrupts of devices, the fair server.
+/// Examines anew the checks that depend on the measured CPUs: the interrupts of devices, the fair server.
 pub(super) fn measured_on(root: &Root, machine: &mut Machine, cpus: &CpuList) {
     let examined = {
         let context = Context::new(root, machine, cpus);
@@ -85,7 +82,7 @@ pub(super) fn measured_on(root: &Root, machine: &mut Machine, cpus: &CpuList) {
     }
 }
 
-/// What every check looks at.
+/// Input of every check.
 struct Context<'a> {
     root: &'a Root,
     machine: &'a Machine,
@@ -136,8 +133,7 @@ impl Context<'_> {
         Some(format!("{sudo}{command}"))
     }
 
-    /// The row of a knob that is not there: nothing to mend if the tree it
-    /// would stand in is there, unknown if that is missing too.
+    /// The row of a missing knob: good if the tree that would contain it exists, unknown if the tree is missing too.
     fn absent(&self, id: &str, tree: &str, found: &str) -> Check {
         if self.root.exists(tree) { good(id, found) } else { unknown(id, format!("{tree} cannot be read")) }
     }

@@ -1,4 +1,4 @@
-//! What this process is allowed to do, found out by trying.
+//! Checks of the permissions of this process, determined by trying.
 
 use super::lockdown::Lockdown;
 use super::{Context, bad, good, note, unknown};
@@ -15,7 +15,7 @@ fn limit(context: &Context, name: &str) -> Option<String> {
     rest.split_whitespace().next().map(str::to_owned)
 }
 
-/// SCHED_FIFO at the top priority, else at the lowest (sched(7)).
+/// Checks SCHED_FIFO at the top priority, else at the lowest (sched(7)).
 pub(super) fn real_time(context: &Context, trials: &mut dyn Trials) -> Check {
     let id = "real-time";
     let affects = &["wake.*", "ipc.*"];
@@ -40,10 +40,10 @@ pub(super) fn real_time(context: &Context, trials: &mut dyn Trials) -> Check {
     Check { remedy, ..bad(id, found, affects) }
 }
 
-/// Enough for a worker with its largest buffers.
+/// Size of locked memory that is enough for a worker with its largest buffers, bytes.
 const LOCKED: usize = 256 << 20;
 
-/// RLIMIT_MEMLOCK (mlock(2)).
+/// Checks the limit of locked memory, RLIMIT_MEMLOCK (mlock(2)).
 pub(super) fn locked_memory(context: &Context, trials: &mut dyn Trials) -> Check {
     let id = "locked-memory";
     let amount = format_size(LOCKED as u64);
@@ -64,8 +64,7 @@ pub(super) fn locked_memory(context: &Context, trials: &mut dyn Trials) -> Check
     Check { remedy, ..note(id, found, &["wake.*"]) }
 }
 
-/// A trace instance: a directory made in `instances`
-/// (Documentation/trace/ftrace.rst).
+/// Checks that a trace instance, a directory in `instances`, can be made (Documentation/trace/ftrace.rst).
 pub(super) fn tracing(context: &Context, trials: &mut dyn Trials) -> Check {
     let id = "tracing";
     // Time lines and the blame of spikes are lost without; no number changes.
@@ -86,7 +85,7 @@ pub(super) fn tracing(context: &Context, trials: &mut dyn Trials) -> Check {
     }
 }
 
-/// The directory may be hidden from us, not mounted, or not in the kernel.
+/// Explains a missing directory: it may be hidden from this user, not mounted, or not in the kernel.
 fn no_tracing(context: &Context, id: &str) -> Check {
     let supported = context.root.text("/proc/filesystems").map(|text| text.contains("tracefs"));
     match supported {
@@ -103,7 +102,7 @@ fn no_tracing(context: &Context, id: &str) -> Check {
     }
 }
 
-/// `kernel.perf_event_paranoid`, perf_event_open(2).
+/// Checks the access to performance counters: `kernel.perf_event_paranoid`, perf_event_open(2).
 pub(super) fn counters(context: &Context) -> Check {
     let id = "performance-counters";
     let file = "/proc/sys/kernel/perf_event_paranoid";

@@ -1,5 +1,4 @@
-//! What changes the processor's speed: clock rate, shared cores, sleep,
-//! mitigations, clock source.
+//! Checks of settings that change the processor's speed: clock rate, shared cores, sleep, mitigations, clock source.
 
 use super::{Context, bad, good, note, unknown};
 use crate::machine::trials::Trials;
@@ -13,8 +12,7 @@ const DMA_LATENCY: &str = "/dev/cpu_dma_latency";
 const CLOCKED: &[&str] =
     &["cpu.*", "memory.*", "sync.*", "thread.*", "syscall.*", "process.*", "wake.*", "ipc.*"];
 
-/// From Documentation/admin-guide/pm/cpufreq.rst: one policy for each clock
-/// domain.
+/// Checks the governors of the clock rate (Documentation/admin-guide/pm/cpufreq.rst): one policy for each clock domain.
 pub(super) fn governor(context: &Context) -> Check {
     let id = "governor";
     let root = context.root;
@@ -69,7 +67,7 @@ fn list(cpus: &[u32]) -> CpuList {
     CpuList(cpus)
 }
 
-/// `boost` of acpi-cpufreq and cppc, `no_turbo` of intel_pstate.
+/// Checks `boost` of acpi-cpufreq and cppc, `no_turbo` of intel_pstate.
 pub(super) fn boost(context: &Context) -> Check {
     let id = "boost";
     let no_turbo = format!("{CPUS}/intel_pstate/no_turbo");
@@ -119,7 +117,7 @@ pub(super) fn smt(context: &Context) -> Check {
 struct IdleState {
     number: u32,
     name: String,
-    /// µs to leave it.
+    /// Time to leave the state, µs.
     latency: u64,
 }
 
@@ -135,11 +133,11 @@ fn enabled_states(context: &Context) -> Vec<IdleState> {
     directories.into_iter().filter_map(state).collect()
 }
 
-/// States that take longer than this to leave are deep, µs.
+/// Time to leave an idle state above which it is deep, µs.
 const DEEP: u64 = 10;
 
-/// Documentation/admin-guide/pm/cpuidle.rst; /dev/cpu_dma_latency holds off all
-/// states slower than what is written into it.
+/// Checks the idle states (Documentation/admin-guide/pm/cpuidle.rst). A value written into /dev/cpu_dma_latency
+/// prevents all states slower than it.
 pub(super) fn idle_states(context: &Context, trials: &mut dyn Trials) -> Check {
     let id = "idle-states";
     let affects = &["wake.*", "ipc.*", "sync.*", "thread.*"];
@@ -168,7 +166,7 @@ pub(super) fn idle_states(context: &Context, trials: &mut dyn Trials) -> Check {
     }
 }
 
-/// Documentation/admin-guide/hw-vuln.
+/// Checks the mitigations of vulnerabilities (Documentation/admin-guide/hw-vuln).
 pub(super) fn mitigations(context: &Context) -> Check {
     let id = "mitigations";
     let directory = format!("{CPUS}/vulnerabilities");
@@ -196,8 +194,8 @@ pub(super) fn mitigations(context: &Context) -> Check {
     }
 }
 
-/// Whether CPUs are of several kinds: by what the scheduler takes them for
-/// (`cpu_capacity`, arm64), or by their performance counters (hybrid x86).
+/// Checks if the CPUs are of several kinds: by the capacity that the scheduler assigns (`cpu_capacity`, arm64), or by
+/// their performance counters (hybrid x86).
 pub(super) fn kinds(context: &Context) -> Check {
     let id = "cpu-kinds";
     let root = context.root;
@@ -225,8 +223,7 @@ pub(super) fn kinds(context: &Context) -> Check {
     Check { remedy, ..note(id, words.join(", ") + policy, CLOCKED) }
 }
 
-/// CPUs that are there and switched off: a driver that does so to save energy
-/// stops the machine for it.
+/// Checks for CPUs that are switched off: a driver that does so to save energy stops the machine for it.
 pub(super) fn hotplug(context: &Context) -> Check {
     let id = "offline-cpus";
     let Some(present) = context.root.cpu_list(&format!("{CPUS}/present")) else {
@@ -242,7 +239,7 @@ pub(super) fn hotplug(context: &Context) -> Check {
     }
 }
 
-/// Which counter the kernel reads the time from.
+/// Checks the counter from which the kernel reads the time.
 pub(super) fn clock_source(context: &Context) -> Check {
     let id = "clock-source";
     let directory = "/sys/devices/system/clocksource/clocksource0";

@@ -1,5 +1,4 @@
-//! How soon a thread that is ready gets to run: scheduler, preemption,
-//! isolation, throttling, timer slack.
+//! Checks of the delay until a ready thread runs: scheduler, preemption, isolation, throttling, timer slack.
 
 use super::build::NO_CONFIGURATION;
 use super::{Context, bad, good, note, unknown};
@@ -12,8 +11,8 @@ use latscope_core::units::{CpuList, format_time};
 const WOKEN: &[&str] = &["wake.*", "ipc.*", "sync.*", "thread.*"];
 const MODEL: &str = "/sys/kernel/debug/sched/preempt";
 
-/// The kernel's preemption model: the one in force from debugfs; else what was chosen at boot (`preempt=`,
-/// kernel/sched/core.c), what was built in, what the kernel wrote into its log.
+/// Checks the kernel's preemption model: the active model from debugfs; else the choice at boot (`preempt=`,
+/// kernel/sched/core.c), the built-in model, the entry in the kernel's log.
 pub(super) fn preemption(context: &Context) -> Check {
     let id = "preemption";
     let version = &context.machine.kernel_version;
@@ -53,7 +52,7 @@ pub(super) fn preemption(context: &Context) -> Check {
     }
 }
 
-/// When a thread inside the kernel gives way.
+/// Preemption model: when a thread inside the kernel gives way.
 #[derive(Clone, Copy)]
 enum Model {
     None,
@@ -74,7 +73,7 @@ impl Model {
     }
 }
 
-/// The model, and what says so.
+/// The model, and its source.
 fn model(context: &Context, dynamic: bool) -> Option<(Model, String)> {
     if let Some(model) = context.root.choice(MODEL).and_then(|name| Model::named(&name)) {
         return Some((model, MODEL.to_owned()));
@@ -102,7 +101,7 @@ fn model(context: &Context, dynamic: bool) -> Option<(Model, String)> {
     Some((model, "the kernel's log".to_owned()))
 }
 
-/// How to choose full preemption in a kernel that has it.
+/// Command or boot option for full preemption in a kernel that has it.
 fn preempt_fully(context: &Context) -> Option<String> {
     let boot = "preempt=full on the kernel's command line";
     match (&context.lockdown, context.root.exists(MODEL)) {
@@ -136,8 +135,8 @@ pub(super) fn isolation(context: &Context) -> Check {
     }
 }
 
-/// `kernel.sched_rt_runtime_us`, Documentation/scheduler/sched-rt-group.rst; since 6.12 only groups of real-time
-/// threads are throttled by it (CONFIG_RT_GROUP_SCHED), and the [`fair_server`] replaces it otherwise.
+/// Checks `kernel.sched_rt_runtime_us` (Documentation/scheduler/sched-rt-group.rst). Since 6.12 it only throttles
+/// groups of real-time threads (CONFIG_RT_GROUP_SCHED), and the [`fair_server`] replaces it otherwise.
 pub(super) fn throttling(context: &Context) -> Check {
     let id = "real-time-throttling";
     let affects = &["wake.*", "ipc.*"];
@@ -171,8 +170,8 @@ pub(super) fn throttling(context: &Context) -> Check {
     Check { remedy, ..note(id, found, affects) }
 }
 
-/// Whether control groups have real-time budgets of their own (CONFIG_RT_GROUP_SCHED, `rt_group_sched=`);
-/// `None` where it is not known.
+/// Returns true if control groups have their own real-time budgets (CONFIG_RT_GROUP_SCHED, `rt_group_sched=`); `None`
+/// if it is not known.
 fn groups(context: &Context) -> Option<bool> {
     let configuration = context.configuration.as_ref()?;
     let booted =
@@ -181,7 +180,7 @@ fn groups(context: &Context) -> Option<bool> {
     Some(configuration.is_set("RT_GROUP_SCHED") && booted.unwrap_or(default))
 }
 
-/// CONFIG_RT_GROUP_SCHED: real-time threads are only granted in a group with a budget, and stopped by it.
+/// Checks CONFIG_RT_GROUP_SCHED: real-time threads are only granted in a group with a budget, and stopped by it.
 pub(super) fn group_budgets(context: &Context) -> Check {
     let id = "real-time-groups";
     match groups(context) {
@@ -200,7 +199,7 @@ pub(super) fn group_budgets(context: &Context) -> Check {
     }
 }
 
-/// Whether the kernel has a deadline server for ordinary threads, by its version; `None` where that is not known.
+/// Returns true if the kernel has a deadline server for ordinary threads, by its version; `None` if that is not known.
 fn has_fair_server(context: &Context) -> Option<bool> {
     let mut numbers = context.machine.kernel.split(|c: char| !c.is_ascii_digit()).map(str::parse::<u32>);
     match (numbers.next()?, numbers.next()?) {
@@ -209,8 +208,8 @@ fn has_fair_server(context: &Context) -> Option<bool> {
     }
 }
 
-/// The deadline server of ordinary threads: it takes its share of a CPU from real-time threads that keep the
-/// others waiting (kernel/sched/deadline.c, `dl_server`; kernel/sched/debug.c).
+/// Checks the deadline server of ordinary threads: it takes its share of a CPU from real-time threads that keep
+/// ordinary threads waiting (kernel/sched/deadline.c, `dl_server`; kernel/sched/debug.c).
 pub(super) fn fair_server(context: &Context) -> Check {
     let id = "fair-server";
     let directory = "/sys/kernel/debug/sched/fair_server";
@@ -252,7 +251,7 @@ pub(super) fn fair_server(context: &Context) -> Check {
     }
 }
 
-/// Whether a program has replaced the scheduler of ordinary threads (Documentation/scheduler/sched-ext.rst).
+/// Checks if a program has replaced the scheduler of ordinary threads (Documentation/scheduler/sched-ext.rst).
 pub(super) fn scheduler(context: &Context) -> Check {
     let id = "scheduler";
     match context.machine.scheduler.as_deref() {
@@ -265,8 +264,8 @@ pub(super) fn scheduler(context: &Context) -> Check {
     }
 }
 
-/// `/proc/self/timerslack_ns`: by how much the kernel may delay the timers of a
-/// thread that is not real-time (prctl(2), PR_SET_TIMERSLACK).
+/// Checks `/proc/self/timerslack_ns`, by which the kernel may delay the timers of a thread that is not real-time
+/// (prctl(2), PR_SET_TIMERSLACK).
 pub(super) fn timer_slack(context: &Context) -> Check {
     let id = "timer-slack";
     let Some(slack) = context.root.number::<u64>("/proc/self/timerslack_ns") else {

@@ -50,7 +50,7 @@ fn row(files: Files, machine: &Machine, trials: &mut Always, id: &str) -> Check 
     checks(&root, machine, trials).into_iter().find(|check| check.id == id).unwrap()
 }
 
-/// The state of a row and a part of what it says, on a machine of these files.
+/// Asserts the state of a row and a part of its text, on a machine of these files.
 fn expect(id: &str, files: Files, state: CheckState, found: &str) -> Check {
     let check = row(files, &machine(), &mut Always(None), id);
     assert_eq!(check.state, state, "{check:?}");

@@ -37,8 +37,8 @@ fn busy(mut report: Report) -> Report {
     report
 }
 
-/// No claim of any of these contradicts a declared size, nor does a row of the
-/// table, nor does any sentence advise to rely on something.
+/// Asserts that no claim in these reports contradicts a declared size, that no row of the table does, and that no
+/// sentence advises to rely on something.
 fn no_cache_is_contradicted(reports: &[Report]) {
     const CONTRADICT: [&str; 5] =
         ["effective-cache", "declared-cache", "exclusive-cache", "unseen-cache", "undeclared-cache"];
@@ -72,7 +72,7 @@ fn l1_of_32_kib_is_not_21_kib_beside_other_work() {
     assert_eq!(only(&quiet(smaller(8)), "effective-cache").certainty, Certainty::Claim);
 }
 
-/// What eight idle surveys saw: L2 and L3.
+/// L2 and L3 capacities that eight idle surveys showed.
 const IDLE: [[u64; 3]; 8] = [
     [32 * KIB, 334 * KIB, 3 * MIB / 2],
     [32 * KIB, 384 * KIB, 8 * MIB],

@@ -32,7 +32,7 @@ use assembly as machine;
 use portable as machine;
 
 named! {
-    /// What the operands are.
+    /// Type of the operands of a kernel.
     Number {
         /// Integers of 32 bits.
         I32 = "i32",
@@ -46,22 +46,22 @@ named! {
 }
 
 impl Number {
-    /// Returns whether these are floating-point numbers.
+    /// Returns true if these are floating-point numbers.
     pub const fn is_float(self) -> bool {
         matches!(self, Self::F32 | Self::F64)
     }
 }
 
 named! {
-    /// An operation.
+    /// An arithmetic or bitwise operation.
     Op {
-        /// Addition.
+        /// Addition of two operands.
         Add = "add",
-        /// Subtraction.
+        /// Subtraction of two operands.
         Sub = "sub",
         /// Multiplication; for integers its lower half.
         Mul = "mul",
-        /// Division.
+        /// Division of two operands.
         Div = "div",
         /// Remainder of the division, integers only.
         Mod = "mod",
@@ -83,7 +83,7 @@ named! {
 }
 
 impl Op {
-    /// Returns whether the operation has a meaning for such numbers.
+    /// Returns true if the operation has a meaning for such numbers.
     pub const fn applies_to(self, number: Number) -> bool {
         match self {
             Self::Add | Self::Sub | Self::Mul | Self::Div => true,
@@ -98,29 +98,29 @@ impl Op {
 /// A loop over one operation.
 #[derive(Clone, Copy, Debug)]
 pub struct Kernel {
-    /// The operation.
+    /// Operation of the kernel.
     pub op: Op,
-    /// What it works on.
+    /// Type of the operands.
     pub number: Number,
-    /// How many of the operations one iteration carries out, over all chains.
+    /// Number of operations that one iteration carries out, over all chains.
     pub ops: u64,
-    /// How many independent chains there are: 1 for latency.
+    /// Number of independent chains: 1 for latency.
     pub chains: u64,
-    /// How many integer additions, of one cycle each, are on the chain beside each operation. To be taken off
-    /// the measured time; zero where the operation is alone, and always zero for throughput.
+    /// Number of integer additions, of one cycle each, on the chain beside each operation. They are to be taken off the
+    /// measured time; zero where the operation is alone, and always zero for throughput.
     pub extra_adds_per_op: f64,
     run: fn(u64) -> u64,
 }
 
 impl Kernel {
-    /// Runs the loop `iterations` times, and returns what became of the operands: for integers the wrapping
-    /// sum of the chains, for floating point the bits of their sum, which is a normal number.
+    /// Runs the loop `iterations` times, and returns the result of the operands: for integers the wrapping sum of the
+    /// chains, for floating point the bits of their sum, which is a normal number.
     pub fn run(&self, iterations: u64) -> u64 {
         (self.run)(iterations)
     }
 }
 
-/// What an architecture has for a kernel.
+/// Function and figures that an architecture has for a kernel.
 struct Entry {
     run: fn(u64) -> u64,
     ops: u64,
@@ -161,25 +161,25 @@ mod operand {
     pub const OTHER: u64 = 0x9e37_79b9_7f4a_7c15;
     /// Added to the quotient or remainder to make the dividend of 32 bits.
     pub const LARGE_I32: u64 = 0x4b1d_3c5f;
-    /// Divides it.
+    /// Divisor for the dividend of 32 bits.
     pub const DIVISOR_I32: u64 = 0x9e37;
     /// Added to the quotient or remainder to make the dividend of 64 bits.
     pub const LARGE_I64: u64 = 0x4b1d_3c5f_5bd1_e995;
-    /// Divides it.
+    /// Divisor for the dividend of 64 bits.
     pub const DIVISOR_I64: u64 = 0x6a09_e667;
     /// Starts the chains of floating-point numbers; `START * FACTOR * INVERSE` and `START / FACTOR / INVERSE`
     /// are `START` again after rounding, in both precisions.
     pub const FLOAT_START: f64 = 1.234_567_890_123_456_7;
-    /// Multiplies and divides.
+    /// Factor and divisor of the chains of floating-point numbers.
     pub const FACTOR: f64 = 1.732_050_807_568_877_2;
     pub const INVERSE: f64 = 1.0 / FACTOR;
     /// Starts additions (its negative starts subtractions, so that none comes near zero).
     pub const SUM_START: f64 = 1.0;
-    /// Is added and subtracted.
+    /// Summand that is added and subtracted.
     pub const ADDEND: f64 = 0.001;
     /// Multiplies in fused operations, with a fixed point at `FUSED_ADDEND / (1 - FUSED_FACTOR)`.
     pub const FUSED_FACTOR: f64 = 0.7;
-    /// Is added in fused operations.
+    /// Summand of fused operations.
     pub const FUSED_ADDEND: f64 = 0.6;
 }
 
@@ -187,7 +187,7 @@ mod operand {
 mod tests {
     use super::*;
 
-    /// The kernels of both tables, each with a name that tells them apart.
+    /// Returns the kernels of both tables, each with a unique name.
     fn all() -> Vec<(String, Kernel)> {
         let tables: [(_, Table); 2] = [("machine", machine::entry), ("portable", portable::entry)];
         let mut all = Vec::new();
@@ -209,7 +209,7 @@ mod tests {
         }
     }
 
-    /// What a chain of integers becomes after `count` operations.
+    /// Returns the value of a chain of integers after `count` operations.
     fn expected(op: Op, number: Number, count: u64) -> Option<u64> {
         use operand::*;
         if number.is_float() || matches!(op, Op::Div | Op::Mod) {

@@ -3,7 +3,7 @@
 /// Calls `$define!` with the table: an operation, its name, its step in the assembly of x86-64, in that of AArch64,
 /// and in Rust.
 ///
-/// In assembly a step may span lines. What stands in it for what:
+/// In assembly a step may span lines. It uses these placeholders:
 ///
 /// | numbers | x86-64 and AArch64 |
 /// |---|---|

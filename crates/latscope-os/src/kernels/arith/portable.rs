@@ -6,7 +6,7 @@ use std::hint::black_box;
 use super::operand::*;
 use super::{Entry, Mode, Number, Op};
 
-/// One chain of 16 operations per iteration, or as many chains of 16.
+/// Operations of one chain per iteration. An iteration has a single chain, or [`CHAINS`] of them.
 const OPS: u64 = 16;
 const CHAINS: usize = 4;
 

@@ -3,7 +3,7 @@ use super::super::testing::{Fate, Scripted};
 use super::*;
 use latscope_os::clock::MonotonicRaw;
 
-/// Streams so many blocks or a few more; how it ended, what it came to, and the stretches.
+/// Streams `blocks` blocks or a few more; returns how the stream ended, its result, and the stretches.
 fn streamed(channel: Scripted, blocks: u64, sunk: bool) -> (Result<(), Failure>, Outcome, u64) {
     let mut stream = Stream::new(Box::new(channel), 100, 1_000_000_000, MonotonicRaw);
     let (mut turns, mut stretches) = (0, 0);

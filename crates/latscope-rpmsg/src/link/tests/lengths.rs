@@ -78,7 +78,7 @@ fn a_window_of_ones_own_has_no_overlaps() {
     assert_eq!(Window::new(2, u32::MAX, 64), Err(Fault::Ring));
 }
 
-/// What a window of long messages is made of: every payload that a header can name, both ways.
+/// Messages of every payload that a header can state pass through a window of long buffers, both ways.
 #[test]
 fn buffers_of_64_kib_carry_65520_bytes_both_ways() {
     const PAYLOAD: usize = 65_520;

@@ -1,4 +1,4 @@
-//! Peers that are late, gone, back again, or in a hurry; and who is kicked when.
+//! Peers that are late, missing, restarted, or in a hurry; and the kicks that they get.
 
 use super::*;
 
@@ -114,8 +114,8 @@ fn contents(memory: &Room) -> Vec<u8> {
     bytes
 }
 
-/// Who is kicked for nothing looks, finds nothing, and changes nothing; a message whose kick was lost is
-/// there for who looks nevertheless.
+/// A side that is kicked without cause finds nothing and changes nothing; a message whose kick was lost is there for a
+/// side that looks without a kick.
 #[test]
 fn kicks_are_hints() {
     let window = Window::new(4, 64, 64).unwrap();

@@ -1,4 +1,4 @@
-//! Heat maps as SVG: one path a colour, so that those of many CPUs stay small.
+//! Heat maps as SVG: a path for each colour, so that maps of many CPUs stay small.
 
 use super::super::ticks::written;
 use super::{LINE, QUIET, WIDTH, heading, px, text};
@@ -6,26 +6,26 @@ use crate::figure::{Cell, Cells};
 use crate::markup::{Element, element};
 use latscope_core::units::three_digits;
 
-/// From low to high, each darker than the one before: they differ without colour, too (after viridis, by Smith and van
-/// der Walt).
+/// Colours from low to high, each darker than the one before: they differ without colour, too (after viridis,
+/// by Smith and van der Walt).
 const COLOURS: [&str; 8] =
     ["#fde725", "#b5de2b", "#6ece58", "#35b779", "#26828e", "#31688e", "#3e4989", "#440154"];
 
-/// From this colour on, text on it is white.
+/// Index of the first colour on which text is white.
 const DARK: usize = 4;
 
 /// The left edge of the cells and the longest side of all, pixels.
 const LEFT: f64 = 64.0;
 const SIDE: f64 = WIDTH - LEFT - 40.0;
 
-/// A cell is at most so wide.
+/// Maximum width of a cell, pixels.
 const WIDEST: f64 = 56.0;
 
-/// So many rows have numbers in their cells, and so many names stand along a side.
+/// Maximum number of rows with numbers in their cells, and of names along a side.
 const MOST_NUMBERS: usize = 16;
 const MOST_NAMES: usize = 24;
 
-/// The map from the upper edge on, and its height.
+/// Draws the map from the upper edge on; returns it with its height.
 pub(super) fn draw(cells: &Cells) -> (Element, f64) {
     let (group, y) = heading(&cells.title, &cells.notes);
     let values = || cells.cells.iter().map(|cell| cell.value).filter(|value| *value > 0.0);
@@ -55,7 +55,7 @@ impl Map<'_> {
         if share.is_finite() { ((share * COLOURS.len() as f64) as usize).min(COLOURS.len() - 1) } else { 0 }
     }
 
-    /// Tells the script of the page where which value is.
+    /// Adds the values of the cells for the script of the page.
     fn told(&self, group: Element) -> Element {
         let (scale, unit) = self.scale();
         let mut told = vec![vec![String::new(); self.cells.names.len()]; self.cells.names.len()];
@@ -78,7 +78,7 @@ impl Map<'_> {
         self.low * (self.high / self.low).powf(colour as f64 / COLOURS.len() as f64)
     }
 
-    /// All cells, in units of a cell; with a small white dot where one is doubtful.
+    /// Returns all cells, in units of a cell, with a small white dot in each doubtful cell.
     fn coloured(&self) -> Element {
         let mut sorted: Vec<&Cell> = self.cells.cells.iter().filter(|cell| cell.value > 0.0).collect();
         sorted.sort_by_key(|cell| (cell.row, cell.column));
@@ -108,7 +108,7 @@ impl Map<'_> {
         }
     }
 
-    /// Lines where another package or cache begins, and around all.
+    /// Returns lines where another package or cache begins, and around all cells.
     fn borders(&self) -> Element {
         let n = self.cells.names.len();
         let (left, right) = (px(LEFT), px(LEFT + self.width * n as f64));
@@ -135,7 +135,7 @@ impl Map<'_> {
         left.chain(below).chain([side]).collect()
     }
 
-    /// What the numbers in the cells are multiples of, ns, and its name.
+    /// Returns the unit of the numbers in the cells, in ns, and its name.
     fn scale(&self) -> (f64, &'static str) {
         if self.high >= 1e6 {
             (1e6, "ms")
@@ -160,7 +160,7 @@ impl Map<'_> {
         self.cells.cells.iter().map(number).collect()
     }
 
-    /// The colours with the values at which they begin, and where the last one ends.
+    /// Returns the colours with the values at which they begin, and the value at which the last one ends.
     fn legend(&self, y: f64) -> Vec<Element> {
         let width = 76.0;
         let in_cells = match self.cells.names.len() <= MOST_NUMBERS {
@@ -186,7 +186,7 @@ impl Map<'_> {
     }
 }
 
-/// Cells of one colour as a path, those beside each other as one stroke.
+/// Cells of one colour as a path; adjacent cells are one stroke.
 #[derive(Clone, Default)]
 struct Runs {
     path: String,

@@ -5,7 +5,7 @@ use super::{CHARACTER, COLOURS, GRID, LINE, QUIET, WIDTH, heading, line, px, tex
 use crate::figure::{Part, PartKind, Row, Rows};
 use crate::markup::{Element, element};
 
-/// Where the axis begins and ends, and how high a row and its bar are, pixels.
+/// Begin and end of the axis, height of a row, and height of its bar, pixels.
 const FROM: f64 = 300.0;
 const TO: f64 = WIDTH - 92.0;
 const HEIGHT: f64 = 21.0;
@@ -14,11 +14,11 @@ const BAR: f64 = 13.0;
 /// Characters of a label that fit before the axis.
 const LABEL: usize = 46;
 
-/// A dot for each key, told apart by its shape as well: circle, square, diamond, triangle.
+/// Shapes of the dots by key, so that more than the colour differs: circle, square, diamond, triangle.
 const DOTS: [&str; 4] =
     ["m-4 0a4 4 0 1 0 8 0a4 4 0 1 0 -8 0", "m-3.5 -3.5h7v7h-7z", "m0 -5l5 5l-5 5l-5 -5z", "m0 -5l5 9h-10z"];
 
-/// The rows from the upper edge on, and their height.
+/// Draws the rows from the upper edge on; returns them with their height.
 pub(super) fn draw(rows: &Rows) -> (Element, f64) {
     let (group, y) = heading(&rows.title, &rows.notes);
     let Some(range) = rows.frame() else { return (group, y + LINE) };
@@ -40,7 +40,7 @@ impl Plot<'_> {
         self.top + HEIGHT * self.rows.rows.len() as f64
     }
 
-    /// Where a value is; one without a place is at the begin.
+    /// Returns the x of a value, pixels; a value without a place is at the begin.
     fn across(&self, value: f64) -> f64 {
         let place = self.rows.x.scale.place(value).unwrap_or(self.range.0);
         FROM + share(place, self.range) * (TO - FROM)
@@ -139,7 +139,7 @@ fn dot(x: f64, y: f64, key: usize, doubtful: bool) -> Element {
     filled(element("path").with("d", format!("M{} {}{shape}", px(x), px(y))), key, doubtful)
 }
 
-/// In the colour of a key; hollow where it is doubtful.
+/// Returns the shape in the colour of a key; it is hollow if it is doubtful.
 fn filled(shape: Element, key: usize, doubtful: bool) -> Element {
     let colour = COLOURS[key % COLOURS.len()];
     match doubtful {

@@ -3,7 +3,7 @@ use super::*;
 use latscope_core::testing::{chase, report};
 use proptest::prelude::*;
 
-/// The text of a figure beside the one kept; on a difference both are shown.
+/// Compares the text of a figure with the golden text; on a difference shows both.
 fn assert_golden(text: &str, golden: &str) {
     assert!(text == golden, "the figure is now\n{text}\nand was\n{golden}");
 }

@@ -1,5 +1,5 @@
-//! What was read of a directory of results, kept between calls in the user's cache, where no other user can plant one.
-//! It is never needed: what is stale, damaged or of another version is read again.
+//! Index of a directory of results, kept between calls in the user's cache, where no other user can plant one. The
+//! index is never necessary: results that are stale, damaged or of another version in it are read again.
 
 use crate::cli::results::{self, read_each};
 use anyhow::{Context, Result, bail, ensure};
@@ -17,14 +17,14 @@ use std::sync::Mutex;
 /// Begin of the file. The number is raised when what is kept, or what it means, changes.
 const MAGIC: &[u8; 8] = b"lsindex7";
 
-/// What a directory has.
+/// Contents of a directory.
 #[derive(Debug, Default)]
 pub struct Directory {
     /// The texts that runs share.
     pub archive: Archive,
     /// Runs by the name of their file within the directory.
     pub runs: Vec<(String, Entry)>,
-    /// What is no result, and why; what keeps the index from being written.
+    /// Remarks: files that are no results with the reason, and problems in writing the index.
     pub remarks: Vec<String>,
 }
 
@@ -46,14 +46,14 @@ struct File {
 #[derive(Debug, Serialize, Deserialize)]
 enum Found {
     Run(Entry),
-    /// No result, and what is said of it.
+    /// File that is no result, with a remark if it needs one.
     Other(Option<String>),
 }
 
 /// Reads a directory and those in it: only files that are new or changed since the last time.
 ///
 /// # Errors
-/// It is no directory, or cannot be read.
+/// The path is no directory, or cannot be read.
 pub fn read(directory: &Path) -> Result<Directory> {
     read_with(directory, cache().as_deref())
 }
@@ -79,7 +79,7 @@ fn read_with(directory: &Path, cache: Option<&Path>) -> Result<Directory> {
     Ok(Directory { archive: index.archive, runs, remarks })
 }
 
-/// What to give instead of a file, or of what is not there.
+/// Message for a file, or a missing path, where a directory is expected.
 fn no_directory(path: &Path) -> String {
     let shown = path.display();
     if !path.exists() {
@@ -172,13 +172,13 @@ fn place(directory: &Path, cache: &Path) -> PathBuf {
     cache.join(format!("{:016x}.index", checksum(whole.as_os_str().as_encoded_bytes())))
 }
 
-/// The index of a directory; an empty one where there is none that can be used: whoever can write it
-/// decides what a history says.
+/// Reads the index of a directory. The result is empty if there is no usable index: a user who can write the index
+/// decides what a history shows.
 fn load(place: &Path) -> Index {
     own(place).and_then(|text| decode(&text)).unwrap_or_default()
 }
 
-/// What a plain file of this user has.
+/// Returns the contents of a plain file that belongs to this user; `None` for any other file.
 fn own(path: &Path) -> Option<Vec<u8>> {
     let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed();
     let file = fs::File::options().read(true).custom_flags(flags).open(path).ok()?;

@@ -95,7 +95,7 @@ fn look(asked: &HistoryArguments, read: Directory) -> Result<History> {
     Ok(found)
 }
 
-/// The runs without those that are there twice; these are said.
+/// Returns the runs without duplicates. Each duplicate gives a remark.
 fn once<'a>(runs: &'a [(String, Entry)], remarks: &mut Vec<String>) -> Vec<(&'a str, &'a Entry)> {
     let mut kept: HashMap<(&str, &str), Vec<(&str, &Entry)>> = HashMap::new();
     let mut all = Vec::new();

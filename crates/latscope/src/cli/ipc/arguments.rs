@@ -52,7 +52,7 @@ pub struct IpcArguments {
     pub call_criteria: CallCriteria,
 }
 
-/// What `--transport` names.
+/// Value of `--transport`: a transport, or all of them.
 #[derive(Clone, Copy)]
 pub enum Carrier {
     One(&'static Transport),

@@ -23,7 +23,7 @@ const SWEEP: u64 = 250_000_000;
 /// Calls of each caller that `--verbose` reports in full.
 const HOPS: u64 = 4;
 
-/// What is measured, and what is left out of what is usual.
+/// Returns the steps to measure, and notes on what is left out of the usual.
 ///
 /// # Errors
 /// Numbers that are out of range, or options that nothing uses.
@@ -177,7 +177,7 @@ fn setup(asked: &IpcArguments, transport: &'static Transport, machine: &Machine)
     })
 }
 
-/// How many calls, and for how long.
+/// Limits of a run: number of calls, and duration in ns.
 fn limits(asked: &IpcArguments, mode: Mode) -> (u64, u64) {
     match (asked.run.count, asked.run.duration, mode) {
         (Some(count), duration, _) => (count, duration.unwrap_or(u64::MAX)),

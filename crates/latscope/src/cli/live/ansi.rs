@@ -5,8 +5,8 @@ use ratatui_core::buffer::{Buffer, Cell};
 use ratatui_core::style::Color;
 use std::fmt::Write;
 
-/// What makes a terminal that shows `before` show `now`. Where the sizes
-/// differ the terminal is cleared first, since what it shows then is unknown.
+/// Returns the bytes that change a terminal that shows `before` to `now`. If the sizes differ, they clear the terminal
+/// first, since its contents are then unknown.
 pub(super) fn changes(before: &Buffer, now: &Buffer) -> String {
     let mut out = String::new();
     if before.area != now.area {
@@ -65,7 +65,7 @@ mod tests {
         vt100::Parser::new(some(height), some(width), 0)
     }
 
-    /// What a terminal of this size shows after these bytes.
+    /// Returns the text on a terminal of this size after these bytes.
     fn shown(width: u16, height: u16, bytes: &[&str]) -> String {
         let mut terminal = terminal(width, height);
         bytes.iter().for_each(|bytes| terminal.process(bytes.as_bytes()));

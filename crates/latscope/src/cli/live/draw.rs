@@ -28,7 +28,7 @@ pub(super) fn draw(model: &Model, view: &View, theme: Theme, buffer: &mut Buffer
     keys(view, theme, parts.keys, buffer);
 }
 
-/// Where the parts are; one that finds no room is empty.
+/// Areas of the screen's parts. A part that finds no room is empty.
 #[derive(Debug, PartialEq, Eq)]
 struct Parts {
     head: Rect,
@@ -113,7 +113,7 @@ fn head(model: &Model, view: &View, theme: Theme, area: Rect, buffer: &mut Buffe
     draw_text(buffer, area, 1, &state_of(model), Style::new());
 }
 
-/// How far it is, and what there is beside the distributions.
+/// State of the run: its progress, and the counts beside the distributions.
 fn state_of(model: &Model) -> String {
     let mut said = Vec::new();
     if let Some(share) = model.progress() {
@@ -142,7 +142,7 @@ fn warnings(model: &Model, theme: Theme, area: Rect, buffer: &mut Buffer) {
     }
 }
 
-/// How the criteria stand, those that are exceeded first.
+/// Draws the state of the criteria, exceeded ones first.
 fn criteria(model: &Model, theme: Theme, area: Rect, buffer: &mut Buffer) {
     let mut standings: Vec<&Standing> = model.standings.iter().collect();
     standings.sort_by_key(|standing| !standing.exceeded);

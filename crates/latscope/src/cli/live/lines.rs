@@ -1,5 +1,5 @@
-//! How a run stands in lines of text, where there is no screen: one every ten
-//! seconds, one for each outlier, and the warnings.
+//! State of a run in lines of text, where there is no screen: a line every ten seconds, a line for each outlier, and
+//! the warnings.
 
 use super::model::Model;
 use super::words;
@@ -18,12 +18,12 @@ const MOST: u64 = 5;
 
 const SECOND: u64 = 1_000_000_000;
 
-/// Writes lines.
+/// Writes the state of a run in lines.
 pub struct Lines<W> {
     out: W,
     job: String,
     model: Model,
-    /// When the last line about the state was written, ns since the epoch of the run.
+    /// Time of the last line about the state, ns since the epoch of the run.
     said: u64,
     /// A second of the run, the outliers shown in it, and those left out since.
     second: u64,

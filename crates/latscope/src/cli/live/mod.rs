@@ -1,6 +1,5 @@
-//! What is seen while threads, calls and messages are measured: a live screen on a
-//! terminal, lines of text elsewhere. Both are observers of the run: they are
-//! fed with snapshots on the coordinator and never touch a measuring thread.
+//! Display while threads, calls and messages are measured: a live screen on a terminal, lines of text elsewhere. Both
+//! are observers of the run: they receive snapshots on the coordinator and never touch a measuring thread.
 
 mod ansi;
 mod draw;
@@ -39,10 +38,10 @@ pub struct LiveArguments {
 }
 
 impl LiveArguments {
-    /// An observer that shows how the run stands, on stderr: the screen on a terminal, else lines.
+    /// Returns an observer that shows the state of the run on stderr: the screen on a terminal, else lines.
     ///
     /// # Errors
-    /// The screen is wanted, and stderr is no terminal of ours.
+    /// The screen was requested, but stderr is not the process's own terminal.
     pub fn watcher(&self) -> Result<Box<dyn Observer>> {
         self.watcher_or(|| Box::new(Lines::new(stderr())))
     }
@@ -64,7 +63,7 @@ impl LiveArguments {
         Ok(self.terminal()?.map(|terminal| RunsScreen::new(terminal, in_colour())))
     }
 
-    /// Whether one of the options was given.
+    /// Returns true if one of the options was given.
     pub fn is_asked(&self) -> bool {
         self.live || self.no_live
     }
@@ -93,7 +92,7 @@ fn terminal() -> Result<Terminal> {
     Ok(terminal)
 }
 
-/// Whether the screen can be seen: stdout is a terminal as well, and no dumb one.
+/// Returns true if the screen can be seen: stdout is a terminal as well, and no dumb one.
 fn is_watched() -> bool {
     // What reads our stdout may draw on the terminal itself: a pager.
     stdout().is_terminal() && std::env::var_os("TERM").is_some_and(|name| !name.is_empty() && name != "dumb")

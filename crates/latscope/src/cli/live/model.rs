@@ -1,5 +1,5 @@
-//! What a live screen knows of a run: pure, fed with what observers get.
-//! Its size does not grow with the length of the run.
+//! Model of a live screen: the data of a run that it shows. It is pure, and is updated with the events that observers
+//! get. Its size does not grow with the length of the run.
 
 use super::seconds::{Seconds, fresh_max};
 use super::words;
@@ -24,54 +24,54 @@ const LEAST_GAP: u64 = 90_000_000;
 /// All that is shown.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Model {
-    /// What runs, in a line.
+    /// Description of the measurement, in a line.
     pub head: String,
     /// The measuring threads, in the order of the plan.
     pub rows: Vec<Row>,
     /// All of them together.
     pub all: Row,
-    /// Whether outliers are looked for.
+    /// True if the run looks for outliers.
     pub watching: bool,
-    /// When an event is an outlier, ns.
+    /// Threshold above which an event is an outlier, ns.
     pub threshold: Option<u64>,
-    /// What readers of the numbers must know, oldest first, each once.
+    /// Warnings for readers of the numbers, oldest first, each once.
     pub warnings: Vec<String>,
     /// The last outliers, latest first.
     pub outliers: VecDeque<Outlier>,
     /// Outliers of the whole run.
     pub outlier_count: u64,
-    /// How the criteria stand.
+    /// State of the criteria.
     pub standings: Vec<Standing>,
     /// ns since the epoch of the run: now, and when what is measured now was begun.
     at: u64,
     began: u64,
     step: Option<(Step, Round)>,
-    /// Whether the rows are of several kinds, measured one after the other: then `all` is the present one.
+    /// True if the rows are of several kinds, measured one after the other. Then `all` is the present row.
     kinds: bool,
-    /// What is measured now.
+    /// Point that is measured now.
     point: Option<Point>,
-    /// How far a run of several steps is.
+    /// Progress of a run of several steps.
     remaining: Option<Remaining>,
 }
 
-/// One measuring thread, or all of them.
+/// Data of a measuring thread, or of all of them.
 #[derive(Debug, Clone)]
 pub(super) struct Row {
-    /// What it is called.
+    /// Label of the row.
     pub label: String,
-    /// What was recorded.
+    /// Histogram of the row's events.
     pub histogram: Histogram,
     /// Activations that did not take place.
     pub missed: u64,
     /// Events before their time.
     pub early: u64,
-    /// When the largest value came, ns since the epoch of the run.
+    /// Time of the largest value, ns since the epoch of the run.
     pub max_at: u64,
     /// The largest value of each second.
     pub seconds: Seconds,
     /// Events a second, over the last full second.
     pub rate: Option<f64>,
-    /// When the events were counted last for the rate, and how many there were.
+    /// Time of the last count of the events for the rate, and the number of events then.
     mark: Option<(u64, u64)>,
 }
 
@@ -132,13 +132,13 @@ impl Row {
 }
 
 impl Model {
-    /// The run begins.
+    /// Sets the model to the beginning of the run.
     pub fn start(&mut self, plan: &Plan) {
         self.warnings.extend_from_slice(&plan.notes);
         self.watching = plan.on_threshold.is_some();
         self.head = format!("latscope {}", plan.job);
         let several = plan.schedule().len() > 1 || plan.steps.iter().any(words::is_of_kinds);
-        self.remaining = several.then(|| Remaining::of(plan));
+        self.remaining = several.then(|| Remaining::of(plan, latscope_probes::setup_s));
         if let Some(step) = plan.steps.iter().find(|step| step.periodic.is_some()) {
             self.begin(&plan.job, &step.in_round(0), Round::of(step, 0));
         }
@@ -160,7 +160,7 @@ impl Model {
         self.step = Some((step.clone(), round));
     }
 
-    /// How the step stands.
+    /// Updates the model with the state of the step.
     pub fn take(&mut self, job: &str, live: &Live) {
         let known = self
             .step
@@ -207,14 +207,14 @@ impl Model {
         if self.kinds { self.present() + 1 } else { 0 }
     }
 
-    /// What the row with this number is of; of what is measured now its own name.
+    /// Name of the row with this number; for number 0 the present row, if rows are measured one after the other.
     pub fn name(&self, number: usize) -> String {
         let number = if number == 0 { self.in_view() } else { number };
         let label = &self.row(number).label;
         if label == "all" { "all CPUs".to_owned() } else { words::row(label) }
     }
 
-    /// How far the run is: by time, or by rows that are measured one after the other.
+    /// Position in the run: by time, or by the row, if rows are measured one after the other.
     pub fn position(&self) -> String {
         match self.kinds {
             true => format!("row {} of {}", self.in_view(), self.rows.len()),
@@ -233,7 +233,7 @@ impl Model {
         Some(format!("{} left", about(left)))
     }
 
-    /// Whether the rows are CPUs, or threads on them.
+    /// Returns true if the rows are CPUs, or threads on them.
     pub fn is_of_cpus(&self) -> bool {
         let is_number = |label: &str| label.chars().all(|c| c.is_ascii_digit());
         self.rows.iter().all(|row| row.label.starts_with('#') || is_number(&row.label))
@@ -261,12 +261,12 @@ impl Model {
         self.step.as_ref()?.1.words()
     }
 
-    /// How long the present points have been measured, ns.
+    /// Time for which the present points have been measured, ns.
     pub fn elapsed(&self) -> u64 {
         self.at.saturating_sub(self.began)
     }
 
-    /// How long it may run, ns; `None` without a limit.
+    /// Limit on the time of the step, ns; `None` without a limit.
     pub fn duration(&self) -> Option<u64> {
         self.step.as_ref().map(|(step, _)| step.stop.limit_ns).filter(|limit| *limit != u64::MAX)
     }
@@ -278,7 +278,7 @@ impl Model {
         if self.kinds { Some(each) } else { each.checked_mul(self.rows.len() as u64) }
     }
 
-    /// How far the step is, 0 to 1, by whichever limit is nearer; `None` without one.
+    /// Progress of the step, 0 to 1, by the limit that is nearer; `None` without a limit.
     pub fn progress(&self) -> Option<f64> {
         let share = self.share()?;
         match self.kinds {
@@ -287,7 +287,7 @@ impl Model {
         }
     }
 
-    /// How far what is measured now is.
+    /// Progress of the present measurement, 0 to 1.
     fn share(&self) -> Option<f64> {
         let share = |part: u64, whole: u64| (part as f64 / whole.max(1) as f64).min(1.0);
         let time = self.duration().map(|duration| share(self.elapsed(), duration));
@@ -305,7 +305,7 @@ impl Model {
         number.checked_sub(1).and_then(|index| self.rows.get(index)).unwrap_or(&self.all)
     }
 
-    /// How many rows there are to choose from.
+    /// Number of rows to choose from.
     pub fn choices(&self) -> usize {
         if self.rows.len() > 1 { self.rows.len() + 1 } else { 1 }
     }

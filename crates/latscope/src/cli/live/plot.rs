@@ -112,7 +112,7 @@ impl Scale {
         ((share * f64::from(self.width) + 1e-9) as usize).min(usize::from(self.width) - 1)
     }
 
-    /// Where a column starts, ns.
+    /// Lower bound of a column, ns.
     fn start_of(&self, column: u16) -> f64 {
         self.low * (self.high / self.low).powf(f64::from(column) / f64::from(self.width))
     }
@@ -142,7 +142,7 @@ struct Heights {
     eighths: f64,
 }
 
-/// How far below one event the axis begins, in decades.
+/// Distance of the axis's begin below one event, in decades.
 const FOOT: f64 = 0.3;
 
 impl Heights {
@@ -216,8 +216,7 @@ fn times(scale: &Scale) -> Vec<(usize, usize, String)> {
     ticks
 }
 
-/// Where the quantiles are, above the bars: from the right, for the tail is
-/// what people look for.
+/// Draws the marks of the quantiles above the bars, from the right, because the tail matters most.
 fn draw_marks(scale: &Scale, histogram: &Histogram, theme: Theme, plot: Rect, buffer: &mut Buffer) {
     let line = Rect { y: plot.y - 1, height: 1, ..plot };
     let marks = [

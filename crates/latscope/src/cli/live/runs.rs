@@ -1,4 +1,4 @@
-//! The live screen of many runs: how far each measurement is, what is run now, what was said.
+//! Live screen of many runs: the progress of each measurement, the present run, the messages.
 
 use super::theme::{Theme, draw_text};
 use super::view::{Key, View, keys};
@@ -15,29 +15,29 @@ use std::time::Duration;
 /// A measurement, in an arm and under a load.
 #[derive(Debug, Clone, Default)]
 pub struct Cell {
-    /// What it is called.
+    /// Name of the cell.
     pub name: String,
     /// Runs that are planned, that count, and that do not.
     pub planned: usize,
     pub counted: usize,
     pub lost: usize,
-    /// How long the last one took, with what came before it.
+    /// Time of the last run, with the commands before it.
     pub last: Option<Duration>,
 }
 
 /// All that is shown.
 #[derive(Debug, Clone, Default)]
 pub struct Runs {
-    /// What it is: `latscope trial`.
+    /// Title of the screen: `latscope trial`.
     pub title: String,
     /// In the order of the plan.
     pub cells: Vec<Cell>,
     /// The cell that is run now, and since when.
     pub now: usize,
     pub since: Duration,
-    /// How long the whole will take.
+    /// Remaining time of the whole, in words.
     pub left: Option<String>,
-    /// What was said, the oldest first.
+    /// Messages, the oldest first.
     pub said: Vec<String>,
 }
 
@@ -86,12 +86,12 @@ impl Runs {
         draw_text(buffer, area, last, &format!("q end with the summary  {pause}  h help"), theme.faint());
     }
 
-    /// The last messages.
+    /// Returns the last `count` messages.
     fn last(&self, count: u16) -> Vec<String> {
         self.said[self.said.len().saturating_sub(count.into())..].to_vec()
     }
 
-    /// As many rows as there is room for, the present one among them.
+    /// Draws as many rows as there is room for, the present row among them.
     fn table(&self, theme: Theme, area: Rect, buffer: &mut Buffer) {
         let longest = self.cells.iter().map(|cell| cell.name.chars().count()).max().unwrap_or(0).max(11);
         let width = longest.min(usize::from(area.width).saturating_sub(28).max(8));
@@ -144,7 +144,7 @@ impl RunsScreen {
         RunsScreen { terminal, runs: Runs::default(), view: View::default(), theme, shown }
     }
 
-    /// How to undo what [`take`](Self::take) changes, for the guardian.
+    /// Undoes the changes of [`take`](Self::take), as a task for the guardian.
     pub fn undo(&self) -> Undo {
         Undo::RestoreTerminal(self.terminal.before())
     }
@@ -162,7 +162,7 @@ impl RunsScreen {
         self.terminal.leave();
     }
 
-    /// Where keys come from, as long as there is a screen.
+    /// Descriptor that keys come from, as long as there is a screen.
     pub fn input(&self) -> BorrowedFd<'_> {
         self.terminal.as_fd()
     }

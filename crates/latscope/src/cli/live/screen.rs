@@ -19,15 +19,15 @@ const PERIOD: Duration = Duration::from_millis(100);
 /// Draws on a terminal and listens to its keys.
 pub(super) struct Screen {
     terminal: Terminal,
-    /// Whether keys still come.
+    /// True as long as keys can arrive.
     listening: bool,
     job: String,
     model: Model,
-    /// What is shown while the screen stands still.
+    /// Model shown while the screen is paused.
     frozen: Option<Model>,
     view: View,
     theme: Theme,
-    /// What the terminal shows.
+    /// Contents of the terminal.
     shown: Buffer,
     drawn: Option<Instant>,
 }

@@ -4,10 +4,10 @@ use ratatui_core::buffer::Buffer;
 use ratatui_core::layout::Rect;
 use ratatui_core::style::{Color, Modifier, Style};
 
-/// What does not change from screen to screen.
+/// Properties that do not change from screen to screen.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Theme {
-    /// Whether colours are wanted.
+    /// True if colours are wanted.
     pub color: bool,
     /// Unix time of the epoch of the run, ns.
     pub epoch: u64,
@@ -23,22 +23,22 @@ impl Theme {
         Style::new().add_modifier(Modifier::BOLD)
     }
 
-    /// What is of less interest.
+    /// Style for details of less interest.
     pub fn faint(self) -> Style {
         Style::new().add_modifier(Modifier::DIM)
     }
 
-    /// What is as it should be.
+    /// Style for values that are as they should be.
     pub fn calm(self) -> Style {
         self.color(Color::Cyan)
     }
 
-    /// What a reader must know.
+    /// Style for facts that a reader must know.
     pub fn warning(self) -> Style {
         self.color(Color::Yellow)
     }
 
-    /// What is above the threshold.
+    /// Style for values above the threshold.
     pub fn alarm(self) -> Style {
         self.color(Color::Red).add_modifier(Modifier::BOLD)
     }

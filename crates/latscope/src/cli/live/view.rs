@@ -1,4 +1,4 @@
-//! What the keys choose: pure.
+//! Choices made with the keys: pure.
 
 /// A key that means something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,7 +30,7 @@ pub(super) fn keys(mut bytes: &[u8]) -> Vec<Key> {
     keys
 }
 
-/// What follows a control sequence introducer: parameters, then a final byte.
+/// Parses the bytes behind a control sequence introducer: parameters, then a final byte.
 fn sequence(bytes: &[u8]) -> (Option<Key>, &[u8]) {
     let parameters = bytes.iter().take_while(|byte| (0x20..0x40).contains(*byte)).count();
     let (last, rest) = match &bytes[parameters..] {
@@ -45,16 +45,16 @@ fn sequence(bytes: &[u8]) -> (Option<Key>, &[u8]) {
     (key, rest)
 }
 
-/// What is shown of a model, and how.
+/// Part of a model that is shown, and options of its display.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct View {
     /// Number of the row whose distribution is shown; 0 is all.
     pub selected: usize,
-    /// Whether the help is shown in the place of the outliers.
+    /// True if the help is shown in the place of the outliers.
     pub help: bool,
-    /// Whether the screen stands still.
+    /// True if the screen is paused.
     pub paused: bool,
-    /// Whether the run shall end.
+    /// True if the user wants the run to end.
     pub ending: bool,
 }
 

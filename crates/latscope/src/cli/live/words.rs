@@ -1,4 +1,4 @@
-//! How a run, its threads and its outliers are worded in a line.
+//! Wording of a run, its threads and its outliers in a line.
 
 use latscope_core::events::written;
 use latscope_core::plan::{ParamValue, Params, Point, Step};
@@ -13,7 +13,7 @@ const FIRST: [&str; 4] = ["policy", "method", "clock", "via"];
 const NOT_SAID: [&str; 10] =
     ["cpu", "thread", "pair", "priority", "interval", "inheritance", "copies", "hops", "wait", "timeout"];
 
-/// What runs: `every 1 ms, fifo 95, nanosleep, monotonic, CPUs 0-3`.
+/// Description of a step's measurement: `every 1 ms, fifo 95, nanosleep, monotonic, CPUs 0-3`.
 pub(super) fn what_runs(step: &Step) -> String {
     let mut said = Vec::new();
     let intervals: Vec<u64> =
@@ -74,8 +74,8 @@ pub(super) fn time(ns: u64) -> String {
     }
 }
 
-/// What the points of a step are called: by CPU or pair where that distinguishes
-/// them, else by what they differ in, too, by their number where nothing does.
+/// Labels of the points of a step: the CPU or pair where that distinguishes them, else with the parameters in which
+/// they differ, and with their number where nothing differs.
 pub(super) fn labels(step: &Step) -> Vec<String> {
     let place = |params: &Params| {
         let cpu = params.get("cpu").map(ToString::to_string);
@@ -124,7 +124,7 @@ pub(super) fn labels(step: &Step) -> Vec<String> {
 /// Stands for the probe among the names of parameters.
 const PROBE: &str = "";
 
-/// What a label does not say: it follows from the place, or is worded in the head.
+/// Parameters that are not in labels: each follows from the place, or is in the head.
 const NOT_IN_LABELS: [&str; 8] =
     ["cpu", "thread", "pair", "caller", "priority", "policy", "interval", "inheritance"];
 
@@ -141,20 +141,22 @@ fn differing(step: &Step) -> Vec<&str> {
     of_probe.into_iter().chain(names).collect()
 }
 
-/// Whether a parameter tells a point from others of its probe; the probe itself tells it from the rest.
+/// Returns true if a parameter distinguishes a point from others of its probe. The probe itself distinguishes it from
+/// all others.
 fn distinguishes(step: &Step, point: &Point, name: &str) -> bool {
     let differs =
         |other: &Point| other.probe == point.probe && other.params.get(name) != point.params.get(name);
     name == PROBE || step.points.iter().any(differs)
 }
 
-/// Whether the points of a step are of several kinds, of which a sum says nothing: other payloads, other ways to wait.
+/// Returns true if the points of a step are of several kinds whose sum means nothing: other payloads, other ways to
+/// wait.
 pub(super) fn is_of_kinds(step: &Step) -> bool {
     let kinds = [PROBE, "payload", "wait", "transport", "mode", "form", "direction", "size"];
     differing(step).iter().any(|name| kinds.contains(name))
 }
 
-/// What a row is of, by its label: `CPU 1`, `thread 8 on CPU 0`, `pair 2 fifo`.
+/// Name of a row by its label: `CPU 1`, `thread 8 on CPU 0`, `pair 2 fifo`.
 pub(super) fn row(label: &str) -> String {
     let numbered = label.strip_prefix('#').and_then(|rest| rest.split_once(' '));
     match numbered {
@@ -201,7 +203,7 @@ pub(super) fn span(ns: u64) -> String {
     }
 }
 
-/// How far a run of this length is, where that is known: `12:03 of 1:00:00`, of a short one `0.2 of 0.5 s`.
+/// Elapsed time, with the whole time where it is known: `12:03 of 1:00:00`, for a short run `0.2 of 0.5 s`.
 pub(super) fn elapsed(ns: u64, whole: Option<u64>) -> String {
     match whole {
         Some(whole) if whole < 10_000_000_000 => {
@@ -212,7 +214,8 @@ pub(super) fn elapsed(ns: u64, whole: Option<u64>) -> String {
     }
 }
 
-/// A name of at most `width` characters: of a longer one its begin and its end, which tells it from others.
+/// Shortens a name to at most `width` characters. A longer name keeps its begin and its end, which distinguishes it
+/// from others.
 pub(super) fn shortened(name: &str, width: usize) -> String {
     let length = name.chars().count();
     if length <= width {

@@ -1,5 +1,5 @@
-//! How a run stands, in a line: count, the last time, minimum, mean, maximum
-//! and percentiles. Rewritten on a terminal, written every ten seconds elsewhere.
+//! State of a run in a line: count, the last time, minimum, mean, maximum and percentiles. The line is rewritten on a
+//! terminal, and written every ten seconds elsewhere.
 
 use crate::cli::live::newly_exceeded;
 use latscope_bench::recorder::Snapshot;
@@ -10,15 +10,15 @@ use latscope_engine::observers::{Event, Observer};
 use std::io::Write;
 use std::time::Duration;
 
-/// Shows it.
+/// Observer that writes the line.
 pub struct Line<W> {
     out: W,
     /// The columns of a line that is rewritten, now; `None` where each is a new line.
     width: fn() -> Option<usize>,
-    /// What is measured now.
+    /// Title of the present point.
     title: String,
     point: Option<Point>,
-    /// How the criteria stand.
+    /// State of the criteria.
     standings: Vec<Standing>,
 }
 

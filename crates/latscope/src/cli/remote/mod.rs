@@ -143,7 +143,7 @@ impl RemoteArguments {
         Ok((probes, request))
     }
 
-    /// That what was given has a meaning for a transport that was chosen.
+    /// Checks that each given option has a meaning for a chosen transport.
     fn check_meaning(&self, probes: &[&Probe], input: &PlanInput) -> Result<()> {
         let names = Asked::of::<String>(input, "transport").or(&[shm::SHM.name.to_owned()]);
         let chosen: Vec<&Transport> =
@@ -184,7 +184,7 @@ mod tests {
     use clap::{Command, FromArgMatches};
     use std::collections::BTreeSet;
 
-    /// What is to be measured by `latscope remote` with these words, or why it cannot be.
+    /// Returns the request of `latscope remote` with these words, or the reason why it cannot be measured.
     fn asked(words: &[&str]) -> Result<Request> {
         let words = ["remote"].iter().chain(words);
         let matches =

@@ -38,10 +38,10 @@ impl Registered for TransportOptions {
 }
 
 impl TransportOptions {
-    /// That each option that was given is one of `used`, options of what was chosen.
+    /// Checks that each given option is in `used`, the options of the chosen transports.
     ///
     /// # Errors
-    /// It is one of other transports only.
+    /// An option is of other transports only.
     pub fn check_used(&self, chosen: &str, used: impl Fn(&str) -> bool) -> Result<()> {
         if let Some(name) = self.0.keys().find(|name| !used(name)) {
             let users = transports_with(name).join(" or ");

@@ -46,7 +46,7 @@ struct WhatArguments {
 /// Serves until it is ended.
 ///
 /// # Errors
-/// What is to be served cannot be had.
+/// The remote cannot be set up, or an option is not for it.
 pub fn run(asked: &ServeArguments) -> Result<Exit> {
     if let Some(socket) = &asked.what.vhost_user {
         asked.options.check_used("serve --vhost-user", |_| false)?;

@@ -17,10 +17,10 @@ pub struct WindowArguments {
     size: u64,
 }
 
-/// Makes it.
+/// Creates the file of the shared memory.
 ///
 /// # Errors
-/// The file exists or cannot be made, or a size that has no room.
+/// The file exists or cannot be made, or the size leaves no room.
 pub fn run(WindowArguments { create: path, size }: &WindowArguments) -> Result<Exit> {
     let sizes = openamp::SIZES;
     ensure!(

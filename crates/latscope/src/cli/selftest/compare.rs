@@ -18,13 +18,13 @@ use latscope_probes::{PlanInput, REGISTRY};
 /// Runs measured: nine a side.
 const RUNS: usize = 18;
 
-/// Rounds of each.
+/// Number of rounds of each run.
 const ROUNDS: u32 = 4;
 
 /// Random ways to make two sides of the runs.
 const SPLITS: u64 = 200;
 
-/// What differs by less is the same.
+/// Difference below which two figures are the same, a share.
 const MARGIN: f64 = 0.05;
 
 /// The share that may be wrong.

@@ -29,7 +29,7 @@ enum Subject {
     Compare,
 }
 
-/// One known truth and what was found.
+/// Known truth, and the result of checking it.
 struct Verdict {
     holds: bool,
     text: String,

@@ -13,7 +13,7 @@ use latscope_engine::planner::{self, Request};
 use latscope_probes::selftest::{self, DELAY_NS};
 use latscope_probes::{PlanInput, REGISTRY};
 
-/// Measures and judges.
+/// Measures the plan, and judges the result.
 ///
 /// # Errors
 /// No worker can be started.

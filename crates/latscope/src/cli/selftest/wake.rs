@@ -24,7 +24,7 @@ const PAUSE: u64 = 100_000_000;
 
 const INTERVAL: u64 = 200_000;
 
-/// How far the length found may be from that of the hog's own stamps.
+/// Largest difference of the length found from that of the hog's own stamps, a share.
 const ERROR: f64 = 0.1;
 
 /// Measures beside a CPU hog, and judges.
@@ -122,7 +122,7 @@ fn epoch(report: &Report) -> Option<u64> {
     })
 }
 
-/// Whether an outlier is the one that a preemption caused.
+/// Returns true if an outlier overlaps a preemption, which thus caused it.
 fn overlaps(outlier: &Outlier, epoch: u64, preemption: &Preemption) -> bool {
     let until = epoch + outlier.at;
     let from = until.saturating_sub(outlier.value);

@@ -30,15 +30,15 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
-/// What is to be done.
+/// Request to carry out a plan.
 pub struct Request<'a> {
-    /// The plan.
+    /// Plan of the runs.
     pub plan: PlanFile,
-    /// What it is called: part of the name of its directory.
+    /// Name of the request: part of the name of its directory.
     pub name: String,
-    /// What is shown of it.
+    /// Part of the outcome that is shown.
     pub view: View,
-    /// Where its results go.
+    /// Destination of the results.
     pub to: &'a SharedArguments,
 }
 
@@ -103,7 +103,7 @@ pub fn carry_out(request: &Request) -> Result<Exit> {
     trial.conclude(request, ended)
 }
 
-/// What a screen shows before the first run.
+/// Contents of a screen before the first run.
 fn runs(request: &Request, order: &[Planned]) -> Runs {
     let plan = &request.plan;
     let command = if request.view == View::Comparison { "trial" } else { "run" };
@@ -141,7 +141,7 @@ fn ready(plan: &PlanFile, limit: Duration) -> Result<Ready> {
     for place in &places {
         let planned = plan_of(&plan.arms[place.arm].prefix.0, &plan.words(*place));
         let planned = planned.with_context(|| format!("`latscope {}`", plan.words(*place).join(" ")))?;
-        remaining.planned.insert(*place, expected(&planned));
+        remaining.planned.insert(*place, expected(&planned, latscope_probes::setup_s));
     }
     ensure!(!places.is_empty(), "nothing of this plan can be run here: {}", first_reason(&skipped));
     Ok(Ready { skipped, settings, order: order(plan, &places), remaining })
@@ -175,7 +175,7 @@ fn is_skipped(plan: &PlanFile, place: Place, skipped: &[Skipped]) -> bool {
     })
 }
 
-/// Where the results go: `latscope-trial-2026-11-23T00-10-05Z`.
+/// Directory of the results: `latscope-trial-2026-11-23T00-10-05Z`.
 fn directory(request: &Request) -> PathBuf {
     let time = humantime::format_rfc3339_seconds(SystemTime::now()).to_string().replace(':', "-");
     let own = || PathBuf::from(format!("latscope-{}-{time}", request.name));
@@ -219,14 +219,14 @@ struct Trial<'a> {
     executor: Executor,
     progress: Progress,
     remaining: Remaining,
-    /// What is known so far.
+    /// Outcome of the runs so far.
     outcome: Outcome,
     counted: Counted,
-    /// Why runs do not count, by their place.
+    /// Reasons why runs do not count, by their place.
     reasons: BTreeMap<Place, Vec<String>>,
 }
 
-/// How the runs ended.
+/// Way in which the runs ended.
 enum Ended {
     All,
     Signal(String),
@@ -236,7 +236,7 @@ impl Trial<'_> {
     /// Makes the runs in their order.
     ///
     /// # Errors
-    /// What comes before a run fails.
+    /// A command before a run fails.
     fn run_all(&mut self, order: &[Planned]) -> Result<Ended> {
         for (at, run) in order.iter().enumerate() {
             if let Some(signal) = self.executor.stopped()? {
@@ -377,7 +377,7 @@ impl Trial<'_> {
         Ok(if request.to.fail_on.is_some() { worse(outcome, code) } else { code })
     }
 
-    /// Why a place has no run that counts.
+    /// Reason why a place has no run that counts.
     fn why(&self, place: Place) -> String {
         let is = |one: &&Skipped| is_skipped(self.plan, place, std::slice::from_ref(one));
         let lacking = self.outcome.skipped.iter().find(is).map(|one| format!("skipped: {}", one.why));
@@ -395,7 +395,7 @@ fn with_restored(error: &anyhow::Error, restored: Result<bool>, results: &str) -
     }
 }
 
-/// The exit code.
+/// Exit code of a trial.
 ///
 /// # Errors
 /// Nothing could be measured, or an arm has nothing to be compared.
@@ -417,7 +417,7 @@ fn exit(outcome: &Outcome, counted: &Counted, results: &str) -> Result<Exit> {
     Ok(criteria::of_code(code))
 }
 
-/// The exit code where no arm may be worse than the first, with the reason on stderr where that cannot be told.
+/// Exit code where no arm may be worse than the first. If that cannot be decided, the reason is printed on stderr.
 fn worse(outcome: &Outcome, code: Exit) -> Exit {
     let answers = || outcome.comparisons.iter().map(|one| one.answer.answer);
     let known = |answer: Answer| matches!(answer, Answer::Helps | Answer::Same);

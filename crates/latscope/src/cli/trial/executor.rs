@@ -22,28 +22,29 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// What runs the commands of a trial.
+/// Executor of the commands of a trial.
 pub struct Executor {
     guardian: Guardian,
     signals: Signals,
     settings: Settings,
-    /// Where keys come from, and what restores their terminal.
+    /// Terminal that keys come from. `screen` is the ticket that restores it.
     keys: Option<OwnedFd>,
     screen: Option<Ticket>,
     restore: Option<(String, Ticket)>,
     /// Longest time of a command of the shell.
     limit: Duration,
-    /// Whether a command of an arm ran that is not the one that puts back, which has nothing to put back before.
+    /// True if a command of an arm ran. The restoring command is excepted: when only it ran, there is nothing to
+    /// restore.
     changed: bool,
     /// Signals that arrived, and the first of them.
     arrived: u32,
     stopped: Option<i32>,
 }
 
-/// What a signal does to the process that is waited for.
+/// Effect of a signal on the process that is waited for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum OnSignal {
-    /// It is handed on: the run ends and saves what it has. The third one kills it.
+    /// The signal is handed on: the run ends and saves what it has. The third signal kills it.
     HandOn,
     /// The process may end; the second one kills it.
     Wait,
@@ -121,13 +122,13 @@ impl Executor {
     /// Runs a command of the shell that changes something; its output goes to the log.
     ///
     /// # Errors
-    /// It fails; the text has its last lines.
+    /// The command fails; the text has its last lines.
     pub fn shell(&mut self, command: &str, log: &Path) -> Result<()> {
         self.changed |= self.restore.as_ref().is_some_and(|(restore, _)| restore != command);
         self.change(command, log, OnSignal::Wait)
     }
 
-    /// Whether a command may have changed something that [`Executor::restore`] puts back.
+    /// Returns true if a command may have changed something that [`Executor::restore`] restores.
     pub fn is_changed(&self) -> bool {
         self.changed
     }
@@ -155,7 +156,7 @@ impl Executor {
     /// Runs latscope with these words to its end, or until a signal: its exit code, `None` if a signal killed it.
     ///
     /// # Errors
-    /// It cannot be started.
+    /// The process cannot be started.
     pub fn measure(
         &mut self,
         prefix: &[String],
@@ -245,10 +246,10 @@ impl Executor {
         Ok(())
     }
 
-    /// Puts back what was changed.
+    /// Restores what the trial changed.
     ///
     /// # Errors
-    /// It cannot be; the text says what to do.
+    /// A change cannot be restored; the text says what to do.
     pub fn restore(&mut self, log: &Path) -> Result<()> {
         let settings = self.settings.restore().context("a file of the kernel is not restored");
         if settings.is_ok() {
@@ -280,7 +281,7 @@ fn log_file(path: &Path) -> io::Result<File> {
     }
 }
 
-/// Whether a command of the shell succeeds.
+/// Returns true if a command of the shell succeeds.
 ///
 /// # Errors
 /// There is no shell, or it takes longer than the limit.
@@ -311,7 +312,7 @@ const GIVEN: [&str; 2] = ["--json", "--dry-run"];
 /// The plan of a run: what latscope would measure with these words.
 ///
 /// # Errors
-/// It refuses the words, or does not measure; the text is its own.
+/// latscope refuses the words, or the command does not measure; the text is that of latscope.
 pub fn plan_of(prefix: &[String], words: &[String]) -> Result<Plan> {
     let is = |word: &String, option: &str| word.split('=').next() == Some(option);
     if let Some(option) = GIVEN.iter().find(|option| words.iter().any(|word| is(word, option))) {
@@ -349,7 +350,7 @@ fn last_lines(log: &Path) -> String {
     if kept.is_empty() { ", and printed nothing".to_owned() } else { format!(":\n{}", kept.join("\n")) }
 }
 
-/// What latscope said of a run that failed: its last line.
+/// Error message of latscope in the log of a failed run: its last line.
 pub fn complaint(log: &Path) -> Option<String> {
     let text = File::open(log).and_then(io::read_to_string).ok()?;
     let line = text.lines().rev().find(|line| !line.trim().is_empty())?;

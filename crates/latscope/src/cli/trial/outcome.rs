@@ -1,4 +1,4 @@
-//! What came of the runs of a plan: each run, the table of measurements under loads, arms compared.
+//! Outcome of a plan: each run, the table of measurements under loads, arms compared.
 
 use super::plan_file::{Place, PlanFile, Planned};
 use latscope_core::report::{Status, Warning};
@@ -13,24 +13,24 @@ use std::collections::BTreeMap;
 /// Name of the form in which outcomes are written.
 pub const SCHEMA: &str = "latscope-trial/1";
 
-/// What came of a plan.
+/// Outcome of a plan.
 #[derive(Debug, Serialize)]
 pub struct Outcome {
-    /// Always [`SCHEMA`].
+    /// Name of the schema, always [`SCHEMA`].
     pub schema: &'static str,
     /// The plan, with its seed.
     pub plan: PlanFile,
-    /// What differs by less is the same, a share.
+    /// Difference below which two figures are the same, a share.
     pub same: f64,
-    /// When the first run began, RFC 3339.
+    /// Time at which the first run began, RFC 3339.
     pub started: String,
-    /// When the last one ended; `None` as long as it goes on, also where it was killed.
+    /// Time at which the last run ended, RFC 3339; `None` as long as the plan is carried out, and if it was killed.
     pub finished: Option<String>,
     /// The signal that ended it before its time.
     pub interrupted: Option<String>,
-    /// Why it was ended before its time, if not by a signal.
+    /// Reason for an early end, if it was not a signal.
     pub failed: Option<String>,
-    /// Whether what was changed was put back; `None` where nothing was to be.
+    /// True if all changes were undone; `None` if there was nothing to undo.
     pub restored: Option<bool>,
     /// Parts of the plan that this machine lacks something for.
     pub skipped: Vec<Skipped>,
@@ -52,9 +52,9 @@ pub struct Outcome {
 pub struct Skipped {
     /// `measurement`, `arm` or `load`.
     pub kind: String,
-    /// Its name.
+    /// Name of the part.
     pub name: String,
-    /// What this machine lacks.
+    /// Description of what this machine lacks for the part.
     pub why: String,
 }
 
@@ -70,7 +70,7 @@ impl Skipped {
 pub struct Ordered {
     /// The file of its result, in the directory of results.
     pub file: String,
-    /// Its repetition, from 1.
+    /// Repetition of the run, from 1.
     pub repetition: u32,
     /// Name of its measurement.
     pub measurement: String,
@@ -93,7 +93,7 @@ impl Ordered {
         }
     }
 
-    /// Where it is in the plan.
+    /// Place of the run in the plan.
     pub fn place(&self, plan: &PlanFile) -> Option<Place> {
         let of_load = |name: &String| plan.loads.iter().position(|load| load.name == *name);
         Some(Place {
@@ -112,7 +112,7 @@ impl Ordered {
 pub struct Done {
     /// The file of its result, in the directory of results.
     pub file: String,
-    /// Its repetition, from 1.
+    /// Repetition of the run, from 1.
     pub repetition: u32,
     /// Name of its measurement.
     pub measurement: String,
@@ -120,15 +120,15 @@ pub struct Done {
     pub load: Option<String>,
     /// Name of its arm.
     pub arm: String,
-    /// Its exit code; `None` if a signal killed it.
+    /// Exit code of the run; `None` if a signal killed it.
     pub exit: Option<i32>,
-    /// How long it took, with the commands before it, s.
+    /// Time of the run, with the commands before it, s.
     pub seconds: f64,
-    /// Whether it counts.
+    /// True if the run counts.
     pub counted: bool,
-    /// Why not.
+    /// Reason why the run does not count.
     pub why: Option<String>,
-    /// What its result warns of.
+    /// Warnings of the run's result.
     pub warnings: Vec<Warning>,
 }
 
@@ -140,14 +140,14 @@ impl Done {
         Done { file, repetition, measurement, load, arm, exit, seconds, counted, why, warnings }
     }
 
-    /// As it was planned.
+    /// Returns the run as it was planned.
     pub fn ordered(&self) -> Ordered {
         let Done { file, repetition, measurement, load, arm, .. } = self.clone();
         Ordered { file, repetition, measurement, load, arm }
     }
 }
 
-/// Two arms compared.
+/// Comparison of two arms.
 #[derive(Debug, Serialize)]
 pub struct Compared {
     /// Name of the measurement.
@@ -158,7 +158,7 @@ pub struct Compared {
     pub a: String,
     /// Name of the other one.
     pub b: String,
-    /// Whether B is better, and what that rests on.
+    /// Answer to whether B is better, with its basis.
     pub answer: Judged,
     /// The comparison, as `latscope compare` has it.
     pub comparison: Comparison,
@@ -206,7 +206,7 @@ pub fn comparisons(plan: &PlanFile, counted: &Counted, options: &Options) -> Vec
 }
 
 impl Outcome {
-    /// That of a plan of which nothing has been run.
+    /// Creates the outcome of a plan of which nothing has been run.
     pub fn begun(
         plan: PlanFile,
         same: f64,
@@ -263,7 +263,7 @@ impl Outcome {
         }
     }
 
-    /// Whether a part of the plan that a cell belongs to was left out.
+    /// Returns true if a part of the plan that a cell belongs to was left out.
     pub fn is_skipped(&self, cell: &Cell) -> bool {
         let is = |skipped: &Skipped| match skipped.kind.as_str() {
             "measurement" => skipped.name == cell.measurement,

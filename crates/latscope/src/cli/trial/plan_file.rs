@@ -1,5 +1,5 @@
-//! What a trial is to do, as a file says it: measurements, the arms in which they are made, loads beside them, how
-//! often and in which order. `latscope trial` makes the same of its arguments.
+//! Plan of a trial, as a file contains it: measurements, the arms in which they are made, loads beside them, how often
+//! and in which order. `latscope trial` makes the same plan from its arguments.
 
 use super::super::usage::did_you_mean;
 use anyhow::{Result, bail, ensure};
@@ -12,10 +12,10 @@ use std::fmt;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PlanFile {
-    /// What it answers, in a line.
+    /// Question that the plan answers, in a line.
     #[serde(default)]
     pub title: String,
-    /// How often each measurement is made in each arm under each load.
+    /// Number of times that each measurement is made in each arm under each load.
     #[serde(default = "one")]
     pub repetitions: u32,
     /// In which order the runs of a repetition are made.
@@ -26,7 +26,7 @@ pub struct PlanFile {
     pub seed: u64,
     /// Command of the shell that puts back what the arms changed; without it, the `before` of the first arm.
     pub restore: Option<String>,
-    /// What is measured.
+    /// Measurements of the plan.
     #[serde(rename = "measurement")]
     pub measurements: Vec<Measured>,
     /// In which circumstances, of which the first is A; none: as the machine is.
@@ -60,13 +60,13 @@ pub enum Order {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Measured {
-    /// What it is called.
+    /// Name of the measurement.
     pub name: String,
-    /// Its words: `wake --duration 10s`.
+    /// Words of the command line: `wake --duration 10s`.
     pub run: Words,
     /// Command of the shell that fails where this cannot be measured.
     pub needs: Option<String>,
-    /// Why not, then.
+    /// Reason given if that command fails.
     pub otherwise: Option<String>,
 }
 
@@ -74,7 +74,7 @@ pub struct Measured {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Arm {
-    /// What it is called.
+    /// Name of the arm.
     pub name: String,
     /// Command of the shell that is run before each run.
     pub before: Option<String>,
@@ -91,7 +91,7 @@ pub struct Arm {
     pub labels: BTreeMap<String, String>,
     /// Command of the shell that fails where there can be no such arm.
     pub needs: Option<String>,
-    /// Why not, then.
+    /// Reason given if that command fails.
     pub otherwise: Option<String>,
 }
 
@@ -99,13 +99,13 @@ pub struct Arm {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NamedLoad {
-    /// What it is called.
+    /// Name of the load.
     pub name: String,
-    /// As after `--load`, or `none`; without it, the name.
+    /// Value for `--load`, or `none`; `None` means the name.
     pub load: Option<String>,
     /// Command of the shell that fails where there can be no such load.
     pub needs: Option<String>,
-    /// Why not, then.
+    /// Reason given if that command fails.
     pub otherwise: Option<String>,
 }
 
@@ -162,31 +162,31 @@ impl fmt::Display for Words {
 /// A run by its places in the plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Planned {
-    /// Its repetition, from 0.
+    /// Repetition of the run, from 0.
     pub repetition: u32,
-    /// Its measurement, arm and load.
+    /// Place of the run's measurement, arm and load.
     pub cell: Place,
 }
 
 /// A measurement in an arm under a load, by their places in the plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
-    /// Of the measurement.
+    /// Index of the measurement.
     pub measurement: usize,
-    /// Of the load; `None` where the plan has none.
+    /// Index of the load; `None` if the plan has no loads.
     pub load: Option<usize>,
-    /// Of the arm.
+    /// Index of the arm.
     pub arm: usize,
 }
 
-/// The load that is none.
+/// Name for running without a load.
 const NONE: &str = "none";
 
 impl PlanFile {
-    /// Reads a plan.
+    /// Reads a plan from TOML.
     ///
     /// # Errors
-    /// It is no TOML, has a wrong key or lacks one, or what it says is impossible; the text has the line.
+    /// The text is no TOML, has a wrong key or lacks one, or describes an impossible plan; the error has the line.
     pub fn parse(text: &str) -> Result<PlanFile> {
         let plan: PlanFile = toml::from_str(text).map_err(|error| {
             let line = error.span().map(|span| 1 + text[..span.start.min(text.len())].matches('\n').count());
@@ -199,7 +199,7 @@ impl PlanFile {
     /// The plan, with an arm where it has none.
     ///
     /// # Errors
-    /// A name is there twice or is none, or parts of the plan exclude each other.
+    /// A name occurs twice or is not permitted, or parts of the plan exclude each other.
     pub fn checked(mut self) -> Result<PlanFile> {
         if self.arms.is_empty() {
             self.arms.push(Arm { name: "as-is".to_owned(), ..Arm::default() });
@@ -234,7 +234,7 @@ impl PlanFile {
         all
     }
 
-    /// What is put after `--load`: that of the arm or of the plan.
+    /// Value for `--load`: the load of the arm, else that of the plan.
     pub fn load(&self, place: Place) -> Option<&str> {
         let named = place.load.map(|at| &self.loads[at]).map(|load| load.load.as_ref().unwrap_or(&load.name));
         let load = self.arms[place.arm].load.as_ref().or(named).map(String::as_str);
@@ -270,7 +270,7 @@ impl PlanFile {
         self.restore.as_deref().or_else(of_first).filter(|command| !command.trim().is_empty())
     }
 
-    /// Whether all arms are the same.
+    /// Returns true if all arms are the same.
     pub fn is_same(&self) -> bool {
         let same = |one: &Arm, other: &Arm| {
             let of = |arm: &Arm| (arm.before.clone(), arm.set.clone(), arm.prefix.clone(), arm.load.clone());
@@ -281,7 +281,7 @@ impl PlanFile {
 }
 
 impl Arm {
-    /// What it changes, in words.
+    /// Changes that the arm makes, in words.
     pub fn words(&self) -> String {
         let mut words = Vec::from_iter(self.before.clone());
         words.extend(self.set.iter().map(|(file, value)| format!("{file} = {value}")));

@@ -1,4 +1,4 @@
-//! How a trial stands, on stderr: one line that is rewritten on a terminal, a line a run otherwise.
+//! Progress of a trial, on stderr: one line that is rewritten on a terminal, a line a run otherwise.
 
 use super::super::live::{Runs, RunsScreen};
 use super::plan_file::{Place, Planned};
@@ -8,10 +8,10 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-/// How long runs took, and from that how long the others will take.
+/// Times of the runs so far, and from these the time of the others.
 #[derive(Debug, Default)]
 pub struct Remaining {
-    /// What plans say; of runs that are ended by a count they say nothing.
+    /// Times by the plans; `None` for a run that is ended by a count.
     pub planned: BTreeMap<Place, Option<Duration>>,
     taken: BTreeMap<Place, Vec<Duration>>,
 }
@@ -22,8 +22,8 @@ impl Remaining {
         self.taken.entry(place).or_default().push(duration);
     }
 
-    /// How long these runs will take: as long as those of the same place did, else as those of the same measurement,
-    /// else as its plan says. `None` if nothing is known of one.
+    /// Time that these runs will take: that of earlier runs of the same place, else of the same measurement, else of
+    /// the plan. `None` if nothing is known of a run.
     pub fn of(&self, runs: &[Planned]) -> Option<Duration> {
         runs.iter().map(|run| self.one(run.cell)).sum()
     }
@@ -112,7 +112,7 @@ impl Progress {
         }
     }
 
-    /// Removes the line that is rewritten, or leaves the screen; what was said on it is said again.
+    /// Removes the line that is rewritten, or leaves the screen. The messages on the screen are then printed again.
     pub fn end(&self) {
         if let Some(screen) = self.screen.take() {
             screen.leave();

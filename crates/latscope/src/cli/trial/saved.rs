@@ -17,7 +17,7 @@ use latscope_judge::runs::Run;
 use serde::Deserialize;
 use std::path::{Component, Path};
 
-/// What the file of a trial says that cannot be read off the results.
+/// Contents of the file of a trial that the results do not have.
 #[derive(Deserialize)]
 struct Saved {
     plan: PlanFile,
@@ -40,7 +40,7 @@ fn usual() -> f64 {
     Options::default().same
 }
 
-/// Whether a directory holds the results of a trial.
+/// Returns true if a directory holds the results of a trial.
 pub fn is_trial(directory: &Path) -> bool {
     directory.join(TRIAL).is_file()
 }
@@ -49,7 +49,7 @@ pub fn is_trial(directory: &Path) -> bool {
 /// their verdict.
 ///
 /// # Errors
-/// Its file cannot be read or is none of a trial, or stdout or a file cannot be written.
+/// The file of the trial cannot be read or is no such file, or stdout or a file cannot be written.
 pub fn show(directory: &Path, to: Shown) -> Result<Exit> {
     let file = directory.join(TRIAL);
     let read = input::text(&file)?;
@@ -79,7 +79,7 @@ fn within(name: &str) -> Result<()> {
     Ok(())
 }
 
-/// What came of a trial, with the runs that its file does not know of, and the results that count.
+/// Returns the outcome of a trial, with the runs that its file does not contain, and the results that count.
 fn outcome(saved: Saved, directory: &Path) -> Result<(Outcome, Counted)> {
     let Saved { plan, same, started, finished, interrupted, failed, restored, skipped, mut runs, order } =
         saved;
@@ -125,7 +125,10 @@ fn input<'a>(run: &'a Done, report: &'a Report) -> Input<'a> {
     Input { measurement: &run.measurement, load, arm: &run.arm, report }
 }
 
-/// The result of a run that ended by itself, else why there is none.
+/// Returns the result of a run that ended by itself.
+///
+/// # Errors
+/// There is no such result; the text has the reason.
 pub fn complete(file: &Path) -> Result<Run, String> {
     let read = results::load(&[file.to_path_buf()]).map_err(|error| format!("{error:#}"))?;
     let (_, run) = read.runs.into_iter().next().ok_or("it left no result")?;

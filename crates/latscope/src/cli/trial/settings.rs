@@ -17,10 +17,10 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Finds the files; of an arm that lacks one, why it cannot be.
+    /// Finds the files. For an arm that lacks a file, it returns the reason why the arm cannot be set.
     ///
     /// # Errors
-    /// A file is none of the kernel.
+    /// A file is not in `/sys` or `/proc`, or its path contains `..`.
     pub fn find(arms: &[Arm]) -> Result<(Settings, Vec<Option<String>>)> {
         let mut settings = Settings::default();
         let mut lacking = Vec::new();
@@ -83,7 +83,7 @@ impl Settings {
     /// Writes to all files what they held before.
     ///
     /// # Errors
-    /// One of them does not hold it then; all are tried.
+    /// A file does not hold its value afterwards; all files are tried.
     pub fn restore(&self) -> Result<()> {
         self.before.iter().map(|(file, before)| write(file, before)).fold(Ok(()), Result::and)
     }
@@ -97,7 +97,7 @@ impl Settings {
     }
 }
 
-/// What a file holds: of a choice, `always [madvise] never`, the word in brackets.
+/// Reads the value of a file: of a choice, `always [madvise] never`, the word in brackets.
 fn held(file: &Path) -> Result<String> {
     let text = fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
     let chosen = text.split_whitespace().find_map(|word| word.strip_prefix('[')?.strip_suffix(']'));

@@ -44,18 +44,18 @@ pub struct SharedArguments {
     pub quiet: bool,
 }
 
-/// Where an outcome goes.
+/// Destination of an outcome, and its amount of text.
 #[derive(Debug, Clone, Copy)]
 pub struct Shown<'a> {
     pub files: &'a ComparisonFiles,
     /// Every point, not only those that differ.
     pub all: bool,
-    /// No text.
+    /// True if no text is wanted.
     pub quiet: bool,
 }
 
 impl SharedArguments {
-    /// Where the outcome goes.
+    /// Returns the destination of the outcome.
     pub fn shown(&self) -> Shown<'_> {
         Shown { files: &self.files, all: self.all, quiet: self.quiet }
     }

@@ -28,7 +28,7 @@ pub fn list() -> String {
     PLANS.iter().map(line).collect()
 }
 
-/// That there is neither a file nor a plan of this name.
+/// Message for a name of neither a file nor a plan.
 pub fn unknown(name: &str) -> String {
     let near = did_you_mean(name, PLANS.iter().map(|(known, _)| *known));
     let near = if near.is_empty() { ": `latscope run --list` lists the plans".to_owned() } else { near };

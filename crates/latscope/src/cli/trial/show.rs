@@ -1,4 +1,4 @@
-//! What is shown and written of a plan and of what came of it.
+//! Output of a plan and its outcome: on screen and in files.
 
 use super::super::output::{check_distinct, is_stdout, width, write};
 use super::outcome::{Compared, Done, Ordered, Outcome, Skipped};
@@ -16,10 +16,10 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
-/// What is shown of an outcome.
+/// Part of an outcome that is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum View {
-    /// The arms compared.
+    /// The comparison of the arms.
     Comparison,
     /// The table of measurements under loads, then the arms compared.
     Table,
@@ -28,7 +28,7 @@ pub enum View {
 /// Checks that no file that is written replaces the plan.
 ///
 /// # Errors
-/// One would.
+/// A file would replace the plan.
 pub fn check_plan(to: &SharedArguments, plan: &Path) -> Result<()> {
     check_distinct(&to.files.named(), [plan])
 }
@@ -36,7 +36,7 @@ pub fn check_plan(to: &SharedArguments, plan: &Path) -> Result<()> {
 /// Checks that all files can be written, before anything is run.
 ///
 /// # Errors
-/// One cannot, or two are the same.
+/// A file cannot be written, or two files are the same.
 pub fn check_files(to: &SharedArguments) -> Result<()> {
     let files = to.files.named();
     check_distinct(&files, [])?;
@@ -141,7 +141,7 @@ fn title(plan: &PlanFile) -> &str {
     if plan.title.is_empty() { "latscope trial" } else { &plan.title }
 }
 
-/// What is to be said before the tables.
+/// Remarks that come before the tables.
 fn against(outcome: &Outcome, view: View) -> impl Iterator<Item = String> {
     let missing = outcome.finished.is_none().then(|| missing(outcome));
     let interrupted = outcome
@@ -177,7 +177,7 @@ fn text(outcome: &Outcome, view: View, all: bool) -> String {
     out
 }
 
-/// Which comparison it is, where there are several.
+/// Heading of a comparison, where there are several.
 fn heading(outcome: &Outcome, compared: &Compared) -> Option<String> {
     let load = compared.load.as_ref().map(|load| format!(", load {load}")).unwrap_or_default();
     let text = || format!("{}{load}: A is {}, B is {}", compared.measurement, compared.a, compared.b);
@@ -190,7 +190,7 @@ fn answer(outcome: &Outcome, compared: &Compared) -> String {
     views::answer(&compared.answer, &name, plan.is_same(), compared.comparison.margin)
 }
 
-/// How much of a trial without an end is there.
+/// Summary of the runs of a trial that did not end.
 fn missing(outcome: &Outcome) -> String {
     let complete = outcome.runs.iter().filter(|run| run.counted).count();
     let cut: Vec<&str> =
@@ -214,7 +214,7 @@ fn missing(outcome: &Outcome) -> String {
     text
 }
 
-/// How many runs do not count.
+/// Summary of the runs that do not count.
 fn lost(outcome: &Outcome) -> Option<String> {
     let lost: Vec<_> = outcome.runs.iter().filter(|run| !run.counted).collect();
     let why = lost.last().and_then(|run| run.why.as_deref()).unwrap_or_default();
@@ -255,7 +255,7 @@ fn criteria(outcome: &Outcome, view: View) -> Vec<String> {
         .collect()
 }
 
-/// What results of runs warn of, each once with how many do.
+/// Warnings of the runs' results, each once with the number of runs that have it.
 fn warnings(outcome: &Outcome) -> Vec<String> {
     let mut found: BTreeMap<&str, (usize, &str)> = BTreeMap::new();
     for warning in outcome.runs.iter().flat_map(|run| &run.warnings) {

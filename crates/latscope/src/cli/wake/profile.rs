@@ -1,12 +1,12 @@
 //! Settings of known practices.
 
-/// A known practice.
+/// Profile of a known practice.
 #[derive(Debug)]
 pub struct Profile {
     pub name: &'static str,
     /// Time from one activation to the next, ns.
     pub interval: u64,
-    /// Real-time priority.
+    /// Real-time priority of the thread.
     pub priority: u32,
     /// Activations, where the practice counts.
     pub count: Option<u64>,
@@ -14,7 +14,7 @@ pub struct Profile {
     pub duration: Option<u64>,
     /// The largest latency it lets pass, ns.
     pub max: Option<u64>,
-    /// Where it comes from.
+    /// Source of the practice.
     pub source: &'static str,
 }
 

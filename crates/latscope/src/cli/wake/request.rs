@@ -13,7 +13,7 @@ use latscope_probes::wake::timer;
 /// The default length of a run, ns.
 const MINUTE: u64 = 60_000_000_000;
 
-/// What is measured.
+/// Returns the setup of the measurement.
 ///
 /// # Errors
 /// A priority, an interval or a number of threads that is out of range; options that
@@ -44,7 +44,7 @@ pub fn setup(asked: &WakeArguments, machine: &Machine) -> Result<Setup> {
     })
 }
 
-/// What only latscope's own threads have.
+/// Options that only latscope's own threads have.
 const OF_THREADS: [&str; 14] = [
     "threads",
     "distance",

@@ -105,7 +105,7 @@ fn say(path: &Path) -> Result<()> {
     Ok(latscope_host::stdout::write(&format!("{}\n", path.display()))?)
 }
 
-/// What was relayed, in a line.
+/// Summary of the relayed messages, in a line.
 fn relayed(tally: &Tally) -> String {
     let flow =
         |flow: &Flow| format!("{} in {}", counted(flow.bytes, "byte"), counted(flow.messages, "message"));
