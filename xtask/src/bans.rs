@@ -1,5 +1,5 @@
-//! Checks `deny.toml`'s rule that no C code is in the default dependency tree
-//! without needing cargo-deny, which also reads that file where it is installed.
+//! Check of `deny.toml`'s rule that no C code is in the default dependency tree. It does not need cargo-deny, which
+//! also reads that file where it is installed.
 
 use crate::shell;
 use anyhow::{Result, bail};

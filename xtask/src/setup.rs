@@ -84,7 +84,7 @@ impl Need {
     }
 }
 
-/// `cargo xtask setup`: installs what is missing, as root.
+/// `cargo xtask setup`, which installs what is missing, as root.
 ///
 /// # Errors
 /// Something is missing and this process is not root, or it cannot be installed. The text names the exact command.

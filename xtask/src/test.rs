@@ -257,7 +257,7 @@ impl Tally {
             let json = shell::output(command.args(["cpu", "cycle", "rdtsc", "--quick", "--json", "-"]))?;
             let report = Report::from_json(json.as_bytes())?;
             let cycle = report.of_probe("cpu.cycle").next().context("no cpu.cycle in the result")?;
-            anyhow::ensure!(cycle.summary.count > 0, "cpu.cycle was not measured: {:?}", cycle.reason);
+            anyhow::ensure!(cycle.summary.count > 0, "cpu.cycle was not measured: {:?}", cycle.reason());
             Ok(())
         });
         self.check(&name, outcome);

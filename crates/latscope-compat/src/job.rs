@@ -143,7 +143,7 @@ impl<'a> Figures<'a> {
         if found.quality.level != Level::Unsupported && found.typical().is_some() {
             return Ok(found);
         }
-        let reason = found.reason.clone().unwrap_or_else(|| "no clean sample".to_owned());
+        let reason = found.reason().clone().unwrap_or_else(|| "no clean sample".to_owned());
         Err(failed(match page::remedy(found) {
             Some(remedy) => format!("{reason}; {remedy}"),
             None => reason,

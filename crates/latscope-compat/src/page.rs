@@ -30,7 +30,7 @@ pub struct NotMeasured {
 
 /// Remedy of a measurement, without options of latscope, which the older tools lack: `choose a smaller size`.
 pub(super) fn remedy(measurement: &Measurement) -> Option<String> {
-    Some(without_options(measurement.remedy.as_ref()?))
+    Some(without_options(measurement.remedy().as_ref()?))
 }
 
 fn without_options(remedy: &str) -> String {
@@ -68,7 +68,7 @@ impl Page {
     /// Records the reasons for which measurements are degraded, each reason once.
     pub(super) fn degraded<'a>(&mut self, measurements: impl Iterator<Item = &'a Measurement>) {
         for measurement in measurements {
-            let reason = measurement.reason.as_deref().unwrap_or("no reason given");
+            let reason = measurement.reason().unwrap_or_else(|| "no reason given".to_owned());
             let mut note = format!("degraded: {reason}");
             if let Some(remedy) = remedy(measurement) {
                 note += &format!("; {remedy}");

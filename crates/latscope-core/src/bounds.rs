@@ -65,13 +65,13 @@ mod tests {
         let m = valued("speedup", "x", 85.0);
         assert_eq!(m.quality.level, Level::Degraded);
         assert_eq!(m.quality.reasons[0].values["at_most"], 16.0);
-        assert!(m.reason.unwrap().contains("cannot be 85 times as fast"));
+        assert!(m.reason().unwrap().contains("cannot be 85 times as fast"));
         assert_eq!(valued("speedup", "x", 16.5).quality.level, Level::Ok);
     }
 
     #[test]
     fn a_pool_that_needs_0_74_times_the_ideal_is_disturbed() {
-        assert!(valued("slowdown", "ratio", 0.74).reason.unwrap().contains("cannot need 0.74 times"));
+        assert!(valued("slowdown", "ratio", 0.74).reason().unwrap().contains("cannot need 0.74 times"));
         assert_eq!(valued("slowdown", "ratio", 0.97).quality.level, Level::Ok);
         // The slowdown of something else, in another unit.
         assert_eq!(valued("slowdown", "%", 0.74).quality.level, Level::Ok);
@@ -82,6 +82,6 @@ mod tests {
         let mut m = valued("speedup", "x", 85.0);
         m.values.get_mut("speedup").unwrap().value = 7.0;
         m.settle();
-        assert_eq!((m.quality.level, m.reason), (Level::Ok, None));
+        assert_eq!((m.quality.level, m.reason()), (Level::Ok, None));
     }
 }

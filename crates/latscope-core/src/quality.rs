@@ -1,6 +1,6 @@
 //! Quality of a row: how far it can be trusted, as a level, and every reason against a better level.
 
-use serde::{Deserialize, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Degree to which a number can be trusted on this machine, and the reasons against a better degree.
@@ -39,7 +39,7 @@ pub const EVERY_SAMPLE_DISTURBED: &str = "every-sample-disturbed";
 pub const IMPORTED: &str = "imported";
 
 /// Every reason that is given: its id, the level it leads to, what it means. `docs/result-schema.md` has
-/// the same table. The id of a reason in an older file is [`UNNAMED`].
+/// the same table.
 pub const REASONS: &[(&str, Level, &str)] = &[
     (
         "cut-short",
@@ -112,9 +112,6 @@ pub const REASONS: &[(&str, Level, &str)] = &[
 /// The id of the reason that no reply was valid; its text says what came.
 pub const NO_VALID_REPLY: &str = "no-valid-reply";
 
-/// The id of a reason from a file of before reasons had ids, of whatever level.
-pub const UNNAMED: &str = "unnamed";
-
 /// Degree to which a number can be trusted, from good to bad.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -145,16 +142,6 @@ impl Level {
     pub fn is_doubtful(self) -> bool {
         matches!(self, Level::Unstable | Level::Degraded)
     }
-
-    /// Value of the older field `support` of results: `degraded` also for an unstable row.
-    pub fn support(self) -> &'static str {
-        if self == Level::Unstable { "degraded" } else { self.word() }
-    }
-}
-
-/// Writes the older field `support`.
-pub(crate) fn write_support<S: Serializer>(level: &Level, to: S) -> Result<S::Ok, S::Error> {
-    to.serialize_str(level.support())
 }
 
 /// Reason against trusting a number in full.
@@ -261,7 +248,6 @@ mod tests {
 
     #[test]
     fn an_unstable_row_is_written_as_degraded_for_older_readers() {
-        assert_eq!(Level::Unstable.support(), "degraded");
         assert!(Level::Ok < Level::Unstable && Level::Unstable < Level::Degraded);
     }
 }

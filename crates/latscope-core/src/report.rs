@@ -173,7 +173,7 @@ impl Report {
         if report.schema != SCHEMA {
             return Err(LoadError::Schema(report.schema));
         }
-        report.measurements.iter_mut().for_each(Measurement::settle_as_read);
+        report.measurements.iter_mut().for_each(Measurement::settle);
         Ok(report)
     }
 

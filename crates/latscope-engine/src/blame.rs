@@ -8,7 +8,7 @@ use latscope_core::report::{Cause, TraceEvent};
 use latscope_core::units::{CpuList, format_share};
 use latscope_host::guardian::{Guardian, Ticket, Undo};
 use latscope_host::machine::{HeldBack, Steal};
-use latscope_trace::blame::{Setting, Window, busiest, causes, details, kind};
+use latscope_trace::blame::{RealTimeUse, Setting, Window, causes, details, kind, real_time_use};
 use latscope_trace::tracefs::Unavailable;
 use latscope_trace::tracer::Tracer;
 use std::io;
@@ -17,6 +17,20 @@ use std::path::{Path, PathBuf};
 /// Longest time between two ticks of a busy CPU, ns: no kernel is built with
 /// fewer than 100 in a second.
 const TICK: u64 = 10_000_000;
+
+/// Share of the time granted to real-time threads that they have used at least where the kernel stops them; the rest is
+/// what a trace may lack.
+const USED_UP: f64 = 0.8;
+
+/// Returns the share of the time that the kernel grants to real-time threads (sched(7)): 0.95 where it does not say.
+fn granted() -> f64 {
+    let number = |name: &str| {
+        let text = std::fs::read_to_string(format!("/proc/sys/kernel/{name}")).ok()?;
+        text.trim().parse::<f64>().ok().filter(|number| *number > 0.0)
+    };
+    let granted = number("sched_rt_runtime_us").zip(number("sched_rt_period_us"));
+    granted.map_or(0.95, |(runtime, period)| (runtime / period).min(1.0))
+}
 
 /// A trace, and what is known of the machine beside it.
 pub struct Blame {
@@ -143,15 +157,29 @@ impl Blame {
         Explanation { cause, stack, events }
     }
 
-    /// Names the thread that the throttling is against, by what it ran in the second before.
+    /// Names the thread that the throttling is against, by what it ran in the second before. The trace lacks some
+    /// switches: where real-time threads did not use up their time, there is no throttling, and a cause that cannot be
+    /// named.
     fn name_culprit(&mut self, cause: &mut Cause, window: &Window) {
         let from = window.from.saturating_sub(SECOND);
         let events = self.tracer.around(from, window.from, None);
-        if let Some((task, ns)) = busiest(&events, window.cpu, (from, window.from), window.thread) {
-            let share = format_share(ns as f64 / SECOND as f64);
-            let priority = 99 - task.priority;
-            cause.name = format!("{} (real-time priority {priority}) ran for {share} of a second", task.name);
-            cause.pid = task.tid;
+        let found = real_time_use(&events, window.cpu, (from, window.from), window.thread);
+        let share = |found: &RealTimeUse| found.all_ns as f64 / found.traced_ns.max(1) as f64;
+        let used = found.as_ref().map_or(0.0, share);
+        if used < USED_UP * granted() {
+            let used = format_share(used);
+            cause.kind = kind::UNKNOWN.to_owned();
+            cause.name = format!(
+                "the thread was not run; real-time threads had the CPU for {used} of the time before, too little for throttling"
+            );
+        } else if let Some(RealTimeUse { busiest, busiest_ns, traced_ns, .. }) = found {
+            let share = format_share(busiest_ns as f64 / traced_ns.max(1) as f64);
+            let priority = 99 - busiest.priority;
+            cause.name = format!(
+                "{} (real-time priority {priority}) had the CPU for {share} of the time before",
+                busiest.name
+            );
+            cause.pid = busiest.tid;
         }
     }
 

@@ -77,9 +77,6 @@ fn measurement(
     let mut planned = planned.clone();
     planned.params.append(&mut result.params);
     Measurement {
-        support: result.quality.level,
-        reason: result.quality.text(),
-        remedy: result.quality.remedy(),
         quality: result.quality,
         incomplete,
         summary: Summary::of(&histogram, &counted),
@@ -393,14 +390,18 @@ mod tests {
             let mut members = all.clone();
             members.rotate_left(rotated);
             let sum = &merged(&NOTHING, &members)[0];
-            assert_eq!((sum.quality.level, sum.support), (Level::Unsupported, Level::Unsupported));
+            assert_eq!(sum.quality.level, Level::Unsupported);
             for part in ["a", "b", "c"] {
                 assert!(
                     sum.quality.reasons.iter().any(|reason| reason.id == part),
                     "{part}: {:?}",
                     sum.quality
                 );
-                assert!(sum.remedy.as_ref().unwrap().contains(&format!("mend {part}")), "{:?}", sum.remedy);
+                assert!(
+                    sum.remedy().as_ref().unwrap().contains(&format!("mend {part}")),
+                    "{:?}",
+                    sum.remedy()
+                );
             }
         }
     }

@@ -6,6 +6,7 @@ use crate::observers::{Event, Observer};
 use anyhow::{Context, Result, anyhow, bail};
 use latscope_core::report::Report;
 use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, ErrorKind, Write};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
@@ -37,9 +38,10 @@ impl Saver {
         Ok(Saver { path: path.to_owned(), every: every.max(LEAST), saved: None, told: false })
     }
 
-    fn save(&mut self, report: &Report) {
+    fn save(&mut self, report: &Report, tell: bool) {
         // It is tried again, in the end with an error; a crash until then would lose what was measured.
         if let Err(error) = save(&self.path, report)
+            && tell
             && !std::mem::replace(&mut self.told, true)
         {
             latscope_host::eprintln!("latscope: {error:#}; measuring goes on, and saving is tried again");
@@ -59,7 +61,8 @@ impl Observer for Saver {
             _ => return,
         };
         if due && !is_special(&self.path) {
-            self.save(report);
+            // What lasts only as long as a point is said at the end.
+            self.save(report, !matches!(event, Event::Closed(_)));
         }
     }
 
@@ -187,10 +190,33 @@ pub fn replace_name(path: &Path, text: &[u8]) -> Result<()> {
 /// Writes to a device or pipe, which the user named, or replaces a file.
 fn replace_with(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> Result<()> {
     if is_special(path) {
-        let mut file = File::options().write(true).open(path).with_context(|| unwritable(path))?;
+        let mut file = open_special(path).with_context(|| unwritable(path))?;
         return write(&mut file).with_context(|| unwritable(path));
     }
     replace_file(path, write)
+}
+
+/// Time for which a pipe is waited on that no process reads.
+const READER_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Opens a device or pipe for writing. Opening a pipe that no process reads would last until one does, and no signal
+/// ends it while the signals are those of a run.
+fn open_special(path: &Path) -> io::Result<File> {
+    let flags = OFlags::NONBLOCK.bits().cast_signed();
+    let end = Instant::now() + READER_TIMEOUT;
+    let file = loop {
+        match File::options().write(true).custom_flags(flags).open(path) {
+            Err(error) if error.raw_os_error() == Some(Errno::NXIO.raw_os_error()) && is_pipe(path) => {
+                if Instant::now() > end {
+                    return Err(io::Error::new(ErrorKind::TimedOut, "no process reads this pipe"));
+                }
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            opened => break opened?,
+        }
+    };
+    rustix::fs::fcntl_setfl(&file, OFlags::empty())?;
+    Ok(file)
 }
 
 fn replace_file(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> Result<()> {
@@ -214,6 +240,23 @@ fn sync_directory(path: &Path) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_pipe_without_a_reader_is_an_error_and_one_with_a_reader_gets_the_text() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("pipe");
+        rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, Mode::RUSR | Mode::WUSR, 0)
+            .unwrap();
+        let error = replace(&path, b"text").unwrap_err();
+        assert!(format!("{error:#}").contains("no process reads this pipe"), "{error:#}");
+        let reader = std::thread::spawn({
+            let path = path.clone();
+            move || std::fs::read_to_string(path).unwrap()
+        });
+        replace(&path, b"text").unwrap();
+        assert_eq!(reader.join().unwrap(), "text");
+        assert!(is_pipe(&path));
+    }
 
     #[test]
     fn a_failed_replacement_leaves_the_old_file_and_nothing_else() {

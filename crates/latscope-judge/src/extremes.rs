@@ -151,7 +151,7 @@ fn suitable(m: &Measurement, n: u64, activations: u64) -> Result<(), String> {
         return Err("many operations were timed at once".to_owned());
     }
     if m.quality.level != Level::Ok || m.incomplete {
-        let why = m.reason.as_deref().unwrap_or("the run ended before this measurement did");
+        let why = m.reason().unwrap_or_else(|| "the run ended before this measurement did".to_owned());
         return Err(format!("it was not measured under proper conditions ({why})"));
     }
     if n < least {

@@ -6,7 +6,7 @@ use latscope_core::histogram::Histogram;
 use latscope_core::json;
 use latscope_core::machine::Machine;
 use latscope_core::plan::{Params, Plan};
-use latscope_core::quality::{Level, Quality};
+use latscope_core::quality::Quality;
 use latscope_core::report::{
     Account, Contention, Imported, Interrupted, LoadError, Measurement, Report, SCHEMA, Sampling, Semantics,
     Summary, Tested, Tool, Value, Verdict, Warning, Work,
@@ -144,11 +144,6 @@ struct LightMeasurement {
     row: bool,
     sampling: Sampling,
     times: Semantics,
-    support: Level,
-    #[serde(default)]
-    reason: Option<String>,
-    #[serde(default)]
-    remedy: Option<String>,
     #[serde(default)]
     quality: Quality,
     #[serde(default)]
@@ -208,9 +203,6 @@ impl From<LightMeasurement> for Measurement {
             row: light.row,
             sampling: light.sampling,
             times: light.times,
-            support: light.support,
-            reason: light.reason,
-            remedy: light.remedy,
             quality: light.quality,
             incomplete: light.incomplete,
             summary: light.summary,
@@ -229,7 +221,7 @@ impl From<LightMeasurement> for Measurement {
             recordings: None,
             verdict: light.verdict,
         };
-        m.settle_as_read();
+        m.settle();
         m
     }
 }

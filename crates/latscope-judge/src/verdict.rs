@@ -131,14 +131,14 @@ fn check(m: &Measurement, criterion: &Criterion) -> Check {
         found.text = format!("{doubt}, which proves nothing; as measured, {}", found.text);
     } else if m.incomplete && seen && found.status == Status::Pass {
         found.status = Status::Inconclusive;
-        let why = m.reason.as_deref().map(|reason| format!(" ({reason})")).unwrap_or_default();
+        let why = m.reason().as_deref().map(|reason| format!(" ({reason})")).unwrap_or_default();
         found.text = format!("the run ended before this measurement did{why}; so far, {}", found.text);
     } else if ended_load(m) && seen && found.status == Status::Pass {
         found.status = Status::Inconclusive;
         found.text = format!("not all was measured under the load; as measured, {}", found.text);
     } else if is_unstable(m) && seen && found.status == Status::Pass {
         found.status = Status::Inconclusive;
-        let why = m.reason.as_deref().unwrap_or("its rounds disagree");
+        let why = m.reason().unwrap_or_else(|| "its rounds disagree".to_owned());
         found.text = format!("unstable ({why}): another run may not pass; in this one, {}", found.text);
     }
     let Found { value, status, text } = found;
@@ -173,7 +173,7 @@ fn wrong_messages(m: &Measurement, criterion: &Criterion) -> Option<Found> {
 /// Result if nothing was measured.
 fn nothing(m: &Measurement) -> Found {
     let says_it = |reason: &Reason| [NO_VALID_REPLY, "nothing-measured"].contains(&reason.id.as_str());
-    let text = match &m.reason {
+    let text = match &m.reason() {
         Some(reason) if m.quality.reasons.iter().any(says_it) && reason.starts_with("no") => reason.clone(),
         Some(reason) => format!("nothing was measured: {reason}"),
         None => "nothing was measured".to_owned(),
@@ -201,7 +201,7 @@ fn uneventful(m: &Measurement, criterion: &Criterion) -> Option<Found> {
 
 /// Reason why the numbers of a measurement prove nothing; `None` without one.
 fn doubt(m: &Measurement) -> Option<String> {
-    let why = m.reason.as_deref().map(|reason| format!(" ({reason})")).unwrap_or_default();
+    let why = m.reason().as_deref().map(|reason| format!(" ({reason})")).unwrap_or_default();
     match m.quality.level {
         Level::Unsupported => Some(format!("not supported here{why}")),
         Level::Degraded if is_distorted(m) => Some(format!("measured under conditions that distort it{why}")),

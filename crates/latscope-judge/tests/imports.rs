@@ -244,7 +244,7 @@ fn repetitions_are_rounds_and_what_is_computed_from_them_is_left_out() {
     let once = self::report("google-benchmark.json");
     let skipped = point(&once, "imported.google-benchmark[benchmark=BM_skip]");
     assert_eq!(
-        (skipped.quality.level, skipped.reason.as_deref().unwrap().contains("no device")),
+        (skipped.quality.level, skipped.reason().as_deref().unwrap().contains("no device")),
         (Level::Unsupported, true)
     );
     assert_eq!(once.measurements.len(), 5);
@@ -265,7 +265,7 @@ fn runs_of_a_command_are_rounds_of_one_event() {
     }
     let failed = self::report("hyperfine-failures.json").measurements.remove(0);
     assert_eq!(failed.quality.level, Level::Degraded);
-    assert!(failed.reason.unwrap().contains("5 of 5 runs failed"));
+    assert!(failed.reason().unwrap().contains("5 of 5 runs failed"));
 }
 
 #[test]

@@ -10,7 +10,7 @@ mod sweep;
 mod tests;
 mod throttling;
 
-pub use throttling::busiest;
+pub use throttling::{RealTimeUse, real_time_use};
 
 use crate::events::{self, Event, Kind, Name, names};
 use latscope_core::report::{Cause, Outlier, TraceEvent};
@@ -35,8 +35,7 @@ pub struct Window {
 pub struct Setting {
     /// True if a hypervisor may take the CPU away, which leaves no event.
     pub virtual_machine: bool,
-    /// The longest time between two ticks of a CPU that runs a thread, ns;
-    /// `None` where the ticks may be stopped.
+    /// Longest time between two ticks of a CPU that runs a thread, ns; `None` if the ticks may be stopped.
     pub tick: Option<u64>,
     /// Time that the hypervisor recently took from this CPU by its own count, ns.
     pub stolen: u64,
@@ -44,18 +43,20 @@ pub struct Setting {
     pub throttled: u64,
 }
 
-/// Kinds of causes that are looked for elsewhere, too.
+/// Kinds of causes that other crates also look for.
 pub mod kind {
     /// Real-time throttling, or the deadline server in its place.
     pub const THROTTLING: &str = "throttling";
     /// The CPU quota of a control group.
     pub const QUOTA: &str = "quota";
-    /// Time without a trace; the name says why.
+    /// Time without a trace; the name gives the reason.
     pub const NOT_TRACED: &str = "not-traced";
+    /// Time whose cause the trace does not show; the name says what it shows.
+    pub const UNKNOWN: &str = "unknown";
 }
 
-/// The further events of a window on its CPUs that were asked for, by the names in the kernel's
-/// trace, and the stack of the thread that had the CPU before the late one.
+/// Returns the events of a window on its CPUs that were asked for in addition, by their names in the kernel's
+/// trace, and the stack of the thread that had the CPU before the late thread.
 pub fn details(events: &[Event], window: &Window, wanted: &[String]) -> (Vec<TraceEvent>, Vec<u64>) {
     let mut found = Vec::new();
     let mut stack = Vec::new();
@@ -74,9 +75,8 @@ pub fn details(events: &[Event], window: &Window, wanted: &[String]) -> (Vec<Tra
     (found, stack)
 }
 
-/// The owners of a window, largest share first. The shares add up to its
-/// length. `events` are those of all CPUs in order of time, from somewhat before
-/// the window on.
+/// Returns the owners of a window, largest share first. The shares add up to its length. `events` are those of
+/// all CPUs in order of time, beginning somewhat before the window.
 pub fn causes(events: &[Event], window: &Window, setting: &Setting) -> Vec<Cause> {
     let mut shares = Shares::default();
     let names = names(events);

@@ -1,10 +1,9 @@
 //! The kernel's trace, as raw pages of its ring buffers.
 //!
-//! [`Catalogue`] holds what the kernel says of its own layout: `header_page`
-//! and the `format` file of each event. With it a [`Decoder`] makes typed
-//! [`Event`]s of the pages read from `per_cpu/cpuN/trace_pipe_raw`; [`dat`]
-//! writes the same pages as a file that trace-cmd opens, [`text`] writes events
-//! as ftrace text, which Perfetto opens.
+//! [`Catalogue`] holds the kernel's description of its own layout: `header_page` and the `format` file of each
+//! event. With it a [`Decoder`] makes typed [`Event`]s of the pages read from `per_cpu/cpuN/trace_pipe_raw`.
+//! [`dat`] writes the same pages as a file that trace-cmd opens, and [`text`] writes events as ftrace text,
+//! which Perfetto opens.
 //!
 //! The layout of pages is that of a little-endian machine. Nothing that is read
 //! is trusted: what does not fit its format is left out.
@@ -36,13 +35,13 @@ pub struct Event {
     pub at: u64,
     /// CPU on which the event was recorded.
     pub cpu: u32,
-    /// The thread that was on this CPU; 0 when idle.
+    /// Thread that was on this CPU; 0 when idle.
     pub thread: u32,
     /// Kind of the event, with its data.
     pub kind: Kind,
 }
 
-/// A thread as an event names it.
+/// Thread as an event names it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Task {
     /// Id of the thread.
@@ -69,21 +68,21 @@ pub enum Kind {
     Waking {
         /// Thread that is about to be woken.
         task: Task,
-        /// CPU it shall run on.
+        /// CPU on which the thread shall run.
         target: u32,
     },
     /// A thread was put into a run queue (`sched_wakeup`).
     Wakeup {
         /// Thread that was put into the run queue.
         task: Task,
-        /// CPU it shall run on.
+        /// CPU on which the thread shall run.
         target: u32,
     },
     /// A new thread was put into a run queue (`sched_wakeup_new`).
     WakeupNew {
         /// New thread in the run queue.
         task: Task,
-        /// CPU it shall run on.
+        /// CPU on which the thread shall run.
         target: u32,
     },
     /// The handler of a device's interrupt begins (`irq_handler_entry`).
@@ -131,7 +130,7 @@ pub enum Kind {
     TimerEntry {
         /// Address of the timer in the kernel.
         timer: u64,
-        /// The clock's time at its expiry, ns.
+        /// Time of the timer's clock at the expiry, ns.
         now: u64,
     },
     /// The function of an expired timer ended (`hrtimer_expire_exit`).
@@ -141,7 +140,7 @@ pub enum Kind {
     },
     /// The CPU goes to sleep, or wakes up (`cpu_idle`).
     Idle {
-        /// The sleep state; `None` when it woke up.
+        /// Sleep state; `None` if the CPU woke up.
         state: Option<u32>,
     },
     /// A non-maskable interrupt has ended (`nmi_handler`, `nmi_noise`).
@@ -153,7 +152,7 @@ pub enum Kind {
     Timerlat {
         /// Number of the activation.
         turn: u64,
-        /// 0 in the interrupt, 1 in the thread, 2 back in user space.
+        /// Place of the measurement: 0 in the interrupt, 1 in the thread, 2 back in user space.
         context: u32,
         /// Latency that was measured, ns.
         ns: u64,
@@ -163,7 +162,7 @@ pub enum Kind {
         /// Text that was written.
         text: Name,
     },
-    /// Anything else that was recorded (`binder_transaction`): nothing is concluded from it.
+    /// Anything else that was recorded (`binder_transaction`); no conclusion is drawn from it.
     Other {
         /// The name of the event.
         name: Name,
@@ -175,7 +174,7 @@ pub enum Kind {
         /// Addresses of the stack, innermost first.
         addresses: Arc<[u64]>,
     },
-    /// Between the event before it on this CPU and here, events are missing.
+    /// Events are missing between the previous event on this CPU and this place.
     Lost {
         /// Number of missing events, if it is known.
         events: Option<u64>,

@@ -54,7 +54,7 @@ impl Instance {
     /// that it can be removed even if this process is killed.
     ///
     /// # Errors
-    /// As [`tracefs::Instance::create`].
+    /// [`tracefs::Instance::create`] fails, or the kernel refuses a setting.
     pub fn create(journal: &mut dyn FnMut(&Path) -> anyhow::Result<()>) -> Result<Instance, Unavailable> {
         let own = tracefs::Instance::create(journal)?;
         own.set_all(&SETTINGS)?;
@@ -73,7 +73,7 @@ impl Instance {
         self.own.directory()
     }
 
-    /// The file to open a [`Marker`] on; a worker opens it itself.
+    /// Returns the file on which a worker opens a [`Marker`].
     pub fn marker(&self) -> PathBuf {
         self.own.marker()
     }
@@ -110,7 +110,7 @@ impl Instance {
         Ok(())
     }
 
-    /// Begins to record. Choose what to follow first: else the whole system is recorded.
+    /// Starts the recording. Without threads to follow, it records the whole system.
     ///
     /// # Errors
     /// The kernel refuses.
@@ -118,8 +118,8 @@ impl Instance {
         self.own.set("tracing_on", "1")
     }
 
-    /// Stops recording, hands out what was recorded and forgets it and whom it
-    /// followed, so that the next step can be recorded.
+    /// Stops the recording and returns it. The recording and the followed threads are then forgotten, so that
+    /// the next step can be recorded.
     ///
     /// # Errors
     /// The kernel refuses.
@@ -141,7 +141,7 @@ impl Instance {
         })
     }
 
-    /// Events lost on all CPUs, and from when on nothing is missing.
+    /// Returns the number of events lost on all CPUs, and the instant from which on no events are missing.
     fn lost(&self) -> io::Result<(u64, Option<u64>)> {
         let path = self.directory().join("per_cpu");
         let (mut lost, mut whole_from) = (0, None);
@@ -166,7 +166,7 @@ pub struct Marker {
     process: u32,
 }
 
-/// Longest line written for a signpost, bytes; more is cut off.
+/// Maximum length of a line written for a signpost, bytes; the rest is cut off.
 const LINE_BYTES: usize = 160;
 
 impl Marker {
@@ -197,8 +197,7 @@ impl Marker {
         self.put(b"E|");
     }
 
-    /// Writes a remark at this moment. Does not allocate; what is too long is
-    /// cut off.
+    /// Writes a remark at this moment. Does not allocate; the rest of a long text is cut off.
     pub fn note(&self, text: fmt::Arguments) {
         let mut line = io::Cursor::new([0u8; LINE_BYTES]);
         let _ = line.write_fmt(text);
@@ -212,7 +211,7 @@ impl Marker {
     }
 }
 
-/// Events lost on a CPU, and the time of the oldest one left, ns, from a
+/// Returns the number of events lost on a CPU, and the time of the oldest event left, ns, from a
 /// `per_cpu/cpuN/stats`.
 pub(super) fn lost_on_cpu(stats: &str) -> (u64, Option<u64>) {
     let field = |name: &str| stats.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));

@@ -1,11 +1,9 @@
-//! A latency tracer of the kernel (osnoise, timerlat, hwlat) in a trace
-//! instance of our own.
+//! Latency tracer of the kernel (osnoise, timerlat, hwlat) in a trace instance of latscope.
 //!
-//! The lines of a tracer go to the instance alone, but its settings
-//! (`osnoise/`, `hwlat_detector/`) are there once for the whole machine
-//! (Documentation/trace/osnoise-tracer.rst, hwlat_detector.rst). So nothing is
-//! done while another process uses such a tracer, and every setting is journalled
-//! before it is changed, so that it returns whatever happens to this process.
+//! The lines of a tracer go to the instance alone, but its settings (`osnoise/`, `hwlat_detector/`) apply to
+//! the whole machine (Documentation/trace/osnoise-tracer.rst, hwlat_detector.rst). So nothing is done while
+//! another process uses such a tracer, and every setting is journalled before it is changed, so that it is
+//! restored even if this process is killed.
 
 use super::instance;
 use super::tracefs::{self, Unavailable};
@@ -21,9 +19,9 @@ use std::path::{Path, PathBuf};
 pub struct Wanted<'a> {
     /// Name of the tracer in `available_tracers`.
     pub tracer: &'static str,
-    /// Files of tracefs and what to write to them, in this order.
+    /// Files of tracefs with the texts to write to them, in this order.
     pub settings: Vec<(String, String)>,
-    /// Events to be recorded beside it, as `group/event`.
+    /// Events to be recorded beside the tracer, as `group/event`.
     pub events: &'static [&'static str],
     /// CPUs whose lines are read.
     pub cpus: &'a [u32],
@@ -35,7 +33,7 @@ pub struct Tracer {
     instance: PathBuf,
     tracefs: PathBuf,
     pipes: Vec<Pipe>,
-    /// Undoes when dropped: after the pipes have been closed.
+    /// Restores the settings when dropped, after the pipes have been closed.
     _guardian: Guardian,
 }
 
@@ -50,9 +48,9 @@ struct Pipe {
 /// A line that a tracer or an event wrote.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Line<'a> {
-    /// CPU it was written on.
+    /// CPU on which the line was written.
     pub cpu: u32,
-    /// `CLOCK_MONOTONIC`, ns, in whole µs.
+    /// Time of the line: `CLOCK_MONOTONIC`, ns, in whole µs.
     pub at: u64,
     /// Text after the time.
     pub text: &'a str,
@@ -73,7 +71,7 @@ impl<'a> Line<'a> {
     }
 }
 
-/// Tracers that exclude each other, for they share their settings.
+/// Tracers that exclude each other, since they share their settings.
 const OSNOISE: [&str; 2] = ["osnoise", "timerlat"];
 
 /// Settings of the instance before the tracer is chosen.
@@ -168,7 +166,7 @@ impl Tracer {
         tracefs::write(&self.instance.join("tracing_on"), "0")
     }
 
-    /// Hands out the lines that came since the last time, CPU by CPU.
+    /// Passes on the lines that came since the last call, CPU by CPU.
     ///
     /// # Errors
     /// The kernel refuses.
@@ -176,7 +174,7 @@ impl Tracer {
         self.pipes.iter_mut().try_for_each(|pipe| pipe.take(&mut line))
     }
 
-    /// Lines that were overwritten before they could be taken.
+    /// Returns the number of lines that were overwritten before they could be taken.
     pub fn lost(&self) -> u64 {
         let of = |pipe: &Pipe| {
             let path = self.instance.join(format!("per_cpu/cpu{}/stats", pipe.cpu));
@@ -240,7 +238,7 @@ fn unused(tracefs: &Path, tracer: &str) -> Result<(), Unavailable> {
     Ok(())
 }
 
-/// Changes a setting, if it is another one, after journalling what it was.
+/// Changes a setting to another value, after journalling the present one.
 fn change(
     path: &Path,
     value: &str,

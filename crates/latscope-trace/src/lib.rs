@@ -1,4 +1,4 @@
-//! Traces of the kernel: instances of our own in tracefs, and what is recorded in them.
+//! Traces of the kernel: latscope's own instances in tracefs, and their recordings.
 #![forbid(unsafe_code)]
 
 pub mod blame;

@@ -3,15 +3,15 @@
 /// The functions of the running kernel.
 #[derive(Debug, Default)]
 pub(crate) struct Symbols {
-    /// In order of their addresses.
+    /// Addresses and names, in order of the addresses.
     functions: Vec<(u64, Box<str>)>,
 }
 
-/// A function is not longer than this, bytes: an address beyond is of something unknown.
+/// Maximum length of a function, bytes: an address beyond it belongs to something unknown.
 const LONGEST: u64 = 1 << 20;
 
 impl Symbols {
-    /// Reads those of this kernel; none where it shows no addresses.
+    /// Reads the functions of this kernel; empty if it shows no addresses.
     pub fn of_kernel() -> Symbols {
         Symbols::parse(&std::fs::read_to_string("/proc/kallsyms").unwrap_or_default())
     }
@@ -29,7 +29,7 @@ impl Symbols {
         Symbols { functions }
     }
 
-    /// The function that an address lies in; the address itself where that is not known.
+    /// Returns the function that an address lies in; the address itself if the function is not known.
     pub fn name(&self, address: u64) -> String {
         let behind = self.functions.partition_point(|(begin, _)| *begin <= address);
         match self.functions[..behind].last() {

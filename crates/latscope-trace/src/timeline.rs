@@ -50,12 +50,11 @@ pub struct Timeline {
     pub until: u64,
     /// The threads, in order of appearance.
     pub threads: Vec<Thread>,
-    /// Names of threads that were not followed and took or gave something: the
-    /// CPU, a wake-up. By id.
+    /// Names, by id, of threads that were not followed but took or gave a CPU or a wake-up.
     pub others: BTreeMap<u32, String>,
     /// Events that were lost before `from`.
     pub lost: u64,
-    /// Lines of the recording that are no events; 0 in a sound one.
+    /// Lines of the recording that are no events; 0 in an intact recording.
     pub damaged: u64,
     /// `uname -m` of the machine.
     pub architecture: String,
@@ -109,7 +108,7 @@ impl State {
     }
 }
 
-/// A stretch of one state.
+/// Stretch of time in one state.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Interval {
     /// Begin, ns of the trace clock.
@@ -120,7 +119,7 @@ pub struct Interval {
     pub state: State,
     /// Event that began the interval.
     pub why: Why,
-    /// The CPU: the one it runs on, or last ran on.
+    /// CPU on which the thread runs, or last ran.
     pub cpu: u32,
 }
 
@@ -137,14 +136,14 @@ pub enum Why {
     },
     /// The thread was created.
     Created {
-        /// Thread id of its creator.
+        /// Thread id of the creator.
         by: u32,
     },
     /// The thread called `sched_yield`.
     Yielded,
     /// Another thread got the thread's CPU.
     Preempted {
-        /// Thread id of that thread.
+        /// Thread id of the thread that got the CPU.
         by: u32,
     },
     /// The thread went to sleep.
@@ -170,7 +169,7 @@ pub struct Call {
     pub result: Option<i64>,
 }
 
-/// A stretch that the program named.
+/// Stretch of time that the program named.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Signpost {
     /// Begin, ns of the trace clock.
@@ -196,12 +195,12 @@ impl Thread {
         self.tid == self.process
     }
 
-    /// First instant it was seen, ns of the trace clock.
+    /// Returns the first instant at which the thread was seen, ns of the trace clock.
     pub fn from(&self) -> u64 {
         self.intervals.first().map_or(0, |interval| interval.from)
     }
 
-    /// Last instant it was there, ns of the trace clock.
+    /// Returns the last instant at which the thread existed, ns of the trace clock.
     pub fn until(&self) -> u64 {
         self.intervals.last().map_or(0, |interval| interval.until)
     }

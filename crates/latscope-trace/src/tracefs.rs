@@ -1,8 +1,8 @@
-//! Own instances of the kernel's trace.
+//! Instances of the kernel's trace for latscope alone.
 //!
-//! tracefs gives every directory made in `instances/` buffers, events and
-//! options of its own (Documentation/trace/ftrace.rst, "Instances"): nothing
-//! that others trace is touched, and removing the directory undoes it all.
+//! tracefs gives every directory made in `instances/` buffers, events and options of its own
+//! (Documentation/trace/ftrace.rst, "Instances"). So no trace of another process is touched, and removing the
+//! directory undoes everything.
 
 pub use latscope_host::guardian::write;
 use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_change};
@@ -57,7 +57,7 @@ impl Instance {
         Ok(Instance { directory })
     }
 
-    /// Writes one of the instance's files.
+    /// Writes a file of the instance.
     ///
     /// # Errors
     /// The kernel refuses; the text names the file.
@@ -66,10 +66,10 @@ impl Instance {
         write(&path, value).map_err(|error| named(&path, &error))
     }
 
-    /// Writes several of its files.
+    /// Writes several files of the instance.
     ///
     /// # Errors
-    /// The kernel refuses one.
+    /// The kernel refuses one of them.
     pub(crate) fn set_all(&self, settings: &[(&str, &str)]) -> Result<(), Unavailable> {
         settings
             .iter()
@@ -77,8 +77,8 @@ impl Instance {
             .map_err(|error| self.refused(&error))
     }
 
-    /// Gives each CPU a buffer of its share of a sum, and of no more than a
-    /// maximum, KiB; returns its size.
+    /// Gives each CPU a buffer with its share of `sum`, at least 64 if `most` allows it and at most `most`, KiB.
+    /// Returns the size, KiB.
     ///
     /// # Errors
     /// There is no memory.
@@ -139,10 +139,9 @@ impl Drop for Instance {
 /// Directory on which latscope mounts tracefs, if it is not mounted.
 const USUAL: &str = "/sys/kernel/tracing";
 
-/// Mounts tracefs for this process and those that it will start, if it is not
-/// mounted: in a mount namespace of its own, so that the machine stays as it
-/// is. Without the right to do so nothing is changed, and [`Instance::create`]
-/// says what is missing. For a process with one thread only.
+/// Mounts tracefs for this process and its future children, if it is not mounted: in a mount namespace of its
+/// own, so that the rest of the machine does not change. Without the permission for it nothing is changed, and
+/// the error of [`Instance::create`] names the problem. The process must have only one thread.
 pub fn provide() {
     let mounts = fs::read_to_string("/proc/mounts").unwrap_or_default();
     let kinds = fs::read_to_string("/proc/filesystems").unwrap_or_default();
@@ -172,7 +171,7 @@ pub(crate) fn mount_point(mounts: &str) -> Option<PathBuf> {
     of_type("tracefs").or_else(|| of_type("debugfs").map(|debugfs| debugfs.join("tracing")))
 }
 
-/// Looks whether the kernel has an event `SYSTEM:NAME`; `None` where that cannot be seen.
+/// Returns true if the kernel has an event `SYSTEM:NAME`; `None` if that cannot be seen.
 pub fn has_event(event: &str) -> Option<bool> {
     let events = mount_point(&fs::read_to_string("/proc/mounts").ok()?)?.join("events");
     fs::read_dir(&events).ok()?;
@@ -182,8 +181,8 @@ pub fn has_event(event: &str) -> Option<bool> {
 /// Number of instances that this process has made.
 static MADE: AtomicU32 = AtomicU32::new(0);
 
-/// `latscope-PID`, or with a number behind it for a second one, or where an
-/// earlier process of this id has left one.
+/// Returns a free name: `latscope-PID`, with a number behind it for a second instance, or if an earlier process
+/// of this id has left one.
 pub(super) fn free_name(instances: &Path) -> Result<PathBuf, Unavailable> {
     let name = |number: u32| match number {
         0 => format!("latscope-{}", std::process::id()),
@@ -215,7 +214,7 @@ fn remedy(error: &io::Error) -> &'static str {
     }
 }
 
-/// Some of the files there answer only one read: it has to be a large one.
+/// Reads a file in large parts, since some of the files there answer only one read.
 fn read(path: &Path) -> io::Result<Vec<u8>> {
     let mut file = fs::File::open(path)?;
     let (mut bytes, mut part) = (Vec::new(), vec![0; 64 * 1024]);
@@ -227,7 +226,7 @@ fn read(path: &Path) -> io::Result<Vec<u8>> {
     }
 }
 
-/// The error with the file's name before it.
+/// Returns the error with the file's name before it.
 pub fn named(path: &Path, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{}: {error}", path.display()))
 }

@@ -1,6 +1,5 @@
-//! A trace instance for explaining late wake-ups: it records the scheduler and
-//! the interrupts of all CPUs into the kernel's own buffers, which are read only
-//! when there is something to explain.
+//! Trace instance for explaining late wake-ups. It records the scheduler and the interrupts of all CPUs into
+//! the kernel's own buffers, which are read only if there is a late wake-up to explain.
 
 mod buffer;
 mod enable;
@@ -43,7 +42,7 @@ pub struct Tracer {
     sizes: Sizes,
 }
 
-/// The size of each CPU's buffer, and what it follows.
+/// Size of each CPU's buffer, and the counts that it follows.
 #[derive(Debug)]
 struct Sizes {
     kib: u64,
@@ -54,11 +53,10 @@ struct Sizes {
 }
 
 impl Tracer {
-    /// Makes an instance and begins to record. `journal` is called as by
-    /// [`Instance::create`].
+    /// Makes an instance and begins to record. `journal` is used as by [`Instance::create`].
     ///
     /// # Errors
-    /// As [`Instance::create`], or the kernel lacks the scheduler's events.
+    /// [`Instance::create`] fails, or the kernel lacks the scheduler's events.
     pub fn start(
         traced: &Traced,
         journal: &mut dyn FnMut(&Path) -> anyhow::Result<()>,
@@ -122,8 +120,8 @@ impl Tracer {
         self.sizes.kib * 1024
     }
 
-    /// Looks at the rate of events, about once a second, and enlarges the buffers where the
-    /// events of two seconds do not fit.
+    /// Checks the rate of events about once a second, and enlarges the buffers if the events of two seconds do
+    /// not fit.
     pub fn look(&mut self) {
         let seconds = self.sizes.at.elapsed();
         if !self.sizes.follows || seconds < SECOND {
@@ -140,8 +138,7 @@ impl Tracer {
         }
     }
 
-    /// Reads what was recorded since the last time. Does not wait, and keeps
-    /// only the newest.
+    /// Reads what was recorded since the last time, without waiting, and keeps only the newest pages.
     ///
     /// # Errors
     /// The kernel refuses.
@@ -161,8 +158,8 @@ impl Tracer {
         Ok(())
     }
 
-    /// The events read of all CPUs from an instant to another, in order of time,
-    /// with as many before them as it takes to know who was on each CPU, and what `thread` did last.
+    /// Returns the events read of all CPUs from an instant to another, in order of time. Before them are as
+    /// many events as needed to know which thread was on each CPU, and what `thread` did last.
     pub fn around(&mut self, from: u64, until: u64, thread: Option<u32>) -> Vec<Event> {
         let (cpus, decoder) = (&self.cpus, &mut self.decoder);
         let each = cpus.iter().map(|cpu| cpu.around(decoder, from, until, thread));
@@ -211,8 +208,8 @@ impl Tracer {
     }
 }
 
-/// Memory for what was read of a CPU, bytes: what comes while a full buffer is read must not
-/// displace what was in it.
+/// Returns the memory for the pages of a CPU, bytes: pages that arrive while a full buffer is read must not
+/// displace its content.
 fn kept(kib: usize) -> usize {
     2 * kib * 1024
 }

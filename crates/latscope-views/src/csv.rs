@@ -157,9 +157,9 @@ fn record(report: &Report, m: &Measurement) -> [String; COLUMNS.len()] {
         sampling.to_owned(),
         batch_ops,
         name(&m.times),
-        m.quality.level.support().to_owned(),
-        text(&m.reason),
-        text(&m.remedy),
+        m.quality.level.word().to_owned(),
+        text(&m.reason()),
+        text(&m.remedy()),
         m.incomplete.to_string(),
         m.row.to_string(),
         s.count.to_string(),
@@ -219,7 +219,7 @@ fn level_record(report: &Report, level: &LevelRow) -> [String; COLUMNS.len()] {
         "title" => level_label(level),
         "sampling" => "batch".to_owned(),
         "times" => name(&Semantics::Operation),
-        "support" => level.quality.level.support().to_owned(),
+        "support" => level.quality.level.word().to_owned(),
         "quality" => level.quality.level.word().to_owned(),
         "reason" => level.quality.text().unwrap_or_default(),
         "remedy" => level.quality.remedy().unwrap_or_default(),
@@ -276,6 +276,7 @@ fn name(value: &impl serde::Serialize) -> String {
 mod tests {
     use super::*;
     use latscope_core::fixture;
+    use latscope_core::quality::{Level, Reason};
 
     #[test]
     fn each_measurement_has_a_line_that_reads_back() {
@@ -301,7 +302,7 @@ mod tests {
         report.finished.iter_mut().for_each(hostile);
         for m in &mut report.measurements {
             [&mut m.title, &mut m.probe].into_iter().for_each(hostile);
-            (m.reason, m.remedy) = (Some("why\u{1b}".to_owned()), Some("do\u{0}".to_owned()));
+            m.lower(Reason::new(Level::Degraded, "odd", "why\u{1b}", "do\u{0}"));
             let values = std::mem::take(&mut m.values).into_iter();
             m.values = values.map(|(name, value)| (format!("\u{1b}{name}"), value)).collect();
             m.params.insert("directory\u{1b}".to_owned(), "/tmp/\u{1b}]0;x\u{7}".into());

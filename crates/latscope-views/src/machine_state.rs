@@ -120,7 +120,7 @@ pub(super) fn of_the_run(account: &Account) -> Option<String> {
     let peer = account.peer.filter(matters);
     let peer = peer.map(|share| format!("the other end of the messages used {}", format_share(share)));
     let stolen = account.stolen.filter(matters);
-    let stolen = stolen.map(|share| format!("the hypervisor gave {} to other guests", format_share(share)));
+    let stolen = stolen.map(|share| format!("the hypervisor took {}", format_share(share)));
     let all: Vec<String> = [load, peer, stolen].into_iter().flatten().collect();
     (!all.is_empty()).then(|| all.join("; "))
 }
@@ -188,8 +188,8 @@ mod tests {
         (account.others, account.stolen, account.top) = (0.01, Some(0.2), Vec::new());
         assert_eq!(
             sentence(&report).unwrap(),
-            "The machine was slowed by its host: other processes used 1 % of 2 CPUs; the hypervisor gave 20 % to other \
-             guests; the figures are those of a machine as busy as that."
+            "The machine was slowed by its host: other processes used 1 % of 2 CPUs; the hypervisor took 20 %; the \
+             figures are those of a machine as busy as that."
         );
     }
 
@@ -226,12 +226,12 @@ mod tests {
         m.settle();
         let title = m.title.clone();
         assert!(
-            m.reason
+            m.reason()
                 .as_deref()
                 .unwrap()
                 .contains("waited for a CPU for 74 % of the time in which it was measured"),
             "{:?}",
-            m.reason
+            m.reason()
         );
         let text = sentence(&report).unwrap();
         assert!(text.ends_with(&format!("A row is doubtful for this reason: {title}.")), "{text}");

@@ -154,7 +154,10 @@ pub(crate) fn headline_rows(report: &Report) -> (Vec<Row>, Vec<(String, String)>
                 Some(row) => rows.push(row),
                 None => missing.push((
                     m.title.clone(),
-                    with_remedy(m.reason.as_deref().unwrap_or("no sample was taken"), m.remedy.as_deref()),
+                    with_remedy(
+                        m.reason().as_deref().unwrap_or("no sample was taken"),
+                        m.remedy().as_deref(),
+                    ),
                 )),
             },
         }
@@ -239,8 +242,8 @@ fn measured_row(report: &Report, m: &Measurement, others: &[Beside]) -> Option<R
         next: m.next_run().map(|next| (next.low, next.high)),
         cycles: m.summary.cycles,
         level: m.quality.level,
-        reason: m.reason.clone(),
-        remedy: m.remedy.clone(),
+        reason: m.reason().clone(),
+        remedy: m.remedy().clone(),
         incomplete: m.incomplete,
         references: devices.chain(beside).collect(),
         rate: m.rate_touched(),

@@ -57,7 +57,7 @@ fn absent(m: &Measurement) -> Option<&'static str> {
         Level::Unsupported => Some(NO_REASON),
         _ if m.typical().is_some() => None,
         // Nothing happened, which is a result: a finding tells it.
-        Level::Ok if m.reason.is_some() => None,
+        Level::Ok if m.reason().is_some() => None,
         _ if m.incomplete => Some("the run ended before it was measured"),
         _ => Some("no clean sample was taken: something else ran all the time"),
     }
@@ -82,7 +82,7 @@ fn grouped(report: &Report, select: impl Fn(&Measurement) -> Option<&'static str
     };
     for m in &report.measurements {
         let Some(usual) = select(m).filter(|_| !is_told(m)) else { continue };
-        let why = with_remedy(m.reason.as_deref().unwrap_or(usual), m.remedy.as_deref());
+        let why = with_remedy(m.reason().as_deref().unwrap_or(usual), m.remedy().as_deref());
         let place = *places.entry(why.clone()).or_insert_with(|| {
             order.push((why, Vec::new()));
             order.len() - 1

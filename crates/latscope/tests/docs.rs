@@ -1,5 +1,5 @@
-//! The documentation says what is: its table of probes is the registry's, its
-//! links lead somewhere, and its commands are understood.
+//! Checks of the documentation: its table of probes is the registry's, its links lead somewhere, and its commands are
+//! understood.
 #![forbid(unsafe_code)]
 
 use latscope_core::quality::{CUT_SHORT, LOAD_ENDED, REASONS};
@@ -16,7 +16,7 @@ fn latscope(words: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_latscope")).args(words).output().unwrap()
 }
 
-/// Every page, with its text.
+/// Every page of the documentation, with its text.
 fn pages() -> Vec<(PathBuf, String)> {
     let docs = fs::read_dir(root().join("docs")).unwrap().map(|entry| entry.unwrap().path());
     let top = [
@@ -59,7 +59,7 @@ fn every_probe_is_on_the_page_of_its_family() {
     }
 }
 
-/// The binary is used where the repository is not.
+/// Messages must not name pages, since the binary is used where the repository is not.
 #[test]
 fn messages_name_no_page_of_the_repository() {
     let man = String::from_utf8(latscope(&["generate", "man"]).stdout).unwrap();
@@ -82,7 +82,7 @@ fn messages_name_no_page_of_the_repository() {
     }
 }
 
-/// The name by which a link finds a heading, as on the usual hosts.
+/// Name by which a link finds a heading, as on the usual hosts.
 fn anchor(heading: &str) -> String {
     let text = heading.trim_start_matches('#').trim().to_lowercase().replace(' ', "-");
     text.chars().filter(|c| c.is_alphanumeric() || "-_".contains(*c)).collect()
@@ -147,7 +147,7 @@ fn commands(text: &str) -> Vec<Vec<String>> {
         .collect()
 }
 
-/// The line until a comment, a pipe or another command, where these are not in quotes.
+/// Part of a line before a comment, a pipe or another command, where these are not in quotes.
 fn own_words(line: &str) -> &str {
     let mut quote = None;
     for (at, c) in line.char_indices() {
@@ -161,9 +161,9 @@ fn own_words(line: &str) -> &str {
     line
 }
 
-/// How to have a command parsed without having it done: what measures shows its
-/// plan, the others their help, which they do once all words before it are
-/// understood. `None` for the personalities, whose words are not ours.
+/// Arguments with which a command is parsed but not carried out. A command that measures shows its plan. Any other
+/// prints its help, which it does once all words before `--help` are understood. `None` for the personalities, whose
+/// arguments are not latscope's.
 fn harmless(words: &[String]) -> Option<Vec<&str>> {
     let measures = [
         "trial", "run", "survey", "cpu", "memory", "mem", "sync", "thread", "syscall", "process", "file",
@@ -239,8 +239,8 @@ fn sources(directory: &Path, found: &mut Vec<String>) {
     }
 }
 
-/// The ids of reasons that a program text gives: the first word in quotes of each call. Tests make up
-/// their own.
+/// Ids of the reasons in a program text: the first quoted word of each call. Tests are left out, since they make up
+/// their own ids.
 fn ids(text: &str) -> impl Iterator<Item = &str> {
     let code = text.split("#[cfg(test)]").next().unwrap_or_default();
     let calls = [".degrade(", "Reason::new("].into_iter().flat_map(move |call| code.split(call).skip(1));

@@ -1,5 +1,5 @@
-//! The layers of ARCHITECTURE.md hold: crates use what its table says, files of a crate do not
-//! import each other in circles, and no crate is too large to be known.
+//! Checks of the layers in ARCHITECTURE.md: crates use what its table allows, files of a crate do not import each other
+//! in circles, and no crate is too large to be known.
 #![forbid(unsafe_code)]
 
 use serde_json::Value;
@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Lines of code that a crate may have, tests and comments not counted.
+/// Largest number of lines of code in a crate, without tests and comments.
 const LARGEST: usize = 16_000;
 
 type Uses = BTreeMap<String, BTreeSet<String>>;
@@ -17,7 +17,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// What cargo knows: the crates of the workspace that each one uses, but for its tests.
+/// Crates of the workspace that each crate uses, from cargo's metadata, without dependencies of tests.
 fn metadata() -> Uses {
     let mut cargo = Command::new(env!("CARGO"));
     cargo.args(["metadata", "--no-deps", "--offline", "--format-version", "1"]).current_dir(root());
@@ -31,7 +31,7 @@ fn metadata() -> Uses {
     packages.iter().map(|one| (one["name"].as_str().unwrap().to_owned(), uses(one))).collect()
 }
 
-/// What the table of ARCHITECTURE.md says.
+/// Crates that each crate may use, from the table of ARCHITECTURE.md.
 fn table() -> Uses {
     let page = fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
     let part = page.split("## The crates").nth(1).unwrap().split("\n## ").next().unwrap();
@@ -50,7 +50,7 @@ fn crates_use_what_the_table_of_the_architecture_says() {
     assert_eq!(table(), metadata());
 }
 
-/// Text of all Rust files under a folder, tests included.
+/// Text of all Rust files under a folder, including tests.
 fn sources(folder: &Path) -> String {
     let Ok(entries) = fs::read_dir(folder) else { return String::new() };
     let text = |path: PathBuf| match path.is_dir() {
@@ -95,7 +95,7 @@ fn a_dependency_that_nothing_names_is_found() {
     assert_eq!(unused(crate_of_one.path()), ["csv"]);
 }
 
-/// The code of a file before its tests, without comments.
+/// Code of a file before its tests, without comments.
 fn code(path: &Path) -> String {
     let text = fs::read_to_string(path).unwrap();
     let text = text.split("\n#[cfg(test)]\nmod tests {").next().unwrap();
@@ -103,10 +103,10 @@ fn code(path: &Path) -> String {
     lines.map(|line| format!("{line}\n")).collect()
 }
 
-/// Files that only tests have.
+/// Names of files that only tests use.
 const FOR_TESTS: [&str; 6] = ["tests", "testing", "conformance", "golden", "fixture", "harness"];
 
-/// The modules of a crate: their path within it, and their code.
+/// Collects the modules of a crate: their path within it, and their code.
 fn modules(source: &Path, at: &[String], found: &mut BTreeMap<Vec<String>, String>) {
     for entry in fs::read_dir(source).unwrap() {
         let path = entry.unwrap().path();
@@ -124,7 +124,7 @@ fn modules(source: &Path, at: &[String], found: &mut BTreeMap<Vec<String>, Strin
     }
 }
 
-/// `use a::{b, c::d};` as `a::b` and `a::c::d`.
+/// Flattens `use a::{b, c::d};` to `a::b` and `a::c::d`.
 fn flat(before: &str, tree: &str, paths: &mut Vec<String>) {
     let (mut depth, mut begin) = (0, 0);
     let ends = tree.char_indices().chain([(tree.len(), ',')]);
@@ -146,7 +146,7 @@ fn flat(before: &str, tree: &str, paths: &mut Vec<String>) {
     }
 }
 
-/// The paths that a file imports.
+/// Paths that a file imports.
 fn imported(code: &str) -> Vec<String> {
     let mut paths = Vec::new();
     let mut rest = code;
@@ -161,7 +161,7 @@ fn imported(code: &str) -> Vec<String> {
     paths
 }
 
-/// The module of the crate in which an imported path ends.
+/// Module of the crate in which an imported path ends.
 fn resolved<'a>(
     path: &str,
     within: &[String],
@@ -186,8 +186,8 @@ fn resolved<'a>(
     Some(modules.get_key_value(&at)?.0)
 }
 
-/// Modules that can be reached from each other: what is left when those that import nothing of the
-/// rest, or that nothing of the rest imports, are taken away again and again.
+/// Modules that can be reached from each other. To find them, modules that import nothing of the rest, or that nothing
+/// of the rest imports, are removed until none is left to remove.
 fn circles(modules: &BTreeMap<Vec<String>, String>) -> BTreeSet<String> {
     let edges = modules.iter().flat_map(|(module, code)| {
         let paths = imported(code).into_iter();

@@ -1,5 +1,5 @@
-//! Machines kept as trees of files under tests/machines/NAME, each with the
-//! description expected of it in tests/machines/NAME.json.
+//! Machines kept as trees of files under tests/machines/NAME, each with the expected description in
+//! tests/machines/NAME.json.
 #![forbid(unsafe_code)]
 
 use latscope_core::machine::{CheckState, Machine};
@@ -10,12 +10,12 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Answers of a machine that is not there.
+/// Answers of a machine that does not exist.
 #[derive(Default)]
 struct Scripted {
-    /// Highest priority granted; 0 for none.
+    /// Highest priority that is granted; 0 for none.
     priority: u32,
-    /// Bytes that can be locked.
+    /// Number of bytes that can be locked.
     lockable: usize,
     /// Files and directories that can be written to, by the end of their path.
     writable: &'static [&'static str],
@@ -47,8 +47,7 @@ fn machines() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/machines")
 }
 
-/// The whole description: what the processor and the kernel answer is given,
-/// everything else is read.
+/// Describes a machine. The answers of the processor and the kernel are given, everything else is read.
 fn examine(root: &Root, facts: &Facts, mut trials: Scripted) -> Machine {
     let mut machine = describe(root, facts);
     machine.checks = checks(root, &machine, &mut trials);
@@ -150,7 +149,7 @@ fn this_machine_is_described_consistently() {
     assert!(machine.checks.iter().all(|check| text.contains(&check.id)));
 }
 
-/// All files under a directory, relative to it.
+/// All files under a directory, with paths relative to it.
 fn files_under(directory: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut pending = vec![directory.to_owned()];
@@ -166,7 +165,7 @@ fn files_under(directory: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// What a file of the kernel should not hold, but might.
+/// Texts that a file of the kernel should not hold, but might.
 const NONSENSE: [&str; 10] = [
     "",
     "-1",

@@ -68,7 +68,7 @@ const CHECKS: &[Check] = &[
     Check::new("a remote that is killed is reported, and no sample", &[], DEATH, |ran| {
         let report = Report::from_json(ran.stdout.as_bytes()).with_context(|| ran.said())?;
         let point = report.of_probe("remote.ping").next().context("no ping in the result")?;
-        let reason = point.reason.as_deref().unwrap_or_default();
+        let reason = point.reason().unwrap_or_default();
         ensure!(point.summary.count > 0, "it was killed before the first ping: {reason}");
         ensure!(
             reason.contains("no message came in time") || reason.contains("the remote is gone"),

@@ -1,4 +1,4 @@
-//! `cargo xtask guest`: latscope in a machine whose Linux talks RPMsg by its own drivers.
+//! `cargo xtask guest`, which runs latscope in a machine whose Linux uses its own drivers for RPMsg.
 //!
 //! An unmodified Debian kernel for ARM boots in QEMU. Its remote processor is `latscope remote serve --vhost-user` on
 //! this machine. A latscope built for ARM sends pings from the guest. Only Debian's kernels for armhf have the drivers,

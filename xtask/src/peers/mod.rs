@@ -33,7 +33,7 @@ pub struct Arguments {
     /// Only these comparisons
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     only: Vec<String>,
-    /// How often the two sides take turns
+    /// Number of turns of the two sides
     #[arg(long, default_value_t = 15)]
     pairs: usize,
     #[command(subcommand)]
@@ -42,15 +42,15 @@ pub struct Arguments {
 
 #[derive(Subcommand)]
 enum Experiment {
-    /// How far rows move when `stress-ng --cpu 4` runs beside
+    /// Movement of rows when `stress-ng --cpu 4` runs beside
     Stress {
-        /// How often an idle run is followed by a loaded one
+        /// Number of pairs of an idle and a loaded run
         #[arg(long, default_value_t = 5)]
         pairs: usize,
     },
     /// `latscope wake` and cyclictest in the same pattern
     Wake {
-        /// How often the two sides take turns
+        /// Number of turns of the two sides
         #[arg(long, default_value_t = 15)]
         pairs: usize,
         /// Length of a run
@@ -62,19 +62,19 @@ enum Experiment {
         /// Only these
         #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
         only: Vec<String>,
-        /// How often the two sides take turns
+        /// Number of turns of the two sides
         #[arg(long, default_value_t = 15)]
         pairs: usize,
     },
     /// LMbench's programs beside `latscope as` them
     Lmbench {
-        /// Where LMbench's programs are; they are the user's, and not fetched
+        /// Directory of LMbench's programs; they are the user's, and not fetched
         #[arg(long, value_name = "BIN")]
         dir: PathBuf,
         /// Only calls with one of these words in them
         #[arg(long, value_name = "WORD,…", value_delimiter = ',')]
         only: Vec<String>,
-        /// How often the two sides take turns
+        /// Number of turns of the two sides
         #[arg(long, default_value_t = 15)]
         pairs: usize,
     },
@@ -89,19 +89,19 @@ enum Experiment {
         /// Only these
         #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
         only: Vec<String>,
-        /// How often the two sides take turns
+        /// Number of turns of the two sides
         #[arg(long, default_value_t = 15)]
         pairs: usize,
     },
     /// Hand-offs and threads beside plain loops of the same
     Survey {
-        /// How often the two sides take turns
+        /// Number of turns of the two sides
         #[arg(long, default_value_t = 15)]
         pairs: usize,
     },
     /// Surveys one after the other: whether they say of each other what is true
     Repeat {
-        /// How many
+        /// Number of surveys
         #[arg(long, default_value_t = 8)]
         surveys: usize,
         /// Judge these saved results instead
@@ -111,7 +111,7 @@ enum Experiment {
         #[arg(long, value_name = "FILE")]
         rounds: Option<PathBuf>,
     },
-    /// Whether the static binary measures what `cargo build --release` does
+    /// Compares the static binary with what `cargo build --release` makes
     Builds {
         /// Quick surveys of each
         #[arg(long, default_value_t = 9)]
@@ -181,7 +181,7 @@ fn chosen(only: &[String]) -> Result<Vec<&'static Comparison>> {
 }
 
 impl Comparison {
-    /// Measures and prints; whether there was anything to compare.
+    /// Measures and prints the comparison. Returns true if there was anything to compare.
     fn take_turns(&self, latscope: &Latscope, here: &Here, pairs: usize) -> bool {
         let (mut ours, mut theirs, mut failure) = (Vec::new(), Vec::new(), None);
         for turn in 1..=pairs {

@@ -20,7 +20,7 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// What a loop does over and over.
+/// Work that a loop repeats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Loop {
     /// sem_post and sem_wait with another thread on the same CPU, both ways
@@ -29,11 +29,11 @@ pub enum Loop {
     Futex,
     /// A count under a pthread mutex with its condition, both ways
     Condvar,
-    /// One byte through a pipe to another thread, and one back
+    /// Byte through a pipe to another thread, and one back
     Pipe,
     /// The same through a pair of sockets
     UnixStream,
-    /// One byte through a pipe to a process, `cat`, and one back
+    /// Byte through a pipe to a process, `cat`, and one back
     Switch,
     /// pthread_create and pthread_join
     Life,

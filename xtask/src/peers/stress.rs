@@ -116,7 +116,7 @@ impl Drop for Load {
     }
 }
 
-/// Measures everything once.
+/// Measures all rows once.
 fn observe(latscope: &Latscope, here: &Here) -> Result<Rows<Seen>> {
     let survey = latscope.measure(&here.words(SURVEYED)?)?;
     let sizes = sizes(&survey.machine);

@@ -224,7 +224,7 @@ impl Latscope {
     /// The errors are those of [`Latscope::point`], or the point has no figure.
     pub fn median(&self, words: &[String]) -> Result<f64> {
         let point = self.point(words)?;
-        let why = || format!("latscope: {}", point.reason.as_deref().unwrap_or("no figure"));
+        let why = || format!("latscope: {}", point.reason().as_deref().unwrap_or("no figure"));
         point.typical().filter(|ns| *ns > 0.0).with_context(why)
     }
 }

@@ -48,16 +48,16 @@ pub struct Machine {
     /// The kernel
     #[arg(long, value_enum, default_value = "rt")]
     pub kernel: Kernel,
-    /// Its memory
+    /// Memory of the machine
     #[arg(long, value_name = "SIZE", default_value = "512MiB", value_parser = parse_size)]
     pub memory: u64,
-    /// Its CPUs
+    /// CPUs of the machine
     #[arg(long, value_name = "N", default_value_t = 2)]
     pub cpus: u32,
-    /// When to give up
+    /// Longest time that it may take
     #[arg(long, value_name = "TIME", default_value = "5m", value_parser = parse_duration)]
     pub timeout: Duration,
-    /// When to give up because its job writes nothing on its console; default: never
+    /// Longest time without a line on its console; default: no limit
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub silence: Option<Duration>,
     /// More arguments for the kernel, such as idle=poll where figures between CPUs matter
@@ -72,7 +72,7 @@ pub struct Machine {
     /// Lays what is in DIR over the root of the VM
     #[arg(long, value_name = "DIR", value_parser = absolute)]
     pub overlay: Option<PathBuf>,
-    /// How cargo builds latscope; `release` and `dev` build faster
+    /// Profile with which cargo builds latscope; `release` and `dev` build faster
     #[arg(long, default_value = dist::PROFILE)]
     pub profile: String,
 }

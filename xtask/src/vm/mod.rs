@@ -28,10 +28,10 @@ pub const CACHE: &str = "target/vm";
 pub struct Arguments {
     #[command(flatten)]
     machine: Machine,
-    /// Where the files go that the command leaves in /out
+    /// Directory for the files that the command leaves in /out
     #[arg(long, value_name = "DIR", value_parser = absolute)]
     out: Option<PathBuf>,
-    /// What to run; `sh -c '…'` for more than one command
+    /// Command to run; `sh -c '…'` for more than one command
     #[arg(last = true, required = true, value_name = "CMD")]
     command: Vec<String>,
     #[command(subcommand)]
@@ -48,7 +48,7 @@ enum Test {
         /// Only under these kernels
         #[arg(long, value_name = "KERNEL,…", value_delimiter = ',', default_values_t = checks::ALL.to_vec())]
         kernel: Vec<Kernel>,
-        /// How cargo builds latscope
+        /// Profile with which cargo builds latscope
         #[arg(long, default_value = dist::PROFILE)]
         profile: String,
     },

@@ -49,7 +49,7 @@ pub fn busybox() -> Result<PathBuf> {
     Ok(std::path::absolute(program.context("no busybox in busybox-static")?)?)
 }
 
-/// Suite of Debian.
+/// Suite of Debian, with its own configuration of apt.
 pub struct Suite {
     /// Options that confine apt to the suite.
     options: Vec<String>,

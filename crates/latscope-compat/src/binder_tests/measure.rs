@@ -106,8 +106,9 @@ fn doubts(measurements: &[Measurement]) -> Vec<String> {
 
 fn nothing(report: &Report) -> String {
     let Some(m) = report.measurements.first() else { return "nothing was measured".to_owned() };
-    let reason = m.reason.as_deref().unwrap_or("nothing was measured");
-    let remedies = m.remedy.iter().map(String::as_str).filter(|remedy| !remedy.is_empty());
+    let reason = m.reason().unwrap_or_else(|| "nothing was measured".to_owned());
+    let remedy = m.remedy();
+    let remedies = remedy.iter().map(String::as_str).filter(|remedy| !remedy.is_empty());
     let remedies: Vec<&str> =
         remedies.chain(["another means of transport: --transport unix-stream"]).collect();
     format!("{reason} (remedy: {})", remedies.join("; or "))

@@ -134,7 +134,7 @@ pub fn linear(measured: &[Measurement]) -> Vec<LinearRecord> {
 /// Texts about measurements that are degraded or missing, with remedies; each text once.
 pub fn doubts(measurements: &[Measurement]) -> Vec<String> {
     let doubt = |m: &Measurement| {
-        let reason = m.reason.clone().filter(|_| m.quality.level != Level::Ok)?;
+        let reason = m.reason().clone().filter(|_| m.quality.level != Level::Ok)?;
         let remedy = page::remedy(m).map(|remedy| format!(" ({remedy})")).unwrap_or_default();
         let kind = if m.quality.level.is_doubtful() { "degraded" } else { "not measured" };
         Some(format!("{kind}: {reason}{remedy}"))

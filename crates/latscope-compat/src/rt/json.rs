@@ -1,5 +1,4 @@
-//! The JSON of rt-tests: keys with colons inside them and hand-made
-//! indentation, both frozen by those who read it.
+//! JSON of rt-tests, which has keys with colons inside them and hand-made indentation. Existing readers depend on both.
 
 use std::borrow::Cow;
 use std::ffi::OsString;

@@ -6,7 +6,7 @@ use crate::histogram::Histogram;
 use crate::json;
 use crate::machine::Machine;
 use crate::plan::{ParamValue, Params, Point};
-use crate::quality::{self, EVERY_SAMPLE_DISTURBED, IMPORTED, Level, Quality, Reason, THROTTLED, UNNAMED};
+use crate::quality::{EVERY_SAMPLE_DISTURBED, IMPORTED, Level, Quality, Reason, THROTTLED};
 use crate::rounds::{self, Prediction, Round, Unsteady};
 use crate::units;
 use crate::value::Value;
@@ -144,17 +144,7 @@ pub struct Measurement {
     pub sampling: Sampling,
     /// Meaning of the times: one way, round trip or operation.
     pub times: Semantics,
-    /// The level of `quality` for readers of before that field: written, and read of older files, but not used.
-    #[serde(serialize_with = "quality::write_support")]
-    pub support: Level,
-    /// Reason why the point is not fully supported.
-    #[serde(default)]
-    pub reason: Option<String>,
-    /// Remedy for `reason`, in words.
-    #[serde(default)]
-    pub remedy: Option<String>,
-    /// Quality with a level and each reason on its own. [`lower`](Measurement::lower) keeps `support`, `reason`,
-    /// `remedy` and `quality` consistent.
+    /// Quality: a level, and each reason against a better one.
     #[serde(default)]
     pub quality: Quality,
     /// The run ended before this point did.
@@ -236,9 +226,6 @@ impl Measurement {
             row,
             sampling,
             times,
-            support: Level::Ok,
-            reason: None,
-            remedy: None,
             quality: Quality::default(),
             incomplete: false,
             summary: Summary::of(&histogram, &Summary::default()),
@@ -262,19 +249,21 @@ impl Measurement {
     /// Lowers how far the point can be trusted, for a reason that is kept beside those already known.
     pub fn lower(&mut self, reason: Reason) {
         self.quality.lower(reason);
-        self.spell_out();
     }
 
     /// Takes in what speaks against a part of the point: the worst level, with all reasons.
     pub fn merge_quality(&mut self, part: &Quality) {
         self.quality.merge(part);
-        self.spell_out();
     }
 
-    /// Writes the quality into the fields that older readers know.
-    pub(super) fn spell_out(&mut self) {
-        self.support = self.quality.level;
-        (self.reason, self.remedy) = (self.quality.text(), self.quality.remedy());
+    /// Returns the texts of all reasons against the point as one; `None` without any.
+    pub fn reason(&self) -> Option<String> {
+        self.quality.text()
+    }
+
+    /// Returns the remedies of all reasons as one text; `None` without any.
+    pub fn remedy(&self) -> Option<String> {
+        self.quality.remedy()
     }
 
     /// The figures of a point that was measured in one round.
@@ -376,23 +365,6 @@ impl Measurement {
         }
     }
 
-    /// Computes anew what a file says of a measurement beside its samples and rounds: nothing of it is trusted.
-    pub fn settle_as_read(&mut self) {
-        // Files of before know no quality.
-        if self.quality.level == Level::Ok && self.support != Level::Ok {
-            let (text, remedy) =
-                (self.reason.take().unwrap_or_default(), self.remedy.take().unwrap_or_default());
-            self.quality.lower(Reason::new(self.support, UNNAMED, text, remedy));
-        }
-        // Files of before know no account.
-        let others = self.contention.as_ref().and_then(|contention| contention.others);
-        if let Some(others) = others.filter(|_| self.account.is_none()) {
-            let wall_ns = self.contention.as_ref().map_or(0, |contention| contention.wall_ns);
-            self.account = Some(Account { wall_ns, others, ..Account::default() });
-        }
-        self.settle();
-    }
-
     /// Derives from histogram and rounds what follows from them: the summary,
     /// the interval, whether the row is unstable, whether others explain it.
     pub fn settle(&mut self) {
@@ -405,7 +377,6 @@ impl Measurement {
         if let Some(reason) = bounds::impossible(&self.params, &self.values) {
             self.quality.lower(reason);
         }
-        self.spell_out();
     }
 
     fn settle_rounds(&mut self) {

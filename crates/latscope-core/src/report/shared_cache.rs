@@ -26,7 +26,6 @@ impl Measurement {
             let reason = Reason::new(Level::Degraded, SHARED_CACHE, text, "measure on a quieter machine");
             self.quality.lower(reason.with("used", used));
         }
-        self.spell_out();
     }
 
     /// Size of the last-level cache in which the working set lies, if no cache of one CPU alone holds it.
@@ -85,12 +84,12 @@ mod tests {
     fn a_later_round_without_others_makes_the_reason_go() {
         let mut m = row(8 << 20, Some(0.5));
         assert!(
-            m.reason
+            m.reason()
                 .as_ref()
                 .is_some_and(|text| text.contains("32 MiB") && text.contains("50 % of the time"))
         );
         m.account.as_mut().unwrap().beside = Some(0.02);
         m.settle_shared_cache(&machine());
-        assert!(m.quality.level == Level::Ok && m.reason.is_none());
+        assert!(m.quality.level == Level::Ok && m.reason().is_none());
     }
 }

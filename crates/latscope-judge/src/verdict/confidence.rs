@@ -31,6 +31,10 @@ pub fn confidence_of(report: &Report, m: &Measurement) -> Option<String> {
     let rare = match m.tested.or_else(|| tested::of(report, m)) {
         _ if n < FEWEST => format!("too few to say how rare one above {max} is"),
         None => format!("for how long it was watched is not known, nor how rare one above {max} is"),
+        // What lasts as long as that cannot recur so often.
+        Some(Tested { time_ns, .. }) if m.histogram.max()? > time_ns as f64 / 3.0 => {
+            format!("in {}, too short a time to say how rare one of {max} is", format_span(time_ns as f64))
+        }
         Some(Tested { time_ns, .. }) => {
             let (time, often) = (format_span(time_ns as f64), format_span(time_ns as f64 / 3.0));
             format!(

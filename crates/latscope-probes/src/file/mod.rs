@@ -61,7 +61,7 @@ mod tests {
     use super::*;
     use crate::{Cpus, Experiment, find};
     use latscope_bench::bench::Bench;
-    use latscope_core::plan::{ParamValue, Policy};
+    use latscope_core::plan::ParamValue;
     use latscope_core::quality::Level;
     use latscope_engine::harness::{self, check, measure};
     use std::collections::BTreeSet;
@@ -102,7 +102,7 @@ mod tests {
                 check(&m);
                 // Not every file system has direct reads.
                 let must = m.probe != "file.read-direct";
-                assert!(!must || m.quality.level != Level::Unsupported, "{}: {:?}", m.probe, m.reason);
+                assert!(!must || m.quality.level != Level::Unsupported, "{}: {:?}", m.probe, m.reason());
             }
         }
     }
@@ -127,7 +127,7 @@ mod tests {
                     m.quality.level == Level::Unsupported,
                     m.params["size"] != 4096.into(),
                     "{:?}",
-                    m.reason
+                    m.reason()
                 );
             }
         }

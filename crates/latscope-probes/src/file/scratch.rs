@@ -58,7 +58,7 @@ impl Scratch {
     /// Removes a file from the directory.
     ///
     /// # Errors
-    /// Those of unlink(2).
+    /// The errors of unlink(2).
     #[inline]
     pub fn remove(&self, name: &CStr) -> rustix::io::Result<()> {
         unlinkat(&self.0, name, AtFlags::empty())

@@ -240,7 +240,7 @@ mod tests {
         for m in &measured {
             harness::check(m);
             if m.quality.level == Level::Unsupported {
-                assert!(m.reason.as_ref().unwrap().contains("SCHED_FIFO"));
+                assert!(m.reason().as_ref().unwrap().contains("SCHED_FIFO"));
             }
         }
         let longest = |at: usize| measured[at].summary.max;

@@ -3,7 +3,7 @@
 use latscope_exchange::binder::service::Pinger;
 use latscope_exchange::transaction::{Client, Failure, Unavailable};
 
-/// Stands for the context manager, which has no name.
+/// Name that stands for the context manager, which has none.
 pub const MANAGER: &str = "0";
 
 /// Client that pings a binder service, which answers with nothing.

@@ -91,7 +91,7 @@ pub struct Row {
     pub watched: bool,
     /// Service to ping, where others serve.
     pub service: Option<String>,
-    /// Path of the binder device that was asked for.
+    /// Path of the requested binder device.
     pub device: Option<String>,
 }
 

@@ -43,7 +43,7 @@ const GRACE: Duration = Duration::from_secs(3);
 /// Calls by which inheritance is tried out, of each kind.
 const TRIALS: u64 = 50;
 
-/// First calls that are not recorded, where the plan says nothing.
+/// First calls that are not recorded, if the plan does not state a number.
 const WARM_UP: u64 = 100;
 
 /// A process of a pair and the socket to it; ended when dropped.

@@ -313,7 +313,7 @@ mod tests {
         input.values.insert("size".into(), vec![ParamValue::Number(16 * KIB)]);
         input.values.insert("threads".into(), vec![ParamValue::Number(100_000)]);
         let measured = harness::measure(&EXPERIMENT, plan(&input, &harness::machine()));
-        assert!(measured.iter().all(|m| m.reason.as_ref().unwrap().contains("100000 threads")));
+        assert!(measured.iter().all(|m| m.reason().as_ref().unwrap().contains("100000 threads")));
         measured.iter().for_each(harness::check);
     }
 }

@@ -305,6 +305,6 @@ mod tests {
         measured.iter().for_each(harness::check);
         let refused: Vec<bool> = measured.iter().map(|m| m.summary.count == 0).collect();
         assert_eq!(refused, [false, true, false, true]);
-        assert!(measured[1].reason.as_ref().unwrap().contains("available"));
+        assert!(measured[1].reason().as_ref().unwrap().contains("available"));
     }
 }

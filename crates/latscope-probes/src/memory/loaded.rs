@@ -242,6 +242,6 @@ mod tests {
             let told = measured[1].quality.level.is_doubtful();
             assert!(measured[1].values["load"].value > 0.0 || told);
         }
-        assert!(measured[2].reason.as_ref().unwrap().contains("copying threads"));
+        assert!(measured[2].reason().as_ref().unwrap().contains("copying threads"));
     }
 }

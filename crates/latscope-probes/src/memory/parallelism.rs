@@ -137,6 +137,6 @@ mod tests {
         measured.iter().for_each(harness::check);
         assert_eq!(measured[0].values["speedup"].value, 1.0);
         assert!(measured[2].values.contains_key("speedup"));
-        assert!(measured[3].reason.as_ref().unwrap().contains("33 chains"));
+        assert!(measured[3].reason().as_ref().unwrap().contains("33 chains"));
     }
 }

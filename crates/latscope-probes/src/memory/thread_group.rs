@@ -146,7 +146,7 @@ mod tests {
     use super::*;
     use crate::{Cpus, Experiment, Facts, PlanInput, Probe, Settings};
     use latscope_core::machine::Machine;
-    use latscope_core::plan::{Point, Policy};
+    use latscope_core::plan::Point;
     use latscope_core::report::Semantics;
     use latscope_engine::harness;
 

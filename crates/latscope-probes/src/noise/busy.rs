@@ -168,8 +168,9 @@ fn watch_all(
 fn report(bench: &mut Bench, point: usize, order: &Order, outcome: GapsSeen, seen: &Seen) {
     let GapsSeen { turns, watched_ns, rested_ns, gaps, longest_ns, classes, .. } = outcome;
     let GapsSeen { loop_ns, gap_ns, switches, faults, shortfall, writer, .. } = outcome;
-    let under_watch = watched_ns.max(1.0);
     let lost: f64 = classes.iter().map(|class| class.lost_ns).sum();
+    // A gap may begin before the first reading of the loop.
+    let under_watch = watched_ns.max(lost).max(1.0);
     let mut value =
         |name: &str, value: f64, unit: &str, better| bench.value(point, name, value, unit, better);
     value("watched", under_watch / 1e9, "s", Better::Neither);
@@ -268,7 +269,7 @@ mod tests {
         }
         for m in harness::measure(&EXPERIMENT, points) {
             assert_eq!((m.quality.level, m.summary.count), (latscope_core::quality::Level::Ok, 0), "{m:?}");
-            assert!(m.reason.as_ref().unwrap().contains("no gap"), "{m:?}");
+            assert!(m.reason().as_ref().unwrap().contains("no gap"), "{m:?}");
             assert_eq!(m.values["lost"].value, 0.0);
             all_of_the_time(&m);
         }
@@ -296,7 +297,7 @@ mod tests {
             point.params.insert("priority".to_owned(), 1.into());
         }
         for m in harness::measure(&EXPERIMENT, points) {
-            let refused = m.reason.as_ref().is_some_and(|reason| reason.contains("SCHED_OTHER"));
+            let refused = m.reason().as_ref().is_some_and(|reason| reason.contains("SCHED_OTHER"));
             assert!(
                 !m.incomplete && (refused || m.quality.level != latscope_core::quality::Level::Unsupported)
             );

@@ -139,6 +139,9 @@ const LOOK_NS: u64 = 5_000_000;
 /// Time longer than a thread takes between two stretches of the loop, ns.
 const HOST_NS: f64 = 20_000.0;
 
+/// Time by which a rest lasts longer than planned, ns, that is counted as a gap: less is the lateness of a wake-up.
+const OVERSLEPT_NS: f64 = 1_000_000.0;
+
 /// Number of looks at what came between two stretches, before the loop goes on in any case.
 const TRIES: usize = 3;
 
@@ -262,7 +265,18 @@ impl<C: Clock> GapLoop<'_, C> {
         self.rests += 1;
         self.read();
         self.switched = false;
-        self.rested += self.read_at - since;
+        let slept = self.order.timebase.span(self.read_at - since);
+        let overrun = slept - rest.as_nanos() as f64;
+        if overrun < OVERSLEPT_NS {
+            self.rested += self.read_at - since;
+            return;
+        }
+        // The loop was to watch again, and others had its CPU.
+        self.rested += self.order.timebase.ticks(rest.as_nanos() as u64);
+        if self.gaps < self.order.stop.events {
+            self.unseen += 1;
+            self.note(Class::Preemption, overrun, monotonic_ns());
+        }
     }
 
     /// Accounts for missing time that no gap of the loop explains. Other threads can also take the CPU while

@@ -109,7 +109,7 @@ mod tests {
         assert_eq!(planned.len(), 3);
         for m in measure(&FORKS, planned) {
             check(&m);
-            assert_eq!(m.quality.level, Level::Ok, "{:?}", m.reason);
+            assert_eq!(m.quality.level, Level::Ok, "{:?}", m.reason());
         }
     }
 
@@ -119,6 +119,6 @@ mod tests {
         let measured = measure(&FORKS, vec![point]);
         check(&measured[0]);
         assert_eq!(measured[0].quality.level, Level::Unsupported);
-        assert!(measured[0].remedy.is_some());
+        assert!(measured[0].remedy().is_some());
     }
 }

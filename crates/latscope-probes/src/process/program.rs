@@ -226,7 +226,7 @@ mod tests {
         let placed = plan_exec(&EXEC, &input).into_iter().chain(plan_shell(&SHELL, &input));
         for m in measure(&PROGRAMS, planned.into_iter().chain(placed).collect()) {
             check(&m);
-            assert_eq!(m.quality.level, Level::Ok, "{:?}", m.reason);
+            assert_eq!(m.quality.level, Level::Ok, "{:?}", m.reason());
         }
     }
 

@@ -187,7 +187,7 @@ mod tests {
         let here = PROBES.iter().filter(|probe| std::ptr::eq(probe.experiment, &CALLS));
         for m in measure(&CALLS, here.flat_map(|probe| points(probe)).collect()) {
             check(&m);
-            assert_ne!(m.quality.level, Level::Unsupported, "{}: {:?}", m.probe, m.reason);
+            assert_ne!(m.quality.level, Level::Unsupported, "{}: {:?}", m.probe, m.reason());
         }
     }
 
@@ -200,6 +200,6 @@ mod tests {
         let measured = measure(&REFUSED, points(&GETPPID));
         check(&measured[0]);
         assert_eq!(measured[0].quality.level, Level::Unsupported);
-        assert!(measured[0].reason.as_ref().unwrap().starts_with("some call: "));
+        assert!(measured[0].reason().as_ref().unwrap().starts_with("some call: "));
     }
 }

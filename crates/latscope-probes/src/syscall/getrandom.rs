@@ -99,8 +99,8 @@ mod tests {
         all.iter().for_each(harness::check);
         let (too_large, measured) = all.split_last().unwrap();
         for m in measured {
-            assert_ne!(m.quality.level, Level::Unsupported, "{:?}", m.reason);
+            assert_ne!(m.quality.level, Level::Unsupported, "{:?}", m.reason());
         }
-        assert!(too_large.quality.level == Level::Unsupported && too_large.remedy.is_some());
+        assert!(too_large.quality.level == Level::Unsupported && too_large.remedy().is_some());
     }
 }

@@ -124,7 +124,7 @@ mod tests {
             assert_eq!(planned.len(), probes.len());
             for m in measure(&MAPPING, planned) {
                 check(&m);
-                assert_ne!(m.quality.level, Level::Unsupported, "{}: {:?}", m.probe, m.reason);
+                assert_ne!(m.quality.level, Level::Unsupported, "{}: {:?}", m.probe, m.reason());
             }
         }
     }
@@ -135,7 +135,7 @@ mod tests {
             [&MMAP, &MPROTECT].map(|probe| probe.point(Mapped { size: 1 << 60 }, "too large", false));
         for m in measure(&MAPPING, planned.to_vec()) {
             assert_eq!(m.quality.level, Level::Unsupported);
-            assert!(m.reason.is_some() && m.remedy.is_some());
+            assert!(m.reason().is_some() && m.remedy().is_some());
         }
     }
 }

@@ -424,7 +424,7 @@ mod tests {
         assert_eq!(points.len(), 1);
         let measured = measure(&PAGE_FAULTS, points);
         check(&measured[0]);
-        assert_eq!(measured[0].work.unwrap().ops, PAGES as u64, "{:?}", measured[0].reason);
+        assert_eq!(measured[0].work.unwrap().ops, PAGES as u64, "{:?}", measured[0].reason());
     }
 
     #[test]
@@ -441,7 +441,7 @@ mod tests {
         put("pages", "4KiB".into());
         let measured = measure(&PAGE_FAULTS, plan(&PAGE_FAULT, &input));
         check(&measured[0]);
-        assert_eq!(measured[0].work.unwrap().ops, 40, "{:?}", measured[0].reason);
+        assert_eq!(measured[0].work.unwrap().ops, 40, "{:?}", measured[0].reason());
         let mut put = |name: &str, value: latscope_core::plan::ParamValue| {
             input.values.insert(name.to_owned(), vec![value]);
         };
@@ -450,7 +450,7 @@ mod tests {
         put("stride", (16 << 10).into());
         let measured = measure(&PAGE_FAULTS, plan(&PAGE_FAULT, &input));
         check(&measured[0]);
-        assert_eq!(measured[0].quality.level, Level::Ok, "{:?}", measured[0].reason);
+        assert_eq!(measured[0].quality.level, Level::Ok, "{:?}", measured[0].reason());
         assert!(std::fs::read(&path).unwrap().iter().all(|byte| *byte == 7), "the file itself was stored to");
         std::fs::remove_file(&path).unwrap();
         let gone = measure(&PAGE_FAULTS, plan(&PAGE_FAULT, &input));
@@ -472,7 +472,7 @@ mod tests {
         for m in measure(&PAGE_FAULTS, planned) {
             check(&m);
             let huge = m.params["pages"] == "2MiB".into();
-            assert!(huge || m.quality.level != Level::Unsupported, "{:?}", m.reason);
+            assert!(huge || m.quality.level != Level::Unsupported, "{:?}", m.reason());
         }
     }
 }

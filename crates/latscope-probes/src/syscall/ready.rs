@@ -36,7 +36,7 @@ settings! {
 }
 
 words! {
-    /// Questions if descriptors can be written to.
+    /// Descriptors of a query for writing, instead of reading.
     enum Mode {
         /// Descriptors of one file, as LMbench has them.
         WriteFile = "write-file",
@@ -225,7 +225,7 @@ mod tests {
         let planned: Vec<Point> = [&SELECT, &POLL, &EPOLL].into_iter().flat_map(points).collect();
         for m in measure(&READY, planned) {
             check(&m);
-            assert_ne!(m.quality.level, Level::Unsupported, "{}: {:?}", m.probe, m.reason);
+            assert_ne!(m.quality.level, Level::Unsupported, "{}: {:?}", m.probe, m.reason());
         }
     }
 
@@ -243,7 +243,7 @@ mod tests {
                     (m.quality.level, &m.params["mode"]),
                     (Level::Ok, &mode.word().into()),
                     "{:?}",
-                    m.reason
+                    m.reason()
                 );
             }
         }
@@ -254,6 +254,6 @@ mod tests {
         let point = SELECT.point(Selecting { descriptors: 1 << 40, mode: None }, "too many", false);
         let measured = measure(&READY, vec![point]);
         assert_eq!(measured[0].quality.level, Level::Unsupported);
-        assert!(measured[0].remedy.as_ref().unwrap().contains("ulimit"));
+        assert!(measured[0].remedy().as_ref().unwrap().contains("ulimit"));
     }
 }

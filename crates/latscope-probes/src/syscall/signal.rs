@@ -110,7 +110,7 @@ mod tests {
         let planned = [&INSTALL, &DELIVER, &FAULT].into_iter().flat_map(points).collect();
         for m in measure(&SIGNAL, planned) {
             check(&m);
-            assert_ne!(m.quality.level, Level::Unsupported, "{}: {:?}", m.probe, m.reason);
+            assert_ne!(m.quality.level, Level::Unsupported, "{}: {:?}", m.probe, m.reason());
             assert_eq!(m.values.contains_key("nothing-sent"), m.probe == DELIVER.id);
         }
     }

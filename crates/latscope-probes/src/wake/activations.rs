@@ -55,13 +55,18 @@ pub fn run(rules: Rules, first: u64, waiter: &mut impl Waiter, sink: &mut impl S
     let (mut due, mut turn) = (first, 0);
     while turn < rules.count && due <= rules.until && !sink.stopping() {
         let woken = waiter.wait(due);
+        let swallowed = |late: u64| late.saturating_sub(1) / rules.interval;
         let late = woken.now.saturating_sub(woken.due);
-        let missed = woken.swallowed.unwrap_or(late.saturating_sub(1) / rules.interval);
-        if due >= warm {
+        let missed = woken.swallowed.unwrap_or(swallowed(late));
+        // One that is so late in the warm-up that it swallowed the first instants after it stands for these.
+        let warming = warm.saturating_sub(due).div_ceil(rules.interval);
+        let counted = woken.due.saturating_add(warming.saturating_mul(rules.interval));
+        if warming == 0 || warming <= missed && woken.now >= counted {
+            let late = woken.now.saturating_sub(counted);
             let sample = Exceedance { turn, at: woken.now, value: late };
             turn += 1;
-            sink.record(sample, missed, woken.now < woken.due);
-            if !sink.act(woken, sample) {
+            sink.record(sample, missed - warming.min(missed), woken.now < counted);
+            if !sink.act(Woken { due: counted, ..woken }, sample) {
                 return turn;
             }
         }
@@ -142,6 +147,17 @@ mod tests {
     fn the_warm_up_is_not_recorded_and_not_counted() {
         let kept = kept(Rules { warm_up: 3, count: 2, ..RULES }, &[9, 9, 9, 1, 2]);
         assert_eq!(kept.samples, [(0, 1, 0), (1, 2, 0)]);
+    }
+
+    #[test]
+    fn what_a_late_one_of_the_warm_up_swallows_after_it_is_counted() {
+        // Due at 1000, 4000 is the first instant that counts, and 5000 and 6000 are missed.
+        let rules = Rules { warm_up: 3, ..RULES };
+        assert_eq!(kept(Rules { count: 2, ..rules }, &[5500, 1]).samples, [(0, 2500, 2), (1, 1, 0)]);
+        // As late as the run is long: it is the only one, and none of what was due is forgotten.
+        assert_eq!(kept(rules, &[20_500]).samples, [(0, 17_500, 17)]);
+        // Within the warm-up it swallows what is not counted.
+        assert_eq!(kept(Rules { count: 1, ..rules }, &[1500, 7, 7]).samples, [(0, 7, 0)]);
     }
 
     #[test]

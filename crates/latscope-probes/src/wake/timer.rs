@@ -156,10 +156,8 @@ fn members(bench: &mut Bench) -> Result<Vec<Member>> {
 
 /// Unavoidable cost of a wake-up, ns: the fastest of some sleeps whose instant is over when they begin.
 fn floor() -> u64 {
-    // Else it is the slack that the kernel gives to threads that are not real-time.
+    // Without it, the kernel may stretch sleeps of a thread that is not real-time by 50 µs.
     let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
-    // Not the 50 µs by which the kernel may stretch the sleeps of this thread.
-    let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
     let sleep = || {
         let begun = monotonic_ns();
         Nanosleep(Monotonic).wait(begun + 1).now - begun

@@ -18,8 +18,8 @@ const DELIVERY: u64 = 5_000;
 /// it, ns.
 const GUEST_DELIVERY: u64 = 20_000;
 
-/// A stretch of this length is put down to the hypervisor where the kernel's count of stolen time,
-/// in steps of 10 ms, has grown by as much; in a shorter one the count says nothing.
+/// Shortest stretch, ns, that counts as stolen if the kernel's count of stolen time, in steps of 10 ms, has
+/// grown by as much; for a shorter stretch the count says nothing.
 const COUNTED: u64 = 1_000_000;
 
 /// State `TASK_UNINTERRUPTIBLE` of the kernel.
@@ -47,7 +47,7 @@ enum Thread {
 
 pub(crate) struct Sweep<'a> {
     cpu: u32,
-    /// The part of the window that is judged.
+    /// Part of the window that is judged.
     span: (u64, u64),
     window: &'a Window,
     setting: &'a Setting,
@@ -60,7 +60,7 @@ pub(crate) struct Sweep<'a> {
     current: Option<u32>,
     /// Priority of the thread on the CPU, if known; smaller is more urgent.
     priority: Option<i32>,
-    /// Threads that wait for this CPU: when they were woken, and their priority.
+    /// Threads that wait for this CPU, with the time of their wake-up and their priority.
     ready: HashMap<u32, (u64, i32)>,
     /// Interrupts in progress, the innermost last.
     stack: Vec<Frame>,
@@ -162,10 +162,9 @@ impl<'a> Sweep<'a> {
         self.apply(event);
     }
 
-    /// Another thread is on the CPU than was known: the first event, or one
-    /// after a switch that is not in the trace (Linux 6.18 leaves out one of
-    /// ten). Who of the two had a short time hardly matters; a long one is
-    /// without an owner, unless the wake-up is known with which the other got the CPU.
+    /// Handles a thread on the CPU that is not the known one: at the first event, or after a switch that is not
+    /// in the trace (Linux 6.18 leaves out one of ten). A short time can go to either of the two. A long time
+    /// has no owner, unless the wake-up is known with which the other thread got the CPU.
     fn unseen_switch(&mut self, event: &Event, shares: &mut Shares) {
         let takeover = self.takeover(event.thread);
         if let Some((at, _)) = takeover {
@@ -256,7 +255,7 @@ impl<'a> Sweep<'a> {
         self.woken |= due;
     }
 
-    /// Gives what is left of the window its owner.
+    /// Gives the rest of the window its owner.
     fn end(mut self, shares: &mut Shares) {
         let end = self.span.1;
         if !self.seen {
@@ -317,7 +316,7 @@ impl<'a> Sweep<'a> {
         }
     }
 
-    /// The scheduler did not let the thread run, though it could.
+    /// Returns the owner if the scheduler did not let the thread run, though it could.
     fn denied(&self, until: u64, current: u32) -> Option<Owner> {
         let within = |denial: &&Denial| denial.from < until && until <= denial.until;
         let denial = self.denials.iter().find(within)?;
@@ -334,7 +333,7 @@ impl<'a> Sweep<'a> {
         }
     }
 
-    /// The thread itself: on its way to the stamp, or not asleep yet.
+    /// Returns the owner of a stretch in which the thread itself ran: on its way to the stamp, or not asleep yet.
     fn itself(&self, ns: u64) -> Owner {
         // Before its wake-up it may have been at work still.
         let taken = self.woken || self.is_stolen(ns);
@@ -344,7 +343,7 @@ impl<'a> Sweep<'a> {
         Owner { kind: "thread", name: "itself".to_owned(), pid: self.window.thread }
     }
 
-    /// The timer was due, and its interrupt did not come.
+    /// Returns the owner of a stretch in which the timer was due and its interrupt did not come.
     fn undelivered(&self, current: u32, ns: u64) -> Owner {
         let guest = self.setting.virtual_machine;
         let usual = if guest { GUEST_DELIVERY } else { DELIVERY };
@@ -363,7 +362,7 @@ impl<'a> Sweep<'a> {
         }
     }
 
-    /// The thread could run, and the CPU was not out of idle yet.
+    /// Returns the owner of a stretch in which the thread could run and the CPU was not out of idle yet.
     fn idle(&self, ns: u64) -> Owner {
         match (ns > SHORT, self.setting.virtual_machine) {
             (false, _) => Owner::new("idle-exit", ""),
@@ -372,7 +371,7 @@ impl<'a> Sweep<'a> {
         }
     }
 
-    /// Another thread had the CPU.
+    /// Returns the owner of a stretch in which another thread had the CPU.
     fn other(&self, thread: u32, ns: u64) -> Owner {
         let ticking = self.setting.tick.is_some_and(|tick| ns > tick);
         if ticking && self.setting.virtual_machine {
@@ -412,7 +411,7 @@ fn lost(why: Loss, cpu: u32) -> String {
     }
 }
 
-/// The interrupt that an event ends.
+/// Returns the interrupt that an event ends.
 fn left(kind: &Kind) -> Option<Frame> {
     match kind {
         Kind::IrqExit { irq } => Some(Frame::Irq(*irq, format!("number {irq}").into())),

@@ -17,7 +17,7 @@ fn task(tid: u32) -> Task {
     Task { tid, name: name.into(), priority: 120 }
 }
 
-/// An event on CPU 1 by the thread on it, at a time in µs.
+/// Returns an event on CPU 1 by the thread on it, at a time in µs.
 fn at(us: u64, thread: u32, kind: Kind) -> Event {
     Event { at: us * US, cpu: 1, thread, kind }
 }
@@ -46,7 +46,7 @@ fn softirq_end(us: u64, thread: u32, vector: u32) -> Event {
     at(us, thread, Kind::SoftirqExit { vector })
 }
 
-/// Causes as text: kind, name, pid, µs.
+/// Returns causes as text: kind, name, pid, µs.
 fn told(events: &[Event], setting: &Setting) -> Vec<String> {
     let causes = causes(events, &WINDOW, setting);
     assert_eq!(causes.iter().map(|cause| cause.ns).sum::<u64>(), WINDOW.until - WINDOW.from);
@@ -54,7 +54,7 @@ fn told(events: &[Event], setting: &Setting) -> Vec<String> {
     causes.iter().map(text).collect()
 }
 
-/// The hog runs since 900 µs; the timer comes at 1001 µs and wakes the thread.
+/// Returns the events of a hog that runs since 900 µs; the timer comes at 1001 µs and wakes the thread.
 fn hog() -> Vec<Event> {
     vec![switch(900, 50, 1, 7), timer(1001, 7), waking(1003, 7), timer_end(1005, 7)]
 }
@@ -213,7 +213,7 @@ fn a_thread_that_takes_the_cpu_back_is_named() {
     assert_eq!(told(&events, &METAL)[0], "thread \"other\" 8 378");
 }
 
-/// Milliseconds, since the kernel counts stolen time in steps of ten.
+/// Checks a time of milliseconds, since the kernel counts stolen time in steps of ten.
 #[test]
 fn a_long_time_that_the_host_counts_as_stolen_is_the_hypervisors() {
     let window = Window { until: 6000 * US, ..WINDOW };
@@ -325,9 +325,11 @@ fn the_real_time_thread_with_most_of_the_cpu_is_what_throttling_is_against() {
         switch_of(900, (7, 89), 0, (8, 120)),
         switch_of(990, (8, 120), 1, (7, 89)),
     ];
-    let (task, ns) = busiest(&events, 1, (0, 1000 * US), 50).unwrap();
-    assert_eq!((task.tid, task.priority, ns), (7, 89, 890 * US));
-    assert_eq!(busiest(&events, 0, (0, 1000 * US), 50), None);
+    let found = real_time_use(&events, 1, (0, 1000 * US), 50).unwrap();
+    assert_eq!((found.busiest.tid, found.busiest.priority, found.busiest_ns), (7, 89, 790 * US));
+    // The thread that asks is a part of the sum only.
+    assert_eq!((found.all_ns, found.traced_ns), (800 * US, 900 * US));
+    assert_eq!(real_time_use(&events, 0, (0, 1000 * US), 50), None);
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! Time in which a thread could run and the scheduler did not let it: real-time
 //! throttling, the deadline server that replaces it, a quota of the control group.
 //!
-//! The proof is in the switches: a CPU that goes to idle, or from which a thread of lower
-//! class takes over, while a thread waits in its run queue, may not run that thread.
+//! The proof is in the switches: a CPU that goes to idle, or that a thread of lower class takes over, while a
+//! thread waits in its run queue, may not run that thread.
 
 use crate::events::{Event, Kind, Task};
 use std::collections::BTreeSet;
@@ -27,8 +27,8 @@ pub(super) struct Denial {
 /// too.
 const KERNEL: u64 = 2_000_000;
 
-/// The times in which a thread waited on a CPU, and the CPU did what it cannot do while a thread
-/// that may run waits, or where it waited for long and may have been held back. `events` are those of
+/// Returns the times in which a thread waited on a CPU, and the CPU did what it cannot do while a thread that
+/// may run waits. Long waits in which the thread may have been held back are included. `events` are those of
 /// all CPUs, in order.
 pub(super) fn denials(events: &[Event], cpu: u32, thread: u32, end: u64) -> Vec<Denial> {
     let mut wait = Wait::default();
@@ -126,7 +126,7 @@ impl Wait {
         }
     }
 
-    /// Another thread gets the CPU.
+    /// Notes that another thread gets the CPU.
     fn other(&mut self, to: &Task, likely: bool) {
         let lower = to.tid == 0 || self.priority < REAL_TIME && is_lower(to);
         self.proven |= self.since.is_some() && lower;
@@ -141,16 +141,36 @@ impl Wait {
     }
 }
 
-/// The real-time thread that had a CPU for most of the time from an instant to another, but for
-/// one thread, and for how long, ns: what the throttling is against.
-pub fn busiest(events: &[Event], cpu: u32, (from, until): (u64, u64), but: u32) -> Option<(Task, u64)> {
+/// Real-time threads of a CPU over some time: what throttling is against.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RealTimeUse {
+    /// Thread that had the CPU for most of the time.
+    pub busiest: Task,
+    /// Time for which it had the CPU, ns.
+    pub busiest_ns: u64,
+    /// Time for which any real-time thread had it, ns.
+    pub all_ns: u64,
+    /// Time of which the trace has events, ns.
+    pub traced_ns: u64,
+}
+
+/// Returns the use of a CPU by real-time threads from an instant to another; `None` without any. The thread `but` counts
+/// in the sum only.
+pub fn real_time_use(events: &[Event], cpu: u32, (from, until): (u64, u64), but: u32) -> Option<RealTimeUse> {
     let mut times: Vec<(Task, u64)> = Vec::new();
-    let mut at = from;
+    let first =
+        events.iter().find(|event| event.cpu == cpu).map_or(until, |event| event.at.clamp(from, until));
+    let traced_ns = until - first;
+    let (mut at, mut all_ns) = (first, 0);
     for event in events.iter().filter(|event| event.cpu == cpu) {
         let Kind::Switch { from: task, .. } = &event.kind else { continue };
         let ran = event.at.clamp(at, until.max(at)) - at;
         at += ran;
-        if task.tid == 0 || task.tid == but || task.priority >= REAL_TIME {
+        if task.tid == 0 || task.priority >= REAL_TIME {
+            continue;
+        }
+        all_ns += ran;
+        if task.tid == but {
             continue;
         }
         match times.iter_mut().find(|(known, _)| known.tid == task.tid) {
@@ -158,5 +178,6 @@ pub fn busiest(events: &[Event], cpu: u32, (from, until): (u64, u64), but: u32) 
             None => times.push((task.clone(), ran)),
         }
     }
-    times.into_iter().filter(|(_, ns)| *ns > 0).max_by_key(|(_, ns)| *ns)
+    let (busiest, busiest_ns) = times.into_iter().filter(|(_, ns)| *ns > 0).max_by_key(|(_, ns)| *ns)?;
+    Some(RealTimeUse { busiest, busiest_ns, all_ns, traced_ns })
 }

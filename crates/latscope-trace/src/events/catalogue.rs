@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-/// Texts of the kernel that describe its trace.
+/// Texts in which the kernel describes its trace.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Catalogue {
     /// Content of the file `events/header_page`.
@@ -14,7 +14,7 @@ pub struct Catalogue {
 }
 
 impl Catalogue {
-    /// Bytes of a page of the ring buffer: where its data begins, and what fits.
+    /// Returns the bytes of a page of the ring buffer: the begin of its data, plus the size of the data.
     pub fn page_size(&self) -> Option<usize> {
         let data = self.header_field("data")?;
         data.offset.checked_add(data.size).filter(|size| (64..=1 << 20).contains(size))

@@ -11,12 +11,11 @@ const LONG_BYTES: u8 = 8;
 const DONE: u16 = 0;
 const CLOCK: u16 = 4;
 
-/// Writes pages as they came from the kernel, those of each CPU in order, with
-/// all that is needed to read them. `clock` is the trace clock's name, `names`
-/// are those of threads.
+/// Returns the file with pages as they came from the kernel, those of each CPU in order, and everything needed
+/// to read them. `clock` is the trace clock's name, `names` are those of threads.
 ///
-/// Nothing but the pages given is in it: no addresses of kernel functions, no
-/// `printk` formats. `None` where the catalogue is damaged.
+/// The file contains only the pages given: no addresses of kernel functions, no `printk` formats. `None` if the
+/// catalogue is damaged.
 pub fn dat(
     catalogue: &Catalogue,
     clock: &str,
@@ -70,7 +69,7 @@ impl File {
         self.bytes(data);
     }
 
-    /// The kernel's own events stand apart from those of its systems.
+    /// Writes the formats of the events. The kernel's own events stand apart from those of its systems.
     fn events(&mut self, catalogue: &Catalogue) {
         let mut systems: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
         for (system, text) in &catalogue.events {
@@ -91,8 +90,7 @@ impl File {
         texts.iter().for_each(|text| self.long_text(text));
     }
 
-    /// Says where the pages of each CPU are, and appends them, each CPU's from
-    /// a whole page on.
+    /// Writes the place of each CPU's pages, and appends the pages, those of each CPU from a whole page on.
     fn pages(&mut self, page_size: usize, cpus: &[Vec<&[u8]>]) {
         self.bytes(b"flyrecord\0");
         let mut at = (self.0.len() + 16 * cpus.len()).next_multiple_of(page_size);

@@ -5,10 +5,10 @@ use super::print::Printer;
 use super::{Catalogue, Event, Field, Format, Kind, Loss, Name, Task};
 use std::collections::{HashMap, HashSet};
 
-/// Names that are kept; thread names can be any, and change.
+/// Maximum number of names that are kept; names of threads are arbitrary and change.
 const NAMES: usize = 8192;
 
-/// Makes events of raw pages.
+/// Decoder of raw pages into events.
 #[derive(Debug)]
 pub struct Decoder {
     layout: Option<Layout>,
@@ -22,7 +22,7 @@ pub struct Decoder {
 /// Reader of one kind of event.
 #[derive(Debug)]
 struct Reader {
-    /// The name of the event; of those of the CPU's own interrupts without `_entry` and `_exit`.
+    /// Name of the event; for the CPU's own interrupts without `_entry` and `_exit`.
     name: Name,
     how: How,
 }
@@ -39,7 +39,7 @@ enum How {
 
 type Make = fn(&mut Values) -> Option<Kind>;
 
-/// Kinds of events by name, the fields they are made of, and how.
+/// Kinds of events by name, with their fields and the function that makes them.
 const KINDS: &[(&str, &[&str], Make)] = &[
     (
         "sched_switch",
@@ -85,8 +85,7 @@ fn timerlat(values: &mut Values) -> Option<Kind> {
     Some(Kind::Timerlat { turn: values.number()?, context: values.small()?, ns: values.number()? })
 }
 
-/// Events of the CPU's own interrupts have a system of their own, and two
-/// events for each.
+/// System of the events of the CPU's own interrupts, two for each interrupt.
 const VECTORS: &str = "irq_vectors";
 
 fn vector_entry(values: &mut Values) -> Option<Kind> {
@@ -127,7 +126,7 @@ impl Reader {
     }
 }
 
-/// The values of one event, one after the other.
+/// Values of one event, in order.
 struct Values<'a> {
     data: &'a [u8],
     fields: std::slice::Iter<'a, Field>,
@@ -183,8 +182,7 @@ impl Decoder {
         }
     }
 
-    /// Hands out the events of a page of a CPU, in order; `Kind::Lost` where
-    /// some before it are missing.
+    /// Passes on the events of a page of a CPU, in order, with `Kind::Lost` if some before it are missing.
     pub fn page(&mut self, cpu: u32, page: &[u8], mut take: impl FnMut(Event)) {
         let Some(opened) = self.layout.as_ref().and_then(|layout| layout.open(page)) else { return };
         if let Some(events) = opened.lost {

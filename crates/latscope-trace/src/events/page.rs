@@ -72,13 +72,13 @@ pub fn page_begin(page: &[u8]) -> u64 {
 }
 
 impl<'a> Page<'a> {
-    /// The events: time and bytes of each.
+    /// Returns the events, with time and bytes of each.
     pub fn events(&self) -> Events<'a> {
         Events { rest: self.data, at: self.from }
     }
 }
 
-/// Goes through the events of a page.
+/// Iterator over the events of a page.
 #[derive(Debug)]
 pub struct Events<'a> {
     rest: &'a [u8],

@@ -22,7 +22,7 @@ impl Printer {
         Printer::of_kernel(format).unwrap_or_else(|| Printer::of_fields(format))
     }
 
-    /// `"cpu=%d name=%s", REC->cpu, __get_str(name)`.
+    /// Parses a format such as `"cpu=%d name=%s", REC->cpu, __get_str(name)`.
     fn of_kernel(format: &Format) -> Option<Printer> {
         let (pattern, arguments) = format.print.strip_prefix('"')?.split_once('"')?;
         let mut arguments = arguments.split(',').map(str::trim).filter(|argument| !argument.is_empty());
@@ -59,7 +59,7 @@ impl Printer {
         Printer(pieces.collect())
     }
 
-    /// The text of an event; what does not fit the format is a question mark.
+    /// Returns the text of an event; a part that does not fit the format is a question mark.
     pub fn print(&self, event: &[u8]) -> String {
         let mut out = String::new();
         for piece in &self.0 {
@@ -85,7 +85,7 @@ impl Printer {
     }
 }
 
-/// The field that an argument is: `REC->field`, perhaps behind a cast, or `__get_str(field)`.
+/// Returns the field that an argument stands for: `REC->field`, perhaps behind a cast, or `__get_str(field)`.
 fn argument<'a>(format: &'a Format, text: &str) -> Option<&'a Field> {
     let text = text.trim_start_matches("(unsigned long)").trim_start_matches("(unsigned long long)");
     let string = || text.strip_prefix("__get_str(")?.strip_suffix(')');

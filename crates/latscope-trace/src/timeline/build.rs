@@ -8,8 +8,8 @@ use std::collections::HashMap;
 impl Timeline {
     /// The time line of the threads that a recording followed.
     ///
-    /// What a thread did before its first event is not known, and no interval
-    /// says it. What lasted at the end of the recording ends there.
+    /// The activity of a thread before its first event is not known, and no interval covers it. A state that lasts
+    /// at the end of the recording ends there.
     pub fn of(recording: &Recording) -> Timeline {
         let mut builder = Builder::new(recording);
         for text in recording.text.lines() {
@@ -24,10 +24,10 @@ impl Timeline {
     }
 }
 
-/// A thread under construction.
+/// State of a thread under construction.
 #[derive(Default)]
 struct Track {
-    /// State since, and why; `None` before the first event and after the end.
+    /// State with its begin and its reason; `None` before the first event and after the end.
     open: Option<(State, u64, Why)>,
     cpu: u32,
     call: Option<OpenCall>,
@@ -100,7 +100,7 @@ impl<'a> Builder<'a> {
         self.event(line, &event);
     }
 
-    /// Learns the thread's name and process from the head of its line.
+    /// Takes the thread's name and process from the head of its line.
     fn identify(&mut self, line: &Line) {
         let Some(&at) = self.index.get(&line.tid) else {
             self.other(line.tid, line.task);
@@ -190,7 +190,7 @@ impl<'a> Builder<'a> {
         self.timeline.threads[at].name = name.to_owned();
     }
 
-    /// The thread of a line is on a CPU, whatever was thought before.
+    /// Notes that the thread of a line is on a CPU, whatever its state was before.
     fn on_cpu(&mut self, line: &Line) -> Option<usize> {
         let at = self.at(line.tid)?;
         if !matches!(self.tracks[at].open, Some((State::Running, ..))) {

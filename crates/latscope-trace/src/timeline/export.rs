@@ -86,13 +86,13 @@ pub(crate) const FTRACE_HEAD: &str = "\
 /// Writes recordings as one ftrace text file, which ui.perfetto.dev opens. The
 /// recordings follow each other in time, each with its time line.
 ///
-/// It holds the kernel's own events, and some more for Perfetto's text importer:
+/// The file holds the kernel's own events, and some more for Perfetto's text importer:
 /// - system calls of the followed threads a second time as slices, since it
 ///   knows no `sys_enter`;
 /// - a `sched_waking` beside each `sched_wakeup_new`, for the same reason;
 /// - switches that close the gaps on a CPU. Only switches from and to the
-///   followed threads are recorded; of other threads the file tells no more
-///   than when they gave way to a followed one or took its place.
+///   followed threads are recorded; of other threads the file shows only
+///   when they gave way to a followed thread or took its place.
 pub fn ftrace_text(steps: &[(&Recording, &Timeline)]) -> String {
     whole(Format::Ftrace, steps)
 }
@@ -219,9 +219,9 @@ fn slices(timeline: &Timeline) -> Slices {
     slices
 }
 
-/// Offset of the made-up thread ids under which the states of threads stand in
-/// the JSON file: a track cannot hold states and calls, which overlap freely.
-/// Above every real thread id (at most 2^22, proc_sys_kernel(5)).
+/// Offset of the made-up thread ids under which the states of threads stand in the JSON file: a track cannot
+/// hold both states and calls, which overlap. It is above every real thread id (at most 2^22,
+/// proc_sys_kernel(5)).
 const STATE_TRACKS: u32 = 1 << 23;
 
 /// Writes time lines as Chrome trace-event JSON, which ui.perfetto.dev and
@@ -271,8 +271,8 @@ fn names(thread: &Thread, events: &mut Events) {
     name("thread_name", state_track(thread), format!("{} {} states", thread.name, thread.tid));
 }
 
-/// The track of a thread's states, beside that of its calls. Thread ids stay
-/// below 2^22; what a damaged file claims is taken as it wraps.
+/// Returns the track of a thread's states, beside that of its calls. Thread ids stay below 2^22; the id in a
+/// damaged file may wrap.
 fn state_track(thread: &Thread) -> u32 {
     thread.tid.wrapping_add(STATE_TRACKS)
 }

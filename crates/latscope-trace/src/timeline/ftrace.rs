@@ -11,7 +11,7 @@ pub struct Line<'a> {
     /// Process of the thread, if the line has it.
     pub process: Option<u32>,
     pub cpu: u32,
-    /// ns of the trace clock.
+    /// Time of the event, ns of the trace clock.
     pub at: u64,
     /// Name of the event: `sched_switch`.
     pub name: &'a str,
@@ -43,9 +43,8 @@ pub enum Event<'a> {
 
 /// Reads a line; `None` if it is no event.
 ///
-/// `TASK-PID (TGID) [CPU] FLAGS SECONDS.FRACTION: NAME: FIELDS`, where TGID and
-/// FLAGS can be missing. A task's name may hold any character, so the first
-/// place where the rest fits decides.
+/// The form is `TASK-PID (TGID) [CPU] FLAGS SECONDS.FRACTION: NAME: FIELDS`, where TGID and FLAGS can be
+/// missing. A task's name may hold any character, so the first place where the rest fits decides.
 pub fn line(text: &str) -> Option<Line<'_>> {
     text.match_indices('[').find_map(|(bracket, _)| line_at(text, bracket))
 }
@@ -83,7 +82,7 @@ fn number(text: &str) -> Option<u32> {
     text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok())?
 }
 
-/// `1695.803821` or `1695.803821495` in ns.
+/// Returns the ns of a time such as `1695.803821` or `1695.803821495`.
 fn nanoseconds(stamp: &str) -> Option<u64> {
     let (seconds, fraction) = stamp.split_once('.')?;
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());

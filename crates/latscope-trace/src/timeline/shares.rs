@@ -18,17 +18,17 @@ pub struct ThreadShares {
     pub name: String,
     /// Number of threads that are summed up.
     pub threads: u64,
-    /// Share of the span in which a CPU executed it, 0 to 1.
+    /// Share of the span in which a CPU executed the thread, 0 to 1.
     pub running: f64,
-    /// Share in which it waited for a CPU after a wake-up.
+    /// Share in which the thread waited for a CPU after a wake-up, 0 to 1.
     pub runnable: f64,
-    /// Share in which it waited for a CPU that was taken from it.
+    /// Share in which the thread waited for a CPU that was taken from it, 0 to 1.
     pub preempted: f64,
-    /// Share in which it waited for something else.
+    /// Share in which the thread waited for something else, 0 to 1.
     pub blocked: f64,
-    /// Time it was there, ns; of several, the sum.
+    /// Time in which the thread existed, ns; of several threads, the sum.
     pub span_ns: u64,
-    /// Times it left a CPU, whatever for.
+    /// Number of times that the thread left a CPU, for any reason.
     pub switches: u64,
     /// System calls of the thread, the call with most time first. The time of a call contains the waiting in
     /// it.
@@ -152,8 +152,8 @@ pub fn shares_within(timeline: &Timeline, window: Range<u64>) -> Vec<ThreadShare
         .collect()
 }
 
-/// Like threads as one: the main thread of each process alone, the others by
-/// name, so that a thousand short-lived threads are one row.
+/// Joins threads that are alike: the main thread of each process stays alone, the others are joined by name, so
+/// that a thousand short-lived threads are one row.
 fn groups(timeline: &Timeline, window: &Range<u64>) -> Vec<ThreadShares> {
     let mut groups: Vec<(&Thread, Sums)> = Vec::new();
     let mut at: HashMap<(u32, bool, &str), usize> = HashMap::new();
@@ -171,7 +171,7 @@ fn groups(timeline: &Timeline, window: &Range<u64>) -> Vec<ThreadShares> {
     groups.iter().map(|(first, sums)| sums.shares(first, &timeline.architecture)).collect()
 }
 
-/// All threads as one.
+/// Joins all threads to one.
 fn total(timeline: &Timeline, window: &Range<u64>) -> Option<ThreadShares> {
     let mut sums = Sums::default();
     for thread in &timeline.threads {
@@ -240,10 +240,10 @@ fn loss(timeline: &Timeline) -> String {
     }
 }
 
-/// The longest that a name may be on the screen.
+/// Maximum width of a name on the screen.
 const NAME_WIDTH: usize = 26;
 
-/// A table for the screen: a row for each thread, threads alike in one row.
+/// Returns a table for the screen: a row for each thread; threads that are alike share a row.
 pub fn text(timeline: &Timeline) -> String {
     let window = timeline.from..timeline.until.saturating_add(1);
     let span = timeline.until.saturating_sub(timeline.from);
@@ -283,7 +283,7 @@ fn label(row: &ThreadShares) -> String {
     }
 }
 
-/// `futex 34.1 % (1020x)`: share of the row's span.
+/// Returns a call with its share of the row's span: `futex 34.1 % (1020x)`.
 fn call_text(call: &CallShare, row: &ThreadShares) -> String {
     let share = format_share(call.ns as f64 / row.span_ns.max(1) as f64);
     format!("{} {share} ({}x)", call.name, call.count)

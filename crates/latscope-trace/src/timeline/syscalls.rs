@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-/// The architecture has no such system call.
+/// Number of a system call that the architecture does not have.
 const NONE: u32 = u32::MAX;
 
 /// Name, number on x86_64 (`asm/unistd_64.h`), number on aarch64
@@ -153,8 +153,8 @@ const SYSCALLS: &[(&str, u32, u32)] = &[
     ("writev", 20, 66),
 ];
 
-/// The name of a system call on an architecture as `uname -m` names it;
-/// `syscall 999` where it is not known.
+/// Returns the name of a system call on an architecture as `uname -m` names it; `syscall 999` if the call is
+/// not known.
 pub fn syscall_name(architecture: &str, number: u32) -> Cow<'static, str> {
     let found = match architecture {
         "x86_64" => SYSCALLS.iter().find(|call| call.1 == number),

@@ -3,11 +3,11 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The kernel's buffer of a CPU to begin with, KiB: some 200 000 events. When it is full the
-/// newest events replace the oldest.
+/// Size of the kernel's buffer of a CPU to begin with, KiB: some 200 000 events. When it is full, the newest
+/// events replace the oldest.
 const USUAL_KIB: u64 = 8192;
 
-/// The size to begin with: less where memory is short.
+/// Returns the size to begin with, KiB: less if memory is short.
 pub(super) fn usual() -> usize {
     USUAL_KIB.min(available() / PART / 4) as usize
 }
@@ -15,13 +15,13 @@ pub(super) fn usual() -> usize {
 /// Memory for the buffers of all CPUs together, KiB, unless the rate or the user asks for more.
 pub(super) const ALL_KIB: usize = 64 * 1024;
 
-/// Largest buffer of a CPU that the rate of events leads to, KiB.
+/// Largest buffer of a CPU that results from the rate of events, KiB.
 const MOST_KIB: u64 = 32 * 1024;
 
-/// All buffers together take at most this part of the memory that is available.
+/// Divisor of the available memory: all buffers together take at most the quotient.
 const PART: u64 = 16;
 
-/// Time whose events a buffer shall hold, s: the process that reads it may wait so long for a CPU.
+/// Time whose events a buffer shall hold, s, since the process that reads it may wait so long for a CPU.
 const HELD_S: f64 = 2.0;
 
 /// The kernel's counts for the buffer of a CPU (`per_cpu/cpuN/stats`).
@@ -45,8 +45,8 @@ impl Counted {
     }
 }
 
-/// The size of a buffer in which the events of two seconds fit, KiB, for the busiest CPU; `None`
-/// where the present one will do.
+/// Returns the size of a buffer in which the events of two seconds fit, KiB, for the busiest CPU; `None` if the
+/// present size suffices.
 pub(super) fn wanted(
     before: &[Counted],
     now: &[Counted],
@@ -78,7 +78,7 @@ pub(super) fn counted(directory: &Path, cpus: impl Iterator<Item = u32>) -> Vec<
     stats.map(|stats| Counted::parse(&stats)).collect()
 }
 
-/// Enlarges the buffers beside the run: the kernel does it on each CPU, and waits for a turn there.
+/// Enlarges the buffers in the background: the kernel does it on each CPU, and waits for its turn there.
 pub(super) fn enlarge(directory: &Path, kib: u64) {
     let path: PathBuf = directory.join("buffer_size_kb");
     let write = move || {

@@ -27,14 +27,14 @@ const TRANSACTIONS: [&str; 4] = [
     "binder/binder_return",
 ];
 
-/// The CPU's own interrupts: events by pairs, which ones depends on the kernel.
+/// System of the CPU's own interrupts. Its events are in pairs, which depend on the kernel.
 const VECTORS: &str = "irq_vectors";
 
-/// The stack of a thread that could go on, and is no idle thread.
+/// Trigger for the stack of a thread that could go on and is no idle thread.
 const STACKS: (&str, &str) =
     ("events/sched/sched_switch/trigger", "stacktrace if prev_state == 0 && prev_pid != 0");
 
-/// Enables all events there are; returns them, and what is missing.
+/// Enables the events of this file that the kernel has; returns them, and a description of the missing ones.
 pub(super) fn enable(
     instance: &Instance,
     traced: &Traced,

@@ -1,5 +1,4 @@
-//! The newest raw pages that were read of one CPU. They are decoded only where
-//! there is something to explain.
+//! Newest raw pages that were read of one CPU. They are decoded only if there is a late wake-up to explain.
 
 use crate::events::{Catalogue, Decoder, Event, Kind, Loss, page_begin, page_length};
 use rustix::fd::OwnedFd;
@@ -33,7 +32,7 @@ impl Cpu {
         Cpu { id, pipe, pages: VecDeque::new(), bytes: 0, most_bytes, forgotten: false }
     }
 
-    /// Keeps a page, and drops the oldest where there is no room.
+    /// Keeps a page, and drops the oldest pages if there is no room.
     pub fn take(&mut self, catalogue: &Catalogue, page: &[u8]) {
         let Some(length) = page_length(catalogue, page) else { return };
         while self.bytes + length > self.most_bytes
@@ -60,8 +59,8 @@ impl Cpu {
         self.decode(decoder, 0, self.pages.len())
     }
 
-    /// Events from an instant to another, with as many before them as it takes to know
-    /// who had the CPU, and what a thread did last.
+    /// Returns the events from an instant to another. Before them are as many events as needed to know which
+    /// thread had the CPU, and what `thread` did last.
     pub fn around(&self, decoder: &mut Decoder, from: u64, until: u64, thread: Option<u32>) -> Vec<Event> {
         // The first event behind tells who was there until then: it may be on the next page.
         let end = (self.pages.partition_point(|page| page.from <= until) + 1).min(self.pages.len());
@@ -79,8 +78,9 @@ impl Cpu {
         events
     }
 
-    /// Goes back, page by page, to the last event before an instant that says who had the
-    /// CPU, and further to that of the thread if it is near; returns its place, and the first page decoded.
+    /// Goes back, page by page, to the last event before an instant that shows which thread had the CPU, and
+    /// further to the last event of the thread if it is near. Returns its place, and the index of the first
+    /// decoded page.
     fn known(
         &self,
         decoder: &mut Decoder,

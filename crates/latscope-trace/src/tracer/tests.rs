@@ -20,7 +20,7 @@ fn sleep_until(ns: u64) {
     while clock_nanosleep_absolute(ClockId::Monotonic, &due) == Err(Errno::INTR) {}
 }
 
-/// A thread of a name and priority on a CPU.
+/// Starts a thread with a name and priority on a CPU.
 fn spawn<T: Send + 'static>(
     name: &str,
     cpu: u32,

@@ -7,8 +7,8 @@ use latscope_judge::compare::{Comparison, Verdict, compare};
 use latscope_judge::runs::Run;
 use unicode_width::UnicodeWidthStr;
 
-/// Returns runs of a report, each with its own factor on the times; in the last runs the times are also longer
-/// by `factor`.
+/// Returns runs of a report, each with a small factor of its own on the times. The times of `sync` probes are also
+/// longer by `factor`.
 fn side(report: &Report, factor: f64, runs: usize) -> Vec<Run> {
     let run = |at: usize| {
         let mut report = report.clone();

@@ -26,7 +26,7 @@ const REASONS: usize = 3;
 fn doubts(group: &Group) -> Vec<String> {
     let doubtful: Vec<&Row> = group.singles.iter().filter(|row| is_doubtful(row.m)).collect();
     let reason =
-        |row: &&Row| format!("{}: {}", row.label, row.m.reason.as_deref().unwrap_or("no reason is given"));
+        |row: &&Row| format!("{}: {}", row.label, row.m.reason().as_deref().unwrap_or("no reason is given"));
     let named = fold_cpus(doubtful.iter().map(reason));
     let more = named.len().saturating_sub(REASONS);
     let mut lines: Vec<String> = named.into_iter().take(REASONS).collect();

@@ -20,8 +20,8 @@ struct Over {
     title: &'static str,
     /// Ids of probes; an id that ends with a point is a prefix.
     probes: &'static [&'static str],
-    /// Parameter and value that select points. Only points that have no sum over pairs, or are such a sum, are
-    /// drawn in any case.
+    /// Parameter and value that the points must have, if not all points are drawn. Threads and pairs that were summed
+    /// are drawn as their sum.
     only: Option<(&'static str, &'static str)>,
     x: Along,
     y: Along,

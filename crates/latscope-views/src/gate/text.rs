@@ -13,8 +13,8 @@ const MOST: usize = 30;
 /// Widest name in the table.
 const NAME: usize = 34;
 
-/// Returns the verdict, a table of the checks that do not pass with their reasons, and with `all` a table of
-/// every check.
+/// Returns the verdict, a table of the worst checks, and the reason of each that does not pass; with `all` the table
+/// and the reason of every check.
 pub fn text(gate: &Gate, all: bool, options: &Options) -> String {
     let Options { width, color, .. } = *options;
     let prose = |first: Text, text: &str, style| wrap(&first, text, style, width, color);

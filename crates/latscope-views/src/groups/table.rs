@@ -20,8 +20,8 @@ struct Line<'a> {
     derived: bool,
 }
 
-/// Returns the rows of a group and, below them, the sum and the distribution that would have resulted without
-/// missing activations; as many columns as fit, the most important first.
+/// Returns the rows of a group and, below them, the sum and the distribution with the missed activations; as many
+/// columns as fit, the most important first.
 pub(super) fn table(group: &Group, options: &Options) -> String {
     let lines = lines(group);
     let (zero, columns): (Vec<Wanted>, Vec<Wanted>) =

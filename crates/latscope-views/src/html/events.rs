@@ -31,7 +31,7 @@ pub(super) fn events(report: &Report, family: &str) -> Vec<Element> {
 
 fn probe(report: &Report, group: &Group) -> Vec<Element> {
     let doubts = group.singles.iter().chain(&group.merged).filter_map(|row| {
-        let reason = row.m.quality.text().or_else(|| row.m.reason.clone())?;
+        let reason = row.m.quality.text().or_else(|| row.m.reason().clone())?;
         Some(format!("{}: {reason}", row.label))
     });
     let sure = group

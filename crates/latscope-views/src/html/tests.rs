@@ -1,6 +1,7 @@
 use super::*;
 use crate::golden::check;
 use latscope_core::fixture;
+use latscope_core::quality::{Level, Reason};
 use latscope_core::report::{Finding, Measurement, Report};
 use latscope_judge::verdict::{Criterion, judge_report};
 
@@ -43,7 +44,8 @@ fn hostile() -> Report {
     report.plan.notes.push(odd());
     report.findings = vec![Finding { id: odd(), text: odd(), ..Finding::default() }];
     for m in &mut report.measurements {
-        (m.title, m.reason) = (odd(), Some(odd()));
+        m.title = odd();
+        m.lower(Reason::new(Level::Degraded, "odd", odd(), ""));
         m.outliers.iter_mut().flat_map(|outlier| &mut outlier.cause).for_each(|cause| cause.name = odd());
     }
     let mut other = report.measurements[0].clone();

@@ -4,7 +4,7 @@ use super::Exit;
 use super::options::Registered;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Arg, ArgAction, ArgMatches, Args, Command};
-use latscope_core::report::Report;
+use latscope_core::report::{Report, Status};
 use latscope_core::units::format_share;
 use latscope_engine::outliers::FAILED_ACTIONS;
 use latscope_judge::verdict::{self, Criterion, CriterionError, Metric, QUANTILES, Share};
@@ -144,6 +144,9 @@ pub fn exit(report: &Report) -> Exit {
 /// The exit code of a result that is shown: by its verdict, if it has one.
 pub fn of_verdict(report: &Report) -> Exit {
     let status = verdict::report_status(report);
+    // What was asked for and has no answer has not passed.
+    let unanswered = (status.is_none() && !report.plan.criteria.is_empty()).then_some(Status::Inconclusive);
+    let status = status.or(unanswered);
     status.map_or(Exit::Done, |_| of_code(verdict::exit_code(status, verdict::is_cut_short(report))))
 }
 

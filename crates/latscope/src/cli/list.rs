@@ -94,8 +94,8 @@ fn verdicts(report: &Report, probe: &Probe) -> Vec<(&'static str, String)> {
             Level::Degraded => "degraded: ",
             Level::Unsupported => "unsupported: ",
         };
-        let remedy = m.remedy.as_ref().map(|remedy| format!("; {remedy}")).unwrap_or_default();
-        let reason = m.reason.as_ref().map(|reason| format!("{reason}{remedy}")).unwrap_or_default();
+        let remedy = m.remedy().as_ref().map(|remedy| format!("; {remedy}")).unwrap_or_default();
+        let reason = m.reason().as_ref().map(|reason| format!("{reason}{remedy}")).unwrap_or_default();
         if !answers.iter().any(|answer| answer.0 == state && answer.1 == reason) {
             answers.push((state, reason));
         }

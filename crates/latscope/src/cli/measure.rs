@@ -208,8 +208,8 @@ fn show(report: &Report, output: &Output, in_full: bool) -> Result<()> {
         if let Some(interrupted) = &report.interrupted {
             bail!("interrupted by {} before anything was measured", interrupted.by);
         }
-        let first = report.measurements.iter().find(|m| m.reason.is_some());
-        let reason = first.and_then(|m| m.reason.clone()).unwrap_or_default();
+        let first = report.measurements.iter().find(|m| m.reason().is_some());
+        let reason = first.and_then(|m| m.reason().clone()).unwrap_or_default();
         match first.map(|m| &m.quality.reasons) {
             Some(reasons) if reasons.iter().any(|reason| reason.id == NO_VALID_REPLY) => bail!("{reason}"),
             _ if reason == "nothing was measured" => bail!("nothing could be measured"),

@@ -1,4 +1,4 @@
-//! Whose time it was: each cause is brought about, and what is said of it looked at.
+//! Account of the time on the CPUs: each test causes a disturbance, and checks what latscope prints about it.
 
 use crate::support::{
     Place, end, eventually, json, latscope, measurements, needs, program, root, run, start, wait,
@@ -9,11 +9,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Child;
 
-/// A control group of the first version with a fifth of a CPU, removed when dropped.
+/// Control group of the first version with a fifth of a CPU, removed when dropped.
 struct FifthOfCpu(PathBuf);
 
 impl FifthOfCpu {
-    /// The group, where root may make one with a quota; else says why not.
+    /// Creates the group, if root may make one with a quota; else prints the reason.
     fn possible(test: &str) -> Option<FifthOfCpu> {
         let mount = Path::new("/sys/fs/cgroup/cpu");
         let there = mount.join("cpu.cfs_quota_us").exists() || mount.join("tasks").exists();
@@ -43,7 +43,7 @@ impl Drop for FifthOfCpu {
     }
 }
 
-/// Reasons of a measurement, first to last.
+/// Ids of the reasons of a measurement, in order.
 fn reasons(m: &Value) -> Vec<&str> {
     let reasons = m["quality"]["reasons"].as_array().map(Vec::as_slice).unwrap_or_default();
     reasons.iter().filter_map(|reason| reason["id"].as_str()).collect()

@@ -1,12 +1,11 @@
-//! Arguments and files that cannot be: one clear line, exit 1, nothing left.
+//! Invalid arguments and files, which cause one clear line and exit code 1, and leave nothing behind.
 
 use crate::support::{NOBODY, Place, end, json, latscope, names, program, public_binary, root, run};
 use serde_json::Value;
 use std::fs;
 use std::os::unix::process::CommandExt;
 
-/// Asserts that these words are refused before anything is measured, in a
-/// line that has all of `parts` in it.
+/// Asserts that these words are refused before anything is measured, in a line that contains all of `parts`.
 #[track_caller]
 fn refused(words: &[&str], parts: &[&str]) {
     let ran = run(words);

@@ -1,30 +1,30 @@
-//! Machines that lack something: what needs it says so, the rest runs.
+//! Machines that lack something: whatever needs it reports that, and the rest runs.
 
 use crate::support::{
     BINARY, NOBODY, Place, end, has_reason, is_ok, json, latscope, measured, measurements, names, of_probe,
-    program, public_binary, root, with_mounts,
+    program, public_binary, reason, remedy, root, with_mounts,
 };
 use serde_json::Value;
 use std::fs;
 use std::os::unix::fs::chown;
 use std::os::unix::process::CommandExt;
 
-/// The CPUs the tests may use.
+/// CPUs that the tests may use.
 fn allowed() -> Vec<u32> {
     let status = fs::read_to_string("/proc/self/status").unwrap();
     let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap().trim();
     list.parse::<latscope_core::units::CpuList>().unwrap().0
 }
 
-/// The CPUs a text of the result names.
+/// CPUs that a text of the result names.
 fn cpus(value: &Value) -> Vec<u32> {
     serde_json::from_value::<latscope_core::units::CpuList>(value.clone()).unwrap().0
 }
 
-/// Asserts that whatever is not fully measured says why.
+/// Asserts that everything that is not fully measured has a reason.
 fn explained(result: &Value) {
-    for m in measurements(result).iter().filter(|m| m["support"] != "ok") {
-        assert!(m["reason"].as_str().is_some_and(|reason| !reason.is_empty()), "{m:#}");
+    for m in measurements(result).iter().filter(|m| m["quality"]["level"] != "ok") {
+        assert!(!reason(m).is_empty(), "{m:#}");
     }
 }
 
@@ -51,7 +51,7 @@ fn on_one_cpu_what_needs_two_says_so() {
             assert!(is_ok(m), "{m:#}");
         } else {
             has_reason(&[m], "unsupported", "two CPUs");
-            assert!(m["remedy"].as_str().unwrap().contains("taskset"), "{m:#}");
+            assert!(remedy(m).contains("taskset"), "{m:#}");
         }
     }
     for m in of_probe(&found, "wake.timer") {
@@ -110,7 +110,7 @@ fn without_root_all_is_measured_or_explained() {
     }
     let timers: Vec<_> = of_probe(&found, "wake.timer");
     has_reason(&timers, "degraded", "SCHED_OTHER");
-    assert!(timers[0]["remedy"].as_str().unwrap().contains("root"));
+    assert!(remedy(timers[0]).contains("root"));
     explained(&found);
 }
 
@@ -146,7 +146,7 @@ fn without_sysfs_the_rest_runs() {
     end(&mut with_mounts(script, &words)).done();
     let found = json(&result);
     for m in measurements(&found) {
-        assert_ne!(m["support"], "unsupported", "{m:#}");
+        assert_ne!(m["quality"]["level"], "unsupported", "{m:#}");
     }
     explained(&found);
     let doctor = end(&mut with_mounts(script, &["doctor"])).done();

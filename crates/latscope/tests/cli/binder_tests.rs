@@ -1,5 +1,4 @@
-//! The personalities of AOSP's tests of binder, over a transport that every
-//! Linux has.
+//! Personalities of AOSP's tests of binder, over a transport that every Linux has.
 
 use crate::process::{Mark, send};
 use crate::support::{
@@ -21,7 +20,7 @@ const NAMES: [&str; 5] = [
     "schd-dbg",
 ];
 
-/// Runs a personality, over Unix sockets unless the words name another way.
+/// Runs a personality, over Unix sockets unless the words name another transport.
 fn called(line: &str) -> Ran {
     let own = line.contains("--transport") || line.contains("PASSTHROUGH");
     let usual = if own { None } else { Some("--transport=unix-stream") };
@@ -100,7 +99,7 @@ fn verbose_lines_do_not_break_the_page() {
     assert!(roles.iter().all(|role| ran.err.contains(role)), "{ran:?}");
 }
 
-/// A run that takes long, and has made calls.
+/// Starts a run that takes long, and waits until it has made calls.
 fn begun() -> (Child, Mark) {
     let words = "as libhwbinder_latency -i 1000000 -deadline_us 1 --transport unix-stream";
     let mut command = latscope(words.split_whitespace());

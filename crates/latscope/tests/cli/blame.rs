@@ -1,4 +1,4 @@
-//! Late wake-ups are explained, and a trace that fails costs no figure.
+//! Explanations of late wake-ups, and traces that fail without costing a figure.
 
 use crate::support::{
     BINARY, NOBODY, Place, end, eventually, has_program, json, latscope, measured, of_probe, on_a_full_disk,
@@ -7,10 +7,10 @@ use crate::support::{
 use serde_json::Value;
 use std::os::unix::process::CommandExt;
 
-/// Everything is late by more than a nanosecond; `--trace` implies that the trace is saved.
+/// Arguments by which every wake-up is late, by more than 1 ns. `--trace` implies that the trace is saved.
 const WORDS: [&str; 6] = ["wake", "--duration", "400ms", "--threshold", "1ns", "--json"];
 
-/// Texts of the warnings of a name.
+/// Texts of the warnings with an id.
 fn warnings(result: &Value, id: &str) -> Vec<String> {
     let all = result["warnings"].as_array().unwrap().iter();
     all.filter(|warning| warning["id"] == id).map(|warning| warning.to_string()).collect()
@@ -135,7 +135,7 @@ fn events_that_were_asked_for_stand_in_the_line() {
     assert!(unknown.contains("no event sched:no_such_event"), "{unknown}");
 }
 
-/// A thread of SCHED_FIFO that never sleeps is held back by the kernel, and with it all others of its class.
+/// The kernel holds back a thread of SCHED_FIFO that never sleeps, and with it all others of its class.
 #[test]
 fn real_time_throttling_is_named_with_the_thread_that_it_is_against() {
     let name = "real_time_throttling_is_named_with_the_thread_that_it_is_against";
@@ -191,7 +191,7 @@ fn without_permission_to_trace_a_line_says_so_and_the_run_goes_on() {
     drop(place);
 }
 
-/// Where the first version of control groups has its CPU controller.
+/// Directory of the CPU controller of the first version of control groups.
 const CPU_GROUPS: &str = "/sys/fs/cgroup/cpu";
 
 #[test]

@@ -1,4 +1,4 @@
-//! `latscope compare`: two sides of saved results, from the files to the exit code.
+//! `latscope compare` with two sides of saved results, from the files to the exit code.
 
 use crate::support::{Place, end, latscope, parsed, run, wait};
 use latscope_core::fixture;
@@ -8,7 +8,7 @@ use std::fs;
 use std::io::Write;
 use std::process::Stdio;
 
-/// A run of the fixture whose figures scatter by 0.1 % between runs, and whose hand-offs take `factor` times as long.
+/// Run of the fixture whose figures scatter by 0.1 % between runs, and whose hand-offs take `factor` times as long.
 fn report(name: &str, at: usize, factor: f64) -> Report {
     let mut report = fixture::report();
     report.run_id = format!("{name}-{at}");
@@ -25,7 +25,7 @@ fn report(name: &str, at: usize, factor: f64) -> Report {
     report
 }
 
-/// A directory of so many runs.
+/// Creates a directory of so many runs.
 pub fn side(place: &Place, name: &str, runs: usize, factor: f64) -> String {
     let directory = place.directory(name);
     for at in 0..runs {
@@ -77,7 +77,7 @@ fn two_runs_say_at_most_that_they_differ() {
     assert!(same.code == Some(3) && same.err.contains("too few runs"), "{same:?}");
 }
 
-/// The runs of a directory with what others used of the CPUs.
+/// Changes the runs of a directory: other programs used so much of the CPUs.
 fn beside(directory: &str, others: f64) {
     for file in fs::read_dir(directory).unwrap() {
         let path = file.unwrap().path();

@@ -1,8 +1,8 @@
-//! Full disks: nothing that was measured is lost, nothing is left behind.
+//! Full disks: no measured value is lost, and nothing is left behind.
 
 use crate::support::{
-    Place, end, eventually, has_reason, json, measured, measurements, of_probe, root, run, traceable,
-    with_mounts,
+    Place, end, eventually, has_reason, json, measured, measurements, of_probe, reason, remedy, root, run,
+    traceable, with_mounts,
 };
 use std::fs;
 use std::io::Write;
@@ -14,7 +14,7 @@ fn a_full_device_is_refused_before_anything_is_measured() {
     let device = "/dev/full";
     for option in ["--json", "--csv", "--csv-histogram", "--markdown", "--html", "--svg", "--svg-percentiles"]
     {
-        let ran = run(&["syscall", "getppid", "--count", "2", option, device]);
+        let ran = run(&["sync", "futex", "--count", "2", option, device]);
         let line = ran.refused();
         assert!(line.contains(device) && line.contains("No space left"), "{option}: {line}");
         assert!(ran.out.is_empty() && !ran.err.contains("measuring"), "{option}: {ran:?}");
@@ -33,7 +33,7 @@ fn a_full_device_is_refused_before_anything_is_measured() {
     }
 }
 
-/// A disk that is full is not known before: what was measured is shown, and the old file is still there.
+/// A full disk is not noticed in advance. The measured values are shown, and the old file still exists.
 #[test]
 fn a_full_disk_costs_the_file_and_not_the_table() {
     if !root("a_full_disk_costs_the_file_and_not_the_table") {
@@ -142,8 +142,8 @@ fn file_probes_on_a_small_disk_say_so_and_the_rest_runs() {
     assert!(out.ends_with("left: filler\n"), "{out}");
     let found = json(&result);
     measured(&found, "sync.mutex");
-    for m in measurements(&found).iter().filter(|m| m["support"] == "unsupported") {
-        assert!(m["reason"].is_string() && m["remedy"].is_string(), "{m:#}");
+    for m in measurements(&found).iter().filter(|m| m["quality"]["level"] == "unsupported") {
+        assert!(!reason(m).is_empty() && !remedy(m).is_empty(), "{m:#}");
         assert_eq!(m["summary"]["count"], 0, "{m:#}");
     }
     has_reason(&of_probe(&found, "file.fsync"), "unsupported", "No space left");
@@ -186,7 +186,7 @@ fn a_time_line_on_a_full_disk_costs_nothing_else() {
     assert!(warnings.iter().any(|warning| warning["id"] == "timeline-lost"), "{warnings:?}");
 }
 
-/// A reader that takes nothing, and a kill: the result is whole by then.
+/// The result is whole before it is shown: stdout has no reader that takes anything, and the run is killed.
 #[test]
 fn what_is_saved_is_whole_before_it_is_shown() {
     let place = Place::new();
@@ -210,7 +210,7 @@ fn what_is_saved_is_whole_before_it_is_shown() {
     drop(reader);
 }
 
-/// The stand-ins save on the way, too.
+/// The replacements of older tools also save while they run.
 #[test]
 fn a_stand_in_that_is_killed_leaves_what_it_had() {
     let place = Place::new();

@@ -1,4 +1,4 @@
-//! `latscope gate` and `bisect-check`: from the files to the exit code.
+//! `latscope gate` and `bisect-check`, from the files to the exit code.
 
 use crate::process::{Mark, send};
 use crate::support::{
@@ -30,7 +30,7 @@ fn budget(place: &Place, limits: &str) -> String {
     place.file("budget.toml", format!("[[limit]]\nprobe = \"wake.timer\"\n{limits}\n"))
 }
 
-/// What was printed, without the breaks of lines.
+/// Printed text without its line breaks.
 fn flat(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
@@ -115,7 +115,7 @@ fn every_form_says_the_same() {
     read_by_a_parser(&junit, &ids);
 }
 
-/// Python's parser of XML finds each check once, with its verdict.
+/// Checks with Python's parser of XML that each check appears once, with its verdict.
 fn read_by_a_parser(junit: &str, ids: &[&str]) {
     if !has_program("gate::every_form_says_the_same: the JUnit file", "python3") {
         return;
@@ -295,7 +295,7 @@ fn a_budget_that_was_learnt_is_read_and_holds() {
     assert!(run(&["gate", "--learn", &cut]).refused().contains("nothing can be learnt"));
 }
 
-/// So many runs of the survey, the figures times `factor`.
+/// Creates a directory of so many runs of the survey, with the figures times `factor`.
 fn side(place: &Place, name: &str, runs: usize, factor: f64) -> String {
     let directory = place.directory(name);
     for at in 0..runs {
@@ -341,7 +341,7 @@ fn a_baseline_is_what_limits_are_relative_to() {
     assert!(fs::read_to_string(junit).unwrap().contains("relative to the baseline"));
 }
 
-/// A short run, and what it may take.
+/// Arguments of a short run, which a limit judges.
 const SHORT: [&str; 8] = ["--", "wake", "--duration", "100ms", "--policy", "other", "--cpus", "0"];
 
 fn bisect(place: &Place, limits: &str, more: &[&str]) -> crate::support::Ran {
@@ -430,7 +430,7 @@ fn a_signal_ends_the_bisection_and_its_run() {
     }
 }
 
-/// A repository in which the fourth of six commits changes what is measured.
+/// Script that makes a repository in which the fourth of six commits changes the measured command.
 const HISTORY: &str = r#"
 git init -q . && git config user.name t && git config user.email t@example.org
 for at in 1 2 3 4 5 6; do

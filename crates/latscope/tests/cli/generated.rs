@@ -1,5 +1,4 @@
-//! What is made from the description of the command, and the commands that do
-//! not measure for a result.
+//! Files made from the description of the command, and commands that do not measure for a result.
 
 use crate::support::{
     BINARY, NOBODY, Place, end, has_program, is_installed, latscope, program, public_binary, root, run,

@@ -1,4 +1,4 @@
-//! `latscope history`: a directory of results, from the files to the exit code.
+//! `latscope history` with a directory of results, from the files to the exit code.
 
 use crate::support::{Place, end, latscope, names, parsed, run};
 use latscope_core::fixture;
@@ -7,8 +7,8 @@ use latscope_core::rounds::Round;
 use std::fs;
 use std::process::Command;
 
-/// A run of the fixture at a minute of the day, whose figures scatter by 0.3 %, and whose hand-offs take `factor` times
-/// as long.
+/// Run of the fixture at a minute of the day. Its figures scatter by 0.3 %, and its hand-offs take `factor` times as
+/// long.
 fn report(name: &str, at: usize, factor: f64) -> Report {
     let mut report = fixture::report();
     report.run_id = format!("{at:08}{name}0123456789abcdef");
@@ -23,7 +23,7 @@ fn report(name: &str, at: usize, factor: f64) -> Report {
     report
 }
 
-/// A directory with 24 runs, of which the last twelve are slower under another kernel.
+/// Creates a directory with 24 runs, of which the last twelve are slower under another kernel.
 pub fn stepped(place: &Place) -> String {
     let directory = place.directory("runs");
     for at in 0..24 {

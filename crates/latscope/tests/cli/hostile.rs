@@ -1,5 +1,5 @@
-//! Files and directories of others: what a terminal, a spreadsheet or a workflow would obey, what is no file, and
-//! names that lead elsewhere.
+//! Files and directories of other users: text that a terminal, a spreadsheet or a workflow would obey, paths that are
+//! no files, and names that lead elsewhere.
 
 use crate::import::real;
 use crate::support::{NOBODY, Place, Ran, end, json, latscope, program, root, run};
@@ -7,7 +7,7 @@ use latscope_core::fixture;
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
 
-/// Asserts that a terminal would obey nothing of what was printed.
+/// Asserts that the printed text has nothing that a terminal would obey.
 #[track_caller]
 fn is_clean(ran: &Ran, words: &[&str]) {
     for text in [&ran.out, &ran.err] {

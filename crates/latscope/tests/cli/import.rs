@@ -1,5 +1,4 @@
-//! Results of other programs, from the file to the exit code; and files that are none, in every command that reads
-//! results.
+//! Results of other programs, from the file to the exit code, and invalid files in every command that reads results.
 
 use crate::support::{Place, end, json, latscope, parsed, run, wait};
 use latscope_core::fixture;
@@ -9,7 +8,7 @@ use std::fs;
 use std::io::Write;
 use std::process::Stdio;
 
-/// A real output of another program.
+/// Path of a real output of another program.
 pub fn real(name: &str) -> String {
     format!("{}/../latscope-judge/tests/imports/{name}", env!("CARGO_MANIFEST_DIR"))
 }
@@ -111,7 +110,7 @@ fn a_result_of_ours_is_nothing_to_import_and_no_input_is_overwritten() {
     assert_eq!(fs::read(&copy).unwrap(), fs::read(real("fio.json")).unwrap());
 }
 
-/// Files that are no result, and what each command says of them.
+/// Files that are no result, with the word that each command's message has.
 fn bad_files() -> Vec<(&'static str, Vec<u8>, &'static str)> {
     let whole = fixture::wake().to_json();
     let nested = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));

@@ -3,7 +3,7 @@
 use crate::process::{Mark, send};
 use crate::support::{
     NOBODY, Place, Ran, end, eventually, has_reason, is_ok, json, latscope, measurements, of_probe,
-    on_a_full_disk, program, public_binary, root, run, start, traceable, wait,
+    on_a_full_disk, program, public_binary, reason, remedy, root, run, start, traceable, wait,
 };
 use rustix::process::Signal;
 use serde_json::Value;
@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::process::CommandExt;
 
-/// Runs `latscope ipc` with these words, which must succeed; returns the result.
+/// Runs `latscope ipc` with these words, which must succeed. Returns the result.
 fn measured(words: &str) -> (Value, String) {
     let (ran, found) = tried(words);
     (found, ran.done())
@@ -27,7 +27,7 @@ fn tried(words: &str) -> (Ran, Value) {
     (ran, found)
 }
 
-/// The measurement with these parameters.
+/// Measurement with these parameters.
 fn point<'a>(found: &'a Value, wanted: &[(&str, &str)]) -> &'a Value {
     let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     let is = |m: &&Value| wanted.iter().all(|(name, value)| text(&m["params"][*name]) == *value);
@@ -88,11 +88,11 @@ fn every_transport_is_measured_or_its_reason_is_said() {
     assert!(names.contains("unix-stream") && names.contains("pipe") && names.contains("passthrough"));
     for name in names {
         let m = point(&found, &[("transport", name), ("caller", "other"), ("pair", "all")]);
-        match m["support"].as_str() {
+        match m["quality"]["level"].as_str() {
             // What a kernel may be without; spinning takes two CPUs.
             Some("unsupported") => {
                 assert!(
-                    ["binder", "hwbinder", "vsock", "spin"].contains(&name) && m["reason"].is_string(),
+                    ["binder", "hwbinder", "vsock", "spin"].contains(&name) && !reason(m).is_empty(),
                     "{m:#}"
                 );
             }
@@ -166,7 +166,7 @@ fn each_call_over_the_deadline_is_a_miss_and_criteria_judge_them() {
     assert_eq!(m["summary"]["missed"], 50);
     let (ran, found) = tried("-t pipe --count 50 --deadline 1000s --missed 0 --caller other");
     // Beside others that take its CPU a pass proves nothing.
-    let is_ok = measurements(&found).iter().all(|m| m["support"] == "ok");
+    let is_ok = measurements(&found).iter().all(|m| m["quality"]["level"] == "ok");
     assert_eq!(ran.code, Some(if is_ok { 0 } else { 3 }), "{ran:#?}");
 }
 
@@ -223,7 +223,7 @@ fn a_spinning_pair_on_one_cpu_is_refused_with_the_remedy() {
     }
 }
 
-/// A run of some seconds over this transport, begun.
+/// Run of some seconds over a transport, which has begun.
 struct Begun {
     _place: Place,
     result: String,
@@ -302,7 +302,7 @@ fn an_interrupted_run_ends_with_what_there_is() {
     ran.no_panic();
     let found = json(&result);
     let m = point(&found, &[("caller", "other"), ("pair", "all")]);
-    assert!(count(m) > 0 && m["support"] != "unsupported", "{m:#}");
+    assert!(count(m) > 0 && m["quality"]["level"] != "unsupported", "{m:#}");
     mark.wait_for_none();
 }
 
@@ -317,7 +317,7 @@ fn without_permission_the_fifo_row_is_degraded_and_says_why() {
     let found = crate::support::parsed(&out);
     let fifo = point(&found, &[("caller", "fifo"), ("pair", "0")]);
     has_reason(&[fifo], "degraded", "SCHED_FIFO");
-    assert!(fifo["remedy"].as_str().unwrap().contains("ulimit -r"), "{fifo:#}");
+    assert!(remedy(fifo).contains("ulimit -r"), "{fifo:#}");
     assert!(is_ok(point(&found, &[("caller", "other"), ("pair", "0")])));
     assert!(fifo["values"]["rt-calls"].is_null(), "{fifo:#}");
 }
@@ -384,11 +384,11 @@ fn of_all_transports_those_that_are_not_here_are_listed_and_not_judged() {
     // A busy machine may make others inconclusive.
     let judged = |words: &str| {
         let (ran, found) = tried(words);
-        for m in measurements(&found).iter().filter(|m| m["support"] == "unsupported") {
+        for m in measurements(&found).iter().filter(|m| m["quality"]["level"] == "unsupported") {
             assert!(ran.out.contains(m["params"]["transport"].as_str().unwrap()), "{}", ran.out);
         }
-        let is = |m: &Value| m["support"] == "unsupported" && !m["verdict"].is_null();
-        let lacking = measurements(&found).iter().filter(|m| m["support"] == "unsupported").count();
+        let is = |m: &Value| m["quality"]["level"] == "unsupported" && !m["verdict"].is_null();
+        let lacking = measurements(&found).iter().filter(|m| m["quality"]["level"] == "unsupported").count();
         (measurements(&found).iter().any(is), lacking > 0)
     };
     let (of_all, _) = judged("-t all --count 20 --caller other --missed 1000000");

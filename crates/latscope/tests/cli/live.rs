@@ -1,14 +1,13 @@
-//! The live screen of `latscope wake` in a real terminal, and what there is
-//! where there is none.
+//! Live screen of `latscope wake` in a real terminal, and the output without a terminal.
 
 use crate::support::{Place, eventually, latscope, run};
 use crate::terminal::Terminal;
 use rustix::process::Signal;
 
-/// A run that no test waits out.
+/// Arguments of a run that lasts longer than any test.
 const LONG: [&str; 5] = ["wake", "--duration", "600s", "--interval", "2ms"];
 
-/// The screen is there, with figures on it.
+/// Waits until the screen exists and shows figures.
 #[track_caller]
 fn begun(terminal: &Terminal) {
     terminal.wait_for("latscope wake");
@@ -73,7 +72,7 @@ fn a_progress_line_follows_the_size_of_the_terminal() {
     terminal.ends(1);
 }
 
-/// What the environment says beside, such as that this is CI, makes a terminal no less dumb.
+/// A dumb terminal gets text only, whatever other variables of the environment are set, such as those of CI.
 #[test]
 fn a_dumb_terminal_gets_text_only() {
     for words in [&["cpu", "cycle", "--count", "4"] as &[&str], &["--help"]] {
@@ -89,7 +88,7 @@ fn a_dumb_terminal_gets_text_only() {
     }
 }
 
-/// Every family of single events, for longer than a test lasts.
+/// Arguments for every family of single events, for longer than a test lasts.
 const FAMILIES: [&[&str]; 4] = [
     &["noise", "--duration", "600s"],
     &["ipc", "--transport", "pipe", "--duration", "600s"],
@@ -130,7 +129,7 @@ fn what_is_measured_one_after_the_other_is_named_and_has_an_end() {
     terminal.ends(1);
 }
 
-/// A trial whose runs last longer than a test.
+/// Starts a trial whose runs last longer than a test.
 fn trial(results: &str) -> Terminal {
     let mut terminal =
         Terminal::run(&["trial", "--runs", "2", "--dir", results, "--", "noise", "--duration", "600s"]);

@@ -1,7 +1,6 @@
-//! The built command, end to end: what scripts and people see of it.
+//! Tests of the built command, end to end, as scripts and users see it.
 //!
-//! No test here judges a time. What needs root says `SKIPPED` on stdout
-//! where there is none.
+//! No test here judges a time. Tests that need root print `SKIPPED` on stdout without root.
 #![forbid(unsafe_code)]
 
 mod account;

@@ -1,4 +1,4 @@
-//! The page in a browser, as users and as Jenkins show it.
+//! The HTML page in a browser, as users and as Jenkins show it.
 
 use crate::result::survey;
 use crate::skipped::has_program;
@@ -11,10 +11,10 @@ use std::net::TcpListener;
 use std::process::{Command, Output};
 use std::thread;
 
-/// What Jenkins sends with a file of a build: no script, no style within the page.
+/// Header that Jenkins sends with a file of a build, which forbids script and style within the page.
 const JENKINS: &str = "sandbox; default-src 'none'; img-src 'self'; style-src 'self'";
 
-/// A browser that opens an address without a window, and writes the page as it has understood it.
+/// Opens an address in a browser without a window, which writes the page as it has understood it.
 fn chromium(place: &Place, address: &str) -> Output {
     let output = Command::new("chromium")
         .args(["--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr"])
@@ -24,7 +24,7 @@ fn chromium(place: &Place, address: &str) -> Output {
     output.expect("chromium can be started")
 }
 
-/// The survey as a page.
+/// Writes the survey as a page. Returns its path and its text.
 fn page(place: &Place) -> (String, String) {
     let path = place.at("page.html");
     run(&["show", &survey().path, "--quiet", "--html", &path]).done();
@@ -32,14 +32,14 @@ fn page(place: &Place) -> (String, String) {
     (path, text)
 }
 
-/// Runs whose pages are of other kinds than a survey's: they do not take long.
+/// Arguments of short runs whose pages are of other kinds than a survey's.
 const RUNS: [&[&str]; 3] = [
     &["wake", "--count", "200", "--interval", "200us"],
     &["ipc", "--transport", "pipe", "--count", "200"],
     &["remote", "--count", "200", "--wait", "futex"],
 ];
 
-/// A page of each kind: a survey, single events, a comparison, a history, a trial, a plan.
+/// Writes a page of each kind: a survey, single events, a comparison, a history, a trial, a plan.
 fn pages(place: &Place) -> Vec<(String, String)> {
     let mut paths = vec![page(place).0];
     for words in RUNS {
@@ -59,7 +59,7 @@ fn pages(place: &Place) -> Vec<(String, String)> {
     paths.into_iter().map(|path| (path.clone(), fs::read_to_string(path).unwrap())).collect()
 }
 
-/// How much of what a page shows there is: tables, rows, pictures and what is in them.
+/// Numbers of the elements that a page shows: tables, rows, pictures and their contents.
 fn contents(page: &str) -> Vec<usize> {
     ["<table", "<tr", "<svg", "<path", "<circle", "<text", "<li", "<details"]
         .map(|element| page.matches(element).count())
@@ -110,7 +110,7 @@ fn where_script_and_style_are_forbidden_nothing_is_missing() {
     assert_eq!(contents(&String::from_utf8_lossy(&output.stdout)), contents(&text));
 }
 
-/// The pictures of the survey, and of nothing else.
+/// Writes the pictures of the survey into a directory. Returns the lines on stderr, one for each picture.
 fn all_pictures(place: &Place) -> Vec<String> {
     let directory = place.at("of/pictures/");
     let ran = run(&["show", &survey().path, "--svg", &directory]);
@@ -152,7 +152,7 @@ fn a_run_without_pictures_counts_and_says_so() {
     assert!(fs::exists(result).unwrap());
 }
 
-/// The page of the survey as if there were a third CPU: of two there is no map.
+/// Page of the survey with an added third CPU, since two CPUs have no map.
 fn page_with_map(place: &Place) -> String {
     let mut result = json(&survey().path);
     let measured = result["measurements"].as_array_mut().unwrap();
@@ -171,7 +171,7 @@ fn with_pair(m: &Value, pair: &str) -> Value {
     m
 }
 
-/// Uses the controls of the page in turn, and writes what came of it as text of the page, a line each.
+/// Script that uses the controls of the page in turn, and writes the outcomes into the page as lines of text.
 const DRIVER: &str = r#"<script>
 addEventListener("load", () => {
   const svg = document.querySelector("[id=family-memory] figure > svg");

@@ -1,4 +1,4 @@
-//! The processes of a run, found by a mark in their environment.
+//! Processes of a run, found by a mark in their environment.
 
 use crate::support::eventually;
 use rustix::process::{Pid, Signal, kill_process};
@@ -8,10 +8,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 const VARIABLE: &str = "LATSCOPE_TEST_RUN";
 
-/// A mark that all processes of one run carry.
+/// Mark that all processes of a run carry.
 pub struct Mark(String);
 
-/// A process of a run.
+/// Process of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Process {
     pub pid: i32,
@@ -19,13 +19,13 @@ pub struct Process {
 }
 
 impl Process {
-    /// Who started it; `None` when it is gone.
+    /// Id of the parent process; `None` when the process is gone.
     pub fn parent(&self) -> Option<i32> {
         let status = fs::read_to_string(format!("/proc/{}/status", self.pid)).ok()?;
         status.lines().find_map(|line| line.strip_prefix("PPid:"))?.trim().parse().ok()
     }
 
-    /// Whether it ignores a signal by now.
+    /// Returns true if the process ignores a signal by now.
     pub fn ignores(&self, signal: Signal) -> bool {
         let status = fs::read_to_string(format!("/proc/{}/status", self.pid)).unwrap_or_default();
         let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
@@ -34,7 +34,7 @@ impl Process {
     }
 }
 
-/// A test that fails leaves nothing running beside the next ones.
+/// Kills the processes of a failed test, so that nothing runs beside the next tests.
 impl Drop for Mark {
     fn drop(&mut self) {
         if std::thread::panicking() {
@@ -54,7 +54,7 @@ impl Mark {
         Mark(format!("{VARIABLE}={value}"))
     }
 
-    /// The living processes that carry the mark.
+    /// Living processes that carry the mark.
     pub fn processes(&self) -> Vec<Process> {
         let entries = fs::read_dir("/proc").expect("the tests need /proc").flatten();
         let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());

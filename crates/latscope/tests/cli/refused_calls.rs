@@ -1,13 +1,15 @@
-//! Seccomp filters, as containers have them: what needs a refused call is
-//! degraded or unsupported with the reason, the rest runs.
+//! Seccomp filters, as containers have them. Measurements that need a refused call are degraded or unsupported with the
+//! reason, and the rest runs.
 
-use crate::support::{BINARY, Place, Ran, end, has_reason, json, measured, of_probe, program};
+use crate::support::{
+    BINARY, Place, Ran, end, has_reason, json, measured, of_probe, program, reason, remedy,
+};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-/// The example of latscope-os that refuses calls, built beside the binary.
+/// Path of the example of latscope-os that refuses calls, built beside the binary.
 fn deny() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     BUILT.get_or_init(|| {
@@ -36,7 +38,7 @@ fn survey(error: &str, calls: &str, only: &str) -> (Ran, Option<Value>) {
     (ran, found)
 }
 
-/// As [`survey`], for what must succeed.
+/// Runs a survey like [`survey`], which must succeed.
 #[track_caller]
 fn result(error: &str, calls: &str, only: &str) -> Value {
     let (ran, found) = survey(error, calls, only);
@@ -53,12 +55,12 @@ fn without_policies_timers_are_degraded() {
         measured(&found, "thread.create");
         let timers = of_probe(&found, "wake.timer");
         has_reason(&timers, "degraded", "SCHED_OTHER");
-        assert!(timers.iter().all(|m| m["remedy"].is_string()));
+        assert!(timers.iter().all(|m| !remedy(m).is_empty()));
         for m in of_probe(&found, "sync.futex") {
             match m["params"]["placement"].as_str().unwrap() {
-                "same-core" | "two-cores" if m["support"] == "ok" => {}
+                "same-core" | "two-cores" if m["quality"]["level"] == "ok" => {}
                 // There is one CPU only, or it is not kept awake.
-                _ => assert!(m["support"] != "ok" && m["remedy"].is_string(), "{m:#}"),
+                _ => assert!(m["quality"]["level"] != "ok" && !remedy(m).is_empty(), "{m:#}"),
             }
         }
     }
@@ -73,7 +75,7 @@ fn without_a_choice_of_cpus_what_runs_anywhere_is_degraded() {
             has_reason(&of_probe(&found, probe), "degraded", "not kept on CPU");
         }
         for m in of_probe(&found, "sync.futex") {
-            assert!(m["support"] == "unsupported" && m["remedy"].is_string(), "{m:#}");
+            assert!(m["quality"]["level"] == "unsupported" && !remedy(m).is_empty(), "{m:#}");
         }
     }
 }
@@ -86,7 +88,7 @@ fn without_memfd_histograms_have_another_home() {
             measured(&found, probe);
         }
         for m in of_probe(&found, "sync.futex") {
-            assert!(m["support"] != "unsupported" || m["reason"].is_string(), "{m:#}");
+            assert!(m["quality"]["level"] != "unsupported" || !reason(m).is_empty(), "{m:#}");
         }
     }
 }
@@ -120,8 +122,8 @@ fn without_descriptors_of_events_only_their_probes_are_closed() {
             let points = of_probe(&found, probe);
             assert!(!points.is_empty());
             for m in points {
-                assert!(m["support"] == "unsupported" && m["reason"].is_string(), "{m:#}");
-                assert!(m["remedy"].is_string(), "{m:#}");
+                assert!(m["quality"]["level"] == "unsupported" && !reason(m).is_empty(), "{m:#}");
+                assert!(!remedy(m).is_empty(), "{m:#}");
             }
         }
     }
@@ -134,7 +136,7 @@ fn without_getrandom_its_row_has_no_figure() {
         measured(&found, "syscall.getppid");
         let rows = of_probe(&found, "syscall.getrandom");
         has_reason(&rows, "unsupported", reason);
-        assert!(rows.iter().all(|m| m["remedy"].is_string() && m["summary"]["p50"].is_null()), "{rows:#?}");
+        assert!(rows.iter().all(|m| !remedy(m).is_empty() && m["summary"]["p50"].is_null()), "{rows:#?}");
     }
 }
 
@@ -171,8 +173,8 @@ fn without_huge_pages_points_that_want_them_are_degraded() {
     assert!(!wants.is_empty());
     for m in wants {
         // Only where somebody reserved huge pages are there any.
-        let reserved = m["support"] == "ok";
-        assert!(reserved || m["reason"].as_str().unwrap().contains("2 MiB"), "{m:#}");
-        assert!(reserved || m["remedy"].is_string(), "{m:#}");
+        let reserved = m["quality"]["level"] == "ok";
+        assert!(reserved || reason(m).contains("2 MiB"), "{m:#}");
+        assert!(reserved || !remedy(m).is_empty(), "{m:#}");
     }
 }

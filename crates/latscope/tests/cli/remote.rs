@@ -1,8 +1,8 @@
-//! Messages to a remote, which so far is a process of our own.
+//! Messages to a remote that is a process of latscope.
 
 use crate::process::{Mark, send};
 use crate::support::{
-    Place, end, has_reason, is_ok, json, latscope, measurements, of_probe, run, start, wait,
+    Place, end, has_reason, is_ok, json, latscope, measurements, of_probe, reason, run, start, wait,
 };
 use crate::terminal::Terminal;
 use rustix::process::Signal;
@@ -135,8 +135,8 @@ fn a_probe_and_a_way_to_wait_can_be_chosen() {
 fn those_that_spin_need_two_cpus() {
     let found = measured("ping --count 10 --cpus 0");
     let spin = measurements(&found).iter().find(|m| m["params"]["wait"] == "spin").unwrap();
-    assert_eq!(spin["support"], "unsupported");
-    assert!(spin["reason"].as_str().unwrap().contains("two CPUs"), "{spin:#}");
+    assert_eq!(spin["quality"]["level"], "unsupported");
+    assert!(reason(spin).contains("two CPUs"), "{spin:#}");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! An operating system of our own in QEMU as the remote.
+//! Remote that is latscope's own image in QEMU.
 
 use crate::process::{Mark, send};
 use crate::support::{
@@ -11,7 +11,7 @@ use serde_json::Value;
 const QEMU: &str = "qemu-system-x86_64";
 const LOSSES: [&str; 6] = ["losses", "late", "mismatches", "duplicates", "reorderings", "faults"];
 
-/// Whether QEMU is there; the image is, where it can be built.
+/// Returns true if QEMU is installed and the image can be built here.
 fn possible(test: &str) -> bool {
     let built = cfg!(target_arch = "x86_64");
     needs(test, built, "the image is built on x86-64 only") && has_program(test, QEMU)

@@ -1,4 +1,4 @@
-//! Both roles of `--transport openamp`, each a process of its own.
+//! Both roles of `--transport openamp`, each in a process of its own.
 
 use crate::process::signal;
 use crate::support::{
@@ -12,7 +12,7 @@ use std::process::Child;
 
 const LOSSES: [&str; 6] = ["losses", "late", "mismatches", "duplicates", "reorderings", "faults"];
 
-/// A server; it does not outlive a test that fails.
+/// Server that does not outlive a failed test.
 struct Server(Option<Child>);
 
 impl Server {
@@ -36,7 +36,7 @@ impl Drop for Server {
     }
 }
 
-/// Where the two meet, and the words for it.
+/// Paths over which driver and server connect, and the words for them.
 struct Setup {
     place: Place,
     words: [String; 4],
@@ -73,7 +73,7 @@ impl Setup {
         json(&result)
     }
 
-    /// A driver that would go on for long, with samples.
+    /// Starts a driver that would go on for long, and waits until it has samples.
     fn driving(&self, result: &str) -> Terminal {
         let words = self.driver("ping --wait socket --no-live --duration 600s", result);
         let terminal = Terminal::run(&words.iter().map(String::as_str).collect::<Vec<_>>());
@@ -82,7 +82,7 @@ impl Setup {
     }
 }
 
-/// All that were asked for, and nothing that is no sample.
+/// Asserts that all messages that were asked for came back, and that none was lost, late or wrong.
 #[track_caller]
 fn sound(found: &Value, count: u64) {
     assert!(!measurements(found).is_empty());

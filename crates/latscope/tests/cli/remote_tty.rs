@@ -1,5 +1,4 @@
-//! Real pseudo terminals: pings over them, those that lead to a remote, and the
-//! programs of MCS.
+//! Real pseudo terminals: pings over them, terminals that lead to a remote, and the programs of MCS.
 
 use crate::process::{Mark, send, signal};
 use crate::support::{
@@ -14,7 +13,7 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command};
 
-/// A pseudo terminal of the test, as a shell would have it.
+/// Pseudo terminal of the test, as a shell would have it.
 struct Pty {
     _master: OwnedFd,
     slave: OwnedFd,
@@ -33,7 +32,7 @@ impl Pty {
     }
 }
 
-/// All that tells how a terminal treats bytes.
+/// Text with all modes that change how a terminal treats bytes.
 fn modes(terminal: &OwnedFd) -> String {
     let modes = termios::tcgetattr(terminal).expect("it is a terminal");
     let code = |index| modes.special_codes[index];
@@ -52,7 +51,7 @@ fn is_raw(terminal: &OwnedFd) -> bool {
         && !modes.local_modes.intersects(local)
 }
 
-/// A terminal that leads somewhere, in a process that says where.
+/// Terminal that leads to a remote, in a process that prints its path.
 struct Served {
     child: Child,
     path: String,
@@ -66,7 +65,7 @@ impl Served {
         Served { path: line, ..served }
     }
 
-    /// Waits for a line of its output.
+    /// Starts a command, and waits for a line of its output.
     fn with(command: &mut Command, is_it: impl Fn(&str) -> bool) -> (Served, String) {
         let mark = Mark::on(command);
         let mut child = start(command);
@@ -331,7 +330,7 @@ fn what_cannot_be_served_or_talked_to_is_refused_in_a_line() {
     assert_eq!(std::fs::read(&taken).unwrap(), b"");
 }
 
-/// Numbers, and the spaces that fill up their columns, as one sign.
+/// Text in which each number, with the spaces that fill up its column, is a single sign.
 fn masked(text: &str) -> String {
     let mut masked = String::new();
     for c in text.chars() {
@@ -389,8 +388,8 @@ fn pty_test_talks_to_the_terminal_of_mica_main_in_the_documented_words() {
     assert!(ran.err.contains("note"), "{ran:#?}");
 }
 
-/// The far side of a terminal, until it is closed: writes what `answer` makes of the bytes that came, of which so
-/// many were there before.
+/// Reads from the far side of a terminal until it is closed, and writes what `answer` returns for the bytes and the
+/// number of bytes before them.
 fn far_side(
     pty: &Pty,
     mut answer: impl FnMut(&[u8], usize) -> Vec<u8> + Send + 'static,

@@ -1,7 +1,6 @@
-//! The result file of a whole quick survey, held against its own histograms,
-//! the plan, the registry and the screen.
+//! Result file of a whole quick survey, compared with its own histograms, the plan, the registry and the screen.
 
-use crate::support::{Ran, end, json, latscope, measurements, of_probe, run};
+use crate::support::{Ran, end, json, latscope, measurements, of_probe, reason, remedy, run};
 use latscope_core::report::Report;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -9,7 +8,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::OnceLock;
 
-/// A quick survey of this machine, run once for all tests.
+/// Quick survey of this machine, run once for all tests.
 pub struct Survey {
     pub ran: Ran,
     pub path: String,
@@ -94,8 +93,8 @@ fn summaries_follow_from_histograms() {
     }
 }
 
-/// Quantiles rise, and from p90 up are there only with ten samples beyond. The median
-/// over several rounds is not that of all samples, and lies anywhere between the extremes.
+/// Asserts that quantiles rise, and that those from p90 up exist only with ten samples beyond. The median over several
+/// rounds is not that of all samples, and lies anywhere between the extremes.
 fn ordered(summary: &Value, count: u64, rounds: usize) {
     let names = ["min", "p10", "p50", "p90", "p95", "p99", "p99_9", "p99_99", "p99_999", "p99_9999", "max"];
     let of_all = names.iter().filter(|name| rounds < 2 || **name != "p50");
@@ -117,10 +116,10 @@ fn ordered(summary: &Value, count: u64, rounds: usize) {
 fn what_is_not_fully_measured_says_why() {
     for m in measurements(&survey().found) {
         let count = m["summary"]["count"].as_u64().unwrap();
-        match m["support"].as_str().unwrap() {
-            "ok" => assert!(count > 0 && m["reason"].is_null() && m["remedy"].is_null(), "{m:#}"),
-            "degraded" => assert!(count > 0 && m["reason"].is_string(), "{m:#}"),
-            "unsupported" => assert!(count == 0 && m["reason"].is_string(), "{m:#}"),
+        match m["quality"]["level"].as_str().unwrap() {
+            "ok" => assert!(count > 0 && reason(m).is_empty() && remedy(m).is_empty(), "{m:#}"),
+            "degraded" | "unstable" => assert!(count > 0 && !reason(m).is_empty(), "{m:#}"),
+            "unsupported" => assert!(count == 0 && !reason(m).is_empty(), "{m:#}"),
             other => panic!("{other}"),
         }
         assert!(m["incomplete"].is_null(), "{m:#}");
@@ -160,7 +159,7 @@ fn every_point_of_the_plan_is_measured_once() {
     }
 }
 
-/// The ids that scripts rely on.
+/// Ids that scripts rely on.
 const IDS: &[&str] = &[
     "cpu.cycle cpu.add cpu.sub cpu.mul cpu.div cpu.mod cpu.and cpu.or cpu.xor cpu.shift cpu.rotate cpu.popcount",
     "cpu.fma cpu.branch cpu.call cpu.rdtsc cpu.clock-vdso cpu.clock-syscall",
@@ -181,11 +180,10 @@ const IDS: &[&str] = &[
     "remote.ping remote.long-ping",
 ];
 
-/// Those that change settings of the kernel, or come with an option, are
-/// measured when asked for.
+/// Probes that change settings of the kernel, or need an option. They are measured only when asked for.
 const NOT_SURVEYED: [&str; 4] = ["wake.timerlat", "wake.response", "noise.osnoise", "noise.hwlat"];
 
-/// Whether it is one of many ways to do the same, one of which is surveyed.
+/// Returns true for a probe that is an alternative to another probe in the survey.
 fn is_for_comparison(id: &str) -> bool {
     id.starts_with("ipc.") && id != "ipc.unix-stream"
 }
@@ -219,7 +217,7 @@ fn every_probe_is_listed_and_in_the_survey() {
     }
 }
 
-/// Probes that take batches or single events, by parameters and by the machine.
+/// Probes that take batches or single events, depending on parameters and on the machine.
 const EITHER: [&str; 3] = ["file.read", "file.read-mmap", "sync.rwlock"];
 
 #[test]
@@ -294,7 +292,7 @@ fn a_plan_is_what_is_then_done() {
     }
 }
 
-/// The result of a measurement that takes no time, with some options of its own.
+/// Result of a measurement that takes no time, with further options.
 fn named(options: &[&str]) -> Value {
     let words = ["cpu", "cycle", "--count", "1", "--json", "-"];
     let ran = run(&[&words[..], options].concat());
@@ -336,7 +334,7 @@ fn labels_are_shown_and_bad_ones_refused() {
     }
 }
 
-/// What is asked of a run is asked of all rounds together, whatever the family.
+/// Counts and limits apply to all rounds together, in every family.
 #[test]
 fn rounds_share_the_count_and_are_told() {
     for (words, probe) in [

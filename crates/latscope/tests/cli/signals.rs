@@ -1,10 +1,10 @@
-//! Signals and crashes in mid-run: what was measured is kept, and nothing
-//! stays behind.
+//! Signals and crashes in the middle of a run: measured values are kept, and nothing stays behind.
 
 use crate::process::{Mark, send, signal};
 use crate::programs::write_script;
 use crate::support::{
-    Place, end, eventually, has_reason, json, latscope, measured, names, of_probe, start, traceable, wait,
+    Place, end, eventually, has_reason, json, latscope, measured, names, of_probe, reason, start, traceable,
+    wait,
 };
 use rustix::process::Signal;
 use serde_json::Value;
@@ -12,8 +12,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Child;
 
-/// A survey of two quick probes and a long one that makes files, in the middle
-/// of that one.
+/// Survey of two quick probes and a long probe that makes files, in the middle of the long probe.
 struct InMidRun {
     place: Place,
     child: Child,
@@ -68,7 +67,7 @@ fn ends_with_what_there_is(which: Signal) {
     let begun = of_probe(&found, "file.write");
     assert!(!begun.is_empty());
     for m in begun {
-        assert!(m["incomplete"] == true && m["reason"].as_str().unwrap().contains("interrupted"), "{m:#}");
+        assert!(m["incomplete"] == true && reason(m).contains("interrupted"), "{m:#}");
     }
     assert!(of_probe(&found, "wake.timer").is_empty());
     mark.wait_for_none();
@@ -127,7 +126,7 @@ fn after_a_kill_the_file_has_what_was_saved_of_a_long_row() {
     assert!(found["finished"].is_null());
     for m in of_probe(&found, "wake.timer") {
         assert!(m["summary"]["count"].as_u64() > Some(0), "{m:#}");
-        assert!(m["incomplete"] == true && m["reason"].as_str().unwrap().contains("saved while"), "{m:#}");
+        assert!(m["incomplete"] == true && reason(m).contains("saved while"), "{m:#}");
         assert!(!m["outliers"].as_array().unwrap().is_empty(), "{m:#}");
     }
     // The threshold was exceeded until then.
@@ -180,7 +179,7 @@ fn a_worker_that_crashes_costs_its_points_only() {
         let crashed = of_probe(&found, "cpu.cycle");
         assert!(crashed.iter().all(|m| m["incomplete"] == true), "{crashed:#?}");
         for m in &crashed {
-            let reason = m["reason"].as_str().unwrap();
+            let reason = reason(m);
             assert!(reason.contains("the worker process ended early (signal"), "{reason}");
         }
         measured(&found, "sync.mutex");

@@ -1,4 +1,4 @@
-//! Starting the command and looking at what it did.
+//! Functions that start the command and check its outcome.
 
 use crate::programs::copy_program;
 pub use crate::skipped::{has_program, is_installed, needs, root, skipped, skipped_in_part, traceable};
@@ -13,15 +13,15 @@ use std::sync::Once;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Far more than anything here takes: only a command that hangs needs it.
+/// Longest wait for a command, far above the time of any test. Only a command that hangs reaches it.
 const TIMEOUT: Duration = Duration::from_secs(180);
 
-/// The cache of the commands, so that the user's own is left alone.
+/// Directory of the commands' cache, so that the user's own is left alone.
 pub const CACHE: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/cache");
 
 pub const BINARY: &str = env!("CARGO_BIN_EXE_latscope");
 
-/// What a command left: its exit code (`None`: by a signal) and output.
+/// Outcome of a command: its exit code (`None`: by a signal) and output.
 #[derive(Debug)]
 pub struct Ran {
     pub code: Option<i32>,
@@ -30,7 +30,7 @@ pub struct Ran {
 }
 
 impl Ran {
-    /// Asserts success; returns stdout.
+    /// Asserts success, and returns stdout.
     #[track_caller]
     pub fn done(self) -> String {
         assert_eq!(self.code, Some(0), "{self:#?}");
@@ -38,8 +38,7 @@ impl Ran {
         self.out
     }
 
-    /// Asserts that it failed with one line on stderr, beside those about
-    /// progress; returns that line.
+    /// Asserts that the command failed with one line on stderr, beside those about progress. Returns that line.
     #[track_caller]
     pub fn refused(&self) -> String {
         assert_eq!(self.code, Some(1), "{self:#?}");
@@ -55,7 +54,7 @@ impl Ran {
     }
 }
 
-/// The command, with an environment that does not colour what it shows.
+/// Command with an environment that does not colour its output.
 pub fn latscope<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Command {
     let mut command = Command::new(BINARY);
     command.args(arguments);
@@ -63,7 +62,7 @@ pub fn latscope<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Comm
     command
 }
 
-/// Another program that will start the command in the end.
+/// Another program that starts the command in the end.
 pub fn program<S: AsRef<OsStr>>(words: impl IntoIterator<Item = S>) -> Command {
     let mut words = words.into_iter();
     let mut command = Command::new(words.next().expect("a program has a name"));
@@ -141,11 +140,11 @@ pub fn eventually<T>(what: &str, mut condition: impl FnMut() -> Option<T>) -> T 
     }
 }
 
-/// A directory that every user may enter, removed when dropped.
+/// Directory that every user may enter, removed when dropped.
 #[derive(Debug)]
 pub struct Place(tempfile::TempDir);
 
-/// What the names of places begin with; the process that made one follows.
+/// Beginning of the names of places. The id of the process that made the place follows.
 const PLACE: &str = "latscope-cli-";
 
 /// Removes the places of tests that were killed.
@@ -173,19 +172,19 @@ impl Place {
         self.0.path()
     }
 
-    /// A path in it, as an argument.
+    /// Path in the place, as an argument.
     pub fn at(&self, name: &str) -> String {
         self.0.path().join(name).to_str().expect("temporary paths are UTF-8").to_owned()
     }
 
-    /// A directory made in it.
+    /// Creates a directory in the place.
     pub fn directory(&self, name: &str) -> String {
         let path = self.at(name);
         fs::create_dir(&path).expect("a fresh name");
         path
     }
 
-    /// A file made in it.
+    /// Creates a file in the place.
     pub fn file(&self, name: &str, text: impl AsRef<[u8]>) -> String {
         let path = self.at(name);
         fs::write(&path, text).expect("a file can be written");
@@ -193,7 +192,7 @@ impl Place {
     }
 }
 
-/// The names in a directory, sorted.
+/// Names in a directory, sorted.
 pub fn names(directory: impl AsRef<Path>) -> Vec<String> {
     let entries = fs::read_dir(directory).expect("the directory is there");
     let mut names: Vec<String> = entries
@@ -210,7 +209,7 @@ pub fn json(path: impl AsRef<Path>) -> Value {
     parsed(std::str::from_utf8(&text).expect("the result is UTF-8"))
 }
 
-/// JSON that the command wrote, in which no number is one that `jq` cannot carry.
+/// Parses JSON that the command wrote. Asserts that `jq` can carry each of its numbers.
 #[track_caller]
 pub fn parsed(text: &str) -> Value {
     fn check(value: &Value) {
@@ -229,19 +228,34 @@ pub fn parsed(text: &str) -> Value {
     value
 }
 
-/// The measurements of a result.
+/// Measurements of a result.
 pub fn measurements(result: &Value) -> &[Value] {
     result["measurements"].as_array().expect("a result has measurements")
 }
 
-/// Whether nothing distorts a measurement, or nothing but others that took its CPU: that says
-/// something of the machine that tests, not of what is tested.
+/// Returns true if nothing distorts a measurement, or only other programs that took its CPU. The latter concern the
+/// machine that runs the tests, not the tested code.
 pub fn is_ok(m: &Value) -> bool {
     let reasons = m["quality"]["reasons"].as_array().expect("a measurement has reasons");
     reasons.iter().all(|reason| reason["id"] == "waited-for-a-cpu")
 }
 
-/// The measurements of a probe.
+/// Texts of the reasons against a measurement; empty without any.
+pub fn reason(m: &Value) -> String {
+    joined(m, "text")
+}
+
+/// Remedies of the reasons against a measurement; empty without any.
+pub fn remedy(m: &Value) -> String {
+    joined(m, "remedy")
+}
+
+fn joined(m: &Value, name: &str) -> String {
+    let reasons = m["quality"]["reasons"].as_array().into_iter().flatten();
+    reasons.filter_map(|reason| reason[name].as_str()).collect::<Vec<_>>().join("; ")
+}
+
+/// Measurements of a probe.
 pub fn of_probe<'a>(result: &'a Value, probe: &'a str) -> Vec<&'a Value> {
     measurements(result).iter().filter(|m| m["probe"] == probe).collect()
 }
@@ -253,25 +267,24 @@ pub fn measured(result: &Value, probe: &str) {
     assert!(!points.is_empty(), "{probe} is not there");
     for m in points {
         assert!(m["summary"]["count"].as_u64() > Some(0), "{m:#}");
-        assert_ne!(m["support"], "unsupported", "{m:#}");
+        assert_ne!(m["quality"]["level"], "unsupported", "{m:#}");
     }
 }
 
-/// Asserts that every point of a probe has this support and a reason with
-/// this word in it.
+/// Asserts that every point of a probe has this support, and a reason that contains this word.
 #[track_caller]
 pub fn has_reason(points: &[&Value], support: &str, word: &str) {
     assert!(!points.is_empty(), "no such points");
     for m in points {
-        assert_eq!(m["support"], support, "{m:#}");
-        assert!(m["reason"].as_str().is_some_and(|reason| reason.contains(word)), "{m:#}");
+        assert_eq!(m["quality"]["level"], support, "{m:#}");
+        assert!(reason(m).contains(word), "{m:#}");
     }
 }
 
-/// User and group of nobody.
+/// User id and group id of the user nobody.
 pub const NOBODY: u32 = 65534;
 
-/// The binary where every user can execute it, as long as the place is kept.
+/// Copies the binary to where every user can execute it, as long as the place is kept.
 pub fn public_binary() -> (Place, PathBuf) {
     let place = Place::new();
     let path = place.path().join("latscope");
@@ -279,14 +292,13 @@ pub fn public_binary() -> (Place, PathBuf) {
     (place, path)
 }
 
-/// A shell script in a mount namespace of its own; `$1` is the binary, further
-/// arguments follow.
+/// Command that runs a shell script in a mount namespace of its own. `$1` is the binary, further arguments follow.
 pub fn with_mounts(script: &str, arguments: &[&str]) -> Command {
     let words = ["unshare", "--mount", "--propagation", "private", "sh", "-ec", script, "sh", BINARY];
     program(words.iter().chain(arguments))
 }
 
-/// The command with these words and a file on a disk that is full, which only it sees.
+/// Command with these words and a file on a full disk, which only this command sees.
 pub fn on_a_full_disk(words: &[&str], place: &Place) -> Command {
     let disk = place.directory("disk");
     let script = "

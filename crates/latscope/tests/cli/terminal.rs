@@ -1,4 +1,4 @@
-//! A pseudo-terminal with a shell in it that runs the command, and what it shows.
+//! Pseudo-terminal with a shell in it that runs the command, and its screen.
 
 use crate::process::{Mark, Process, send};
 use crate::support::{BINARY, eventually, program};
@@ -13,17 +13,17 @@ use std::process::Child;
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
-/// Waits for the command, tells how it ended, and stays until a line is typed:
-/// what leads the session of a terminal takes that down when it ends.
+/// Script that waits for the command, prints how it ended, and stays until a line is typed. A session leader takes its
+/// terminal down when it ends.
 const SHELL: &str = "trap : INT; \"$@\"; echo \"left: $?\"; read -r line";
 
-/// What came from the terminal so far.
+/// Output that came from the terminal so far.
 struct Seen {
     screen: vt100::Parser,
     bytes: Vec<u8>,
 }
 
-/// A terminal of its own for a run of the command.
+/// Terminal for a run of the command.
 pub struct Terminal {
     master: File,
     inside: OwnedFd,
@@ -44,7 +44,7 @@ impl Terminal {
         Terminal::run_with(words, &[])
     }
 
-    /// The same with variables in the environment.
+    /// Runs `latscope` like [`Terminal::run`], with variables in the environment.
     pub fn run_with(words: &[&str], variables: &[(&str, &str)]) -> Terminal {
         let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
         let master = openpt(flags).expect("pseudo-terminals are there");
@@ -82,28 +82,28 @@ impl Terminal {
         })
     }
 
-    /// Looks at the screen.
+    /// Calls `look` with the screen, and returns its result.
     pub fn look<T>(&self, look: impl FnOnce(&vt100::Screen) -> T) -> T {
         look(self.seen.lock().expect("no thread panics with it").screen.screen())
     }
 
-    /// What the screen shows.
+    /// Text that the screen shows.
     pub fn text(&self) -> String {
         self.look(vt100::Screen::contents)
     }
 
-    /// All that was ever written to it.
+    /// All text that was ever written to the terminal.
     pub fn written(&self) -> String {
         String::from_utf8_lossy(&self.seen.lock().expect("no thread panics with it").bytes).into_owned()
     }
 
-    /// Waits until the screen shows this.
+    /// Waits until the screen shows this text.
     #[track_caller]
     pub fn wait_for(&self, text: &str) {
         eventually(&format!("{text:?} is shown"), || self.text().contains(text).then_some(()));
     }
 
-    /// Waits until the line about how a run stands counts samples.
+    /// Waits until the status line of the run counts samples.
     #[track_caller]
     pub fn wait_for_samples(&self) {
         let counts = |text: &str| text.split("Count ").skip(1).any(|rest| !rest.starts_with('0'));
@@ -116,12 +116,12 @@ impl Terminal {
         self.mark.wait_for(word)
     }
 
-    /// Types.
+    /// Types keys into the terminal.
     pub fn type_in(&mut self, keys: &str) {
         self.master.write_all(keys.as_bytes()).expect("it is open");
     }
 
-    /// Changes its size.
+    /// Changes the size of the terminal.
     pub fn resize(&self, columns: u16, rows: u16) {
         let some = |size| NonZero::new(size).expect("not 0");
         let mut seen = self.seen.lock().expect("no thread panics with it");
@@ -129,13 +129,13 @@ impl Terminal {
         termios::tcsetwinsize(&self.master, size(columns, rows)).expect("it has a size");
     }
 
-    /// Whether its modes are not those of the beginning.
+    /// Returns true if the modes of the terminal differ from those at the beginning.
     pub fn is_taken(&self) -> bool {
         modes(&self.inside) != self.before
     }
 
-    /// The process that coordinates the run: what the shell started. What that starts has its command line too, until
-    /// it executes something else.
+    /// Process that coordinates the run: the child of the shell. Children of the coordinator have its command line,
+    /// too, until they execute another program.
     #[track_caller]
     pub fn coordinator(&self) -> Process {
         let shell = self.shell.id().cast_signed();
@@ -149,8 +149,8 @@ impl Terminal {
         send(signal, self.coordinator().pid);
     }
 
-    /// Waits for the end of the command: with this status, the terminal as it
-    /// was before, and nothing left of the run. Returns what is on the screen.
+    /// Waits for the end of the command. Asserts this status, that the terminal is as it was before, and that nothing
+    /// is left of the run. Returns the text on the screen.
     #[track_caller]
     pub fn ends(&mut self, status: u8) -> String {
         // What the shell says after a kill may be on the screen that is about to go.
@@ -179,7 +179,7 @@ impl Drop for Terminal {
     }
 }
 
-/// All modes of a terminal, to be compared.
+/// Text with all modes of a terminal, for comparisons.
 fn modes(terminal: &OwnedFd) -> String {
     format!("{:?}", termios::tcgetattr(terminal).expect("it is a terminal"))
 }

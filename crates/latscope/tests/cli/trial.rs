@@ -1,4 +1,4 @@
-//! `latscope trial` and `latscope run`: runs in turns, and whatever ends them, what they changed is put back.
+//! `latscope trial` and `latscope run`: runs in turns, whose changes are undone however they end.
 
 use crate::process::{Mark, signal};
 use crate::support::{Place, Ran, end, eventually, json, latscope, names, root, run, start, wait};
@@ -7,7 +7,7 @@ use std::fs;
 
 const QUICK: [&str; 7] = ["cpu", "cycle", "--rounds", "2", "--count", "4", "--quiet"];
 
-/// A trial in a place of its own, of which each command of the shell adds a word to the file `knob`.
+/// Trial in a place of its own, in which each command of the shell adds a word to the file `knob`.
 fn trial(place: &Place, more: &[&str], command: &[&str]) -> std::process::Command {
     let words = ["trial", "--without", "echo off >> knob", "--with", "echo on >> knob", "--dir", "results"];
     // The trial itself adds --quiet.
@@ -17,14 +17,14 @@ fn trial(place: &Place, more: &[&str], command: &[&str]) -> std::process::Comman
     latscope
 }
 
-/// The page of a trial.
+/// Page of a trial.
 pub fn page(place: &Place) -> String {
     let path = place.at("trial.html");
     end(&mut trial(place, &["--runs", "2", "--html", &path], &QUICK)).done();
     path
 }
 
-/// The page of a plan.
+/// Page of a plan.
 pub fn page_of_plan(place: &Place) -> String {
     let plan = "[[measurement]]\nname = \"cycle\"\nrun = \"cpu cycle --rounds 2 --count 4\"\n";
     let (path, plan) = (place.at("plan.html"), place.file("plan.toml", plan));
@@ -181,7 +181,7 @@ fn a_command_that_fails_is_shown_and_the_other_arm_restored() {
     assert_eq!(json(place.at("other/trial.json"))["restored"], false);
 }
 
-/// A trial in the middle of its third run.
+/// Starts a trial, and waits until it is in the middle of its third run.
 fn in_third_run(place: &Place) -> (std::process::Child, Mark) {
     let mut command = trial(place, &["--runs", "4"], &["wake", "--duration", "1s", "--interval", "2ms"]);
     let mark = Mark::on(&mut command);
@@ -191,7 +191,7 @@ fn in_third_run(place: &Place) -> (std::process::Child, Mark) {
     (child, mark)
 }
 
-/// What a guardian cannot put back is said, kept, and found by the next run.
+/// A change that the guardian cannot undo is reported, kept, and found by the next run.
 #[test]
 fn what_the_guardian_cannot_put_back_makes_the_next_run_fail_until_it_is() {
     let place = Place::new();

@@ -1,10 +1,9 @@
-//! What is shown of a result: the same numbers everywhere, on the stream where
-//! they belong.
+//! Views of a result, which show the same numbers everywhere, on the stream where they belong.
 
 use crate::process::Mark;
 use crate::result::survey;
 use crate::support::{
-    BINARY, Place, end, json, latscope, measurements, names, of_probe, program, run, start, wait,
+    BINARY, Place, end, json, latscope, measurements, names, of_probe, program, reason, run, start, wait,
 };
 use latscope_core::units::format_time;
 use serde_json::Value;
@@ -90,7 +89,7 @@ fn every_row_of_the_table_is_in_the_result() {
     {
         let rows = of_probe(&survey.found, probe)
             .into_iter()
-            .filter(|m| m["row"] == true && m["support"] != "unsupported");
+            .filter(|m| m["row"] == true && m["quality"]["level"] != "unsupported");
         for m in rows {
             let start: String = m["title"].as_str().unwrap().chars().take(8).collect();
             let figure = format_time(m["summary"]["p50"].as_f64().unwrap());
@@ -98,10 +97,12 @@ fn every_row_of_the_table_is_in_the_result() {
             assert!(row.is_some(), "no row {start:?} with {figure}:\n{table}");
         }
     }
-    for m in measurements(&survey.found).iter().filter(|m| m["support"] == "unsupported" && m["row"] == true)
+    for m in measurements(&survey.found)
+        .iter()
+        .filter(|m| m["quality"]["level"] == "unsupported" && m["row"] == true)
     {
         // Long texts are broken into lines.
-        let reason: String = m["reason"].as_str().unwrap().chars().take(20).collect();
+        let reason: String = reason(m).chars().take(20).collect();
         let flat: String = table.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(flat.contains(&reason), "{reason}:\n{table}");
     }

@@ -1,5 +1,5 @@
-//! `latscope wake` and `latscope noise`, end to end: what is asked, found,
-//! judged and left behind.
+//! `latscope wake` and `latscope noise`, end to end: their options, figures and verdicts, and the traces that they
+//! leave.
 
 use crate::process::{Mark, signal};
 use crate::support::{
@@ -13,7 +13,7 @@ use std::path::Path;
 
 const TRACEFS: &str = "/sys/kernel/tracing";
 
-/// Runs `latscope wake` for some activations with further options, and a result.
+/// Runs `latscope wake` for some activations, with further options and a result.
 fn wake(words: &[&str]) -> (Ran, Value) {
     let place = Place::new();
     let result = place.at("result.json");
@@ -22,7 +22,7 @@ fn wake(words: &[&str]) -> (Ran, Value) {
     (ran, json(&result))
 }
 
-/// The same until each thread has had its activations, however long that takes.
+/// Runs `latscope wake` until each thread has had its activations, however long that takes.
 fn wake_counted(words: &[&str]) -> (Ran, Value) {
     let place = Place::new();
     let result = place.at("result.json");
@@ -31,7 +31,7 @@ fn wake_counted(words: &[&str]) -> (Ran, Value) {
     (ran, json(&result))
 }
 
-/// The points of single threads.
+/// Points of single threads.
 fn threads(result: &Value) -> Vec<&Value> {
     of_probe(result, "wake.timer").into_iter().filter(|m| !params_all(m)).collect()
 }
@@ -420,7 +420,7 @@ fn pictures_are_svg_and_show_every_thread() {
     assert!(refused.contains("/nonexistent/a.svg"), "{refused}");
 }
 
-/// Every element is closed, in order, and no bare ampersand or quote is in the way.
+/// Asserts that every element is closed in order, and that there is no bare ampersand or quote.
 fn well_formed(text: &str) {
     let mut open = Vec::new();
     for tag in text.split('<').skip(1) {
@@ -467,8 +467,8 @@ fn a_dry_run_shows_the_plan_and_measures_nothing() {
     assert!(text.contains("OSADL"), "{text}");
 }
 
-/// Whether another thread of the process than its first was on a CPU for as
-/// often or as long as it takes to have figures.
+/// Returns true if another thread of the process than its main thread was on a CPU often enough, or long enough, to
+/// have figures.
 fn has_run(pid: i32) -> bool {
     let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
     let others = tasks.filter(|task| task.file_name().to_str() != Some(&pid.to_string()));
@@ -503,7 +503,7 @@ fn an_interrupt_ends_with_the_summary() {
     }
 }
 
-/// The settings of tracing that are the user's.
+/// Settings of tracing that are the user's.
 fn settings() -> Vec<String> {
     let files =
         ["tracing_on", "current_tracer", "trace_clock", "set_event", "tracing_thresh", "buffer_size_kb"];
@@ -553,7 +553,7 @@ fn noise_is_judged_like_everything_else() {
     assert_eq!(all["verdict"]["checks"][0]["limit"], 3_600_000_000_000_f64);
 }
 
-/// A run in which each wake-up is later than its limit allows.
+/// Run in which each wake-up is later than its limit allows.
 fn too_late(result: &str) -> std::process::Command {
     let words = ["wake", "--policy", "other", "--as-is", "--duration", "600s", "--max", "1ns", "--quiet"];
     latscope(words.into_iter().chain(["--json", result]))
@@ -575,7 +575,7 @@ fn a_criterion_that_is_exceeded_ends_the_run_where_that_is_asked_for() {
     assert!(run(&["wake", "--stop-when-exceeded"]).refused().contains("requires a criterion"));
 }
 
-/// The first exceedance is saved at once; a kill at any moment leaves that.
+/// The first exceedance is saved at once, so that a kill at any moment leaves it.
 #[test]
 fn a_run_that_is_killed_has_exceeded_what_it_had_exceeded() {
     let place = Place::new();

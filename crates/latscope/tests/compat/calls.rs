@@ -1,4 +1,4 @@
-//! Calls: what is refused, what the environment says, and calls of the program itself.
+//! Calls of personalities: refused calls, variables of the environment, and calls of the program itself.
 
 use super::synthetic::job;
 use super::{CASES, labelled};
@@ -86,7 +86,7 @@ fn the_environment_places_the_endpoints() {
     assert!(placed(Some("CUSTOM 0 1")).is_err());
 }
 
-/// The programs that name a file or leave placement to the scheduler, and the parameter by which that is measured.
+/// The files and placements that calls name must be those of the measured parameters.
 #[test]
 fn what_a_call_names_is_what_is_measured() {
     for (words, parameter, value) in [

@@ -1,9 +1,8 @@
-//! The personalities against golden files, and against the parsers that
-//! scripts use on LMbench's output.
+//! Comparison of the personalities with golden files, and with the parsers that scripts use on LMbench's output.
 //!
-//! The reports are synthetic: every figure follows from the query by a rule
-//! below. `LATSCOPE_RECORD=1 cargo test -p latscope --test compat` writes
-//! the golden files anew.
+//! The reports are synthetic: every figure follows from the query by a rule below. `LATSCOPE_RECORD=1 cargo test -p
+//! latscope
+//! --test compat` writes the golden files anew.
 #![forbid(unsafe_code)]
 
 mod calls;
@@ -71,7 +70,7 @@ const CASES: &[(&str, &[&str])] = &[
     ("tlb-c", &["tlb", "-c", "-M", "4m"]),
 ];
 
-/// The file of a case: the command, then each stream under its name.
+/// Content of the golden file of a case: the command, then each stream under its name.
 fn golden(words: &[&str]) -> String {
     let output = output(words);
     let mut text = format!("$ {}\n", words.join(" "));
@@ -105,8 +104,8 @@ fn every_personality_has_a_golden_file() {
     }
 }
 
-/// The numbers in a line of the form `LABEL: NUMBER UNIT`, as scripts take
-/// them: everything before the last colon is the label.
+/// Numbers in lines of the form `LABEL: NUMBER UNIT`, as scripts take them: everything before the last colon is the
+/// label.
 fn labelled(text: &str) -> Vec<(String, f64, String)> {
     let line = |line: &str| {
         let (label, rest) = line.rsplit_once(": ")?;
@@ -116,7 +115,7 @@ fn labelled(text: &str) -> Vec<(String, f64, String)> {
     text.lines().filter_map(line).collect()
 }
 
-/// The columns of all lines that consist of numbers, as awk would see them.
+/// Columns of all lines that consist of numbers, as awk would see them.
 fn columns(text: &str) -> Vec<Vec<f64>> {
     let row =
         |line: &str| line.split_whitespace().map(|word| word.parse().ok()).collect::<Option<Vec<f64>>>();

@@ -1,4 +1,4 @@
-//! Results of a machine of the imagination: every figure follows from the query.
+//! Results of an imaginary machine, in which every figure follows from the query.
 
 use latscope_compat::{Call, Job, Output, Page, PointQuery, find};
 use latscope_core::histogram::Histogram;
@@ -18,8 +18,8 @@ fn number(query: &PointQuery, name: &str) -> Option<f64> {
     }
 }
 
-/// A machine of the imagination: 1 ns up to 48 KiB, 4 ns up to 2 MiB, 100 ns
-/// beyond; 80 pages in its TLB; two loads under way for each chain up to 8.
+/// Time on an imaginary machine, in ns. A load takes 1 up to 48 KiB, and 4.125 beyond. The TLB has 80 pages. Up to 8
+/// chains of loads run in parallel.
 fn ns(query: &PointQuery) -> f64 {
     let size = number(query, "size").unwrap_or(0.0);
     let is = |name: &str, value: &str| query.params.get(name) == Some(&ParamValue::from(value));
@@ -93,7 +93,7 @@ pub fn measured(query: &PointQuery) -> Measurement {
     }
 }
 
-/// What a job prints if each of its queries is a planned point, and these have been measured.
+/// Page that a job prints if each of its queries is a planned point, and these are the measurements.
 pub fn printed(mut job: Job, measurements: Vec<Measurement>) -> Page {
     job.planned = (0..job.queries.len()).map(|point| Some((0, point))).collect();
     let point = |query: &PointQuery| Point {

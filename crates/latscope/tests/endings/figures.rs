@@ -1,4 +1,4 @@
-//! Whether the figures of a run are the same wherever they stand.
+//! Checks that the figures of a run are the same wherever they appear.
 
 use crate::Ending;
 use crate::subjects::{Form, Subject};
@@ -14,7 +14,7 @@ fn ensure(holds: bool, wrong: impl FnOnce() -> String) -> Checked {
     if holds { Ok(()) } else { Err(wrong()) }
 }
 
-/// Our own commands: stdout, JSON and CSV, the end, the verdict.
+/// Checks latscope's own commands: stdout, JSON and CSV, the end, and the verdict.
 pub fn ours(subject: &Subject, ran: &Ran, place: &Place, ending: Option<Ending>) -> Checked {
     let result = json(place.at("result.json"));
     let mut rows =
@@ -41,7 +41,7 @@ pub fn ours(subject: &Subject, ran: &Ran, place: &Place, ending: Option<Ending>)
     verdict(&result, ran)
 }
 
-/// What the result and stdout say of the end.
+/// Checks the statements of the result and of stdout about the end.
 fn end(result: &Value, ran: &Ran, ending: Option<Ending>) -> Checked {
     let by = ending.and_then(Ending::name);
     ensure(result["finished"].is_null() == by.is_some(), || format!("finished is {}", result["finished"]))?;
@@ -57,7 +57,7 @@ fn end(result: &Value, ran: &Ran, ending: Option<Ending>) -> Checked {
     ensure(cut == ending.is_some(), || format!("incomplete: {cut}"))
 }
 
-/// A verdict that was asked for is shown, the worst one in the heading.
+/// Checks that a verdict that was asked for is shown, with the worst verdict in the heading.
 fn verdict(result: &Value, ran: &Ran) -> Checked {
     let verdicts: Vec<&str> =
         measurements(result).iter().filter_map(|m| m["verdict"]["status"].as_str()).collect();
@@ -66,7 +66,7 @@ fn verdict(result: &Value, ran: &Ran) -> Checked {
     ensure(told == worst, || format!("{verdicts:?}, but {told:?} is shown"))
 }
 
-/// A sum of one has no line of its own.
+/// Returns true for a sum of a single point, which has no line of its own.
 fn sum_of_one(result: &Value, all: &Value) -> bool {
     let parts = |axis: &str| {
         let of = |m: &&Value| m["probe"] == all["probe"] && m["params"][axis].is_number();
@@ -88,7 +88,7 @@ fn same(m: &Value, row: &HashMap<String, String>) -> Checked {
     Ok(())
 }
 
-/// The rows of a CSV by their headings; no field of these has a line break.
+/// Rows of a CSV by their headings. No field of these has a line break.
 fn csv(text: &str) -> Vec<HashMap<String, String>> {
     let mut lines = text.lines().map(fields);
     let heading = lines.next().unwrap_or_default();
@@ -108,7 +108,7 @@ fn fields(line: &str) -> Vec<String> {
     fields
 }
 
-/// The programs of rt-tests: the last line of each thread, its JSON, and our result.
+/// Checks the programs of rt-tests: the last line of each thread, the JSON of the program, and latscope's result.
 pub fn lines(subject: &Subject, ran: &Ran, place: &Place, ending: Option<Ending>) -> Checked {
     let file = json(place.at("lines.json"));
     let threads = file["thread"].as_object().ok_or_else(|| format!("{file:#}"))?;
@@ -147,7 +147,7 @@ pub fn lines(subject: &Subject, ran: &Ran, place: &Place, ending: Option<Ending>
     ensure(result["interrupted"]["by"].as_str() == by, || format!("interrupted: {}", result["interrupted"]))
 }
 
-/// The number behind a word: `Max:     12`.
+/// Number after a word: `Max:     12`.
 fn after(line: &str, word: &str) -> Option<u64> {
     let (_, rest) = line.split_once(word)?;
     let rest = rest.trim_start_matches([':', ' ']);

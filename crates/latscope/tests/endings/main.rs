@@ -1,8 +1,8 @@
-//! How a run ends: a table of endings over the commands.
+//! Ends of runs: a table of endings over the commands.
 //!
-//! Whatever ends a run, the figures on stdout, in the JSON and in the CSV are the
-//! same and those of the samples taken, the exit code follows one rule, a verdict
-//! that was asked for is printed, and nothing is left behind. No test here judges a time.
+//! Whatever ends a run, the figures on stdout, in the JSON and in the CSV are the same and those of the samples taken,
+//! the exit code follows one rule, a requested verdict is printed, and nothing is left behind. No test here judges a
+//! time.
 #![forbid(unsafe_code)]
 
 mod figures;
@@ -32,25 +32,25 @@ use std::thread;
 use subjects::Subject;
 use support::{Place, Ran, eventually, names, start, wait};
 
-/// What ends a run before its time.
+/// Cause that ends a run before its time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Ending {
-    /// A signal to the process.
+    /// Signal to the process.
     Once(Signal),
-    /// Two of them, at once.
+    /// Two signals to the process, at once.
     Twice(Signal),
-    /// One to the process and one to its group, as `timeout` does it.
+    /// Signal to the process and then to its group, as `timeout` sends them.
     Group(Signal),
-    /// The worker is killed.
+    /// Kill of the worker.
     Worker,
-    /// The coordinator is killed.
+    /// Kill of the coordinator.
     Kill,
 }
 
 const SIGNALS: [Signal; 4] = [Signal::INT, Signal::TERM, Signal::HUP, Signal::QUIT];
 
 impl Ending {
-    /// All of them.
+    /// All endings that are tested.
     fn all() -> Vec<Ending> {
         let signals = SIGNALS
             .into_iter()
@@ -58,7 +58,7 @@ impl Ending {
         signals.chain([Ending::Worker, Ending::Kill]).collect()
     }
 
-    /// The name of its signal in the result.
+    /// Name of the signal in the result; `None` for a kill.
     fn name(self) -> Option<&'static str> {
         let (Ending::Once(signal) | Ending::Twice(signal) | Ending::Group(signal)) = self else {
             return None;
@@ -70,7 +70,7 @@ impl Ending {
     }
 }
 
-/// A run that is under way.
+/// Run that is under way.
 struct Running {
     place: Place,
     child: Child,
@@ -78,7 +78,7 @@ struct Running {
 }
 
 impl Running {
-    /// Starts a command in a place of its own, as the leader of a group.
+    /// Starts a command in a place, as the leader of a group.
     fn start(mut command: Command, place: Place) -> Running {
         command.current_dir(place.path()).env("TMPDIR", place.path()).process_group(0);
         let mark = Mark::on(&mut command);
@@ -86,8 +86,8 @@ impl Running {
         Running { place, child, mark }
     }
 
-    /// Waits until it has measured: a thread was on a CPU for so many turns, or for as long as it takes
-    /// to have figures; not the main thread, unless that measures `itself`.
+    /// Waits until the run has measured: a thread was on a CPU for so many turns, or long enough to have figures. The
+    /// main thread counts only if it measures `itself`.
     fn has_measured(&self, turns: u64, itself: bool) {
         let main = self.child.id();
         eventually("it measures", || {
@@ -121,7 +121,7 @@ impl Running {
         }
     }
 
-    /// Waits for the end; nothing is left but these files.
+    /// Waits for the end. Asserts that nothing is left but these files.
     #[track_caller]
     fn ended(self, files: &[&str]) -> (Ran, Place) {
         let pid = self.child.id().to_string();
@@ -143,16 +143,16 @@ impl Running {
     }
 }
 
-/// Turns on a CPU after which what sleeps in between has figures.
+/// Number of turns on a CPU after which a thread that sleeps in between has figures.
 const TURNS: u64 = 400;
 
-/// By schedstat: on a CPU for a fifth of a second, or for so many turns.
+/// Returns true if a thread was on a CPU for so many turns, or long enough, according to its schedstat.
 fn has_run(schedstat: &str, turns: u64) -> bool {
     let numbers: Vec<u64> = schedstat.split_whitespace().filter_map(|word| word.parse().ok()).collect();
     matches!(numbers[..], [ns, _, slices] if slices > turns || ns > 200_000_000)
 }
 
-/// Ends a subject in the middle.
+/// Ends a subject in the middle of its run.
 fn cut(subject: &Subject, ending: Ending) {
     let place = Place::new();
     let running = Running::start(subject.command(&place, subject.long), place);
@@ -168,7 +168,7 @@ fn cut(subject: &Subject, ending: Ending) {
     subject.figures(&ran, &place, Some(ending)).unwrap_or_else(|wrong| panic!("{wrong}\n{context}"));
 }
 
-/// Lets a subject end by itself.
+/// Runs a subject until it ends by itself.
 fn done(subject: &Subject) {
     let place = Place::new();
     let (ran, place) = Running::start(subject.command(&place, subject.short), place).ended(subject.files);
@@ -176,7 +176,8 @@ fn done(subject: &Subject) {
     subject.figures(&ran, &place, None).unwrap_or_else(|wrong| panic!("{}: {wrong}\n{ran:#?}", subject.name));
 }
 
-/// Stdout is full, or closed, or its reader goes away; no file can be written.
+/// Runs a subject with a full, a closed and an unread stdout. If the subject needs its files, it also runs without room
+/// for them.
 fn unwritable(subject: &Subject) {
     for (redirected, code) in [("> /dev/full", 1), (">&-", 1), ("| :", 0)] {
         let place = Place::new();
@@ -198,7 +199,7 @@ fn unwritable(subject: &Subject) {
     }
 }
 
-/// All endings of a subject.
+/// Tests all endings of a subject.
 fn all(name: &str) {
     let subject = subjects::named(name);
     done(subject);

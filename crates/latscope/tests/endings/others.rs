@@ -1,5 +1,5 @@
-//! Every other command and personality, in two ways each: done, and told to end
-//! twice, as `timeout` does it; where there is nothing to tell, stdout full.
+//! All other commands and personalities, each in two ways: to their end, and ended by two signals, as `timeout` sends
+//! them. Commands that only print get a full stdout instead.
 
 use crate::support::{BINARY, Place, eventually, json, latscope, measurements, program, run};
 use crate::{Ending, Running, TURNS};
@@ -8,7 +8,7 @@ use rustix::process::Signal;
 
 const TOLD: Ending = Ending::Group(Signal::TERM);
 
-/// Runs a call to its end, or ends it in the middle; the exit code and what it printed.
+/// Runs a call to its end, or ends it in the middle. Returns the exit code and the printed text.
 #[track_caller]
 fn ran(call: &str, files: &[&str], ending: Option<Ending>) -> (Option<i32>, String, Place) {
     let place = Place::new();
@@ -26,7 +26,7 @@ fn ran(call: &str, files: &[&str], ending: Option<Ending>) -> (Option<i32>, Stri
     (ran.code, ran.out + &ran.err, place)
 }
 
-/// Families, and what of them is measured.
+/// Families, and the parts of them that are measured.
 const FAMILIES: [&str; 7] = [
     "memory latency --size 32KiB",
     "sync mutex",
@@ -55,7 +55,7 @@ fn of_families() {
     }
 }
 
-/// Calls of LMbench's programs, behind `-N`.
+/// Calls of LMbench's programs, which are run with `-N`.
 const LMBENCH: &[(&str, &str)] = &[
     ("bw_file_rd", "1m io_only PLACE/file"),
     ("bw_mem", "1m rd"),
@@ -85,7 +85,7 @@ const LMBENCH: &[(&str, &str)] = &[
     ("tlb", ""),
 ];
 
-/// Those whose figures come of several points each.
+/// Programs whose figures each come from several points.
 const OF_SEVERAL: [&str; 4] = ["lat_mmap", "par_mem", "par_ops", "tlb"];
 
 #[test]
@@ -115,7 +115,7 @@ fn of_lmbenchs_programs() {
     }
 }
 
-/// Calls of rt-tests' programs without an end, what ends them, and what they print in the end.
+/// Calls of rt-tests' programs without an end, the options that end them, and the text that they print at the end.
 const RT_TESTS: &[(&str, &str, &str, &str)] = &[
     ("cyclicdeadline", "-q", "-q -D 1", "T: 0 ("),
     ("hackbench", "-g 1 -f 2 -l 100000000", "-g 1 -f 2 -l 10", "Running in process mode"),
@@ -170,7 +170,7 @@ fn of_the_programs_of_mcs_and_binder() {
     }
 }
 
-/// A terminal that leads to an echo, which is what `serve` is for.
+/// Endings of `serve` with an echo, and of `pty_test` over its terminal.
 #[test]
 fn of_what_serves_and_of_pty_test() {
     let serve = |ending: Ending, meanwhile: &dyn Fn(&str)| {

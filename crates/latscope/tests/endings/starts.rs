@@ -1,4 +1,4 @@
-//! Endings at the start: before each writer has begun.
+//! Endings at the start of a run, before each writer has begun.
 
 use crate::subjects::{SUBJECTS, Subject};
 use crate::support::{Place, json, latscope, measurements};
@@ -17,7 +17,7 @@ const ENDINGS: [Ending; 5] = [
 ];
 
 impl Running {
-    /// Waits for so many processes of the run with this word; whether there were as many.
+    /// Waits for so many processes of the run with this word. Returns false if the run ended before.
     fn has_started(&mut self, word: &str, number: usize) -> bool {
         let is_there = |running: &Running| {
             let processes = running.mark.processes();
@@ -35,7 +35,7 @@ impl Running {
     }
 }
 
-/// Ends a run as soon as so many of its processes are there.
+/// Ends a run as soon as so many of its processes exist.
 #[track_caller]
 fn ends_well(command: impl Fn(&Place) -> Command, files: &[&str], ending: Ending, word: &str, number: usize) {
     let place = Place::new();

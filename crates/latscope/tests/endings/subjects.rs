@@ -1,38 +1,38 @@
-//! The commands that are ended in every way: one of each kind.
+//! Commands that are ended in every way, with one command of each kind.
 
 use crate::Ending;
 use crate::figures;
 use crate::support::{Place, Ran, latscope};
 use std::process::Command;
 
-/// How a command's figures are read.
+/// Form of a command's figures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
-    /// Our table of events, `--json` and `--csv`.
+    /// Table of events by latscope, `--json` and `--csv`.
     Events,
-    /// Our list of points, `--json` and `--csv`.
+    /// List of points by latscope, `--json` and `--csv`.
     Points,
-    /// The lines of rt-tests, its JSON, and ours where there is one.
+    /// Lines and JSON of rt-tests, and latscope's result if there is one.
     Lines,
 }
 
-/// A command that is ended.
+/// Command that is ended in every way.
 pub struct Subject {
     pub name: &'static str,
-    /// What does not end by itself as long as a test lasts.
+    /// Call that lasts longer than a test.
     pub long: &'static str,
-    /// What ends by itself.
+    /// Call that ends by itself.
     pub short: &'static str,
     pub form: Form,
-    /// Its files in its place.
+    /// Names of the files that the command leaves in its place.
     pub files: &'static [&'static str],
-    /// Whether files cannot but be written for it to succeed.
+    /// True if the command succeeds only if its files can be written.
     pub saves: bool,
-    /// Whether there is a worker whose end costs the figures of what it was at.
+    /// True if there is a worker whose end costs the figures of its present point.
     pub has_worker: bool,
-    /// Whether it sleeps most of the time: several can run at once.
+    /// True if the command sleeps most of the time, so that several can run at once.
     pub sleeps: bool,
-    /// The exit code where it is asked to end, and where its worker is killed.
+    /// Exit codes after a request to end, and after a kill of the worker.
     pub codes: [i32; 2],
 }
 
@@ -50,7 +50,7 @@ const USUAL: Subject = Subject {
     codes: [1, 1],
 };
 
-/// All of them.
+/// All commands that are ended in every way.
 pub const SUBJECTS: &[Subject] = &[
     Subject {
         name: "wake",
@@ -113,13 +113,13 @@ pub const SUBJECTS: &[Subject] = &[
     },
 ];
 
-/// One of them.
+/// Returns the subject with this name.
 pub fn named(name: &str) -> &'static Subject {
     SUBJECTS.iter().find(|subject| subject.name == name).unwrap()
 }
 
 impl Subject {
-    /// The words of a call that writes all files there are.
+    /// Arguments of a call that writes all files of the subject.
     pub fn words(&self, place: &Place, call: &str) -> Vec<String> {
         let mut words: Vec<String> = call.split_whitespace().map(str::to_owned).collect();
         let option = |name: &str, file: &str| format!("--{name}={}", place.at(file));
@@ -135,17 +135,17 @@ impl Subject {
         words
     }
 
-    /// A call.
+    /// Command for a call of the subject.
     pub fn command(&self, place: &Place, call: &str) -> Command {
         latscope(self.words(place, call))
     }
 
-    /// The exit code after an ending.
+    /// Exit code after an ending.
     pub fn code_of(&self, ending: Ending) -> i32 {
         self.codes[usize::from(ending == Ending::Worker)]
     }
 
-    /// Whether all figures are the same, and all is said of the end.
+    /// Checks that all figures are the same, and that the end is reported completely.
     pub fn figures(&self, ran: &Ran, place: &Place, ending: Option<Ending>) -> Result<(), String> {
         match self.form {
             Form::Events | Form::Points => figures::ours(self, ran, place, ending),

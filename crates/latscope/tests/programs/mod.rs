@@ -1,8 +1,8 @@
 //! Programs that a test makes before it runs them.
 //!
-//! A process of its own writes each: a child that another test's thread forks meanwhile would
-//! inherit a descriptor that this process writes by, and until that child runs its own program,
-//! running ours fails ("Text file busy").
+//! Another process writes each program. A child that another test's thread forks at that time would inherit a
+//! descriptor with which this process writes. Until that child runs its own program, running the new program fails
+//! ("Text file busy").
 #![allow(dead_code, reason = "each test binary has needs of its own")]
 
 use std::path::Path;

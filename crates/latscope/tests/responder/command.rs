@@ -1,4 +1,4 @@
-//! The responder with `latscope remote` as its host: the steps of docs/porting.md.
+//! Responder with `latscope remote` as its host: the steps of docs/porting.md.
 
 use crate::support::{Lines, eventually, faults, lines, plain, terminate};
 use serde_json::Value;
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use tempfile::TempDir;
 
-/// Where the two meet, and the responder.
+/// Running responder, and the place of its window.
 struct Served {
     place: TempDir,
     responder: Child,
@@ -33,7 +33,7 @@ fn done(output: &Output) {
 }
 
 impl Served {
-    /// Makes a window of so many bytes, and starts the responder over it.
+    /// Creates a window of so many bytes, and starts the responder over it.
     fn start(size: &str) -> Served {
         let place = tempfile::tempdir().unwrap();
         let (window, socket) = (place.path().join("window"), place.path().join("kicks"));
@@ -50,7 +50,7 @@ impl Served {
         self.place.path().join(name)
     }
 
-    /// `latscope remote` over this window, with these words.
+    /// Command `latscope remote` over this window, with these words.
     fn remote(&self, words: &str) -> Command {
         let mut command = latscope();
         command.arg("remote").args(words.split_whitespace()).args([
@@ -62,7 +62,7 @@ impl Served {
         command
     }
 
-    /// Measures, and returns how many rows there were; all of them must be whole.
+    /// Measures, asserts that all rows are whole, and returns their number.
     fn measured(&self, words: &str, count: u64) -> u64 {
         let result = self.at("result.json");
         done(
@@ -108,7 +108,7 @@ fn a_whole_remote_is_answered_and_so_is_the_next_one() {
     }
 }
 
-/// The skeleton of docs/porting.md.
+/// The skeleton of docs/porting.md must compile.
 #[test]
 fn the_shortest_port_of_the_docs_is_compiled() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");

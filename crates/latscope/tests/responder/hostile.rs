@@ -1,11 +1,11 @@
-//! A host that writes anything anywhere.
+//! Host that writes anything anywhere.
 
 use crate::NAMES;
 use crate::support::{Responder, Way, faults, scribble};
 use latscope_rpmsg::echo::Service;
 use latscope_rpmsg::{Memory, Window};
 
-/// Numbers after Marsaglia's xorshift.
+/// Random numbers by Marsaglia's xorshift.
 struct Random(u64);
 
 impl Random {
@@ -25,7 +25,7 @@ impl Random {
     }
 }
 
-/// Changes what does the most harm: words of rings, of the table, and of messages.
+/// Changes the words that do the most harm: those of rings, of the table, and of messages.
 fn attack(responder: &Responder, random: &mut Random) {
     let [receive, transmit] = responder.layout.rings().unwrap();
     let ring = if random.below(2) == 0 { receive } else { transmit };
@@ -57,7 +57,7 @@ fn attack(responder: &Responder, random: &mut Random) {
     scribble(&responder.memory, at, &bytes);
 }
 
-/// Fills a piece of the window, or all of it, with garbage.
+/// Fills a piece of the window, or the rest of it, with garbage.
 fn flood(responder: &Responder, random: &mut Random) {
     let begin = if random.below(4) == 0 { 0 } else { random.below(responder.memory.size()) };
     let end = begin + random.below(responder.memory.size() - begin);
@@ -66,7 +66,7 @@ fn flood(responder: &Responder, random: &mut Random) {
     }
 }
 
-/// The window is made ready, and all is as if nothing had been.
+/// Makes the window ready, and asserts that the responder works as if nothing had happened.
 fn works_again(responder: &mut Responder) {
     responder.set_status(0);
     assert!(!responder.step(), "no host is there");

@@ -1,5 +1,5 @@
-//! The responder in C for other operating systems, `responders/c`: compiled as a program of this
-//! one, and asked by our host over a real window of shared memory.
+//! Responder in C for other operating systems, `responders/c`: compiled as a program of this system, with latscope's
+//! host over a real window of shared memory.
 #![forbid(unsafe_code)]
 
 mod command;

@@ -1,4 +1,4 @@
-//! Compiles the responder, starts it, and is the host that it replies to.
+//! Functions that compile and start the responder, and are the host that it replies to.
 
 use crate::skipped::skipped_in_part;
 use latscope_os::window::Window as Mapped;
@@ -20,20 +20,20 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Far more than anything here takes: only what hangs needs it.
+/// Longest wait, far above the time of any test. Only a program that hangs reaches it.
 const TIMEOUT: Duration = Duration::from_secs(120);
 
-/// The host's address in all messages.
+/// Address of the host in all messages.
 pub const OURS: u32 = 0x500;
 
-/// How the sources are to be compiled.
+/// Compiler flags for the sources.
 const STRICT: [&str; 6] = ["-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-O2"];
 
 fn sources() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../responders/c")
 }
 
-/// Runs the compiler in the sources' directory, and returns what it said if it refused.
+/// Runs the compiler in the directory of the sources. Returns its messages if it failed.
 #[track_caller]
 pub fn compile<S: AsRef<OsStr>>(words: impl IntoIterator<Item = S>) -> Result<(), String> {
     let output = Command::new("cc").current_dir(sources()).args(STRICT).args(words).output();
@@ -41,7 +41,7 @@ pub fn compile<S: AsRef<OsStr>>(words: impl IntoIterator<Item = S>) -> Result<()
     if output.status.success() { Ok(()) } else { Err(String::from_utf8_lossy(&output.stderr).into_owned()) }
 }
 
-/// Where something that is compiled goes.
+/// Path for a file that is compiled.
 pub fn made(name: &str) -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join(name)
 }
@@ -53,13 +53,13 @@ fn build(name: &str, extra: &[&str]) -> Result<PathBuf, String> {
     Ok(program)
 }
 
-/// The program as it is used.
+/// Program as users build it.
 pub fn plain() -> &'static Path {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
     PROGRAM.get_or_init(|| build("responder", &[]).unwrap())
 }
 
-/// The program that ends at an access or an operation that C does not define.
+/// Program that ends at an access or an operation that C does not define.
 fn watched() -> &'static Path {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
     PROGRAM.get_or_init(|| {
@@ -74,7 +74,7 @@ fn watched() -> &'static Path {
     })
 }
 
-/// How the two sides tell each other, here by our end.
+/// Host's end of the kicks between the two sides.
 #[derive(Debug)]
 enum Kicks {
     None,
@@ -92,7 +92,7 @@ impl Kicks {
         };
     }
 
-    /// Waits for a kick, or a while.
+    /// Waits for a kick, or for a while.
     fn wait(&self) {
         let from = match self {
             Kicks::None => return thread::yield_now(),
@@ -106,7 +106,7 @@ impl Kicks {
     }
 }
 
-/// Which kicks to use.
+/// Kind of kicks to use.
 #[derive(Debug, Clone, Copy)]
 pub enum Way {
     Poll,
@@ -114,10 +114,10 @@ pub enum Way {
     Socket,
 }
 
-/// What a program prints.
+/// Lines that a program prints.
 pub type Lines = Receiver<String>;
 
-/// The lines of a program, without waiting for ever.
+/// Returns the lines of a program, whose reading can time out.
 pub fn lines(output: ChildStdout) -> Lines {
     let (sender, lines) = channel();
     // It ends with the program.
@@ -127,11 +127,11 @@ pub fn lines(output: ChildStdout) -> Lines {
     lines
 }
 
-/// A responder that runs, and the window that it has in common with us.
+/// Running responder, and the window that it shares with the host.
 pub struct Responder {
     child: Child,
     input: Option<ChildStdin>,
-    /// Its lines, until it ends.
+    /// Lines of the responder, until it ends.
     output: Lines,
     kicks: Kicks,
     pub layout: Window,
@@ -165,7 +165,7 @@ impl Responder {
         Responder { child, input, output, kicks, layout, memory }
     }
 
-    /// One that runs by itself.
+    /// Starts a responder that runs by itself.
     pub fn start(layout: Window, way: Way) -> Responder {
         let word = |text: &str| OsString::from(text);
         match way {
@@ -190,12 +190,12 @@ impl Responder {
         }
     }
 
-    /// One that steps when it is asked to.
+    /// Starts a responder that steps when it is asked to.
     pub fn stepwise(layout: Window) -> Responder {
         Responder::spawn(watched(), layout, &["--steps".into()], Kicks::None)
     }
 
-    /// Ends it as a crash does, and starts another one over the same window.
+    /// Ends the responder as a crash does, and starts another over the same window.
     pub fn crash_and_start(mut self) -> Responder {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
@@ -203,28 +203,28 @@ impl Responder {
         Responder::join(watched(), layout, memory, &["--steps".into()], Kicks::None)
     }
 
-    /// Has a hundred steps taken, and tells whether a host is seen.
+    /// Lets the responder take a hundred steps. Returns true if it sees a host.
     pub fn step(&mut self) -> bool {
         self.input.as_mut().unwrap().write_all(b"s").expect("the responder runs");
         self.output.recv_timeout(TIMEOUT).expect("the responder still runs") == "online"
     }
 
-    /// Begins as the host.
+    /// Returns a host that begins on the window.
     pub fn host(&self) -> Host<Mapped, 256> {
         self.layout.host(self.memory.clone()).unwrap()
     }
 
-    /// Waits until it says so.
+    /// Waits until the responder prints this line.
     pub fn expect_line(&mut self, expected: &str) {
         while self.output.recv_timeout(TIMEOUT).expect("it goes on") != expected {}
     }
 
-    /// Sets the status, as a host does that begins or goes.
+    /// Sets the status, as a host does when it begins or goes.
     pub fn set_status(&self, status: u8) {
         self.layout.table.set_status(&self.memory, status).unwrap();
     }
 
-    /// Sends; false if there is no buffer.
+    /// Sends a message. Returns false if there is no buffer.
     pub fn send(&self, host: &mut Host<Mapped, 256>, service: Service, payload: &[u8]) -> bool {
         match host.send(OURS, service.address(), payload) {
             Ok(kick) => {
@@ -238,7 +238,7 @@ impl Responder {
         }
     }
 
-    /// The next message: where from, and what. Waits for it.
+    /// Waits for the next message. Returns its source and its payload.
     pub fn receive(&self, host: &mut Host<Mapped, 256>) -> (u32, Vec<u8>) {
         let mut room = [0; 4096];
         eventually("a message", || {
@@ -256,7 +256,7 @@ impl Responder {
         })
     }
 
-    /// Sends one message and waits for its reply.
+    /// Sends a message, and waits for its reply.
     pub fn ask(&self, host: &mut Host<Mapped, 256>, service: Service, payload: &[u8]) -> Vec<u8> {
         eventually("a buffer to send in", || self.send(host, service, payload).then_some(()));
         let (source, reply) = self.receive(host);
@@ -264,7 +264,7 @@ impl Responder {
         reply
     }
 
-    /// Takes the announcements that come first, and tells them.
+    /// Receives the announcements, which come first, and returns them as text.
     pub fn announced(&self, host: &mut Host<Mapped, 256>) -> Vec<String> {
         let mut endpoints = Endpoints::<8>::default();
         for _ in Service::ALL {
@@ -275,7 +275,7 @@ impl Responder {
         endpoints.theirs().map(|(name, at)| format!("{name} {at:#x}")).collect()
     }
 
-    /// A responder that just began with us, its announcements taken.
+    /// Starts a responder and a host, and receives the announcements.
     pub fn ready(layout: Window, way: Way) -> (Responder, Host<Mapped, 256>) {
         let responder = Responder::start(layout, way);
         let mut host = responder.host();
@@ -283,7 +283,7 @@ impl Responder {
         (responder, host)
     }
 
-    /// Ends it by a signal, and returns what it counted.
+    /// Ends the responder by a signal, and returns its counts.
     pub fn end(mut self) -> BTreeMap<String, u64> {
         terminate(&self.child);
         // One that waits for a step ends with its input: the signal may come just before it waits.
@@ -297,12 +297,12 @@ impl Responder {
     }
 }
 
-/// Asks a program to end.
+/// Sends a program the signal to end.
 pub fn terminate(child: &Child) {
     rustix::process::kill_process(Pid::from_child(child), Signal::TERM).unwrap();
 }
 
-/// Tries until there is an answer.
+/// Repeats an attempt until it returns something.
 #[track_caller]
 pub fn eventually<T>(what: &str, mut attempt: impl FnMut() -> Option<T>) -> T {
     let begun = Instant::now();
@@ -315,7 +315,7 @@ pub fn eventually<T>(what: &str, mut attempt: impl FnMut() -> Option<T>) -> T {
     }
 }
 
-/// All faults that were counted.
+/// Number of all faults that were counted.
 pub fn faults(counts: &BTreeMap<String, u64>) -> u64 {
     counts.iter().filter(|(name, _)| name.starts_with("fault-")).map(|(_, count)| count).sum()
 }

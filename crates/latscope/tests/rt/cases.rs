@@ -1,11 +1,11 @@
-//! The calls whose output is compared.
+//! Calls whose output is compared.
 
-/// A call: the name of its golden file, the program, and its arguments. All
-/// need root, and end by themselves within a second or so.
+/// Call of a program: the name of its golden file, the program, and its arguments. All calls need root, and end by
+/// themselves within about a second.
 pub type Case = (&'static str, &'static str, &'static str);
 
-/// Enough for every form of the output. How many frames `-M` draws, if any, is
-/// chance in cyclictest: it is not among them.
+/// Calls for every form of the output. `-M` is left out, because the number of frames that cyclictest draws with it
+/// depends on chance.
 pub const CASES: &[Case] = &[
     ("default", "cyclictest", "-l 60 -t2 -a -m -p 80"),
     ("default-other", "cyclictest", "-l 60"),

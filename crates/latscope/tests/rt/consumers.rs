@@ -1,11 +1,10 @@
-//! What people's scripts make of the output, written after descriptions of
-//! what they do.
+//! Parsers that users' scripts apply to the output, written after descriptions of these scripts.
 
 use crate::{done, root};
 use std::collections::BTreeMap;
 
-/// LAVA's way: from the last escape on, lines that begin with `T:`, words
-/// parted by blanks and colons, the value is the word after its name.
+/// Parser of LAVA. It takes the lines after the last escape that begin with `T:`, and splits words at blanks and
+/// colons. The value is the word after its name.
 fn lava(text: &str) -> Vec<BTreeMap<String, u64>> {
     let tail = &text[text.rfind('\x1b').expect("there is an escape")..];
     let threads = tail.lines().filter(|line| line.starts_with("T:"));
@@ -22,7 +21,7 @@ fn lava(text: &str) -> Vec<BTreeMap<String, u64>> {
     threads.map(read).collect()
 }
 
-/// OSADL's way: the largest of the line of maxima, without leading zeros.
+/// Parser of OSADL for maxima. It takes the largest number in the line of maxima, without leading zeros.
 fn osadl_max(text: &str) -> u64 {
     let line = text.lines().find(|line| line.contains("Max Latencies")).expect("a line of maxima");
     let mut words: Vec<&str> = line.split(' ').collect();
@@ -30,8 +29,8 @@ fn osadl_max(text: &str) -> u64 {
     words.last().unwrap().trim_start_matches('0').parse().unwrap()
 }
 
-/// OSADL's way: what is neither a comment nor empty, blanks as TABs; the first
-/// column is the latency, one further column a thread.
+/// Parser of OSADL for histograms. It takes the lines that are neither comments nor empty, with blanks as TABs. The
+/// first column is the latency, followed by a column for each thread.
 fn osadl_column(text: &str, column: usize) -> Vec<(u64, u64)> {
     let rows = text.lines().filter(|line| !line.starts_with('#') && !line.is_empty());
     let row = |line: &str| {
@@ -42,7 +41,7 @@ fn osadl_column(text: &str, column: usize) -> Vec<(u64, u64)> {
     rows.map(row).collect()
 }
 
-/// rteval's way: known comments, else a bucket and a count for each CPU.
+/// Parser of rteval. It knows some comments, and takes all other lines as a bucket and a count for each CPU.
 #[derive(Default)]
 struct Rteval {
     maxima: Vec<u64>,
@@ -68,7 +67,7 @@ fn rteval(text: &str) -> Rteval {
     read
 }
 
-/// SEAPATH's way: TABs in line 7 tell the number of cores, and rows end at `# Total`.
+/// Parser of SEAPATH. The TABs in line 7 give the number of cores, and the rows end at `# Total`.
 fn seapath(text: &str) -> (usize, usize) {
     let cores = text.lines().nth(6).unwrap().matches('\t').count() + 1;
     let rows = text.lines().skip_while(|line| !line.starts_with("# Histogram")).skip(1);

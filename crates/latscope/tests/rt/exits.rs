@@ -101,7 +101,7 @@ fn files_hold_what_stdout_would() {
     assert!(result["measurements"][0]["corrected"].is_object());
 }
 
-/// Runs a copy that everybody may execute as nobody.
+/// Runs a copy of the program that every user may execute, as the user nobody.
 fn as_nobody(words: &str) -> Output {
     let directory = tempfile::tempdir_in("/tmp").unwrap();
     fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).unwrap();

@@ -1,4 +1,4 @@
-//! Our output and that of the real programs against the golden files.
+//! Comparison of latscope's output and that of the real programs with the golden files.
 
 use crate::cases::{CASES, Case};
 use crate::mask::masked;
@@ -7,21 +7,21 @@ use crate::{Tracing, done, with_debugfs};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Where the golden file of a case is.
+/// Path of the golden file of a case.
 fn path(case: &Case) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/golden/rt/{}-{}.txt", case.1, case.0))
 }
 
-/// The golden file of a case.
+/// Text of the golden file of a case.
 pub fn golden(case: &Case) -> String {
     std::fs::read_to_string(path(case)).unwrap_or_else(|error| panic!("{}: {error}", path(case).display()))
 }
 
-/// Runs of a real program before what it prints counts: on a busy machine it
-/// is late, and then a line more or less is no matter of its format.
+/// Number of runs of a real program before its output counts. On a busy machine it is late, and then an additional or
+/// missing line does not concern its format.
 const RUNS: usize = 4;
 
-/// What the real program prints; `None` where 2.4 is not installed.
+/// Output of the real program; `None` if release 2.4 is not installed.
 fn real(case: &Case) -> Option<String> {
     let run = |words: &str| {
         let words: Vec<&str> = std::iter::once(case.1).chain(words.split_whitespace()).collect();
@@ -46,7 +46,7 @@ fn real(case: &Case) -> Option<String> {
     help.contains(" V 2.40\n").then(|| runs.find(as_recorded).unwrap_or_else(later))
 }
 
-/// Compares all lines, naming the case and the first that differs.
+/// Compares all lines. The message has the case and the first line that differs.
 #[track_caller]
 fn same(case: &Case, text: &str, whose: &str) {
     let (text, golden) = (masked(text), golden(case));

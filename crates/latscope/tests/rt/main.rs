@@ -1,8 +1,9 @@
-//! The programs of rt-tests against golden files of their own output, and
-//! against the parsers that people use on it.
+//! Comparison of the programs of rt-tests with golden files of the originals' output, and with the parsers that users
+//! apply
+//! to it.
 //!
-//! The golden files hold masked output of rt-tests 2.4. Where that is installed
-//! `LATSCOPE_RECORD=1 cargo test -p latscope --test rt` records them again.
+//! The golden files hold masked output of rt-tests 2.4. If that is installed, `LATSCOPE_RECORD=1 cargo test -p latscope
+//! --test rt` records them again.
 #![forbid(unsafe_code)]
 
 mod cases;
@@ -25,7 +26,7 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// A link of the program's name to our binary.
+/// Creates a link with the program's name to latscope, and returns a command for it.
 fn dropin(directory: &Path, name: &str) -> Command {
     let link = directory.join(name);
     if !link.exists() {
@@ -36,13 +37,13 @@ fn dropin(directory: &Path, name: &str) -> Command {
     command
 }
 
-/// Runs a program of ours with these words.
+/// Runs a program of latscope with these words.
 fn run(name: &str, words: &str) -> Output {
     let directory = tempfile::tempdir().unwrap();
     dropin(directory.path(), name).args(words.split_whitespace()).output().unwrap()
 }
 
-/// Stdout of a run that succeeds.
+/// Returns stdout of a run that must succeed.
 #[track_caller]
 fn done(name: &str, words: &str) -> String {
     let output = run(name, words);
@@ -50,11 +51,11 @@ fn done(name: &str, words: &str) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Where the user's own tracing is switched.
+/// Path of the switch of the user's own tracing.
 const TRACING_ON: &str = "/sys/kernel/tracing/tracing_on";
 
-/// The user's own tracing, which the real programs switch off with `-b`. It is
-/// put back as it was found, and no other test runs a program meanwhile.
+/// Switch of the user's own tracing, which the real programs turn off with `-b`. Its former state is restored, and no
+/// other test runs a program meanwhile.
 struct Tracing {
     found: Option<String>,
     _alone: MutexGuard<'static, ()>,
@@ -77,12 +78,12 @@ impl Drop for Tracing {
     }
 }
 
-/// Held by each test that switches tracing, or runs programs: two of them would not be
-/// admitted to SCHED_DEADLINE together.
+/// Lock for each test that switches tracing or runs programs. Two programs would not be admitted to SCHED_DEADLINE
+/// together.
 static ALONE: Mutex<()> = Mutex::new(());
 
-/// A program in a mount namespace of its own with the file systems that the
-/// real programs look for, whatever this machine has mounted.
+/// Program in a mount namespace of its own, with the file systems that the real programs look for, whatever this
+/// machine has mounted.
 fn with_debugfs(words: &[&str]) -> Command {
     const MOUNT: &str = r#"
         for kind in debugfs:/sys/kernel/debug tracefs:/sys/kernel/tracing; do

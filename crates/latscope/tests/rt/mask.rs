@@ -1,7 +1,7 @@
-//! Hides what differs from run to run: numbers, names, how many frames there
-//! were. Widths stay where they are part of the format.
+//! Mask over everything that differs from run to run: numbers, names, and the number of frames. Widths stay where they
+//! are part of the format.
 
-/// A text without what differs.
+/// Text without the parts that differ.
 pub fn masked(text: &str) -> String {
     let mut json = false;
     let mut lines = Vec::new();
@@ -18,7 +18,7 @@ pub fn masked(text: &str) -> String {
     without_frames_between(&(lines.join("\n") + end))
 }
 
-/// cyclicdeadline's threads introduce themselves in any order.
+/// Sorts the lines by which cyclicdeadline's threads introduce themselves, since their order is random.
 fn sort_introductions(lines: &mut [String]) {
     let introduces = |line: &String| {
         ["deadline thread", "main thread", "thread["].iter().any(|start| line.starts_with(start))
@@ -75,7 +75,7 @@ fn text_line(line: &str) -> String {
     }
 }
 
-/// `#0: ID812, P80, …` and `#1 -> #0, Min    7, …`: numbers of four at least.
+/// Masks `#0: ID812, P80, …` and `#1 -> #0, Min    7, …`, whose numbers are at least four characters wide.
 fn pairs_line(line: &str) -> Option<String> {
     let first = line.strip_prefix("^[[").map_or(line, |rest| rest.split_once('A').map_or(rest, |up| up.1));
     if !first.starts_with('#') || !first[1..].starts_with(|c: char| c.is_ascii_digit()) {
@@ -90,7 +90,7 @@ fn pairs_line(line: &str) -> Option<String> {
     Some(line.split(',').map(field).collect::<Vec<_>>().join(","))
 }
 
-/// `3.15 5.13 5.70 3/100 17330          `, as in /proc/loadavg.
+/// Masks `3.15 5.13 5.70 3/100 17330          `, a line as in /proc/loadavg.
 fn load_line(line: &str) -> Option<String> {
     let rest = line.strip_prefix("^[[3A").unwrap_or(line);
     let words: Vec<&str> = rest.split_whitespace().collect();
@@ -100,7 +100,7 @@ fn load_line(line: &str) -> Option<String> {
     load.then(|| format!("{}~{blanks}", numbers(&line[..line.len() - rest.len()], false)))
 }
 
-/// A line of JSON; the values of a histogram but the last are left out.
+/// Masks a line of JSON. Of the values of a histogram, only the last is kept.
 fn json_line(line: &str) -> Option<String> {
     let named = ["cmdline:", "start_time", "end_time", "nodename", "release", "version", "machine"];
     if let Some((key, value)) = line.trim_start().split_once("\": ") {
@@ -119,7 +119,7 @@ fn json_line(line: &str) -> Option<String> {
     Some(numbers(line, false))
 }
 
-/// Numbers and the blanks that pad them as `#`, as wide, or as a single one.
+/// Replaces numbers and the blanks that pad them by `#`, as wide or as a single sign.
 fn numbers(text: &str, wide: bool) -> String {
     let mut out = String::new();
     let mut rest = text;
@@ -138,7 +138,7 @@ fn numbers(text: &str, wide: bool) -> String {
     out + rest
 }
 
-/// The width of a field, for a number that may need more room than it has.
+/// Width of a field, for a number that may need more room than the field has.
 fn within(line: &str, before: &str, width: usize) -> usize {
     let most = match before.rsplit(' ').next() {
         _ if line.starts_with("# Total") => 9,
@@ -152,7 +152,7 @@ fn within(line: &str, before: &str, width: usize) -> usize {
     width.min(most)
 }
 
-/// Between the first frame and the last there may be any number.
+/// Removes the frames between the first and the last, whose number is arbitrary.
 fn without_frames_between(text: &str) -> String {
     let Some(up) = text.find("^[[").map(|at| &text[at..]).and_then(|rest| rest.get(..5)) else {
         return text.to_owned();

@@ -1,5 +1,4 @@
-//! The programs for inter-process communication, and hackbench: what they
-//! refuse, what they count, and that nothing stays behind.
+//! Programs for inter-process communication, and hackbench: their refusals, their counts, and their clean-up.
 
 use crate::{done, dropin, root, run};
 use rustix::process::{Pid, Signal, kill_process};
@@ -10,7 +9,7 @@ use std::time::{Duration, Instant};
 
 const PAIRS: [&str; 4] = ["pmqtest", "ptsematest", "sigwaittest", "svsematest"];
 
-/// Far more than anything here takes.
+/// Longest wait, far above the time of any test.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
 fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
@@ -177,7 +176,7 @@ fn a_signal_ends_the_run_with_its_figures() {
     }
 }
 
-/// The child processes whose command line has this word.
+/// Child processes whose command line contains this word.
 fn children(of: u32, word: &str) -> Vec<(u32, Vec<String>)> {
     let entries = fs::read_dir("/proc").unwrap().map_while(Result::ok);
     let process = |entry: fs::DirEntry| {
@@ -196,7 +195,7 @@ fn has_semaphores(id: &str) -> bool {
     sets.lines().any(|line| line.split_whitespace().nth(1) == Some(id))
 }
 
-/// Ends a run of svsematest's processes; whether its semaphores and processes go.
+/// Ends a run of svsematest's processes. Asserts that its semaphores and processes go.
 fn ends_without_leftovers(signal: Signal) {
     let directory = tempfile::tempdir().unwrap();
     let mut child = start(directory.path(), "svsematest", "-f -q");

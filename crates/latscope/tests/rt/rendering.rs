@@ -1,4 +1,4 @@
-//! The pure functions, put together as a run does, against the golden files.
+//! Pure functions, combined as in a run, compared with the golden files.
 
 use crate::cases::{CASES, Case};
 use crate::goldens::golden;
@@ -24,7 +24,7 @@ fn machine() -> Machine {
     Machine { online: cpus(), allowed: cpus(), ..Machine::default() }
 }
 
-/// Figures of the imagination: every sample took 12.9 µs, or 17 µs.
+/// Imaginary figures: every sample took 12.9 µs, or 17 µs.
 fn row(thread: u32, cycles: u64) -> Row {
     Row { thread, cycles, min: Some(12_900), last: 17_000, mean: 13_000.0, max: 17_000 }
 }
@@ -45,7 +45,7 @@ fn record(linear: Linear, cycles: u64) -> LinearRecord {
     record
 }
 
-/// What a run prints on stdout, from figures of the imagination.
+/// Text that a run prints on stdout, from imaginary figures.
 fn transcript(words: &str) -> String {
     let arguments: Vec<OsString> = words.split_whitespace().map(OsString::from).collect();
     let options = CyclictestOptions::read(&arguments).unwrap();

@@ -1,4 +1,4 @@
-//! Signals and places where the status can be read while a run lasts.
+//! Signals, and places where the status can be read during a run.
 
 use crate::dropin;
 use rustix::process::{Pid, Signal, kill_process};
@@ -7,10 +7,10 @@ use std::path::Path;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
-/// Far more than anything here takes.
+/// Longest wait, far above the time of any test.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Waits until there is something.
+/// Waits until `look` finds something.
 fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let begun = Instant::now();
     loop {
@@ -32,19 +32,19 @@ fn send(child: &Child, signal: Signal) {
     kill_process(Pid::from_child(child), signal).unwrap();
 }
 
-/// Whether a signal is in one of the masks of a process.
+/// Returns true if a signal is in a mask of a process.
 fn in_mask(child: &Child, mask: &str, signal: Signal) -> bool {
     let status = fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
     let found = status.lines().find_map(|line| line.strip_prefix(mask)?.strip_prefix(':'));
     u64::from_str_radix(found.unwrap().trim(), 16).unwrap() & (1 << (signal.as_raw() - 1)) != 0
 }
 
-/// Whether a process catches a signal, or keeps it for a descriptor.
+/// Returns true if a process catches a signal, or keeps it for a descriptor.
 fn expects(child: &Child, signal: Signal) -> bool {
     in_mask(child, "SigCgt", signal) || in_mask(child, "SigBlk", signal)
 }
 
-/// Whether a signal is still pending for a process.
+/// Returns true if a signal is still pending for a process.
 fn is_pending(child: &Child, signal: Signal) -> bool {
     in_mask(child, "ShdPnd", signal) || in_mask(child, "SigPnd", signal)
 }

@@ -61,7 +61,7 @@ impl Side {
         match self {
             Side::Point(line, figures) => {
                 let point = latscope.point(&here.words(line)?)?;
-                let reason = point.reason.unwrap_or_else(|| "no figure".to_owned());
+                let reason = point.reason().unwrap_or_else(|| "no figure".to_owned());
                 let found: Option<Vec<f64>> = figures.iter().map(|figure| figure(&point.summary)).collect();
                 found.with_context(|| format!("latscope {line}: {reason}"))
             }

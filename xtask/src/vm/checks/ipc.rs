@@ -76,7 +76,7 @@ fn value(ran: &Ran, caller: &str, name: &str) -> Result<f64> {
         m.params.get("caller").is_some_and(|word| word.to_string() == caller)
     };
     let m = report.of_probe("ipc.binder").find(of_caller).context("no such row")?;
-    let value = m.values.get(name).with_context(|| format!("no {name}: {:?}", m.reason))?;
+    let value = m.values.get(name).with_context(|| format!("no {name}: {:?}", m.reason()))?;
     Ok(value.value)
 }
 
@@ -115,7 +115,7 @@ fn every(ran: &Ran) -> Result<()> {
     let mut transports = 0;
     for m in report.measurements.iter().filter(|m| m.probe.starts_with("ipc.")) {
         transports += 1;
-        ensure!(m.summary.count > 0, "{}: {:?}", m.probe, m.reason);
+        ensure!(m.summary.count > 0, "{}: {:?}", m.probe, m.reason());
     }
     ensure!(transports >= 20, "only {transports} rows");
     Ok(())

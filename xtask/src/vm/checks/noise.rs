@@ -89,7 +89,7 @@ fn values(ran: &Ran, probe: &str, names: &[&str]) -> Result<()> {
     ensure!(report.of_probe(probe).next().is_some(), "no {probe} in the result");
     for m in report.of_probe(probe) {
         let missing = names.iter().find(|name| !m.values.contains_key(**name));
-        ensure!(missing.is_none(), "{probe} has no {missing:?}: {:?} {:?}", m.values, m.reason);
+        ensure!(missing.is_none(), "{probe} has no {missing:?}: {:?} {:?}", m.values, m.reason());
     }
     Ok(())
 }

@@ -55,7 +55,7 @@ impl Ran {
         let report = Report::from_json(self.stdout.as_bytes()).with_context(|| self.said())?;
         ensure!(report.finished.is_some(), "the result is incomplete: {:?}", report.warnings);
         for measurement in report.measurements.iter().filter(|measurement| measurement.summary.count > 0) {
-            let reason = measurement.reason.as_deref().unwrap_or_default();
+            let reason = measurement.reason().unwrap_or_default();
             ensure!(
                 reason.contains("emulated"),
                 "{} is not marked: {reason:?} {:?} {:?}",
@@ -74,8 +74,8 @@ impl Ran {
         let report = self.result()?;
         ensure!(report.of_probe(probe).next().is_some(), "no {probe} in the result");
         for point in report.of_probe(probe) {
-            ensure!(point.summary.count > 0, "{probe} was not measured: {:?}", point.reason);
-            let reason = point.reason.as_deref().unwrap_or_default();
+            ensure!(point.summary.count > 0, "{probe} was not measured: {:?}", point.reason());
+            let reason = point.reason().unwrap_or_default();
             ensure!(reason.starts_with("emulated"), "{probe} is distorted: {reason}");
         }
         Ok(())

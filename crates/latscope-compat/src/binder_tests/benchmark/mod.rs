@@ -125,7 +125,7 @@ fn samples(report: &Report, payload: u64) -> Vec<Sample> {
 }
 
 fn sample(m: &Measurement) -> Sample {
-    let unmeasured = || m.reason.clone().unwrap_or_else(|| "nothing was measured".to_owned());
+    let unmeasured = || m.reason().clone().unwrap_or_else(|| "nothing was measured".to_owned());
     Sample {
         iterations: m.summary.count,
         real: m.summary.mean.unwrap_or(0.0),

@@ -38,7 +38,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 const VOICE: Voice<CyclictestOptions> = Voice { name: "cyclictest", suite: Suite::RtTests, table: SPECS };
 
-/// Exit code where the JSON cannot be written.
+/// Exit code if the JSON cannot be written.
 const NO_JSON: u8 = 2;
 
 /// Carries out a call.

@@ -66,12 +66,12 @@ fn policy(options: &CyclictestOptions) -> &'static str {
     }
 }
 
-/// Moves the cursor up to the header of the frame before.
+/// Escape sequence that moves the cursor up to the header of the frame before.
 pub fn up(threads: usize) -> String {
     format!("\x1b[{}A", threads + 2)
 }
 
-/// Moves the cursor down below the last frame.
+/// Escape sequence that moves the cursor down below the last frame.
 pub fn down(threads: usize) -> String {
     format!("\x1b[{}B", threads + 2)
 }

@@ -52,7 +52,7 @@ pub(super) fn steal(context: &Context) -> Check {
         return unknown(id, "/proc/stat does not count it");
     };
     let share = stolen / total;
-    let found = format!("{} of CPU time since boot went to other guests", format_share(share));
+    let found = format!("{} of CPU time since boot was taken by the host", format_share(share));
     let remedy = "on the host, give this guest's CPUs cores of their own: virsh vcpupin".to_owned();
     match share {
         none if none < 0.0005 => good(id, found),

@@ -18,7 +18,7 @@ pub(super) fn tick(context: &Context) -> Check {
         return unknown(id, format!("{} does not say", configuration.file));
     };
     let length = format_time(1e9 / f64::from(rate));
-    let found = format!("{rate} Hz: a tick takes {length}");
+    let found = format!("{rate} Hz: a tick comes every {length}");
     let is_off = context.boot_option("highres").is_some_and(|value| value == "off");
     if is_off || !configuration.is_set("HIGH_RES_TIMERS") {
         let found = format!("{found}, and without high-resolution timers a sleep ends at a tick");

@@ -274,6 +274,7 @@ pub(super) fn timer_slack(context: &Context) -> Check {
     let time = format_time(slack as f64);
     match slack {
         0..=1_000 => good(id, format!("{time} for threads that are not real-time")),
-        _ => note(id, format!("sleeps of threads that are not real-time end up to {time} late"), &["wake.*"]),
+        // The threads of wake set their own.
+        _ => note(id, format!("sleeps of threads that are not real-time end up to {time} late"), &["ipc.*"]),
     }
 }

@@ -458,7 +458,7 @@ fn busy(report: &Report) -> Option<Warning> {
         id: "busy-machine".to_owned(),
         text: format!(
             "{} more than 5 % of the CPUs; the figures are those of a machine as busy as that",
-            if others.is_quiet() { "the hypervisor gave other guests" } else { "other processes used" }
+            if others.is_quiet() { "the hypervisor took" } else { "other processes used" }
         ),
         remedy: Some("measure on a quieter machine".to_owned()),
     })
