@@ -15,7 +15,7 @@ use latscope_core::quality::{CUT_SHORT, EVERY_SAMPLE_DISTURBED, Level, NO_VALID_
 use latscope_core::report::{Better, Block, Contention, Hop, Sampling, Semantics, Value, Work};
 use latscope_core::statistics::median;
 use latscope_host::account::Peers;
-use latscope_trace::instance::Marker;
+use latscope_os::trace_marker::Marker;
 
 use latscope_os::clock::Clock;
 use rustix::fd::OwnedFd;

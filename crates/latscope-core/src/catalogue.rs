@@ -81,6 +81,10 @@ impl Facts {
     }
 }
 
+/// Name of the value with the time of all pairs of a run, from the first call of any to the end of the last, if there
+/// are several.
+pub const RUN_ELAPSED: &str = "run-elapsed";
+
 /// A parameter of a probe.
 #[derive(Debug, Clone, Copy)]
 pub struct Param {

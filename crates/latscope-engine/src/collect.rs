@@ -4,6 +4,7 @@ use crate::outliers::Outliers;
 use latscope_bench::probe::Registry;
 use latscope_bench::protocol::PointResult;
 use latscope_bench::recorder::Slots;
+use latscope_core::catalogue::RUN_ELAPSED;
 use latscope_core::histogram::Histogram;
 use latscope_core::merged::is_part_of;
 use latscope_core::plan::{ParamValue, Step};
@@ -11,7 +12,6 @@ use latscope_core::quality::{CUT_SHORT, Level, Reason};
 use latscope_core::report::{
     Measurement, Recordings, Sampling, Semantics, Summary, Value, WATCHED, adds_up, weighted_mean,
 };
-use latscope_judge::transactions::RUN_ELAPSED;
 use std::collections::BTreeMap;
 
 /// Puts a step together; what has no closing is so far only, for this reason.

@@ -6,10 +6,6 @@ use latscope_core::quality::Level;
 use latscope_core::report::{Measurement, Report};
 use latscope_core::units::format_count;
 
-/// Name of the value with the time of all pairs of a run, from the first call of any to the end of the last, if there
-/// are several.
-pub const RUN_ELAPSED: &str = "run-elapsed";
-
 /// A transport with its measurements.
 #[derive(Debug, Clone)]
 pub struct Transport<'a> {

@@ -52,6 +52,7 @@ pub mod stdio;
 mod syscall;
 pub mod system_v;
 pub mod thread;
+pub mod trace_marker;
 pub mod usage;
 pub mod vsock;
 pub mod window;

@@ -1,11 +1,10 @@
 //! A trace instance for the time line of the threads that are measured: it
 //! records the scheduler's events and the system calls of the threads followed
-//! and of all that they create, and the signposts that a [`Marker`] places.
+//! and of all that they create, and the signposts that a [`Marker`](latscope_os::trace_marker::Marker) places.
 
 use super::tracefs::{self, Unavailable, named};
 use crate::timeline::{Recording, with_nanoseconds};
-use std::fmt;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
@@ -73,7 +72,7 @@ impl Instance {
         self.own.directory()
     }
 
-    /// Returns the file on which a worker opens a [`Marker`].
+    /// Returns the file on which a worker opens a [`Marker`](latscope_os::trace_marker::Marker).
     pub fn marker(&self) -> PathBuf {
         self.own.marker()
     }
@@ -157,60 +156,6 @@ impl Instance {
     }
 }
 
-/// Places signposts from a measuring thread: one `write` each to a descriptor
-/// opened before. The format is that of Android's atrace, which Perfetto shows
-/// as slices of the thread.
-#[derive(Debug)]
-pub struct Marker {
-    file: File,
-    process: u32,
-}
-
-/// Maximum length of a line written for a signpost, bytes; the rest is cut off.
-const LINE_BYTES: usize = 160;
-
-impl Marker {
-    /// Opens an instance's `trace_marker` ([`Instance::marker`]).
-    ///
-    /// # Errors
-    /// The instance is gone, or writing to it is not permitted.
-    pub fn open(path: &Path) -> io::Result<Marker> {
-        let file = OpenOptions::new().write(true).open(path).map_err(|error| named(path, &error))?;
-        Ok(Marker { file, process: std::process::id() })
-    }
-
-    /// Begins a named stretch on the calling thread. Stretches nest. Does not
-    /// allocate; about a microsecond.
-    pub fn begin(&self, name: &str) {
-        let mut line = io::Cursor::new([0u8; LINE_BYTES]);
-        // Takes what fits: a name cut short is still a name.
-        let _ = write!(line, "B|{}|{name}", self.process);
-        let length = line.position() as usize;
-        let line = line.get_mut();
-        // The kernel's text has a line for each event.
-        line[..length].iter_mut().filter(|byte| **byte == b'\n').for_each(|byte| *byte = b' ');
-        self.put(&line[..length]);
-    }
-
-    /// Ends the stretch that the calling thread began last.
-    pub fn end(&self) {
-        self.put(b"E|");
-    }
-
-    /// Writes a remark at this moment. Does not allocate; the rest of a long text is cut off.
-    pub fn note(&self, text: fmt::Arguments) {
-        let mut line = io::Cursor::new([0u8; LINE_BYTES]);
-        let _ = line.write_fmt(text);
-        let length = line.position() as usize;
-        self.put(&line.get_ref()[..length]);
-    }
-
-    fn put(&self, line: &[u8]) {
-        // Fails when nothing records: then no reader misses the marker.
-        let _ = (&self.file).write(line);
-    }
-}
-
 /// Returns the number of events lost on a CPU, and the time of the oldest event left, ns, from a
 /// `per_cpu/cpuN/stats`.
 pub(super) fn lost_on_cpu(stats: &str) -> (u64, Option<u64>) {
@@ -227,6 +172,7 @@ mod tests {
     use crate::skipped::traceable;
     use crate::timeline::{State, Timeline, chrome_json, ftrace_text, shares};
     use crate::tracefs::testing::shared_settings;
+    use latscope_os::trace_marker::Marker;
     use std::sync::mpsc;
 
     #[test]

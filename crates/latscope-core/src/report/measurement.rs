@@ -496,7 +496,7 @@ fn unsteady_reason(unsteady: Unsteady, figures: &[f64]) -> Reason {
         }
         Unsteady::Scatter(low, high) => {
             let text =
-                format!("its rounds differ, from {} to {}, and so may the next run", time(low), time(high));
+                format!("its rounds differ, from {} to {}; the next run may, too", time(low), time(high));
             Reason::new(Level::Unstable, "rounds-scatter", text, "").with("low", low).with("high", high)
         }
         Unsteady::Drift(from, to) => {

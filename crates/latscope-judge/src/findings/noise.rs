@@ -32,7 +32,7 @@ fn stolen(report: &Report, all: &Measurement) -> Option<Finding> {
     let gap = format_time(gap);
     let time = &time_watched(report, all)?;
     let (lost, watched) = (value(all, "lost")?, value(all, "watched")?);
-    let doubt = "an account of this run: another has other gaps";
+    let doubt = "of this run only: another run has other gaps";
     let told = Told::unless(Some(doubt), "stolen-time").points([all]);
     let mut values = vec![("lost_percent", lost), ("watched_s", watched)];
     let Some(longest) = all.summary.max.filter(|_| all.summary.count > 0) else {
@@ -126,7 +126,7 @@ fn interrupts(report: &Report, all: &Measurement, values: &mut Vec<(&str, f64)>)
             let virtual_machine = report.machine.hypervisor.is_some();
             let who = if virtual_machine { "the hypervisor" } else { "firmware (SMI)" };
             format!(
-                ": too few for the {} without another thread. They leave at least {} unexplained, so look at {who}, and at code that keeps interrupts off.",
+                ": too few for the {} without another thread. At least {} gaps stay unexplained: look at {who}, and at code that keeps interrupts off.",
                 counted(gaps as u64, "gap"),
                 format_count(unexplained as u64)
             )
@@ -220,7 +220,7 @@ mod tests {
         let guest = said(&few, true).text;
         assert!(
             guest.contains("too few for the 90 gaps")
-                && guest.contains("at least 60 unexplained")
+                && guest.contains("At least 60 gaps stay unexplained")
                 && guest.contains("the hypervisor, and at code that keeps interrupts off."),
             "{guest}"
         );

@@ -11,8 +11,8 @@ const TOLD_FROM: f64 = 10.0;
 const FEWEST: u64 = 10;
 
 /// Explanation of [`confidence_of`] for a reader.
-pub const HOW_SURE: &str = "What recurs at random more often than stated would have been seen, with 95 % confidence \
-    (the rule of three: a third of the time); rarer things were not tested. \
+pub const HOW_SURE: &str = "What recurs at random more often than once in the time stated would have been seen, with 95 % confidence \
+    (rule of three: that time is a third of the run); rarer things were not tested. \
     A quantile takes 10 events above it: p99 1,000, p99.9 10,000.";
 
 /// Certainty of a measurement in words: the highest rate of anything longer than its maximum, and the quantiles that

@@ -10,7 +10,7 @@ use latscope_core::report::{Exceedance, Hop};
 use latscope_exchange::transaction::{Client, Failure};
 use latscope_os::clock::{Clock, monotonic_ns};
 use latscope_os::sched::{self, State};
-use latscope_trace::instance::Marker;
+use latscope_os::trace_marker::Marker;
 use rustix::fd::OwnedFd;
 use rustix::thread::sched_getcpu;
 use rustix::time::{ClockId, Timespec};

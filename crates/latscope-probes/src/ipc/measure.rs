@@ -7,11 +7,11 @@ use super::{Refusal, passthrough, transport};
 use anyhow::Result;
 use latscope_bench::bench::Bench;
 use latscope_bench::hold::real_time_remedy;
+use latscope_core::catalogue::RUN_ELAPSED;
 use latscope_core::quality::POLICY_REFUSED;
 use latscope_core::report::{Better, Contention, Hop, Semantics};
 use latscope_core::units::{counted, format_size};
 use latscope_exchange::transaction::Transport;
-use latscope_judge::transactions::RUN_ELAPSED;
 
 /// Measures the points of a step, run by run. Points that a transport cannot measure are closed with the
 /// reason.

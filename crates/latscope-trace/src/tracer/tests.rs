@@ -1,12 +1,12 @@
 use super::*;
 use crate::blame::{Setting, Window, causes};
 use crate::events::Kind;
-use crate::instance::Marker;
 use crate::skipped::{has_program, skipped_in_part, traceable};
 use crate::tracefs::testing::shared_settings;
 use latscope_core::plan::Traced;
 use latscope_os::clock::monotonic_ns;
 use latscope_os::sched::{self, Policy};
+use latscope_os::trace_marker::Marker;
 use rustix::thread::{ClockId, Timespec, clock_nanosleep_absolute};
 use std::process::Command;
 use std::sync::{Arc, Barrier, OnceLock};

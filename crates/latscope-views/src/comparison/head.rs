@@ -144,7 +144,7 @@ pub(super) fn would_tell(comparison: &Comparison) -> Option<String> {
     let parts: Vec<String> = advice.iter().map(part).collect();
     (!unknown.is_empty()).then(|| {
         format!(
-            "Cannot tell {} of {}; what would: {}.",
+            "{} of {} are undecided; what would decide them: {}.",
             unknown.len(),
             comparison.counts.compared,
             parts.join(", ")

@@ -38,8 +38,8 @@ fn head(learnt: &Learnt, version: &str) -> String {
     let mut out = comment(&format!("A budget for latscope gate, learnt by latscope {version}."));
     out += &comment(&format!("From {} of {rounds}, {first}{until}.", counted(basis.runs as u64, "run")));
     out += &comment(&format!("Machine: {}.", basis.machines.join("; ")));
-    out += "# A limit is the largest that a run needs to pass, times a margin that 1 % of further figures exceed, at least 1.25,\n\
-            # of a maximum 1.5; one of more than 2 is not written. runs = \"most\": it is exceeded if most results exceed it.\n";
+    out += "# A limit is the largest figure of these runs, times a margin that 1 % of further figures exceed: at least 1.25, for\n\
+            # a maximum 1.5. No limit with a margin above 2 is written. runs = \"most\": exceeded if most results exceed it.\n";
     if let Some(fewest) = learnt.points.iter().map(|point| point.runs).min().filter(|runs| *runs < ENOUGH) {
         out += &comment(&few_runs(fewest));
     }

@@ -4,11 +4,11 @@ use super::super::Options;
 use super::super::grid::{Column, Side, Text, grid, wrap};
 use super::super::legend::{Signs, mark};
 use super::super::style::{BOLD, DIM, HEADING};
+use latscope_core::catalogue::RUN_ELAPSED;
 use latscope_core::events::{Group, Row};
 use latscope_core::histogram::Histogram;
 use latscope_core::report::{Measurement, Summary, WATCHED};
 use latscope_core::units::{format_count, format_time, format_value};
-use latscope_judge::transactions::RUN_ELAPSED;
 use latscope_judge::transactions::mode;
 
 /// A line of the table.

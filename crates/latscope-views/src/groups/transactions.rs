@@ -6,10 +6,11 @@ use super::super::grid::{Column, Side, Text, grid, wrap};
 use super::super::style::{BOLD, DIM, HEADING, WARNING};
 use super::section;
 use crate::figure;
+use latscope_core::catalogue::RUN_ELAPSED;
 use latscope_core::merged::is_merged;
 use latscope_core::report::{Hop, Measurement, Report};
 use latscope_core::units::{format_count, format_rate, format_size, format_time};
-use latscope_judge::transactions::{Judged, RUN_ELAPSED, Transport, mode, number, text, transports};
+use latscope_judge::transactions::{Judged, Transport, mode, number, text, transports};
 
 /// Number of transports from which on only their comparison is shown.
 pub(super) const MANY: usize = 3;

@@ -74,7 +74,7 @@ fn note_rests(plan: &mut Plan) {
     plan.notes.extend(duty.map(|duty| {
         let rest = format_time(duty.rest.as_nanos() as f64);
         format!(
-            "real-time loops rest for {rest} of every 100 ms, in --duration and outside of the time watched"
+            "real-time loops rest for {rest} of every 100 ms: --duration includes the rests, the time watched does not"
         )
     }));
 }
