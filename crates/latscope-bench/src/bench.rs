@@ -245,25 +245,19 @@ impl<'a> Bench<'a> {
     }
 
     /// Times a short operation in batches: `event(n)` runs `n` iterations.
-    ///
-    /// # Errors
-    /// There are none today; a probe passes the result on.
-    pub fn batch(&mut self, point: usize, batch: Batch, mut event: impl FnMut(u64)) -> Result<()> {
-        self.batch_prepared(point, batch, &mut || (), &mut event)
+    pub fn batch(&mut self, point: usize, batch: Batch, mut event: impl FnMut(u64)) {
+        self.batch_prepared(point, batch, &mut || (), &mut event);
     }
 
     /// Times a short operation as [`batch`](Self::batch) does, and calls `prepare` right before each batch, outside of
     /// its stamps, for instance to wake other threads.
-    ///
-    /// # Errors
-    /// There are none today; a probe passes the result on.
     pub fn batch_prepared(
         &mut self,
         point: usize,
         batch: Batch,
         prepare: &mut dyn FnMut(),
         event: &mut dyn FnMut(u64),
-    ) -> Result<()> {
+    ) {
         let work = batch.work.or(self.result(point).work);
         self.result(point).work = work;
         self.begin(&[point]);
@@ -276,14 +270,10 @@ impl<'a> Bench<'a> {
         sink.writers[0].set_ops(outcome.iterations * batch.ops);
         self.result(point).iterations = Some(outcome.iterations);
         self.finish(&[point], sink, outcome, &batch.gate);
-        Ok(())
     }
 
     /// Times single events, one call of `event` each.
-    ///
-    /// # Errors
-    /// There are none today; a probe passes the result on.
-    pub fn each(&mut self, point: usize, gate: Gate, mut event: impl FnMut()) -> Result<()> {
+    pub fn each(&mut self, point: usize, gate: Gate, mut event: impl FnMut()) {
         // The clock is chosen here, once: between the stamps is code for just this one.
         match self.timebase().clock() {
             AnyClock::Counter(clock) => {
@@ -293,7 +283,6 @@ impl<'a> Bench<'a> {
                 self.events(&[point], gate, &mut |parts, _| parts[0] = time(clock, &mut event));
             }
         }
-        Ok(())
     }
 
     /// Times the parts of an activity; part `i` of [`Splits`] belongs to the
@@ -301,21 +290,12 @@ impl<'a> Bench<'a> {
     ///
     /// # Panics
     /// With more than `MAX_PARTS` parts.
-    ///
-    /// # Errors
-    /// There are none today; a probe passes the result on.
-    pub fn splits(
-        &mut self,
-        parts: &[usize],
-        gate: Gate,
-        mut activity: impl FnMut(&mut Splits),
-    ) -> Result<()> {
+    pub fn splits(&mut self, parts: &[usize], gate: Gate, mut activity: impl FnMut(&mut Splits)) {
         assert!(parts.len() <= MAX_PARTS, "an activity has at most {MAX_PARTS} parts");
         let clock = self.timebase().clock();
         self.events(parts, gate, &mut |parts, of_group| {
             activity(&mut Splits { clock, started: 0, parts, of_group });
         });
-        Ok(())
     }
 
     fn events(

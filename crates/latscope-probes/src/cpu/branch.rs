@@ -52,7 +52,7 @@ fn run(bench: &mut Bench) -> Result<()> {
             for _ in 0..n {
                 black_box(branch::mispredict(next.next().unwrap_or_default()));
             }
-        })?;
+        });
         if !mispredicted {
             predicted = bench.median(index);
         } else if let Some((hit, pair)) = predicted.zip(bench.median(index)) {

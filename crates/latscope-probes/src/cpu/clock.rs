@@ -23,9 +23,9 @@ fn run(bench: &mut Bench) -> Result<()> {
     let (mut vdso, mut syscall) = (None, None);
     for (index, point) in bench.points().iter().enumerate() {
         if point.probe == RDTSC.id {
-            bench.batch(index, batch(), |n| repeat(n, clock::bare_counter))?;
+            bench.batch(index, batch(), |n| repeat(n, clock::bare_counter));
         } else if point.probe == VDSO.id {
-            bench.batch(index, batch(), |n| repeat(n, clock::monotonic_ns))?;
+            bench.batch(index, batch(), |n| repeat(n, clock::monotonic_ns));
             vdso = bench.median(index).map(|ns| (index, ns));
         } else if let Err(error) = clock::monotonic_ns_by_syscall() {
             bench.unsupported(
@@ -34,7 +34,7 @@ fn run(bench: &mut Bench) -> Result<()> {
                 "run without the seccomp filter",
             );
         } else {
-            bench.batch(index, batch(), |n| repeat(n, clock::monotonic_ns_by_syscall))?;
+            bench.batch(index, batch(), |n| repeat(n, clock::monotonic_ns_by_syscall));
             syscall = bench.median(index);
         }
     }

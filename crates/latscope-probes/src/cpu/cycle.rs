@@ -20,7 +20,7 @@ fn run(bench: &mut Bench) -> Result<()> {
         let batch = Batch { ops: cycle::ADDS_PER_ITERATION, cycles: true, ..Batch::default() };
         bench.batch(point, batch, |n| {
             black_box(cycle::dependent_adds(n));
-        })?;
+        });
         if let Some(ns) = bench.median(point).filter(|ns| *ns > 0.0) {
             bench.value(point, "frequency", 1.0 / ns, "GHz", Better::More);
         }

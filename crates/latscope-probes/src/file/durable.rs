@@ -67,7 +67,7 @@ fn run(bench: &mut Bench) -> anyhow::Result<()> {
             Ok(file) => {
                 let sync: Sync =
                     if point.probe == FSYNC.id { |file| fsync(file) } else { |file| fdatasync(file) };
-                time(bench, index, &file, overwrite, sync)?;
+                time(bench, index, &file, overwrite, sync);
             }
             Err(error) => refuse(bench, index, "write a file", error),
         }
@@ -91,7 +91,7 @@ fn prepared(scratch: &Scratch, full: bool) -> Result<OwnedFd> {
     Ok(file)
 }
 
-fn time(bench: &mut Bench, point: usize, file: &OwnedFd, overwrite: bool, sync: Sync) -> anyhow::Result<()> {
+fn time(bench: &mut Bench, point: usize, file: &OwnedFd, overwrite: bool, sync: Sync) {
     let block = [1u8; BLOCK as usize];
     let mut turn = 0;
     let mut before = || -> Result<()> {
@@ -109,7 +109,7 @@ fn time(bench: &mut Bench, point: usize, file: &OwnedFd, overwrite: bool, sync: 
     if let Err(error) = before().and_then(|()| sync(file)) {
         let (reason, remedy) = explain("write and sync a file", error);
         bench.unsupported(point, reason, remedy);
-        return Ok(());
+        return;
     }
     let mut first = FirstError::default();
     bench.splits(&[point], Gate::Open, |splits| {
@@ -120,7 +120,6 @@ fn time(bench: &mut Bench, point: usize, file: &OwnedFd, overwrite: bool, sync: 
         let synced = sync(file);
         splits.stop(0);
         first.check(synced);
-    })?;
+    });
     first.report(bench, &[point], "write and sync a file");
-    Ok(())
 }

@@ -67,7 +67,7 @@ fn run(bench: &mut Bench) -> anyhow::Result<()> {
     let files = bench.settings::<Written>()?.into_iter().map(|file| file.size);
     let wanted: Vec<(&str, u64)> = points.iter().map(|point| point.probe.as_str()).zip(files).collect();
     for size in wanted.iter().map(|(_, size)| *size).collect::<BTreeSet<u64>>() {
-        lives(bench, &scratch, &wanted, size)?;
+        lives(bench, &scratch, &wanted, size);
     }
     Ok(())
 }
@@ -90,7 +90,7 @@ struct Life {
     unlink: Part,
 }
 
-fn lives(bench: &mut Bench, scratch: &Scratch, wanted: &[(&str, u64)], size: u64) -> anyhow::Result<()> {
+fn lives(bench: &mut Bench, scratch: &Scratch, wanted: &[(&str, u64)], size: u64) {
     let mut parts = Parts::default();
     let mut part = |probe: &Probe| parts.part(wanted, |point| *point == (probe.id, size));
     let life =
@@ -98,7 +98,7 @@ fn lives(bench: &mut Bench, scratch: &Scratch, wanted: &[(&str, u64)], size: u64
     if size > scratch.room() {
         let (reason, remedy) = too_large(size, scratch.room());
         parts.points().iter().for_each(|point| bench.unsupported(*point, reason.as_str(), remedy));
-        return Ok(());
+        return;
     }
     let content = vec![1u8; size as usize];
     let mut first = FirstError::default();
@@ -119,13 +119,12 @@ fn lives(bench: &mut Bench, scratch: &Scratch, wanted: &[(&str, u64)], size: u64
         if !first.happened() {
             first.check(once(splits));
         }
-    })?;
+    });
     if first.happened() {
         // It may be there, or not, according to what failed.
         let _ = scratch.remove(NAME);
     }
     first.report(bench, parts.points(), "create, write and remove a file");
-    Ok(())
 }
 
 /// Writes all of `content`, in one call unless the kernel takes it in several.

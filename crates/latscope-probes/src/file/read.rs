@@ -220,11 +220,11 @@ fn time(
             for _ in 0..count {
                 first.check(operation());
             }
-        })?;
+        });
     } else {
         bench.each(index, gate, || {
             first.check(operation());
-        })?;
+        });
     }
     Ok(first.report(bench, &[index], "read a file"))
 }

@@ -169,11 +169,11 @@ fn run(bench: &mut Bench) -> Result<()> {
         let mut chase = GrowingChase::new(region.links(), LINE as usize, bench.seed());
         for index in of(Order::Random) {
             let map = chase.grow(walks[index].size as usize);
-            measure(bench, index, &map)?;
+            measure(bench, index, &map);
         }
         for index in Order::ALL[1..].iter().flat_map(|order| of(*order)) {
             let map = ordered(&walks[index], region.links(), bench.seed());
-            measure(bench, index, &map)?;
+            measure(bench, index, &map);
         }
     }
     Ok(())
@@ -197,7 +197,7 @@ const PRIVATE_LINES: u64 = 2 * MIB / LINE;
 const PAGE_WALKS: u64 = 6_000;
 
 /// Times a walk along a chain.
-pub fn measure(bench: &mut Bench, index: usize, map: &ChaseMap) -> Result<()> {
+pub fn measure(bench: &mut Bench, index: usize, map: &ChaseMap) {
     let elements = map.len() as u64;
     let warm = if map.bytes() as u64 <= WARM_SIZE { elements } else { elements.min(WARM_STEPS) };
     let mut cursor = map.walk(map.start(), warm);
@@ -207,7 +207,7 @@ pub fn measure(bench: &mut Bench, index: usize, map: &ChaseMap) -> Result<()> {
     // the caches, in a virtual machine those of the host as well, and each load would pay for that.
     let warm = if elements <= PRIVATE_LINES { elements } else { PAGE_WALKS }.div_ceil(UNROLL);
     let batch = Batch { ops: UNROLL, cycles: true, warm, ..Batch::default() };
-    bench.batch(index, batch, |n| cursor = map.walk(cursor, n * UNROLL))
+    bench.batch(index, batch, |n| cursor = map.walk(cursor, n * UNROLL));
 }
 
 #[cfg(test)]

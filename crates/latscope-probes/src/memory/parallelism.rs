@@ -79,14 +79,14 @@ fn run(bench: &mut Bench) -> Result<()> {
         for of_one_size in fitting.chunk_by(|a, b| loads[*a].size == loads[*b].size) {
             let map = chase.grow(loads[of_one_size[0]].size as usize);
             // One walk around finds the places for all numbers of chains.
-            measure(bench, &loads, of_one_size, &map.spread(MAX_CHAINS))?;
+            measure(bench, &loads, of_one_size, &map.spread(MAX_CHAINS));
         }
     }
     Ok(())
 }
 
 /// Measures the points of one size, and compares them with a single chain.
-fn measure(bench: &mut Bench, loads: &[Loads], indices: &[usize], all: &Chains) -> Result<()> {
+fn measure(bench: &mut Bench, loads: &[Loads], indices: &[usize], all: &Chains) {
     for index in indices {
         let chains = loads[*index].chains;
         if !(1..=MAX_CHAINS as u64).contains(&chains) {
@@ -101,16 +101,15 @@ fn measure(bench: &mut Bench, loads: &[Loads], indices: &[usize], all: &Chains) 
         let ops = UNROLL * chains.count() as u64;
         bench.batch(*index, Batch { ops, cycles: true, ..Batch::default() }, |n| {
             chains.walk(n * UNROLL);
-        })?;
+        });
     }
     let single = indices.iter().find(|index| loads[**index].chains == 1);
-    let Some(alone) = single.and_then(|index| bench.median(*index)) else { return Ok(()) };
+    let Some(alone) = single.and_then(|index| bench.median(*index)) else { return };
     for index in indices {
         if let Some(together) = bench.median(*index).filter(|ns| *ns > 0.0) {
             bench.value(*index, "speedup", alone / together, "x", Better::More);
         }
     }
-    Ok(())
 }
 
 #[cfg(test)]

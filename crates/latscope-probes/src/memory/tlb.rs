@@ -87,7 +87,7 @@ fn run(bench: &mut Bench) -> Result<()> {
             let words = visits[index].size as usize / size_of::<usize>();
             let map =
                 ChaseMap::page(&mut region.links()[..words], page as usize, LINE as usize, bench.seed());
-            latency::measure(bench, index, &map)?;
+            latency::measure(bench, index, &map);
             let words = (lines(&index) * LINE) as usize / size_of::<usize>();
             let packed = ChaseMap::random(&mut packed.links()[..words], LINE as usize, bench.seed());
             if let Some((apart, together)) = bench.median(index).zip(control(bench, &packed)) {

@@ -57,20 +57,20 @@ fn run(bench: &mut Bench) -> anyhow::Result<()> {
     for (index, point) in bench.points().iter().enumerate() {
         if point.probe == VFORK.id {
             place(bench, None)?;
-            time_children(bench, index, Memory::Shared)?;
+            time_children(bench, index, Memory::Shared);
         } else {
             let Parent { size, placement } = Parent::read(point)?;
             place(bench, placement)?;
-            fork(bench, index, size)?;
+            fork(bench, index, size);
         }
     }
     Ok(())
 }
 
-fn fork(bench: &mut Bench, point: usize, size: u64) -> anyhow::Result<()> {
+fn fork(bench: &mut Bench, point: usize, size: u64) {
     if let Some((reason, remedy)) = available::shortage(size) {
         bench.unsupported(point, reason, remedy);
-        return Ok(());
+        return;
     }
     match Mapping::anonymous(size as usize) {
         Err(error) => refuse(bench, point, "map memory", error),
@@ -78,23 +78,21 @@ fn fork(bench: &mut Bench, point: usize, size: u64) -> anyhow::Result<()> {
             // EINVAL: a kernel without huge pages, which is as good.
             let _ = memory.refuse_huge_pages();
             memory.populate();
-            time_children(bench, point, Memory::Copied)?;
+            time_children(bench, point, Memory::Copied);
         }
     }
-    Ok(())
 }
 
-fn time_children(bench: &mut Bench, point: usize, memory: Memory) -> anyhow::Result<()> {
+fn time_children(bench: &mut Bench, point: usize, memory: Memory) {
     if let Err(error) = fork_exit(memory) {
         refuse(bench, point, "fork", error);
-        return Ok(());
+        return;
     }
     let mut first = FirstError::default();
     bench.each(point, Gate::Open, || {
         first.check(fork_exit(memory));
-    })?;
+    });
     first.report(bench, &[point], "fork");
-    Ok(())
 }
 
 #[cfg(test)]

@@ -102,13 +102,13 @@ fn run(bench: &mut Bench) -> anyhow::Result<()> {
         };
         place(bench, placement)?;
         match point.probe.as_str() {
-            "process.spawn" => run_tiny(bench, index, &tiny, spawn)?,
+            "process.spawn" => run_tiny(bench, index, &tiny, spawn),
             "process.exec" if Linked::read(point)?.mode == Mode::Static => {
-                run_tiny(bench, index, &tiny, fork_execute)?
+                run_tiny(bench, index, &tiny, fork_execute)
             }
-            "process.shell" => run_shell(bench, index, Shell::read(point)?.mode)?,
+            "process.shell" => run_shell(bench, index, Shell::read(point)?.mode),
             _ => match TRUE.into_iter().find(|path| is_dynamic(path)) {
-                Some(path) => time_program(bench, index, &Program::new(path, &[c"true"]), fork_execute)?,
+                Some(path) => time_program(bench, index, &Program::new(path, &[c"true"]), fork_execute),
                 None => {
                     let reason = "no dynamically linked `true` in /bin or /usr/bin";
                     bench.unsupported(index, reason, "install coreutils, dynamically linked");
@@ -119,11 +119,11 @@ fn run(bench: &mut Bench) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn run_shell(bench: &mut Bench, index: usize, mode: Option<ShellMode>) -> anyhow::Result<()> {
+fn run_shell(bench: &mut Bench, index: usize, mode: Option<ShellMode>) {
     let exists = |path: &&CStr| rustix::fs::stat(*path).is_ok();
     let Some(shell) = SHELLS.into_iter().find(exists) else {
         bench.unsupported(index, "no shell at /bin/sh", "install a shell");
-        return Ok(());
+        return;
     };
     match mode {
         None => time_program(bench, index, &Program::new(shell, &[c"sh", c"-c", c":"]), spawn),
@@ -136,26 +136,24 @@ fn run_shell(bench: &mut Bench, index: usize, mode: Option<ShellMode>) -> anyhow
 
 type Start = fn(&Program<'_>) -> Result<i32>;
 
-fn run_tiny(bench: &mut Bench, point: usize, path: &Result<CString>, start: Start) -> anyhow::Result<()> {
+fn run_tiny(bench: &mut Bench, point: usize, path: &Result<CString>, start: Start) {
     match path {
-        Ok(path) => time_program(bench, point, &Program::new(path, &[c"exit"]), start)?,
+        Ok(path) => time_program(bench, point, &Program::new(path, &[c"exit"]), start),
         Err(error) => refuse(bench, point, "write a program", *error),
     }
-    Ok(())
 }
 
-fn time_program(bench: &mut Bench, point: usize, program: &Program<'_>, start: Start) -> anyhow::Result<()> {
+fn time_program(bench: &mut Bench, point: usize, program: &Program<'_>, start: Start) {
     // posix_spawn tells why a program cannot run; a forked child could not.
     if let Err((reason, remedy)) = try_once(program) {
         bench.unsupported(point, reason, remedy);
-        return Ok(());
+        return;
     }
     let mut first = FirstError::default();
     bench.each(point, Gate::Open, || {
         first.check(start(program).and_then(successful));
-    })?;
+    });
     first.report(bench, &[point], "run a program");
-    Ok(())
 }
 
 fn successful(code: i32) -> Result<()> {

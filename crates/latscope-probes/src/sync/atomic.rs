@@ -186,9 +186,10 @@ fn measure(bench: &mut Bench, index: usize, setting: Setting, cpus: &[u32]) -> R
         (words.clone(), line, place)
     };
     if cpus.len() == 1 {
-        return bench.batch(index, batch, |iterations| {
+        bench.batch(index, batch, |iterations| {
             atomics::run(operation, &words[0].0[0], iterations * UNROLL);
         });
+        return Ok(());
     }
     let helpers =
         cpus.iter().enumerate().skip(1).map(|(thread, cpu)| (*cpu, share(word(&words, thread), operation)));
@@ -196,7 +197,7 @@ fn measure(bench: &mut Bench, index: usize, setting: Setting, cpus: &[u32]) -> R
     let (words, line, place) = word(&words, 0);
     thread_group.measure(bench, index, UNROLL, |iterations| {
         atomics::run(operation, &words[line].0[place], iterations * UNROLL);
-    })?;
+    });
     let helpers = thread_group.dismiss();
     if let Some(fairness) = bench.median(index).and_then(|own| fairness(own, &helpers)) {
         bench.value(index, "fairness", fairness, "ratio", Better::More);

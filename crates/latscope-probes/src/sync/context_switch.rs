@@ -234,7 +234,7 @@ fn rounds(
         let to = splits.now();
         let hop = ((to - from) / hops).saturating_sub(alone.ticks);
         splits.between(0, to - hop, to);
-    })?;
+    });
     Ok(went)
 }
 

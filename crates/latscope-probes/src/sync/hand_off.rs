@@ -176,7 +176,7 @@ fn measure<L: Link + 'static>(
         bench.set_stop(longer(stop, placement));
         bench.each(point, placement.gate(), || {
             call();
-        })?;
+        });
         bench.set_stop(stop);
     }
     placement::check_awake(bench, point, &awake);

@@ -74,10 +74,10 @@ fn run(bench: &mut Bench) -> Result<()> {
         match Lock::read(point)?.mode {
             Mode::Read => bench.batch(index, Batch { cycles: true, ..Batch::default() }, |iterations| {
                 (0..iterations).for_each(|_| lock.read(|| ()));
-            })?,
+            }),
             Mode::Write => bench.batch(index, Batch { cycles: true, ..Batch::default() }, |iterations| {
                 (0..iterations).for_each(|_| lock.write(|| ()));
-            })?,
+            }),
             Mode::WriterWaits => writer_waits(bench, index, &lock, &mut reader)?,
         }
     }
@@ -96,7 +96,8 @@ fn writer_waits(bench: &mut Bench, point: usize, lock: &RwLock, reader: &mut Rea
         // A reader that was gone before the writer came let it wait for nothing.
         let unlocked = reader.shared.unlocked.load(Ordering::Acquire);
         splits.between(0, if unlocked > called { unlocked } else { u64::MAX }, locked);
-    })
+    });
+    Ok(())
 }
 
 /// A thread that locks for reading on request.

@@ -106,23 +106,14 @@ impl ThreadGroup {
 
     /// Measures `work`, the leader's share, in batches the thread group does together. An iteration has `ops`
     /// operations.
-    ///
-    /// # Errors
-    /// The errors of [`Bench::batch`].
-    pub fn measure(
-        &self,
-        bench: &mut Bench,
-        point: usize,
-        ops: u64,
-        mut work: impl FnMut(u64),
-    ) -> Result<()> {
+    pub fn measure(&self, bench: &mut Bench, point: usize, ops: u64, mut work: impl FnMut(u64)) {
         // The engine's own calibration would take a helper that waits for its CPU for a long operation.
         let iterations = self.calibrate(bench.stop().batch_ns as f64, &mut work);
         let gate = Gate::ThreadGroup(self.control.tainted.clone());
         let batch = Batch { ops: iterations * ops, gate, ..Batch::default() };
         bench.batch_prepared(point, batch, &mut || self.assemble(), &mut |times| {
             self.batch(times * iterations, || work(times * iterations))
-        })
+        });
     }
 
     /// Iterations in a batch of `batch_ns`, from undisturbed batches only.

@@ -97,15 +97,13 @@ fn measure(
         "syscall.getppid" => time_call(bench, point, operation, || {
             black_box(rustix::process::getppid());
             Ok(())
-        })?,
-        "syscall.read" => {
-            time_call(bench, point, operation, || rustix::io::read(&file, &mut byte).map(drop))?
-        }
-        "syscall.write" => time_call(bench, point, operation, || rustix::io::write(&file, &byte).map(drop))?,
-        "syscall.stat" => time_call(bench, point, operation, || rustix::fs::stat(path).map(drop))?,
-        "syscall.fstat" => time_call(bench, point, operation, || rustix::fs::fstat(&file).map(drop))?,
+        }),
+        "syscall.read" => time_call(bench, point, operation, || rustix::io::read(&file, &mut byte).map(drop)),
+        "syscall.write" => time_call(bench, point, operation, || rustix::io::write(&file, &byte).map(drop)),
+        "syscall.stat" => time_call(bench, point, operation, || rustix::fs::stat(path).map(drop)),
+        "syscall.fstat" => time_call(bench, point, operation, || rustix::fs::fstat(&file).map(drop)),
         "syscall.open-close" => {
-            time_call(bench, point, operation, || open(path, OFlags::RDONLY).map(drop))?;
+            time_call(bench, point, operation, || open(path, OFlags::RDONLY).map(drop));
         }
         "syscall.yield" => time_yield(bench, point, operation)?,
         other => anyhow::bail!("no system call is known as {other}"),
@@ -121,7 +119,7 @@ fn time_yield(bench: &mut Bench, point: usize, operation: &str) -> anyhow::Resul
     time_call(bench, point, operation, || {
         rustix::thread::sched_yield();
         Ok(())
-    })?;
+    });
     match granted {
         Ok(()) => sched::set_policy(sched::Policy::Other)?,
         Err(error) => bench.degrade(
@@ -138,41 +136,29 @@ fn time_yield(bench: &mut Bench, point: usize, operation: &str) -> anyhow::Resul
 
 /// Times a call in batches, after a first try: a call that this machine refuses closes the point with the
 /// reason.
-///
-/// # Errors
-/// The errors of the bench.
-pub(crate) fn time_call(
-    bench: &mut Bench,
-    point: usize,
-    operation: &str,
-    call: impl FnMut() -> Result<()>,
-) -> anyhow::Result<()> {
-    time_batches(bench, point, Batch { cycles: true, ..Batch::default() }, operation, call)
+pub(crate) fn time_call(bench: &mut Bench, point: usize, operation: &str, call: impl FnMut() -> Result<()>) {
+    time_batches(bench, point, Batch { cycles: true, ..Batch::default() }, operation, call);
 }
 
 /// Times a call in batches of another kind.
-///
-/// # Errors
-/// The errors of the bench.
 pub(crate) fn time_batches(
     bench: &mut Bench,
     point: usize,
     batch: Batch,
     operation: &str,
     mut call: impl FnMut() -> Result<()>,
-) -> anyhow::Result<()> {
+) {
     if let Err(error) = call() {
         refuse(bench, point, operation, error);
-        return Ok(());
+        return;
     }
     let mut first = FirstError::default();
     bench.batch(point, batch, |calls| {
         for _ in 0..calls {
             first.check(call());
         }
-    })?;
+    });
     first.report(bench, &[point], operation);
-    Ok(())
 }
 
 #[cfg(test)]
@@ -194,7 +180,8 @@ mod tests {
     #[test]
     fn a_refused_call_closes_its_point_with_the_reason() {
         fn refused(bench: &mut Bench) -> anyhow::Result<()> {
-            time_call(bench, 0, "some call", || Err(rustix::io::Errno::PERM))
+            time_call(bench, 0, "some call", || Err(rustix::io::Errno::PERM));
+            Ok(())
         }
         static REFUSED: Experiment = Experiment::new("refused", Cpus::One, refused);
         let measured = measure(&REFUSED, points(&GETPPID));

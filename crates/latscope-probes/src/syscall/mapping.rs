@@ -55,15 +55,18 @@ fn run(bench: &mut Bench) -> anyhow::Result<()> {
         if let Some((reason, remedy)) = available::shortage(size) {
             bench.unsupported(index, reason, remedy);
         } else if probe == MPROTECT.id {
-            protect(bench, index, size)?;
+            protect(bench, index, size);
         } else {
             sizes.insert(size);
         }
     }
-    sizes.into_iter().try_for_each(|size| map_and_unmap(bench, &wanted, size))
+    for size in sizes {
+        map_and_unmap(bench, &wanted, size);
+    }
+    Ok(())
 }
 
-fn map_and_unmap(bench: &mut Bench, wanted: &[(&str, u64)], size: u64) -> anyhow::Result<()> {
+fn map_and_unmap(bench: &mut Bench, wanted: &[(&str, u64)], size: u64) {
     let mut parts = Parts::default();
     let mut part = |probe: &Probe| parts.part(wanted, |point| *point == (probe.id, size));
     let (mmap, munmap) = (part(&MMAP), part(&MUNMAP));
@@ -79,17 +82,16 @@ fn map_and_unmap(bench: &mut Bench, wanted: &[(&str, u64)], size: u64) -> anyhow
             mapping.populate();
             first.check(munmap.time(splits, || mapping.unmap()));
         }
-    })?;
+    });
     first.report(bench, parts.points(), "map memory");
-    Ok(())
 }
 
-fn protect(bench: &mut Bench, point: usize, size: u64) -> anyhow::Result<()> {
+fn protect(bench: &mut Bench, point: usize, size: u64) {
     let mut mapping = match populated(size as usize) {
         Ok(mapping) => mapping,
         Err(error) => {
             refuse(bench, point, "map memory", error);
-            return Ok(());
+            return;
         }
     };
     let mut first = FirstError::default();
@@ -98,9 +100,8 @@ fn protect(bench: &mut Bench, point: usize, size: u64) -> anyhow::Result<()> {
             first.check(mapping.protect(Access::Read));
             first.check(mapping.protect(Access::ReadWrite));
         }
-    })?;
+    });
     first.report(bench, &[point], "mprotect");
-    Ok(())
 }
 
 fn populated(bytes: usize) -> Result<Mapping> {

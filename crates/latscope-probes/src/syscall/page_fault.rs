@@ -89,11 +89,11 @@ fn plan(probe: &Probe, input: &PlanInput) -> Vec<Point> {
 fn run(bench: &mut Bench) -> anyhow::Result<()> {
     for (index, touched) in bench.settings()?.into_iter().enumerate() {
         match touched {
-            Touched { pages: PageSize::Huge, .. } => huge(bench, index)?,
-            Touched { mode: Mode::FileAround, path, .. } => around(bench, index, path)?,
-            touched @ Touched { mode: Mode::FileMapped, .. } => mapped(bench, index, &touched)?,
+            Touched { pages: PageSize::Huge, .. } => huge(bench, index),
+            Touched { mode: Mode::FileAround, path, .. } => around(bench, index, path),
+            touched @ Touched { mode: Mode::FileMapped, .. } => mapped(bench, index, &touched),
             Touched { mode, .. } => match Pages::new(mode) {
-                Ok(pages) => small(bench, index, pages)?,
+                Ok(pages) => small(bench, index, pages),
                 Err(error) => refuse(bench, index, "map memory", error),
             },
         }
@@ -170,7 +170,7 @@ fn cached_file() -> Result<OwnedFd> {
     Ok(file)
 }
 
-fn small(bench: &mut Bench, point: usize, mut pages: Pages) -> anyhow::Result<()> {
+fn small(bench: &mut Bench, point: usize, mut pages: Pages) {
     let (mut first, mut touched) = (FirstError::default(), 0u64);
     let before = thread_counts().minor_faults;
     bench.splits(&[point], Gate::Thread, |splits| {
@@ -186,7 +186,7 @@ fn small(bench: &mut Bench, point: usize, mut pages: Pages) -> anyhow::Result<()
         splits.stop(0);
         pages.next += 1;
         touched += 1 + u64::from(pages.mode == Mode::File);
-    })?;
+    });
     let faults = thread_counts().minor_faults - before;
     if first.happened() {
         first.report(bench, &[point], "give pages back");
@@ -198,7 +198,6 @@ fn small(bench: &mut Bench, point: usize, mut pages: Pages) -> anyhow::Result<()
         let reason = format!("the pages of this kernel have {} bytes", page_size());
         bench.degrade(point, "page-size", reason, "");
     }
-    Ok(())
 }
 
 /// Largest number of bytes of a file that are mapped; all of them are read ahead, and there is an order of
@@ -237,7 +236,7 @@ fn copy_of(path: Option<&str>, file: OwnedFd, length: usize) -> std::io::Result<
 }
 
 /// Maps part of a copy of a file, stores to every `stride` of it, and unmaps it.
-fn mapped(bench: &mut Bench, point: usize, asked: &Touched) -> anyhow::Result<()> {
+fn mapped(bench: &mut Bench, point: usize, asked: &Touched) {
     let path = asked.path.as_deref();
     let copied = file_of(path).map_err(Into::into).and_then(|(file, length)| {
         rustix::fs::seek(&file, rustix::fs::SeekFrom::Start(0))?;
@@ -247,7 +246,7 @@ fn mapped(bench: &mut Bench, point: usize, asked: &Touched) -> anyhow::Result<()
         Ok(found) => found,
         Err(error) => {
             refuse(bench, point, "copy the file", Errno::from_io_error(&error).unwrap_or(Errno::IO));
-            return Ok(());
+            return;
         }
     };
     let bytes = |asked: Option<u64>, usual: usize| asked.map_or(usual, |bytes| bytes as usize);
@@ -267,20 +266,19 @@ fn mapped(bench: &mut Bench, point: usize, asked: &Touched) -> anyhow::Result<()
             first.check(mapping.unmap());
         }
         splits.stop(0);
-    })?;
+    });
     first.report(bench, &[point], "map the file");
-    Ok(())
 }
 
 /// Loads from all pages of a file, mapped anew each time, in random order.
-fn around(bench: &mut Bench, point: usize, path: Option<String>) -> anyhow::Result<()> {
+fn around(bench: &mut Bench, point: usize, path: Option<String>) {
     let mapped =
         file_of(path.as_deref()).and_then(|(file, length)| Ok((Mapping::shared(file, length)?, length)));
     let (mut memory, pages) = match mapped {
         Ok((memory, length)) => (memory, length / page_size()),
         Err(error) => {
             refuse(bench, point, "map the file", error);
-            return Ok(());
+            return;
         }
     };
     let order = shuffled(pages, bench.seed());
@@ -296,7 +294,7 @@ fn around(bench: &mut Bench, point: usize, path: Option<String>) -> anyhow::Resu
             memory.read(page * page_size());
         }
         splits.stop(0);
-    })?;
+    });
     if first.happened() {
         first.report(bench, &[point], "give pages back");
     } else if thread_counts().minor_faults == before {
@@ -306,7 +304,6 @@ fn around(bench: &mut Bench, point: usize, path: Option<String>) -> anyhow::Resu
             "run it without locked memory (mlockall)",
         );
     }
-    Ok(())
 }
 
 /// The numbers below `count` in an order that follows from the seed.
@@ -322,7 +319,7 @@ fn shuffled(count: usize, seed: u64) -> Vec<usize> {
 /// leave room for.
 const HUGE_PAGES: usize = 8;
 
-fn huge(bench: &mut Bench, point: usize) -> anyhow::Result<()> {
+fn huge(bench: &mut Bench, point: usize) {
     let remedy = "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled (as root), and free memory";
     let prepared = Mapping::huge_aligned(HUGE_PAGES * HUGE_PAGE).and_then(|memory| {
         memory.want_huge_pages()?;
@@ -332,14 +329,14 @@ fn huge(bench: &mut Bench, point: usize) -> anyhow::Result<()> {
         Ok(memory) => memory,
         Err(error) => {
             bench.unsupported(point, format!("no transparent huge pages: {error}"), remedy);
-            return Ok(());
+            return;
         }
     };
     memory.write(0);
     if !is_huge(&memory, 0) {
         let reason = "no huge page came, although one was asked for (madvise, checked by mincore)";
         bench.unsupported(point, reason, remedy);
-        return Ok(());
+        return;
     }
     memory.populate();
     let (mut first, mut next, mut flushed) = (FirstError::default(), HUGE_PAGES, true);
@@ -364,7 +361,7 @@ fn huge(bench: &mut Bench, point: usize) -> anyhow::Result<()> {
             small += 1;
         }
         next += 1;
-    })?;
+    });
     if first.happened() {
         first.report(bench, &[point], "give pages back");
     } else if small > 0 {
@@ -384,7 +381,6 @@ fn huge(bench: &mut Bench, point: usize) -> anyhow::Result<()> {
             "",
         );
     }
-    Ok(())
 }
 
 /// Returns true if one touch brought a whole huge page.

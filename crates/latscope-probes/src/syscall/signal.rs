@@ -27,21 +27,21 @@ probes! {
 fn run(bench: &mut Bench) -> anyhow::Result<()> {
     for (index, point) in bench.points().iter().enumerate() {
         if point.probe == FAULT.id {
-            fault(bench, index)?;
+            fault(bench, index);
             continue;
         }
         match SelfSignal::install() {
             Err(error) => refuse(bench, index, "install a signal handler", error),
             Ok(signal) if point.probe == INSTALL.id => {
-                time_call(bench, index, "rt_sigaction", || signal.install_again())?;
+                time_call(bench, index, "rt_sigaction", || signal.install_again());
             }
-            Ok(signal) => deliver(bench, index, &signal)?,
+            Ok(signal) => deliver(bench, index, &signal),
         }
     }
     Ok(())
 }
 
-fn deliver(bench: &mut Bench, point: usize, signal: &SelfSignal) -> anyhow::Result<()> {
+fn deliver(bench: &mut Bench, point: usize, signal: &SelfSignal) {
     if let Ok(ns) = baseline(signal) {
         bench.value(point, "nothing-sent", ns, "ns", Better::Less);
     }
@@ -49,7 +49,7 @@ fn deliver(bench: &mut Bench, point: usize, signal: &SelfSignal) -> anyhow::Resu
     time_call(bench, point, "tgkill", || {
         sent += 1;
         signal.deliver()
-    })?;
+    });
     let handled = signal.delivered() - before;
     if handled != sent {
         let reason = format!(
@@ -59,7 +59,6 @@ fn deliver(bench: &mut Bench, point: usize, signal: &SelfSignal) -> anyhow::Resu
         );
         bench.unsupported(point, reason, "");
     }
-    Ok(())
 }
 
 /// Nanoseconds of sending signal 0: the best of some runs, since the figure is
@@ -77,12 +76,12 @@ fn baseline(signal: &SelfSignal) -> Result<f64> {
     Ok(best)
 }
 
-fn fault(bench: &mut Bench, point: usize) -> anyhow::Result<()> {
+fn fault(bench: &mut Bench, point: usize) {
     let mut trap = match FaultTrap::install() {
         Ok(trap) => trap,
         Err(error) => {
             refuse(bench, point, "install a SIGSEGV handler", error);
-            return Ok(());
+            return;
         }
     };
     let (mut stores, before) = (0u64, trap.caught());
@@ -91,12 +90,11 @@ fn fault(bench: &mut Bench, point: usize) -> anyhow::Result<()> {
         for _ in 0..count {
             trap.store();
         }
-    })?;
+    });
     let caught = trap.caught() - before;
     if caught != stores {
         bench.unsupported(point, format!("of {stores} faults, {caught} were caught"), "");
     }
-    Ok(())
 }
 
 #[cfg(test)]

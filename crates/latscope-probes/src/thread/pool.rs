@@ -139,7 +139,7 @@ fn measure(bench: &mut Bench, point: usize, threads: usize, size: usize) -> Resu
         pool.round();
         // Between rounds, when all threads sleep again.
         pool.waits_of_last_round(&mut waits);
-    })?;
+    });
     let rounds = pool.rounds;
     let switches = pool.dismiss();
     for (name, q) in [("wait_p50", 0.5), ("wait_p99", 0.99)] {
