@@ -56,7 +56,7 @@ pub(super) fn mark(m: &Measurement) -> Text {
 /// reason for empty cells if some are `empty`.
 pub(super) fn next_run(report: &Report, unit: &str, empty: bool) -> String {
     let of_two = report.measurements.iter().filter_map(Measurement::next_run).any(|next| next.level < 0.9);
-    let of_two = if of_two { " (two rounds: their range)" } else { "" };
+    let of_two = if of_two { " (of two rounds: their range)" } else { "" };
     let empty =
         if empty { "; empty: the rounds are too few or differ too much, or the row is degraded" } else { "" };
     let busy = as_busy(report);
