@@ -228,7 +228,12 @@ mod tests {
         let mut many = ALL;
         (many[4].1, many[7].1, many[8].1) = (2_500.0, 1_500.0, 1_400.0);
         let text = said(&many, false).text;
-        for part in ["(2,500 gaps)", "for the 2,500 gaps", "At least 1,000 gaps stay unexplained", "1,400 local timer"] {
+        for part in [
+            "(2,500 gaps)",
+            "for the 2,500 gaps",
+            "At least 1,000 gaps stay unexplained",
+            "1,400 local timer",
+        ] {
             assert!(text.contains(part), "{part} is not in {text}");
         }
         (many[4].1, many[7].1) = (1.0, 2.0);
