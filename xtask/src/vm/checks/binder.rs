@@ -91,5 +91,6 @@ pub const CHECKS: &[Check] = &[
         ALL,
         "latscope ipc --device /dev/none --count 5",
         |ran| ran.says("there is no /dev/none"),
-    ),
+    )
+    .exits(1),
 ];
