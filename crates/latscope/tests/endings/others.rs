@@ -99,16 +99,25 @@ fn of_lmbenchs_programs() {
     for (name, operands) in LMBENCH {
         let (code, out, _) = ran(&format!("as {name} -N 1 {operands}"), &[], None);
         assert!(code == Some(0) && out.contains(|char: char| char.is_ascii_digit()), "{name}: {out}");
-        let (code, out, _) = ran(&format!("as {name} -N 1000000 {operands}"), &[], Some(TOLD));
-        assert_eq!(code, Some(1), "{name}: {out}");
-        assert!(out.contains("interrupted by SIGTERM"), "{name}: {out}");
         // Neither our own lines nor headings.
         let figures = |line: &str| {
             !line.starts_with("latscope:")
                 && !line.starts_with('"')
                 && line.contains(|char: char| ('1'..='9').contains(&char))
         };
-        let told = out.lines().any(figures);
+        let ended = || {
+            let (code, out, _) = ran(&format!("as {name} -N 1000000 {operands}"), &[], Some(TOLD));
+            assert_eq!(code, Some(1), "{name}: {out}");
+            assert!(out.contains("interrupted by SIGTERM"), "{name}: {out}");
+            (out.lines().any(figures), out)
+        };
+        // On a busy machine the signal may come before the first sample.
+        let mut tries = (0..5).map(|_| ended());
+        let first = tries.next().expect("there are five");
+        let (told, out) = match first {
+            (false, _) if !OF_SEVERAL.contains(name) => tries.find(|(told, _)| *told).unwrap_or(first),
+            found => found,
+        };
         // What comes of several points has no figure before they are done, and is named.
         assert!(told || OF_SEVERAL.contains(name), "{name}: what was measured is printed: {out}");
         assert!(told || out.contains("not measured"), "{name}: {out}");
