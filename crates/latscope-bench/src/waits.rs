@@ -77,7 +77,8 @@ pub fn of_process(process: u32) -> Option<u64> {
     tasks.map(|task| delay_in(&task.path())).sum()
 }
 
-fn run_delay(thread: i32) -> Option<u64> {
+/// Run delay of a thread of this process so far, ns; `None` if the kernel does not count it.
+pub fn run_delay(thread: i32) -> Option<u64> {
     delay_in(Path::new(&format!("/proc/self/task/{thread}")))
 }
 

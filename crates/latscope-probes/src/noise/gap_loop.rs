@@ -6,8 +6,8 @@ use anyhow::{Result, ensure};
 use latscope_bench::gate::{Gate, Reading};
 use latscope_bench::hold::{Shortfall, granted};
 use latscope_bench::recorder::Writer;
-use latscope_bench::threads;
 use latscope_bench::timebase::{AnyClock, Timebase};
+use latscope_bench::{threads, waits};
 use latscope_core::plan::Stop;
 use latscope_core::report::Exceedance;
 use latscope_os::clock::{Clock, monotonic_ns};
@@ -214,6 +214,11 @@ fn run<C: Clock>(
     }
 }
 
+/// Returns the time that the calling thread has spent in the run queue, ns; `None` if the kernel does not count it.
+fn own_run_delay() -> Option<u64> {
+    waits::run_delay(rustix::thread::gettid().as_raw_nonzero().get())
+}
+
 /// Returns true if time that is missing from a stretch, apart from the gap that the loop saw, was another
 /// thread's. A switch `before` the stretch may have ended in it; without a switch, interrupts may have taken
 /// it.
@@ -260,7 +265,7 @@ impl<C: Clock> GapLoop<'_, C> {
     }
 
     fn rest(&mut self, rest: std::time::Duration) {
-        let since = self.read_at;
+        let (since, delayed) = (self.read_at, own_run_delay());
         std::thread::sleep(rest);
         self.rests += 1;
         self.read();
@@ -271,11 +276,14 @@ impl<C: Clock> GapLoop<'_, C> {
             self.rested += self.read_at - since;
             return;
         }
-        // The loop was to watch again, and others had its CPU.
+        // The loop was to watch again.
         self.rested += self.order.timebase.ticks(rest.as_nanos() as u64);
         if self.gaps < self.order.stop.events {
             self.unseen += 1;
-            self.note(Class::Preemption, overrun, monotonic_ns());
+            // In the run queue it waited for other threads; else it was not woken in time, which no kernel explains.
+            let waited = own_run_delay().zip(delayed).map_or(0, |(now, before)| now.saturating_sub(before));
+            let class = if waited as f64 > overrun / 2.0 { Class::Preemption } else { Class::Interrupt };
+            self.note(class, overrun, monotonic_ns());
         }
     }
 

@@ -59,7 +59,7 @@ pub fn run(rules: Rules, first: u64, waiter: &mut impl Waiter, sink: &mut impl S
         let late = woken.now.saturating_sub(woken.due);
         let missed = woken.swallowed.unwrap_or(swallowed(late));
         // One that is so late in the warm-up that it swallowed the first instants after it stands for these.
-        let warming = warm.saturating_sub(due).div_ceil(rules.interval);
+        let warming = if due < warm { (warm - due).div_ceil(rules.interval) } else { 0 };
         let counted = woken.due.saturating_add(warming.saturating_mul(rules.interval));
         if warming == 0 || warming <= missed && woken.now >= counted {
             let late = woken.now.saturating_sub(counted);
