@@ -1,6 +1,7 @@
 //! Numbers in JSON as every reader can carry them: most take each for a double,
 //! jq among them, which holds whole numbers up to 2^53 only.
 
+use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::ser::{CompactFormatter, Formatter, PrettyFormatter};
 use std::io;
@@ -70,6 +71,18 @@ pub fn or_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
     Ok(Option::deserialize(deserializer)?.unwrap_or_default())
 }
 
+/// Reads a count, 0 where it is `null`.
+///
+/// # Errors
+/// The number is above [`LARGEST`]: no program counted that, and sums of such numbers overflow.
+pub fn count<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
+    let count: u64 = or_default(deserializer)?;
+    if count > LARGEST {
+        return Err(D::Error::custom(format_args!("{count} is above 2^53")));
+    }
+    Ok(count)
+}
+
 /// Limit of which `u64::MAX` means "no limit": `null` in JSON. Older files contain the number.
 pub mod limit {
     use super::*;
@@ -113,6 +126,13 @@ mod tests {
             Value::Object(all) => all.values().map(largest).fold(0.0, f64::max),
             _ => 0.0,
         }
+    }
+
+    #[test]
+    fn a_count_above_2_to_the_53rd_is_refused() {
+        let read = |text: &str| count(&mut serde_json::Deserializer::from_str(text));
+        assert_eq!((read("null").unwrap(), read("9007199254740992").unwrap()), (0, LARGEST));
+        assert!(read("9007199254740993").unwrap_err().to_string().contains("above 2^53"));
     }
 
     #[test]

@@ -208,8 +208,8 @@ pub struct NamedValue {
 impl Comparison {
     /// Status of the claim that no point is slower, and the reason if it is inconclusive. The status is exceeded if a
     /// point is slower. It is inconclusive if the runs are too few to call a point slower, if a point in which these
-    /// runs differ may be slower, if nothing was compared, or if points were `named` and a point is not decided. Marked
-    /// points decide nothing.
+    /// runs differ may be slower, if nothing was compared, if most points are marked, or if points were `named` and a
+    /// point is not decided. Marked points decide nothing.
     pub fn none_slower(&self, named: bool) -> (Status, String) {
         let trusted: Vec<&Point> = self.points.iter().filter(|point| point.level == Level::Ok).collect();
         let of = |verdict| trusted.iter().filter(move |point| point.verdict == verdict);
@@ -235,6 +235,11 @@ impl Comparison {
             _ if untestable > 0 => inconclusive(format!(
                 "{} cannot be told, with too few runs to call any slower (at least four a side)",
                 points(untestable)
+            )),
+            _ if trusted.len() * 2 < self.points.len() => inconclusive(format!(
+                "{} of {} are unstable or degraded: no regression would be seen in them",
+                self.points.len() - trusted.len(),
+                points(self.points.len())
             )),
             _ if named && undecided + unpaired > 0 => {
                 inconclusive(format!("{} named by --only cannot be decided", points(undecided + unpaired)))

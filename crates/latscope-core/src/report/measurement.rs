@@ -68,10 +68,10 @@ pub struct Work {
 pub struct Summary {
     pub count: u64,
     /// Samples thrown away because something else ran meanwhile.
-    #[serde(deserialize_with = "json::or_default")]
+    #[serde(deserialize_with = "json::count")]
     pub rejected: u64,
     /// Activations that should have taken place and did not.
-    #[serde(deserialize_with = "json::or_default")]
+    #[serde(deserialize_with = "json::count")]
     pub missed: u64,
     pub min: Option<f64>,
     pub p10: Option<f64>,

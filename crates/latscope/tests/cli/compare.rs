@@ -2,6 +2,7 @@
 
 use crate::support::{Place, end, latscope, parsed, run, wait};
 use latscope_core::fixture;
+use latscope_core::quality::{EVERY_SAMPLE_DISTURBED, Level, Reason};
 use latscope_core::report::{Better, Report, Value};
 use latscope_core::rounds::Round;
 use std::fs;
@@ -75,6 +76,29 @@ fn two_runs_say_at_most_that_they_differ() {
     assert_eq!(run(&["compare", &a, &b, "--fail-on", "slower", "--only", "sync"]).code, Some(3));
     let same = run(&["compare", &a, &b, "--fail-on", "slower", "--only", "cpu.add"]);
     assert!(same.code == Some(3) && same.err.contains("too few runs"), "{same:?}");
+}
+
+/// Changes the runs of a directory: every point but the first was measured under conditions that distort it.
+fn degraded(directory: &str) {
+    for file in fs::read_dir(directory).unwrap() {
+        let path = file.unwrap().path();
+        let mut report = Report::from_json(&fs::read(&path).unwrap()).unwrap();
+        for m in report.measurements.iter_mut().filter(|m| m.summary.count > 0).skip(1) {
+            let reason = "something else ran during every sample";
+            m.lower(Reason::new(Level::Degraded, EVERY_SAMPLE_DISTURBED, reason, ""));
+        }
+        fs::write(path, report.to_json()).unwrap();
+    }
+}
+
+#[test]
+fn sides_of_which_most_points_are_degraded_cannot_pass() {
+    let place = Place::new();
+    let (a, b) = (side(&place, "a", 9, 1.0), side(&place, "b", 9, 1.0));
+    assert_eq!(run(&["compare", &a, &b, "--fail-on", "slower"]).code, Some(0));
+    degraded(&b);
+    let ran = run(&["compare", &a, &b, "--fail-on", "slower"]);
+    assert!(ran.code == Some(3) && ran.err.contains("are unstable or degraded"), "{ran:?}");
 }
 
 /// Changes the runs of a directory: other programs used so much of the CPUs.
