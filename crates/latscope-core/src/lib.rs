@@ -4,6 +4,7 @@
 //! [report](report::Report). Nothing here knows a kernel or a clock.
 #![forbid(unsafe_code)]
 
+pub mod account;
 pub mod bounds;
 pub mod catalogue;
 pub mod events;

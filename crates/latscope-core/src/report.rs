@@ -4,14 +4,13 @@
 //! matrix is the set of points that differ only in the parameters the probe
 //! declares as axes; there is no other container.
 
-mod account;
 mod contention;
 mod finding;
 mod measurement;
 mod records;
 mod shared_cache;
 
-pub use account::*;
+pub use crate::account::*;
 pub use contention::*;
 pub use finding::*;
 pub use measurement::*;

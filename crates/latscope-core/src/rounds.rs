@@ -1,7 +1,7 @@
 //! Rounds: each point is measured several times in a run, seconds apart. The figure is the median over the rounds. The
 //! differences between the rounds show where the figure of the next run will be.
 
-use crate::report::Account;
+use crate::account::Account;
 use crate::statistics::{NORMAL_95, median, student_95};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

@@ -69,6 +69,7 @@ pub mod link;
 pub mod memory;
 pub mod messages;
 pub mod name_service;
+mod pool;
 pub mod ring;
 pub mod table;
 pub mod window;

@@ -2,8 +2,8 @@
 
 use super::{Event, Link, Message, Unsent, fits, read, write};
 use crate::header::Address;
+use crate::pool::Pool;
 use crate::ring::{Buffer, Direction, Driver, Layout};
-use crate::window::Pool;
 use crate::{Fault, Memory};
 
 /// The side that supplies the buffers, as `virtio_rpmsg_bus.c` does in Linux. Rings have at most `N` entries.

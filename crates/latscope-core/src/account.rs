@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// Use of the CPUs of a run over a stretch of time. Shares are of all these CPUs, 0 to 1.
 ///
-/// What measuring threads waited for a CPU is in [`Contention`](super::Contention).
+/// What measuring threads waited for a CPU is in [`Contention`](crate::report::Contention).
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Account {
@@ -235,7 +235,7 @@ impl Consumer {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use crate::report::*;
 
     fn quota(periods: u64, throttled: u64) -> Quota {
         let throttled_ns = throttled * 50_000_000;
