@@ -79,6 +79,7 @@ impl Processes {
     }
 
     /// Processes that used most CPU time, the largest first, without peers and without those that used hardly any.
+    /// Every other latscope is among them, however many processes used more: it measures beside this one.
     pub fn top(&self, root: &Root, wall_ns: u64) -> Vec<Consumer> {
         let consumer = |((pid, _), seen): (&(u32, u64), &Seen)| Consumer {
             name: seen.name.clone(),
@@ -90,7 +91,8 @@ impl Processes {
         let others = self.seen.iter().filter(|((pid, _), _)| !self.peers.contains(pid)).map(consumer);
         let mut all: Vec<Consumer> = others.filter(|one| one.share >= WORTH_NAMING).collect();
         all.sort_by(|a, b| b.share.total_cmp(&a.share));
-        all.truncate(NAMED);
+        let mut place = 0..;
+        all.retain(|process| process.latscope.is_some() || place.next().is_some_and(|place| place < NAMED));
         all.iter_mut().for_each(|one| with_policy(root, one));
         all
     }
@@ -279,6 +281,27 @@ mod tests {
             "7 ({name}) S {parent} {group} 1 0 -1 4 1 2 3 4 {used} 0 {children} 0 20 0 1 0 62 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 \
              17 {last}"
         )
+    }
+
+    #[test]
+    fn another_latscope_is_named_though_more_processes_are_busier_than_are_named() {
+        let mut processes = Processes::default();
+        let stat = |pid: u32, used: u64| {
+            let name = if pid == 30 { "latscope" } else { "rustc" };
+            (format!("/proc/{pid}/stat"), line(name, 1, pid, used, 0, "0 0 0"))
+        };
+        for factor in [0, 1] {
+            let mut files: Vec<(String, String)> =
+                (31..38).map(|pid| stat(pid, factor * u64::from(pid))).collect();
+            files.push(stat(30, factor * 10));
+            files.push(("/proc/30/cmdline".to_owned(), "latscope\0survey\0".to_owned()));
+            let files: Vec<_> = files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
+            let (_directory, root) = tree(&files);
+            processes.look(&root);
+        }
+        let (_directory, root) = tree(&[]);
+        let top: Vec<u32> = processes.top(&root, 1_000_000_000).iter().map(|process| process.pid).collect();
+        assert_eq!(top, [37, 36, 35, 34, 33, 30]);
     }
 
     #[test]
