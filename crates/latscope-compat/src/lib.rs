@@ -32,8 +32,12 @@ pub use refused::{REFUSED, Refused};
 pub use rt::Tool;
 pub use runner::run;
 
+use latscope_host::role::Role;
 use std::ffi::OsStr;
 use std::path::Path;
+
+/// Roles of processes that this crate starts.
+pub const ROLES: &[Role] = &[rt::paced::ROLE];
 
 /// Exit code of LMbench for arguments that it does not understand: exit(-1).
 pub const USAGE_EXIT: u8 = 255;

@@ -11,6 +11,7 @@ pub mod hackbench;
 pub mod json;
 pub mod options;
 pub mod oslat;
+pub mod paced;
 pub mod pairs;
 pub mod row;
 

@@ -98,7 +98,8 @@ const WORKER: &[Role] =
     &[Role { name: worker::NAME, terminates: false, main: |_| worker::main(&latscope_probes::REGISTRY) }];
 
 /// The roles of the processes of a run.
-const ROLES: [&[Role]; 4] = [WORKER, latscope_host::ROLES, latscope_exchange::ROLES, latscope_probes::ROLES];
+const ROLES: [&[Role]; 5] =
+    [WORKER, latscope_host::ROLES, latscope_exchange::ROLES, latscope_probes::ROLES, compat::ROLES];
 
 /// The processes of a run: our own binary again.
 fn inner(arguments: &[OsString]) -> Option<Result<ExitCode>> {

@@ -9,13 +9,13 @@ use latscope_compat::rt::cyclictest::samples::Samples;
 use latscope_compat::rt::cyclictest::status::{self, Fixed};
 use latscope_compat::rt::cyclictest::{json, setup};
 use latscope_compat::rt::json::Head;
+use latscope_compat::rt::paced::Figures;
 use latscope_compat::rt::pairs::text::{self, Pair};
 use latscope_compat::rt::pairs::{self, Program};
 use latscope_compat::rt::row::Row;
 use latscope_core::machine::Machine;
 use latscope_core::plan::Linear;
 use latscope_core::report::{Exceedance, LinearRecord};
-use latscope_probes::paced::Figures;
 use std::ffi::OsString;
 use std::time::{Duration, SystemTime};
 

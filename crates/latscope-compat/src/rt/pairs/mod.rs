@@ -1,11 +1,12 @@
 //! The programs for inter-process communication: `pmqtest`, `ptsematest`, `sigwaittest`, `signaltest`, `svsematest`.
-//! They measure with `probe::paced`.
+//! They measure with [`paced`](super::paced).
 
 pub mod options;
 pub mod text;
 
 use super::console::Voice;
 use super::options::Suite;
+use super::paced::{Board, Ended, Figures, Form, KEPT, MEMORY, Means, Rules, Session};
 use super::{Refusal, cpuset, environment};
 use crate::getopt::Opt;
 use crate::names;
@@ -15,7 +16,6 @@ use latscope_core::machine::Machine;
 use latscope_core::report::Status;
 use latscope_host::stdout::{Stdout, print};
 use latscope_judge::verdict;
-use latscope_probes::paced::{Board, Ended, Figures, Form, MEMORY, Means, Rules, Session};
 use options::PairsOptions;
 use options::spec::*;
 use std::ffi::OsString;
@@ -348,7 +348,7 @@ impl<W: Write> Screen<'_, W> {
     /// Lines for the samples of `-v` that are not printed yet.
     fn samples(&mut self, board: &Board) -> String {
         let cycles = board.figures(0).cycles;
-        let kept = cycles.saturating_sub(latscope_probes::paced::KEPT as u64);
+        let kept = cycles.saturating_sub(KEPT as u64);
         if kept > self.told {
             let missing = kept - self.told;
             self.program.voice.note(&format!("{missing} samples came faster than they are printed"));
