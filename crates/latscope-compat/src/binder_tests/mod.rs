@@ -13,27 +13,13 @@ pub mod words;
 
 mod measure;
 
-use super::rt::Tool;
+use crate::personality::Personality;
 
 /// All of AOSP's tests, by name.
-pub static TOOLS: &[Tool] = &[
-    Tool::new(
-        throughput::NAME,
-        "binder transactions a second, by processes that call each other",
-        throughput::run,
-    ),
-    Tool::new(benchmark::BINDER.name, "binder round trips by payload, as Google Benchmark", |arguments| {
-        benchmark::run(&benchmark::BINDER, arguments)
-    }),
-    Tool::new(
-        benchmark::HWBINDER.name,
-        "hwbinder round trips by payload, as Google Benchmark",
-        |arguments| benchmark::run(&benchmark::HWBINDER, arguments),
-    ),
-    Tool::new(latency::HWBINDER.name, "hwbinder latency, deadline, sync and inheritance", |arguments| {
-        latency::run(&latency::HWBINDER, arguments)
-    }),
-    Tool::new(latency::BINDER.name, "binder latency, deadline, sync and inheritance", |arguments| {
-        latency::run(&latency::BINDER, arguments)
-    }),
+pub static PROGRAMS: &[&dyn Personality] = &[
+    &throughput::THROUGHPUT,
+    &benchmark::LIBBINDER_BENCHMARK,
+    &benchmark::LIBHWBINDER_BENCHMARK,
+    &latency::LIBHWBINDER_LATENCY,
+    &latency::SCHD_DBG,
 ];

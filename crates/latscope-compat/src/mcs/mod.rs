@@ -10,10 +10,12 @@ pub mod text;
 
 mod pings;
 
-use super::rt::{Refusal, Tool};
-use crate::getopt::{Opt, put, value};
-use anyhow::{Context, Result};
+use crate::context::Context;
+use crate::getopt::{self, Opt, Refusal, put, value};
+use crate::personality::{Personality, Suite};
+use anyhow::{Context as _, Result};
 use latscope_core::units::{counted, format_time, parse_duration};
+use latscope_host::eprintln;
 use latscope_host::stdout::print;
 use latscope_os::signal::{Signals, TERMINATION};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -22,10 +24,26 @@ use std::io::IsTerminal;
 use std::time::Duration;
 
 /// Both programs of MCS, by name.
-pub static TOOLS: &[Tool] = &[
-    Tool::new("mica_main", "pings to a client operating system", mica_main::run),
-    Tool::new("pty_test", "ping and bandwidth over a terminal", pty_test::run),
-];
+pub static PROGRAMS: &[&dyn Personality] = &[&mica_main::MICA_MAIN, &pty_test::PTY_TEST];
+
+/// Suite MCS of openEuler. The usage goes to stderr after a mistake.
+static MCS: Suite = Suite {
+    grammar: getopt::getopt,
+    prepare: |_| Ok(()),
+    usage: |name, _, specs| getopt::long_usage(name, specs, 28, "the benchmark of MCS"),
+    answer,
+};
+
+/// Prints the answer to a refused call.
+fn answer(context: &Context, error: anyhow::Error, usage: String) -> Result<u8> {
+    let refusal = error.downcast()?;
+    match &refusal {
+        Refusal::Help => print(&usage),
+        Refusal::Usage(text) => eprintln!("{}: {text}\n{usage}", context.name),
+        Refusal::Fatal(text) => eprintln!("{text}"),
+    }
+    Ok(u8::from(refusal != Refusal::Help))
+}
 
 /// Number and pace of the pings, which both programs make.
 #[derive(Debug, Clone, PartialEq, Eq)]

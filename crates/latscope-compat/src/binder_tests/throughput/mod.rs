@@ -3,10 +3,11 @@
 pub mod options;
 pub mod text;
 
-use super::measure::{self, Environment, lost, note, of_pairs, value};
-use super::words;
-use crate::names;
-use anyhow::{Context, Result};
+use super::measure::{self, Environment, lost, of_pairs, value};
+use super::words::{self, AOSP};
+use crate::context::Context;
+use crate::personality::Program;
+use anyhow::Result;
 use latscope_core::catalogue::RUN_ELAPSED;
 use latscope_core::histogram::Histogram;
 use latscope_core::plan::Periodic;
@@ -14,36 +15,31 @@ use latscope_core::report::Report;
 use latscope_host::stdout::print;
 use latscope_probes::ipc::point::Caller;
 use latscope_probes::ipc::setup::{Setup, usual_rules};
-use options::{SPECS, ThroughputOptions};
-use std::ffi::OsString;
+use options::{SPECS, ThroughputOptions, settle};
 use text::Figures;
 
-/// Name of the program.
-pub const NAME: &str = "binderThroughputTest";
+/// Program `binderThroughputTest`.
+pub static THROUGHPUT: Program<ThroughputOptions> = Program {
+    name: "binderThroughputTest",
+    summary: "binder transactions a second, by processes that call each other",
+    suite: &AOSP,
+    form: "",
+    options: SPECS,
+    usual: |context| words::usual(ThroughputOptions::default(), context),
+    settle,
+    carry_out,
+};
 
-/// Carries out a call.
-///
-/// # Errors
-/// The arguments are invalid, or nothing could be measured.
-pub fn run(arguments: &[OsString]) -> Result<u8> {
-    carry_out(arguments).context(NAME)
-}
-
-fn carry_out(arguments: &[OsString]) -> Result<u8> {
-    let options = ThroughputOptions::read(arguments)?;
-    if options.common.help {
-        print(&words::usage(NAME, SPECS));
-        return Ok(0);
-    }
+fn carry_out(options: &ThroughputOptions, context: &Context) -> Result<u8> {
     let transport = measure::transport(&options.common, "binder")?;
-    let environment = Environment::survey(NAME);
+    let environment = Environment::survey(context);
     let plan = |most: u64| {
-        let setup = setup(&options, most, Setup::usual(transport, &environment.machine));
+        let setup = setup(options, most, Setup::usual(transport, &environment.machine));
         environment.plan(vec![setup.step()], None)
     };
     let round = |most: u64| environment.carry_out(plan(most), None, &options.common);
     let mut most = options.most_us * 1000;
-    if names::shows(&plan(most)) {
+    if context.shows(&plan(most)) {
         return Ok(0);
     }
     if options.training {
@@ -56,11 +52,11 @@ fn carry_out(arguments: &[OsString]) -> Result<u8> {
     let figures = figures(&report);
     print(&(text::round(options.workers, &figures) + &text::figures(&figures)));
     if !options.pairs {
-        note(NAME, "each worker calls a server process of its own, not another worker at random");
+        context.note("each worker calls a server process of its own, not another worker at random");
     }
     let short = of_pairs(&report).any(|m| m.summary.count < options.iterations);
     if short {
-        note(NAME, "it ended before all iterations were done");
+        context.note("it ended before all iterations were done");
     }
     Ok(u8::from(short || of_pairs(&report).map(lost).sum::<u64>() > 0))
 }

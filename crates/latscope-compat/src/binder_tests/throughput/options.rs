@@ -1,9 +1,7 @@
 //! Command-line options of `binderThroughputTest`.
 
 use crate::binder_tests::words::{self, Common, number, option};
-use crate::getopt::{FLAG, Opt, on, part, put, value};
-use anyhow::{Result, ensure};
-use std::ffi::OsString;
+use crate::getopt::{Call, FLAG, Opt, Refusal, on, part, put, value};
 
 /// Values of the options of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,20 +42,23 @@ pub static SPECS: &[Opt<ThroughputOptions>] = &[
     option("-m", value("US"), "say what share of the calls took longer [50000]",
         |o, given| put(&mut o.most_us, number(given, 1..=1_000_000_000))),
     option("-t", FLAG, "a round before, whose longest call, doubled, is taken for -m", |o, _| on(&mut o.training)),
+    Opt::TRANSPORT,
+    Opt::LAYOUT,
+    Opt::SAVED,
+    Opt::USAGE,
 ];
 
-impl ThroughputOptions {
-    /// Parses the arguments of a call.
-    ///
-    /// # Errors
-    /// An option is unknown, or a value is not allowed.
-    pub fn read(arguments: &[OsString]) -> Result<ThroughputOptions> {
-        let options = words::read(SPECS, ThroughputOptions::default(), arguments)?;
-        let even = !options.pairs || options.workers.is_multiple_of(2);
-        ensure!(even, "-w {} cannot be split into pairs: choose an even number", options.workers);
-        Ok(options)
+/// Checks that the workers can be split into pairs.
+pub(super) fn settle(call: Call<ThroughputOptions>) -> Result<ThroughputOptions, Refusal> {
+    let ThroughputOptions { pairs, workers, .. } = call.options;
+    if pairs && !workers.is_multiple_of(2) {
+        let text = format!("-w {workers} cannot be split into pairs: choose an even number");
+        return Err(Refusal::Usage(text));
     }
+    words::settle(call)
+}
 
+impl ThroughputOptions {
     /// Number of workers that call.
     pub fn callers(&self) -> u64 {
         if self.pairs { self.workers / 2 } else { self.workers }
@@ -66,17 +67,26 @@ impl ThroughputOptions {
 
 #[cfg(test)]
 mod tests {
+    use super::super::THROUGHPUT;
     use super::*;
+    use crate::context::Context;
 
-    fn read(line: &str) -> Result<ThroughputOptions> {
-        ThroughputOptions::read(&line.split_whitespace().map(OsString::from).collect::<Vec<_>>())
+    fn read(line: &str) -> Result<ThroughputOptions, Refusal> {
+        THROUGHPUT.read(&Context::new(line.split_whitespace()))
     }
 
     #[test]
     fn every_option_is_understood() {
         let usual = read("").unwrap();
         for Opt { spec, .. } in SPECS {
-            let value = if spec.value.is_empty() { "" } else { " 8" };
+            if spec.long == "--help" {
+                continue;
+            }
+            let value = match spec.value {
+                "" => "",
+                "8.0" => " 8.0",
+                _ => " 8",
+            };
             assert_ne!(read(&format!("{}{value}", spec.long)).unwrap(), usual, "{}", spec.long);
         }
         assert_eq!((usual.callers(), read("-p -w 6").unwrap().callers()), (2, 3));
