@@ -3,7 +3,6 @@
 
 use lexopt::{Arg, Parser};
 use std::ffi::OsString;
-use std::fmt::Write;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
@@ -444,31 +443,6 @@ pub(crate) fn bytes(text: &str) -> Option<u64> {
         _ => return None,
     };
     digits.parse::<u64>().ok()?.checked_mul(scale)
-}
-
-/// Lines of a usage for the options of one origin, with so many columns to the left of the help.
-pub(crate) fn lines(specs: &[&Spec], whose: Whose, indent: &str, width: usize) -> String {
-    let mut text = String::new();
-    for spec in specs.iter().filter(|spec| spec.whose == whose) {
-        let _ = writeln!(text, "{indent}{:<width$} {}", spec.forms(), spec.help);
-    }
-    text
-}
-
-/// Usage of a program of a suite whose usages have one form: original options, those that latscope adds, retired ones.
-pub(crate) fn long_usage(name: &str, specs: &[&Spec], width: usize, suite: &str) -> String {
-    let (original, added) = (lines(specs, Whose::Theirs, "", width), lines(specs, Whose::Ours, "", width));
-    let retired = specs.iter().filter(|spec| spec.whose == Whose::Retired);
-    let retired: Vec<String> = retired.map(|spec| spec.name()).collect();
-    let retired = if retired.is_empty() {
-        String::new()
-    } else {
-        format!("\naccepted for old scripts: {}\n", retired.join(" "))
-    };
-    format!(
-        "Usage:\n{name} <options>\n\n{original}{added}{retired}\n\
-         This is latscope, with the options and the output of {suite}.\n"
-    )
 }
 
 #[cfg(test)]

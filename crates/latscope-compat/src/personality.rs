@@ -1,8 +1,11 @@
 //! Framework of all personalities: programs with their options, and how a call is read, answered and carried out.
 
 use crate::context::Context;
-use crate::getopt::{self, Call, Grammar, Opt, Refusal, Spec};
+use crate::getopt::{self, Call, Grammar, Opt, Refusal, Spec, Whose};
 use anyhow::Result;
+use latscope_host::eprintln;
+use latscope_host::stdout::print;
+use std::fmt::Write;
 
 /// Suite of programs that read their arguments, and answer calls that they do not carry out, in one way.
 pub struct Suite {
@@ -99,4 +102,46 @@ impl<O, J> Personality for Program<O, J> {
         let outcome = call.and_then(|call| (self.carry_out)(&call, &context));
         outcome.or_else(|error| (self.suite.answer)(&context, error, self.usage()))
     }
+}
+
+/// Lines of a usage for the options of one origin, with so many columns to the left of the help.
+pub(crate) fn lines(specs: &[&Spec], whose: Whose, indent: &str, width: usize) -> String {
+    let mut text = String::new();
+    for spec in specs.iter().filter(|spec| spec.whose == whose) {
+        let _ = writeln!(text, "{indent}{:<width$} {}", spec.forms(), spec.help);
+    }
+    text
+}
+
+/// Usage of a program of a suite whose usages have one form: original options, those that latscope adds, retired ones.
+pub(crate) fn long_usage(name: &str, specs: &[&Spec], width: usize, suite: &str) -> String {
+    let (original, added) = (lines(specs, Whose::Theirs, "", width), lines(specs, Whose::Ours, "", width));
+    let retired = specs.iter().filter(|spec| spec.whose == Whose::Retired);
+    let retired: Vec<String> = retired.map(|spec| spec.name()).collect();
+    let retired = if retired.is_empty() {
+        String::new()
+    } else {
+        format!("\naccepted for old scripts: {}\n", retired.join(" "))
+    };
+    format!(
+        "Usage:\n{name} <options>\n\n{original}{added}{retired}\n\
+         This is latscope, with the options and the output of {suite}.\n"
+    )
+}
+
+/// Prints the answer to a refused call of a suite whose programs answer alike, but for a mistake in the arguments, which
+/// `mistake` answers with its text. Returns the exit code.
+///
+/// # Errors
+/// Any error but a [`Refusal`] is returned.
+pub(crate) fn answer(error: anyhow::Error, usage: &str, mistake: impl FnOnce(&str)) -> Result<u8> {
+    match error.downcast()? {
+        Refusal::Help => {
+            print(usage);
+            return Ok(0);
+        }
+        Refusal::Usage(text) => mistake(&text),
+        Refusal::Fatal(text) => eprintln!("{text}"),
+    }
+    Ok(1)
 }

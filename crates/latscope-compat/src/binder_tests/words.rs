@@ -1,8 +1,8 @@
 //! Options that AOSP's tests share, and the forms of their numbers and switches.
 
 use crate::context::Context;
-use crate::getopt::{self, Call, FLAG, Given, Opt, Refusal, Takes, Whose, lines, on, put, value};
-use crate::personality::Suite;
+use crate::getopt::{self, Call, FLAG, Given, Opt, Refusal, Takes, Whose, on, put, value};
+use crate::personality::{Program, Suite, lines};
 use latscope_host::stdout::print;
 use std::fmt::Display;
 use std::ops::RangeInclusive;
@@ -84,6 +84,17 @@ pub(super) static AOSP: Suite = Suite {
         Ok(0)
     },
 };
+
+/// Returns a program of the suite.
+pub(super) const fn program<O: AsMut<Common>>(
+    name: &'static str,
+    summary: &'static str,
+    options: &'static [Opt<O>],
+    usual: fn(&Context) -> Result<O, Refusal>,
+    carry_out: fn(&O, &Context) -> anyhow::Result<u8>,
+) -> Program<O> {
+    Program { name, summary, suite: &AOSP, form: "", options, usual, settle, carry_out }
+}
 
 /// Returns the options of a call without arguments: the default values, with the output that the environment names.
 ///

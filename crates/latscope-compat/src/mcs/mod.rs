@@ -10,9 +10,8 @@ pub mod text;
 
 mod pings;
 
-use crate::context::Context;
 use crate::getopt::{self, Opt, Refusal, put, value};
-use crate::personality::{Personality, Suite};
+use crate::personality::{self, Personality, Suite};
 use anyhow::{Context as _, Result};
 use latscope_core::units::{counted, format_time, parse_duration};
 use latscope_host::eprintln;
@@ -30,20 +29,11 @@ pub static PROGRAMS: &[&dyn Personality] = &[&mica_main::MICA_MAIN, &pty_test::P
 static MCS: Suite = Suite {
     grammar: getopt::getopt,
     prepare: |_| Ok(()),
-    usage: |name, _, specs| getopt::long_usage(name, specs, 28, "the benchmark of MCS"),
-    answer,
+    usage: |name, _, specs| personality::long_usage(name, specs, 28, "the benchmark of MCS"),
+    answer: |context, error, usage| {
+        personality::answer(error, &usage, |mistake| eprintln!("{}: {mistake}\n{usage}", context.name))
+    },
 };
-
-/// Prints the answer to a refused call.
-fn answer(context: &Context, error: anyhow::Error, usage: String) -> Result<u8> {
-    let refusal = error.downcast()?;
-    match &refusal {
-        Refusal::Help => print(&usage),
-        Refusal::Usage(text) => eprintln!("{}: {text}\n{usage}", context.name),
-        Refusal::Fatal(text) => eprintln!("{text}"),
-    }
-    Ok(u8::from(refusal != Refusal::Help))
-}
 
 /// Number and pace of the pings, which both programs make.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,8 +1,8 @@
 //! Options that several programs of rt-tests share.
 
 use crate::context::Context;
-use crate::getopt::{self, Call, FLAG, Opt, Refusal, Spec, Whose, Words, long_usage, on, put, value};
-use crate::personality::Suite;
+use crate::getopt::{self, Call, FLAG, Opt, Refusal, Spec, Whose, Words, on, put, value};
+use crate::personality::{self, Suite, long_usage};
 use anyhow::Result;
 use latscope_host::eprintln;
 use latscope_host::stdout::print;
@@ -111,16 +111,10 @@ fn usage(name: &str, _: &str, specs: &[&Spec]) -> String {
 
 /// Prints the answer to a refused call. cyclictest itself returns 0 for an unknown option, which no script can notice.
 fn answer(context: &Context, error: anyhow::Error, usage: String) -> Result<u8> {
-    let refusal = error.downcast()?;
-    match &refusal {
-        Refusal::Help => print(&usage),
-        Refusal::Usage(text) => {
-            eprintln!("{}: {text}", context.name);
-            print(&usage);
-        }
-        Refusal::Fatal(text) => eprintln!("{text}"),
-    }
-    Ok(u8::from(refusal != Refusal::Help))
+    personality::answer(error, &usage, |mistake| {
+        eprintln!("{}: {mistake}", context.name);
+        print(&usage);
+    })
 }
 
 /// Adds the notes of a call to its options, and one for each operand. The programs have no operands.

@@ -10,9 +10,8 @@ pub mod options;
 pub mod runs;
 
 use super::measure::{self, Environment, lost, of_pairs, value};
-use super::words::{self, AOSP};
+use super::words;
 use crate::context::Context;
-use crate::getopt::{Opt, Refusal};
 use crate::personality::Program;
 use anyhow::{Result, ensure};
 use context::BenchmarkContext;
@@ -49,30 +48,22 @@ pub static HWBINDER: Bench = Bench {
     passthrough: Some("BM_sendVec_passthrough"),
 };
 
-const fn program(
-    name: &'static str,
-    summary: &'static str,
-    usual: fn(&Context) -> Result<BenchmarkOptions, Refusal>,
-    options: &'static [Opt<BenchmarkOptions>],
-) -> Program<BenchmarkOptions> {
-    let (suite, settle) = (&AOSP, words::settle);
-    Program { name, summary, suite, form: "", options, usual, settle, carry_out }
-}
-
 /// Program `libbinder_benchmark`.
-pub static LIBBINDER_BENCHMARK: Program<BenchmarkOptions> = program(
+pub static LIBBINDER_BENCHMARK: Program<BenchmarkOptions> = words::program(
     "libbinder_benchmark",
     "binder round trips by payload, as Google Benchmark",
-    |context| words::usual(BenchmarkOptions::of(&BINDER), context),
     options::specs(&BINDER),
+    |context| words::usual(BenchmarkOptions::of(&BINDER), context),
+    carry_out,
 );
 
 /// Program `libhwbinder_benchmark`.
-pub static LIBHWBINDER_BENCHMARK: Program<BenchmarkOptions> = program(
+pub static LIBHWBINDER_BENCHMARK: Program<BenchmarkOptions> = words::program(
     "libhwbinder_benchmark",
     "hwbinder round trips by payload, as Google Benchmark",
-    |context| words::usual(BenchmarkOptions::of(&HWBINDER), context),
     options::specs(&HWBINDER),
+    |context| words::usual(BenchmarkOptions::of(&HWBINDER), context),
+    carry_out,
 );
 
 fn carry_out(options: &BenchmarkOptions, context: &Context) -> Result<u8> {

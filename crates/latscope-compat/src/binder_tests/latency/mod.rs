@@ -6,10 +6,9 @@ pub mod options;
 pub mod text;
 
 use super::measure::{self, Environment, lost, of_pairs, value};
-use super::words::{self, AOSP};
+use super::words;
 use crate::context::Context;
 use crate::environment;
-use crate::getopt::{Opt, Refusal};
 use crate::personality::Program;
 use anyhow::{Context as _, Result};
 use hops::Main;
@@ -44,30 +43,22 @@ pub static BINDER: Test = Test { transport: "binder", server: "server", fuller: 
 /// Test over hwbinder.
 pub static HWBINDER: Test = Test { transport: "hwbinder", server: "service", fuller: true };
 
-const fn program(
-    name: &'static str,
-    summary: &'static str,
-    usual: fn(&Context) -> Result<LatencyOptions, Refusal>,
-    options: &'static [Opt<LatencyOptions>],
-) -> Program<LatencyOptions> {
-    let (suite, settle) = (&AOSP, words::settle);
-    Program { name, summary, suite, form: "", options, usual, settle, carry_out }
-}
-
 /// Program `schd-dbg`.
-pub static SCHD_DBG: Program<LatencyOptions> = program(
+pub static SCHD_DBG: Program<LatencyOptions> = words::program(
     "schd-dbg",
     "binder latency, deadline, sync and inheritance",
-    |context| words::usual(LatencyOptions::of(&BINDER), context),
     &options::BINDER,
+    |context| words::usual(LatencyOptions::of(&BINDER), context),
+    carry_out,
 );
 
 /// Program `libhwbinder_latency`.
-pub static LIBHWBINDER_LATENCY: Program<LatencyOptions> = program(
+pub static LIBHWBINDER_LATENCY: Program<LatencyOptions> = words::program(
     "libhwbinder_latency",
     "hwbinder latency, deadline, sync and inheritance",
-    |context| words::usual(LatencyOptions::of(&HWBINDER), context),
     &options::HWBINDER,
+    |context| words::usual(LatencyOptions::of(&HWBINDER), context),
+    carry_out,
 );
 
 /// Highest real-time priority of Linux.
