@@ -25,7 +25,7 @@ pub static MICA_MAIN: Program<MicaMainOptions> = Program {
     form: "",
     options: SPECS,
     usual: personality::usual,
-    settle: settle,
+    settle,
     carry_out,
 };
 

@@ -28,7 +28,7 @@ pub static PTY_TEST: Program<PtyTestOptions> = Program {
     form: "",
     options: SPECS,
     usual: personality::usual,
-    settle: settle,
+    settle,
     carry_out,
 };
 

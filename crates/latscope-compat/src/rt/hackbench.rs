@@ -19,7 +19,7 @@ pub static HACKBENCH: Program<HackbenchOptions> = Program {
     form: "",
     options: SPECS,
     usual: personality::usual,
-    settle: settle,
+    settle,
     carry_out,
 };
 

@@ -36,7 +36,7 @@ pub static CYCLICDEADLINE: Program<CyclicdeadlineOptions> = Program {
     form: "",
     options: SPECS,
     usual: personality::usual,
-    settle: settle,
+    settle,
     carry_out,
 };
 

@@ -37,7 +37,7 @@ pub static OSLAT: Program<OslatOptions> = Program {
     form: "",
     options: SPECS,
     usual: personality::usual,
-    settle: settle,
+    settle,
     carry_out,
 };
 
