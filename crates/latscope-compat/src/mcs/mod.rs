@@ -1,7 +1,7 @@
 //! The benchmark of openEuler's MCS: `mica_main` and `pty_test`. They take the arguments of the originals, use
 //! latscope's channels, and print the text of the originals.
 //!
-//! Reading the arguments and formatting text are pure functions; each program's `run` joins them. The differences from
+//! Reading the arguments and formatting text are pure functions; each program's `carry_out` joins them. The differences from
 //! the originals are in `docs/mica.md`.
 
 pub mod mica_main;
