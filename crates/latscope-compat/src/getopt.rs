@@ -1,12 +1,24 @@
 //! Command lines of all programs. A table has one line for each option, with the function that reads it. The table
 //! determines the parsing, the check for unknown options, and the usage.
 
-use crate::rt::Refusal;
 use lexopt::{Arg, Parser};
 use std::ffi::OsString;
-use std::fmt::Write;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
+
+/// Reason for not carrying out a call, with the answer of the program.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// Arguments that the program does not take. The answer is this line, if the program names mistakes, and the usage.
+    #[error("{0}")]
+    Usage(String),
+    /// Request for the help text.
+    #[error("help")]
+    Help,
+    /// Arguments that the program takes, but not on this machine, not together, or not here.
+    #[error("{0}")]
+    Fatal(String),
+}
 
 /// Form of the value of an option.
 #[derive(Clone, Copy)]
@@ -26,6 +38,8 @@ pub enum Whose {
     Theirs,
     /// Option of an older release, accepted with a note.
     Retired,
+    /// Option of a newer release, which is not in the usage.
+    Newer,
     /// Option that latscope adds. It cannot be abbreviated, so that no abbreviation of an original option becomes
     /// ambiguous.
     Ours,
@@ -50,6 +64,10 @@ pub struct Spec {
 }
 
 impl Spec {
+    /// Option without a spelling, which no word is.
+    pub(crate) const NONE: Spec =
+        Spec { short: None, long: "", takes: Takes::Nothing, value: "", help: "", whose: Whose::Newer };
+
     /// Spelling of the option in the usage: `-p PRIO, --priority=PRIO`.
     pub fn forms(&self) -> String {
         let (apart, together) = match self.takes {
@@ -87,6 +105,12 @@ pub struct Opt<O: 'static> {
 type Read<O> = fn(&mut O, &mut Given) -> Result<(), Refusal>;
 
 impl<O> Opt<O> {
+    /// Option `-h`, `--help`: print the usage.
+    pub(crate) const HELP: Opt<O> = Opt::new(Some('h'), "help", FLAG, "this text", |_, _| Err(Refusal::Help));
+
+    /// Option `--help` of the programs in which `-h` is another option.
+    pub(crate) const LONG_HELP: Opt<O> = Opt::new(None, "help", FLAG, "this text", |_, _| Err(Refusal::Help));
+
     /// Returns an option with or without a value.
     pub const fn new(
         short: Option<char>,
@@ -101,6 +125,11 @@ impl<O> Opt<O> {
     /// Returns this option as an option of an older release.
     pub(crate) const fn retired(self) -> Opt<O> {
         Opt { spec: Spec { whose: Whose::Retired, ..self.spec }, read: self.read }
+    }
+
+    /// Returns this option as an option of a newer release.
+    pub(crate) const fn newer(self) -> Opt<O> {
+        Opt { spec: Spec { whose: Whose::Newer, ..self.spec }, read: self.read }
     }
 
     /// Returns this option as an option that latscope adds.
@@ -258,28 +287,37 @@ pub(crate) struct Words {
 }
 
 /// Function that separates the words of a command line.
-type Grammar = fn(&[&Spec], &[OsString]) -> Result<Words, Refusal>;
+pub(crate) type Grammar = fn(&[&Spec], &[OsString]) -> Result<Words, Refusal>;
 
-/// Reads a call by a table. Returns the operands, and the notes to print.
+/// Call as it was read by a table.
+pub struct Call<O> {
+    /// Values of the options.
+    pub options: O,
+    /// Words that are neither options nor values.
+    pub operands: Vec<String>,
+    /// Notes on values that are taken otherwise than they were written.
+    pub notes: Vec<String>,
+}
+
+/// Reads a call by a table, starting from these values.
 ///
 /// # Errors
 /// The errors are those of the grammar and of the options.
 pub(crate) fn read<O>(
-    table: &[&[Opt<O>]],
+    table: &[Opt<O>],
     grammar: Grammar,
     arguments: &[OsString],
-    options: &mut O,
-) -> Result<(Vec<String>, Vec<String>), Refusal> {
-    let table: Vec<&Opt<O>> = table.iter().copied().flatten().collect();
+    mut options: O,
+) -> Result<Call<O>, Refusal> {
     let specs: Vec<&Spec> = table.iter().map(|option| &option.spec).collect();
     let words = grammar(&specs, arguments)?;
     let mut notes = Vec::new();
     for (index, value) in words.options {
         let mut given = Given { name: specs[index].name(), value, notes };
-        (table[index].read)(options, &mut given)?;
+        (table[index].read)(&mut options, &mut given)?;
         notes = given.notes;
     }
-    Ok((words.operands, notes))
+    Ok(Call { options, operands: words.operands, notes })
 }
 
 /// Grammar of getopt_long(3): bundles of letters, optional values, abbreviated long options, operands anywhere.
@@ -394,13 +432,17 @@ pub(crate) fn is_count(text: &str) -> bool {
     text.starts_with(|c: char| c.is_ascii_digit()) && number(text).is_some_and(|(number, _)| number != 0)
 }
 
-/// Lines of a usage for the options of one origin, with so many columns to the left of the help.
-pub(crate) fn lines<O>(table: &[Opt<O>], whose: Whose, indent: &str, width: usize) -> String {
-    let mut text = String::new();
-    for Opt { spec, .. } in table.iter().filter(|option| option.spec.whose == whose) {
-        let _ = writeln!(text, "{indent}{:<width$} {}", spec.forms(), spec.help);
-    }
-    text
+/// Parses a size in bytes: `512`, `8k`, `4m`, `1g`, in powers of 1024.
+pub(crate) fn bytes(text: &str) -> Option<u64> {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let scale = match text[digits.len()..].to_ascii_lowercase().as_str() {
+        "" => 1,
+        "k" => 1 << 10,
+        "m" => 1 << 20,
+        "g" => 1 << 30,
+        _ => return None,
+    };
+    digits.parse::<u64>().ok()?.checked_mul(scale)
 }
 
 #[cfg(test)]
@@ -428,9 +470,8 @@ mod tests {
 
     fn words(line: &str) -> Result<(String, Vec<String>), Refusal> {
         let arguments: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
-        let mut all = Vec::new();
-        let (operands, _) = read(&[GETOPT], getopt, &arguments, &mut all)?;
-        Ok((all.join(" "), operands))
+        let call = read(GETOPT, getopt, &arguments, Vec::new())?;
+        Ok((call.options.join(" "), call.operands))
     }
 
     fn refused(line: &str) -> String {
@@ -498,6 +539,17 @@ mod tests {
         assert_eq!(number("-3"), Some((-3, true)));
         assert_eq!(number("us"), None);
         assert_eq!(number(""), None);
+    }
+
+    #[test]
+    fn sizes_take_binary_suffixes() {
+        let cases = [("512", 512), ("8k", 8192), ("8K", 8192), ("2m", 2 << 20), ("1G", 1 << 30)];
+        for (text, size) in cases {
+            assert_eq!(bytes(text), Some(size), "{text}");
+        }
+        for wrong in ["", "k", "1kb", "1x", "-1", "99999999999g"] {
+            assert_eq!(bytes(wrong), None, "{wrong}");
+        }
     }
 
     #[test]

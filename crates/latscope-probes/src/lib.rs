@@ -37,7 +37,6 @@ pub mod file;
 pub mod ipc;
 pub mod memory;
 pub mod noise;
-pub mod paced;
 pub mod process;
 pub mod remote;
 pub mod scheduled;
@@ -119,7 +118,7 @@ fn only_point(probe: &Probe, _: &PlanInput) -> Vec<Point> {
 }
 
 /// The roles of processes that this crate starts.
-pub const ROLES: &[latscope_host::role::Role] = &[ipc::ROLE, paced::ROLE];
+pub const ROLES: &[latscope_host::role::Role] = &[ipc::ROLE];
 
 /// Registry of all measurements of latscope.
 pub static REGISTRY: Registry = Registry { families: FAMILIES, hidden: selftest::PROBES };

@@ -1,9 +1,9 @@
 //! Execution of steps up to the report: the part that touches the machine.
 
 use super::words::Common;
-use crate::names::{self, Measured};
-use crate::rt::environment;
-use anyhow::{Context, Result, bail};
+use crate::context::{Context, Measured};
+use crate::environment;
+use anyhow::{Context as _, Result, bail};
 use latscope_bench::timebase::Timebase;
 use latscope_core::machine::Machine;
 use latscope_core::plan::{OnThreshold, Plan, Step};
@@ -14,15 +14,14 @@ use latscope_engine::observers::Observer;
 use latscope_engine::planner::{self, Request};
 use latscope_engine::saver;
 use latscope_exchange::transaction::Transport;
-use latscope_host::eprintln;
 use latscope_judge::transactions::number;
 use latscope_probes::PlanInput;
 use latscope_probes::ipc;
 use std::slice;
 
 /// Machine and clock of a run.
-pub struct Environment {
-    name: &'static str,
+pub(super) struct Environment<'a> {
+    context: &'a Context,
     pub machine: Machine,
     timebase: Timebase,
 }
@@ -39,21 +38,16 @@ pub fn transport(common: &Common, usual: &str) -> Result<&'static Transport> {
     })
 }
 
-/// Prints a note on stderr about something that the figures do not show.
-pub fn note(name: &str, text: &str) {
-    eprintln!("latscope: {name}: note: {text}");
-}
-
-impl Environment {
+impl Environment<'_> {
     /// Returns the environment of a run on this machine.
-    pub fn survey(name: &'static str) -> Environment {
+    pub fn survey(context: &Context) -> Environment<'_> {
         let (machine, timebase) = environment::here();
-        Environment { name, machine, timebase }
+        Environment { context, machine, timebase }
     }
 
     /// Returns the plan of these steps.
     pub fn plan(&self, steps: Vec<Step>, on_threshold: Option<OnThreshold>) -> Plan {
-        let request = Request { on_threshold, ..Request::new(self.name, PlanInput::default()) };
+        let request = Request { on_threshold, ..Request::new(self.context.name, PlanInput::default()) };
         planner::of_steps(steps, &request, &self.machine)
     }
 
@@ -67,21 +61,21 @@ impl Environment {
         observer: Option<&mut dyn Observer>,
         common: &Common,
     ) -> Result<Report> {
-        let Environment { machine, timebase, .. } = self;
+        let Environment { context, machine, timebase } = self;
         let warnings = ipc::warnings(&plan.steps, machine);
-        warnings.iter().for_each(|warning| note(self.name, &warning.text));
+        warnings.iter().for_each(|warning| context.note(&warning.text));
         let (observers, result) = (observer.into_iter().collect(), common.result.as_deref());
         let Measured { mut report, saved } =
-            names::measure(plan, machine.clone(), *timebase, observers, result)?;
+            context.measure(plan, machine.clone(), *timebase, observers, result)?;
         report.warnings.extend(warnings);
         saved.and_then(|()| result.map_or(Ok(()), |path| saver::save(path, &report)))?;
         if report.measurements.iter().all(|m| m.quality.level == Level::Unsupported) {
             bail!(nothing(&report));
         }
         if let Some(transport) = &common.transport {
-            note(self.name, &format!("measured over {transport}, whatever the names of rows say"));
+            context.note(&format!("measured over {transport}, whatever the names of rows say"));
         }
-        doubts(&report.measurements).iter().for_each(|doubt| note(self.name, doubt));
+        doubts(&report.measurements).iter().for_each(|doubt| context.note(doubt));
         Ok(report)
     }
 }

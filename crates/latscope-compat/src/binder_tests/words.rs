@@ -1,8 +1,9 @@
 //! Options that AOSP's tests share, and the forms of their numbers and switches.
 
-use crate::getopt::{self, FLAG, Given, Opt, Takes, Whose, lines, on, put, value};
-use crate::rt::Refusal;
-use std::ffi::OsString;
+use crate::context::Context;
+use crate::getopt::{self, Call, FLAG, Given, Opt, Refusal, Takes, Whose, on, put, value};
+use crate::personality::{Program, Suite, lines};
+use latscope_host::stdout::print;
 use std::fmt::Display;
 use std::ops::RangeInclusive;
 use std::str::FromStr;
@@ -43,16 +44,16 @@ pub(crate) const fn option<O>(
     Opt::new(None, name, takes, help, read)
 }
 
+/// Options that latscope adds to all of the programs.
 #[rustfmt::skip]
 impl<O: AsMut<Common>> Opt<O> {
-    /// Options that latscope adds to all of the programs.
-    pub(crate) const OURS: [Opt<O>; 4] = [
-        option("--transport", value("NAME"), "ours: what carries the transactions, such as unix-stream",
-            |o, given| put(&mut o.as_mut().transport, Ok(given.value.clone()))),
-        option("--compat", value("8.0"), "ours: the output of Android 8.0; also LATSCOPE_COMPAT=8.0", |o, given| put(&mut o.as_mut().layout, older(given.text(), "--compat"))),
-        option("--result", value("FILE"), "ours: save latscope's result too", |o, given| put(&mut o.as_mut().result, given.path())),
-        option("--help", FLAG, "this text", |o, _| on(&mut o.as_mut().help)),
-    ];
+    pub(crate) const TRANSPORT: Opt<O> = option("--transport", value("NAME"), "ours: what carries the transactions, such as unix-stream",
+        |o: &mut O, given| put(&mut o.as_mut().transport, Ok(given.value.clone())));
+    pub(crate) const LAYOUT: Opt<O> = option("--compat", value("8.0"), "ours: the output of Android 8.0; also LATSCOPE_COMPAT=8.0",
+        |o: &mut O, given| put(&mut o.as_mut().layout, older(given.text(), "--compat")));
+    pub(crate) const SAVED: Opt<O> = option("--result", value("FILE"), "ours: save latscope's result too",
+        |o: &mut O, given| put(&mut o.as_mut().result, given.path()));
+    pub(crate) const USAGE: Opt<O> = option("--help", FLAG, "this text", |o: &mut O, _| on(&mut o.as_mut().help));
 }
 
 /// Name of the variable that has the effect of `--compat`, for scripts that are not to be edited.
@@ -64,20 +65,54 @@ fn older(release: &str, option: &str) -> Result<Layout, Refusal> {
     (release == "8.0").then_some(Layout::Oreo).ok_or_else(wrong)
 }
 
-/// Reads a call by the table of a program, starting from the default values.
+/// Suite of AOSP's tests. The command prints the reason of a refusal after the name of the program.
+pub(super) static AOSP: Suite = Suite {
+    grammar: getopt::whole_words,
+    prepare: |_| Ok(()),
+    usage: |name, _, specs| {
+        let options = lines(specs, Whose::Theirs, "  ", 44);
+        format!(
+            "Usage: {name} [OPTIONS]\n{options}\
+             This is latscope, with the options and the output of AOSP's test.\n"
+        )
+    },
+    answer: |context, error, usage| {
+        if error.downcast_ref() != Some(&Refusal::Help) {
+            return Err(error.context(context.name));
+        }
+        print(&usage);
+        Ok(0)
+    },
+};
+
+/// Returns a program of the suite.
+pub(super) const fn program<O: AsMut<Common>>(
+    name: &'static str,
+    summary: &'static str,
+    options: &'static [Opt<O>],
+    usual: fn(&Context) -> Result<O, Refusal>,
+    carry_out: fn(&O, &Context) -> anyhow::Result<u8>,
+) -> Program<O> {
+    Program { name, summary, suite: &AOSP, form: "", options, usual, settle, carry_out }
+}
+
+/// Returns the options of a call without arguments: the default values, with the output that the environment names.
 ///
 /// # Errors
-/// The errors are those of [`getopt::whole_words`], or a value is not allowed.
-pub(crate) fn read<O: AsMut<Common>>(
-    table: &[Opt<O>],
-    mut options: O,
-    arguments: &[OsString],
-) -> Result<O, Refusal> {
-    if let Some(release) = std::env::var_os(COMPAT).filter(|release| !release.is_empty()) {
+/// There is no such output.
+pub(super) fn usual<O: AsMut<Common>>(mut options: O, context: &Context) -> Result<O, Refusal> {
+    if let Some(release) = (context.variable)(COMPAT).filter(|release| !release.is_empty()) {
         options.as_mut().layout = older(&release.to_string_lossy(), COMPAT)?;
     }
-    getopt::read(&[table, &Opt::OURS], getopt::whole_words, arguments, &mut options)?;
     Ok(options)
+}
+
+/// Returns the options of a call, unless `--help` is one of them.
+///
+/// # Errors
+/// Help was asked for.
+pub(super) fn settle<O: AsMut<Common>>(mut call: Call<O>) -> Result<O, Refusal> {
+    if call.options.as_mut().help { Err(Refusal::Help) } else { Ok(call.options) }
 }
 
 /// Parses a number within a range.
@@ -107,16 +142,6 @@ pub(crate) fn switch(given: &Given) -> Result<bool, Refusal> {
     }
 }
 
-/// Usage text of a program, made from its options.
-pub(crate) fn usage<O: AsMut<Common>>(name: &str, table: &[Opt<O>]) -> String {
-    let lines = |table| lines(table, Whose::Theirs, "  ", 44);
-    format!(
-        "Usage: {name} [OPTIONS]\n{}{}This is latscope, with the options and the output of AOSP's test.\n",
-        lines(table),
-        lines(&Opt::OURS)
-    )
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -141,11 +166,14 @@ mod tests {
         option("-v", FLAG, "", |o, _| on(&mut o.verbose)),
         option("--list", SWITCH, "", |o, given| put(&mut o.list, switch(given))),
         option("--out", value("FILE"), "", |o, given| put(&mut o.out, Ok(given.text().to_owned()))),
+        Opt::TRANSPORT,
+        Opt::LAYOUT,
+        Opt::USAGE,
     ];
 
     fn words(line: &str) -> Result<Asked, Refusal> {
-        let words: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
-        read(TABLE, Asked::default(), &words)
+        let context = Context::new(line.split_whitespace());
+        settle(getopt::read(TABLE, getopt::whole_words, &context.arguments, Asked::default())?)
     }
 
     #[test]

@@ -1,12 +1,12 @@
 //! `mica_main`: pings to a client operating system, or a terminal that leads to it.
 
 use super::pings::{Message, Pinger};
-use super::{Pings, signals, text, times};
-use crate::getopt::{self, FLAG, Given, Opt, part, put, value};
-use crate::rt::console::Voice;
-use crate::rt::options::Suite;
-use crate::rt::{Refusal, environment};
-use anyhow::{Context, Result, ensure};
+use super::{MCS, Pings, signals, text, times};
+use crate::context::Context;
+use crate::environment;
+use crate::getopt::{Call, FLAG, Given, Opt, Refusal, part, put, value};
+use crate::personality::{self, Program};
+use anyhow::{Context as _, Result, ensure};
 use latscope_core::plan::Params;
 use latscope_exchange::remote::pty::{self, End, Terminal};
 use latscope_exchange::remote::{self, Channel, Order, shm};
@@ -15,10 +15,19 @@ use latscope_host::leftover::Leftover;
 use latscope_host::stdout::print;
 use latscope_os::sched;
 use latscope_rpmsg::echo::Service;
-use std::ffi::OsString;
 use std::path::Path;
 
-const VOICE: Voice<MicaMainOptions> = Voice { name: "mica_main", suite: Suite::Mcs, table: SPECS };
+/// Program `mica_main`.
+pub static MICA_MAIN: Program<MicaMainOptions> = Program {
+    name: "mica_main",
+    summary: "pings to a client operating system",
+    suite: &MCS,
+    form: "",
+    options: SPECS,
+    usual: personality::usual,
+    settle,
+    carry_out,
+};
 
 /// Options of mica_main, in the order of its usage.
 #[rustfmt::skip]
@@ -79,27 +88,22 @@ pub struct MicaMainOptions {
 
 part!(MicaMainOptions, pings: Pings);
 
-impl MicaMainOptions {
-    /// Parses the arguments of a call.
-    ///
-    /// # Errors
-    /// Help was asked for, or the call cannot be carried out.
-    pub fn read(arguments: &[OsString]) -> Result<MicaMainOptions, Refusal> {
-        let mut options = MicaMainOptions::default();
-        let (operands, _) = getopt::read(&[SPECS], getopt::getopt, arguments, &mut options)?;
-        if let Some(operand) = operands.first() {
-            return Err(Refusal::Usage(format!("{operand:?} is no option")));
-        }
-        options.tasks.dedup();
-        match options.tasks[..] {
-            [_] => Ok(options),
-            [] => Err(Refusal::Usage("one of --ping, --long-ping and --pty is needed".to_owned())),
-            _ => Err(Refusal::Usage(
-                "--ping, --long-ping and --pty are calls of their own: give one of them".to_owned(),
-            )),
-        }
+/// Checks that exactly one task is asked for.
+fn settle(mut call: Call<MicaMainOptions>) -> Result<MicaMainOptions, Refusal> {
+    if let Some(operand) = call.operands.first() {
+        return Err(Refusal::Usage(format!("{operand:?} is no option")));
     }
+    call.options.tasks.dedup();
+    match call.options.tasks[..] {
+        [_] => Ok(call.options),
+        [] => Err(Refusal::Usage("one of --ping, --long-ping and --pty is needed".to_owned())),
+        _ => Err(Refusal::Usage(
+            "--ping, --long-ping and --pty are calls of their own: give one of them".to_owned(),
+        )),
+    }
+}
 
+impl MicaMainOptions {
     fn task(&self) -> Task {
         self.tasks[0]
     }
@@ -125,20 +129,12 @@ fn hexadecimal(given: &Given) -> Result<(), Refusal> {
     u64::from_str_radix(given.text().trim_start_matches("0x"), 16).map(drop).map_err(wrong)
 }
 
-/// Carries out a call.
-///
-/// # Errors
-/// There is no remote, or it ended.
-pub fn run(arguments: &[OsString]) -> Result<u8> {
-    VOICE.run(MicaMainOptions::read(arguments), carry_out)
-}
-
-fn carry_out(options: &MicaMainOptions) -> Result<u8> {
+fn carry_out(options: &MicaMainOptions, context: &Context) -> Result<u8> {
     let what = match options.task() {
         Task::Pty => "a terminal".to_owned(),
         task => format!("{}, {}", name_of(task.service()), times(&options.pings)),
     };
-    if environment::shows(VOICE.name, "remote", what, None) {
+    if environment::shows(context, "remote", what, None) {
         return Ok(0);
     }
     let signals = signals()?;
@@ -148,7 +144,7 @@ fn carry_out(options: &MicaMainOptions) -> Result<u8> {
     if let Some(terminal) = &terminal {
         print(&text::terminal(terminal.descriptor(), &terminal.path.display().to_string()));
     }
-    let mut channel = connect(options, &journal)?;
+    let mut channel = connect(options, context, &journal)?;
     let channel = &mut *channel;
     let (message, policy) = match (options.task(), terminal) {
         (Task::LongPing, _) => (Message::LongPing, "long_ping_msg"),
@@ -162,20 +158,24 @@ fn carry_out(options: &MicaMainOptions) -> Result<u8> {
     };
     let pinger = Pinger::new(channel, message);
     let (trips, interrupted) =
-        pinger.run(&VOICE, &options.pings, &signals, |trips| text::pings(policy, trips))?;
+        pinger.run(context, &options.pings, &signals, |trips| text::pings(policy, trips))?;
     Ok(u8::from(trips.count == 0 && !interrupted))
 }
 
 /// Connects to the endpoints of a call, and returns the channel of its task. Pings without a board connect to all
 /// endpoints, as the original does.
-fn connect(options: &MicaMainOptions, journal: &dyn Fn(&Leftover) -> Result<()>) -> Result<Box<dyn Channel>> {
+fn connect(
+    options: &MicaMainOptions,
+    context: &Context,
+    journal: &dyn Fn(&Leftover) -> Result<()>,
+) -> Result<Box<dyn Channel>> {
     let wanted = options.task().service();
     let board = Path::new(BOARD.0).exists();
     let transport = match board {
         true => remote::transport(BOARD.1).context("no way to /dev/mcs")?,
         false => &shm::SHM,
     };
-    let cpus = cpus(options, board)?;
+    let cpus = cpus(options, context, board)?;
     let mut params: Params = transport
         .options
         .iter()
@@ -207,7 +207,7 @@ fn name_of(service: Service) -> String {
 }
 
 /// Returns the CPUs of this process and of the remote, and moves this process to its own.
-fn cpus(options: &MicaMainOptions, board: bool) -> Result<Vec<u32>> {
+fn cpus(options: &MicaMainOptions, context: &Context, board: bool) -> Result<Vec<u32>> {
     let allowed = sched::allowed_cpus()?;
     let wanted = options.cpu.and_then(|cpu| u32::try_from(cpu).ok());
     if board {
@@ -219,7 +219,7 @@ fn cpus(options: &MicaMainOptions, board: bool) -> Result<Vec<u32>> {
         Some(cpu) => format!("; -c {cpu} is for a board, and here no CPU that may be used"),
         None => String::new(),
     };
-    VOICE
+    context
         .note(&format!("there is no {}: the remote is a process of latscope on CPU {there}{asked}", BOARD.0));
     ensure!(sched::pin(&[here]).is_ok(), "CPU {here} cannot be used");
     Ok(vec![here, there])
@@ -231,7 +231,7 @@ mod tests {
     use std::time::Duration;
 
     fn read(line: &str) -> Result<MicaMainOptions, Refusal> {
-        MicaMainOptions::read(&line.split_whitespace().map(OsString::from).collect::<Vec<_>>())
+        MICA_MAIN.read(&Context::new(line.split_whitespace()))
     }
 
     #[test]

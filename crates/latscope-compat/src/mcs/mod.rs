@@ -1,7 +1,7 @@
 //! The benchmark of openEuler's MCS: `mica_main` and `pty_test`. They take the arguments of the originals, use
 //! latscope's channels, and print the text of the originals.
 //!
-//! Reading the arguments and formatting text are pure functions; each program's `run` joins them. The differences from
+//! Reading the arguments and formatting text are pure functions; each program's `carry_out` joins them. The differences from
 //! the originals are in `docs/mica.md`.
 
 pub mod mica_main;
@@ -10,10 +10,11 @@ pub mod text;
 
 mod pings;
 
-use super::rt::{Refusal, Tool};
-use crate::getopt::{Opt, put, value};
-use anyhow::{Context, Result};
+use crate::getopt::{self, Opt, Refusal, put, value};
+use crate::personality::{self, Personality, Suite};
+use anyhow::{Context as _, Result};
 use latscope_core::units::{counted, format_time, parse_duration};
+use latscope_host::eprintln;
 use latscope_host::stdout::print;
 use latscope_os::signal::{Signals, TERMINATION};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -22,10 +23,17 @@ use std::io::IsTerminal;
 use std::time::Duration;
 
 /// Both programs of MCS, by name.
-pub static TOOLS: &[Tool] = &[
-    Tool::new("mica_main", "pings to a client operating system", mica_main::run),
-    Tool::new("pty_test", "ping and bandwidth over a terminal", pty_test::run),
-];
+pub static PROGRAMS: &[&dyn Personality] = &[&mica_main::MICA_MAIN, &pty_test::PTY_TEST];
+
+/// Suite MCS of openEuler. The usage goes to stderr after a mistake.
+static MCS: Suite = Suite {
+    grammar: getopt::getopt,
+    prepare: |_| Ok(()),
+    usage: |name, _, specs| personality::long_usage(name, specs, 28, "the benchmark of MCS"),
+    answer: |context, error, usage| {
+        personality::answer(error, &usage, |mistake| eprintln!("{}: {mistake}\n{usage}", context.name))
+    },
+};
 
 /// Number and pace of the pings, which both programs make.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 
 use super::text::Trips;
 use super::{Lines, Pings, pause};
-use crate::rt::console::Voice;
+use crate::context::Context;
 use anyhow::Result;
 use latscope_bench::timebase::Timebase;
 use latscope_exchange::remote::{Channel, Failure};
@@ -58,9 +58,9 @@ impl<'a> Pinger<'a> {
     ///
     /// # Errors
     /// The remote is gone.
-    pub(super) fn run<O>(
+    pub(super) fn run(
         mut self,
-        voice: &Voice<O>,
+        context: &Context,
         pings: &Pings,
         signals: &Signals,
         text: impl Fn(&Trips) -> String,
@@ -72,7 +72,7 @@ impl<'a> Pinger<'a> {
         let faults = self.channel.faults();
         if (lost, late, mismatched, faults) != (0, 0, 0, 0) {
             let all = self.number;
-            voice.note(&format!(
+            context.note(&format!(
                 "of {all} pings {lost} had no reply within a second and {mismatched} another one than was sent; \
                  {late} replies came later (those that were still waited for are in the figures) and {faults} faults \
                  of the remote"

@@ -2,11 +2,11 @@
 
 use super::pings::{Message, Pinger};
 use super::text::Rates;
-use super::{Lines, Pings, signals, text, times};
-use crate::getopt::{self, FLAG, Given, Opt, on, part, put, value};
-use crate::rt::console::Voice;
-use crate::rt::options::Suite;
-use crate::rt::{Refusal, environment};
+use super::{Lines, MCS, Pings, signals, text, times};
+use crate::context::Context;
+use crate::environment;
+use crate::getopt::{Call, FLAG, Given, Opt, Refusal, on, part, put, value};
+use crate::personality::{self, Program};
 use anyhow::Result;
 use latscope_core::plan::Params;
 use latscope_exchange::remote::{Channel, Failure, Order, tty};
@@ -18,10 +18,19 @@ use latscope_os::signal::Signals;
 use latscope_rpmsg::echo::Service;
 use latscope_rpmsg::link::Unsent;
 use latscope_rpmsg::messages::block;
-use std::ffi::OsString;
 use std::time::Duration;
 
-const VOICE: Voice<PtyTestOptions> = Voice { name: "pty_test", suite: Suite::Mcs, table: SPECS };
+/// Program `pty_test`.
+pub static PTY_TEST: Program<PtyTestOptions> = Program {
+    name: "pty_test",
+    summary: "ping and bandwidth over a terminal",
+    suite: &MCS,
+    form: "",
+    options: SPECS,
+    usual: personality::usual,
+    settle,
+    carry_out,
+};
 
 /// Options of pty_test, in the order of its usage.
 #[rustfmt::skip]
@@ -63,24 +72,24 @@ pub struct PtyTestOptions {
 
 part!(PtyTestOptions, pings: Pings);
 
-impl PtyTestOptions {
-    /// Parses the arguments of a call.
-    ///
-    /// # Errors
-    /// Help was asked for, or the call cannot be carried out.
-    pub fn read(arguments: &[OsString]) -> Result<PtyTestOptions, Refusal> {
+impl Default for PtyTestOptions {
+    fn default() -> PtyTestOptions {
         let (time, pings) = (Duration::from_secs(10), Pings::default());
-        let mut options = PtyTestOptions { path: String::new(), ping: false, bandwidth: false, pings, time };
-        let (operands, _) = getopt::read(&[SPECS], getopt::getopt, arguments, &mut options)?;
-        options.bandwidth &= !std::mem::take(&mut options.ping);
-        match (&operands[..], options.path.is_empty()) {
-            ([], false) => {}
-            ([path], true) => options.path.clone_from(path),
-            ([], true) => return Err(Refusal::Usage("the terminal is needed: --path /dev/pts/N".to_owned())),
-            _ => return Err(Refusal::Usage("one terminal is enough".to_owned())),
-        }
-        Ok(options)
+        PtyTestOptions { path: String::new(), ping: false, bandwidth: false, pings, time }
     }
+}
+
+/// Finds the terminal, and the only task that is done.
+fn settle(call: Call<PtyTestOptions>) -> Result<PtyTestOptions, Refusal> {
+    let mut options = call.options;
+    options.bandwidth &= !std::mem::take(&mut options.ping);
+    match (&call.operands[..], options.path.is_empty()) {
+        ([], false) => {}
+        ([path], true) => options.path.clone_from(path),
+        ([], true) => return Err(Refusal::Usage("the terminal is needed: --path /dev/pts/N".to_owned())),
+        _ => return Err(Refusal::Usage("one terminal is enough".to_owned())),
+    }
+    Ok(options)
 }
 
 /// Parses `-t`, in s. As in the original, 0 means the default.
@@ -91,20 +100,12 @@ fn time(options: &mut PtyTestOptions, given: &mut Given) -> Result<(), Refusal> 
     }
 }
 
-/// Carries out a call.
-///
-/// # Errors
-/// The terminal cannot be opened, or its other end was closed.
-pub fn run(arguments: &[OsString]) -> Result<u8> {
-    VOICE.run(PtyTestOptions::read(arguments), carry_out)
-}
-
-fn carry_out(options: &PtyTestOptions) -> Result<u8> {
+fn carry_out(options: &PtyTestOptions, context: &Context) -> Result<u8> {
     let (what, time) = match options.bandwidth {
         true => ("bandwidth".to_owned(), Some(options.time.as_nanos() as u64)),
         false => (format!("ping, {}", times(&options.pings)), None),
     };
-    if environment::shows(VOICE.name, "remote", format!("{what}, {}", options.path), time) {
+    if environment::shows(context, "remote", format!("{what}, {}", options.path), time) {
         return Ok(0);
     }
     let signals = signals()?;
@@ -115,18 +116,23 @@ fn carry_out(options: &PtyTestOptions) -> Result<u8> {
     let order = Order { params: &params, service, cpus: &[], journal: &journal, waiting: &|_| () };
     let mut channel = (tty::TTY.open)(&order)?;
     if options.bandwidth {
-        bandwidth(&mut *channel, options.time, &signals)
+        bandwidth(&mut *channel, context, options.time, &signals)
     } else {
-        ping(&mut *channel, options, &signals)
+        ping(&mut *channel, context, options, &signals)
     }
 }
 
-fn ping(channel: &mut dyn Channel, options: &PtyTestOptions, signals: &Signals) -> Result<u8> {
+fn ping(
+    channel: &mut dyn Channel,
+    context: &Context,
+    options: &PtyTestOptions,
+    signals: &Signals,
+) -> Result<u8> {
     let pinger = Pinger::new(channel, Message::Text);
-    let (trips, interrupted) = pinger.run(&VOICE, &options.pings, signals, text::pty_pings)?;
+    let (trips, interrupted) = pinger.run(context, &options.pings, signals, text::pty_pings)?;
     print(if interrupted { text::INTERRUPTED } else { text::PING_OVER });
     if let Some(translation) = channel.translation() {
-        VOICE.note(&format!("{translation}; make it raw: stty raw -echo"));
+        context.note(&format!("{translation}; make it raw: stty raw -echo"));
     }
     Ok(u8::from(trips.count == 0 && !interrupted))
 }
@@ -216,7 +222,7 @@ fn rate(bytes: u64, ns: u64) -> f64 {
 }
 
 /// Measures bandwidth: sends blocks, receives them again, and prints the rates.
-fn bandwidth(channel: &mut dyn Channel, time: Duration, signals: &Signals) -> Result<u8> {
+fn bandwidth(channel: &mut dyn Channel, context: &Context, time: Duration, signals: &Signals) -> Result<u8> {
     print(text::WAITING);
     let begun = monotonic_ns();
     let (mut lines, mut rates, mut through) = (Lines::new(), Rates::default(), Through::from(begun));
@@ -251,7 +257,7 @@ fn bandwidth(channel: &mut dyn Channel, time: Duration, signals: &Signals) -> Re
     } else {
         print(&text::written(through.written * BLOCK as u64));
     }
-    VOICE.note(&through.account(channel, drained));
+    context.note(&through.account(channel, drained));
     Ok(u8::from(through.received == 0 && !interrupted))
 }
 
@@ -275,7 +281,7 @@ mod tests {
     use super::*;
 
     fn read(line: &str) -> Result<PtyTestOptions, Refusal> {
-        PtyTestOptions::read(&line.split_whitespace().map(OsString::from).collect::<Vec<_>>())
+        PTY_TEST.read(&Context::new(line.split_whitespace()))
     }
 
     #[test]

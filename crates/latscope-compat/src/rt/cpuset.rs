@@ -1,6 +1,6 @@
 //! Sets of CPUs as rt-tests takes them: libnuma's syntax.
 
-use super::Refusal;
+use crate::getopt::Refusal;
 use latscope_core::machine::Machine;
 use latscope_core::units::CpuList;
 

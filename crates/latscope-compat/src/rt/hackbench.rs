@@ -1,17 +1,27 @@
 //! `hackbench`, which measures with [`message_groups`](latscope_host::message_groups).
 
-use super::console::Voice;
-use super::options::Suite;
-use super::{Refusal, environment};
-use crate::getopt::{self, FLAG, Opt, on, put, value};
-use anyhow::{Context, Result};
+use super::options::RT_TESTS;
+use crate::context::Context;
+use crate::environment;
+use crate::getopt::{Call, FLAG, Opt, Refusal, on, put, value};
+use crate::personality::{self, Program};
+use anyhow::{Context as _, Result};
 use latscope_host::message_groups::{MessageGroups, Wire, open_many};
 use latscope_host::stdout::print;
 use latscope_os::sched;
-use std::ffi::OsString;
 use std::time::{Duration, Instant};
 
-const VOICE: Voice<HackbenchOptions> = Voice { name: "hackbench", suite: Suite::RtTests, table: SPECS };
+/// Program `hackbench`.
+pub static HACKBENCH: Program<HackbenchOptions> = Program {
+    name: "hackbench",
+    summary: "a load: groups that send messages to each other",
+    suite: &RT_TESTS,
+    form: "",
+    options: SPECS,
+    usual: personality::usual,
+    settle,
+    carry_out,
+};
 
 /// Options of hackbench, in the order of its usage.
 #[rustfmt::skip]
@@ -42,21 +52,19 @@ pub struct HackbenchOptions {
     pub notes: Vec<String>,
 }
 
-impl HackbenchOptions {
-    /// Parses the arguments of a call.
-    ///
-    /// # Errors
-    /// Help was asked for, or the call cannot be carried out.
-    pub fn read(arguments: &[OsString]) -> Result<HackbenchOptions, Refusal> {
+impl Default for HackbenchOptions {
+    fn default() -> HackbenchOptions {
         let (groups, size, messages, bytes) = (10, 20, 100, 100);
         let message_groups =
             MessageGroups { groups, size, messages, bytes, wire: Wire::Socket, threads: false };
-        let mut options = HackbenchOptions { message_groups, fifo: false, notes: Vec::new() };
-        let (operands, _) = getopt::read(&[SPECS], getopt::getopt, arguments, &mut options)?;
-        let note = |operand| format!("{operand:?} is no option and is ignored: use -g, -l, -p, -T");
-        options.notes = operands.iter().map(note).collect();
-        Ok(options)
+        HackbenchOptions { message_groups, fifo: false, notes: Vec::new() }
     }
+}
+
+fn settle(mut call: Call<HackbenchOptions>) -> Result<HackbenchOptions, Refusal> {
+    let note = |operand| format!("{operand:?} is no option and is ignored: use -g, -l, -p, -T");
+    call.options.notes = call.operands.iter().map(note).collect();
+    Ok(call.options)
 }
 
 fn wire(options: &mut HackbenchOptions, wire: Wire) -> Result<(), Refusal> {
@@ -90,17 +98,9 @@ pub fn after(time: Duration) -> String {
     format!("Time: {}.{:03}\n", time.as_secs(), time.subsec_millis())
 }
 
-/// Carries out a call.
-///
-/// # Errors
-/// Nothing could be started.
-pub fn run(arguments: &[OsString]) -> Result<u8> {
-    VOICE.run(HackbenchOptions::read(arguments), carry_out)
-}
-
-fn carry_out(options: &HackbenchOptions) -> Result<u8> {
-    VOICE.introduce(&options.notes);
-    if environment::shows(VOICE.name, "messages", title(&options.message_groups), None) {
+fn carry_out(options: &HackbenchOptions, context: &Context) -> Result<u8> {
+    context.introduce(&options.notes);
+    if environment::shows(context, "messages", title(&options.message_groups), None) {
         return Ok(0);
     }
     if options.fifo {
@@ -122,9 +122,10 @@ fn carry_out(options: &HackbenchOptions) -> Result<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::getopt::Takes;
 
     fn read(line: &str) -> Result<HackbenchOptions, Refusal> {
-        HackbenchOptions::read(&line.split_whitespace().map(OsString::from).collect::<Vec<_>>())
+        HACKBENCH.read(&Context::new(line.split_whitespace()))
     }
 
     #[test]
@@ -132,7 +133,7 @@ mod tests {
         let usual = read("").unwrap();
         let specs = SPECS.iter().map(|option| &option.spec);
         for spec in specs.filter(|spec| !["help", "process"].contains(&spec.long)) {
-            let value = if matches!(spec.takes, getopt::Takes::Value) { "=7" } else { "" };
+            let value = if matches!(spec.takes, Takes::Value) { "=7" } else { "" };
             assert_ne!(read(&format!("--{}{value}", spec.long)).unwrap(), usual, "--{}", spec.long);
         }
         assert_eq!(read("-T -P").unwrap(), usual);

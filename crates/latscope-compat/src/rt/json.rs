@@ -1,5 +1,8 @@
 //! JSON of rt-tests, which has keys with colons inside them and hand-made indentation. Existing readers depend on both.
 
+use super::options::Common;
+use crate::context::Context;
+use latscope_host::eprintln;
 use std::borrow::Cow;
 use std::ffi::OsString;
 use std::fmt::Write;
@@ -84,11 +87,24 @@ pub fn counts(values: impl Iterator<Item = (u64, u64)>) -> String {
     }
 }
 
+/// Writes the JSON of a run that ends now, if `--json` asks for it. Returns false if writing failed.
+pub(super) fn write_run(
+    context: &Context,
+    common: &Common,
+    started: SystemTime,
+    rest: impl FnOnce() -> String,
+) -> bool {
+    let Some(path) = &common.json else { return true };
+    let head = Head::here(context.name, &context.arguments, common.release.printed(), started);
+    let written = write(path, &head.file(&rest()));
+    written.map_err(|error| eprintln!("Failed to open '{}': {error}", path.display())).is_ok()
+}
+
 /// Writes to a file, or to stdout for `-`.
 ///
 /// # Errors
 /// The file cannot be written.
-pub fn write(path: &Path, text: &str) -> std::io::Result<()> {
+fn write(path: &Path, text: &str) -> std::io::Result<()> {
     match path.as_os_str() == "-" {
         true => {
             // What cannot be written there is reported in the end.

@@ -1,12 +1,45 @@
 //! Options that several programs of rt-tests share.
 
-use super::{Refusal, Release};
-use crate::getopt::{self, FLAG, Opt, Whose, lines, on, put, value};
+use crate::context::Context;
+use crate::getopt::{self, Call, FLAG, Opt, Refusal, Spec, Whose, Words, on, put, value};
+use crate::personality::{self, Suite, long_usage};
+use anyhow::Result;
+use latscope_host::eprintln;
+use latscope_host::stdout::print;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
 /// The version that the programs print.
 pub(super) const VERSION: &str = "2.40";
+
+/// The release of rt-tests whose text is printed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Release {
+    /// Release 2.4, which prints more.
+    #[default]
+    V2_4,
+    /// Release 2.10, which prints no `# Total:` and no rows of zeros.
+    V2_10,
+}
+
+impl Release {
+    /// Returns the release with this number.
+    pub fn named(number: &str) -> Option<Release> {
+        match number {
+            "2.4" => Some(Release::V2_4),
+            "2.10" => Some(Release::V2_10),
+            _ => None,
+        }
+    }
+
+    /// Number of the release as its programs print it.
+    pub fn printed(self) -> &'static str {
+        match self {
+            Release::V2_4 => "2.40",
+            Release::V2_10 => "2.10",
+        }
+    }
+}
 
 /// Values of the options that several programs share.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -51,58 +84,45 @@ impl<O: AsMut<Common>> Opt<O> {
         |o: &mut O, given| put(&mut o.as_mut().result, given.path())).ours();
 }
 
-impl<O> Opt<O> {
-    /// Option `-h`, `--help`: print the usage.
-    pub(crate) const HELP: Opt<O> = Opt::new(Some('h'), "help", FLAG, "this text", |_, _| Err(Refusal::Help));
-
-    /// Option `--help` of the programs in which `-h` is another option.
-    pub(super) const LONG_HELP: Opt<O> = Opt::new(None, "help", FLAG, "this text", |_, _| Err(Refusal::Help));
-}
-
 fn release(number: &str) -> Result<Release, Refusal> {
     let wrong = || Refusal::Usage(format!("--compat={number} is neither 2.4 nor 2.10"));
     Release::named(number).ok_or_else(wrong)
 }
 
-/// Reads a call by the table of a program, starting from the default values.
+/// Suite of rt-tests. The usage goes to stdout, after a mistake too.
+pub(super) static RT_TESTS: Suite = Suite { grammar, prepare: |_| Ok(()), usage, answer };
+
+/// Grammar of getopt_long(3). Under `--compat 2.10`, options of that release replace those of the same letter or name.
+fn grammar(specs: &[&Spec], arguments: &[OsString]) -> Result<Words, Refusal> {
+    let newer = arguments.windows(2).any(|two| two[0] == "--compat" && two[1] == "2.10")
+        || arguments.iter().any(|word| word == "--compat=2.10");
+    let is_newer = |spec: &&Spec| spec.whose == Whose::Newer;
+    let alike = |a: &Spec, b: &Spec| (a.short.is_some() && a.short == b.short) || a.long == b.long;
+    let replaced = |spec: &Spec| specs.iter().filter(|other| is_newer(other)).any(|other| alike(spec, other));
+    let valid = |spec: &&Spec| if newer { is_newer(spec) || !replaced(spec) } else { !is_newer(spec) };
+    let specs: Vec<&Spec> = specs.iter().map(|spec| if valid(spec) { *spec } else { &Spec::NONE }).collect();
+    getopt::getopt(&specs, arguments)
+}
+
+/// Usage text of a program.
+fn usage(name: &str, _: &str, specs: &[&Spec]) -> String {
+    format!("{name} V {VERSION}\n{}", long_usage(name, specs, 36, "rt-tests"))
+}
+
+/// Prints the answer to a refused call. cyclictest itself returns 0 for an unknown option, which no script can notice.
+fn answer(context: &Context, error: anyhow::Error, usage: String) -> Result<u8> {
+    personality::answer(error, &usage, |mistake| {
+        eprintln!("{}: {mistake}", context.name);
+        print(&usage);
+    })
+}
+
+/// Adds the notes of a call to its options, and one for each operand. The programs have no operands.
 ///
 /// # Errors
-/// Help was asked for, or the call cannot be carried out.
-pub(super) fn read<O: AsMut<Common>>(
-    table: &[Opt<O>],
-    mut options: O,
-    arguments: &[OsString],
-) -> Result<O, Refusal> {
-    let (operands, notes) = getopt::read(&[table], getopt::getopt, arguments, &mut options)?;
-    let operands = operands.iter().map(|operand| format!("{operand:?} is no option and is ignored"));
-    options.as_mut().notes.extend(notes.into_iter().chain(operands));
-    Ok(options)
-}
-
-/// Suite that a program belongs to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Suite {
-    /// Suite rt-tests: the usage goes to stdout.
-    RtTests,
-    /// Suite MCS of openEuler: the usage goes to stderr after a mistake.
-    Mcs,
-}
-
-/// Usage text of a program, made from its table of options.
-pub(super) fn usage<O>(name: &str, suite: Suite, table: &[Opt<O>]) -> String {
-    let (head, width, whose) = match suite {
-        Suite::RtTests => (format!("{name} V {VERSION}\n"), 36, "rt-tests"),
-        Suite::Mcs => (String::new(), 28, "the benchmark of MCS"),
-    };
-    let (theirs, ours) = (lines(table, Whose::Theirs, "", width), lines(table, Whose::Ours, "", width));
-    let retired = table.iter().filter(|option| option.spec.whose == Whose::Retired);
-    let retired: Vec<String> = retired.map(|option| option.spec.name()).collect();
-    let retired = match retired.is_empty() {
-        true => String::new(),
-        false => format!("\naccepted for old scripts: {}\n", retired.join(" ")),
-    };
-    format!(
-        "{head}Usage:\n{name} <options>\n\n{theirs}{ours}{retired}\n\
-         This is latscope, with the options and the output of {whose}.\n"
-    )
+/// There are none.
+pub(super) fn settle<O: AsMut<Common>>(mut call: Call<O>) -> Result<O, Refusal> {
+    let operands = call.operands.iter().map(|operand| format!("{operand:?} is no option and is ignored"));
+    call.options.as_mut().notes.extend(call.notes.into_iter().chain(operands));
+    Ok(call.options)
 }

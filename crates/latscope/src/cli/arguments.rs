@@ -110,9 +110,9 @@ impl Command {
 
 #[cfg(test)]
 mod tests {
+    use super::super::names::NameArguments;
     use super::Arguments;
     use clap::{CommandFactory, FromArgMatches};
-    use latscope_compat::identity::NameArguments;
 
     #[test]
     fn the_command_line_is_consistent() {

@@ -18,7 +18,9 @@ mod judged;
 mod list;
 mod live;
 mod measure;
+mod names;
 mod noise;
+mod older;
 mod options;
 mod outliers;
 mod output;
@@ -98,7 +100,8 @@ const WORKER: &[Role] =
     &[Role { name: worker::NAME, terminates: false, main: |_| worker::main(&latscope_probes::REGISTRY) }];
 
 /// The roles of the processes of a run.
-const ROLES: [&[Role]; 4] = [WORKER, latscope_host::ROLES, latscope_exchange::ROLES, latscope_probes::ROLES];
+const ROLES: [&[Role]; 5] =
+    [WORKER, latscope_host::ROLES, latscope_exchange::ROLES, latscope_probes::ROLES, compat::ROLES];
 
 /// The processes of a run: our own binary again.
 fn inner(arguments: &[OsString]) -> Option<Result<ExitCode>> {
@@ -118,7 +121,7 @@ const PRIVILEGED: &str = "this file has capabilities, or a set-user-ID bit, by w
 /// Called by the name of an older tool.
 fn personality(arguments: &[OsString]) -> Option<Result<ExitCode>> {
     let name = compat::by_name(arguments.first()?)?;
-    Some(compat::run(name, &arguments[1..]).map(ExitCode::from))
+    Some(older::run(name, &arguments[1..]).map(ExitCode::from))
 }
 
 fn command(arguments: &[OsString]) -> Result<ExitCode> {
@@ -195,7 +198,7 @@ fn unparsed(error: &clap::Error, arguments: &[OsString]) -> Result<ExitCode> {
 fn older_tool(call: &[OsString]) -> Result<ExitCode> {
     match call.split_first() {
         Some((name, rest)) if !["-h", "--help", "help"].iter().any(|word| name == word) => {
-            compat::run(&name.to_string_lossy(), rest).map(ExitCode::from)
+            older::run(&name.to_string_lossy(), rest).map(ExitCode::from)
         }
         _ => {
             stdout::write(&compat::listing())?;

@@ -1,10 +1,10 @@
 //! Options that several commands share.
 
+use super::names::NameArguments;
+use super::usage::did_you_mean;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, Command, FromArgMatches, value_parser};
-use latscope_compat::identity::NameArguments;
-use latscope_compat::usage::did_you_mean;
 use latscope_core::json;
 use latscope_core::plan::Load;
 use latscope_core::units::{CpuList, ParseError, parse_duration};

@@ -2,11 +2,23 @@
 
 use super::synthetic::job;
 use super::{CASES, labelled};
-use latscope_compat::{Call, CallError, PERSONALITIES, REFUSED, by_name, find};
+use latscope_compat::getopt::Refusal;
+use latscope_compat::lmbench::page::Output;
+use latscope_compat::lmbench::{PROGRAMS, answer, find};
+use latscope_compat::{Context, REFUSED, by_name};
 use latscope_core::plan::ParamValue;
 use latscope_core::report::Report;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::path::Path;
+
+/// Refusal of a call, and the answer of the program.
+fn refused(words: &[&str]) -> (Refusal, Output) {
+    let program = find(words[0]).unwrap();
+    let context = Context { name: program.name, ..Context::new(words[1..].iter().copied()) };
+    let refusal = program.read(&context).unwrap_err();
+    let answer = answer(&context, &refusal, &program.usage());
+    (refusal, answer)
+}
 
 #[test]
 fn wrong_arguments_give_lmbenchs_usage_and_exit_code() {
@@ -30,10 +42,8 @@ fn wrong_arguments_give_lmbenchs_usage_and_exit_code() {
         &["lat_fs", "a", "b"],
         &["lat_pipe", "operand"],
     ] {
-        let personality = find(wrong[0]).unwrap();
-        let error = (personality.parse)(&Call::new(wrong[1..].iter().copied())).unwrap_err();
-        assert_eq!(error, CallError::Usage, "{wrong:?}");
-        let answer = personality.answer(&error);
+        let (refusal, answer) = refused(wrong);
+        assert!(matches!(refusal, Refusal::Usage(_)), "{wrong:?}");
         assert_eq!(answer.exit_code, 255, "{wrong:?}");
         assert!(answer.stderr.starts_with(&format!("Usage: {} ", wrong[0])) && answer.stdout.is_empty());
     }
@@ -53,10 +63,8 @@ fn what_no_probe_covers_is_refused_in_one_line() {
         &["stream", "-v", "2"],
         &["tlb", "-L", "128"],
     ] {
-        let personality = find(words[0]).unwrap();
-        let error = (personality.parse)(&Call::new(words[1..].iter().copied())).unwrap_err();
-        let answer = personality.answer(&error);
-        assert!(matches!(error, CallError::Refused(_)), "{words:?}");
+        let (refusal, answer) = refused(words);
+        assert!(matches!(refusal, Refusal::Fatal(_)), "{words:?}");
         assert_eq!((answer.exit_code, answer.stderr.lines().count()), (1, 1), "{words:?}");
         assert!(answer.stderr.starts_with(&format!("latscope: {}: ", words[0])), "{words:?}");
     }
@@ -75,15 +83,16 @@ fn parallelism_goes_to_the_probes_that_know_it() {
 
 #[test]
 fn the_environment_places_the_endpoints() {
-    let placed = |scheduling: Option<&str>| {
-        let call = Call { scheduling: scheduling.map(str::to_owned), ..Call::default() };
-        (find("lat_pipe").unwrap().parse)(&call).map(|job| job.queries[0].params["placement"].clone())
+    let placed = |variable: fn(&str) -> Option<OsString>| {
+        let context = Context { variable, ..Context::new([""; 0]) };
+        let job = find("lat_pipe").unwrap().read(&context);
+        job.map(|job| job.queries[0].params["placement"].clone())
     };
-    assert_eq!(placed(None), Ok("free".into()));
-    assert_eq!(placed(Some("DEFAULT")), Ok("free".into()));
-    assert_eq!(placed(Some("BALANCED")), Ok("same-core".into()));
-    assert_eq!(placed(Some("UNIQUE")), Ok("two-cores".into()));
-    assert!(placed(Some("CUSTOM 0 1")).is_err());
+    assert_eq!(placed(|_| None), Ok("free".into()));
+    assert_eq!(placed(|_| Some("DEFAULT".into())), Ok("free".into()));
+    assert_eq!(placed(|_| Some("BALANCED".into())), Ok("same-core".into()));
+    assert_eq!(placed(|_| Some("UNIQUE".into())), Ok("two-cores".into()));
+    assert!(placed(|_| Some("CUSTOM 0 1".into())).is_err());
 }
 
 /// The files and placements that calls name must be those of the measured parameters.
@@ -108,8 +117,8 @@ fn what_a_call_names_is_what_is_measured() {
     ] {
         assert_eq!(job(words).queries[0].params.get(parameter), Some(&value.into()), "{words:?}");
     }
-    let alone = Call { scheduling: Some("SINGLE".to_owned()), ..Call::new(["2"]) };
-    let ring = (find("lat_ctx").unwrap().parse)(&alone).unwrap();
+    let alone = Context { variable: |_| Some("SINGLE".into()), ..Context::new(["2"]) };
+    let ring = find("lat_ctx").unwrap().read(&alone).unwrap();
     assert!(!ring.queries[0].params.contains_key("placement"));
 }
 
@@ -134,7 +143,7 @@ fn a_program_is_known_by_its_own_name_and_path() {
 
 #[test]
 fn names_are_sorted_unique_and_documented() {
-    let names: Vec<&str> = PERSONALITIES.iter().map(|personality| personality.name).collect();
+    let names: Vec<&str> = PROGRAMS.iter().map(|program| program.name).collect();
     assert!(names.is_sorted_by(|a, b| a < b), "{names:?}");
     let refused: Vec<&str> = REFUSED.iter().map(|refused| refused.name).collect();
     assert!(refused.is_sorted_by(|a, b| a < b) && refused.iter().all(|name| !names.contains(name)));
@@ -206,7 +215,7 @@ fn a_dry_run_of_every_program_prints_its_plan_and_nothing_else() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("XXX");
     std::fs::File::create(&file).unwrap().set_len(1 << 30).unwrap();
-    for (name, _) in latscope_compat::all() {
+    for name in latscope_compat::all().map(|program| program.name()) {
         let cases = CASES.iter().map(|(_, words)| words).chain(OTHERS);
         let words = cases.into_iter().find(|words| words[0] == name).unwrap_or_else(|| panic!("{name}"));
         let named = |word: &&str| word.replace("/var/tmp/XXX", file.to_str().unwrap());

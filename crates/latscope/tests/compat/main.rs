@@ -10,7 +10,7 @@ mod synthetic;
 
 use synthetic::{job, measured, output, printed};
 
-use latscope_compat::PERSONALITIES;
+use latscope_compat::lmbench::PROGRAMS;
 use latscope_core::quality::{Level, Reason};
 use latscope_core::report::{Measurement, Semantics};
 use std::path::Path;
@@ -99,7 +99,7 @@ fn texts_are_those_of_the_golden_files() {
 
 #[test]
 fn every_personality_has_a_golden_file() {
-    for personality in PERSONALITIES {
+    for personality in PROGRAMS {
         assert!(CASES.iter().any(|(_, words)| words[0] == personality.name), "{}", personality.name);
     }
 }

@@ -1,6 +1,9 @@
 //! Results of an imaginary machine, in which every figure follows from the query.
 
-use latscope_compat::{Call, Job, Output, Page, PointQuery, find};
+use latscope_compat::Context;
+use latscope_compat::lmbench::find;
+use latscope_compat::lmbench::job::{Job, PointQuery};
+use latscope_compat::lmbench::page::{Output, Page};
 use latscope_core::histogram::Histogram;
 use latscope_core::machine::Machine;
 use latscope_core::plan::{Conditions, ParamValue, Point, Policy, Step};
@@ -94,8 +97,8 @@ pub fn measured(query: &PointQuery) -> Measurement {
 }
 
 /// Page that a job prints if each of its queries is a planned point, and these are the measurements.
-pub fn printed(mut job: Job, measurements: Vec<Measurement>) -> Page {
-    job.planned = (0..job.queries.len()).map(|point| Some((0, point))).collect();
+pub fn printed(job: Job, measurements: Vec<Measurement>) -> Page {
+    let planned: Vec<_> = (0..job.queries.len()).map(|point| Some((0, point))).collect();
     let point = |query: &PointQuery| Point {
         probe: query.probe.to_owned(),
         revision: 1,
@@ -116,7 +119,7 @@ pub fn printed(mut job: Job, measurements: Vec<Measurement>) -> Page {
     };
     let request = Request::new("", PlanInput::default());
     let plan = planner::of_steps(vec![step], &request, &Machine::default());
-    job.print(&Report {
+    let report = Report {
         schema: SCHEMA.to_owned(),
         tool: Tool::default(),
         started: String::new(),
@@ -131,12 +134,14 @@ pub fn printed(mut job: Job, measurements: Vec<Measurement>) -> Page {
         interrupted: None,
         imported: None,
         measurements,
-    })
+    };
+    job.print(&planned, &report)
 }
 
 pub fn job(words: &[&str]) -> Job {
-    let personality = find(words[0]).unwrap_or_else(|| panic!("{} is a personality", words[0]));
-    (personality.parse)(&Call::new(words[1..].iter().copied()))
+    let program = find(words[0]).unwrap_or_else(|| panic!("{} is a personality", words[0]));
+    program
+        .read(&Context::new(words[1..].iter().copied()))
         .unwrap_or_else(|error| panic!("{words:?}: {error}"))
 }
 

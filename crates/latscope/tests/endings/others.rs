@@ -92,7 +92,7 @@ const OF_SEVERAL: [&str; 4] = ["lat_mmap", "par_mem", "par_ops", "tlb"];
 fn of_lmbenchs_programs() {
     // One that takes no repetitions is over too soon to be asked.
     let called = LMBENCH.iter().map(|(name, _)| *name).chain(["mhz"]);
-    let all: Vec<&str> = compat::PERSONALITIES.iter().map(|personality| personality.name).collect();
+    let all: Vec<&str> = compat::lmbench::PROGRAMS.iter().map(|program| program.name).collect();
     let mut called: Vec<&str> = called.collect();
     called.sort_unstable_by_key(|name| all.iter().position(|other| other == name));
     assert_eq!(called, all, "every program has its endings");
@@ -138,7 +138,7 @@ const RT_TESTS: &[(&str, &str, &str, &str)] = &[
 #[test]
 fn of_rt_tests_programs() {
     // The others are subjects of all endings.
-    let all = compat::rt::TOOLS.iter().map(|tool| tool.name);
+    let all = compat::rt::PROGRAMS.iter().map(|program| program.name());
     let others: Vec<&str> = all.filter(|name| !["cyclictest", "pmqtest"].contains(name)).collect();
     assert_eq!(RT_TESTS.iter().map(|call| call.0).collect::<Vec<_>>(), others);
     for (name, long, short, last) in RT_TESTS {
@@ -160,22 +160,22 @@ fn of_the_programs_of_mcs_and_binder() {
     assert!(code == Some(0) && out.contains("30"), "{out}");
     let (code, out, _) = ran("as mica_main --ping --pace 1ms", &[], Some(TOLD));
     assert!(code == Some(0) && out.contains("found matched endpoint"), "{out}");
-    for tool in compat::binder_tests::TOOLS {
-        let benchmark = tool.name.ends_with("benchmark");
+    for name in compat::binder_tests::PROGRAMS.iter().map(|program| program.name()) {
+        let benchmark = name.ends_with("benchmark");
         let filter = "--benchmark_filter=/4$ --benchmark_min_time";
         let call = |long: bool| match (benchmark, long) {
             (true, _) => format!("{filter}={}", if long { "600" } else { "0.01" }),
             (false, true) => "-i 1000000000".to_owned(),
             (false, false) => "-i 100".to_owned(),
         };
-        let as_tool = |call: String| format!("as {} --transport unix-stream {call}", tool.name);
+        let as_tool = |call: String| format!("as {name} --transport unix-stream {call}");
         let (code, out, _) = ran(&as_tool(call(false)), &[], None);
         // Over a socket no priority is inherited, which those that judge that fail for.
         let judges = out.contains("inheritance");
-        assert_eq!(code, Some(i32::from(judges)), "{}: {out}", tool.name);
+        assert_eq!(code, Some(i32::from(judges)), "{}: {out}", name);
         let (code, out, _) = ran(&as_tool(call(true)), &[], Some(TOLD));
-        assert_eq!(code, Some(1), "{}: {out}", tool.name);
-        assert!(out.contains(|char: char| ('1'..='9').contains(&char)), "{}: {out}", tool.name);
+        assert_eq!(code, Some(1), "{}: {out}", name);
+        assert!(out.contains(|char: char| ('1'..='9').contains(&char)), "{}: {out}", name);
     }
 }
 

@@ -7,15 +7,16 @@ use latscope_compat::rt::cyclictest::options::CyclictestOptions;
 use latscope_compat::rt::cyclictest::page::{self, CyclictestOutcome, Spikes};
 use latscope_compat::rt::cyclictest::samples::Samples;
 use latscope_compat::rt::cyclictest::status::{self, Fixed};
-use latscope_compat::rt::cyclictest::{json, setup};
+use latscope_compat::rt::cyclictest::{CYCLICTEST, json, setup};
 use latscope_compat::rt::json::Head;
+use latscope_compat::rt::paced::Figures;
 use latscope_compat::rt::pairs::text::{self, Pair};
-use latscope_compat::rt::pairs::{self, Program};
+use latscope_compat::rt::pairs::{self, options::PairsOptions};
 use latscope_compat::rt::row::Row;
+use latscope_compat::{Context, Program};
 use latscope_core::machine::Machine;
 use latscope_core::plan::Linear;
 use latscope_core::report::{Exceedance, LinearRecord};
-use latscope_probes::paced::Figures;
 use std::ffi::OsString;
 use std::time::{Duration, SystemTime};
 
@@ -48,7 +49,7 @@ fn record(linear: Linear, cycles: u64) -> LinearRecord {
 /// Text that a run prints on stdout, from imaginary figures.
 fn transcript(words: &str) -> String {
     let arguments: Vec<OsString> = words.split_whitespace().map(OsString::from).collect();
-    let options = CyclictestOptions::read(&arguments).unwrap();
+    let options = CYCLICTEST.read(&Context::new(arguments.clone())).unwrap();
     let plan = setup::plan(&options, &machine(), None).unwrap();
     let step = &plan.steps[0];
     let fixed: Vec<Fixed> = step.points.iter().map(Fixed::of).collect();
@@ -99,9 +100,8 @@ fn frames(options: &CyclictestOptions, fixed: &[Fixed], rows: &[Row]) -> String 
 }
 
 fn oslat(words: &str) -> String {
-    use latscope_compat::rt::oslat::{options::OslatOptions, text};
-    let arguments: Vec<OsString> = words.split_whitespace().map(OsString::from).collect();
-    let options = OslatOptions::read(&arguments).unwrap();
+    use latscope_compat::rt::oslat::{OSLAT, text};
+    let options = OSLAT.read(&Context::new(words.split_whitespace())).unwrap();
     if options.version {
         return "oslat V 2.40\n".to_owned();
     }
@@ -140,10 +140,10 @@ fn cyclicdeadline(words: &str) -> String {
         + &json
 }
 
-fn pairs(program: &Program, name: &str, words: &str) -> String {
+fn pairs(program: &Program<PairsOptions>, name: &str, words: &str) -> String {
     let arguments: Vec<OsString> = words.split_whitespace().map(OsString::from).collect();
-    let options = program.options(&arguments).unwrap();
-    let rules = program.rules(&options, &machine()).unwrap();
+    let options = program.read(&Context::new(arguments.clone())).unwrap();
+    let rules = pairs::rules(&options, &machine()).unwrap();
     let broken = options.common.break_above == Some(1);
     let cycles = if broken { 1 } else { options.loops.unwrap() };
     let one = |thread: u32| Figures {
@@ -183,9 +183,9 @@ fn pairs(program: &Program, name: &str, words: &str) -> String {
 }
 
 fn hackbench(words: &str) -> String {
-    use latscope_compat::rt::hackbench::{HackbenchOptions, after, before};
-    let arguments: Vec<OsString> = words.split_whitespace().map(OsString::from).collect();
-    before(&HackbenchOptions::read(&arguments).unwrap().message_groups) + &after(Duration::from_millis(1040))
+    use latscope_compat::rt::hackbench::{HACKBENCH, after, before};
+    let options = HACKBENCH.read(&Context::new(words.split_whitespace())).unwrap();
+    before(&options.message_groups) + &after(Duration::from_millis(1040))
 }
 
 fn rendered(case: &Case) -> String {

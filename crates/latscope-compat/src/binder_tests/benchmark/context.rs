@@ -9,7 +9,7 @@ use std::time::SystemTime;
 
 /// Description of the machine and of the run.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Context {
+pub struct BenchmarkContext {
     /// Date of the run, as `2026-11-21T09:00:00+00:00`.
     pub date: String,
     /// Name of the host.
@@ -28,9 +28,9 @@ pub struct Context {
     pub load: Vec<f64>,
 }
 
-impl Context {
+impl BenchmarkContext {
     /// Returns the description of this machine, as it is now.
-    pub fn here(executable: &str, machine: &Machine) -> Context {
+    pub fn here(executable: &str, machine: &Machine) -> BenchmarkContext {
         let date = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
         let governed = |cpu: &u32| {
             let path = format!("/sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_governor");
@@ -39,7 +39,7 @@ impl Context {
         let most = read_to_string("/sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq").ok();
         let most: Option<u64> = most.and_then(|khz| khz.trim().parse().ok());
         let load = read_to_string("/proc/loadavg").unwrap_or_default();
-        Context {
+        BenchmarkContext {
             date: date.trim_end_matches('Z').to_owned() + "+00:00",
             host: rustix::system::uname().nodename().to_string_lossy().into_owned(),
             executable: executable.to_owned(),

@@ -1,6 +1,6 @@
 //! JSON that Google Benchmark writes, made by pure functions.
 
-use super::context::Context;
+use super::context::BenchmarkContext;
 use super::runs::{Kind, Run};
 use crate::binder_tests::number::scientific;
 use crate::binder_tests::words::Layout;
@@ -10,7 +10,7 @@ use crate::rt::json::quoted;
 const VERSION: &str = "v1.9.1";
 
 /// Returns the JSON file of the given runs.
-pub fn text(layout: Layout, context: &Context, runs: &[&Run]) -> String {
+pub fn text(layout: Layout, context: &BenchmarkContext, runs: &[&Run]) -> String {
     let context = match layout {
         Layout::Current => object(&current(context), 4),
         Layout::Oreo => object(&oreo(context), 4),
@@ -34,7 +34,7 @@ fn object(pairs: &[Pair], indent: usize) -> String {
     pairs.collect::<Vec<_>>().join(",\n")
 }
 
-fn oreo(context: &Context) -> Vec<Pair> {
+fn oreo(context: &BenchmarkContext) -> Vec<Pair> {
     vec![
         ("date", quoted(&context.date_of(Layout::Oreo))),
         ("num_cpus", context.cpus.to_string()),
@@ -44,7 +44,7 @@ fn oreo(context: &Context) -> Vec<Pair> {
     ]
 }
 
-fn current(context: &Context) -> Vec<Pair> {
+fn current(context: &BenchmarkContext) -> Vec<Pair> {
     let cache = |(kind, level, size, shared): &(String, u32, u64, usize)| {
         let pairs = [
             ("type", quoted(kind)),
@@ -135,8 +135,8 @@ pub(super) mod tests {
         runs::all(&chosen, &[measured, vec![failed]])
     }
 
-    fn context() -> Context {
-        Context {
+    fn context() -> BenchmarkContext {
+        BenchmarkContext {
             date: "2017-05-17T08:32:47+00:00".to_owned(),
             host: "board".to_owned(),
             executable: "libbinder_benchmark".to_owned(),

@@ -9,11 +9,12 @@ pub mod json;
 pub mod options;
 pub mod runs;
 
-use super::measure::{self, Environment, lost, note, of_pairs, value};
+use super::measure::{self, Environment, lost, of_pairs, value};
 use super::words;
-use crate::names;
-use anyhow::{Context as _, Result, ensure};
-use context::Context;
+use crate::context::Context;
+use crate::personality::Program;
+use anyhow::{Result, ensure};
+use context::BenchmarkContext;
 use latscope_core::report::{Measurement, Report};
 use latscope_engine::saver;
 use latscope_host::eprint;
@@ -25,13 +26,10 @@ use latscope_probes::ipc::point::{Caller, Mode};
 use latscope_probes::ipc::setup::Setup;
 use options::{BenchmarkOptions, Format, Length};
 use runs::{Run, Sample};
-use std::ffi::OsString;
 
 /// Description of one of the two programs.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Bench {
-    /// Name of the program.
-    pub name: &'static str,
     /// Name of the transport.
     pub transport: &'static str,
     /// Name of the benchmark.
@@ -41,35 +39,35 @@ pub struct Bench {
 }
 
 /// `libbinder_benchmark`, which measures over binder.
-pub const BINDER: Bench = Bench {
-    name: "libbinder_benchmark",
-    transport: "binder",
-    family: "BM_sendVec_binder",
-    passthrough: None,
-};
+pub static BINDER: Bench = Bench { transport: "binder", family: "BM_sendVec_binder", passthrough: None };
 
 /// `libhwbinder_benchmark`, which measures over hwbinder.
-pub const HWBINDER: Bench = Bench {
-    name: "libhwbinder_benchmark",
+pub static HWBINDER: Bench = Bench {
     transport: "hwbinder",
     family: "BM_sendVec_binderize",
     passthrough: Some("BM_sendVec_passthrough"),
 };
 
-/// Carries out a call.
-///
-/// # Errors
-/// The arguments are invalid, nothing could be measured, or a file could not be written.
-pub fn run(bench: &'static Bench, arguments: &[OsString]) -> Result<u8> {
-    carry_out(bench, arguments).context(bench.name)
-}
+/// Program `libbinder_benchmark`.
+pub static LIBBINDER_BENCHMARK: Program<BenchmarkOptions> = words::program(
+    "libbinder_benchmark",
+    "binder round trips by payload, as Google Benchmark",
+    options::specs(&BINDER),
+    |context| words::usual(BenchmarkOptions::of(&BINDER), context),
+    carry_out,
+);
 
-fn carry_out(bench: &'static Bench, arguments: &[OsString]) -> Result<u8> {
-    let options = BenchmarkOptions::read(bench, arguments)?;
-    if options.common.help {
-        print(&words::usage(bench.name, options::specs(bench)));
-        return Ok(0);
-    }
+/// Program `libhwbinder_benchmark`.
+pub static LIBHWBINDER_BENCHMARK: Program<BenchmarkOptions> = words::program(
+    "libhwbinder_benchmark",
+    "hwbinder round trips by payload, as Google Benchmark",
+    options::specs(&HWBINDER),
+    |context| words::usual(BenchmarkOptions::of(&HWBINDER), context),
+    carry_out,
+);
+
+fn carry_out(options: &BenchmarkOptions, context: &Context) -> Result<u8> {
+    let bench = options.bench;
     let family = bench.passthrough.filter(|_| options.passthrough).unwrap_or(bench.family);
     let chosen = runs::benchmarks(family, options.common.layout, options.filter.as_ref());
     ensure!(!chosen.is_empty(), "no benchmark's name is matched by --benchmark_filter");
@@ -80,31 +78,31 @@ fn carry_out(bench: &'static Bench, arguments: &[OsString]) -> Result<u8> {
     let usual = if options.passthrough { passthrough::NAME } else { bench.transport };
     let transport = measure::transport(&options.common, usual)?;
     options.out.as_ref().map_or(Ok(()), |path| saver::check(path))?;
-    let environment = Environment::survey(bench.name);
+    let environment = Environment::survey(context);
     let payloads: Vec<u64> = chosen.iter().map(|(_, payload)| *payload).collect();
-    let setup = setup(&options, payloads, Setup::usual(transport, &environment.machine));
+    let setup = setup(options, payloads, Setup::usual(transport, &environment.machine));
     let steps = (0..options.repetitions).map(|_| setup.step()).collect();
     let plan = environment.plan(steps, None);
-    if names::shows(&plan) {
+    if context.shows(&plan) {
         return Ok(0);
     }
     let report = environment.carry_out(plan, None, &options.common)?;
     let samples: Vec<Vec<Sample>> = chosen.iter().map(|(_, payload)| samples(&report, *payload)).collect();
     let runs = runs::all(&chosen, &samples);
-    let context = Context::here(bench.name, &environment.machine);
+    let machine = BenchmarkContext::here(context.name, &environment.machine);
     let shown: Vec<&Run> = runs.iter().filter(|run| options.shows(run)).collect();
     if options.format == Format::Console {
-        eprint!("{}", context.text(options.common.layout));
+        eprint!("{}", machine.text(options.common.layout));
     }
-    print(&render(options.format, &options, &context, &shown));
+    print(&render(options.format, options, &machine, &shown));
     if let Some(path) = &options.out {
         let kept: Vec<&Run> = runs.iter().filter(|run| options.keeps(run)).collect();
-        saver::replace(path, render(options.out_format, &options, &context, &kept).as_bytes())?;
+        saver::replace(path, render(options.out_format, options, &machine, &kept).as_bytes())?;
     }
     let failed =
         verdict::is_cut_short(&report) || of_pairs(&report).any(|m| lost(m) > 0 || m.summary.count == 0);
     if failed {
-        note(bench.name, "not all of it was measured");
+        context.note("not all of it was measured");
     }
     Ok(u8::from(failed))
 }
@@ -134,7 +132,7 @@ fn sample(m: &Measurement) -> Sample {
     }
 }
 
-fn render(format: Format, options: &BenchmarkOptions, context: &Context, runs: &[&Run]) -> String {
+fn render(format: Format, options: &BenchmarkOptions, context: &BenchmarkContext, runs: &[&Run]) -> String {
     let layout = options.common.layout;
     match format {
         Format::Console => console::text(layout, runs),

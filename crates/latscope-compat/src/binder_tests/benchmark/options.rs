@@ -3,10 +3,8 @@
 use super::Bench;
 use super::filter::Filter;
 use super::runs::{Kind, Run};
-use crate::binder_tests::words::{self, Common, SWITCH, number, option, switch};
-use crate::getopt::{Given, Opt, Takes, part, put, value};
-use crate::rt::Refusal;
-use std::ffi::OsString;
+use crate::binder_tests::words::{Common, SWITCH, number, option, switch};
+use crate::getopt::{Given, Opt, Refusal, Takes, part, put, value};
 use std::path::PathBuf;
 
 /// Form of the output.
@@ -32,6 +30,8 @@ pub enum Length {
 /// Values of the options of a call.
 #[derive(Debug, Clone)]
 pub struct BenchmarkOptions {
+    /// Benchmark that the program makes.
+    pub bench: &'static Bench,
     /// Value of `--benchmark_format`: the form of stdout.
     pub format: Format,
     /// Value of `--benchmark_filter`: the benchmarks to run; `None` for all.
@@ -56,9 +56,11 @@ pub struct BenchmarkOptions {
     pub common: Common,
 }
 
-impl Default for BenchmarkOptions {
-    fn default() -> BenchmarkOptions {
+impl BenchmarkOptions {
+    /// Returns the options of a call of a program without arguments.
+    pub fn of(bench: &'static Bench) -> BenchmarkOptions {
         BenchmarkOptions {
+            bench,
             format: Format::Console,
             filter: None,
             repetitions: 1,
@@ -89,7 +91,7 @@ const fn nothing(
 
 /// All options of the two programs.
 #[rustfmt::skip]
-static SPECS: [Opt<BenchmarkOptions>; 17] = [
+static SPECS: [Opt<BenchmarkOptions>; 21] = [
     option("-m", value("PASSTHROUGH"), "call within the process; any other word: over hwbinder",
         |o, given| put(&mut o.passthrough, Ok(given.text() == "PASSTHROUGH"))),
     option("--benchmark_list_tests", SWITCH, "print the names, and measure nothing", |o, given| put(&mut o.list, switch(given))),
@@ -111,22 +113,18 @@ static SPECS: [Opt<BenchmarkOptions>; 17] = [
         dry_run),
     option("--benchmark_time_unit", value("ns"), "only ns", |_, given| time_unit(given)),
     nothing("--v", value("N"), "no effect"),
+    Opt::TRANSPORT,
+    Opt::LAYOUT,
+    Opt::SAVED,
+    Opt::USAGE,
 ];
 
 /// Options that a program has. Only hwbinder's has `-m`.
-pub fn specs(bench: &Bench) -> &'static [Opt<BenchmarkOptions>] {
-    if bench.passthrough.is_some() { &SPECS } else { &SPECS[1..] }
+pub(super) const fn specs(bench: &Bench) -> &'static [Opt<BenchmarkOptions>] {
+    if bench.passthrough.is_some() { &SPECS } else { SPECS.split_at(1).1 }
 }
 
 impl BenchmarkOptions {
-    /// Parses the arguments of a call.
-    ///
-    /// # Errors
-    /// A flag is unknown, or a value is not allowed.
-    pub fn read(bench: &Bench, arguments: &[OsString]) -> Result<BenchmarkOptions, Refusal> {
-        words::read(specs(bench), BenchmarkOptions::default(), arguments)
-    }
-
     /// Returns true if a run is printed on stdout.
     pub fn shows(&self, run: &Run) -> bool {
         self.keeps(run) && !(self.display_aggregates_only && self.is_single(run))
@@ -186,11 +184,12 @@ fn length(text: &str) -> Result<Length, Refusal> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{BINDER, HWBINDER};
+    use super::super::{LIBBINDER_BENCHMARK, LIBHWBINDER_BENCHMARK};
     use super::*;
+    use crate::context::Context;
 
     fn read(line: &str) -> Result<BenchmarkOptions, Refusal> {
-        BenchmarkOptions::read(&HWBINDER, &line.split_whitespace().map(OsString::from).collect::<Vec<_>>())
+        LIBHWBINDER_BENCHMARK.read(&Context::new(line.split_whitespace()))
     }
 
     #[test]
@@ -236,6 +235,6 @@ mod tests {
             let text = format!("{:#}", read(line).unwrap_err());
             assert!(text.contains(said) && !text.contains('\n'), "{line}: {text}");
         }
-        assert!(BenchmarkOptions::read(&BINDER, &["-m".into(), "PASSTHROUGH".into()]).is_err());
+        assert!(LIBBINDER_BENCHMARK.read(&Context::new(["-m", "PASSTHROUGH"])).is_err());
     }
 }

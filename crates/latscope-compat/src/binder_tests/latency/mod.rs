@@ -5,11 +5,12 @@ pub mod hops;
 pub mod options;
 pub mod text;
 
-use super::measure::{self, Environment, lost, note, of_pairs, value};
+use super::measure::{self, Environment, lost, of_pairs, value};
 use super::words;
-use crate::names;
-use crate::rt::environment;
-use anyhow::{Context, Result};
+use crate::context::Context;
+use crate::environment;
+use crate::personality::Program;
+use anyhow::{Context as _, Result};
 use hops::Main;
 use latscope_core::plan::{Action, OnThreshold, Periodic};
 use latscope_core::report::{Measurement, Report};
@@ -21,7 +22,6 @@ use latscope_probes::ipc::passthrough;
 use latscope_probes::ipc::point::Caller;
 use latscope_probes::ipc::setup::{Setup, usual_rules};
 use options::LatencyOptions;
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use text::{CallTimes, Inheritance, Page, Pair};
@@ -29,8 +29,6 @@ use text::{CallTimes, Inheritance, Page, Pair};
 /// Description of one of the two programs.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Test {
-    /// Name of the program.
-    pub name: &'static str,
     /// Name of the transport, which is also the program's word for a serving thread.
     pub transport: &'static str,
     /// Word in the output for a process that serves.
@@ -39,12 +37,29 @@ pub struct Test {
     pub fuller: bool,
 }
 
-/// `schd-dbg`, which measures over binder.
-pub const BINDER: Test = Test { name: "schd-dbg", transport: "binder", server: "server", fuller: false };
+/// Test over binder.
+pub static BINDER: Test = Test { transport: "binder", server: "server", fuller: false };
 
-/// `libhwbinder_latency`, which measures over hwbinder.
-pub const HWBINDER: Test =
-    Test { name: "libhwbinder_latency", transport: "hwbinder", server: "service", fuller: true };
+/// Test over hwbinder.
+pub static HWBINDER: Test = Test { transport: "hwbinder", server: "service", fuller: true };
+
+/// Program `schd-dbg`.
+pub static SCHD_DBG: Program<LatencyOptions> = words::program(
+    "schd-dbg",
+    "binder latency, deadline, sync and inheritance",
+    &options::BINDER,
+    |context| words::usual(LatencyOptions::of(&BINDER), context),
+    carry_out,
+);
+
+/// Program `libhwbinder_latency`.
+pub static LIBHWBINDER_LATENCY: Program<LatencyOptions> = words::program(
+    "libhwbinder_latency",
+    "hwbinder latency, deadline, sync and inheritance",
+    &options::HWBINDER,
+    |context| words::usual(LatencyOptions::of(&HWBINDER), context),
+    carry_out,
+);
 
 /// Highest real-time priority of Linux.
 const PRIORITY: u32 = 99;
@@ -52,44 +67,32 @@ const PRIORITY: u32 = 99;
 /// Largest number of turns that `-v` prints in full.
 const TOLD: u64 = 1000;
 
-/// Carries out a call.
-///
-/// # Errors
-/// The arguments are invalid, or nothing could be measured.
-pub fn run(test: &'static Test, arguments: &[OsString]) -> Result<u8> {
-    carry_out(test, arguments).context(test.name)
-}
-
-fn carry_out(test: &'static Test, arguments: &[OsString]) -> Result<u8> {
-    let options = LatencyOptions::read(test, arguments)?;
-    if options.common.help {
-        print(&words::usage(test.name, options::specs(test)));
-        return Ok(0);
-    }
+fn carry_out(options: &LatencyOptions, context: &Context) -> Result<u8> {
+    let test = options.test;
     let usual = if options.passthrough { passthrough::NAME } else { test.transport };
     let transport = measure::transport(&options.common, usual)?;
     let trace = options.trace.then(recorded_trace).transpose()?;
     let real_time = environment::may_be_real_time(PRIORITY).is_ok();
-    let environment = Environment::survey(test.name);
-    let setup = setup(&options, Setup::usual(transport, &environment.machine));
+    let environment = Environment::survey(context);
+    let setup = setup(options, Setup::usual(transport, &environment.machine));
     let mut raw = Raw { pairs: vec![Vec::new(); options.pairs as usize], lost: 0 };
     let observer: Option<&mut dyn Observer> = if options.raw_data { Some(&mut raw) } else { None };
     let plan = environment.plan(vec![setup.step()], trace.as_deref().map(stop));
-    if names::shows(&plan) {
+    if context.shows(&plan) {
         return Ok(0);
     }
     let main = Main::here();
     let report = environment.carry_out(plan, observer, &options.common)?;
     if options.verbose {
-        tell(test, &options, &main, &report);
+        tell(context, options, &main, &report);
     }
     if raw.lost > 0 {
         let text = format!("-raw_data lacks {} calls that came faster than they could be taken", raw.lost);
-        note(test.name, &text);
+        context.note(&text);
     }
-    let page = page(&options, &report, real_time, options.raw_data.then_some(raw.pairs));
+    let page = page(options, &report, real_time, options.raw_data.then_some(raw.pairs));
     print(&page.text(test, options.common.layout));
-    Ok(verdict(test, &options, &report, &page, trace.as_deref()))
+    Ok(verdict(context, options, &report, &page, trace.as_deref()))
 }
 
 /// Directory of the trace that is being recorded, which the first miss stops.
@@ -118,10 +121,10 @@ fn stop(trace: &Path) -> OnThreshold {
 }
 
 /// Prints on stderr which processes and threads took part in each call.
-fn tell(test: &Test, options: &LatencyOptions, main: &Main, report: &Report) {
-    eprint!("{}", hops::text(test, options.common.layout, main, &pairs_of_hops(report)));
+fn tell(context: &Context, options: &LatencyOptions, main: &Main, report: &Report) {
+    eprint!("{}", hops::text(options.test, options.common.layout, main, &pairs_of_hops(report)));
     if options.iterations > TOLD {
-        note(test.name, &format!("-v prints the first {TOLD} turns"));
+        context.note(&format!("-v prints the first {TOLD} turns"));
     }
 }
 
@@ -231,24 +234,27 @@ fn pairs_of_hops(report: &Report) -> Vec<hops::Pair<'_>> {
 }
 
 /// Prints notes on what the text does not show, and returns the exit code.
-fn verdict(test: &Test, options: &LatencyOptions, report: &Report, page: &Page, trace: Option<&Path>) -> u8 {
+fn verdict(
+    context: &Context,
+    options: &LatencyOptions,
+    report: &Report,
+    page: &Page,
+    trace: Option<&Path>,
+) -> u8 {
     let failed = of_pairs(report).map(lost).sum::<u64>() > 0;
     let short = of_pairs(report).any(|m| m.summary.count < options.iterations);
     let measured: Vec<Measurement> = of_pairs(report).cloned().collect();
     if let Some(directory) = trace.filter(|_| environment::first_exceedance(&measured).is_some()) {
         print(&format!("deadline triggered: halt & stop trace\nlog:{}\n", log(directory).display()));
     } else if short {
-        note(test.name, "it ended before all iterations were done");
+        context.note("it ended before all iterations were done");
     }
     match page.inheritance {
         Inheritance::Pass => {}
-        Inheritance::Fail { failed, calls } => note(
-            test.name,
-            &format!(
-                "in {failed} of {calls} calls the server had another real-time priority than the caller"
-            ),
-        ),
-        Inheritance::Skipped(why) => note(test.name, &format!("inheritance is not judged: {why}")),
+        Inheritance::Fail { failed, calls } => context.note(&format!(
+            "in {failed} of {calls} calls the server had another real-time priority than the caller"
+        )),
+        Inheritance::Skipped(why) => context.note(&format!("inheritance is not judged: {why}")),
     }
     u8::from(failed || short || page.inheritance != Inheritance::Pass)
 }

@@ -1,14 +1,14 @@
 //! Command-line options of the latency tests.
 
 use super::Test;
-use crate::binder_tests::words::{self, Common, number, option};
+use crate::binder_tests::words::{Common, number, option};
 use crate::getopt::{FLAG, Opt, on, part, put, value};
-use crate::rt::Refusal;
-use std::ffi::OsString;
 
 /// Values of the options of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LatencyOptions {
+    /// Test that the program makes.
+    pub test: &'static Test,
     /// Value of `-i`: the number of turns, each of two calls.
     pub iterations: u64,
     /// Value of `-pair`: the number of pairs.
@@ -27,9 +27,11 @@ pub struct LatencyOptions {
     pub common: Common,
 }
 
-impl Default for LatencyOptions {
-    fn default() -> LatencyOptions {
+impl LatencyOptions {
+    /// Returns the options of a call of a test without arguments.
+    pub fn of(test: &'static Test) -> LatencyOptions {
         LatencyOptions {
+            test,
             iterations: 100,
             pairs: 1,
             deadline_us: 2500,
@@ -40,51 +42,6 @@ impl Default for LatencyOptions {
             common: Common::default(),
         }
     }
-}
-
-part!(LatencyOptions, common: Common);
-
-#[rustfmt::skip]
-const BINDER: [Opt<LatencyOptions>; 5] = [
-    option("-i", value("N"), "turns: in each a call by a SCHED_FIFO thread and one by a normal one [100]",
-        |o, given| put(&mut o.iterations, number(given, 1..=1_000_000_000))),
-    option("-pair", value("N"), "pairs of a server and a client process [1]", |o, given| put(&mut o.pairs, number(given, 1..=1024))),
-    option("-deadline_us", value("US"), "a call that takes longer is a miss [2500]",
-        |o, given| put(&mut o.deadline_us, number(given, 0..=1_000_000_000))),
-    option("-v", FLAG, "print who took part in each call, on stderr", |o, _| on(&mut o.verbose)),
-    option("-trace", FLAG, "end at the first miss, and stop the trace that is being recorded", |o, _| on(&mut o.trace)),
-];
-
-#[rustfmt::skip]
-static HWBINDER: [Opt<LatencyOptions>; 9] = {
-    let [iterations, pairs, deadline, verbose, trace] = BINDER;
-    [
-        iterations,
-        pairs,
-        option("-w", value("N"), "the same as -pair", |o, given| put(&mut o.pairs, number(given, 1..=1024))),
-        deadline,
-        verbose,
-        trace,
-        option("-raw_data", FLAG, "add all durations of SCHED_FIFO calls, ns", |o, _| on(&mut o.raw_data)),
-        option("-m", value("PASSTHROUGH"), "call within the process; any other word: over hwbinder",
-            |o, given| put(&mut o.passthrough, Ok(given.text() == "PASSTHROUGH"))),
-        option("-h", FLAG, "this text", |o, _| on(&mut o.common.help)),
-    ]
-};
-
-/// Options that a program has.
-pub fn specs(test: &Test) -> &'static [Opt<LatencyOptions>] {
-    if test.fuller { &HWBINDER } else { &BINDER }
-}
-
-impl LatencyOptions {
-    /// Parses the arguments of a call.
-    ///
-    /// # Errors
-    /// An option is unknown, or a value is not allowed.
-    pub fn read(test: &Test, arguments: &[OsString]) -> Result<LatencyOptions, Refusal> {
-        words::read(specs(test), LatencyOptions::default(), arguments)
-    }
 
     /// Deadline of a call, in ns.
     pub(crate) fn deadline_ns(&self) -> u64 {
@@ -92,21 +49,65 @@ impl LatencyOptions {
     }
 }
 
+part!(LatencyOptions, common: Common);
+
+type Row = Opt<LatencyOptions>;
+
+#[rustfmt::skip]
+const ITERATIONS: Row = option("-i", value("N"), "turns: in each a call by a SCHED_FIFO thread and one by a normal one [100]",
+    |o, given| put(&mut o.iterations, number(given, 1..=1_000_000_000)));
+#[rustfmt::skip]
+const PAIRS: Row = option("-pair", value("N"), "pairs of a server and a client process [1]", |o, given| put(&mut o.pairs, number(given, 1..=1024)));
+#[rustfmt::skip]
+const DEADLINE: Row = option("-deadline_us", value("US"), "a call that takes longer is a miss [2500]",
+    |o, given| put(&mut o.deadline_us, number(given, 0..=1_000_000_000)));
+#[rustfmt::skip]
+const VERBOSE: Row = option("-v", FLAG, "print who took part in each call, on stderr", |o, _| on(&mut o.verbose));
+#[rustfmt::skip]
+const TRACE: Row = option("-trace", FLAG, "end at the first miss, and stop the trace that is being recorded", |o, _| on(&mut o.trace));
+
+/// Options of the test over binder.
+#[rustfmt::skip]
+pub static BINDER: [Row; 9] =
+    [ITERATIONS, PAIRS, DEADLINE, VERBOSE, TRACE, Opt::TRANSPORT, Opt::LAYOUT, Opt::SAVED, Opt::USAGE];
+
+/// Options of the test over hwbinder.
+#[rustfmt::skip]
+pub static HWBINDER: [Row; 13] = [
+    ITERATIONS,
+    PAIRS,
+    option("-w", value("N"), "the same as -pair", |o, given| put(&mut o.pairs, number(given, 1..=1024))),
+    DEADLINE,
+    VERBOSE,
+    TRACE,
+    option("-raw_data", FLAG, "add all durations of SCHED_FIFO calls, ns", |o, _| on(&mut o.raw_data)),
+    option("-m", value("PASSTHROUGH"), "call within the process; any other word: over hwbinder",
+        |o, given| put(&mut o.passthrough, Ok(given.text() == "PASSTHROUGH"))),
+    option("-h", FLAG, "this text", |o, _| on(&mut o.common.help)),
+    Opt::TRANSPORT,
+    Opt::LAYOUT,
+    Opt::SAVED,
+    Opt::USAGE,
+];
+
 #[cfg(test)]
 mod tests {
-    use super::super::{BINDER, HWBINDER};
+    use super::super::{LIBHWBINDER_LATENCY, SCHD_DBG};
     use super::*;
     use crate::binder_tests::words::Layout;
+    use crate::context::Context;
+    use crate::getopt::Refusal;
+    use crate::personality::Program;
 
-    fn read(test: &Test, line: &str) -> Result<LatencyOptions, Refusal> {
-        LatencyOptions::read(test, &line.split_whitespace().map(OsString::from).collect::<Vec<_>>())
+    fn read(program: &Program<LatencyOptions>, line: &str) -> Result<LatencyOptions, Refusal> {
+        program.read(&Context::new(line.split_whitespace()))
     }
 
     #[test]
     fn every_option_is_understood() {
-        let usual = read(&HWBINDER, "").unwrap();
+        let usual = read(&LIBHWBINDER_LATENCY, "").unwrap();
         assert_eq!((usual.iterations, usual.pairs, usual.deadline_ns()), (100, 1, 2_500_000));
-        for Opt { spec, .. } in specs(&HWBINDER).iter().chain(&Opt::OURS) {
+        for Opt { spec, .. } in HWBINDER.iter().filter(|option| option.spec.help != "this text") {
             let value = match spec.long {
                 "-m" => "PASSTHROUGH",
                 "--compat" => "8.0",
@@ -114,17 +115,20 @@ mod tests {
             };
             let line =
                 if spec.value.is_empty() { spec.long.to_owned() } else { format!("{} {value}", spec.long) };
-            assert_ne!(read(&HWBINDER, &line).unwrap(), usual, "{line}");
+            assert_ne!(read(&LIBHWBINDER_LATENCY, &line).unwrap(), usual, "{line}");
         }
-        assert_eq!(read(&HWBINDER, "-w 3").unwrap(), read(&HWBINDER, "-pair 3").unwrap());
-        assert!(!read(&HWBINDER, "-m BINDERIZE").unwrap().passthrough);
-        assert_eq!(read(&BINDER, "--compat=8.0").unwrap().common.layout, Layout::Oreo);
+        assert_eq!(
+            read(&LIBHWBINDER_LATENCY, "-w 3").unwrap(),
+            read(&LIBHWBINDER_LATENCY, "-pair 3").unwrap()
+        );
+        assert!(!read(&LIBHWBINDER_LATENCY, "-m BINDERIZE").unwrap().passthrough);
+        assert_eq!(read(&SCHD_DBG, "--compat=8.0").unwrap().common.layout, Layout::Oreo);
     }
 
     #[test]
     fn each_has_its_own() {
         for line in ["-w 2", "-raw_data", "-m PASSTHROUGH", "-h"] {
-            assert!(read(&BINDER, line).is_err(), "{line}");
+            assert!(read(&SCHD_DBG, line).is_err(), "{line}");
         }
     }
 
@@ -139,7 +143,7 @@ mod tests {
             ("-x", "there is no option \"-x\""),
             ("--compat 7", "--compat 7 is not known"),
         ] {
-            let text = read(&BINDER, line).unwrap_err().to_string();
+            let text = read(&SCHD_DBG, line).unwrap_err().to_string();
             assert!(text.contains(said) && !text.contains('\n'), "{line}: {text}");
         }
     }

@@ -1,12 +1,13 @@
 //! `binderThroughputTest`, which measures how many transactions a second its workers get.
 
-pub mod options;
 pub mod text;
 
-use super::measure::{self, Environment, lost, note, of_pairs, value};
-use super::words;
-use crate::names;
-use anyhow::{Context, Result};
+use super::measure::{self, Environment, lost, of_pairs};
+use super::words::{self, AOSP, Common};
+use crate::context::Context;
+use crate::getopt::{Call, FLAG, Opt, Refusal, on, part, put, value};
+use crate::personality::Program;
+use anyhow::Result;
 use latscope_core::catalogue::RUN_ELAPSED;
 use latscope_core::histogram::Histogram;
 use latscope_core::plan::Periodic;
@@ -14,36 +15,92 @@ use latscope_core::report::Report;
 use latscope_host::stdout::print;
 use latscope_probes::ipc::point::Caller;
 use latscope_probes::ipc::setup::{Setup, usual_rules};
-use options::{SPECS, ThroughputOptions};
-use std::ffi::OsString;
 use text::Figures;
 
-/// Name of the program.
-pub const NAME: &str = "binderThroughputTest";
+/// Program `binderThroughputTest`.
+pub static THROUGHPUT: Program<ThroughputOptions> = Program {
+    name: "binderThroughputTest",
+    summary: "binder transactions a second, by processes that call each other",
+    suite: &AOSP,
+    form: "",
+    options: SPECS,
+    usual: |context| words::usual(ThroughputOptions::default(), context),
+    settle,
+    carry_out,
+};
 
-/// Carries out a call.
-///
-/// # Errors
-/// The arguments are invalid, or nothing could be measured.
-pub fn run(arguments: &[OsString]) -> Result<u8> {
-    carry_out(arguments).context(NAME)
+/// Values of the options of a call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ThroughputOptions {
+    /// Value of `-w`: the number of workers.
+    pub workers: u64,
+    /// Value of `-i`: the number of calls of each worker.
+    pub iterations: u64,
+    /// Value of `-s`: the bytes of a request and of its reply.
+    pub payload: u64,
+    /// Value of `-p`: half of the workers serve.
+    pub pairs: bool,
+    /// Value of `-m`, in µs: the time above which a call counts as too long.
+    pub most_us: u64,
+    /// Value of `-t`: a training round measures the value of `-m`.
+    pub training: bool,
+    /// Values of the options that latscope adds.
+    pub common: Common,
 }
 
-fn carry_out(arguments: &[OsString]) -> Result<u8> {
-    let options = ThroughputOptions::read(arguments)?;
-    if options.common.help {
-        print(&words::usage(NAME, SPECS));
-        return Ok(0);
+impl Default for ThroughputOptions {
+    fn default() -> ThroughputOptions {
+        let (workers, iterations, most_us) = (2, 10_000, 50_000);
+        let common = Common::default();
+        ThroughputOptions { workers, iterations, payload: 0, pairs: false, most_us, training: false, common }
     }
+}
+
+part!(ThroughputOptions, common: Common);
+
+/// All options of `binderThroughputTest`.
+#[rustfmt::skip]
+pub static SPECS: &[Opt<ThroughputOptions>] = &[
+    words::option("-w", value("N"), "workers [2]", |o, given| put(&mut o.workers, words::number(given, 1..=1024))),
+    words::option("-i", value("N"), "calls of each [10000]", |o, given| put(&mut o.iterations, words::number(given, 1..=1_000_000_000))),
+    words::option("-s", value("N"), "bytes of a request, and of its reply [0, which is 4]", |o, given| put(&mut o.payload, words::number(given, 0..=64 << 20))),
+    words::option("-p", FLAG, "half of the workers serve the other half", |o, _| on(&mut o.pairs)),
+    words::option("-m", value("US"), "say what share of the calls took longer [50000]",
+        |o, given| put(&mut o.most_us, words::number(given, 1..=1_000_000_000))),
+    words::option("-t", FLAG, "a round before, whose longest call, doubled, is taken for -m", |o, _| on(&mut o.training)),
+    Opt::TRANSPORT,
+    Opt::LAYOUT,
+    Opt::SAVED,
+    Opt::USAGE,
+];
+
+/// Checks that the workers can be split into pairs.
+fn settle(call: Call<ThroughputOptions>) -> Result<ThroughputOptions, Refusal> {
+    let ThroughputOptions { pairs, workers, .. } = call.options;
+    if pairs && !workers.is_multiple_of(2) {
+        let text = format!("-w {workers} cannot be split into pairs: choose an even number");
+        return Err(Refusal::Usage(text));
+    }
+    words::settle(call)
+}
+
+impl ThroughputOptions {
+    /// Number of workers that call.
+    pub fn callers(&self) -> u64 {
+        if self.pairs { self.workers / 2 } else { self.workers }
+    }
+}
+
+fn carry_out(options: &ThroughputOptions, context: &Context) -> Result<u8> {
     let transport = measure::transport(&options.common, "binder")?;
-    let environment = Environment::survey(NAME);
+    let environment = Environment::survey(context);
     let plan = |most: u64| {
-        let setup = setup(&options, most, Setup::usual(transport, &environment.machine));
+        let setup = setup(options, most, Setup::usual(transport, &environment.machine));
         environment.plan(vec![setup.step()], None)
     };
     let round = |most: u64| environment.carry_out(plan(most), None, &options.common);
     let mut most = options.most_us * 1000;
-    if names::shows(&plan(most)) {
+    if context.shows(&plan(most)) {
         return Ok(0);
     }
     if options.training {
@@ -56,11 +113,11 @@ fn carry_out(arguments: &[OsString]) -> Result<u8> {
     let figures = figures(&report);
     print(&(text::round(options.workers, &figures) + &text::figures(&figures)));
     if !options.pairs {
-        note(NAME, "each worker calls a server process of its own, not another worker at random");
+        context.note("each worker calls a server process of its own, not another worker at random");
     }
     let short = of_pairs(&report).any(|m| m.summary.count < options.iterations);
     if short {
-        note(NAME, "it ended before all iterations were done");
+        context.note("it ended before all iterations were done");
     }
     Ok(u8::from(short || of_pairs(&report).map(lost).sum::<u64>() > 0))
 }
@@ -84,7 +141,7 @@ const LEAST: u64 = 4;
 fn figures(report: &Report) -> Figures {
     let mut histogram = Histogram::new(of_pairs(report).next().map_or(1000, |m| m.histogram.tick_ps()));
     of_pairs(report).for_each(|m| histogram.merge(&m.histogram));
-    let longest = |name| of_pairs(report).map(|m| value(m, name)).fold(0.0, f64::max);
+    let longest = |name| of_pairs(report).map(|m| measure::value(m, name)).fold(0.0, f64::max);
     let elapsed = longest(RUN_ELAPSED).max(longest("elapsed"));
     let quantile = |q| histogram.quantile(q).unwrap_or(f64::NAN);
     Figures {
@@ -95,5 +152,45 @@ fn figures(report: &Report) -> Figures {
         worst: histogram.max().unwrap_or(f64::NAN),
         best: histogram.min().unwrap_or(f64::NAN),
         quantiles: [0.5, 0.9, 0.95, 0.99].map(quantile),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(line: &str) -> Result<ThroughputOptions, Refusal> {
+        THROUGHPUT.read(&Context::new(line.split_whitespace()))
+    }
+
+    #[test]
+    fn every_option_is_understood() {
+        let usual = read("").unwrap();
+        for Opt { spec, .. } in SPECS {
+            if spec.long == "--help" {
+                continue;
+            }
+            let value = match spec.value {
+                "" => "",
+                "8.0" => " 8.0",
+                _ => " 8",
+            };
+            assert_ne!(read(&format!("{}{value}", spec.long)).unwrap(), usual, "{}", spec.long);
+        }
+        assert_eq!((usual.callers(), read("-p -w 6").unwrap().callers()), (2, 3));
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused_in_a_line() {
+        for (line, said) in [
+            ("-w 0", "-w takes"),
+            ("-p -w 3", "-w 3 cannot be split into pairs"),
+            ("-m 0", "-m takes a number from 1"),
+            ("-t 5", "there is no option \"5\""),
+            ("-s x", "-s takes"),
+        ] {
+            let text = read(line).unwrap_err().to_string();
+            assert!(text.contains(said) && !text.contains('\n'), "{line}: {text}");
+        }
     }
 }

@@ -3,13 +3,16 @@
 pub mod options;
 pub mod text;
 
-use super::console::Voice;
+use super::cpuset;
 use super::cyclictest::histogram::{self, Style};
 use super::cyclictest::setup::above;
-use super::options::Suite;
+use super::json;
+use super::options::{RT_TESTS, settle};
 use super::row::{Row, Unit};
-use super::{Refusal, cpuset, environment};
-use crate::names::{self, Measured};
+use crate::context::{Context, Measured};
+use crate::environment;
+use crate::getopt::Refusal;
+use crate::personality::{self, Program};
 use anyhow::Result;
 use latscope_core::machine::Machine;
 use latscope_core::plan::{Conditions, Linear, Periodic, Phase, Plan};
@@ -20,48 +23,48 @@ use latscope_probes::wake::setup::Setup;
 use latscope_probes::wake::thread::{Method, Policy, Thread};
 use latscope_probes::wake::timer;
 use options::{CyclicdeadlineOptions, SPECS};
-use std::ffi::OsString;
 use std::io::Write;
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
 use text::Reservation;
 
-const VOICE: Voice<CyclicdeadlineOptions> =
-    Voice { name: "cyclicdeadline", suite: Suite::RtTests, table: SPECS };
+/// Program `cyclicdeadline`.
+pub static CYCLICDEADLINE: Program<CyclicdeadlineOptions> = Program {
+    name: "cyclicdeadline",
+    summary: "wake-up latency under SCHED_DEADLINE",
+    suite: &RT_TESTS,
+    form: "",
+    options: SPECS,
+    usual: personality::usual,
+    settle,
+    carry_out,
+};
 
-/// Carries out a call.
-///
-/// # Errors
-/// Nothing could be started.
-pub fn run(arguments: &[OsString]) -> Result<u8> {
-    VOICE.run(CyclicdeadlineOptions::read(arguments), |options| carry_out(options, arguments))
-}
-
-fn carry_out(options: &CyclicdeadlineOptions, arguments: &[OsString]) -> Result<u8> {
-    VOICE.introduce(&options.common.notes);
+fn carry_out(options: &CyclicdeadlineOptions, context: &Context) -> Result<u8> {
+    context.introduce(&options.common.notes);
     let started = SystemTime::now();
     let (machine, timebase) = environment::here();
     let marked = options.common.trace_mark && options.common.break_above.is_some();
     let trace = marked.then(environment::trace_directory).transpose()?;
     let plan = plan(options, &machine, trace.as_deref())?;
-    if names::shows(&plan) {
+    if context.shows(&plan) {
         return Ok(0);
     }
     let reserved: Vec<Reservation> = plan.steps[0].points.iter().map(Reservation::of).collect();
     print(&text::before(!matches!(options.affinity, Some(None)), &reserved));
     let mut screen = Screen::new(options, &reserved, Stdout);
     let result = options.common.result.as_deref();
-    let Measured { report, saved } = names::measure(plan, machine, timebase, vec![&mut screen], result)?;
+    let Measured { report, saved } = context.measure(plan, machine, timebase, vec![&mut screen], result)?;
     let measured = &report.measurements[..reserved.len()];
-    if !VOICE.doubt(measured) {
+    if !environment::doubt(context, measured) {
         return Ok(1);
     }
-    early(measured);
+    early(context, measured);
     screen.finish();
     let rows = screen.rows;
     let broken = environment::first_exceedance(measured);
     print(&(text::broken(&rows, broken) + &histogram(options, measured, &rows)));
-    if !VOICE.write_json(&options.common, arguments, started, || text::json(&rows)) {
+    if !json::write_run(context, &options.common, started, || text::json(&rows)) {
         return Ok(2);
     }
     saved?;
@@ -73,10 +76,10 @@ fn carry_out(options: &CyclicdeadlineOptions, arguments: &[OsString]) -> Result<
 
 /// Prints a note if wake-ups came before the assumed begin of a period. The begin is taken from the earliest wake-up so
 /// far, which is late itself.
-fn early(measured: &[Measurement]) {
+fn early(context: &Context, measured: &[Measurement]) {
     let early: f64 = measured.iter().filter_map(|m| m.values.get("early")).map(|value| value.value).sum();
     if early > 0.0 {
-        VOICE.note(&format!(
+        context.note(&format!(
             "the begin of the periods is taken from the earliest wake-up so far: {early} came before it and count as 0, \
              and those before them are too small by as much"
         ));
@@ -120,7 +123,13 @@ fn plan(options: &CyclicdeadlineOptions, machine: &Machine, trace: Option<&Path>
         conditions: Conditions { lock_memory: true, cpu_dma_latency: None, scratch_in: None },
         seed: 1,
     };
-    Ok(environment::plan(setup.step(), VOICE.name, options.common.break_above.is_some(), trace, machine))
+    Ok(environment::plan(
+        setup.step(),
+        CYCLICDEADLINE.name,
+        options.common.break_above.is_some(),
+        trace,
+        machine,
+    ))
 }
 
 fn rules(options: &CyclicdeadlineOptions) -> Periodic {
@@ -237,8 +246,7 @@ mod tests {
     fn planned(line: &str) -> Result<Plan, Refusal> {
         let list = |text: &str| text.parse::<CpuList>().unwrap();
         let machine = Machine { online: list("0-1"), allowed: list("0-1"), ..Machine::default() };
-        let words: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
-        plan(&CyclicdeadlineOptions::read(&words).unwrap(), &machine, None)
+        plan(&CYCLICDEADLINE.read(&Context::new(line.split_whitespace())).unwrap(), &machine, None)
     }
 
     #[test]

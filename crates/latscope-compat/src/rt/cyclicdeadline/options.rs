@@ -1,10 +1,8 @@
 //! Command-line options of cyclicdeadline.
 
 use crate::getopt::{Opt, part, perhaps, put, value};
-use crate::rt::Refusal;
 use crate::rt::cpuset::is_set;
-use crate::rt::options::{self, Common};
-use std::ffi::OsString;
+use crate::rt::options::Common;
 
 /// Values of the options of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,7 +56,7 @@ const DURATION: Opt<CyclicdeadlineOptions> =
     Opt::DURATION.saying("seconds, or with m, h, d minutes, hours, days");
 const COMPAT: Opt<CyclicdeadlineOptions> = Opt::COMPAT.saying("whose options and text [2.4]");
 
-/// Options of release 2.4, then those that latscope adds.
+/// Options of release 2.4, those of release 2.10, in which `-h` is a histogram, then those that latscope adds.
 pub static SPECS: &[Opt<CyclicdeadlineOptions>] = &[
     AFFINITY,
     Opt::BREAK,
@@ -70,53 +68,27 @@ pub static SPECS: &[Opt<CyclicdeadlineOptions>] = &[
     Opt::QUIET,
     Opt::MARK,
     Opt::HELP,
+    HISTOGRAM.newer(),
+    Opt::LONG_HELP.newer(),
     COMPAT,
     Opt::STRICT,
     Opt::RESULT,
 ];
-
-/// Options of release 2.10, in which `-h` is a histogram.
-static SPECS_2_10: &[Opt<CyclicdeadlineOptions>] = &[
-    AFFINITY,
-    Opt::BREAK,
-    DURATION,
-    INTERVAL,
-    Opt::JSON,
-    STEP,
-    THREADS,
-    Opt::QUIET,
-    Opt::MARK,
-    HISTOGRAM,
-    Opt::LONG_HELP,
-    COMPAT,
-    Opt::STRICT,
-    Opt::RESULT,
-];
-
-impl CyclicdeadlineOptions {
-    /// Parses the arguments of a call.
-    ///
-    /// # Errors
-    /// Help was asked for, or the call cannot be carried out.
-    pub fn read(arguments: &[OsString]) -> Result<CyclicdeadlineOptions, Refusal> {
-        let newer = arguments.windows(2).any(|two| two[0] == "--compat" && two[1] == "2.10")
-            || arguments.iter().any(|word| word == "--compat=2.10");
-        options::read(if newer { SPECS_2_10 } else { SPECS }, CyclicdeadlineOptions::default(), arguments)
-    }
-}
 
 #[cfg(test)]
 mod tests {
+    use super::super::CYCLICDEADLINE;
     use super::*;
-    use crate::getopt::Takes;
+    use crate::context::Context;
+    use crate::getopt::{Refusal, Takes};
 
     fn read(line: &str) -> Result<CyclicdeadlineOptions, Refusal> {
-        CyclicdeadlineOptions::read(&line.split_whitespace().map(OsString::from).collect::<Vec<_>>())
+        CYCLICDEADLINE.read(&Context::new(line.split_whitespace()))
     }
 
     #[test]
     fn every_option_is_understood() {
-        let specs = SPECS.iter().chain(SPECS_2_10).map(|option| &option.spec);
+        let specs = SPECS.iter().map(|option| &option.spec);
         for spec in specs.filter(|spec| spec.long != "help") {
             let value = if spec.long == "compat" { "2.10" } else { "7" };
             let compat = if spec.long == "histogram" { " --compat=2.10" } else { "" };

@@ -1,7 +1,7 @@
 //! Histogram block that `-h` and `-H` print.
 
 use super::options::CyclictestOptions;
-use crate::rt::Release;
+use crate::rt::options::Release;
 use crate::rt::row::{Row, Unit};
 use latscope_core::report::LinearRecord;
 use std::fmt::Write;

@@ -1,6 +1,6 @@
 //! `--deepest-idle-state`, which keeps the used CPUs from all idle states deeper than a given one.
 
-use crate::rt::Refusal;
+use crate::getopt::Refusal;
 use anyhow::{Context, Result, anyhow};
 use latscope_host::guardian::{Guardian, Undo};
 use std::fs;

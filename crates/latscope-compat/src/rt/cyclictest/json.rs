@@ -1,8 +1,8 @@
 //! Part of cyclictest's JSON after the common head.
 
 use super::status::Fixed;
-use crate::rt::Release;
 use crate::rt::json::counts;
+use crate::rt::options::Release;
 use crate::rt::row::{Row, Unit};
 use latscope_core::machine::Machine;
 use latscope_core::report::LinearRecord;

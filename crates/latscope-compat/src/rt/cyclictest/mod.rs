@@ -13,11 +13,13 @@ mod places;
 mod screen;
 mod smi;
 
-use super::console::Voice;
-use super::options::Suite;
-use super::{cpuset, environment};
-use crate::names::{self, Measured};
-use anyhow::{Context, Result};
+use super::cpuset;
+use super::json as rt_json;
+use super::options::RT_TESTS;
+use crate::context::{Context, Measured};
+use crate::environment;
+use crate::personality::Program;
+use anyhow::{Context as _, Result};
 use latscope_core::machine::Machine;
 use latscope_core::plan::Plan;
 use latscope_core::report::Report;
@@ -31,36 +33,37 @@ use page::CyclictestOutcome;
 use places::{Board, Fifo};
 use screen::{Places, Screen};
 use smi::Smi;
-use std::ffi::OsString;
 use std::io::Write;
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-const VOICE: Voice<CyclictestOptions> = Voice { name: "cyclictest", suite: Suite::RtTests, table: SPECS };
+/// Program `cyclictest`.
+pub static CYCLICTEST: Program<CyclictestOptions> = Program {
+    name: "cyclictest",
+    summary: "wake-up latency of periodic threads",
+    suite: &RT_TESTS,
+    form: "",
+    options: SPECS,
+    usual: |_| Ok(CyclictestOptions::usual()),
+    settle: options::settle,
+    carry_out,
+};
 
 /// Exit code if the JSON cannot be written.
 const NO_JSON: u8 = 2;
 
-/// Carries out a call.
-///
-/// # Errors
-/// Nothing could be started.
-pub fn run(arguments: &[OsString]) -> Result<u8> {
-    VOICE.run(CyclictestOptions::read(arguments), |options| carry_out(options, arguments))
-}
-
-fn carry_out(options: &CyclictestOptions, arguments: &[OsString]) -> Result<u8> {
-    if !names::is_dry_run() {
+fn carry_out(options: &CyclictestOptions, context: &Context) -> Result<u8> {
+    if !context.dry_run {
         options.warnings.iter().for_each(|warning| eprintln!("{warning}"));
     }
-    VOICE.introduce(&options.common.notes);
+    context.introduce(&options.common.notes);
     let started = SystemTime::now();
     let (machine, timebase) = environment::here();
     let trace = (options.common.trace_mark && options.common.break_above.is_some())
         .then(environment::trace_directory)
         .transpose()?;
     let plan = setup::plan(options, &machine, trace.as_deref())?;
-    if names::shows(&plan) {
+    if context.shows(&plan) {
         return Ok(0);
     }
     let fixed: Vec<status::Fixed> = plan.steps[0].points.iter().map(status::Fixed::of).collect();
@@ -72,18 +75,18 @@ fn carry_out(options: &CyclictestOptions, arguments: &[OsString]) -> Result<u8> 
     begin(options, &fixed, &machine);
     let mut screen = Screen::new(options, &fixed, places, Stdout);
     let result = options.common.result.as_deref();
-    let Measured { report, saved } = names::measure(plan, machine, timebase, vec![&mut screen], result)?;
+    let Measured { report, saved } = context.measure(plan, machine, timebase, vec![&mut screen], result)?;
     screen.finish();
     let lost = screen.samples.lost;
     let outcome = outcome(options, screen, &report);
     let measured = &report.measurements[..fixed.len()];
     if lost > 0 {
-        VOICE.note(&format!("{lost} samples came faster than they could be taken, and are missing"));
+        context.note(&format!("{lost} samples came faster than they could be taken, and are missing"));
     }
-    if !VOICE.doubt(measured) {
+    if !environment::doubt(context, measured) {
         return Ok(1);
     }
-    let written = write(options, arguments, started, &outcome, (&fixed, &report));
+    let written = write(options, context, started, &outcome, (&fixed, &report));
     saved?;
     Ok(written.unwrap_or_else(|| exit(options, &outcome, &report)))
 }
@@ -185,7 +188,7 @@ fn ahead(options: &CyclictestOptions) -> u64 {
 /// Prints and writes the results of the run. Returns an exit code if that fails.
 fn write(
     options: &CyclictestOptions,
-    arguments: &[OsString],
+    context: &Context,
     started: SystemTime,
     outcome: &CyclictestOutcome,
     (fixed, report): (&[status::Fixed], &Report),
@@ -193,7 +196,7 @@ fn write(
     let mut failure = None;
     let style = (options.common.release, options.unit);
     let rest = || json::threads(style, &report.machine, (fixed, &outcome.rows), &outcome.records);
-    if !VOICE.write_json(&options.common, arguments, started, rest) {
+    if !rt_json::write_run(context, &options.common, started, rest) {
         failure = Some(NO_JSON);
     }
     print(&page::end(options, fixed, outcome));

@@ -1,12 +1,12 @@
 //! Command-line options of cyclictest.
 
-use crate::getopt::{FLAG, Given, Opt, Takes, is_count, number, on, part, perhaps, put, value};
-use crate::rt::Refusal;
+use crate::getopt::{
+    Call, FLAG, Given, Opt, Refusal, Takes, is_count, number, on, part, perhaps, put, value,
+};
 use crate::rt::cpuset::is_set;
 use crate::rt::options::{self, Common};
 use crate::rt::row::Unit;
 use latscope_probes::wake::thread::ClockName;
-use std::ffi::OsString;
 use std::path::PathBuf;
 
 /// Placement of the measuring threads.
@@ -200,19 +200,19 @@ pub static SPECS: &[Opt<CyclictestOptions>] = &[
     Opt::new(Some('X'), "", FLAG, "", |_, given| given.retired("it has no effect")).retired(),
 ];
 
+/// Applies the rules by which options affect each other.
+pub(super) fn settle(call: Call<CyclictestOptions>) -> Result<CyclictestOptions, Refusal> {
+    let mut options = options::settle(call)?;
+    options.settle()?;
+    Ok(options)
+}
+
 impl CyclictestOptions {
-    /// Parses the arguments of a call.
-    ///
-    /// # Errors
-    /// Help was asked for, or the call cannot be carried out.
-    pub fn read(arguments: &[OsString]) -> Result<CyclictestOptions, Refusal> {
-        let usual = CyclictestOptions { oscilloscope: 1, spike_nodes: 1024, ..CyclictestOptions::default() };
-        let mut options = options::read(SPECS, usual, arguments)?;
-        options.settle()?;
-        Ok(options)
+    /// Returns the options of a call without arguments.
+    pub fn usual() -> CyclictestOptions {
+        CyclictestOptions { oscilloscope: 1, spike_nodes: 1024, ..CyclictestOptions::default() }
     }
 
-    /// Applies the rules by which options affect each other.
     fn settle(&mut self) -> Result<(), Refusal> {
         let real_time = matches!(self.policy, Some(Policy::Fifo | Policy::RoundRobin));
         if self.priority > 0 && !real_time {
@@ -327,12 +327,14 @@ const MOST_BUCKETS: u64 = 1_000_000;
 
 #[cfg(test)]
 mod tests {
+    use super::super::CYCLICTEST;
     use super::*;
+    use crate::context::Context;
     use crate::getopt::Spec;
     use proptest::prelude::*;
 
     fn read(line: &str) -> Result<CyclictestOptions, Refusal> {
-        CyclictestOptions::read(&line.split_whitespace().map(OsString::from).collect::<Vec<_>>())
+        CYCLICTEST.read(&Context::new(line.split_whitespace()))
     }
 
     fn specs() -> impl Iterator<Item = &'static Spec> {

@@ -1,8 +1,10 @@
 //! Translation of cyclictest's options into a plan, by pure functions.
 
 use super::options::{Affinity, CyclictestOptions, Policy};
+use crate::environment;
+use crate::getopt::Refusal;
+use crate::rt::cpuset;
 use crate::rt::row::Unit;
-use crate::rt::{Refusal, cpuset, environment};
 use latscope_core::machine::Machine;
 use latscope_core::plan::{Conditions, End, Linear, Periodic, Phase, Plan};
 use latscope_probes::wake::setup::Setup;
@@ -134,9 +136,10 @@ pub fn plan(options: &CyclictestOptions, machine: &Machine, trace: Option<&Path>
 
 #[cfg(test)]
 mod tests {
+    use super::super::CYCLICTEST;
     use super::*;
+    use crate::context::Context;
     use latscope_core::units::CpuList;
-    use std::ffi::OsString;
 
     fn machine() -> Machine {
         let list = |text: &str| text.parse::<CpuList>().unwrap();
@@ -144,8 +147,7 @@ mod tests {
     }
 
     fn of(line: &str) -> Result<Setup, Refusal> {
-        let words: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
-        setup(&CyclictestOptions::read(&words).unwrap(), &machine())
+        setup(&CYCLICTEST.read(&Context::new(line.split_whitespace())).unwrap(), &machine())
     }
 
     fn places(line: &str) -> Vec<(Option<u32>, u64, u32)> {

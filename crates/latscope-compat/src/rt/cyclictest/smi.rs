@@ -1,7 +1,7 @@
 //! System management interrupts, counted by a register of Intel's processors. The register is read when the status is
 //! drawn, not in each cycle.
 
-use crate::rt::Refusal;
+use crate::getopt::Refusal;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;

@@ -3,10 +3,13 @@
 pub mod options;
 pub mod text;
 
-use super::console::Voice;
-use super::options::{Suite, VERSION};
-use super::{Refusal, cpuset, environment};
-use crate::names::{self, Measured};
+use super::cpuset;
+use super::json;
+use super::options::{RT_TESTS, VERSION, settle};
+use crate::context::{Context, Measured};
+use crate::environment;
+use crate::getopt::Refusal;
+use crate::personality::{self, Program};
 use anyhow::Result;
 use latscope_core::histogram::Histogram;
 use latscope_core::machine::Machine;
@@ -22,34 +25,35 @@ use latscope_probes::REGISTRY;
 use latscope_probes::noise::BUSY;
 use options::{OslatOptions, SPECS};
 use std::collections::BTreeMap;
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 use text::Core;
 
-const VOICE: Voice<OslatOptions> = Voice { name: "oslat", suite: Suite::RtTests, table: SPECS };
+/// Program `oslat`.
+pub static OSLAT: Program<OslatOptions> = Program {
+    name: "oslat",
+    summary: "time stolen from busy loops",
+    suite: &RT_TESTS,
+    form: "",
+    options: SPECS,
+    usual: personality::usual,
+    settle,
+    carry_out,
+};
 
-/// Carries out a call.
-///
-/// # Errors
-/// Nothing could be started.
-pub fn run(arguments: &[OsString]) -> Result<u8> {
-    VOICE.run(OslatOptions::read(arguments), |options| carry_out(options, arguments))
-}
-
-fn carry_out(options: &OslatOptions, arguments: &[OsString]) -> Result<u8> {
-    if options.version || !names::is_dry_run() {
+fn carry_out(options: &OslatOptions, context: &Context) -> Result<u8> {
+    if options.version || !context.dry_run {
         print(&format!("oslat V {}\n", VERSION));
     }
     if options.version {
         return Ok(0);
     }
-    VOICE.introduce(&options.common.notes);
+    context.introduce(&options.common.notes);
     let started = SystemTime::now();
     let (machine, timebase) = environment::here();
     let planned = plan(options, &machine);
     if let Ok(plan) = &planned
-        && names::shows(plan)
+        && context.shows(plan)
     {
         return Ok(0);
     }
@@ -62,13 +66,13 @@ fn carry_out(options: &OslatOptions, arguments: &[OsString]) -> Result<u8> {
     let trace = options.trace_threshold.and_then(|_| environment::trace_directory().ok());
     let mut stopper = Stopper { main: Some(main), trace };
     let result = options.common.result.as_deref();
-    let Measured { report, saved } = names::measure(plan, machine, timebase, vec![&mut stopper], result)?;
+    let Measured { report, saved } = context.measure(plan, machine, timebase, vec![&mut stopper], result)?;
     let measured = &report.measurements[..watched];
-    let there = VOICE.doubt(measured);
+    let there = environment::doubt(context, measured);
     let code = match environment::first_exceedance(measured) {
         _ if !there => 1,
         Some((index, ns)) => stopped(options, cpu(&measured[index]), ns),
-        None => finish(options, arguments, started, &report, measured),
+        None => finish(options, context, started, &report, measured),
     };
     saved?;
     Ok(code)
@@ -98,7 +102,7 @@ fn plan(options: &OslatOptions, machine: &Machine) -> Result<Plan, Refusal> {
         on_threshold: options
             .trace_threshold
             .map(|_| OnThreshold { actions: vec![Action::Stop], ..OnThreshold::default() }),
-        ..Request::new(VOICE.name, input)
+        ..Request::new(OSLAT.name, input)
     };
     let mut plan = planner::plan(&REGISTRY, &[&BUSY], &request, machine);
     for step in &mut plan.steps {
@@ -166,7 +170,7 @@ fn stopped(options: &OslatOptions, cpu: u32, ns: u64) -> u8 {
 
 fn finish(
     options: &OslatOptions,
-    arguments: &[OsString],
+    context: &Context,
     started: SystemTime,
     report: &Report,
     measured: &[Measurement],
@@ -175,7 +179,7 @@ fn finish(
     let megahertz = (report.machine.clock.frequency_hz / 1e6) as u64;
     print(&text::after(options, megahertz, &cores));
     let rest = || text::json(options, megahertz, &cores);
-    if VOICE.write_json(&options.common, arguments, started, rest) { exit(options, report) } else { 2 }
+    if json::write_run(context, &options.common, started, rest) { exit(options, report) } else { 2 }
 }
 
 fn exit(options: &OslatOptions, report: &Report) -> u8 {
@@ -231,8 +235,7 @@ mod tests {
     fn planned(line: &str) -> Plan {
         let list = |text: &str| text.parse::<CpuList>().unwrap();
         let machine = Machine { online: list("0-3"), allowed: list("0-3"), ..Machine::default() };
-        let words: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
-        plan(&OslatOptions::read(&words).unwrap(), &machine).unwrap()
+        plan(&OSLAT.read(&Context::new(line.split_whitespace())).unwrap(), &machine).unwrap()
     }
 
     #[test]

@@ -1,9 +1,7 @@
 //! Command-line options of oslat.
 
-use crate::getopt::{FLAG, Given, Opt, on, part, put, value};
-use crate::rt::Refusal;
-use crate::rt::options::{self, Common};
-use std::ffi::OsString;
+use crate::getopt::{FLAG, Given, Opt, Refusal, bytes, on, part, put, value};
+use crate::rt::options::Common;
 
 /// Values of the options of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -78,16 +76,6 @@ pub static SPECS: &[Opt<OslatOptions>] = &[
     Opt::RESULT.saying("save latscope's result too: quantiles, who took the time"),
 ];
 
-impl OslatOptions {
-    /// Parses the arguments of a call.
-    ///
-    /// # Errors
-    /// Help was asked for, or the call cannot be carried out.
-    pub fn read(arguments: &[OsString]) -> Result<OslatOptions, Refusal> {
-        options::read(SPECS, OslatOptions::default(), arguments)
-    }
-}
-
 fn duration(options: &mut OslatOptions, given: &mut Given) -> Result<(), Refusal> {
     match given.duration()? {
         0 => Err(Refusal::Fatal(format!("Illegal runtime: {}", given.text()))),
@@ -115,16 +103,18 @@ fn workload(name: &str) -> Result<(), Refusal> {
 
 fn memory(text: &str) -> Result<u64, Refusal> {
     let unknown = || Refusal::Fatal(format!("Unknown workload memory size '{text}'."));
-    crate::arguments::bytes(text).ok_or_else(unknown)
+    bytes(text).ok_or_else(unknown)
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::OSLAT;
     use super::*;
+    use crate::context::Context;
     use crate::getopt::Takes;
 
     fn read(line: &str) -> Result<OslatOptions, Refusal> {
-        OslatOptions::read(&line.split_whitespace().map(OsString::from).collect::<Vec<_>>())
+        OSLAT.read(&Context::new(line.split_whitespace()))
     }
 
     #[test]

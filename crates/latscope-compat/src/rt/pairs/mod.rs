@@ -1,143 +1,77 @@
 //! The programs for inter-process communication: `pmqtest`, `ptsematest`, `sigwaittest`, `signaltest`, `svsematest`.
-//! They measure with `probe::paced`.
+//! They measure with [`paced`](super::paced).
 
 pub mod options;
 pub mod text;
 
-use super::console::Voice;
-use super::options::Suite;
-use super::{Refusal, cpuset, environment};
-use crate::getopt::Opt;
-use crate::names;
+use super::cpuset;
+use super::json;
+use super::options::RT_TESTS;
+use super::paced::{Board, Ended, Figures, Form, KEPT, MEMORY, Means, Rules, Session};
+use crate::context::Context;
+use crate::environment;
+use crate::getopt::{Opt, Refusal};
+use crate::personality::Program;
 use anyhow::Result;
 use latscope_bench::hold::hold;
 use latscope_core::machine::Machine;
 use latscope_core::report::Status;
 use latscope_host::stdout::{Stdout, print};
 use latscope_judge::verdict;
-use latscope_probes::paced::{Board, Ended, Figures, Form, MEMORY, Means, Rules, Session};
-use options::PairsOptions;
 use options::spec::*;
-use std::ffi::OsString;
+use options::{PairsOptions, settle};
 use std::io::Write;
 use std::time::{Duration, Instant, SystemTime};
 use text::Pair;
 
-/// Differences between one of the programs and the others.
-pub struct Program {
-    voice: Voice<PairsOptions>,
-    means: Means,
-    form: Form,
-    /// True if the receiver may give up waiting.
-    timeouts: bool,
-}
-
 const fn program(
     name: &'static str,
-    means: Means,
-    form: Form,
-    table: &'static [Opt<PairsOptions>],
-) -> Program {
-    Program { voice: Voice { name, suite: Suite::RtTests, table }, means, form, timeouts: false }
+    summary: &'static str,
+    usual: fn(&Context) -> Result<PairsOptions, Refusal>,
+    options: &'static [Opt<PairsOptions>],
+) -> Program<PairsOptions> {
+    Program { name, summary, suite: &RT_TESTS, form: "", options, usual, settle, carry_out }
 }
 
-/// `pmqtest`: POSIX message queues.
-pub static PMQTEST: Program = Program {
-    timeouts: true,
-    ..program(
-        "pmqtest",
-        Means::Queues,
-        Form::Pairs,
-        &[
-            AFFINITY,
-            Opt::BREAK,
-            DISTANCE,
-            Opt::DURATION,
-            FORCE,
-            Opt::HELP,
-            INTERVAL,
-            Opt::JSON,
-            LOOPS,
-            PRIORITY,
-            Opt::QUIET,
-            SMP,
-            THREADS,
-            TIMEOUT,
-            MARK,
-            Opt::STRICT,
-        ],
-    )
-};
+/// Program for POSIX message queues.
+#[rustfmt::skip]
+pub static PMQTEST: Program<PairsOptions> = program("pmqtest", "POSIX message queues, one way, paced",
+    |_| Ok(PairsOptions::of(Means::Queues, Form::Pairs)), &[
+        AFFINITY, Opt::BREAK, DISTANCE, Opt::DURATION, FORCE, Opt::HELP, INTERVAL, Opt::JSON, LOOPS, PRIORITY,
+        Opt::QUIET, SMP, THREADS, TIMEOUT, MARK, Opt::STRICT,
+    ]);
 
-/// `ptsematest`: POSIX mutexes, or the primitives that these are made of.
-pub static PTSEMATEST: Program = program(
-    "ptsematest",
-    Means::Futexes,
-    Form::Pairs,
-    &[
-        AFFINITY,
-        Opt::BREAK,
-        DISTANCE,
-        Opt::DURATION,
-        Opt::HELP,
-        INTERVAL,
-        Opt::JSON,
-        LOOPS,
-        PRIORITY,
-        Opt::QUIET,
-        SMP,
-        THREADS,
-        MARK,
-        Opt::STRICT,
-    ],
-);
+/// Program for POSIX mutexes, or the primitives that these are made of.
+#[rustfmt::skip]
+pub static PTSEMATEST: Program<PairsOptions> = program("ptsematest", "mutexes between threads, one way, paced",
+    |_| Ok(PairsOptions::of(Means::Futexes, Form::Pairs)), &[
+        AFFINITY, Opt::BREAK, DISTANCE, Opt::DURATION, Opt::HELP, INTERVAL, Opt::JSON, LOOPS, PRIORITY,
+        Opt::QUIET, SMP, THREADS, MARK, Opt::STRICT,
+    ]);
 
-/// `svsematest`: System V semaphores.
-pub static SVSEMATEST: Program = program("svsematest", Means::Semaphores, Form::Pairs, FORKING);
+/// Program for System V semaphores.
+#[rustfmt::skip]
+pub static SVSEMATEST: Program<PairsOptions> = program("svsematest", "System V semaphores, one way, paced",
+    |_| Ok(PairsOptions::of(Means::Semaphores, Form::Pairs)), FORKING);
 
-/// `sigwaittest`: signals between pairs.
-pub static SIGWAITTEST: Program = program("sigwaittest", Means::Signals, Form::Pairs, FORKING);
+/// Program for signals between pairs.
+#[rustfmt::skip]
+pub static SIGWAITTEST: Program<PairsOptions> = program("sigwaittest", "signals, one way, paced",
+    |_| Ok(PairsOptions::of(Means::Signals, Form::Pairs)), FORKING);
 
+#[rustfmt::skip]
 const FORKING: &[Opt<PairsOptions>] = &[
-    AFFINITY,
-    Opt::BREAK,
-    DISTANCE,
-    Opt::DURATION,
-    FORK,
-    Opt::HELP,
-    INTERVAL,
-    Opt::JSON,
-    LOOPS,
-    PRIORITY,
-    Opt::QUIET,
-    SMP,
-    THREADS,
-    MARK,
-    Opt::STRICT,
+    AFFINITY, Opt::BREAK, DISTANCE, Opt::DURATION, FORK, Opt::HELP, INTERVAL, Opt::JSON, LOOPS, PRIORITY,
+    Opt::QUIET, SMP, THREADS, MARK, Opt::STRICT,
 ];
 
-/// `signaltest`: signals in a circle.
-pub static SIGNALTEST: Program = program(
-    "signaltest",
-    Means::Signals,
-    Form::Circle,
-    &[
-        AFFINITY,
-        Opt::BREAK,
-        Opt::DURATION,
-        Opt::HELP,
-        Opt::JSON,
-        LOOPS,
-        LOCK,
-        PRIORITY,
-        Opt::QUIET,
-        SMP,
-        CIRCLE,
-        VERBOSE,
-        MARK,
-        Opt::STRICT,
-    ],
-);
+/// Program for signals in a circle.
+#[rustfmt::skip]
+pub static SIGNALTEST: Program<PairsOptions> = program("signaltest", "signals in a circle of threads",
+    |_| Ok(PairsOptions::of(Means::Signals, Form::Circle)), &[
+        AFFINITY, Opt::BREAK, Opt::DURATION, Opt::HELP, Opt::JSON, LOOPS, LOCK, PRIORITY, Opt::QUIET, SMP,
+        CIRCLE, VERBOSE, MARK, Opt::STRICT,
+    ]);
 
 /// Interval between two frames.
 const FRAME: Duration = Duration::from_millis(100);
@@ -145,124 +79,96 @@ const FRAME: Duration = Duration::from_millis(100);
 /// Interval between two checks of the processes, if nothing is drawn.
 const SELDOM: Duration = Duration::from_secs(1);
 
-impl Program {
-    /// Carries out a call.
-    ///
-    /// # Errors
-    /// Nothing could be started.
-    pub fn run(&'static self, arguments: &[OsString]) -> Result<u8> {
-        self.voice.run(self.options(arguments), |options| self.carry_out(options, arguments))
+fn carry_out(options: &PairsOptions, context: &Context) -> Result<u8> {
+    context.introduce(&options.common.notes);
+    let started = SystemTime::now();
+    let (machine, _) = environment::here();
+    let mut rules = rules(options, &machine)?;
+    let of_each = if options.form == Form::Pairs { 2 } else { 1 };
+    let titles = rules.iter().step_by(of_each).map(text::title).collect();
+    if context.shows(&environment::outline(context.name, "paced", titles, options.common.duration, &machine))
+    {
+        return Ok(0);
     }
+    if options.priority > 0 {
+        environment::may_be_real_time(options.priority)?;
+    }
+    if options.common.trace_mark && options.common.break_above.is_some() {
+        let trace = environment::trace_directory()?;
+        rules.iter_mut().for_each(|rules| rules.trace = Some(trace.clone()));
+    }
+    let (_held, shortfalls) = hold(&MEMORY);
+    shortfalls
+        .iter()
+        .for_each(|shortfall| context.note(&format!("{} ({})", shortfall.reason, shortfall.remedy)));
+    let mut session = Session::begin(rules.clone(), options.fork)?;
+    let mut screen = Screen { context, options, rules: &rules, out: Stdout, drawn: false, told: 0 };
+    let interrupted = screen.watch(&mut session)?;
+    session.check()?;
+    let board = session.board();
+    let (text, json, broken) = (screen.text(board), screen.json(board), board.broken());
+    screen.finish(board, &text);
+    drop(session);
+    if !json::write_run(context, &options.common, started, || json) {
+        return Ok(2);
+    }
+    let status = if broken.is_some() { Status::Exceeded } else { Status::Pass };
+    // Without an end of its own it is done when it is asked to end.
+    let cut_short = interrupted && (options.common.duration.is_some() || options.loops.is_some());
+    Ok(match options.common.strict_exit {
+        true => verdict::exit_code(options.common.break_above.map(|_| status), cut_short),
+        false => 0,
+    })
+}
 
-    fn carry_out(&self, options: &PairsOptions, arguments: &[OsString]) -> Result<u8> {
-        self.voice.introduce(&options.common.notes);
-        let started = SystemTime::now();
-        let (machine, _) = environment::here();
-        let mut rules = self.rules(options, &machine)?;
-        let of_each = if self.form == Form::Pairs { 2 } else { 1 };
-        let titles = rules.iter().step_by(of_each).map(text::title).collect();
-        if names::shows(&environment::outline(
-            self.voice.name,
-            "paced",
-            titles,
-            options.common.duration,
-            &machine,
-        )) {
-            return Ok(0);
-        }
-        if options.priority > 0 {
-            environment::may_be_real_time(options.priority)?;
-        }
-        if options.common.trace_mark && options.common.break_above.is_some() {
-            let trace = environment::trace_directory()?;
-            rules.iter_mut().for_each(|rules| rules.trace = Some(trace.clone()));
-        }
-        let (_held, shortfalls) = hold(&MEMORY);
-        shortfalls
-            .iter()
-            .for_each(|shortfall| self.voice.note(&format!("{} ({})", shortfall.reason, shortfall.remedy)));
-        let mut session = Session::begin(rules.clone(), options.fork)?;
-        let mut screen = Screen { program: self, options, rules: &rules, out: Stdout, drawn: false, told: 0 };
-        let interrupted = screen.watch(&mut session)?;
-        session.check()?;
-        let board = session.board();
-        let (text, json, broken) = (screen.text(board), screen.json(board), board.broken());
-        screen.finish(board, &text);
-        drop(session);
-        if !self.voice.write_json(&options.common, arguments, started, || json) {
-            return Ok(2);
-        }
-        let status = if broken.is_some() { Status::Exceeded } else { Status::Pass };
-        // Without an end of its own it is done when it is asked to end.
-        let cut_short = interrupted && (options.common.duration.is_some() || options.loops.is_some());
-        Ok(match options.common.strict_exit {
-            true => verdict::exit_code(options.common.break_above.map(|_| status), cut_short),
-            false => 0,
-        })
-    }
-
-    /// Parses the arguments of a call.
-    ///
-    /// # Errors
-    /// Help was asked for, or the call cannot be carried out.
-    pub fn options(&self, arguments: &[OsString]) -> Result<PairsOptions, Refusal> {
-        PairsOptions::read(self.voice.table, arguments)
-    }
-
-    /// Options of the program.
-    pub fn specs(&self) -> &'static [Opt<PairsOptions>] {
-        self.voice.table
-    }
-
-    /// Rules for each endpoint. This function is pure.
-    ///
-    /// # Errors
-    /// A CPU does not exist.
-    pub fn rules(&self, options: &PairsOptions, machine: &Machine) -> Result<Vec<Rules>, Refusal> {
-        let cpus = match (&options.affinity, options.smp) {
-            (Some(Some(set)), _) => cpuset::parse(set, machine)?,
-            (Some(None), _) | (None, true) => machine.allowed.0.clone(),
-            (None, false) => Vec::new(),
-        };
-        let each = machine.allowed.0.len() as u64;
-        let usual = if self.form == Form::Circle { 2 } else { 1 };
-        let count = match options.threads {
-            None if options.smp => each.max(usual),
-            None => usual,
-            Some(0) => each,
-            Some(count) => count,
-        };
-        let one = |index: u64| Rules {
-            means: self.means,
-            form: self.form,
-            interval: options
-                .distance
-                .saturating_mul(index)
-                .saturating_add(options.interval)
-                .saturating_mul(1000),
-            priority: match (options.smp || self.form == Form::Circle, options.priority) {
-                (false, 2..) => options.priority.saturating_sub(index as u32).max(1),
-                _ => options.priority,
-            },
-            cpu: cpus.get(index as usize % cpus.len().max(1)).copied(),
-            loops: options.loops.unwrap_or(u64::MAX),
-            // Strictly above, the figures being cut off first.
-            threshold: options
-                .common
-                .break_above
-                .map_or(u64::MAX, |us| us.saturating_mul(1000).saturating_add(999)),
-            timeout: options.timeout,
-            delay: options.force_timeout,
-            trace: None,
-        };
-        let endpoints = if self.form == Form::Circle { 1 } else { 2 };
-        Ok((0..count).flat_map(|index| std::iter::repeat_n(one(index), endpoints)).collect())
-    }
+/// Rules for each endpoint. This function is pure.
+///
+/// # Errors
+/// A CPU does not exist.
+pub fn rules(options: &PairsOptions, machine: &Machine) -> Result<Vec<Rules>, Refusal> {
+    let cpus = match (&options.affinity, options.smp) {
+        (Some(Some(set)), _) => cpuset::parse(set, machine)?,
+        (Some(None), _) | (None, true) => machine.allowed.0.clone(),
+        (None, false) => Vec::new(),
+    };
+    let each = machine.allowed.0.len() as u64;
+    let usual = if options.form == Form::Circle { 2 } else { 1 };
+    let count = match options.threads {
+        None if options.smp => each.max(usual),
+        None => usual,
+        Some(0) => each,
+        Some(count) => count,
+    };
+    let one = |index: u64| Rules {
+        means: options.means,
+        form: options.form,
+        interval: options
+            .distance
+            .saturating_mul(index)
+            .saturating_add(options.interval)
+            .saturating_mul(1000),
+        priority: match (options.smp || options.form == Form::Circle, options.priority) {
+            (false, 2..) => options.priority.saturating_sub(index as u32).max(1),
+            _ => options.priority,
+        },
+        cpu: cpus.get(index as usize % cpus.len().max(1)).copied(),
+        loops: options.loops.unwrap_or(u64::MAX),
+        // Strictly above, the figures being cut off first.
+        threshold: options
+            .common
+            .break_above
+            .map_or(u64::MAX, |us| us.saturating_mul(1000).saturating_add(999)),
+        timeout: options.timeout,
+        delay: options.force_timeout,
+        trace: None,
+    };
+    let endpoints = if options.form == Form::Circle { 1 } else { 2 };
+    Ok((0..count).flat_map(|index| std::iter::repeat_n(one(index), endpoints)).collect())
 }
 
 /// Printer of the figures while the endpoints run.
 struct Screen<'a, W> {
-    program: &'a Program,
+    context: &'a Context,
     options: &'a PairsOptions,
     rules: &'a [Rules],
     out: W,
@@ -304,7 +210,7 @@ impl<W: Write> Screen<'_, W> {
     }
 
     fn frame(&mut self, board: &Board) -> String {
-        match self.program.form {
+        match self.options.form {
             // Not before all have something to show.
             Form::Pairs
                 if (0..board.endpoints()).step_by(2).any(|endpoint| board.figures(endpoint).samples == 0) =>
@@ -322,15 +228,15 @@ impl<W: Write> Screen<'_, W> {
 
     /// Lines with the figures.
     fn text(&self, board: &Board) -> String {
-        match self.program.form {
-            Form::Pairs => text::pairs(&self.pairs(board), self.program.timeouts),
+        match self.options.form {
+            Form::Pairs => text::pairs(&self.pairs(board), self.options.times_out()),
             Form::Circle => text::circle(self.rules[0].priority, &all(board)),
         }
     }
 
     fn json(&self, board: &Board) -> String {
-        match self.program.form {
-            Form::Pairs => text::pairs_json(&self.pairs(board), self.program.timeouts),
+        match self.options.form {
+            Form::Pairs => text::pairs_json(&self.pairs(board), self.options.times_out()),
             Form::Circle => text::circle_json(&all(board)),
         }
     }
@@ -348,10 +254,10 @@ impl<W: Write> Screen<'_, W> {
     /// Lines for the samples of `-v` that are not printed yet.
     fn samples(&mut self, board: &Board) -> String {
         let cycles = board.figures(0).cycles;
-        let kept = cycles.saturating_sub(latscope_probes::paced::KEPT as u64);
+        let kept = cycles.saturating_sub(KEPT as u64);
         if kept > self.told {
             let missing = kept - self.told;
-            self.program.voice.note(&format!("{missing} samples came faster than they are printed"));
+            self.context.note(&format!("{missing} samples came faster than they are printed"));
             self.told = kept;
         }
         let text = (self.told..cycles).map(|cycle| text::sample(cycle, board.sample(cycle))).collect();
@@ -362,7 +268,7 @@ impl<W: Write> Screen<'_, W> {
     /// Prints the last lines.
     fn finish(&mut self, board: &Board, text: &str) {
         let mut end = String::new();
-        if self.program.form == Form::Circle {
+        if self.options.form == Form::Circle {
             if self.options.verbose {
                 end += &self.samples(board);
             } else if !self.options.common.quiet {
@@ -373,7 +279,7 @@ impl<W: Write> Screen<'_, W> {
             }
         }
         end += text;
-        if self.program.form == Form::Pairs && !self.options.common.quiet {
+        if self.options.form == Form::Pairs && !self.options.common.quiet {
             end += &(text::up(board.endpoints()) + &text::down(board.endpoints() + 2));
         }
         print(&end);
@@ -388,16 +294,15 @@ fn all(board: &Board) -> Vec<Figures> {
 mod tests {
     use super::*;
 
-    fn rules(program: &Program, line: &str) -> Result<Vec<Rules>, Refusal> {
+    fn read(program: &Program<PairsOptions>, line: &str) -> Result<Vec<Rules>, Refusal> {
         let cpus = || "0-1".parse().unwrap();
         let machine = Machine { online: cpus(), allowed: cpus(), ..Machine::default() };
-        let words: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
-        program.rules(&program.options(&words)?, &machine)
+        rules(&program.read(&Context::new(line.split_whitespace()))?, &machine)
     }
 
     /// Priority, interval in µs and CPU of each endpoint.
-    fn told(program: &Program, line: &str) -> Vec<(u32, u64, Option<u32>)> {
-        let rules = rules(program, line).unwrap();
+    fn told(program: &Program<PairsOptions>, line: &str) -> Vec<(u32, u64, Option<u32>)> {
+        let rules = read(program, line).unwrap();
         rules.iter().map(|rules| (rules.priority, rules.interval / 1000, rules.cpu)).collect()
     }
 
@@ -409,7 +314,7 @@ mod tests {
         assert_eq!(three[2..], [(1, 110, Some(1)), (1, 110, Some(1)), (1, 120, Some(0)), (1, 120, Some(0))]);
         assert_eq!(told(&SVSEMATEST, "-S -p 9")[2], (9, 1500, Some(1)));
         assert_eq!(told(&PTSEMATEST, "-a1 -t2")[3].2, Some(1));
-        assert!(rules(&PMQTEST, "-a 2").is_err());
+        assert!(read(&PMQTEST, "-a 2").is_err());
     }
 
     #[test]
@@ -421,7 +326,7 @@ mod tests {
 
     #[test]
     fn a_limit_is_exceeded_by_the_next_whole_microsecond() {
-        assert_eq!(rules(&PMQTEST, "-b 20").unwrap()[0].threshold, 20_999);
-        assert_eq!(rules(&PMQTEST, "").unwrap()[0].threshold, u64::MAX);
+        assert_eq!(read(&PMQTEST, "-b 20").unwrap()[0].threshold, 20_999);
+        assert_eq!(read(&PMQTEST, "").unwrap()[0].threshold, u64::MAX);
     }
 }

@@ -1,14 +1,17 @@
 //! Options of the programs for inter-process communication. They are alike, and each program has most of them.
 
-use crate::getopt::{FLAG, Given, Opt, is_count, on, part, perhaps, put, value};
-use crate::rt::Refusal;
+use crate::getopt::{Call, FLAG, Given, Opt, Refusal, is_count, on, part, perhaps, put, value};
 use crate::rt::cpuset::is_set;
 use crate::rt::options::{self, Common};
-use std::ffi::OsString;
+use crate::rt::paced::{Form, Means};
 
 /// Values of the options of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PairsOptions {
+    /// Means by which the endpoints of the program wake each other.
+    pub means: Means,
+    /// Order in which the endpoints of the program wake each other.
+    pub form: Form,
     /// Value of `-a`: `Some(None)` for each CPU in turn.
     pub affinity: Option<Option<String>>,
     /// Value of `-d`, in µs: each further pair's interval is longer by this.
@@ -35,9 +38,12 @@ pub struct PairsOptions {
     pub common: Common,
 }
 
-impl Default for PairsOptions {
-    fn default() -> PairsOptions {
+impl PairsOptions {
+    /// Returns the options of a call without arguments, of a program with these means and this form.
+    pub fn of(means: Means, form: Form) -> PairsOptions {
         PairsOptions {
+            means,
+            form,
             affinity: None,
             distance: 500,
             fork: false,
@@ -51,6 +57,11 @@ impl Default for PairsOptions {
             verbose: false,
             common: Common::default(),
         }
+    }
+
+    /// Returns true if the receiver may give up waiting.
+    pub fn times_out(&self) -> bool {
+        self.means == Means::Queues
     }
 }
 
@@ -89,21 +100,16 @@ pub(super) mod spec {
     pub(crate) const MARK: Row = Opt::MARK.ours();
 }
 
-impl PairsOptions {
-    /// Parses the arguments of a call of the program with these options.
-    ///
-    /// # Errors
-    /// Help was asked for, or the call cannot be carried out.
-    pub fn read(table: &[Opt<PairsOptions>], arguments: &[OsString]) -> Result<PairsOptions, Refusal> {
-        let mut options = options::read(table, PairsOptions::default(), arguments)?;
-        if options.smp && options.threads.take().is_some() {
-            options.common.notes.push("-t is ignored: -S has one on each CPU".to_owned());
-        }
-        if options.force_timeout > 0 && options.timeout == 0 {
-            return Err(Refusal::Usage("-f needs -T: without it the receiver waits without end".to_owned()));
-        }
-        Ok(options)
+/// Applies the rules by which options affect each other.
+pub(super) fn settle(call: Call<PairsOptions>) -> Result<PairsOptions, Refusal> {
+    let mut options = options::settle(call)?;
+    if options.smp && options.threads.take().is_some() {
+        options.common.notes.push("-t is ignored: -S has one on each CPU".to_owned());
     }
+    if options.force_timeout > 0 && options.timeout == 0 {
+        return Err(Refusal::Usage("-f needs -T: without it the receiver waits without end".to_owned()));
+    }
+    Ok(options)
 }
 
 fn fork(options: &mut PairsOptions, given: &mut Given) -> Result<(), Refusal> {
@@ -135,19 +141,21 @@ const MOST: u64 = 4096;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::context::Context;
     use crate::getopt::Takes;
-    use crate::rt::pairs::{PMQTEST, PTSEMATEST, Program, SIGNALTEST, SIGWAITTEST, SVSEMATEST};
+    use crate::personality::Program;
+    use crate::rt::pairs::{PMQTEST, PTSEMATEST, SIGNALTEST, SIGWAITTEST, SVSEMATEST};
 
-    static ALL: [&Program; 5] = [&PMQTEST, &PTSEMATEST, &SIGNALTEST, &SIGWAITTEST, &SVSEMATEST];
+    static ALL: [&Program<PairsOptions>; 5] = [&PMQTEST, &PTSEMATEST, &SIGNALTEST, &SIGWAITTEST, &SVSEMATEST];
 
-    fn read(program: &Program, line: &str) -> Result<PairsOptions, Refusal> {
-        program.options(&line.split_whitespace().map(OsString::from).collect::<Vec<_>>())
+    fn read(program: &Program<PairsOptions>, line: &str) -> Result<PairsOptions, Refusal> {
+        program.read(&Context::new(line.split_whitespace()))
     }
 
     #[test]
     fn every_option_is_understood_by_its_letter_and_its_name() {
         for program in ALL {
-            let specs = program.specs().iter().map(|option| &option.spec);
+            let specs = program.options.iter().map(|option| &option.spec);
             for spec in specs.filter(|spec| !["help", "mlockall"].contains(&spec.long)) {
                 let (value, together) = match spec.takes {
                     Takes::Value => (" 7", "=7"),
@@ -156,14 +164,14 @@ mod tests {
                 // It is worth nothing without a timeout.
                 let with = if spec.long == "forcetimeout" { " -T 3" } else { "" };
                 let long = read(program, &format!("--{}{together}{with}", spec.long)).unwrap();
-                assert_ne!(long, PairsOptions::default(), "--{}", spec.long);
+                assert_ne!(long, read(program, "").unwrap(), "--{}", spec.long);
                 if let Some(letter) = spec.short {
                     assert_eq!(read(program, &format!("-{letter}{value}{with}")).unwrap(), long);
                 }
             }
             assert_eq!(read(program, "-h"), Err(Refusal::Help));
         }
-        assert_eq!(read(&SIGNALTEST, "-m").unwrap(), PairsOptions::default());
+        assert_eq!(read(&SIGNALTEST, "-m"), read(&SIGNALTEST, ""));
     }
 
     #[test]

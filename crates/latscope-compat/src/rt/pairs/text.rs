@@ -1,8 +1,8 @@
 //! Output of the programs for inter-process communication, made by pure functions.
 
+use crate::rt::paced::{Figures, Rules};
 use crate::rt::row::NO_MIN;
 use latscope_core::units::format_time;
-use latscope_probes::paced::{Figures, Rules};
 use std::fmt::Write;
 
 /// Pair of endpoints: the rules of its receiver, and the figures of its receiver and its sender.

@@ -1,25 +1,25 @@
 //! LMbench's programs for files: `lat_fs`, `bw_file_rd`, `bw_mmap_rd`.
 
-use super::arguments::{Call, CallError, LmbenchOptions, bytes, directory_of, refuse};
 use super::job::{Figures, Job, PointQuery, Source};
+use super::options::{LmbenchCall, directory_of, refuse, wrong};
 use super::page::{NotMeasured, bandwidth};
+use crate::getopt::{Refusal, bytes};
 use std::path::PathBuf;
 
 /// `lat_fs [-s size] [-n files] [dir]`: files created and deleted in a second, by size.
 ///
 /// # Errors
 /// There is more than one directory, a size is invalid, or `-P` is above 1.
-pub fn lat_fs(call: &Call) -> Result<Job, CallError> {
-    let options = LmbenchOptions::read(call, "s:n:P:W:N:")?;
-    options.one_caller("file.create")?;
-    let directory = match options.operands.as_slice() {
+pub fn lat_fs(call: LmbenchCall) -> Result<Job, Refusal> {
+    call.options.one_caller("file.create")?;
+    let directory = match call.operands.as_slice() {
         [] => PathBuf::from("."),
         [directory] => PathBuf::from(directory),
-        _ => return Err(CallError::Usage),
+        _ => return Err(wrong()),
     };
-    let sizes = match options.value('s') {
+    let sizes = match call.options.value('s') {
         None => vec![0, 1 << 10, 4 << 10, 10 << 10],
-        Some(text) => vec![bytes(text).ok_or(CallError::Usage)?],
+        Some(text) => vec![bytes(text).ok_or_else(wrong)?],
     };
     let part = |probe: &'static str, size: u64| PointQuery::new(probe, [("size", size.into())]);
     let parts = ["file.create", "file.write", "file.close", "file.unlink"];
@@ -27,12 +27,12 @@ pub fn lat_fs(call: &Call) -> Result<Job, CallError> {
     // An empty file is not written.
     let timed = all.filter(|(probe, size)| *size > 0 || *probe != "file.write");
     let queries = timed.map(|(probe, size)| part(probe, size)).collect();
-    let mut job = Job::new(&options, queries, move |figures, page| {
+    let mut job = Job::new(&call.options, queries, move |figures, page| {
         for size in &sizes {
             page.line(files_per_second(figures, *size, |probe| part(probe, *size)));
         }
     });
-    if options.value('n').is_some() {
+    if call.options.value('n').is_some() {
         job.notes.push("-n has no effect: the files of a size lie in one directory".to_owned());
     }
     job.directory = Some(directory);
@@ -57,16 +57,15 @@ fn files_per_second(
 ///
 /// # Errors
 /// The operands are different, or `-P` is above 1.
-pub fn bw_file_rd(call: &Call) -> Result<Job, CallError> {
-    let options = LmbenchOptions::read(call, "P:W:N:C")?;
-    options.one_caller("file.read")?;
-    let [size, what, file] = options.exactly()?;
+pub fn bw_file_rd(call: LmbenchCall) -> Result<Job, Refusal> {
+    call.options.one_caller("file.read")?;
+    let [size, what, file] = call.exactly()?;
     let mode = match what {
         "open2close" => "open-close",
         "io_only" => "kept-open",
-        _ => return Err(CallError::Usage),
+        _ => return Err(wrong()),
     };
-    read_bandwidth(&options, size, file, |size| {
+    read_bandwidth(&call, size, file, |size| {
         PointQuery::new("file.read", [("size", size.into()), ("mode", mode.into())])
     })
 }
@@ -75,10 +74,9 @@ pub fn bw_file_rd(call: &Call) -> Result<Job, CallError> {
 ///
 /// # Errors
 /// `mmap_only` is given, the operands are different, or `-P` is above 1.
-pub fn bw_mmap_rd(call: &Call) -> Result<Job, CallError> {
-    let options = LmbenchOptions::read(call, "P:W:N:C")?;
-    options.one_caller("file.read-mmap")?;
-    let [size, what, file] = options.exactly()?;
+pub fn bw_mmap_rd(call: LmbenchCall) -> Result<Job, Refusal> {
+    call.options.one_caller("file.read-mmap")?;
+    let [size, what, file] = call.exactly()?;
     match what {
         "open2close" => {}
         "mmap_only" => {
@@ -86,20 +84,20 @@ pub fn bw_mmap_rd(call: &Call) -> Result<Job, CallError> {
                 "`mmap_only` is not covered: file.read-mmap maps, reads and unmaps; for memory already mapped use bw_mem frd",
             );
         }
-        _ => return Err(CallError::Usage),
+        _ => return Err(wrong()),
     }
-    read_bandwidth(&options, size, file, |size| PointQuery::new("file.read-mmap", [("size", size.into())]))
+    read_bandwidth(&call, size, file, |size| PointQuery::new("file.read-mmap", [("size", size.into())]))
 }
 
 fn read_bandwidth(
-    options: &LmbenchOptions,
+    call: &LmbenchCall,
     size: &str,
     file: &str,
     query: impl Fn(u64) -> PointQuery,
-) -> Result<Job, CallError> {
-    let size = bytes(size).filter(|size| *size > 0).ok_or(CallError::Usage)?;
+) -> Result<Job, Refusal> {
+    let size = bytes(size).filter(|size| *size > 0).ok_or_else(wrong)?;
     let query = query(size);
-    let mut job = Job::new(options, vec![query.clone()], move |figures, page| {
+    let mut job = Job::new(&call.options, vec![query.clone()], move |figures, page| {
         let ns = figures.ns(&query);
         page.line(ns.map(|ns| bandwidth(size, size as f64 / ns * 1e9)));
     });

@@ -1,8 +1,9 @@
 //! LMbench's programs for the processor: `lat_ops`, `par_ops`, `mhz`.
 
-use super::arguments::{Call, CallError, LmbenchOptions};
 use super::job::{Job, PointQuery};
+use super::options::LmbenchCall;
 use super::page::nanoseconds;
+use crate::getopt::Refusal;
 
 /// Number types by LMbench's names, and the operations that LMbench times on them. LMbench's "bit" is an exclusive or.
 static TYPES: &[(&str, &str, &[&str])] = &[
@@ -36,12 +37,11 @@ fn query(probe: &'static str, kind: &str, mode: &str) -> PointQuery {
 ///
 /// # Errors
 /// There are operands, or `-P` is above 1.
-pub fn lat_ops(call: &Call) -> Result<Job, CallError> {
-    let options = LmbenchOptions::read(call, "P:W:N:")?;
-    let [] = options.exactly()?;
-    options.one_caller("cpu.add")?;
+pub fn lat_ops(call: LmbenchCall) -> Result<Job, Refusal> {
+    let [] = call.exactly()?;
+    call.options.one_caller("cpu.add")?;
     let queries = operations().map(|(_, probe, kind)| query(probe, kind, "latency")).collect();
-    Ok(Job::new(&options, queries, |figures, page| {
+    Ok(Job::new(&call.options, queries, |figures, page| {
         for (label, probe, kind) in operations() {
             let ns = figures.ns(&query(probe, kind, "latency"));
             page.line(ns.map(|ns| nanoseconds(&label, ns)));
@@ -53,14 +53,13 @@ pub fn lat_ops(call: &Call) -> Result<Job, CallError> {
 ///
 /// # Errors
 /// There are operands, or `-P` is above 1.
-pub fn par_ops(call: &Call) -> Result<Job, CallError> {
-    let options = LmbenchOptions::read(call, "P:W:N:")?;
-    let [] = options.exactly()?;
-    options.one_caller("cpu.add")?;
+pub fn par_ops(call: LmbenchCall) -> Result<Job, Refusal> {
+    let [] = call.exactly()?;
+    call.options.one_caller("cpu.add")?;
     let queries = operations()
         .flat_map(|(_, probe, kind)| ["latency", "throughput"].map(|mode| query(probe, kind, mode)))
         .collect();
-    Ok(Job::new(&options, queries, |figures, page| {
+    Ok(Job::new(&call.options, queries, |figures, page| {
         for (label, probe, kind) in operations() {
             let waiting = figures.ns(&query(probe, kind, "latency"));
             let free = figures.ns(&query(probe, kind, "throughput"));
@@ -75,22 +74,22 @@ pub fn par_ops(call: &Call) -> Result<Job, CallError> {
 ///
 /// # Errors
 /// There are operands.
-pub fn mhz(call: &Call) -> Result<Job, CallError> {
-    let options = LmbenchOptions::read(call, "cd")?;
-    let [] = options.exactly()?;
+pub fn mhz(call: LmbenchCall) -> Result<Job, Refusal> {
+    let [] = call.exactly()?;
     let cycle = PointQuery::new("cpu.cycle", []);
-    let only_cycle = options.flag('c');
-    let mut job = Job::new(&options, vec![cycle.clone()], move |figures, page| match figures.ns(&cycle) {
-        Err(missing) => page.line(Err(missing)),
-        Ok(ns) => {
-            let mhz = (1e3 / ns).round();
-            page.stdout += &match only_cycle {
-                true => format!("{:.4}\n", 1e3 / mhz),
-                false => format!("{mhz:.0} MHz, {:.4} nanosec clock\n", 1e3 / mhz),
-            };
-        }
-    });
-    if options.flag('d') {
+    let only_cycle = call.options.flag('c');
+    let mut job =
+        Job::new(&call.options, vec![cycle.clone()], move |figures, page| match figures.ns(&cycle) {
+            Err(missing) => page.line(Err(missing)),
+            Ok(ns) => {
+                let mhz = (1e3 / ns).round();
+                page.stdout += &match only_cycle {
+                    true => format!("{:.4}\n", 1e3 / mhz),
+                    false => format!("{mhz:.0} MHz, {:.4} nanosec clock\n", 1e3 / mhz),
+                };
+            }
+        });
+    if call.options.flag('d') {
         job.notes.push("-d has no effect: the samples are in `latscope cpu --json FILE`".to_owned());
     }
     Ok(job)

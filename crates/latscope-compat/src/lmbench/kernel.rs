@@ -1,8 +1,9 @@
 //! LMbench's programs for the kernel: `lat_syscall`, `lat_sig`, `lat_proc`, `lat_select`, `lat_pagefault`, `lat_mmap`.
 
-use super::arguments::{Call, CallError, LmbenchOptions, bytes, number};
 use super::job::{Figures, Job, PointQuery, Source};
+use super::options::{LmbenchCall, number, wrong};
 use super::page::{NotMeasured, microseconds, size_and_microseconds};
+use crate::getopt::{Refusal, bytes};
 use std::path::PathBuf;
 
 /// Measurement of a program whose operand names one of several.
@@ -12,19 +13,19 @@ struct Choice {
     query: fn() -> PointQuery,
 }
 
-fn choice(word: &str, choices: &'static [Choice]) -> Result<&'static Choice, CallError> {
-    choices.iter().find(|choice| choice.word == word).ok_or(CallError::Usage)
+fn choice(word: &str, choices: &'static [Choice]) -> Result<&'static Choice, Refusal> {
+    choices.iter().find(|choice| choice.word == word).ok_or_else(wrong)
 }
 
-fn chosen(options: &LmbenchOptions, word: &str, choices: &'static [Choice]) -> Result<Job, CallError> {
+fn chosen(call: &LmbenchCall, word: &str, choices: &'static [Choice]) -> Result<Job, Refusal> {
     let choice = choice(word, choices)?;
     let query = (choice.query)();
-    options.one_caller(query.probe)?;
-    Ok(measured(options, choice.label, query))
+    call.options.one_caller(query.probe)?;
+    Ok(measured(call, choice.label, query))
 }
 
-fn measured(options: &LmbenchOptions, label: &'static str, query: PointQuery) -> Job {
-    Job::new(options, vec![query.clone()], move |figures, page| {
+fn measured(call: &LmbenchCall, label: &'static str, query: PointQuery) -> Job {
+    Job::new(&call.options, vec![query.clone()], move |figures, page| {
         page.line(figures.ns(&query).map(|ns| microseconds(label, ns)));
     })
 }
@@ -42,21 +43,20 @@ static SYSCALLS: &[Choice] = &[
 ///
 /// # Errors
 /// The system call is missing or unknown, or `-P` is above 1.
-pub fn lat_syscall(call: &Call) -> Result<Job, CallError> {
-    let options = LmbenchOptions::read(call, "P:W:N:")?;
-    let (word, file) = match options.operands.as_slice() {
+pub fn lat_syscall(call: LmbenchCall) -> Result<Job, Refusal> {
+    let (word, file) = match call.operands.as_slice() {
         [word] => (word, None),
         [word, file] => (word, Some(file)),
-        _ => return Err(CallError::Usage),
+        _ => return Err(wrong()),
     };
     let Some(file) = file.filter(|_| matches!(word.as_str(), "stat" | "fstat" | "open")) else {
-        return chosen(&options, word, SYSCALLS);
+        return chosen(&call, word, SYSCALLS);
     };
     let choice = choice(word, SYSCALLS)?;
     let mut query = (choice.query)();
-    options.one_caller(query.probe)?;
+    call.options.one_caller(query.probe)?;
     query.params.insert("path".to_owned(), file.as_str().into());
-    let mut job = measured(&options, choice.label, query);
+    let mut job = measured(&call, choice.label, query);
     job.source = Some(Source { path: PathBuf::from(file), at_least: 0 });
     Ok(job)
 }
@@ -67,15 +67,14 @@ pub fn lat_syscall(call: &Call) -> Result<Job, CallError> {
 ///
 /// # Errors
 /// The word is missing or unknown, or `-P` is above 1.
-pub fn lat_sig(call: &Call) -> Result<Job, CallError> {
-    let options = LmbenchOptions::read(call, "P:W:N:")?;
-    options.one_caller("syscall.signal-deliver")?;
+pub fn lat_sig(call: LmbenchCall) -> Result<Job, Refusal> {
+    call.options.one_caller("syscall.signal-deliver")?;
     // The file that LMbench maps for `prot` is a page of ours.
-    let figure = match options.operands.as_slice() {
-        [word] | [word, _] => SIGNALS.iter().find(|figure| figure.word == word).ok_or(CallError::Usage)?,
-        _ => return Err(CallError::Usage),
+    let figure = match call.operands.as_slice() {
+        [word] | [word, _] => SIGNALS.iter().find(|figure| figure.word == word).ok_or_else(wrong)?,
+        _ => return Err(wrong()),
     };
-    Ok(Job::new(&options, (figure.queries)(), move |figures, page| {
+    Ok(Job::new(&call.options, (figure.queries)(), move |figures, page| {
         page.line((figure.ns)(figures).map(|ns| microseconds(figure.label, ns)));
     }))
 }
@@ -156,30 +155,28 @@ static PROCESSES: &[Choice] = &[
 ///
 /// # Errors
 /// The word is missing or unknown, or `-P` is above 1.
-pub fn lat_proc(call: &Call) -> Result<Job, CallError> {
-    let options = LmbenchOptions::read(call, "P:W:N:")?;
-    let [word] = options.exactly()?;
-    chosen(&options, word, PROCESSES)
+pub fn lat_proc(call: LmbenchCall) -> Result<Job, Refusal> {
+    let [word] = call.exactly()?;
+    chosen(&call, word, PROCESSES)
 }
 
 /// `lat_select [-n descriptors] file|tcp`: time of select(2).
 ///
 /// # Errors
 /// The word is missing or unknown, or `-P` is above 1.
-pub fn lat_select(call: &Call) -> Result<Job, CallError> {
-    let options = LmbenchOptions::read(call, "P:W:N:n:")?;
-    let [word] = options.exactly()?;
+pub fn lat_select(call: LmbenchCall) -> Result<Job, Refusal> {
+    let [word] = call.exactly()?;
     let (mode, kind) = match word {
         "file" => ("write-file", "fd's"),
         "tcp" => ("write-tcp", "tcp fd's"),
-        _ => return Err(CallError::Usage),
+        _ => return Err(wrong()),
     };
-    options.one_caller("syscall.select")?;
+    call.options.one_caller("syscall.select")?;
     let descriptors =
-        options.value('n').map_or(Some(200), number).filter(|n| *n > 0).ok_or(CallError::Usage)?;
+        call.options.value('n').map_or(Some(200), number).filter(|n| *n > 0).ok_or_else(wrong)?;
     let params = [("descriptors", descriptors.into()), ("mode", mode.into())];
     let query = PointQuery::new("syscall.select", params);
-    Ok(Job::new(&options, vec![query.clone()], move |figures, page| {
+    Ok(Job::new(&call.options, vec![query.clone()], move |figures, page| {
         page.line(figures.ns(&query).map(|ns| microseconds(&format!("Select on {descriptors} {kind}"), ns)));
     }))
 }
@@ -188,15 +185,14 @@ pub fn lat_select(call: &Call) -> Result<Job, CallError> {
 ///
 /// # Errors
 /// There is not exactly one file, or `-P` is above 1.
-pub fn lat_pagefault(call: &Call) -> Result<Job, CallError> {
-    let options = LmbenchOptions::read(call, "P:W:N:C")?;
-    let [file] = options.exactly()?;
-    options.one_caller("syscall.page-fault")?;
+pub fn lat_pagefault(call: LmbenchCall) -> Result<Job, Refusal> {
+    let [file] = call.exactly()?;
+    call.options.one_caller("syscall.page-fault")?;
     let file = file.to_owned();
     let path = PathBuf::from(&file);
     let params = [("mode", "file-around".into()), ("pages", "4KiB".into()), ("path", file.as_str().into())];
     let query = PointQuery::new("syscall.page-fault", params);
-    let mut job = Job::new(&options, vec![query.clone()], move |figures, page| {
+    let mut job = Job::new(&call.options, vec![query.clone()], move |figures, page| {
         let ns = figures.ns_of_part(&query);
         page.line(ns.map(|ns| microseconds(&format!("Pagefaults on {file}"), ns)));
     });
@@ -212,13 +208,12 @@ const PAGE: u64 = 4096;
 ///
 /// # Errors
 /// The size or the file is missing, or `-P` is above 1.
-pub fn lat_mmap(call: &Call) -> Result<Job, CallError> {
-    let options = LmbenchOptions::read(call, "rP:W:N:C")?;
-    let [size, file] = options.exactly()?;
-    let size = bytes(size).filter(|size| *size >= 4096).ok_or(CallError::Usage)?;
-    options.one_caller("syscall.mmap")?;
+pub fn lat_mmap(call: LmbenchCall) -> Result<Job, Refusal> {
+    let [size, file] = call.exactly()?;
+    let size = bytes(size).filter(|size| *size >= 4096).ok_or_else(wrong)?;
+    call.options.one_caller("syscall.mmap")?;
     // A tenth of the file every 16 KiB, or all of it every 160 KiB: as many touches.
-    let stride: u64 = if options.flag('r') { 160 << 10 } else { 16 << 10 };
+    let stride: u64 = if call.options.flag('r') { 160 << 10 } else { 16 << 10 };
     let path = PathBuf::from(file);
     let params = [
         ("mode", "file-mapped".into()),
@@ -228,10 +223,10 @@ pub fn lat_mmap(call: &Call) -> Result<Job, CallError> {
         ("stride", stride.into()),
     ];
     let mut query = PointQuery::new("syscall.page-fault", params);
-    if !options.flag('r') {
+    if !call.options.flag('r') {
         query.params.insert("touched".to_owned(), (size / 10).into());
     }
-    let mut job = Job::new(&options, vec![query.clone()], move |figures, page| {
+    let mut job = Job::new(&call.options, vec![query.clone()], move |figures, page| {
         page.line(figures.ns(&query).map(|ns| size_and_microseconds(size, ns)));
     });
     job.source = Some(Source { path, at_least: size });

@@ -1,13 +1,14 @@
 //! LMbench's programs for communication between processes: `lat_pipe`, `lat_fifo`, `lat_unix`, `lat_tcp`, `lat_udp`,
 //! `lat_sem`, `lat_ctx`, `bw_pipe`, `bw_unix`, `bw_tcp`.
 
-use super::arguments::{Call, CallError, LmbenchOptions, USUAL_REPETITIONS, number, refuse};
 use super::job::{Job, PointQuery};
+use super::options::{LmbenchCall, USUAL_REPETITIONS, number, refuse, wrong};
 use super::page::{megabytes_per_second, microseconds};
+use crate::getopt::Refusal;
 
 /// Placement of the two endpoints. The scheduler decides, as in LMbench, unless `LMBENCH_SCHED` asks for a placement.
-fn placement(call: &Call) -> Result<&'static str, CallError> {
-    match call.scheduling.as_deref().unwrap_or("DEFAULT") {
+fn placement(call: &LmbenchCall) -> Result<&'static str, Refusal> {
+    match call.options.scheduling.as_deref().unwrap_or("DEFAULT") {
         "" | "DEFAULT" => Ok("free"),
         "SINGLE" | "BALANCED" | "BALANCED_SPREAD" => Ok("same-core"),
         "UNIQUE" | "UNIQUE_SPREAD" => Ok("two-cores"),
@@ -35,64 +36,59 @@ fn settled(mut job: Job) -> Job {
 ///
 /// # Errors
 /// There are operands, or `-P` is above 1.
-pub fn lat_pipe(call: &Call) -> Result<Job, CallError> {
-    let options = LmbenchOptions::read(call, "P:W:N:")?;
-    let [] = options.exactly()?;
-    between_processes(&options, call, "ipc.pipe", "Pipe latency".to_owned(), 1)
+pub fn lat_pipe(call: LmbenchCall) -> Result<Job, Refusal> {
+    let [] = call.exactly()?;
+    between_processes(&call, "ipc.pipe", "Pipe latency".to_owned(), 1)
 }
 
 /// `lat_unix [-m size]`: a message there and back through a Unix stream socket.
 ///
 /// # Errors
 /// There are operands, or `-P` is above 1.
-pub fn lat_unix(call: &Call) -> Result<Job, CallError> {
-    let options = LmbenchOptions::read(call, "m:P:W:N:")?;
-    let [] = options.exactly()?;
-    let size = options.size('m', 1)?;
-    between_processes(&options, call, "ipc.unix-stream", "AF_UNIX sock stream latency".to_owned(), size)
+pub fn lat_unix(call: LmbenchCall) -> Result<Job, Refusal> {
+    let [] = call.exactly()?;
+    let size = call.options.size('m', 1)?;
+    between_processes(&call, "ipc.unix-stream", "AF_UNIX sock stream latency".to_owned(), size)
 }
 
 /// `lat_fifo`: a message there and back through two named pipes.
 ///
 /// # Errors
 /// There are operands, or `-P` is above 1.
-pub fn lat_fifo(call: &Call) -> Result<Job, CallError> {
-    let options = LmbenchOptions::read(call, "P:W:N:")?;
-    let [] = options.exactly()?;
-    between_processes(&options, call, "ipc.fifo", "Fifo latency".to_owned(), 1)
+pub fn lat_fifo(call: LmbenchCall) -> Result<Job, Refusal> {
+    let [] = call.exactly()?;
+    between_processes(&call, "ipc.fifo", "Fifo latency".to_owned(), 1)
 }
 
 /// `lat_tcp [-m size] localhost`, and the calls that start and stop its server.
 ///
 /// # Errors
 /// Another host is named, a size is invalid, or `-P` is above 1.
-pub fn lat_tcp(call: &Call) -> Result<Job, CallError> {
-    let options = LmbenchOptions::read(call, "sS:m:P:W:N:")?;
-    if options.flag('s') || options.flag('S') {
-        return Ok(no_server(&options));
+pub fn lat_tcp(call: LmbenchCall) -> Result<Job, Refusal> {
+    if call.options.flag('s') || call.options.flag('S') {
+        return Ok(no_server(&call));
     }
-    let [host] = options.exactly()?;
+    let [host] = call.exactly()?;
     loopback(host)?;
-    let size = options.size('m', 1)?;
-    between_processes(&options, call, "ipc.tcp", format!("TCP latency using {host}"), size)
+    let size = call.options.size('m', 1)?;
+    between_processes(&call, "ipc.tcp", format!("TCP latency using {host}"), size)
 }
 
 /// `lat_udp [-m size] localhost`, and the calls that start and stop its server.
 ///
 /// # Errors
 /// Another host is named, the message has less than 4 bytes, or `-P` is above 1.
-pub fn lat_udp(call: &Call) -> Result<Job, CallError> {
-    let options = LmbenchOptions::read(call, "sSm:P:W:N:")?;
-    if options.flag('s') || options.flag('S') {
-        return Ok(no_server(&options));
+pub fn lat_udp(call: LmbenchCall) -> Result<Job, Refusal> {
+    if call.options.flag('s') || call.options.flag('S') {
+        return Ok(no_server(&call));
     }
-    let [host] = options.exactly()?;
+    let [host] = call.exactly()?;
     loopback(host)?;
-    let size = options.size('m', LEAST)?;
+    let size = call.options.size('m', LEAST)?;
     if size < LEAST {
-        return Err(CallError::Usage);
+        return Err(wrong());
     }
-    between_processes(&options, call, "ipc.udp", format!("UDP latency using {host}"), size)
+    between_processes(&call, "ipc.udp", format!("UDP latency using {host}"), size)
 }
 
 /// Size of the smallest message between processes, in bytes. It holds the number by which a reply is verified.
@@ -100,30 +96,29 @@ const LEAST: u64 = 4;
 
 /// Measures a round trip between two processes.
 fn between_processes(
-    options: &LmbenchOptions,
-    call: &Call,
+    call: &LmbenchCall,
     probe: &'static str,
     label: String,
     size: u64,
-) -> Result<Job, CallError> {
-    options.one_caller(probe)?;
+) -> Result<Job, Refusal> {
+    call.options.one_caller(probe)?;
     let params = [
         ("caller", "other".into()),
         ("placement", placement(call)?.into()),
         ("payload", size.max(LEAST).into()),
     ];
     let query = PointQuery::new(probe, params);
-    let mut job = Job::new(options, vec![query.clone()], move |figures, page| {
+    let mut job = Job::new(&call.options, vec![query.clone()], move |figures, page| {
         page.line(figures.round_trip_ns(&query).map(|ns| microseconds(&label, ns)));
     });
-    if options.value('m').is_some() && size < LEAST {
+    if call.options.value('m').is_some() && size < LEAST {
         job.notes.push(format!("messages have {LEAST} bytes, so that each reply can be verified"));
     }
     Ok(settled(job))
 }
 
 /// Refuses a host other than this machine.
-fn loopback(host: &str) -> Result<(), CallError> {
+fn loopback(host: &str) -> Result<(), Refusal> {
     match host {
         "localhost" | "127.0.0.1" | "::1" => Ok(()),
         _ => refuse(format!("{host} is not covered: loopback is measured; give localhost")),
@@ -131,8 +126,8 @@ fn loopback(host: &str) -> Result<(), CallError> {
 }
 
 /// Returns a job without measurements, for calls that start or stop a server.
-fn no_server(options: &LmbenchOptions) -> Job {
-    let mut job = Job::new(options, Vec::new(), |_, _| {});
+fn no_server(call: &LmbenchCall) -> Job {
+    let mut job = Job::new(&call.options, Vec::new(), |_, _| {});
     job.notes.push("no server is needed: both ends are part of the measurement".to_owned());
     job
 }
@@ -144,13 +139,12 @@ const SYSTEM_V: &str = "ipc.sysv-semaphore";
 ///
 /// # Errors
 /// There are operands, or `-P` is above 1.
-pub fn lat_sem(call: &Call) -> Result<Job, CallError> {
-    let options = LmbenchOptions::read(call, "P:W:N:")?;
-    let [] = options.exactly()?;
-    options.one_caller(SYSTEM_V)?;
-    let params = [("caller", "other".into()), ("placement", placement(call)?.into())];
+pub fn lat_sem(call: LmbenchCall) -> Result<Job, Refusal> {
+    let [] = call.exactly()?;
+    call.options.one_caller(SYSTEM_V)?;
+    let params = [("caller", "other".into()), ("placement", placement(&call)?.into())];
     let query = PointQuery::new(SYSTEM_V, params);
-    Ok(settled(Job::new(&options, vec![query.clone()], move |figures, page| {
+    Ok(settled(Job::new(&call.options, vec![query.clone()], move |figures, page| {
         page.line(figures.one_way_ns(&query).map(|ns| microseconds("Semaphore latency", ns)));
     })))
 }
@@ -160,19 +154,18 @@ pub fn lat_sem(call: &Call) -> Result<Job, CallError> {
 ///
 /// # Errors
 /// The numbers of processes are missing or outside of 2 to 2048, or `-P` is above 1.
-pub fn lat_ctx(call: &Call) -> Result<Job, CallError> {
-    let options = LmbenchOptions::read(call, "s:P:W:N:")?;
-    options.one_caller("sync.ring")?;
-    let kib = options.value('s').map_or(Some(0), number).ok_or(CallError::Usage)?;
-    let counts: Vec<u64> = options
+pub fn lat_ctx(call: LmbenchCall) -> Result<Job, Refusal> {
+    call.options.one_caller("sync.ring")?;
+    let kib = call.options.value('s').map_or(Some(0), number).ok_or_else(wrong)?;
+    let counts: Vec<u64> = call
         .operands
         .iter()
-        .map(|text| number(text).filter(|count| (2..=2048).contains(count)).ok_or(CallError::Usage))
+        .map(|text| number(text).filter(|count| (2..=2048).contains(count)).ok_or_else(wrong))
         .collect::<Result<_, _>>()?;
     if counts.is_empty() {
-        return Err(CallError::Usage);
+        return Err(wrong());
     }
-    let placed: &[&str] = match placement(call)? {
+    let placed: &[&str] = match placement(&call)? {
         "free" => &["free"],
         "same-core" => &[],
         _ => {
@@ -188,7 +181,7 @@ pub fn lat_ctx(call: &Call) -> Result<Job, CallError> {
         query
     };
     let queries = counts.iter().map(|count| query(*count)).collect();
-    Ok(Job::new(&options, queries, move |figures, page| {
+    Ok(Job::new(&call.options, queries, move |figures, page| {
         let overhead = counts.iter().find_map(|count| {
             let measurement = figures.measurement(&query(*count)).ok()?;
             measurement.values.get("self").map(|overhead| overhead.value)
@@ -204,28 +197,27 @@ pub fn lat_ctx(call: &Call) -> Result<Job, CallError> {
 ///
 /// # Errors
 /// There are operands, a size is invalid, or `-P` is above 1.
-pub fn bw_pipe(call: &Call) -> Result<Job, CallError> {
-    local_bandwidth(call, "sync.pipe-bandwidth", "Pipe bandwidth")
+pub fn bw_pipe(call: LmbenchCall) -> Result<Job, Refusal> {
+    local_bandwidth(&call, "sync.pipe-bandwidth", "Pipe bandwidth")
 }
 
 /// `bw_unix [-m size] [-M total]`: bandwidth of a Unix stream socket.
 ///
 /// # Errors
 /// There are operands, a size is invalid, or `-P` is above 1.
-pub fn bw_unix(call: &Call) -> Result<Job, CallError> {
-    local_bandwidth(call, "sync.unix-bandwidth", "AF_UNIX sock stream bandwidth")
+pub fn bw_unix(call: LmbenchCall) -> Result<Job, Refusal> {
+    local_bandwidth(&call, "sync.unix-bandwidth", "AF_UNIX sock stream bandwidth")
 }
 
-fn local_bandwidth(call: &Call, probe: &'static str, label: &'static str) -> Result<Job, CallError> {
-    let options = LmbenchOptions::read(call, "m:M:P:W:N:")?;
-    let [] = options.exactly()?;
-    options.one_caller(probe)?;
-    let size = options.size('m', 64 << 10)?;
+fn local_bandwidth(call: &LmbenchCall, probe: &'static str, label: &'static str) -> Result<Job, Refusal> {
+    let [] = call.exactly()?;
+    call.options.one_caller(probe)?;
+    let size = call.options.size('m', 64 << 10)?;
     let query = PointQuery::new(probe, [("size", size.into()), ("placement", placement(call)?.into())]);
-    let mut job = Job::new(&options, vec![query.clone()], move |figures, page| {
+    let mut job = Job::new(&call.options, vec![query.clone()], move |figures, page| {
         page.line(figures.bytes_per_second(&query).map(|rate| megabytes_per_second(label, rate)));
     });
-    if options.value('M').is_some() {
+    if call.options.value('M').is_some() {
         job.notes.push(TOTAL_HAS_NO_EFFECT.to_owned());
     }
     Ok(settled(job))
@@ -237,23 +229,22 @@ const TOTAL_HAS_NO_EFFECT: &str = "-M has no effect: as much is sent as the stop
 ///
 /// # Errors
 /// Another host is named, a size is invalid, or `-P` is above 1.
-pub fn bw_tcp(call: &Call) -> Result<Job, CallError> {
-    let options = LmbenchOptions::read(call, "sS:m:M:P:W:N:")?;
-    if options.flag('s') || options.flag('S') {
-        return Ok(no_server(&options));
+pub fn bw_tcp(call: LmbenchCall) -> Result<Job, Refusal> {
+    if call.options.flag('s') || call.options.flag('S') {
+        return Ok(no_server(&call));
     }
-    let [host] = options.exactly()?;
+    let [host] = call.exactly()?;
     loopback(host)?;
-    options.one_caller("sync.tcp-bandwidth")?;
+    call.options.one_caller("sync.tcp-bandwidth")?;
     // As there: the message is as long as all that is moved, unless told.
-    let size = options.size('m', options.size('M', 10 << 20)?)?;
-    let params = [("size", size.into()), ("placement", placement(call)?.into())];
+    let size = call.options.size('m', call.options.size('M', 10 << 20)?)?;
+    let params = [("size", size.into()), ("placement", placement(&call)?.into())];
     let query = PointQuery::new("sync.tcp-bandwidth", params);
-    let mut job = Job::new(&options, vec![query.clone()], move |figures, page| {
+    let mut job = Job::new(&call.options, vec![query.clone()], move |figures, page| {
         let rate = figures.bytes_per_second(&query);
         page.line(rate.map(|rate| format!("{:.6} {:.2} MB/sec", size as f64 / 1e6, rate / 1e6)));
     });
-    if options.value('m').is_some() && options.value('M').is_some() {
+    if call.options.value('m').is_some() && call.options.value('M').is_some() {
         job.notes.push(TOTAL_HAS_NO_EFFECT.to_owned());
     }
     Ok(job)

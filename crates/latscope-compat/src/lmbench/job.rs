@@ -1,7 +1,8 @@
 //! Points that a personality needs measured, and the search for their results in the report.
 
-use super::arguments::LmbenchOptions;
-use super::page::{self, NotMeasured, Page};
+use super::options::LmbenchOptions;
+use super::page::{NotMeasured, Page};
+use crate::environment::remedy;
 use latscope_core::plan::{ParamValue, Params, Point, params};
 use latscope_core::quality::Level;
 use latscope_core::report::{Measurement, Report, Semantics};
@@ -66,8 +67,6 @@ type Print = Box<dyn Fn(&Figures<'_>, &mut Page) + Send + Sync>;
 pub struct Job {
     /// Queries for the points to measure.
     pub queries: Vec<PointQuery>,
-    /// Planned point that answers each query: the index of its step, and its index in the step.
-    pub planned: Vec<Option<(usize, usize)>>,
     /// Directory for the files of file probes.
     pub directory: Option<PathBuf>,
     /// File without which the original program would fail.
@@ -90,7 +89,6 @@ impl Job {
     ) -> Job {
         Job {
             queries,
-            planned: Vec::new(),
             directory: None,
             source: None,
             repetitions: options.repetitions,
@@ -100,12 +98,13 @@ impl Job {
         }
     }
 
-    /// Text of the original program for a report. The text depends on nothing but the job and the report.
-    pub fn print(&self, report: &Report) -> Page {
+    /// Text of the original program for a report. `planned` has the point that answers each query: the index of its
+    /// step, and its index in the step. The text depends on nothing but the job and these.
+    pub fn print(&self, planned: &[Option<(usize, usize)>], report: &Report) -> Page {
         let mut page = Page::default();
-        let figures = Figures { job: self, report };
+        let figures = Figures { job: self, planned, report };
         (self.print)(&figures, &mut page);
-        let found = self.planned.iter().flatten().filter_map(|(step, point)| report.of_point(*step, *point));
+        let found = planned.iter().flatten().filter_map(|(step, point)| report.of_point(*step, *point));
         page.degraded(found.filter(|m| m.quality.level.is_doubtful()));
         page
     }
@@ -123,6 +122,7 @@ impl fmt::Debug for Job {
 /// Report, with the job whose queries it answers.
 pub struct Figures<'a> {
     job: &'a Job,
+    planned: &'a [Option<(usize, usize)>],
     report: &'a Report,
 }
 
@@ -136,7 +136,7 @@ impl<'a> Figures<'a> {
     pub fn measurement(&self, query: &PointQuery) -> Result<&'a Measurement, NotMeasured> {
         let failed = |reason: String| NotMeasured { query: query.to_string(), reason };
         let index = self.job.queries.iter().position(|known| known == query);
-        let planned = index.and_then(|index| *self.job.planned.get(index)?);
+        let planned = index.and_then(|index| *self.planned.get(index)?);
         let (step, point) = planned.ok_or_else(|| failed(NOT_OFFERED.to_owned()))?;
         let found = self.report.of_point(step, point);
         let found = found.ok_or_else(|| failed("the run ended before it".to_owned()))?;
@@ -144,7 +144,7 @@ impl<'a> Figures<'a> {
             return Ok(found);
         }
         let reason = found.reason().clone().unwrap_or_else(|| "no clean sample".to_owned());
-        Err(failed(match page::remedy(found) {
+        Err(failed(match remedy(found) {
             Some(remedy) => format!("{reason}; {remedy}"),
             None => reason,
         }))

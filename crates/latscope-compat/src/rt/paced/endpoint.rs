@@ -3,7 +3,6 @@
 use super::board::{Board, Word};
 use super::means::{Channel, TIMED_OUT, address, introduce};
 use super::{Form, MEMORY, Means, Rules};
-use crate::wake::waiter::{Monotonic, sleep_until};
 use anyhow::{Context, Result, ensure};
 use latscope_bench::hold::hold;
 use latscope_exchange::notify::counter::Lanes;
@@ -12,6 +11,7 @@ use latscope_os::clock::monotonic_ns;
 use latscope_os::sched;
 use latscope_os::trace_marker::Marker;
 use latscope_os::worker::{die_with, inherited};
+use latscope_probes::wake::waiter::{Monotonic, sleep_until};
 use rustix::fd::{AsFd, BorrowedFd};
 use rustix::io::Errno;
 use std::fs::{File, OpenOptions};

@@ -184,8 +184,8 @@ impl Drop for Session {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Means;
     use super::*;
-    use crate::paced::Means;
 
     fn rules(means: Means, form: Form) -> Rules {
         Rules {

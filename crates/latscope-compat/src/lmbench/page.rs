@@ -3,6 +3,7 @@
 //! Results go to standard error, as from LMbench. Only text that LMbench's own scripts take by command substitution
 //! (`mhz`) goes to standard output.
 
+use crate::environment::remedy;
 use latscope_core::report::Measurement;
 
 /// Text of a personality, with the points that it could not print.
@@ -28,26 +29,6 @@ pub struct NotMeasured {
     pub reason: String,
 }
 
-/// Remedy of a measurement, without options of latscope, which the older tools lack: `choose a smaller size`.
-pub(super) fn remedy(measurement: &Measurement) -> Option<String> {
-    Some(without_options(measurement.remedy().as_ref()?))
-}
-
-fn without_options(remedy: &str) -> String {
-    let (mut text, mut rest) = (String::new(), remedy);
-    while let Some((before, (inside, after))) =
-        rest.split_once(" (").and_then(|(before, tail)| Some((before, tail.split_once(')')?)))
-    {
-        let kept: Vec<&str> = inside.split(", ").filter(|part| !part.starts_with("--")).collect();
-        text += before;
-        if !kept.is_empty() {
-            text += &format!(" ({})", kept.join(", "));
-        }
-        rest = after;
-    }
-    (text + rest).replace(" --", " ")
-}
-
 impl Page {
     /// Adds text for standard error.
     pub fn text(&mut self, text: &str) {
@@ -66,7 +47,7 @@ impl Page {
     }
 
     /// Records the reasons for which measurements are degraded, each reason once.
-    pub(super) fn degraded<'a>(&mut self, measurements: impl Iterator<Item = &'a Measurement>) {
+    pub(crate) fn degraded<'a>(&mut self, measurements: impl Iterator<Item = &'a Measurement>) {
         for measurement in measurements {
             let reason = measurement.reason().unwrap_or_else(|| "no reason given".to_owned());
             let mut note = format!("degraded: {reason}");
@@ -146,21 +127,6 @@ mod tests {
         assert_eq!(microseconds("Simple read", 213.5), "Simple read: 0.2135 microseconds");
         assert_eq!(nanoseconds("integer add", 0.306), "integer add: 0.31 nanoseconds");
         assert_eq!(megabytes_per_second("Pipe bandwidth", 3538.24e6), "Pipe bandwidth: 3538.24 MB/sec");
-    }
-
-    #[test]
-    fn remedies_name_no_option() {
-        for (ours, theirs) in [
-            ("choose a smaller --size, or free memory", "choose a smaller size, or free memory"),
-            ("choose a directory on a disk (--dir)", "choose a directory on a disk"),
-            (
-                "allow a second CPU (--cpus, taskset, the cpuset), now",
-                "allow a second CPU (taskset, the cpuset), now",
-            ),
-            ("raise RLIMIT_RTPRIO", "raise RLIMIT_RTPRIO"),
-        ] {
-            assert_eq!(without_options(ours), theirs);
-        }
     }
 
     #[test]

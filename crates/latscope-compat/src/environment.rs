@@ -1,7 +1,7 @@
 //! Preconditions of a run: the machine, its clock, and the rights of this process.
 
-use super::Refusal;
-use crate::{names, page};
+use crate::context::Context;
+use crate::getopt::Refusal;
 use latscope_bench::timebase::Timebase;
 use latscope_core::machine::Machine;
 use latscope_core::plan::{Action, Conditions, OnThreshold, Params, Plan, Point, Policy, Step, Stop};
@@ -63,7 +63,7 @@ pub(crate) fn trace_directory() -> Result<PathBuf, Refusal> {
 
 /// Plan of one step under the name of the program. With a limit, the first event above the limit ends the run and marks
 /// the user's trace.
-pub(super) fn plan(step: Step, name: &str, limited: bool, trace: Option<&Path>, machine: &Machine) -> Plan {
+pub(crate) fn plan(step: Step, name: &str, limited: bool, trace: Option<&Path>, machine: &Machine) -> Plan {
     let mark = trace.map(|path| Action::MarkTrace(path.to_owned()));
     let actions = mark.into_iter().chain([Action::Stop]).collect();
     let on_threshold = limited.then(|| OnThreshold { actions, ..OnThreshold::default() });
@@ -72,8 +72,8 @@ pub(super) fn plan(step: Step, name: &str, limited: bool, trace: Option<&Path>, 
 }
 
 /// Prints the [`outline`] of one point if a plan is to be shown. Returns true if it did.
-pub(crate) fn shows(name: &str, probe: &str, title: String, duration: Option<u64>) -> bool {
-    names::is_dry_run() && names::shows(&outline(name, probe, vec![title], duration, &here().0))
+pub(crate) fn shows(context: &Context, probe: &str, title: String, duration: Option<u64>) -> bool {
+    context.dry_run && context.shows(&outline(context.name, probe, vec![title], duration, &here().0))
 }
 
 /// Plan to show for a program that has threads and processes of its own: a point for each title.
@@ -135,16 +135,59 @@ pub fn linear(measured: &[Measurement]) -> Vec<LinearRecord> {
 pub fn doubts(measurements: &[Measurement]) -> Vec<String> {
     let doubt = |m: &Measurement| {
         let reason = m.reason().clone().filter(|_| m.quality.level != Level::Ok)?;
-        let remedy = page::remedy(m).map(|remedy| format!(" ({remedy})")).unwrap_or_default();
+        let remedy = remedy(m).map(|remedy| format!(" ({remedy})")).unwrap_or_default();
         let kind = if m.quality.level.is_doubtful() { "degraded" } else { "not measured" };
         Some(format!("{kind}: {reason}{remedy}"))
     };
     fold_cpus(measurements.iter().filter_map(doubt))
 }
 
+/// Prints how far the measurements can be trusted. Returns false if one did not take place.
+///
+/// A run that ends before its first event counts as one that took place. A thread that could not begin does not.
+pub(crate) fn doubt(context: &Context, measured: &[Measurement]) -> bool {
+    doubts(measured).iter().for_each(|doubt| context.note(doubt));
+    !measured.iter().all(|m| m.quality.level == Level::Unsupported && m.incomplete)
+}
+
+/// Remedy of a measurement, without options of latscope, which the older tools lack: `choose a smaller size`.
+pub(crate) fn remedy(measurement: &Measurement) -> Option<String> {
+    Some(without_options(measurement.remedy().as_ref()?))
+}
+
+fn without_options(remedy: &str) -> String {
+    let (mut text, mut rest) = (String::new(), remedy);
+    while let Some((before, (inside, after))) =
+        rest.split_once(" (").and_then(|(before, tail)| Some((before, tail.split_once(')')?)))
+    {
+        let kept: Vec<&str> = inside.split(", ").filter(|part| !part.starts_with("--")).collect();
+        text += before;
+        if !kept.is_empty() {
+            text += &format!(" ({})", kept.join(", "));
+        }
+        rest = after;
+    }
+    (text + rest).replace(" --", " ")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn remedies_name_no_option() {
+        for (ours, theirs) in [
+            ("choose a smaller --size, or free memory", "choose a smaller size, or free memory"),
+            ("choose a directory on a disk (--dir)", "choose a directory on a disk"),
+            (
+                "allow a second CPU (--cpus, taskset, the cpuset), now",
+                "allow a second CPU (taskset, the cpuset), now",
+            ),
+            ("raise RLIMIT_RTPRIO", "raise RLIMIT_RTPRIO"),
+        ] {
+            assert_eq!(without_options(ours), theirs);
+        }
+    }
 
     #[test]
     fn a_priority_that_cannot_be_is_refused_and_the_policy_stays() {

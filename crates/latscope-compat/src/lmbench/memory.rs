@@ -1,8 +1,9 @@
 //! LMbench's programs for memory: `lat_mem_rd`, `bw_mem`, `stream`, `par_mem`, `tlb`.
 
-use super::arguments::{Call, CallError, LmbenchOptions, bytes, number, refuse};
 use super::job::{Figures, Job, PointQuery};
+use super::options::{LmbenchCall, number, refuse, wrong};
 use super::page::{NotMeasured, Page, bandwidth, megabytes_per_second, nanoseconds};
+use crate::getopt::{Refusal, bytes};
 
 const MIB: u64 = 1 << 20;
 /// Size of pages, in bytes. LMbench uses whatever pages malloc(3) gives; latscope always uses this size.
@@ -12,20 +13,19 @@ const PAGE: u64 = 4096;
 ///
 /// # Errors
 /// The size in MiB is missing, a stride is invalid, or `-P` is above 1.
-pub fn lat_mem_rd(call: &Call) -> Result<Job, CallError> {
-    let options = LmbenchOptions::read(call, "tP:W:N:")?;
-    options.one_caller("memory.latency")?;
-    let (length, strides) = options.operands.split_first().ok_or(CallError::Usage)?;
-    let length = number(length).filter(|mib| *mib > 0).ok_or(CallError::Usage)?;
-    let length = length.checked_mul(MIB).ok_or(CallError::Usage)?;
+pub fn lat_mem_rd(call: LmbenchCall) -> Result<Job, Refusal> {
+    call.options.one_caller("memory.latency")?;
+    let (length, strides) = call.operands.split_first().ok_or_else(wrong)?;
+    let length = number(length).filter(|mib| *mib > 0).ok_or_else(wrong)?;
+    let length = length.checked_mul(MIB).ok_or_else(wrong)?;
     let mut strides: Vec<u64> = strides
         .iter()
-        .map(|text| bytes(text).filter(|stride| *stride >= 8 && stride % 8 == 0).ok_or(CallError::Usage))
+        .map(|text| bytes(text).filter(|stride| *stride >= 8 && stride % 8 == 0).ok_or_else(wrong))
         .collect::<Result<_, _>>()?;
     if strides.is_empty() {
         strides.push(64);
     }
-    let random = options.flag('t');
+    let random = call.options.flag('t');
     let query = move |size: u64, stride: u64| match random {
         true => PointQuery::new(
             "memory.latency",
@@ -48,7 +48,7 @@ pub fn lat_mem_rd(call: &Call) -> Result<Job, CallError> {
             queries.push(point);
         }
     }
-    Ok(Job::new(&options, queries, move |figures, page| {
+    Ok(Job::new(&call.options, queries, move |figures, page| {
         for stride in &strides {
             page.text(&format!("\"stride={stride}\n"));
             for size in sizes(*stride) {
@@ -112,30 +112,29 @@ impl Transfer {
 ///
 /// # Errors
 /// The size is missing or below 512 bytes, the kind is unknown, or `conflict` is given.
-pub fn bw_mem(call: &Call) -> Result<Job, CallError> {
-    let options = LmbenchOptions::read(call, "P:W:N:")?;
-    let (size, what) = match options.operands.as_slice() {
+pub fn bw_mem(call: LmbenchCall) -> Result<Job, Refusal> {
+    let (size, what) = match call.operands.as_slice() {
         [size, what] => (size, what),
         [_, _, _] => {
             return refuse(
                 "`conflict` is not covered: the buffers of memory.bandwidth lie where mmap(2) puts them",
             );
         }
-        _ => return Err(CallError::Usage),
+        _ => return Err(wrong()),
     };
-    let size = bytes(size).filter(|size| *size >= 512).ok_or(CallError::Usage)?;
-    let transfer = TRANSFERS.iter().find(|transfer| transfer.name == what).ok_or(CallError::Usage)?;
+    let size = bytes(size).filter(|size| *size >= 512).ok_or_else(wrong)?;
+    let transfer = TRANSFERS.iter().find(|transfer| transfer.name == what).ok_or_else(wrong)?;
     let query = PointQuery::new(
         "memory.bandwidth",
         [
             // Each process of LMbench has buffers of that size; ours is that of all threads and buffers.
-            ("size", (size * transfer.buffers() * options.parallelism).into()),
+            ("size", (size * transfer.buffers() * call.options.parallelism).into()),
             ("operation", transfer.operation.into()),
             ("step", transfer.step.into()),
-            ("threads", options.parallelism.into()),
+            ("threads", call.options.parallelism.into()),
         ],
     );
-    Ok(Job::new(&options, vec![query.clone()], move |figures, page| {
+    Ok(Job::new(&call.options, vec![query.clone()], move |figures, page| {
         let rate = figures.bytes_per_second(&query);
         page.line(rate.map(|rate| bandwidth(size, rate / transfer.touched())));
     }))
@@ -145,23 +144,22 @@ pub fn bw_mem(call: &Call) -> Result<Job, CallError> {
 ///
 /// # Errors
 /// `-v 2` is given, or the size is less than one element for each array.
-pub fn stream(call: &Call) -> Result<Job, CallError> {
-    let options = LmbenchOptions::read(call, "v:M:P:W:N:")?;
-    match options.value('v').map_or(Some(1), number) {
+pub fn stream(call: LmbenchCall) -> Result<Job, Refusal> {
+    match call.options.value('v').map_or(Some(1), number) {
         Some(1) => {}
         Some(2) => {
             return refuse(
                 "-v 2 (fill, copy, daxpy, sum) is not covered: memory.stream measures copy, scale, add and triad; give -v 1",
             );
         }
-        _ => return Err(CallError::Usage),
+        _ => return Err(wrong()),
     }
     // Three arrays of doubles share the length.
-    let size = options.size('M', 3 * 8 * 1_000_000)? / 24 * 8;
-    if size == 0 || !options.operands.is_empty() {
-        return Err(CallError::Usage);
+    let size = call.options.size('M', 3 * 8 * 1_000_000)? / 24 * 8;
+    if size == 0 || !call.operands.is_empty() {
+        return Err(wrong());
     }
-    let threads = options.parallelism;
+    let threads = call.options.parallelism;
     let kernels = [("copy", 2.0), ("scale", 2.0), ("add", 3.0), ("triad", 3.0)];
     let query = move |operation: &str| {
         PointQuery::new(
@@ -170,7 +168,7 @@ pub fn stream(call: &Call) -> Result<Job, CallError> {
         )
     };
     let queries = kernels.iter().map(|(operation, _)| query(operation)).collect();
-    Ok(Job::new(&options, queries, move |figures, page| {
+    Ok(Job::new(&call.options, queries, move |figures, page| {
         for (operation, arrays) in kernels {
             let rate = figures.bytes_per_second(&query(operation));
             page.line(rate.map(|rate| {
@@ -191,11 +189,10 @@ const CHAINS: [u64; 5] = [1, 2, 4, 8, 16];
 ///
 /// # Errors
 /// There are operands, a size is invalid, or `-P` is given.
-pub fn par_mem(call: &Call) -> Result<Job, CallError> {
-    let options = LmbenchOptions::read(call, "L:M:W:N:")?;
-    let [] = options.exactly()?;
-    let line = options.size('L', 64)?;
-    let longest = options.size('M', 64 * MIB)?;
+pub fn par_mem(call: LmbenchCall) -> Result<Job, Refusal> {
+    let [] = call.exactly()?;
+    let line = call.options.size('L', 64)?;
+    let longest = call.options.size('M', 64 * MIB)?;
     let sizes: Vec<u64> = std::iter::successors(Some(line * 16), |size| size.checked_mul(2))
         .take_while(|size| *size <= longest)
         .collect();
@@ -206,7 +203,7 @@ pub fn par_mem(call: &Call) -> Result<Job, CallError> {
         )
     };
     let queries = sizes.iter().flat_map(|size| CHAINS.map(|chains| query(*size, chains))).collect();
-    Ok(Job::new(&options, queries, move |figures, page| {
+    Ok(Job::new(&call.options, queries, move |figures, page| {
         for size in &sizes {
             let parallelism = parallelism(figures, |chains| query(*size, chains));
             page.line(parallelism.map(|factor| format!("{:.6} {factor:.2}", *size as f64 / 1e6)));
@@ -233,13 +230,12 @@ const TLB_RATIO: f64 = 1.15;
 ///
 /// # Errors
 /// There are operands, a size is invalid, or the line size is not 64.
-pub fn tlb(call: &Call) -> Result<Job, CallError> {
-    let options = LmbenchOptions::read(call, "cL:M:W:N:")?;
-    let [] = options.exactly()?;
-    if options.size('L', 64)? != 64 {
+pub fn tlb(call: LmbenchCall) -> Result<Job, Refusal> {
+    let [] = call.exactly()?;
+    if call.options.size('L', 64)? != 64 {
         return refuse("-L is not covered: memory.tlb visits one 64-byte line of each page");
     }
-    let longest = options.size('M', 64 * MIB)? / PAGE;
+    let longest = call.options.size('M', 64 * MIB)? / PAGE;
     let pages: Vec<u64> = std::iter::successors(Some(16_u64), |pages| Some(pages + (1 << pages.ilog2()) / 4))
         .take_while(|pages| *pages <= longest)
         .collect();
@@ -253,8 +249,8 @@ pub fn tlb(call: &Call) -> Result<Job, CallError> {
         )
     };
     let queries = pages.iter().flat_map(|pages| [spread(*pages), packed(*pages)]).collect();
-    let with_cost = options.flag('c');
-    Ok(Job::new(&options, queries, move |figures, page| {
+    let with_cost = call.options.flag('c');
+    Ok(Job::new(&call.options, queries, move |figures, page| {
         let curve: Result<Vec<Visit>, NotMeasured> = pages
             .iter()
             .map(|pages| {
@@ -297,7 +293,9 @@ fn print_tlb(curve: &[Visit], with_cost: bool, page: &mut Page) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::find;
     use super::*;
+    use crate::context::Context;
     use latscope_os::kernels::bandwidth::{self, Operation, Step};
 
     #[test]
@@ -316,9 +314,9 @@ mod tests {
 
     #[test]
     fn every_size_is_measured_once_for_all_strides_of_a_random_order() {
-        let job = lat_mem_rd(&Call::new(["-t", "1", "64", "128"])).unwrap();
+        let job = find("lat_mem_rd").unwrap().read(&Context::new(["-t", "1", "64", "128"])).unwrap();
         assert_eq!(job.queries.len(), latency_sizes(MIB).len());
-        let strided = lat_mem_rd(&Call::new(["1", "64", "1024"])).unwrap();
+        let strided = find("lat_mem_rd").unwrap().read(&Context::new(["1", "64", "1024"])).unwrap();
         assert_eq!(strided.queries.len(), 2 * latency_sizes(MIB).len() - 1);
     }
 

@@ -1,0 +1,112 @@
+//! Context of a call of a personality: its arguments, and what latscope adds to them.
+
+use anyhow::{Result, ensure};
+use latscope_bench::timebase::Timebase;
+use latscope_core::machine::Machine;
+use latscope_core::plan::Plan;
+use latscope_core::report::Report;
+use latscope_engine::observers::Observer;
+use latscope_engine::runner::{self, Run};
+use latscope_engine::saver::{self, Saver};
+use latscope_host::eprintln;
+use latscope_host::stdout::print;
+use latscope_probes::REGISTRY;
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Interval between saves without `--save-every`, in ns.
+const SAVE_EVERY: u64 = 600_000_000_000;
+
+/// Arguments of a call, and everything else that it depends on.
+#[derive(Debug, Clone)]
+pub struct Context {
+    /// Name of the program; [`run`](crate::Personality::run) sets it.
+    pub name: &'static str,
+    /// Arguments of the original program, without its name.
+    pub arguments: Vec<OsString>,
+    /// Function that returns the value of a variable of the environment.
+    pub variable: fn(&str) -> Option<OsString>,
+    /// Labels of the run, for the saved result.
+    pub labels: BTreeMap<String, String>,
+    /// Identity of the machine for the saved result, if it was given. The inner `None` stands for no identity.
+    pub machine_id: Option<Option<String>>,
+    /// Interval between saves of the result, in ns, if it was given.
+    pub save_every: Option<u64>,
+    /// True if the plan is to be shown, and nothing is to be measured.
+    pub dry_run: bool,
+    /// Path of the saved result, for programs without an option for it.
+    pub result: Option<PathBuf>,
+    /// True if exit codes are latscope's, for programs without an option for it.
+    pub strict_exit: bool,
+}
+
+/// Report, and the outcome of saving it. The report is shown even if it was not saved.
+pub(crate) struct Measured {
+    pub report: Report,
+    pub saved: Result<()>,
+}
+
+impl Context {
+    /// Returns a context with these arguments, no environment, and nothing that latscope adds.
+    pub fn new<I: IntoIterator<Item = S>, S: Into<OsString>>(arguments: I) -> Context {
+        Context {
+            name: "",
+            arguments: arguments.into_iter().map(Into::into).collect(),
+            variable: |_| None,
+            labels: BTreeMap::new(),
+            machine_id: None,
+            save_every: None,
+            dry_run: false,
+            result: None,
+            strict_exit: false,
+        }
+    }
+
+    /// Shows a plan if `--dry-run` asks for that instead of carrying it out. Returns true if it does.
+    pub(crate) fn shows(&self, plan: &Plan) -> bool {
+        if self.dry_run {
+            print(&plan.describe());
+        }
+        self.dry_run
+    }
+
+    /// Prints a note for each argument without effect, unless only the plan is shown.
+    pub(crate) fn introduce(&self, notes: &[String]) {
+        notes.iter().filter(|_| !self.dry_run).for_each(|note| self.note(note));
+    }
+
+    /// Prints a note on stderr about something that the figures do not show.
+    pub(crate) fn note(&self, text: &str) {
+        eprintln!("latscope: {}: note: {text}", self.name);
+    }
+
+    /// Carries out a plan under the given names, and saves the result on the way and before it is shown.
+    ///
+    /// # Errors
+    /// The errors are those of [`runner::run`], and those that show before the run that the result cannot be saved.
+    pub(crate) fn measure(
+        &self,
+        plan: Plan,
+        mut machine: Machine,
+        timebase: Timebase,
+        observers: Vec<&mut dyn Observer>,
+        result: Option<&Path>,
+    ) -> Result<Measured> {
+        if let Some(id) = &self.machine_id {
+            machine.id.clone_from(id);
+        }
+        ensure!(self.save_every.is_none() || result.is_some(), "--save-every is for a result that is saved");
+        let every = Duration::from_nanos(self.save_every.unwrap_or(SAVE_EVERY));
+        let mut saver = result.map(|path| Saver::new(path, every)).transpose()?;
+        let mut all: Vec<&mut dyn Observer> =
+            observers.into_iter().map(|observer| observer as &mut dyn Observer).collect();
+        all.extend(saver.iter_mut().map(|saver| saver as &mut dyn Observer));
+        let labels = self.labels.clone();
+        let report =
+            runner::run(Run { registry: &REGISTRY, plan, machine, timebase, labels, observers: all })?;
+        let saved = result.map_or(Ok(()), |path| saver::save(path, &report));
+        Ok(Measured { report, saved })
+    }
+}

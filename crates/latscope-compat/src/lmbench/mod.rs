@@ -1,0 +1,229 @@
+//! The programs of LMbench 3. Reading the arguments and printing the text are pure functions: a call is read into a
+//! [`Job`], which has the points to measure and prints their figures. The differences from LMbench's figures are in
+//! `docs/lmbench.md`.
+
+pub mod job;
+pub mod page;
+
+mod file;
+mod handover;
+mod kernel;
+mod memory;
+mod options;
+mod processor;
+mod run;
+
+pub use options::{LmbenchCall, LmbenchOptions};
+
+use crate::context::Context;
+use crate::getopt::{Opt, Refusal, Spec};
+use crate::personality::{Program, Suite};
+use anyhow::{Context as _, Result};
+use job::Job;
+use latscope_host::stdout;
+use options::{N, P, W, flag, grammar, parallelism, takes};
+use page::Output;
+use std::io::Write;
+
+/// Exit code of LMbench for arguments that it does not understand: exit(-1).
+const USAGE_EXIT: u8 = 255;
+
+static LMBENCH: Suite = Suite {
+    grammar,
+    prepare,
+    usage,
+    answer: |context, error, usage| write(&answer(context, &error.downcast()?, &usage)),
+};
+
+/// Takes `--strict-exit` and `--json FILE` out of the arguments, wherever they stand: the originals have no long
+/// options.
+fn prepare(context: &mut Context) -> Result<()> {
+    let mut rest = std::mem::take(&mut context.arguments).into_iter();
+    while let Some(argument) = rest.next() {
+        if argument == "--strict-exit" {
+            context.strict_exit = true;
+        } else if argument == "--json" {
+            context.result = Some(rest.next().context("--json needs a file")?.into());
+        } else {
+            context.arguments.push(argument);
+        }
+    }
+    Ok(())
+}
+
+/// Usage of a program as LMbench prints it. Options that the form names itself are not listed.
+fn usage(name: &str, form: &str, specs: &[&Spec]) -> String {
+    let listed = specs.iter().filter(|spec| !form.contains(&spec.name()));
+    let options: Vec<String> = listed.map(|spec| format!("[{}]", spec.forms())).collect();
+    format!("Usage: {name} {}\n", form.replace("{}", &options.join(" ")))
+}
+
+/// Output of a program for a refused call.
+pub fn answer(context: &Context, refusal: &Refusal, usage: &str) -> Output {
+    let (stderr, exit_code) = match refusal {
+        Refusal::Fatal(reason) => (format!("latscope: {}: {reason}\n", context.name), 1),
+        _ => (usage.to_owned(), if context.strict_exit { 1 } else { USAGE_EXIT }),
+    };
+    Output { stderr, exit_code, ..Output::default() }
+}
+
+/// Writes the output of a program, and returns its exit code.
+///
+/// # Errors
+/// Standard error cannot be written. Results go there: a program that loses them has failed.
+fn write(output: &Output) -> Result<u8> {
+    stdout::print(&output.stdout);
+    std::io::stderr().write_all(output.stderr.as_bytes())?;
+    Ok(output.exit_code)
+}
+
+const fn program(
+    name: &'static str,
+    summary: &'static str,
+    settle: fn(LmbenchCall) -> Result<Job, Refusal>,
+    options: &'static [Opt<LmbenchOptions>],
+    form: &'static str,
+) -> Program<LmbenchOptions, Job> {
+    let usual = LmbenchOptions::usual;
+    Program { name, summary, suite: &LMBENCH, form, options, usual, settle, carry_out: run::carry_out }
+}
+
+/// All programs of LMbench that latscope replaces, by name.
+#[rustfmt::skip]
+pub static PROGRAMS: &[Program<LmbenchOptions, Job>] = &[
+    program("bw_file_rd", "bandwidth of reading a cached file", file::bw_file_rd,
+        &[flag('C'), P, W, N], "{} <size> open2close|io_only <filename>\nmin size=1"),
+    program("bw_mem", "bandwidth of memory, by kind of transfer", memory::bw_mem,
+        &[P, W, N], "{} <size> what [conflict]\nwhat: rd wr rdwr cp fwr frd fcp bzero bcopy\n<size> must be larger than 512"),
+    program("bw_mmap_rd", "bandwidth of reading a mapped file", file::bw_mmap_rd,
+        &[flag('C'), P, W, N], "{} <size> open2close|mmap_only <filename>"),
+    program("bw_pipe", "bandwidth of a pipe", handover::bw_pipe,
+        &[takes('m', "<message size>"), takes('M', "<total bytes>"), P, W, N], "{}"),
+    program("bw_tcp", "bandwidth of TCP over loopback", handover::bw_tcp,
+        &[flag('s'), takes('S', "serverhost"), takes('m', "<message size>"), takes('M', "<bytes to move>"), P, W, N],
+        "-s\n OR {} server\n OR -S serverhost"),
+    program("bw_unix", "bandwidth of a Unix stream socket", handover::bw_unix,
+        &[takes('m', "<message size>"), takes('M', "<total bytes>"), P, W, N], "{}"),
+    program("lat_ctx", "context switch in a ring of processes", handover::lat_ctx,
+        &[P, W, N, takes('s', "kbytes")], "{} processes [processes ...]"),
+    program("lat_fifo", "round trip through named pipes", handover::lat_fifo, &[P, W, N], "{}"),
+    program("lat_fs", "files created and deleted in a second", file::lat_fs,
+        &[takes('s', "<file size>"), takes('n', "<max files per dir>"), P, W, N], "{} [<dir>]"),
+    program("lat_mem_rd", "latency of a load, by size and stride", memory::lat_mem_rd,
+        &[P, W, N, flag('t')], "{} len [stride...]"),
+    program("lat_mmap", "mapping, touching and unmapping a file", kernel::lat_mmap,
+        &[flag('r'), flag('C'), P, W, N], "{} size file"),
+    program("lat_ops", "latency of arithmetic", processor::lat_ops, &[W, N, parallelism("<parallel>")], "{}"),
+    program("lat_pagefault", "page fault on a cached file", kernel::lat_pagefault,
+        &[flag('C'), parallelism("<parallel>"), W, N], "{} file"),
+    program("lat_pipe", "round trip through pipes", handover::lat_pipe, &[P, W, N], "{}"),
+    program("lat_proc", "creating processes", kernel::lat_proc, &[P, W, N], "{} procedure|fork|exec|shell"),
+    program("lat_select", "select on many descriptors", kernel::lat_select,
+        &[takes('n', "<#descriptors>"), P, W, N], "{} file|tcp"),
+    program("lat_sem", "semaphore hand-over, one way", handover::lat_sem, &[P, W, N], "{}"),
+    program("lat_sig", "signals", kernel::lat_sig, &[P, W, N], "{} install|catch|prot [file]"),
+    program("lat_syscall", "system calls", kernel::lat_syscall,
+        &[P, W, N], "{} null|read|write|stat|fstat|open [file]"),
+    program("lat_tcp", "round trip over TCP, loopback", handover::lat_tcp,
+        &[flag('s'), takes('S', "server"), takes('m', "<message size>"), P, W, N], "-s\n OR {} server\n OR -S server"),
+    program("lat_udp", "round trip over UDP, loopback", handover::lat_udp,
+        &[flag('s'), flag('S'), takes('m', "<message size>"), P, W, N],
+        "-s\n OR {} server\n NOTE: message size must be >= 4"),
+    program("lat_unix", "round trip through a Unix stream socket", handover::lat_unix,
+        &[takes('m', "<message size>"), P, W, N], "{}"),
+    program("mhz", "core clock", processor::mhz, &[flag('d'), flag('c')], "{}"),
+    program("par_mem", "loads under way at once, by size", memory::par_mem,
+        &[takes('L', "<line size>"), takes('M', "len[K|M]"), W, N], "{}"),
+    program("par_ops", "operations under way at once", processor::par_ops,
+        &[W, N, parallelism("<parallel>")], "{}"),
+    program("stream", "STREAM: copy, scale, add, triad", memory::stream,
+        &[takes('v', "<stream version 1|2>"), takes('M', "<len>[K|M]"), P, W, N], "{}"),
+    program("tlb", "pages that can be visited without a page walk", memory::tlb,
+        &[flag('c'), takes('L', "<line size>"), takes('M', "len[K|M]"), W, N], "{}"),
+];
+
+/// Program that latscope does not replace.
+pub struct Refused {
+    /// Name of the program.
+    pub name: &'static str,
+    /// Text on the alternative.
+    pub instead: &'static str,
+}
+
+const NETWORK: &str = "it is not measured; the nearest are lat_tcp, lat_udp and bw_tcp, over loopback";
+const HARNESS: &str =
+    "it belongs to LMbench's harness; `latscope cpu` shows what our clock resolves and costs";
+const DISK: &str = "raw disks are not measured; see `latscope file` (file.read-direct, file.fsync)";
+const MEMORY: &str = "see `latscope memory`, whose findings name the cache levels with size and latency";
+
+/// All programs that latscope does not replace, by name.
+pub static REFUSED: &[Refused] = &[
+    Refused { name: "bw_udp", instead: NETWORK },
+    Refused { name: "cache", instead: MEMORY },
+    Refused { name: "disk", instead: DISK },
+    Refused { name: "enough", instead: HARNESS },
+    Refused { name: "flushdisk", instead: DISK },
+    Refused { name: "lat_cmd", instead: "commands are not timed; the nearest is lat_proc exec" },
+    Refused { name: "lat_connect", instead: NETWORK },
+    Refused { name: "lat_dram_page", instead: MEMORY },
+    Refused {
+        name: "lat_fcntl",
+        instead: "record locks are not measured; the nearest hand-overs are lat_sem and lat_pipe",
+    },
+    Refused { name: "lat_http", instead: NETWORK },
+    Refused { name: "lat_pmake", instead: "job mixes are not measured; see `latscope thread` (thread.pool)" },
+    Refused {
+        name: "lat_rand",
+        instead: "library calls are not measured; see `latscope cpu` (cpu.call, cpu.mul)",
+    },
+    Refused { name: "lat_rpc", instead: NETWORK },
+    Refused { name: "lat_unix_connect", instead: NETWORK },
+    Refused {
+        name: "lat_usleep",
+        instead: "sleeps are measured as wake-ups, with their distribution: `latscope wake`",
+    },
+    Refused {
+        name: "line",
+        instead: "the line size is not measured; `latscope doctor` shows what the machine declares",
+    },
+    Refused { name: "lmdd", instead: DISK },
+    Refused { name: "lmhttp", instead: NETWORK },
+    Refused { name: "loop_o", instead: HARNESS },
+    Refused { name: "memsize", instead: "see `free -b`: the kernel says what memory can be had" },
+    Refused { name: "msleep", instead: HARNESS },
+    Refused { name: "par_list", instead: "see par_mem" },
+    Refused { name: "seek", instead: DISK },
+    Refused { name: "timing_o", instead: HARNESS },
+];
+
+/// Returns the program with this name.
+pub fn find(name: &str) -> Option<&'static Program<LmbenchOptions, Job>> {
+    PROGRAMS.iter().find(|program| program.name == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_of_latscope_are_taken_out_wherever_they_stand() {
+        let mut context = Context::new(["-P", "1", "--strict-exit", "null", "--json", "F"]);
+        prepare(&mut context).unwrap();
+        assert_eq!(context.arguments, ["-P", "1", "null"]);
+        assert!(context.strict_exit && context.result == Some("F".into()));
+        assert!(prepare(&mut Context::new(["--json"])).is_err());
+    }
+
+    #[test]
+    fn exit_codes_are_lmbenchs_unless_latscopes_are_asked_for() {
+        let code = |name: &str, words: &[&str]| {
+            let mut context = Context::new(words.iter().copied());
+            prepare(&mut context).unwrap();
+            let program = find(name).unwrap();
+            answer(&context, &program.read(&context).unwrap_err(), &program.usage()).exit_code
+        };
+        assert_eq!(code("lat_syscall", &["nonsense"]), 255);
+        assert_eq!(code("lat_syscall", &["nonsense", "--strict-exit"]), 1);
+        assert_eq!(code("lat_pipe", &["-P", "2"]), 1);
+    }
+}

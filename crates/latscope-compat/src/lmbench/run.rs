@@ -1,0 +1,195 @@
+//! Execution of a job: the part that touches the machine.
+
+use super::job::{Job, PointQuery, Source};
+use super::options::{USUAL_REPETITIONS, refuse};
+use super::page::Page;
+use super::write;
+use crate::context::{Context, Measured};
+use crate::environment;
+use crate::getopt::Refusal;
+use anyhow::Result;
+use latscope_bench::timebase::Timebase;
+use latscope_core::machine::Machine;
+use latscope_core::plan::{Plan, Point, Step, Stop};
+use latscope_engine::observers::{Observer, Progress};
+use latscope_engine::planner::{self, Request};
+use latscope_host::terminal::status_width;
+use latscope_probes::REGISTRY;
+use latscope_probes::file::directory;
+use latscope_probes::{Directory, PlanInput};
+use std::path::Path;
+
+/// Preconditions of a measurement, as for latscope's own subcommands.
+struct Environment {
+    machine: Machine,
+    timebase: Timebase,
+    directories: Vec<Directory>,
+}
+
+impl Environment {
+    /// Returns this machine, with the directory in which file probes work.
+    fn prepare(directory: Option<&Path>) -> Result<Environment> {
+        let (machine, timebase) = environment::here();
+        let directories = directory.map(directory::resolve).transpose()?.into_iter().collect();
+        Ok(Environment { machine, timebase, directories })
+    }
+}
+
+/// Warm-up that every point gets anyway, in µs. A whole batch is run to find the length of batches.
+const OWN_WARMUP: u64 = 250;
+
+/// Carries out a job, prints its figures, and returns the exit code.
+///
+/// # Errors
+/// Nothing could be measured, or the result could not be saved.
+pub(super) fn carry_out(job: &Job, context: &Context) -> Result<u8> {
+    job.source.as_ref().map_or(Ok(()), check)?;
+    let notes = notes(job);
+    if job.queries.is_empty() && !context.dry_run {
+        return write(&Page { notes, ..Page::default() }.output(context.name));
+    }
+    let environment = Environment::prepare(job.directory.as_deref())?;
+    let (plan, planned) = plan(context.name, job, &environment);
+    if context.shows(&plan) {
+        return Ok(0);
+    }
+    let Measured { report, saved } = measure(plan, environment, context)?;
+    let mut page = job.print(&planned, &report);
+    page.notes.splice(0..0, notes);
+    let code = write(&page.output(context.name))?;
+    saved?;
+    // The old program would have been ended by the signal.
+    Ok(code.max(u8::from(report.interrupted.is_some())))
+}
+
+/// Measures a plan. On a terminal, a line shows progress until the results come. Elsewhere, nothing is written that the
+/// original program would not write.
+fn measure(plan: Plan, environment: Environment, context: &Context) -> Result<Measured> {
+    let mut progress = Progress::new(latscope_probes::setup_s);
+    let mut observers: Vec<&mut dyn Observer> = Vec::new();
+    if status_width().is_some() {
+        observers.push(&mut progress);
+    }
+    let Environment { machine, timebase, .. } = environment;
+    context.measure(plan, machine, timebase, observers, context.result.as_deref())
+}
+
+/// Checks that the file that the original program would have read exists and is long enough. The probe does not read
+/// it, but makes a file of its own beside it.
+fn check(source: &Source) -> Result<(), Refusal> {
+    let path = source.path.display();
+    match std::fs::metadata(&source.path).map(|found| found.len()) {
+        Err(error) => refuse(format!("{path}: {error}")),
+        Ok(found) if found < source.at_least => {
+            refuse(format!("{path}: it has {found} bytes, {} are asked for", source.at_least))
+        }
+        Ok(_) => Ok(()),
+    }
+}
+
+fn notes(job: &Job) -> Vec<String> {
+    let mut notes = job.notes.clone();
+    if job.warmup > OWN_WARMUP {
+        notes.push(format!("-W {} has no effect: every point warms up for as long as it needs", job.warmup));
+    }
+    notes
+}
+
+/// Plan for a job with exactly the points asked for, and which of them answers which query.
+fn plan(name: &str, job: &Job, environment: &Environment) -> (Plan, Vec<Option<(usize, usize)>>) {
+    let machine = &environment.machine;
+    let mut steps = Vec::new();
+    let mut planned = |query: &PointQuery| {
+        let request = request(name, Some(query), environment);
+        let offered = planner::plan(&REGISTRY, &[REGISTRY.find(query.probe)?], &request, machine).steps;
+        let near = offered.into_iter().flat_map(|mut step| {
+            step.stop = scaled(step.stop, job.repetitions);
+            let points = std::mem::take(&mut step.points).into_iter();
+            points.filter_map(move |point| Some((query.distance(&point)?, step.clone(), point)))
+        });
+        let (_, step, point) = near.min_by_key(|(distance, ..)| *distance)?;
+        Some(add(&mut steps, step, point))
+    };
+    let planned = job.queries.iter().map(&mut planned).collect();
+    (planner::of_steps(steps, &request(name, None, environment), machine), planned)
+}
+
+fn request(name: &str, query: Option<&PointQuery>, environment: &Environment) -> Request {
+    let values = query.map_or_else(Default::default, |query| {
+        query.params.iter().map(|(name, value)| (name.clone(), vec![value.clone()])).collect()
+    });
+    let directories = environment.directories.clone();
+    Request::new(name, PlanInput { values, directories, ..PlanInput::default() })
+}
+
+/// Adds a point of a step, unless it is there already. One worker measures all points of an experiment. Returns the
+/// index of the step, and the index of the point in it.
+fn add(steps: &mut Vec<Step>, step: Step, point: Point) -> (usize, usize) {
+    let same = |other: &Step| other.name == step.name && other.conditions == step.conditions;
+    let index = steps.iter().position(same).unwrap_or_else(|| {
+        steps.push(step);
+        steps.len() - 1
+    });
+    let points = &mut steps[index].points;
+    let known = points.iter().position(|known| *known == point);
+    let place = known.unwrap_or_else(|| {
+        points.push(point);
+        points.len() - 1
+    });
+    (index, place)
+}
+
+/// Scales samples and time of a stop condition by the repetitions asked for, relative to [`USUAL_REPETITIONS`].
+fn scaled(stop: Stop, repetitions: Option<u64>) -> Stop {
+    let Some(repetitions) = repetitions else { return stop };
+    let scale = |value: u64| (value.saturating_mul(repetitions) / USUAL_REPETITIONS).max(1);
+    Stop {
+        samples: scale(stop.samples),
+        events: scale(stop.events),
+        batch_ns: stop.batch_ns,
+        budget_ns: scale(stop.budget_ns),
+        limit_ns: scale(stop.limit_ns),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::find;
+    use super::*;
+    use latscope_probes::Profile;
+
+    #[test]
+    fn a_file_that_is_missing_or_too_short_is_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("XXX");
+        let arguments = ["8k", "io_only", path.to_str().unwrap()];
+        let job = find("bw_file_rd").unwrap().read(&Context::new(arguments)).unwrap();
+        let source = job.source.unwrap();
+        assert!(check(&source).is_err());
+        std::fs::write(&path, [0; 100]).unwrap();
+        assert!(check(&source).unwrap_err().to_string().ends_with("it has 100 bytes, 8192 are asked for"));
+        std::fs::write(&path, [0; 8192]).unwrap();
+        assert_eq!(check(&source), Ok(()));
+    }
+
+    #[test]
+    fn repetitions_scale_samples_and_time() {
+        let usual = Profile::Normal.stop();
+        assert_eq!(scaled(usual, None), usual);
+        assert_eq!(scaled(usual, Some(USUAL_REPETITIONS)), usual);
+        let many = scaled(usual, Some(2 * USUAL_REPETITIONS));
+        assert_eq!(
+            (many.samples, many.limit_ns, many.batch_ns),
+            (2 * usual.samples, 2 * usual.limit_ns, usual.batch_ns)
+        );
+        assert_eq!(scaled(Stop { samples: 2, ..usual }, Some(1)).samples, 1);
+    }
+
+    #[test]
+    fn a_long_warm_up_is_noted_and_a_short_one_is_not() {
+        let notes_of =
+            |warmup: &str| notes(&find("lat_pipe").unwrap().read(&Context::new(["-W", warmup])).unwrap());
+        assert_eq!(notes_of("5"), Vec::<String>::new());
+        assert_eq!(notes_of("10000").len(), 1);
+    }
+}
