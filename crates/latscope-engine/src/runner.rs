@@ -222,7 +222,7 @@ impl Coordinator<'_> {
             self.warn(LOAD_IDLE, &format!("{idle}: check that it does what it is for"));
         }
         self.judge();
-        self.report.findings.extend(findings::findings(&self.report));
+        self.report.findings.extend(findings::findings(&self.report, &self.registry.catalogue()));
         self.report.finished = self.report.interrupted.is_none().then(now);
         tell(&mut self.observers, &Event::Finished(&self.report));
         Ok(())

@@ -95,7 +95,7 @@ mod tests {
             text::details(report, "sync", &options),
             overview::overview(report, &[], &options),
             markdown::markdown(report, &[], true, &options),
-            html::report(report, &|_| None),
+            html::report(report, crate::golden::catalogue()),
             figure::document(report, figure::Picture::Distribution).unwrap(),
         ]
         .map(|view| view.split_whitespace().collect::<Vec<_>>().join(" "))
