@@ -254,6 +254,19 @@ pub struct Param {
     pub axis: bool,
 }
 
+/// Returns the kind of a parameter by its name, if its numbers have a unit: [`Kind::Time`] or [`Kind::Size`]. A name means
+/// the same in all probes, also in those of other versions and of imports.
+pub fn kind_of(name: &str) -> Option<Kind> {
+    const TIMES: [&str; 10] =
+        ["interval", "work", "runtime", "deadline", "hold", "hog", "timeout", "pace", "gap", "delay"];
+    const SIZES: [&str; 5] = ["size", "payload", "touch", "touched", "stride"];
+    match name {
+        name if TIMES.contains(&name) => Some(Kind::Time),
+        name if SIZES.contains(&name) => Some(Kind::Size),
+        _ => None,
+    }
+}
+
 impl Param {
     /// Returns a parameter that is stated in the result, not asked for.
     pub const fn stated(name: &'static str, help: &'static str, axis: bool) -> Param {

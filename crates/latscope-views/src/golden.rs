@@ -54,7 +54,8 @@ pub(crate) fn catalogue() -> &'static Catalogue {
     &CATALOGUE
 }
 
-fn wide(width: usize) -> Options<'static> {
+/// Returns options with the facts on the probes of this version.
+pub(crate) fn wide(width: usize) -> Options<'static> {
     Options { width, catalogue: catalogue(), ..Options::default() }
 }
 
@@ -84,7 +85,7 @@ fn bandwidth_has_its_rate_at_every_width() {
 
 #[test]
 fn human_scale() {
-    let options = Options { scale: Scale::Human, ..Options::default() };
+    let options = Options { scale: Scale::Human, ..wide(80) };
     check("human-80.txt", &table::table(&report(), &[], &options));
 }
 
