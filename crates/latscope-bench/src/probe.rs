@@ -160,6 +160,12 @@ impl Registry {
         self.known().find(|probe| probe.id == id)
     }
 
+    /// Returns the family of the probe with this id.
+    pub fn family_of(&self, id: &str) -> Option<&'static Family> {
+        let of_family = |family: &&&Family| family.probes.iter().any(|probe| probe.id == id);
+        self.families.iter().find(of_family).copied()
+    }
+
     /// The experiment with this name.
     pub fn experiment(&self, name: &str) -> Option<&'static Experiment> {
         self.known().map(|probe| probe.experiment).find(|experiment| experiment.name == name)

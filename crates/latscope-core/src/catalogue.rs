@@ -125,6 +125,8 @@ pub struct FamilyFacts {
     pub about: &'static str,
     /// Conditions that distort the figures of all its probes.
     pub sensitive_to: &'static [Condition],
+    /// True if workers of the kernel do a part of its work: they write its files, or pass on its messages.
+    pub served: bool,
     /// Figures with curves, in their order.
     pub curves: &'static [Curves],
     /// Figures with bars, in their order.
@@ -134,7 +136,7 @@ pub struct FamilyFacts {
 impl FamilyFacts {
     /// Facts of a family without figures; the texts are empty.
     pub const DEFAULT: FamilyFacts =
-        FamilyFacts { name: "", about: "", sensitive_to: &[], curves: &[], bars: &[] };
+        FamilyFacts { name: "", about: "", sensitive_to: &[], served: false, curves: &[], bars: &[] };
 }
 
 /// Facts on all probes, in the order in which a survey measures them.

@@ -24,6 +24,7 @@ pub static FAMILY: Family = Family {
             Condition::Mitigations,
             Condition::Swap,
         ],
+        served: true,
         curves: figures::CURVES,
         ..FamilyFacts::DEFAULT
     },

@@ -24,6 +24,7 @@ pub static FAMILY: Family = Family {
     facts: FamilyFacts {
         name: "remote",
         about: "Messages to another operating system on another core: ping, long ping, bandwidth",
+        served: true,
         curves: figures::CURVES,
         bars: figures::BARS,
         ..FamilyFacts::DEFAULT
