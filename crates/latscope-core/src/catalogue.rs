@@ -68,7 +68,7 @@ pub struct Headline {
 }
 
 /// Condition of a machine that distorts figures, or that probes need.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Condition {
     /// Speed of the machine as a whole: its load, time taken by a host, a kernel with checks.
     Speed,
