@@ -3,7 +3,7 @@
 use crate::bench::Bench;
 pub use crate::param::{Directory, Kind, Param, PlanInput, Profile};
 use crate::settings::Settings;
-pub use latscope_core::catalogue::Facts;
+pub use latscope_core::catalogue::{Catalogue, Facts, FamilyFacts};
 use latscope_core::machine::Machine;
 use latscope_core::plan::{Point, Step};
 use std::ops::Deref;
@@ -114,18 +114,24 @@ impl Probe {
 
 /// A family of probes: a subcommand, a folder, a page of documentation.
 pub struct Family {
-    /// Name of the family.
-    pub name: &'static str,
-    /// Subject of the family, in a line.
-    pub about: &'static str,
+    /// Everything that other crates have to know of it, beside its probes.
+    pub facts: FamilyFacts,
     /// Probes of the family.
     pub probes: &'static [&'static Probe],
+}
+
+impl Deref for Family {
+    type Target = FamilyFacts;
+
+    fn deref(&self) -> &FamilyFacts {
+        &self.facts
+    }
 }
 
 /// All that can be measured.
 pub struct Registry {
     /// The families, in the order in which a survey measures them.
-    pub families: &'static [Family],
+    pub families: &'static [&'static Family],
     /// Probes that only the self test has.
     pub hidden: &'static [&'static Probe],
 }
@@ -141,9 +147,23 @@ impl Registry {
         self.all().chain(self.hidden.iter().copied())
     }
 
+    /// Returns the facts on all families and probes.
+    pub fn catalogue(&self) -> Catalogue {
+        Catalogue {
+            families: self.families.iter().map(|family| &family.facts).collect(),
+            probes: self.known().map(|probe| &probe.facts).collect(),
+        }
+    }
+
     /// The probe with this id.
     pub fn find(&self, id: &str) -> Option<&'static Probe> {
         self.known().find(|probe| probe.id == id)
+    }
+
+    /// Returns the family of the probe with this id.
+    pub fn family_of(&self, id: &str) -> Option<&'static Family> {
+        let of_family = |family: &&&Family| family.probes.iter().any(|probe| probe.id == id);
+        self.families.iter().find(of_family).copied()
     }
 
     /// The experiment with this name.

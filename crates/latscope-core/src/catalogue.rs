@@ -2,8 +2,15 @@
 //!
 //! Each probe fills its own [`Facts`], so that no other crate keeps a table of probe names. A probe of an imported result,
 //! or of another version, has none.
+//!
+//! A [`Catalogue`] has the facts of all probes. The command makes it of its registry, and passes it to the crates that
+//! cannot see the probes.
 
-use crate::report::Semantics;
+pub mod figures;
+pub mod ids;
+
+use crate::report::{Measurement, Semantics};
+use figures::{Bars, Curves};
 
 /// Facts on one probe.
 #[derive(Debug, Clone, Copy)]
@@ -32,6 +39,151 @@ pub struct Facts {
     pub exclusive_cpus: ExclusiveCpus,
     /// Names of the parameters for which 0 is something to measure.
     pub may_be_zero: &'static [&'static str],
+    /// Kind of the activity that a row has the time of.
+    pub subject: Subject,
+    /// Place among the numbers that say most about a machine, if it has one.
+    pub headline: Option<Headline>,
+    /// Conditions that distort its figures, beside those of its family.
+    pub sensitive_to: &'static [Condition],
+}
+
+/// Kind of the activity that a row has the time of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Subject {
+    /// One operation, so that the number of times that it fits into a stretch of time has a meaning.
+    Operation,
+    /// Many operations at once: bytes moved, tasks done.
+    Many,
+    /// A delay or a loss of time: a late wake-up, an interruption.
+    Delay,
+}
+
+/// Place of a probe among the numbers that say most about a machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Headline {
+    /// Name of the number in two words: `hand-off`.
+    pub name: &'static str,
+    /// Parameters of the point that has the number, in the order of preference.
+    pub preferred: &'static [(&'static str, &'static str)],
+}
+
+/// Condition of a machine that distorts figures, or that probes need.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Condition {
+    /// Speed of the machine as a whole: its load, time taken by a host, a kernel with checks.
+    Speed,
+    /// Clock rate of the cores.
+    ClockRate,
+    /// Core that is shared by two CPUs.
+    SharedCore,
+    /// Events that go through a hypervisor.
+    Virtualisation,
+    /// Number of CPUs that can run at a time.
+    TwoCpus,
+    /// Filter that looks at system calls.
+    CallFilter,
+    /// Defences of the kernel against speculative execution, on its entry or on a switch.
+    Mitigations,
+    /// Way in which the clock is read.
+    ClockCall,
+    /// Clock that is slow or wrong.
+    ClockSource,
+    /// Size of the pages of memory.
+    PageSize,
+    /// Huge pages for memory that did not ask for them.
+    UnaskedHugePages,
+    /// Memory that can be swapped out.
+    Swap,
+    /// Pages that the kernel scans, moves or unmaps.
+    MovedPages,
+    /// Time that a waking thread takes to run: states of idle CPUs, the scheduler, CPUs apart.
+    WakeUp,
+    /// Preemption of ordinary threads.
+    Fairness,
+    /// Other threads and interrupts on a measured CPU.
+    Isolation,
+    /// Limits of real-time threads.
+    RealTime,
+    /// Memory that cannot be locked.
+    LockedMemory,
+    /// Interrupts on the measured CPUs.
+    Interrupts,
+    /// Rate of the timer interrupt.
+    Tick,
+    /// Lateness of the sleeps of ordinary threads.
+    TimerSlack,
+    /// Transports that a kernel has.
+    Transports,
+}
+
+/// Facts on a family of probes.
+#[derive(Debug, Clone, Copy)]
+pub struct FamilyFacts {
+    /// Name of the family, the part of an id before the dot.
+    pub name: &'static str,
+    /// Subject of the family, in a line.
+    pub about: &'static str,
+    /// Conditions that distort the figures of all its probes.
+    pub sensitive_to: &'static [Condition],
+    /// True if workers of the kernel do a part of its work: they write its files, or pass on its messages.
+    pub served: bool,
+    /// Figures with curves, in their order.
+    pub curves: &'static [Curves],
+    /// Figures with bars, in their order.
+    pub bars: &'static [Bars],
+}
+
+impl FamilyFacts {
+    /// Facts of a family without figures; the texts are empty.
+    pub const DEFAULT: FamilyFacts =
+        FamilyFacts { name: "", about: "", sensitive_to: &[], served: false, curves: &[], bars: &[] };
+}
+
+/// Facts on all probes, in the order in which a survey measures them.
+#[derive(Debug, Clone, Default)]
+pub struct Catalogue {
+    /// Families.
+    pub families: Vec<&'static FamilyFacts>,
+    /// Probes of all families, and those of the self test.
+    pub probes: Vec<&'static Facts>,
+}
+
+impl Catalogue {
+    /// Returns the facts on the probe with this id; `None` for one of another version or of an import.
+    pub fn find(&self, id: &str) -> Option<&'static Facts> {
+        self.probes.iter().copied().find(|facts| facts.id == id)
+    }
+
+    /// Returns the facts on the family with this name.
+    pub fn family(&self, name: &str) -> Option<&'static FamilyFacts> {
+        self.families.iter().copied().find(|family| family.name == name)
+    }
+
+    /// Returns the probes that a condition affects: ids, or families such as `memory.*`.
+    pub fn affected_by(&self, condition: Condition) -> Vec<String> {
+        let mut affected = Vec::new();
+        for family in &self.families {
+            let probes = self.probes.iter().filter(|facts| facts.family() == family.name);
+            if family.sensitive_to.contains(&condition) {
+                affected.push(format!("{}.*", family.name));
+            } else {
+                let sensitive = probes.filter(|facts| facts.sensitive_to.contains(&condition));
+                affected.extend(sensitive.map(|facts| facts.id.to_owned()));
+            }
+        }
+        affected
+    }
+
+    /// Returns true if a row of this probe is one operation; an unknown probe is taken for that.
+    pub fn is_operation(&self, id: &str) -> bool {
+        self.find(id).is_none_or(|facts| facts.subject == Subject::Operation)
+    }
+
+    /// Returns the sentence on what exactly was timed for a point; `None` if it is not known, as for another revision.
+    pub fn timed(&self, m: &Measurement) -> Option<&'static str> {
+        let same = |facts: &&Facts| facts.revision == m.revision && !m.is_imported();
+        self.find(&m.probe).filter(same).map(|facts| facts.timed)
+    }
 }
 
 /// Kind of a sample of a probe.
@@ -70,10 +222,16 @@ impl Facts {
         by_name_only: false,
         exclusive_cpus: ExclusiveCpus::None,
         may_be_zero: &[],
+        subject: Subject::Operation,
+        headline: None,
+        sensitive_to: &[],
     };
 
     /// Facts of a probe of batches; all else is as in [`Facts::DEFAULT`].
     pub const BATCHES: Facts = Facts { samples: Samples::Batches, ..Facts::DEFAULT };
+
+    /// Facts of a probe of delays, each a single event; all else is as in [`Facts::DEFAULT`].
+    pub const DELAYS: Facts = Facts { subject: Subject::Delay, ..Facts::DEFAULT };
 
     /// Returns the part of the id before the dot.
     pub fn family(&self) -> &'static str {
@@ -96,6 +254,19 @@ pub struct Param {
     pub kind: Kind,
     /// True if points that differ only in it make up a curve or a matrix.
     pub axis: bool,
+}
+
+/// Returns the kind of a parameter by its name, if its numbers have a unit: [`Kind::Time`] or [`Kind::Size`]. A name means
+/// the same in all probes, also in those of other versions and of imports.
+pub fn kind_of(name: &str) -> Option<Kind> {
+    const TIMES: [&str; 10] =
+        ["interval", "work", "runtime", "deadline", "hold", "hog", "timeout", "pace", "gap", "delay"];
+    const SIZES: [&str; 5] = ["size", "payload", "touch", "touched", "stride"];
+    match name {
+        name if TIMES.contains(&name) => Some(Kind::Time),
+        name if SIZES.contains(&name) => Some(Kind::Size),
+        _ => None,
+    }
 }
 
 impl Param {

@@ -1,6 +1,7 @@
 //! The measurements of single events in a report, as a reader looks at them: by
 //! probe, a row for each thread or pair, and the sum of all.
 
+use crate::catalogue::{Kind, kind_of};
 use crate::merged::{MERGED, is_merged, is_part_of};
 use crate::plan::{ParamValue, Params};
 use crate::report::{Measurement, Report, Sampling};
@@ -130,13 +131,6 @@ fn waits(wait: &str, params: &Params) -> String {
 pub fn written(name: &str, value: &ParamValue, params: &Params) -> String {
     match (name, value) {
         ("wait", ParamValue::Text(wait)) => waits(wait, params),
-        (
-            "interval" | "work" | "runtime" | "deadline" | "hold" | "hog" | "timeout" | "pace" | "gap"
-            | "delay",
-            ParamValue::Number(ns),
-        ) => {
-            format!("{name} {}", format_time(*ns as f64))
-        }
         ("caller", ParamValue::Text(text)) if text == "other" => "SCHED_OTHER caller".to_owned(),
         ("caller", ParamValue::Text(text)) if text == "fifo" => "SCHED_FIFO caller".to_owned(),
         ("lock", ParamValue::Text(text)) if ["plain", "pi"].contains(&text.as_str()) => {
@@ -150,10 +144,11 @@ pub fn written(name: &str, value: &ParamValue, params: &Params) -> String {
         ("placement", ParamValue::Text(text)) => format!("{text} placement"),
         ("since", ParamValue::Text(text)) => format!("since {text}"),
         ("rate", ParamValue::Number(rate)) => format!("{} a second", format_count(*rate)),
-        ("size" | "payload" | "touch" | "touched" | "stride", ParamValue::Number(bytes)) => {
-            format!("{name} {}", format_size(*bytes))
-        }
-        (_, ParamValue::Number(number)) => format!("{name} {number}"),
+        (_, ParamValue::Number(number)) => match kind_of(name) {
+            Some(Kind::Time) => format!("{name} {}", format_time(*number as f64)),
+            Some(Kind::Size) => format!("{name} {}", format_size(*number)),
+            _ => format!("{name} {number}"),
+        },
         (_, ParamValue::Text(text)) => text.clone(),
     }
 }

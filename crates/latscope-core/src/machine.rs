@@ -156,20 +156,6 @@ impl CheckState {
     }
 }
 
-/// Every family of probes, as [`Check::affects`] names them.
-pub const EVERY_FAMILY: &[&str] = &[
-    "cpu.*",
-    "memory.*",
-    "sync.*",
-    "thread.*",
-    "syscall.*",
-    "process.*",
-    "file.*",
-    "wake.*",
-    "noise.*",
-    "ipc.*",
-];
-
 /// Row of `latscope doctor`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Check {

@@ -18,7 +18,7 @@ use latscope_bench::recorder::{Cursor, Slots};
 use latscope_bench::timebase::Timebase;
 use latscope_core::machine::Machine;
 use latscope_core::merged::is_merged;
-use latscope_core::plan::{Plan, Point, Step};
+use latscope_core::plan::{Plan, Step};
 use latscope_core::quality::{LOAD_ENDED, LOAD_IDLE, Level, REAL_TIME_THROTTLED, Reason};
 use latscope_core::report::{Interrupted, Measurement, Progress, Report, SCHEMA, Tool, Warning};
 use latscope_host::account::Accountant;
@@ -188,8 +188,8 @@ impl Coordinator<'_> {
         for (round, index) in plan.schedule() {
             let step = plan.steps[index].in_round(round);
             self.stay_off(&step.cpus, &plan.cpus.0);
-            let is_served = |point: &Point| ["file.", "remote."].iter().any(|of| point.probe.starts_with(of));
-            if step.points.iter().any(is_served) {
+            let mut families = step.points.iter().filter_map(|point| self.registry.family_of(&point.probe));
+            if families.any(|family| family.served) {
                 self.accountant.are_served();
             }
             (self.round, self.since) = (Round::of(&step, round), Instant::now());
@@ -222,7 +222,7 @@ impl Coordinator<'_> {
             self.warn(LOAD_IDLE, &format!("{idle}: check that it does what it is for"));
         }
         self.judge();
-        self.report.findings.extend(findings::findings(&self.report));
+        self.report.findings.extend(findings::findings(&self.report, &self.registry.catalogue()));
         self.report.finished = self.report.interrupted.is_none().then(now);
         tell(&mut self.observers, &Event::Finished(&self.report));
         Ok(())

@@ -16,8 +16,8 @@ mod storage;
 mod transactions;
 
 pub use caches::{LevelRow, level_rows};
-pub use select::is_operation;
 
+use latscope_core::catalogue::Catalogue;
 use latscope_core::report::{Finding, Report};
 
 /// The time a frame lasts on a screen that shows 60 a second, ns.
@@ -25,17 +25,16 @@ pub const FRAME_NS: f64 = 1e9 / 60.0;
 
 /// All conclusions that a report supports: the caches, then the cost of hand-offs, threads and files, stolen time,
 /// priorities, then facts about the run itself.
-pub fn findings(report: &Report) -> Vec<Finding> {
-    let parts: [fn(&Report) -> Vec<Finding>; 7] = [
+pub fn findings(report: &Report, catalogue: &Catalogue) -> Vec<Finding> {
+    let parts: [fn(&Report) -> Vec<Finding>; 6] = [
         caches::findings,
         memory::findings,
         exchange::findings,
         storage::findings,
         noise::findings,
         transactions::findings,
-        run::findings,
     ];
-    parts.iter().flat_map(|part| part(report)).collect()
+    parts.iter().flat_map(|part| part(report)).chain(run::findings(report, catalogue)).collect()
 }
 
 #[cfg(test)]

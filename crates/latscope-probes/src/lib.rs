@@ -3,13 +3,14 @@
 #![forbid(unsafe_code)]
 
 /// Probes of operations that share their experiment, the type of their points and the function that plans
-/// these: name, id, title, where the semantics come from, and what is timed. One that is revised is written out.
+/// these: name, id, title, where the semantics come from, and what is timed; in braces further facts of that one. One
+/// that is revised is written out.
 macro_rules! probes {
     ($experiment:ident, $settings:ty, $plan:path; $($probe:tt)+) => {
         probes! { $experiment, $settings, $plan, ..$crate::Facts::DEFAULT; $($probe)+ }
     };
     ($experiment:ident, $settings:ty, $plan:path, ..$facts:expr;
-     $($name:ident $id:literal, $title:literal, $source:literal, $timed:literal;)+) => {
+     $($name:ident $id:literal, $title:literal, $source:literal, $timed:literal $({ $($more:tt)+ })?;)+) => {
         $(#[doc = $title]
         pub static $name: $crate::Probe = $crate::Probe {
             facts: $crate::Facts {
@@ -20,6 +21,7 @@ macro_rules! probes {
                 source: $source,
                 revision: 1,
                 params: <$settings as $crate::Settings>::LIST,
+                $($($more)+)?
                 ..$facts
             },
             check: <$settings as $crate::Settings>::check,
@@ -52,59 +54,26 @@ pub use latscope_bench::probe::{
 };
 pub use latscope_bench::settings::{Settings, Word};
 pub use latscope_bench::{settings, words};
-pub(crate) use latscope_core::catalogue::{ExclusiveCpus, Samples};
+use latscope_core::catalogue::Catalogue;
+pub(crate) use latscope_core::catalogue::{
+    Condition, ExclusiveCpus, FamilyFacts, Headline, Samples, Subject,
+};
 use latscope_core::plan::Point;
 pub use values::VALUES;
 
 /// All families, in the order in which a survey measures them.
-pub static FAMILIES: &[Family] = &[
-    Family {
-        name: "cpu",
-        about: "The core: cycle, arithmetic, branches, calls, reading a clock",
-        probes: cpu::PROBES,
-    },
-    Family {
-        name: "memory",
-        about: "Caches and memory: latency by size, bandwidth, parallelism, latency under load",
-        probes: memory::PROBES,
-    },
-    Family {
-        name: "sync",
-        about: "Locks, atomics, cache lines and hand-offs between threads",
-        probes: sync::PROBES,
-    },
-    Family {
-        name: "thread",
-        about: "Threads: create, start, end, join; pools larger than the machine",
-        probes: thread::PROBES,
-    },
-    Family {
-        name: "syscall",
-        about: "The kernel's own cost: system calls, signals, page faults, mappings",
-        probes: syscall::PROBES,
-    },
-    Family { name: "process", about: "Processes: fork, spawn, exec, the shell", probes: process::PROBES },
-    Family {
-        name: "file",
-        about: "Files: read, create, write, remove, make durable; in a given directory",
-        probes: file::PROBES,
-    },
-    Family { name: "wake", about: "Periodic wake-up: how late a sleeping thread runs", probes: wake::PROBES },
-    Family {
-        name: "noise",
-        about: "Time taken from a busy loop on each CPU, and what took it",
-        probes: noise::PROBES,
-    },
-    Family {
-        name: "ipc",
-        about: "Transactions between processes: latency, deadlines, inheritance, throughput",
-        probes: ipc::PROBES,
-    },
-    Family {
-        name: "remote",
-        about: "Messages to another operating system on another core: ping, long ping, bandwidth",
-        probes: remote::PROBES,
-    },
+pub static FAMILIES: &[&Family] = &[
+    &cpu::FAMILY,
+    &memory::FAMILY,
+    &sync::FAMILY,
+    &thread::FAMILY,
+    &syscall::FAMILY,
+    &process::FAMILY,
+    &file::FAMILY,
+    &wake::FAMILY,
+    &noise::FAMILY,
+    &ipc::FAMILY,
+    &remote::FAMILY,
 ];
 
 /// Returns the time that a point of a step takes beside its budget, s, by the name of the step; 0 for an unknown one.
@@ -122,6 +91,11 @@ pub const ROLES: &[latscope_host::role::Role] = &[ipc::ROLE];
 
 /// Registry of all measurements of latscope.
 pub static REGISTRY: Registry = Registry { families: FAMILIES, hidden: selftest::PROBES };
+
+/// Returns the facts on all families and probes, for the crates that cannot see the registry.
+pub fn catalogue() -> Catalogue {
+    REGISTRY.catalogue()
+}
 
 /// All probes of the registry.
 pub fn all() -> impl Iterator<Item = &'static Probe> {

@@ -8,6 +8,7 @@
 //! at each load (so with TLB misses), semaphores one way, files out of the page
 //! cache, the parts of a thread's life as read off a system trace.
 
+use latscope_core::catalogue::ids;
 use latscope_core::plan::{ParamValue, Params};
 
 /// Published duration in nanoseconds.
@@ -131,16 +132,16 @@ const fn semaphore(ns: Nanoseconds) -> Reference {
 const L1: RowKey = RowKey::Cache(1);
 const L2: RowKey = RowKey::Cache(2);
 const MEMORY: RowKey = RowKey::Memory;
-const MUTEX: RowKey = RowKey::Probe("sync.mutex", &[]);
-const SEMAPHORE: RowKey = RowKey::Probe("sync.semaphore", &[]);
-const MISPREDICT: RowKey = RowKey::Probe("cpu.branch", &[("mode", Wanted::Is("mispredicted"))]);
+const MUTEX: RowKey = RowKey::Probe(ids::MUTEX, &[]);
+const SEMAPHORE: RowKey = RowKey::Probe(ids::SEMAPHORE, &[]);
+const MISPREDICT: RowKey = RowKey::Probe(ids::BRANCH, &[("mode", Wanted::Is("mispredicted"))]);
 const SMALL_READ: RowKey =
-    RowKey::Probe("file.read", &[("mode", Wanted::Is("kept-open")), ("size", Wanted::AtMost(4096))]);
-const MEGABYTE_READ: RowKey = RowKey::Probe("file.read", &[("size", Wanted::Equals(1 << 20))]);
-const DIRECT_READ: RowKey = RowKey::Probe("file.read-direct", &[]);
+    RowKey::Probe(ids::FILE_READ, &[("mode", Wanted::Is("kept-open")), ("size", Wanted::AtMost(4096))]);
+const MEGABYTE_READ: RowKey = RowKey::Probe(ids::FILE_READ, &[("size", Wanted::Equals(1 << 20))]);
+const DIRECT_READ: RowKey = RowKey::Probe(ids::FILE_READ_DIRECT, &[]);
 /// Read of far more than a cache holds, by one thread.
 const MEMORY_READ: RowKey = RowKey::Probe(
-    "memory.bandwidth",
+    ids::MEMORY_BANDWIDTH,
     &[
         ("operation", Wanted::Is("read")),
         ("step", Wanted::Is("every")),
@@ -148,14 +149,14 @@ const MEMORY_READ: RowKey = RowKey::Probe(
         ("size", Wanted::AtLeast(256 << 20)),
     ],
 );
-const FILE_OPEN: RowKey = RowKey::Probe("file.open-close", &[]);
-const FILE_CREATE: RowKey = RowKey::Probe("file.create", SMALL);
-const FILE_UNLINK: RowKey = RowKey::Probe("file.unlink", SMALL);
+const FILE_OPEN: RowKey = RowKey::Probe(ids::FILE_OPEN_CLOSE, &[]);
+const FILE_CREATE: RowKey = RowKey::Probe(ids::FILE_CREATE, SMALL);
+const FILE_UNLINK: RowKey = RowKey::Probe(ids::FILE_UNLINK, SMALL);
 const SMALL: &[(&str, Wanted)] = &[("size", Wanted::AtMost(1024))];
-const THREAD_OVERHEAD: RowKey = RowKey::Probe("thread.overhead", &[]);
-const THREAD_CREATE: RowKey = RowKey::Probe("thread.create", &[]);
-const THREAD_END: RowKey = RowKey::Probe("thread.end", &[]);
-const THREAD_JOIN: RowKey = RowKey::Probe("thread.join", &[]);
+const THREAD_OVERHEAD: RowKey = RowKey::Probe(ids::THREAD_OVERHEAD, &[]);
+const THREAD_CREATE: RowKey = RowKey::Probe(ids::THREAD_CREATE, &[]);
+const THREAD_END: RowKey = RowKey::Probe(ids::THREAD_END, &[]);
+const THREAD_JOIN: RowKey = RowKey::Probe(ids::THREAD_JOIN, &[]);
 
 const LIST_OF_2012: &str =
     "\"Latency numbers every programmer should know\", as of 2012 (L1 rounded up from 0.5 ns)";

@@ -1,23 +1,26 @@
 //! Output of `latscope doctor`: the checks of a [`Machine`] as text.
 
-use latscope_core::machine::{Check, CheckState, EVERY_FAMILY, Machine};
+use crate::Options;
+use latscope_core::catalogue::Catalogue;
+use latscope_core::catalogue::Condition;
+use latscope_core::machine::{Check, CheckState, Machine};
 use latscope_core::units::format_size;
 
 /// Returns the machine in a few words, then a row for each check, worst first, then the number of checks of
-/// each kind. Lines are broken at `width` characters. Remedies are not broken: they are commands, to be copied
+/// each kind. Lines are broken at the width of `options`. Remedies are not broken: they are commands, to be copied
 /// whole.
-pub fn text(machine: &Machine, color: bool, width: usize) -> String {
-    let mut out = head(machine, width);
+pub fn text(machine: &Machine, options: &Options) -> String {
+    let mut out = head(machine, options.width);
     let order = [CheckState::Bad, CheckState::Note, CheckState::Unknown, CheckState::Good];
     let column = machine.checks.iter().map(|check| check.id.chars().count()).max().unwrap_or(0);
     for state in order {
         for check in machine.checks.iter().filter(|check| check.state == state) {
-            out += &row(check, column, color, width);
+            out += &row(check, column, options);
         }
     }
     out.push('\n');
     let count = |state| machine.checks.iter().filter(|check| check.state == state).count();
-    let counts = order.map(|state| format!("{} {}", count(state), paint(state, state.word(), color)));
+    let counts = order.map(|state| format!("{} {}", count(state), paint(state, state.word(), options.color)));
     out + &counts.join(", ") + "\n"
 }
 
@@ -51,13 +54,14 @@ fn caches(machine: &Machine) -> String {
     data.map(|cache| format_size(cache.size)).collect::<Vec<_>>().join(" / ")
 }
 
-fn row(check: &Check, column: usize, color: bool, width: usize) -> String {
+fn row(check: &Check, column: usize, options: &Options) -> String {
+    let Options { width, color, catalogue, .. } = *options;
     // State, id, and two spaces behind each.
     let indent = 7 + 2 + column + 2;
     let room = width.saturating_sub(indent).max(20);
     let mut lines = wrap(&check.found, room);
     if !check.affects.is_empty() {
-        lines.extend(wrap(&format!("affects {}", touched(&check.affects)), room));
+        lines.extend(wrap(&format!("affects {}", touched(&check.affects, catalogue)), room));
     }
     let state = check.state.word();
     let gap = " ".repeat(7 - state.len());
@@ -73,8 +77,9 @@ fn row(check: &Check, column: usize, color: bool, width: usize) -> String {
     out
 }
 
-fn touched(affects: &[String]) -> String {
-    let everything = EVERY_FAMILY.iter().all(|family| affects.iter().any(|probe| probe == family));
+fn touched(affects: &[String], catalogue: &Catalogue) -> String {
+    let every = catalogue.affected_by(Condition::Speed);
+    let everything = !every.is_empty() && every.iter().all(|family| affects.contains(family));
     if everything { "all probes".to_owned() } else { affects.join(", ") }
 }
 
@@ -110,6 +115,7 @@ pub fn wrap(text: &str, width: usize) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::golden::catalogue;
     use latscope_core::machine::Cache;
     use latscope_core::units::CpuList;
     use proptest::prelude::*;
@@ -124,7 +130,13 @@ mod tests {
         }
     }
 
+    fn options(width: usize, color: bool) -> Options<'static> {
+        Options { width, color, catalogue: catalogue(), ..Options::default() }
+    }
+
     fn machine() -> Machine {
+        let every = catalogue().affected_by(Condition::Speed);
+        let every: Vec<&str> = every.iter().map(String::as_str).collect();
         let cache =
             |level, kind: &str, size| Cache { level, kind: kind.to_owned(), size, ..Cache::default() };
         Machine {
@@ -143,7 +155,7 @@ mod tests {
             hypervisor: Some("KVM".to_owned()),
             checks: vec![
                 check("load", CheckState::Good, "load average 0.00 on 2 CPUs", &[], None),
-                check("steal", CheckState::Note, "0.20 % went to others", EVERY_FAMILY, None),
+                check("steal", CheckState::Note, "0.20 % went to others", &every, None),
                 check(
                     "governor",
                     CheckState::Bad,
@@ -174,25 +186,25 @@ good     load      load average 0.00 on 2 CPUs
 
 1 bad, 1 note, 0 unknown, 1 good
 ";
-        assert_eq!(text(&machine(), false, 60), expected);
+        assert_eq!(text(&machine(), &options(60, false)), expected);
     }
 
     #[test]
     fn color_changes_nothing_but_color() {
-        let colored = text(&machine(), true, 60);
+        let colored = text(&machine(), &options(60, true));
         assert!(colored.contains("\x1b[31;1mbad\x1b[0m"));
         let mut plain = colored;
         for code in ["\x1b[31;1m", "\x1b[33m", "\x1b[2m", "\x1b[32m", "\x1b[0m"] {
             plain = plain.replace(code, "");
         }
-        assert_eq!(plain, text(&machine(), false, 60));
+        assert_eq!(plain, text(&machine(), &options(60, false)));
     }
 
     #[test]
     fn an_unknown_machine_has_a_text_too() {
         let expected =
             "this machine: unknown processor, 0 CPUs, Linux\n\n\n0 bad, 0 note, 0 unknown, 0 good\n";
-        assert_eq!(text(&Machine::default(), false, 80), expected);
+        assert_eq!(text(&Machine::default(), &options(80, false)), expected);
     }
 
     proptest! {

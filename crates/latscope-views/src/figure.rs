@@ -31,6 +31,7 @@ pub use terminal::terminal;
 pub(crate) use timeline::timeline_figure;
 pub use transactions::throughput_figure;
 
+pub use latscope_core::catalogue::figures::{Scale, Unit};
 use latscope_core::events::groups;
 use latscope_core::report::{Measurement, Report};
 
@@ -204,35 +205,6 @@ pub struct Axis {
     pub ends: Option<(f64, f64)>,
 }
 
-/// Mapping from values to places on an axis. On a logarithmic axis, values that are not positive have no place
-/// and are left out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Scale {
-    /// Scale on which equal differences are equally far apart.
-    Linear,
-    /// Scale on which octaves are equally far apart.
-    Log2,
-    /// Scale on which decades are equally far apart.
-    Log10,
-}
-
-/// Unit of the numbers along an axis.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unit {
-    /// Bytes, written `32 KiB`.
-    Bytes,
-    /// Nanoseconds, written `10 ns`, `1 µs`.
-    Nanoseconds,
-    /// Number without a unit.
-    Number,
-    /// Bytes per second, written `10 GB/s`.
-    Rate,
-    /// Numbers of things, written `10,000`.
-    Count,
-    /// 1 / (1 - q) of a quantile q, written as that: `99.9 %`.
-    Percentile,
-}
-
 /// Curve of a [`Figure`].
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Series {
@@ -288,18 +260,6 @@ pub enum MarkAxis {
     X,
     /// The vertical axis, y.
     Y,
-}
-
-impl Scale {
-    /// The place of a value: itself or its logarithm; `None` if it has none.
-    pub fn place(self, value: f64) -> Option<f64> {
-        let place = match self {
-            Scale::Linear => value,
-            Scale::Log2 => value.log2(),
-            Scale::Log10 => value.log10(),
-        };
-        place.is_finite().then_some(place)
-    }
 }
 
 impl Rows {

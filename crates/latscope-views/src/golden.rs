@@ -2,6 +2,7 @@
 //! test -p latscope-views` writes them anew.
 
 use super::{Options, Scale, Sort, csv, groups, human, markdown, overview, survey, table, text};
+use latscope_core::catalogue::Catalogue;
 use latscope_core::fixture;
 use latscope_core::histogram::Histogram;
 use latscope_core::quality::{Level, Reason};
@@ -14,6 +15,7 @@ use latscope_judge::verdict::{Criterion, judge_report};
 use std::collections::HashSet;
 use std::fs;
 use std::path::Path;
+use std::sync::LazyLock;
 
 /// Compares a text with its golden file; `LATSCOPE_RECORD=1` writes the file anew. A change of a page or
 /// picture is best seen in a browser.
@@ -46,8 +48,15 @@ fn report() -> Report {
     report
 }
 
-fn wide(width: usize) -> Options {
-    Options { width, ..Options::default() }
+/// Returns the facts on the probes of this version.
+pub(crate) fn catalogue() -> &'static Catalogue {
+    static CATALOGUE: LazyLock<Catalogue> = LazyLock::new(latscope_probes::catalogue);
+    &CATALOGUE
+}
+
+/// Returns options with the facts on the probes of this version.
+pub(crate) fn wide(width: usize) -> Options<'static> {
+    Options { width, catalogue: catalogue(), ..Options::default() }
 }
 
 #[test]
@@ -76,7 +85,7 @@ fn bandwidth_has_its_rate_at_every_width() {
 
 #[test]
 fn human_scale() {
-    let options = Options { scale: Scale::Human, ..Options::default() };
+    let options = Options { scale: Scale::Human, ..wide(80) };
     check("human-80.txt", &table::table(&report(), &[], &options));
 }
 
@@ -104,7 +113,7 @@ fn first_screen() {
     report.findings[0].evidence =
         report.measurements.iter().filter(|m| m.row).take(3).map(rests_on).collect();
     let rest = ["All rows: latscope show a.json --table".to_owned()];
-    assert!(overview::is_wanted(&report));
+    assert!(overview::is_wanted(&report, catalogue()));
     for width in [80, 120] {
         check(&format!("overview-{width}.txt"), &overview::overview(&report, &rest, &wide(width)));
     }
@@ -118,7 +127,7 @@ fn first_screen() {
         }
     }
     report.measurements.truncate(12);
-    assert!(!overview::is_wanted(&report), "few rows are a screen themselves");
+    assert!(!overview::is_wanted(&report, catalogue()), "few rows are a screen themselves");
 }
 
 #[test]
@@ -237,7 +246,7 @@ fn all_known(text: &str, known: &HashSet<String>) {
 }
 
 /// Returns options with room for the columns of every figure.
-fn endless() -> Options {
+fn endless() -> Options<'static> {
     wide(100_000)
 }
 
@@ -289,7 +298,7 @@ fn every_number_on_the_screen_is_in_the_json() {
     let mut words = String::new();
     quoted(&serde_json::from_str(&report.to_json()).unwrap(), &mut words);
     words += " 60 16.7 52.3 p10 p90 p95 p99 p99.9 p99.99 L1 1 s 1 ns ";
-    for row in super::rows::rows(&report, &[]) {
+    for row in super::rows::rows(&report, &[], catalogue()) {
         words += &format!("{} ", row.label);
         words += &format!("{} {} ", human::human(row.ns / human::second(&report)), human::per_frame(row.ns));
         for cell in row.references.iter().flatten() {

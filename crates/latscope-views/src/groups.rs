@@ -18,6 +18,7 @@ use super::style::{BOLD, DIM, PLAIN, WARNING};
 use super::verdicts::{row_name, verdicts};
 use super::{Options, survey, unmeasured};
 use crate::published::{self, Published};
+use latscope_core::catalogue::ids;
 use latscope_core::events::{Group, groups};
 use latscope_core::report::Report;
 use latscope_judge::transactions::mode;
@@ -139,7 +140,9 @@ fn confidence(report: &Report, groups: &[Group], options: &Options) -> String {
 
 /// Returns the figures that others published on timer wake-ups; empty without such wake-ups.
 fn references(report: &Report, groups: &[Group], options: &Options) -> String {
-    let Some(group) = groups.iter().find(|group| group.probe == "wake.timer") else { return String::new() };
+    let Some(group) = groups.iter().find(|group| group.probe == ids::WAKE_TIMER) else {
+        return String::new();
+    };
     let mut out = section("For reference", options);
     let here = format!(
         "Published elsewhere; here: {}. The load is a different one in each.",
@@ -177,7 +180,7 @@ mod tests {
         report
     }
 
-    fn wide() -> Options {
+    fn wide() -> Options<'static> {
         Options { width: 200, ..Options::default() }
     }
 

@@ -1,5 +1,6 @@
 //! The ten numbers that say most about a machine, each a row of the survey.
 
+use latscope_core::catalogue::Catalogue;
 use latscope_core::plan::{ParamValue, Params};
 use latscope_core::quality::Quality;
 use latscope_core::report::{Measurement, Report};
@@ -24,31 +25,20 @@ pub(crate) enum Source<'a> {
     Point(&'a Measurement),
 }
 
-/// Point to look for: the name of the number, the probe, and parameters in the order of preference.
-type Wanted = (&'static str, &'static str, &'static [(&'static str, &'static str)]);
-
-const WANTED: [Wanted; 6] = [
-    ("mutex", "sync.mutex", &[]),
-    ("hand-off", "sync.futex", &[("placement", "two-cores"), ("placement", "same-core")]),
-    ("thread", "thread.total", &[("mode", "warm")]),
-    ("page-cache read", "file.read", &[("mode", "kept-open")]),
-    ("fsync", "file.fsync", &[]),
-    ("wake-up", "wake.timer", &[("cpu", "all")]),
-];
-
 /// The size of the read of the headline, bytes.
 const READ: u64 = 4096;
 
-/// Returns the ten numbers, as far as they were to be measured: caches and memory, then the others from the
-/// fastest on.
-pub(crate) fn headline(report: &Report) -> Vec<Headline<'_>> {
+/// Returns the ten numbers, as far as they were to be measured: caches and memory, then the others in the order of the
+/// catalogue.
+pub(crate) fn headline<'a>(report: &'a Report, catalogue: &Catalogue) -> Vec<Headline<'a>> {
     let levels = level_rows(report).into_iter().map(|level| Headline {
         name: if level.name == "memory" { "memory read".to_owned() } else { format!("{} hit", level.name) },
         source: Source::Level(Box::new(level)),
     });
-    let points = WANTED.iter().filter_map(|(name, probe, params)| {
-        let source = Source::Point(chosen(report, probe, params)?);
-        Some(Headline { name: (*name).to_owned(), source })
+    let points = catalogue.probes.iter().filter_map(|facts| {
+        let headline = facts.headline?;
+        let source = Source::Point(chosen(report, facts.id, headline.preferred)?);
+        Some(Headline { name: headline.name.to_owned(), source })
     });
     levels.chain(points).collect()
 }
@@ -104,12 +94,13 @@ impl Source<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::golden::catalogue;
     use latscope_core::fixture;
 
     #[test]
     fn the_headline_is_of_rows_of_the_survey() {
         let report = fixture::report();
-        let found = headline(&report);
+        let found = headline(&report, catalogue());
         let names: Vec<&str> = found.iter().map(|one| one.name.as_str()).collect();
         assert!(names.contains(&"L1 hit") && names.contains(&"mutex"), "{names:?}");
         assert!(found.len() <= 10, "{names:?}");
@@ -118,6 +109,6 @@ mod tests {
 
     #[test]
     fn a_report_of_other_things_has_no_headline() {
-        assert!(headline(&fixture::ipc::latency()).is_empty());
+        assert!(headline(&fixture::ipc::latency(), catalogue()).is_empty());
     }
 }

@@ -14,11 +14,6 @@ pub(crate) use strip::{ratio as ratio_strip, ratio_legend};
 pub(crate) use table::{cell, table};
 
 use crate::markup::{Element, element};
-use latscope_core::report::Measurement;
-
-/// Function that returns what exactly the probe of a point times; `None` if it is not known, as for another
-/// revision.
-pub type Timed<'a> = &'a dyn Fn(&Measurement) -> Option<&'static str>;
 
 const STYLE: &str = include_str!("html/style.css");
 

@@ -106,6 +106,7 @@ pub(super) fn table(report: &Report, rows: &[Row], options: &Options) -> String 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::golden::wide;
     use crate::{Options, Scale, table};
     use latscope_core::plan::Params;
     use latscope_core::report::Semantics;
@@ -118,7 +119,7 @@ mod tests {
         let transfers = ["memory.bandwidth", "sync.pipe-bandwidth", "remote.bandwidth", "memory.stream"];
         let mut all = transfers.map(|probe| row(probe, 155_000.0)).to_vec();
         all.extend((1..=5).map(|at| row("syscall.getppid", 100.0 * f64::from(at))));
-        let options = Options { scale: Scale::Human, width: 120, ..Options::default() };
+        let options = Options { scale: Scale::Human, ..wide(120) };
         let table = table::table(&report(all), &[], &options);
         for line in table.lines().filter(|line| line.contains("bandwidth") || line.contains("stream")) {
             assert!(line.trim_end().ends_with(" -"), "{line}");

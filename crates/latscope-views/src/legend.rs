@@ -72,7 +72,7 @@ pub(super) fn as_busy(report: &Report) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use crate::{Options, csv, figure, html, markdown, overview, table, text};
+    use crate::{csv, figure, golden, html, markdown, overview, table, text};
     use latscope_core::fixture;
     use latscope_core::quality::{Level, Reason};
     use latscope_core::report::{Account, Evidence, Finding, Measurement, Report};
@@ -89,13 +89,13 @@ mod tests {
 
     /// Returns every view that shows where the next run is expected, in words or as a range.
     fn views(report: &Report) -> [String; 6] {
-        let options = Options { width: 200, ..Options::default() };
+        let options = golden::wide(200);
         [
             table::table(report, &[], &options),
             text::details(report, "sync", &options),
             overview::overview(report, &[], &options),
             markdown::markdown(report, &[], true, &options),
-            html::report(report, &|_| None),
+            html::report(report, golden::catalogue()),
             figure::document(report, figure::Picture::Distribution).unwrap(),
         ]
         .map(|view| view.split_whitespace().collect::<Vec<_>>().join(" "))

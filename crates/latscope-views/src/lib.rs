@@ -45,9 +45,11 @@ mod verdicts;
 
 pub use head::unfinished;
 
+use latscope_core::catalogue::Catalogue;
+
 /// Options for the display of a report on a terminal.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Options {
+#[derive(Debug, Clone, Copy)]
+pub struct Options<'a> {
     /// Columns of the terminal; no line is longer.
     pub width: usize,
     /// True if the text has colour and weight.
@@ -56,12 +58,16 @@ pub struct Options {
     pub scale: Scale,
     /// Order of the rows.
     pub sort: Sort,
+    /// Facts on the probes.
+    pub catalogue: &'a Catalogue,
 }
 
-impl Default for Options {
-    /// Returns 80 columns, no colour, units of time, order by value.
+static NO_PROBES: Catalogue = Catalogue { families: Vec::new(), probes: Vec::new() };
+
+impl Default for Options<'_> {
+    /// Returns 80 columns, no colour, units of time, order by value, and no facts on probes.
     fn default() -> Self {
-        Options { width: 80, color: false, scale: Scale::Time, sort: Sort::Value }
+        Options { width: 80, color: false, scale: Scale::Time, sort: Sort::Value, catalogue: &NO_PROBES }
     }
 }
 

@@ -16,7 +16,7 @@ use latscope_judge::verdict::report_status;
 /// also every point. The width and the colour of `options` do not matter.
 pub fn markdown(report: &Report, beside: &[&Report], in_full: bool, options: &Options) -> String {
     let mut out = top(report);
-    let rows = sorted_rows(report, beside, options.sort);
+    let rows = sorted_rows(report, beside, options);
     match options.scale {
         Scale::Time => out += &table(report, &rows, &reference_names(report, beside)),
         Scale::Human => out += &human_table(report, &rows),

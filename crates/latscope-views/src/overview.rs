@@ -7,6 +7,7 @@ use super::rows::headline_rows;
 use super::style::{BOLD, DIM, PLAIN, WARNING};
 use super::verdicts::verdicts;
 use super::{Options, machine_state, table};
+use latscope_core::catalogue::Catalogue;
 use latscope_core::report::{Certainty, Evidence, Finding, Report};
 use latscope_core::units::{fold_cpus, format_count, format_time, format_value};
 
@@ -18,8 +19,8 @@ const FINDINGS: usize = 5;
 const EVIDENCE: usize = 2;
 
 /// Returns true if a report has more rows than a screen, and at least one of the ten numbers.
-pub fn is_wanted(report: &Report) -> bool {
-    super::rows::rows(report, &[]).len() > FEW && !headline_rows(report).0.is_empty()
+pub fn is_wanted(report: &Report, catalogue: &Catalogue) -> bool {
+    super::rows::rows(report, &[], catalogue).len() > FEW && !headline_rows(report, catalogue).0.is_empty()
 }
 
 /// Returns the first screen; `rest` says where the rest is, a sentence each.
@@ -32,7 +33,7 @@ pub fn overview(report: &Report, rest: &[String], options: &Options) -> String {
     say(&mut out, &state.unwrap_or_else(|| "Whether the machine was quiet is not known.".to_owned()), PLAIN);
     machine_state::counts(report).iter().for_each(|text| say(&mut out, text, PLAIN));
     out.push('\n');
-    let (rows, missing) = headline_rows(report);
+    let (rows, missing) = headline_rows(report, options.catalogue);
     out += &table::short(report, &rows, options);
     for (title, why) in missing {
         let first = Text::styled(WARNING, "not measured  ");

@@ -3,14 +3,16 @@
 
 use super::head::{named, unfinished, with_remedy};
 use super::headline::{Source, headline};
-use super::{Sort, machine_state};
+use super::{Options, Sort, machine_state};
 use crate::devices::{DEVICES, Part, Reference};
+use latscope_core::catalogue::Catalogue;
+use latscope_core::catalogue::ids::MEMORY_LATENCY as CHASE;
 use latscope_core::merged::is_merged;
 use latscope_core::plan::{ParamValue, Params};
 use latscope_core::quality::{Level, Quality};
 use latscope_core::report::{Measurement, Report, Semantics, Value};
 use latscope_core::units::{format_size, format_time};
-use latscope_judge::findings::{LevelRow, is_operation, level_rows};
+use latscope_judge::findings::{LevelRow, level_rows};
 use latscope_judge::levels::Agreement;
 use std::collections::{BTreeSet, HashMap};
 
@@ -120,7 +122,7 @@ pub(crate) fn nothing_in_common(rows: &[Row], beside: &[&Report]) -> Vec<String>
 
 /// The rows of a report: its memory levels, and each measurement that wants a
 /// row and has a number; fastest first.
-pub fn rows(report: &Report, beside: &[&Report]) -> Vec<Row> {
+pub fn rows(report: &Report, beside: &[&Report], catalogue: &Catalogue) -> Vec<Row> {
     let others: Vec<Beside> = beside.iter().map(|other| Beside::new(other)).collect();
     let levels = level_rows(report);
     let chase = revision(report, CHASE);
@@ -128,15 +130,15 @@ pub fn rows(report: &Report, beside: &[&Report]) -> Vec<Row> {
     // Where none wants a row the sums over pairs or CPUs stand for all.
     let wanted = report.measurements.iter().any(|m| m.row);
     let chosen = report.measurements.iter().filter(|m| if wanted { m.row } else { is_merged(m) });
-    rows.extend(chosen.filter_map(|m| measured_row(report, m, &others)));
+    rows.extend(chosen.filter_map(|m| measured_row(report, m, &others, catalogue)));
     rows.sort_by(|a, b| a.ns.total_cmp(&b.ns));
     rows
 }
 
 /// The rows in this order.
-pub(crate) fn sorted_rows(report: &Report, beside: &[&Report], sort: Sort) -> Vec<Row> {
-    let mut rows = rows(report, beside);
-    if sort == Sort::Family {
+pub(crate) fn sorted_rows(report: &Report, beside: &[&Report], options: &Options) -> Vec<Row> {
+    let mut rows = rows(report, beside, options.catalogue);
+    if options.sort == Sort::Family {
         let place = |row: &Row| report.measurements.iter().position(|m| family(&m.probe) == row.family);
         rows.sort_by_cached_key(place);
     }
@@ -144,13 +146,13 @@ pub(crate) fn sorted_rows(report: &Report, beside: &[&Report], sort: Sort) -> Ve
 }
 
 /// The rows of the ten numbers, in their order, and the titles of those without a number with the reason.
-pub(crate) fn headline_rows(report: &Report) -> (Vec<Row>, Vec<(String, String)>) {
+pub(crate) fn headline_rows(report: &Report, catalogue: &Catalogue) -> (Vec<Row>, Vec<(String, String)>) {
     let chase = revision(report, CHASE);
     let (mut rows, mut missing) = (Vec::new(), unseen_levels(report));
-    for one in headline(report) {
+    for one in headline(report, catalogue) {
         match &one.source {
             Source::Level(level) => rows.push(level_row(level, chase, &[])),
-            Source::Point(m) => match measured_row(report, m, &[]) {
+            Source::Point(m) => match measured_row(report, m, &[], catalogue) {
                 Some(row) => rows.push(row),
                 None => missing.push((
                     m.title.clone(),
@@ -227,7 +229,7 @@ pub(super) fn level_label(level: &LevelRow) -> String {
     }
 }
 
-fn measured_row(report: &Report, m: &Measurement, others: &[Beside]) -> Option<Row> {
+fn measured_row(report: &Report, m: &Measurement, others: &[Beside], catalogue: &Catalogue) -> Option<Row> {
     let ns = m.typical().filter(|_| m.quality.level != Level::Unsupported)?;
     let devices = DEVICES.iter().map(|device| {
         let reference = device.for_probe(&m.probe, &m.params)?;
@@ -249,7 +251,7 @@ fn measured_row(report: &Report, m: &Measurement, others: &[Beside]) -> Option<R
         rate: m.rate_touched(),
         blocked: m.values.get("blocked").filter(|v| v.unit == "%").map(|v: &Value| v.value),
         rejected: rejected_share(m),
-        operation: is_operation(&m.probe),
+        operation: catalogue.is_operation(&m.probe),
     })
 }
 
@@ -295,9 +297,6 @@ fn compared(
     let note = (!differs.is_empty()).then(|| differs.join("; "));
     ReferenceCell { ns: theirs, part: 1.0, ratio: ratio(theirs, ours), same: sign.is_empty(), sign, note }
 }
-
-/// The probe whose points make up the levels of memory.
-const CHASE: &str = "memory.latency";
 
 /// Returns the revision of a probe in a report; 1 if the report has no point of it.
 fn revision(report: &Report, probe: &str) -> u32 {

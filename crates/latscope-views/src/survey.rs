@@ -57,7 +57,7 @@ mod tests {
     #[test]
     fn the_parts_stand_in_order() {
         let mut report = fixture::report();
-        report.findings = latscope_judge::findings::findings(&report);
+        report.findings = latscope_judge::findings::findings(&report, crate::golden::catalogue());
         let text = survey(&report, &[], &Options::default());
         let places: Vec<_> = ["latscope survey", "operation", "Not measured", "Findings"]
             .map(|part| text.find(part).unwrap_or_else(|| panic!("{part} in\n{text}")))

@@ -18,7 +18,7 @@ const LABEL: usize = 33;
 
 /// The table with its footnotes, then what could not be measured.
 pub fn table(report: &Report, beside: &[&Report], options: &Options) -> String {
-    let rows = sorted_rows(report, beside, options.sort);
+    let rows = sorted_rows(report, beside, options);
     let mut out = String::new();
     if rows.is_empty() {
         out += "No row has a number.\n";

@@ -327,7 +327,7 @@ mod tests {
     use latscope_core::fixture;
     use latscope_core::quality::Level;
 
-    fn wide() -> Options {
+    fn wide() -> Options<'static> {
         Options { width: 120, ..Options::default() }
     }
 

@@ -1,7 +1,8 @@
 //! Checks of the layers in ARCHITECTURE.md: crates use what its table allows, files of a crate do not import each other
-//! in circles, and no crate is too large to be known.
+//! in circles, no crate is too large to be known, and what is known of a probe stands with the probe.
 #![forbid(unsafe_code)]
 
+use latscope_core::catalogue::ids;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -261,6 +262,40 @@ fn files_import_each_other_in_no_circle_and_no_crate_is_too_large() {
         assert!((100..LARGEST).contains(&lines), "{}: {lines} lines of code", source.display());
     }
     assert_eq!(all, BTreeSet::new());
+}
+
+/// Crates that may name probes in their code: the probes themselves, and older tools in terms of them.
+const NAME_PROBES: [&str; 2] = ["latscope-probes", "latscope-compat"];
+
+/// Ids of probes that stand as text in the code of modules.
+fn ids_in(modules: &BTreeMap<Vec<String>, String>) -> Vec<String> {
+    let ids = || latscope_probes::REGISTRY.known().map(|probe| probe.id);
+    let named = |code: &str| ids().filter(|id| code.contains(&format!("\"{id}\""))).collect::<Vec<_>>();
+    let of_module = |(module, code): (&Vec<String>, &String)| {
+        let found = named(code).into_iter();
+        found.map(|id| format!("{}: {id}", module.join("::"))).collect::<Vec<_>>()
+    };
+    modules.iter().flat_map(of_module).collect()
+}
+
+#[test]
+fn what_is_known_of_a_probe_stands_with_the_probe() {
+    for one in fs::read_dir(root().join("crates")).unwrap() {
+        let folder = one.unwrap().path();
+        let mut found = BTreeMap::new();
+        modules(&folder.join("src"), &[], &mut found);
+        found.remove(["catalogue", "ids"].map(str::to_owned).as_slice());
+        if !NAME_PROBES.iter().any(|name| folder.ends_with(name)) {
+            assert_eq!(ids_in(&found), [""; 0], "{}: use catalogue::ids, or facts", folder.display());
+        }
+    }
+}
+
+#[test]
+fn every_id_of_the_catalogue_is_that_of_a_probe() {
+    let known = latscope_probes::catalogue();
+    let unknown = ids::all().filter(|id| known.find(id).is_none());
+    assert_eq!(unknown.collect::<Vec<_>>(), [""; 0]);
 }
 
 #[test]

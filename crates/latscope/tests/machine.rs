@@ -4,6 +4,7 @@
 
 use latscope_core::machine::{CheckState, Machine};
 use latscope_host::machine::{Facts, Root, ThisMachine, Trials, checks, describe, snapshot};
+use latscope_views::Options;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 use std::fs;
@@ -50,7 +51,7 @@ fn machines() -> PathBuf {
 /// Describes a machine. The answers of the processor and the kernel are given, everything else is read.
 fn examine(root: &Root, facts: &Facts, mut trials: Scripted) -> Machine {
     let mut machine = describe(root, facts);
-    machine.checks = checks(root, &machine, &mut trials);
+    machine.checks = checks(root, &machine, &mut trials, &latscope_probes::catalogue());
     machine
 }
 
@@ -140,12 +141,12 @@ fn this_machine_is_described_consistently() {
     assert!(machine.caches.iter().all(|cache| cache.level > 0 && cache.size > 0));
     assert_eq!(machine.caches.is_empty(), machine.caches_from == "unknown");
 
-    machine.checks = checks(&root, &machine, &mut ThisMachine);
+    machine.checks = checks(&root, &machine, &mut ThisMachine, &latscope_probes::catalogue());
     let ids: BTreeSet<&str> = machine.checks.iter().map(|check| check.id.as_str()).collect();
     assert_eq!(ids.len(), machine.checks.len(), "each row has a name of its own");
     assert!(machine.checks.iter().all(|check| !check.found.is_empty()));
     assert!(machine.checks.iter().all(|check| check.state != CheckState::Bad || !check.affects.is_empty()));
-    let text = latscope_views::doctor::text(&machine, false, 100);
+    let text = latscope_views::doctor::text(&machine, &Options { width: 100, ..Options::default() });
     assert!(machine.checks.iter().all(|check| text.contains(&check.id)));
 }
 
@@ -197,6 +198,7 @@ proptest! {
         let machine = examine(&root, &Facts::of(&root), Scripted::default());
         prop_assert!(machine.cpus.len() == machine.online.0.len());
         prop_assert!(machine.checks.iter().all(|check| !check.found.is_empty()));
-        prop_assert!(!latscope_views::doctor::text(&machine, true, 80).is_empty());
+        let options = Options { color: true, ..Options::default() };
+        prop_assert!(!latscope_views::doctor::text(&machine, &options).is_empty());
     }
 }

@@ -24,18 +24,19 @@ pub use snapshot::{describe, snapshot};
 pub use steal::Steal;
 pub use trials::{ThisMachine, Trials};
 
+use latscope_core::catalogue::Catalogue;
 use latscope_core::machine::Machine;
 use latscope_core::units::CpuList;
 
 /// Repeats those checks of this machine that depend on the measured CPUs.
-pub fn measured_on(machine: &mut Machine, cpus: &CpuList) {
-    doctor::measured_on(&Root::real(), machine, cpus);
+pub fn measured_on(machine: &mut Machine, cpus: &CpuList, catalogue: &Catalogue) {
+    doctor::measured_on(&Root::real(), machine, cpus, catalogue);
 }
 
 /// This machine, with all checks. Permissions are tried, in some 30 ms.
-pub fn this_machine() -> Machine {
+pub fn this_machine(catalogue: &Catalogue) -> Machine {
     let root = Root::real();
     let mut machine = snapshot(&root);
-    machine.checks = checks(&root, &machine, &mut ThisMachine);
+    machine.checks = checks(&root, &machine, &mut ThisMachine, catalogue);
     machine
 }

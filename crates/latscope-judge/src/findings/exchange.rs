@@ -2,17 +2,18 @@
 
 use super::evidence::{Figure, Ratio, Told, alike, compare};
 use super::select::{is, measured, number, value};
+use latscope_core::catalogue::ids;
 use latscope_core::report::{Finding, Measurement, Report, Semantics};
 use latscope_core::units::counted;
 
 /// The ways to hand over that are compared, the one of the talk first.
 const MECHANISMS: [(&str, &str); 6] = [
-    ("sync.semaphore", "semaphore"),
-    ("sync.futex", "futex"),
-    ("sync.condvar", "condition variable"),
-    ("sync.eventfd", "eventfd"),
-    ("sync.pipe", "pipe"),
-    ("sync.unix-stream", "Unix socket"),
+    (ids::SEMAPHORE, "semaphore"),
+    (ids::FUTEX, "futex"),
+    (ids::CONDVAR, "condition variable"),
+    (ids::EVENTFD, "eventfd"),
+    (ids::PIPE, "pipe"),
+    (ids::UNIX_STREAM, "Unix socket"),
 ];
 
 /// Placements from the least to the most that lies in the way.
@@ -67,7 +68,7 @@ impl<'a> HandOff<'a> {
 /// The talk puts a semaphore of 8 µs beside the classic mutex of 25 ns. These
 /// are two different things.
 fn mutex_and_hand_off(report: &Report) -> Option<Finding> {
-    let lock = Figure::p50(measured(report, "sync.mutex").next()?)?;
+    let lock = Figure::p50(measured(report, ids::MUTEX).next()?)?;
     // One that mostly finds its token there is no blocking hand-off.
     let hand_off = HandOff::any(report, 50.0)?;
     let way = hand_off.round_trip()?.scaled(0.5);
@@ -92,7 +93,7 @@ fn mutex_and_hand_off(report: &Report) -> Option<Finding> {
 
 /// Compares the cost of creating a thread with that of waking a waiting thread.
 fn why_pools(report: &Report) -> Option<Finding> {
-    let create = Figure::p50(measured(report, "thread.total").find(|m| !is(m, "mode", "cold"))?)?;
+    let create = Figure::p50(measured(report, ids::THREAD_TOTAL).find(|m| !is(m, "mode", "cold"))?)?;
     let hand_off = HandOff::any(report, 0.0)?;
     let wake = hand_off.round_trip()?;
     let figures = format!(
@@ -152,7 +153,7 @@ fn idle_exit(report: &Report) -> Option<Finding> {
 fn oversubscription(report: &Report) -> Option<Finding> {
     let cpus = report.machine.allowed.0.len() as u64;
     let pools: Vec<(u64, &Measurement)> =
-        measured(report, "thread.pool").filter_map(|m| Some((number(m, "threads")?, m))).collect();
+        measured(report, ids::THREAD_POOL).filter_map(|m| Some((number(m, "threads")?, m))).collect();
     let crowded = pools.iter().filter(|(threads, _)| cpus > 0 && *threads > cpus);
     let (threads, pool) = *crowded.max_by_key(|(threads, _)| *threads)?;
     let slowdown = Figure::named(pool, "slowdown")?;

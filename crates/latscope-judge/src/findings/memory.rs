@@ -3,6 +3,7 @@
 use super::caches::chases;
 use super::evidence::{Figure, Ratio, Told, alike, compare};
 use super::select::{is, listed, measured, number};
+use latscope_core::catalogue::ids;
 use latscope_core::report::{Finding, Measurement, Report};
 use latscope_core::units::format_size;
 
@@ -119,7 +120,7 @@ fn sequential_rows(report: &Report) -> Vec<(u64, Figure, Figure)> {
         let near = random.iter().min_by(|a, b| distance(a).total_cmp(&distance(b)))?;
         (distance(near) <= SAME_SIZE).then(|| Figure::p50(near))?
     };
-    let sums: Vec<&Measurement> = measured(report, "memory.sequential-sum").collect();
+    let sums: Vec<&Measurement> = measured(report, ids::SEQUENTIAL_SUM).collect();
     // The talk's XOR loop is the second choice.
     let mode = if sums.iter().any(|m| is(m, "mode", "sum")) { "sum" } else { "xor" };
     let mut rows: Vec<(u64, Figure, Figure)> = sums

@@ -2,6 +2,7 @@
 
 use super::evidence::Told;
 use super::select::{is, listed, number, value};
+use latscope_core::catalogue::ids;
 use latscope_core::merged::is_part_of;
 use latscope_core::quality::Level;
 use latscope_core::report::{Account, Finding, Measurement, Report, WATCHED};
@@ -11,7 +12,7 @@ pub(super) fn findings(report: &Report) -> Vec<Finding> {
     let watched = |m: &&Measurement| {
         is(m, "cpu", "all") && m.quality.level != Level::Unsupported && value(m, "watched").is_some()
     };
-    report.of_probe("noise.busy").filter(watched).filter_map(|all| stolen(report, all)).collect()
+    report.of_probe(ids::NOISE_BUSY).filter(watched).filter_map(|all| stolen(report, all)).collect()
 }
 
 /// Causes of the gaps: the word in the names of values, and words for a reader.

@@ -3,14 +3,16 @@
 use super::FRAME_NS;
 use super::caches::level_figures;
 use super::evidence::{ENOUGH_ROUNDS, Figure, Told, at_least_many, is_steady};
-use super::select::{is, is_operation, listed, listed_with, measured};
+use super::select::{is, listed, listed_with, measured};
+use latscope_core::catalogue::{Catalogue, ids};
 use latscope_core::report::{Finding, Measurement, Report};
 use latscope_core::statistics::{median, quantile};
 use latscope_core::units::{format_percent, format_share, format_time, three_digits};
 use std::collections::BTreeMap;
 
-pub(super) fn findings(report: &Report) -> Vec<Finding> {
-    [clock_drift, busy_machine, frame].iter().filter_map(|conclusion| conclusion(report)).collect()
+pub(super) fn findings(report: &Report, catalogue: &Catalogue) -> Vec<Finding> {
+    let all = [clock_drift(report), busy_machine(report), frame(report, catalogue)];
+    all.into_iter().flatten().collect()
 }
 
 /// Least number of points in a round that shows the clock.
@@ -85,11 +87,11 @@ fn busy_machine(report: &Report) -> Option<Finding> {
 }
 
 /// The rows beside the time a person notices: a frame of the screen.
-fn frame(report: &Report) -> Option<Finding> {
+fn frame(report: &Report, catalogue: &Catalogue) -> Option<Finding> {
     let rows: Vec<(&Measurement, Figure)> = report
         .measurements
         .iter()
-        .filter(|m| m.row && is_operation(&m.probe))
+        .filter(|m| m.row && catalogue.is_operation(&m.probe))
         .filter_map(|m| Some((m, Figure::p50(m)?)))
         .collect();
     if rows.len() < 5 {
@@ -144,9 +146,9 @@ fn fitting(report: &Report) -> Vec<(&'static str, &'static str, Figure)> {
     [
         ("l1_ns", "L1 loads", level("L1")),
         ("memory_ns", "loads from memory", level("memory")),
-        ("syscall_ns", "calls of getppid", first("syscall.getppid")),
-        ("thread_total_ns", "threads created and joined", first("thread.total")),
-        ("fsync_ns", "fsync calls", first("file.fsync")),
+        ("syscall_ns", "calls of getppid", first(ids::GETPPID)),
+        ("thread_total_ns", "threads created and joined", first(ids::THREAD_TOTAL)),
+        ("fsync_ns", "fsync calls", first(ids::FSYNC)),
     ]
     .into_iter()
     .filter_map(|(key, name, figure)| Some((key, name, figure.filter(|figure| figure.high < FRAME_NS)?)))

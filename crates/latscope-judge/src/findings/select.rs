@@ -24,14 +24,6 @@ pub(super) fn value(m: &Measurement, name: &str) -> Option<f64> {
     m.values.get(name).map(|v| v.value).filter(|v| v.is_finite())
 }
 
-/// Returns true if a row of this probe is one operation, so that the number of times that it fits into a stretch of
-/// time has a meaning. A transfer is many operations at once; a wake-up delay or an interruption is no operation.
-pub fn is_operation(probe: &str) -> bool {
-    let (family, name) = probe.split_once('.').unwrap_or((probe, ""));
-    let many = name.ends_with("bandwidth") || ["stream", "pool"].contains(&name);
-    !many && !["wake", "noise"].contains(&family)
-}
-
 /// A large count in a few digits.
 pub(super) fn many(count: f64) -> String {
     match count {

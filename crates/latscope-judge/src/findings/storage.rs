@@ -2,6 +2,7 @@
 
 use super::evidence::{Figure, Told, compare};
 use super::select::{is, measured, number, text};
+use latscope_core::catalogue::ids;
 use latscope_core::quality::Level;
 use latscope_core::report::{Finding, Measurement, Report};
 use latscope_core::units::format_size;
@@ -32,10 +33,10 @@ fn on_filesystem(m: &Measurement) -> String {
 
 fn cached_and_direct(report: &Report) -> Option<Finding> {
     // Degraded, it was answered from the page cache.
-    let direct = measured(report, "file.read-direct")
+    let direct = measured(report, ids::FILE_READ_DIRECT)
         .filter(|m| !in_memory(m) && m.quality.level == Level::Ok)
         .min_by_key(|m| number(m, "size").map_or(0, |size| size.abs_diff(4096)))?;
-    let cached = beside(report, "file.read", direct)?;
+    let cached = beside(report, ids::FILE_READ, direct)?;
     let (memory, device) = (Figure::p50(cached)?, Figure::p50(direct)?);
     let ratio = compare(&device, &memory)?;
     // Only a size that differs needs to be said.
@@ -55,10 +56,10 @@ fn cached_and_direct(report: &Report) -> Option<Finding> {
 }
 
 fn written_and_durable(report: &Report) -> Option<Finding> {
-    let sync = ["file.fsync", "file.fdatasync"]
+    let sync = [ids::FSYNC, ids::FDATASYNC]
         .into_iter()
         .find_map(|probe| measured(report, probe).find(|m| !in_memory(m)))?;
-    let write = beside(report, "file.write", sync)?;
+    let write = beside(report, ids::FILE_WRITE, sync)?;
     let (writing, durable) = (Figure::p50(write)?, Figure::p50(sync)?);
     let ratio = compare(&durable, &writing)?;
     let call = sync.probe.trim_start_matches("file.");

@@ -6,10 +6,17 @@ use latscope_core::report::{Account, Agreeing, Certainty, Measurement, Semantics
 use latscope_core::testing::{chase, in_rounds, once, point, report, with_bytes, with_value};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 mod seen;
 
 const MIB: u64 = 1 << 20;
+
+/// Findings with the facts on the probes of this version.
+fn findings(report: &Report) -> Vec<Finding> {
+    static CATALOGUE: LazyLock<Catalogue> = LazyLock::new(latscope_probes::catalogue);
+    super::findings(report, &CATALOGUE)
+}
 
 /// The one finding of this id.
 fn only(report: &Report, id: &str) -> Finding {

@@ -4,6 +4,7 @@
 use super::evidence::{Figure, Told, compare};
 use super::select::{listed, value};
 use crate::transactions::{Judged, Transport, text, transports};
+use latscope_core::catalogue::ids;
 use latscope_core::quality::Level;
 use latscope_core::report::{Finding, Measurement, Report};
 use latscope_core::units::{format_count, format_time};
@@ -91,7 +92,7 @@ fn inversion(report: &Report) -> Option<Finding> {
     let with = |lock: &str| {
         let of_lock =
             |m: &&Measurement| text(m, "lock") == Some(lock) && m.quality.level != Level::Unsupported;
-        report.of_probe("ipc.inversion").find(of_lock).filter(|m| m.summary.count > 0)
+        report.of_probe(ids::INVERSION).find(of_lock).filter(|m| m.summary.count > 0)
     };
     let (plain, pi) = (with("plain")?, with("pi")?);
     let median = |m: &Measurement| m.summary.p50.zip(m.summary.max);
@@ -110,7 +111,7 @@ fn inversion(report: &Report) -> Option<Finding> {
         format_time(pi_max),
         format_count(plain.summary.count)
     );
-    for m in report.of_probe("ipc.inversion") {
+    for m in report.of_probe(ids::INVERSION) {
         let (Some(lock), Some((p50, max))) = (text(m, "lock"), median(m)) else { continue };
         if !["plain", "pi"].contains(&lock) {
             let (p50, max) = (format_time(p50), format_time(max));

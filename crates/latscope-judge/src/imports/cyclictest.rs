@@ -3,6 +3,7 @@
 use super::bins::Counted;
 use super::report::{Source, finish, measurement};
 use super::whole_lines;
+use latscope_core::catalogue::ids;
 use latscope_core::plan::params;
 use latscope_core::report::{Report, Semantics};
 
@@ -60,7 +61,7 @@ pub(super) fn read(text: &str) -> Result<Report, String> {
         let histogram = counted.histogram().map_err(|why| format!("thread {thread}: {why}"))?;
         let params = params([("thread", (thread as u64).into())]);
         let title = format!("wake-up, lateness, thread {thread}");
-        Ok(measurement("wake.timer", params, title, Semantics::OneWay, histogram))
+        Ok(measurement(ids::WAKE_TIMER, params, title, Semantics::OneWay, histogram))
     });
     let threads: Result<Vec<_>, String> = threads.collect();
     finish(report, threads?)

@@ -4,6 +4,7 @@ use super::bins::{Counted, Counts};
 use super::command_line::Asked;
 use super::report::{Source, SysInfo, finish, measurement};
 use super::{from_json, has_names, time};
+use latscope_core::catalogue::ids;
 use latscope_core::plan::{ParamValue, Params, params};
 use latscope_core::report::{Measurement, Report, Semantics};
 use serde::Deserialize;
@@ -106,7 +107,7 @@ impl Thread {
             mean: Some(*avg).filter(|_| overflow != Some(0)),
         };
         let (params, title) = (self.params(number, asked), format!("wake-up, lateness, thread {number}"));
-        Ok(measurement("wake.timer", params, title, Semantics::OneWay, counted.histogram()?))
+        Ok(measurement(ids::WAKE_TIMER, params, title, Semantics::OneWay, counted.histogram()?))
     }
 
     /// Known parameters of the thread, by the names of the probe `wake.timer`.

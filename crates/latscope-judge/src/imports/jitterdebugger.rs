@@ -3,6 +3,7 @@
 use super::bins::{Counted, Counts};
 use super::report::{Source, SysInfo, finish, measurement};
 use super::{from_json, has_names};
+use latscope_core::catalogue::ids;
 use latscope_core::plan::params;
 use latscope_core::report::{Measurement, Report, Semantics};
 use serde::Deserialize;
@@ -80,6 +81,6 @@ impl Cpu {
         let mean = Some(*avg).filter(|_| overflow > 0);
         let counted = Counted { tick_ps, bins: None, counts, overflow, min: *min, max: *max, mean };
         let (params, title) = (params([("cpu", number.into())]), format!("wake-up, lateness, CPU {number}"));
-        Ok(measurement("wake.timer", params, title, Semantics::OneWay, counted.histogram()?))
+        Ok(measurement(ids::WAKE_TIMER, params, title, Semantics::OneWay, counted.histogram()?))
     }
 }

@@ -4,6 +4,7 @@
 use super::bins::Counted;
 use super::report::{Source, finish, measurement};
 use super::whole_lines;
+use latscope_core::catalogue::ids;
 use latscope_core::histogram::Bins;
 use latscope_core::plan::{Params, params};
 use latscope_core::quality::{Level, Reason};
@@ -39,7 +40,7 @@ pub(super) fn timerlat(text: &str) -> Result<Report, String> {
         };
         let cpu: u64 = cpu.parse().ok()?;
         let params = params([("context", word.into()), ("cpu", cpu.into())]);
-        Some(("wake.timerlat", params, format!("timer latency, {words}, CPU {cpu}"), Semantics::OneWay))
+        Some((ids::WAKE_TIMERLAT, params, format!("timer latency, {words}, CPU {cpu}"), Semantics::OneWay))
     })
 }
 
@@ -52,7 +53,7 @@ pub(super) fn osnoise(text: &str) -> Result<Report, String> {
     read(text, OSNOISE, "rtla osnoise", &unknown, |column| {
         let cpu: u64 = column.strip_prefix("CPU-")?.parse().ok()?;
         let params = params([("cpu", cpu.into())]);
-        Some(("noise.osnoise", params, format!("osnoise on CPU {cpu}"), Semantics::Operation))
+        Some((ids::NOISE_OSNOISE, params, format!("osnoise on CPU {cpu}"), Semantics::Operation))
     })
 }
 

@@ -7,7 +7,18 @@ mod call;
 mod clock;
 mod cycle;
 
-use super::Probe;
+use super::{Condition, Family, FamilyFacts, Probe};
+
+/// The family.
+pub static FAMILY: Family = Family {
+    facts: FamilyFacts {
+        name: "cpu",
+        about: "The core: cycle, arithmetic, branches, calls, reading a clock",
+        sensitive_to: &[Condition::Speed, Condition::ClockRate, Condition::SharedCore],
+        ..FamilyFacts::DEFAULT
+    },
+    probes: PROBES,
+};
 
 /// The probes of the family.
 pub static PROBES: &[&Probe] = &[

@@ -32,7 +32,8 @@ settings! {
 probes! {
     DURABLE, Written, plan;
     FSYNC "file.fsync", "fsync", "fsync(2)",
-        "One fsync after a write of 4 KiB, which is not timed: until data and inode are on the device.";
+        "One fsync after a write of 4 KiB, which is not timed: until data and inode are on the device."
+        { headline: Some(crate::Headline { name: "fsync", preferred: &[] }), };
     FDATASYNC "file.fdatasync", "fdatasync", "fdatasync(2)",
         "One fdatasync after a write of 4 KiB, which is not timed: until the data are on the device, and of the inode \
             what is needed to find them.";

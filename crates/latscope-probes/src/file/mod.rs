@@ -3,13 +3,33 @@
 mod direct;
 pub mod directory;
 mod durable;
+mod figures;
 mod lifecycle;
 mod name;
 mod read;
 mod scratch;
 
-use super::{Directory, PlanInput, Probe, Settings, settings};
+use super::{Condition, Directory, Family, FamilyFacts, PlanInput, Probe, Settings, settings};
 use latscope_core::plan::Point;
+
+/// The family.
+pub static FAMILY: Family = Family {
+    facts: FamilyFacts {
+        name: "file",
+        about: "Files: read, create, write, remove, make durable; in a given directory",
+        sensitive_to: &[
+            Condition::Speed,
+            Condition::Virtualisation,
+            Condition::CallFilter,
+            Condition::Mitigations,
+            Condition::Swap,
+        ],
+        served: true,
+        curves: figures::CURVES,
+        ..FamilyFacts::DEFAULT
+    },
+    probes: PROBES,
+};
 
 /// The probes of the family.
 pub static PROBES: &[&Probe] = &[

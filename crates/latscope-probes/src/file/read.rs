@@ -4,7 +4,7 @@ use super::scratch::{CHUNK, Scratch, gate, too_large};
 use super::{Place, in_each_directory};
 use crate::Samples;
 use crate::failure::{FirstError, explain, refuse};
-use crate::{Cpus, Experiment, Facts, PlanInput, Probe, Profile, Settings, Word, settings, words};
+use crate::{Cpus, Experiment, Facts, Headline, PlanInput, Probe, Profile, Settings, Word, settings, words};
 use latscope_bench::bench::{Batch, Bench};
 use latscope_bench::gate::Gate;
 use latscope_core::plan::Point;
@@ -58,6 +58,7 @@ pub static READ: Probe = Probe {
         params: Reading::LIST,
         samples: Samples::Either,
         may_be_zero: &["size"],
+        headline: Some(Headline { name: "page-cache read", preferred: &[("mode", "kept-open")] }),
         ..Facts::DEFAULT
     },
     check: Reading::check,

@@ -3,6 +3,7 @@
 mod caller;
 mod client;
 mod fifo;
+mod figures;
 mod hog;
 pub mod inversion;
 mod measure;
@@ -16,7 +17,7 @@ mod session;
 pub mod setup;
 mod trial;
 
-use super::{Cpus, Experiment, PlanInput, Probe, Settings};
+use super::{Condition, Cpus, Experiment, Family, FamilyFacts, PlanInput, Probe, Settings};
 use crate::Facts;
 use anyhow::{Context, Result, bail};
 use latscope_bench::settings::Asked;
@@ -104,6 +105,29 @@ impl fmt::Display for Refusal {
 pub const STEP: &str = "ipc";
 
 static EXPERIMENT: Experiment = Experiment::new(STEP, Cpus::All, measure::run);
+
+/// The family.
+pub static FAMILY: Family = Family {
+    facts: FamilyFacts {
+        name: "ipc",
+        about: "Transactions between processes: latency, deadlines, inheritance, throughput",
+        sensitive_to: &[
+            Condition::Speed,
+            Condition::ClockRate,
+            Condition::Virtualisation,
+            Condition::Mitigations,
+            Condition::WakeUp,
+            Condition::RealTime,
+            Condition::Tick,
+            Condition::TimerSlack,
+            Condition::Transports,
+        ],
+        curves: figures::CURVES,
+        bars: figures::BARS,
+        ..FamilyFacts::DEFAULT
+    },
+    probes: PROBES,
+};
 
 /// A probe for each transport: its name twice, for the id has to be a constant.
 macro_rules! probes {

@@ -2,7 +2,10 @@
 
 use super::sizes::{self, KIB, LINE, MIB};
 use super::thread_group;
-use crate::{Cpus, ExclusiveCpus, Experiment, Facts, PlanInput, Probe, Profile, Settings, Word, settings};
+use crate::{
+    Condition, Cpus, ExclusiveCpus, Experiment, Facts, PlanInput, Probe, Profile, Settings, Subject, Word,
+    settings,
+};
 use anyhow::Result;
 use latscope_bench::bench::{Batch, Bench};
 use latscope_core::machine::Machine;
@@ -24,6 +27,8 @@ pub(crate) static BANDWIDTH: Probe = Probe {
         revision: 1,
         params: Transfer::LIST,
         exclusive_cpus: ExclusiveCpus::Threads,
+        subject: Subject::Many,
+        sensitive_to: &[Condition::TwoCpus],
         ..Facts::BATCHES
     },
     check: Transfer::check,

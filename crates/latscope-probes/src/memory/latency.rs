@@ -3,7 +3,7 @@
 
 use super::regions::{self, PageSize};
 use super::sizes::{self, KIB, LINE, MIB};
-use crate::{Cpus, Experiment, Facts, PlanInput, Probe, Profile, Settings, Word, settings, words};
+use crate::{Condition, Cpus, Experiment, Facts, PlanInput, Probe, Profile, Settings, Word, settings, words};
 use anyhow::Result;
 use latscope_bench::bench::{Batch, Bench};
 use latscope_core::machine::Machine;
@@ -23,6 +23,7 @@ pub static LATENCY: Probe = Probe {
         source: "the processor's manual: load-to-use latency; the order is a single random cycle (Sattolo)",
         revision: 1,
         params: Walk::LIST,
+        sensitive_to: &[Condition::PageSize, Condition::UnaskedHugePages],
         ..Facts::BATCHES
     },
     check: Walk::check,

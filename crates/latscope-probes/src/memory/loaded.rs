@@ -2,7 +2,9 @@
 
 use super::regions;
 use super::sizes::{self, KIB, LINE, MIB};
-use crate::{Cpus, ExclusiveCpus, Experiment, Facts, PlanInput, Probe, Profile, Settings, settings};
+use crate::{
+    Condition, Cpus, ExclusiveCpus, Experiment, Facts, PlanInput, Probe, Profile, Settings, settings,
+};
 use anyhow::Result;
 use latscope_bench::bench::{Batch, Bench};
 use latscope_bench::threads;
@@ -31,6 +33,7 @@ pub static LOADED: Probe = Probe {
         params: Loaded::LIST,
         exclusive_cpus: ExclusiveCpus::ThreadsAndOne,
         may_be_zero: &["delay", "threads"],
+        sensitive_to: &[Condition::TwoCpus],
         ..Facts::BATCHES
     },
     check: Loaded::check,

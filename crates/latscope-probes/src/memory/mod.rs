@@ -2,6 +2,7 @@
 //! other.
 
 mod bandwidth;
+mod figures;
 mod latency;
 mod loaded;
 mod parallelism;
@@ -14,10 +15,28 @@ mod tlb;
 
 pub(crate) use regions::PageSize;
 
-use super::Probe;
+use super::{Condition, Family, FamilyFacts, Probe};
 
 /// Reason why large buffers are measured in fewer rounds.
 const LARGE: &str = "memory larger than the caches is filled first";
+
+/// The family.
+pub static FAMILY: Family = Family {
+    facts: FamilyFacts {
+        name: "memory",
+        about: "Caches and memory: latency by size, bandwidth, parallelism, latency under load",
+        sensitive_to: &[
+            Condition::Speed,
+            Condition::ClockRate,
+            Condition::SharedCore,
+            Condition::Swap,
+            Condition::MovedPages,
+        ],
+        curves: figures::CURVES,
+        ..FamilyFacts::DEFAULT
+    },
+    probes: PROBES,
+};
 
 /// The probes of the family.
 pub static PROBES: &[&Probe] = &[

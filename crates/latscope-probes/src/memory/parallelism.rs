@@ -2,7 +2,7 @@
 
 use super::regions::{self, PageSize};
 use super::sizes::{self, LINE, MIB};
-use crate::{Cpus, Experiment, Facts, PlanInput, Probe, Profile, Settings, settings};
+use crate::{Condition, Cpus, Experiment, Facts, PlanInput, Probe, Profile, Settings, settings};
 use anyhow::Result;
 use latscope_bench::bench::{Batch, Bench};
 use latscope_core::machine::Machine;
@@ -22,6 +22,7 @@ pub(crate) static PARALLELISM: Probe = Probe {
         source: "memory-level parallelism: line fill buffers and misses outstanding, the processor's manual",
         revision: 1,
         params: Loads::LIST,
+        sensitive_to: &[Condition::PageSize, Condition::UnaskedHugePages],
         ..Facts::BATCHES
     },
     check: Loads::check,

@@ -2,7 +2,9 @@
 
 use super::sizes::{self, KIB, MIB};
 use super::thread_group;
-use crate::{Cpus, ExclusiveCpus, Experiment, Facts, PlanInput, Probe, Profile, Settings, settings};
+use crate::{
+    Condition, Cpus, ExclusiveCpus, Experiment, Facts, PlanInput, Probe, Profile, Settings, Subject, settings,
+};
 use anyhow::Result;
 use latscope_bench::bench::{Batch, Bench};
 use latscope_core::machine::Machine;
@@ -24,6 +26,8 @@ pub static STREAM: Probe = Probe {
         revision: 1,
         params: Loop::LIST,
         exclusive_cpus: ExclusiveCpus::Threads,
+        subject: Subject::Many,
+        sensitive_to: &[Condition::TwoCpus],
         ..Facts::BATCHES
     },
     check: Loop::check,

@@ -3,7 +3,7 @@
 use super::latency;
 use super::regions::{self, PageSize};
 use super::sizes::{self, LINE, MIB};
-use crate::{Cpus, Experiment, Facts, PlanInput, Probe, Profile, Settings, Word, settings};
+use crate::{Condition, Cpus, Experiment, Facts, PlanInput, Probe, Profile, Settings, Word, settings};
 use anyhow::Result;
 use latscope_bench::bench::Bench;
 use latscope_bench::gate::Watch;
@@ -26,6 +26,7 @@ pub static TLB: Probe = Probe {
         source: "the processor's manual: translation look-aside buffers and page walks",
         revision: 1,
         params: Visits::LIST,
+        sensitive_to: &[Condition::PageSize, Condition::UnaskedHugePages, Condition::Virtualisation],
         ..Facts::BATCHES
     },
     check: Visits::check,

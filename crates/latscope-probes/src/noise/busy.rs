@@ -26,7 +26,7 @@ pub static BUSY: Probe = Probe {
         source: "user space on each CPU at once; counts from /proc/interrupts, /proc/softirqs, /proc/stat, getrusage(2)",
         revision: 2,
         params: Loop::LIST,
-        ..Facts::DEFAULT
+        ..Facts::DELAYS
     },
     check: Loop::check,
     experiment: &EXPERIMENT,

@@ -21,7 +21,7 @@ pub static HWLAT: Probe = Probe {
         revision: 1,
         params: Watched::LIST,
         by_name_only: true,
-        ..Facts::DEFAULT
+        ..Facts::DELAYS
     },
     check: Watched::check,
     experiment: &EXPERIMENT,

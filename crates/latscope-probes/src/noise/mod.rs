@@ -14,9 +14,20 @@ pub use duty::Duty;
 pub use hwlat::HWLAT;
 pub use osnoise::OSNOISE;
 
-use super::{PlanInput, Probe};
+use super::{Condition, Family, FamilyFacts, PlanInput, Probe};
 use latscope_bench::settings;
 use latscope_core::plan::{Periodic, Phase, Point, Step};
+
+/// The family.
+pub static FAMILY: Family = Family {
+    facts: FamilyFacts {
+        name: "noise",
+        about: "Time taken from a busy loop on each CPU, and what took it",
+        sensitive_to: &[Condition::Speed, Condition::Interrupts, Condition::Tick],
+        ..FamilyFacts::DEFAULT
+    },
+    probes: PROBES,
+};
 
 /// The probes of the family.
 pub static PROBES: &[&Probe] = &[&BUSY, &OSNOISE, &HWLAT];

@@ -23,7 +23,7 @@ pub static OSNOISE: Probe = Probe {
         revision: 1,
         params: Workload::LIST,
         by_name_only: true,
-        ..Facts::DEFAULT
+        ..Facts::DELAYS
     },
     check: Workload::check,
     experiment: &EXPERIMENT,

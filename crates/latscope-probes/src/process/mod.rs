@@ -1,10 +1,30 @@
 //! Costs of making a process and of running a program in it.
 
+mod figures;
 mod fork;
 mod program;
 mod tiny_program;
 
-use super::Probe;
+use super::{Condition, Family, FamilyFacts, Probe};
+
+/// The family.
+pub static FAMILY: Family = Family {
+    facts: FamilyFacts {
+        name: "process",
+        about: "Processes: fork, spawn, exec, the shell",
+        sensitive_to: &[
+            Condition::Speed,
+            Condition::ClockRate,
+            Condition::CallFilter,
+            Condition::Mitigations,
+            Condition::UnaskedHugePages,
+            Condition::Swap,
+        ],
+        curves: figures::CURVES,
+        ..FamilyFacts::DEFAULT
+    },
+    probes: PROBES,
+};
 
 /// The probes of the family.
 pub static PROBES: &[&Probe] = &[&fork::FORK, &fork::VFORK, &program::SPAWN, &program::EXEC, &program::SHELL];

@@ -1,6 +1,7 @@
 //! Messages to another operating system on another core: pings, long pings and bandwidth, over each transport.
 
 mod deadlines;
+mod figures;
 mod ledger;
 mod measure;
 mod ping_loop;
@@ -10,13 +11,26 @@ mod tally;
 #[cfg(test)]
 mod testing;
 
-use super::{Cpus, Experiment, Kind, Param, PlanInput, Probe};
-use crate::{Facts, Settings};
+use super::{Cpus, Experiment, Family, FamilyFacts, Kind, Param, PlanInput, Probe};
+use crate::{Facts, Settings, Subject};
 use latscope_core::plan::{Periodic, Step};
 use latscope_core::report::Semantics;
 use latscope_exchange::remote;
 
 pub use plan::{LONG_PING, MAILBOX, Packets, SMALLEST};
+
+/// The family.
+pub static FAMILY: Family = Family {
+    facts: FamilyFacts {
+        name: "remote",
+        about: "Messages to another operating system on another core: ping, long ping, bandwidth",
+        served: true,
+        curves: figures::CURVES,
+        bars: figures::BARS,
+        ..FamilyFacts::DEFAULT
+    },
+    probes: PROBES,
+};
 
 /// The probes of the family.
 pub const PROBES: &[&Probe] = &[&plan::PING, &plan::LONG_PING, &plan::BANDWIDTH, &plan::MAILBOX];
@@ -72,11 +86,11 @@ const fn probe(
     id: &'static str,
     title: &'static str,
     timed: &'static str,
-    times: Semantics,
+    (times, subject): (Semantics, Subject),
     params: &'static [Param],
     plan: fn(&PlanInput, &latscope_core::machine::Machine) -> Vec<latscope_core::plan::Point>,
 ) -> Probe {
     const SOURCE: &str = "the RPMsg bus of Linux, drivers/rpmsg/virtio_rpmsg_bus.c; virtio 1.2, section 2.7 (split virtqueues)";
-    let facts = Facts { id, title, timed, times, source: SOURCE, revision: 1, params, ..Facts::DEFAULT };
+    let facts = Facts { id, title, timed, times, source: SOURCE, params, subject, ..Facts::DEFAULT };
     Probe { facts, check: plan::Sent::check, experiment: &EXPERIMENT, plan }
 }

@@ -1,7 +1,7 @@
 //! The probes of the family, and the plans of their points.
 
 use super::{PACE, PAYLOAD, TIMEOUT, TRANSPORT, WAIT, probe};
-use crate::{Kind, Param, PlanInput, Probe, Settings, Word, words};
+use crate::{Kind, Param, PlanInput, Probe, Settings, Subject, Word, words};
 use anyhow::{Result, ensure};
 use latscope_bench::settings::{Asked, get};
 use latscope_core::plan::{ParamValue, Params, Point, params};
@@ -17,7 +17,7 @@ pub static PING: Probe = probe(
     "ping to a remote",
     "From before an RPMsg is put into a buffer until the echo of all of it was taken out of another one; all of the content \
      is verified afterwards.",
-    Semantics::RoundTrip,
+    (Semantics::RoundTrip, Subject::Operation),
     &[TRANSPORT, WAIT, PAYLOAD, TIMEOUT, PACE],
     |input, _| plan(&PING, input),
 );
@@ -28,7 +28,7 @@ pub static LONG_PING: Probe = probe(
     "long ping to a remote",
     "From before the first of nine RPMsgs of up to 480 bytes (eight with --legacy) until the echoes of all were taken; each \
      is verified and so is their order.",
-    Semantics::RoundTrip,
+    (Semantics::RoundTrip, Subject::Operation),
     &[
         TRANSPORT,
         WAIT,
@@ -57,7 +57,7 @@ pub(crate) static BANDWIDTH: Probe = probe(
     "remote.bandwidth",
     "bandwidth to a remote",
     "A stretch of blocks, from the last verified block of the stretch before to the last of this one, while as many are in flight as half of the buffers hold. The receiver verifies every byte.",
-    Semantics::Operation,
+    (Semantics::Operation, Subject::Many),
     &[
         TRANSPORT,
         WAIT,
@@ -80,7 +80,7 @@ pub static MAILBOX: Probe = probe(
     "single-word mailbox of a remote",
     "From before a word of 4 bytes is stored until the same word was loaded from another line, between the endpoints and in the \
      kind of memory of a ping: what RPMsg costs is the rest of that.",
-    Semantics::RoundTrip,
+    (Semantics::RoundTrip, Subject::Operation),
     &[
         TRANSPORT,
         WAIT,

@@ -3,7 +3,9 @@
 
 use super::placement;
 use super::thread_group::{Done, Line, Share, ThreadGroup};
-use crate::{Cpus, ExclusiveCpus, Experiment, Facts, PlanInput, Probe, Settings, Word, settings, words};
+use crate::{
+    Condition, Cpus, ExclusiveCpus, Experiment, Facts, PlanInput, Probe, Settings, Word, settings, words,
+};
 use anyhow::Result;
 use latscope_bench::bench::{Batch, Bench};
 use latscope_core::machine::Machine;
@@ -27,6 +29,7 @@ pub(crate) static ATOMIC: Probe = Probe {
         revision: 1,
         params: Setting::LIST,
         exclusive_cpus: ExclusiveCpus::Threads,
+        sensitive_to: &[Condition::SharedCore],
         ..Facts::BATCHES
     },
     check: Setting::check,

@@ -1,6 +1,6 @@
 //! Bytes per second through pipes, Unix sockets and TCP on the loopback.
 
-use crate::{Cpus, Experiment, Facts, PlanInput, Probe, Settings, settings, words};
+use crate::{Cpus, Experiment, Facts, PlanInput, Probe, Settings, Subject, settings, words};
 use anyhow::{Context, Result, ensure};
 use latscope_bench::bench::{Batch, Bench};
 use latscope_bench::gate::Gate;
@@ -50,6 +50,7 @@ macro_rules! bandwidth {
                 source: $source,
                 revision: 1,
                 params: Messages::LIST,
+                subject: Subject::Many,
                 ..Facts::BATCHES
             },
             check: Messages::check,

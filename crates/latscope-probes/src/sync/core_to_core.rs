@@ -2,7 +2,7 @@
 
 use super::placement;
 use super::thread_group::{Share, ThreadGroup};
-use crate::{Cpus, Experiment, Facts, PlanInput, Probe, Settings, Word, settings, words};
+use crate::{Condition, Cpus, Experiment, Facts, PlanInput, Probe, Settings, Word, settings, words};
 use anyhow::{Context, Result};
 use latscope_bench::bench::Bench;
 use latscope_bench::threads;
@@ -22,6 +22,7 @@ pub(crate) static CORE_TO_CORE: Probe = Probe {
         source: "the processor's cache coherence protocol",
         revision: 1,
         params: Travel::LIST,
+        sensitive_to: &[Condition::SharedCore],
         ..Facts::BATCHES
     },
     check: Travel::check,

@@ -1,7 +1,7 @@
 //! Hand-off between two threads: round trips by each mechanism, by placement.
 
 use super::placement::{self, Placement};
-use crate::{Cpus, Experiment, Facts, PlanInput, Probe, Settings, Word, settings};
+use crate::{Cpus, Experiment, Facts, Headline, PlanInput, Probe, Settings, Word, settings};
 use anyhow::{Context, Result};
 use latscope_bench::bench::Bench;
 use latscope_bench::threads;
@@ -32,7 +32,7 @@ static EXPERIMENT: Experiment =
     Experiment::new("sync.hand-off", Cpus::Two, run).setup(0.02).fewer_rounds(4, 1, placement::AWAKE);
 
 macro_rules! hand_off {
-    ($(#[$doc:meta])* $name:ident, $id:literal, $what:literal, $timed:literal, $source:literal) => {
+    ($(#[$doc:meta])* $name:ident, $id:literal, $what:literal, $timed:literal, $source:literal $(, $headline:expr)?) => {
         $(#[$doc])*
         pub static $name: Probe = Probe {
             facts: Facts {
@@ -43,6 +43,7 @@ macro_rules! hand_off {
                 source: $source,
                 revision: 2,
                 params: Threads::LIST,
+                $(headline: Some($headline),)?
                 ..Facts::DEFAULT
             },
             check: Threads::check,
@@ -62,7 +63,8 @@ hand_off! {
     /// Probe of the hand-off by two futexes.
     FUTEX, "sync.futex", "futex hand-off",
     "Atomic add and FUTEX_WAKE to a thread that sleeps in FUTEX_WAIT, and back by another futex.",
-    "futex(2)"
+    "futex(2)",
+    Headline { name: "hand-off", preferred: &[("placement", "two-cores"), ("placement", "same-core")] }
 }
 hand_off! {
     /// Probe of the hand-off by two condition variables with their mutexes.

@@ -4,6 +4,7 @@ mod atomic;
 mod bandwidth;
 mod context_switch;
 mod core_to_core;
+mod figures;
 mod hand_off;
 mod mutex;
 mod pipes;
@@ -11,7 +12,30 @@ mod placement;
 mod rwlock;
 mod thread_group;
 
-use super::Probe;
+use super::{Condition, Family, FamilyFacts, Probe};
+
+/// The family.
+pub static FAMILY: Family = Family {
+    facts: FamilyFacts {
+        name: "sync",
+        about: "Locks, atomics, cache lines and hand-offs between threads",
+        sensitive_to: &[
+            Condition::Speed,
+            Condition::ClockRate,
+            Condition::Virtualisation,
+            Condition::TwoCpus,
+            Condition::CallFilter,
+            Condition::Mitigations,
+            Condition::ClockSource,
+            Condition::WakeUp,
+            Condition::Fairness,
+        ],
+        curves: figures::CURVES,
+        bars: figures::BARS,
+        ..FamilyFacts::DEFAULT
+    },
+    probes: PROBES,
+};
 
 /// The probes of the family.
 pub static PROBES: &[&Probe] = &[

@@ -1,6 +1,6 @@
 //! Lock and unlock of an uncontended mutex.
 
-use crate::{Cpus, Experiment, Facts, Probe, Settings};
+use crate::{Cpus, Experiment, Facts, Headline, Probe, Settings};
 use anyhow::{Context, Result};
 use latscope_bench::bench::{Batch, Bench};
 use latscope_core::report::Semantics;
@@ -19,6 +19,7 @@ pub static MUTEX: Probe = Probe {
         source: "pthread_mutex_lock(3)",
         revision: 1,
         params: <()>::LIST,
+        headline: Some(Headline { name: "mutex", preferred: &[] }),
         ..Facts::BATCHES
     },
     check: <()>::check,

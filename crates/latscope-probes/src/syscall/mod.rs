@@ -1,13 +1,31 @@
 //! Costs of requests to the kernel: system calls, signals, page faults and mappings.
 
 pub(crate) mod calls;
+mod figures;
 mod getrandom;
 mod mapping;
 mod page_fault;
 mod ready;
 mod signal;
 
-use super::Probe;
+use super::{Condition, Family, FamilyFacts, Probe};
+
+/// The family.
+pub static FAMILY: Family = Family {
+    facts: FamilyFacts {
+        name: "syscall",
+        about: "The kernel's own cost: system calls, signals, page faults, mappings",
+        sensitive_to: &[
+            Condition::Speed,
+            Condition::ClockRate,
+            Condition::CallFilter,
+            Condition::Mitigations,
+        ],
+        curves: figures::CURVES,
+        ..FamilyFacts::DEFAULT
+    },
+    probes: PROBES,
+};
 
 /// The probes of the family.
 pub static PROBES: &[&Probe] = &[

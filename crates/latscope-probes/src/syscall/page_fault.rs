@@ -2,7 +2,7 @@
 
 use crate::failure::{FirstError, refuse};
 use crate::memory::PageSize;
-use crate::{Cpus, Experiment, PlanInput, Probe, Word, settings, words};
+use crate::{Condition, Cpus, Experiment, PlanInput, Probe, Word, settings, words};
 use latscope_bench::bench::Bench;
 use latscope_bench::gate::Gate;
 use latscope_core::plan::Point;
@@ -62,7 +62,8 @@ probes! {
             the kernel copies. File-around, where asked for: a load from each of 512 pages of a memfd, mapped in one \
             piece, in random order, so that the kernel may serve 16 at once; all 512 are one figure. With a path: from \
             each page of that file. File-mapped, where asked for: mmap of a part of a copy of a file, a store to every \
-            stride, and munmap; all of it is one figure.";
+            stride, and munmap; all of it is one figure."
+        { sensitive_to: &[Condition::Virtualisation, Condition::PageSize, Condition::UnaskedHugePages, Condition::MovedPages], };
 }
 
 fn plan(probe: &Probe, input: &PlanInput) -> Vec<Point> {

@@ -1,7 +1,7 @@
 //! The life of a thread that does nothing, in parts.
 
 use super::{Placement, place};
-use crate::{Cpus, Experiment, Facts, PlanInput, Probe, Settings, Word, settings, words};
+use crate::{Cpus, Experiment, Facts, Headline, PlanInput, Probe, Settings, Word, settings, words};
 use anyhow::{Context, Result};
 use latscope_bench::bench::{Bench, Splits};
 use latscope_bench::gate::Gate;
@@ -50,7 +50,7 @@ static EXPERIMENT: Experiment = Experiment::new("thread.life", Cpus::All, run);
 const PARTS: [&str; 5] = ["thread.create", "thread.start", "thread.end", "thread.join", "thread.total"];
 
 macro_rules! part {
-    ($(#[$doc:meta])* $name:ident, $id:literal, $title:literal, $times:expr, $timed:literal, $source:literal) => {
+    ($(#[$doc:meta])* $name:ident, $id:literal, $title:literal, $times:expr, $timed:literal, $source:literal $(, $headline:expr)?) => {
         $(#[$doc])*
         pub static $name: Probe = Probe {
             facts: Facts {
@@ -61,6 +61,7 @@ macro_rules! part {
                 source: $source,
                 revision: 1,
                 params: Life::LIST,
+                $(headline: Some($headline),)?
                 ..Facts::DEFAULT
             },
             check: Life::check,
@@ -98,7 +99,8 @@ part! {
     /// Probe of the creation and the join together.
     TOTAL, "thread.total", "thread create + join", Semantics::Operation,
     "From before the call of pthread_create of a thread that does nothing to the return of pthread_join.",
-    "pthread_create(3), pthread_join(3)"
+    "pthread_create(3), pthread_join(3)",
+    Headline { name: "thread", preferred: &[("mode", "warm")] }
 }
 
 fn plan(probe: &Probe, input: &PlanInput) -> Vec<Point> {

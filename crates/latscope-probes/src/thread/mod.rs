@@ -1,15 +1,40 @@
 //! Costs of a thread: creation, start, end and join; by the standard library; for a small task; and with more
 //! threads than CPUs.
 
+mod figures;
 mod life;
 mod overhead;
 mod pool;
 
-use super::{Probe, words};
+use super::{Condition, Family, FamilyFacts, Probe, words};
 use latscope_bench::bench::Bench;
 use latscope_bench::waits;
 use latscope_os::sched;
 use std::io;
+
+/// The family.
+pub static FAMILY: Family = Family {
+    facts: FamilyFacts {
+        name: "thread",
+        about: "Threads: create, start, end, join; pools larger than the machine",
+        sensitive_to: &[
+            Condition::Speed,
+            Condition::ClockRate,
+            Condition::Virtualisation,
+            Condition::CallFilter,
+            Condition::Mitigations,
+            Condition::ClockSource,
+            Condition::UnaskedHugePages,
+            Condition::WakeUp,
+            Condition::Fairness,
+            Condition::Tick,
+        ],
+        curves: figures::CURVES,
+        bars: figures::BARS,
+        ..FamilyFacts::DEFAULT
+    },
+    probes: PROBES,
+};
 
 /// The probes of the family.
 pub static PROBES: &[&Probe] = &[

@@ -1,7 +1,7 @@
 //! More threads than CPUs: a pool whose threads all get their task at once.
 
 use super::{Placement, place};
-use crate::{Cpus, Experiment, Facts, PlanInput, Probe, Profile, Settings, settings};
+use crate::{Condition, Cpus, Experiment, Facts, PlanInput, Probe, Profile, Settings, Subject, settings};
 use anyhow::{Context, Result, ensure};
 use latscope_bench::bench::Bench;
 use latscope_bench::gate::Gate;
@@ -32,6 +32,8 @@ pub static POOL: Probe = Probe {
         source: "sem_post(3), sem_wait(3), sched(7)",
         revision: 1,
         params: Tasks::LIST,
+        subject: Subject::Many,
+        sensitive_to: &[Condition::TwoCpus],
         ..Facts::DEFAULT
     },
     check: Tasks::check,

@@ -11,7 +11,34 @@ pub mod waiter;
 pub use timer::{RESPONSE, TIMER};
 pub use timerlat::TIMERLAT;
 
-use super::Probe;
+use super::{Condition, Family, FamilyFacts, Probe};
+
+/// The family.
+pub static FAMILY: Family = Family {
+    facts: FamilyFacts {
+        name: "wake",
+        about: "Periodic wake-up: how late a sleeping thread runs",
+        sensitive_to: &[
+            Condition::Speed,
+            Condition::ClockRate,
+            Condition::SharedCore,
+            Condition::Virtualisation,
+            Condition::Mitigations,
+            Condition::ClockSource,
+            Condition::UnaskedHugePages,
+            Condition::Swap,
+            Condition::MovedPages,
+            Condition::WakeUp,
+            Condition::Isolation,
+            Condition::RealTime,
+            Condition::LockedMemory,
+            Condition::Interrupts,
+            Condition::Tick,
+        ],
+        ..FamilyFacts::DEFAULT
+    },
+    probes: PROBES,
+};
 
 /// The probes of the family.
 pub static PROBES: &[&Probe] = &[&TIMER, &RESPONSE, &TIMERLAT];

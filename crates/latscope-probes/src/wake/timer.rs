@@ -4,7 +4,7 @@ use super::activations::Waiter;
 use super::periodic_threads::{Done, Member, PeriodicThreads};
 use super::thread::{ClockName, Method, Policy, Thread, Via};
 use super::waiter::{Monotonic, Nanosleep};
-use crate::{Cpus, Experiment, Facts, PlanInput, Probe, Settings};
+use crate::{Cpus, Experiment, Facts, Headline, PlanInput, Probe, Settings};
 use anyhow::{Result, bail};
 use latscope_bench::bench::Bench;
 use latscope_bench::hold::Shortfall;
@@ -29,7 +29,8 @@ pub static TIMER: Probe = Probe {
         source: "clock_nanosleep(2), timerfd_create(2), timer_create(2), sched_setattr(2)",
         revision: 1,
         params: Thread::LIST,
-        ..Facts::DEFAULT
+        headline: Some(Headline { name: "wake-up", preferred: &[("cpu", "all")] }),
+        ..Facts::DELAYS
     },
     check: Thread::check,
     experiment: &EXPERIMENT,
@@ -47,7 +48,7 @@ pub static RESPONSE: Probe = Probe {
         revision: 1,
         // Measured beside the wake-up, and only where there is work.
         params: Thread::LIST,
-        ..Facts::DEFAULT
+        ..Facts::DELAYS
     },
     check: Thread::check,
     experiment: &EXPERIMENT,

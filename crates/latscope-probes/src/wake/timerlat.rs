@@ -32,7 +32,7 @@ pub static TIMERLAT: Probe = Probe {
         revision: 1,
         params: Latency::LIST,
         by_name_only: true,
-        ..Facts::DEFAULT
+        ..Facts::DELAYS
     },
     check: Latency::check,
     experiment: &EXPERIMENT,

@@ -6,6 +6,7 @@ use super::{
 };
 use crate::groups::FAMILIES;
 use crate::rows::family as family_of;
+use latscope_core::catalogue::Catalogue;
 use latscope_core::events::{Group, groups};
 use latscope_core::report::Report;
 
@@ -28,15 +29,15 @@ impl Named {
 }
 
 /// The pictures of a family as a whole.
-pub fn of_family(report: &Report, family: &str) -> Vec<Named> {
+pub fn of_family(report: &Report, family: &str, catalogue: &Catalogue) -> Vec<Named> {
     let first = match family {
         "memory" => latency_figure(report).map(|figure| ("memory-latency", figure)),
         "ipc" => throughput_figure(report).map(|figure| ("ipc-time-by-payload", figure)),
         _ => None,
     };
     let first = first.map(|(id, figure)| Named::new(family, id, Drawing::Curves(figure)));
-    let curves = by_parameter::figures(report, family).into_iter();
-    let rows = bars::figures(report, family).into_iter().chain(tails::figure(report, family));
+    let curves = by_parameter::figures(report, family, catalogue).into_iter();
+    let rows = bars::figures(report, family, catalogue).into_iter().chain(tails::figure(report, family));
     first.into_iter().chain(curves).chain(rows).chain(heat_map::figures(report, family)).collect()
 }
 
@@ -61,7 +62,7 @@ pub fn of_events(report: &Report, group: &Group) -> Vec<Named> {
 /// Returns the pictures of a report in the order of its families, each with a name of its own: the pictures of
 /// its page and, for families that also have batches, the distribution of each probe whose single events were
 /// timed.
-pub fn pictures(report: &Report) -> Vec<Named> {
+pub fn pictures(report: &Report, catalogue: &Catalogue) -> Vec<Named> {
     let groups = groups(report);
     let mut families: Vec<&str> = Vec::new();
     for m in &report.measurements {
@@ -71,7 +72,7 @@ pub fn pictures(report: &Report) -> Vec<Named> {
     }
     let mut all: Vec<Named> = Vec::new();
     for family in families {
-        all.extend(of_family(report, family));
+        all.extend(of_family(report, family, catalogue));
         let ours = groups.iter().filter(|group| family_of(group.probe) == family);
         all.extend(ours.flat_map(|group| match FAMILIES.contains(&family) {
             true => of_events(report, group),
@@ -98,7 +99,8 @@ mod tests {
         let mut report = fixture::report();
         report.measurements.extend(fixture::wake().measurements);
         report.measurements.extend(fixture::ipc::throughput().measurements);
-        let mut ids: Vec<String> = pictures(&report).into_iter().map(|picture| picture.id).collect();
+        let mut ids: Vec<String> =
+            pictures(&report, crate::golden::catalogue()).into_iter().map(|picture| picture.id).collect();
         let safe = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
         assert!(ids.iter().all(|id| id.chars().all(safe)), "{ids:?}");
         for known in ["memory-latency", "wake-timer-distribution", "ipc-throughput", "file-by-size-tmpfs"] {

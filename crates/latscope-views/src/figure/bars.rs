@@ -3,6 +3,9 @@
 
 use super::about::of_points;
 use super::{Axis, Drawing, Named, Part, PartKind, Row, Rows, Scale, Unit, is_doubtful};
+use crate::rows::family as family_of;
+use latscope_core::catalogue::Catalogue;
+use latscope_core::catalogue::figures::Bars;
 use latscope_core::merged::{MERGED, is_merged, without_pairs};
 use latscope_core::plan::ParamValue;
 use latscope_core::report::{Measurement, Report};
@@ -14,108 +17,55 @@ const MOST_ROWS: usize = 40;
 /// Maximum length of an interval, in multiples of the longest bar; a longer interval ends at the edge.
 const REACH: f64 = 1.6;
 
-/// Operations beside each other.
-struct Beside {
-    id: &'static str,
-    title: &'static str,
-    /// Ids of probes, as for curves; an id that ends with a point is a prefix.
-    probes: &'static [&'static str],
-    /// Parameter that the colours stand for.
-    key: &'static str,
-    label: &'static str,
-}
-
-const FIGURES: [Beside; 4] = [
-    Beside {
-        id: "sync-hand-offs",
-        title: "Hand-offs between two threads",
-        probes: &[
-            "sync.semaphore",
-            "sync.futex",
-            "sync.condvar",
-            "sync.eventfd",
-            "sync.pipe",
-            "sync.unix-stream",
-            "sync.context-switch",
-        ],
-        key: "placement",
-        label: "round trip or switch, median",
-    },
-    Beside {
-        id: "thread-life",
-        title: "The life of a thread, step by step",
-        probes: &["thread.create", "thread.start", "thread.end", "thread.join", "thread.total", "thread.std"],
-        key: "mode",
-        label: "step, median",
-    },
-    Beside {
-        id: "ipc-transports",
-        title: "Transactions of the transports",
-        probes: &["ipc."],
-        key: "caller",
-        label: "round trip, median",
-    },
-    Beside {
-        id: "remote-ways",
-        title: "Ping to a remote",
-        probes: &["remote.ping", "remote.long-ping", "remote.mailbox"],
-        key: "wait",
-        label: "round trip, median",
-    },
-];
-
 /// Returns the bars of a family; a single point has none.
-pub(super) fn figures(report: &Report, family: &str) -> Vec<Named> {
-    let ours = FIGURES.iter().filter(|beside| beside.id.split('-').next() == Some(family));
-    let named = |beside: &Beside| {
-        let points = points(report, beside);
-        let drawn = (2..=MOST_ROWS).contains(&points.len()).then(|| beside.rows(report, &points))?;
-        Some(Named::new(family, beside.id, Drawing::Rows(drawn)))
+pub(super) fn figures(report: &Report, family: &str, catalogue: &Catalogue) -> Vec<Named> {
+    let named = |bars: &Bars| {
+        let points = points(report, family, bars);
+        let drawn = (2..=MOST_ROWS).contains(&points.len()).then(|| rows(report, bars, &points))?;
+        Some(Named::new(family, bars.id, Drawing::Rows(drawn)))
     };
-    ours.filter_map(named).collect()
+    catalogue.family(family).into_iter().flat_map(|facts| facts.bars).filter_map(named).collect()
 }
 
 /// Returns the points in the order of the probes, and within a probe as measured.
-fn points<'a>(report: &'a Report, beside: &Beside) -> Vec<&'a Measurement> {
-    let of = |probe: &&str, m: &Measurement| {
-        m.probe == *probe || probe.ends_with('.') && m.probe.starts_with(probe)
-    };
+fn points<'a>(report: &'a Report, family: &str, bars: &Bars) -> Vec<&'a Measurement> {
     // Payloads and rates have curves; where there are single ones only, they are here.
     let wanted = |m: &Measurement| {
         let summed = !MERGED.iter().any(|name| m.params.contains_key(*name)) || is_merged(m);
         let throughput = m.params.get("mode").is_some_and(|mode| mode.to_string() == "throughput");
         summed && !throughput && m.typical().is_some()
     };
-    let probes = beside.probes.iter();
-    probes.flat_map(|probe| report.measurements.iter().filter(move |m| of(probe, m) && wanted(m))).collect()
+    let ours = |m: &&Measurement| family_of(&m.probe) == family && wanted(m);
+    if bars.probes.is_empty() {
+        return report.measurements.iter().filter(ours).collect();
+    }
+    bars.probes.iter().flat_map(|facts| report.of_probe(facts.id).filter(ours)).collect()
 }
 
-impl Beside {
-    fn rows(&self, report: &Report, points: &[&Measurement]) -> Rows {
-        let mut keys: Vec<String> = Vec::new();
-        let labels = labels(points);
-        let rows = points.iter().zip(labels).map(|(m, label)| row(m, label, key(&mut keys, m, self.key)));
-        let rows = rows.collect();
-        let longest = points.iter().filter_map(|m| m.typical()).fold(0.0, f64::max);
-        let intervals = || points.iter().filter_map(|m| m.next_run()).map(|next| next.high);
-        let end = intervals().fold(longest, f64::max).min(longest * REACH);
-        let mut notes = of_points(report, points, "line with ends");
-        if intervals().any(|high| high > end) {
-            notes.push("lines that end at the right edge reach beyond it".to_owned());
-        }
-        Rows {
-            title: self.title.to_owned(),
-            notes,
-            x: Axis {
-                label: self.label.to_owned(),
-                scale: Scale::Linear,
-                unit: Unit::Nanoseconds,
-                ends: Some((0.0, end * 1.02)),
-            },
-            keys,
-            rows,
-            marks: Vec::new(),
-        }
+fn rows(report: &Report, bars: &Bars, points: &[&Measurement]) -> Rows {
+    let mut keys: Vec<String> = Vec::new();
+    let labels = labels(points);
+    let rows = points.iter().zip(labels).map(|(m, label)| row(m, label, key(&mut keys, m, bars.key)));
+    let rows = rows.collect();
+    let longest = points.iter().filter_map(|m| m.typical()).fold(0.0, f64::max);
+    let intervals = || points.iter().filter_map(|m| m.next_run()).map(|next| next.high);
+    let end = intervals().fold(longest, f64::max).min(longest * REACH);
+    let mut notes = of_points(report, points, "line with ends");
+    if intervals().any(|high| high > end) {
+        notes.push("lines that end at the right edge reach beyond it".to_owned());
+    }
+    Rows {
+        title: bars.title.to_owned(),
+        notes,
+        x: Axis {
+            label: bars.label.to_owned(),
+            scale: Scale::Linear,
+            unit: Unit::Nanoseconds,
+            ends: Some((0.0, end * 1.02)),
+        },
+        keys,
+        rows,
+        marks: Vec::new(),
     }
 }
 
@@ -158,19 +108,14 @@ fn row(m: &Measurement, label: String, key: usize) -> Row {
     }
 }
 
-/// Returns the ids with which the names of the figures begin.
-#[cfg(test)]
-pub(super) fn ids() -> impl Iterator<Item = &'static str> {
-    FIGURES.iter().map(|beside| beside.id)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::golden::catalogue;
     use latscope_core::fixture;
 
     fn of(family: &str) -> Rows {
-        match figures(&fixture::report(), family).remove(0).drawing {
+        match figures(&fixture::report(), family, catalogue()).remove(0).drawing {
             Drawing::Rows(rows) => rows,
             _ => panic!("no rows"),
         }
@@ -195,6 +140,6 @@ mod tests {
 
     #[test]
     fn a_family_without_ways_beside_each_other_has_no_bars() {
-        assert!(figures(&fixture::report(), "memory").is_empty());
+        assert!(figures(&fixture::report(), "memory", catalogue()).is_empty());
     }
 }

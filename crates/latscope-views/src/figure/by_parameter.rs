@@ -1,286 +1,53 @@
-//! Figures of probes over one of their parameters, each a line of a table.
+//! Figures of probes over one of their parameters, as the families describe them.
 
 use super::about::of_points;
 use super::many::{self, thinned};
-use super::{Axis, Drawing, Figure, Mark, MarkAxis, Named, Scale, Series, Unit, is_doubtful};
+use super::{Axis, Drawing, Figure, Mark, MarkAxis, Named, Series, is_doubtful};
 use crate::matrix::{show_all, varying};
+use crate::rows::family as family_of;
+use latscope_core::catalogue::Catalogue;
+use latscope_core::catalogue::figures::{Along, Curves, Quantity};
 use latscope_core::merged::{MERGED, is_merged};
 use latscope_core::plan::ParamValue;
 use latscope_core::quality::Level;
 use latscope_core::report::{Measurement, Report};
 use latscope_core::units::{counted, format_time};
+use std::ops::Deref;
 
 /// Number of curves that can be distinguished: each colour with two kinds of dashes.
 const MOST_SERIES: usize = 2 * many::MOST;
 
-/// Figure of a quantity over a parameter.
-struct Over {
-    /// Name of the file, to which the values of `apart` are added.
-    id: &'static str,
-    title: &'static str,
-    /// Ids of probes; an id that ends with a point is a prefix.
-    probes: &'static [&'static str],
-    /// Parameter and value that the points must have, if not all points are drawn. Threads and pairs that were summed
-    /// are drawn as their sum.
-    only: Option<(&'static str, &'static str)>,
-    x: Along,
-    y: Along,
-    /// Quantities along y, if there are several for each point: curves of one colour.
-    several: &'static [(&'static str, Of)],
-    /// Parameter whose values are curves of one colour.
-    dashes: Option<&'static str>,
-    /// Parameter that is a limit of the quantity along y.
-    limit: Option<&'static str>,
-    /// Parameters with a figure of their own for each value.
-    apart: &'static [&'static str],
-    /// Parameters that follow from x.
-    within: &'static [&'static str],
+/// Curves of a family over parameters that were measured with several values.
+struct Over<'a> {
+    curves: &'a Curves,
+    family: &'a str,
 }
 
-/// Quantity along an axis.
-struct Along {
-    of: Of,
-    label: &'static str,
-    scale: Scale,
-    unit: Unit,
+impl Deref for Over<'_> {
+    type Target = Curves;
+
+    fn deref(&self) -> &Curves {
+        self.curves
+    }
 }
 
-/// Source of a value.
-#[derive(Clone, Copy)]
-enum Of {
-    Parameter(&'static str),
-    /// A named value, in units of the axis.
-    Value(&'static str, f64),
-    Median,
-    /// The p99 of single events; it is not known for few events.
-    P99,
-    Maximum,
-    /// Bytes touched per second.
-    Rate,
+/// Returns the figures of a family over parameters that were measured with several values.
+pub(super) fn figures(report: &Report, family: &str, catalogue: &Catalogue) -> Vec<Named> {
+    let all = catalogue.family(family).into_iter().flat_map(|facts| facts.curves);
+    all.flat_map(|curves| Over { curves, family }.figures(report)).collect()
 }
 
-const fn over(name: &'static str, label: &'static str, scale: Scale, unit: Unit) -> Along {
-    Along { of: Of::Parameter(name), label, scale, unit }
-}
-
-const fn median(label: &'static str) -> Along {
-    Along { of: Of::Median, label, scale: Scale::Log10, unit: Unit::Nanoseconds }
-}
-
-const fn rate(of: Of, label: &'static str) -> Along {
-    Along { of, label, scale: Scale::Log10, unit: Unit::Rate }
-}
-
-const SIZE: Along = over("size", "size", Scale::Log2, Unit::Bytes);
-const PAYLOAD: Along = over("payload", "payload", Scale::Log2, Unit::Bytes);
-const THREADS: Along = over("threads", "threads", Scale::Log2, Unit::Number);
-
-/// Figure of one probe that is not split by parameters.
-const PLAIN: Over = Over {
-    id: "",
-    title: "",
-    probes: &[],
-    only: None,
-    x: SIZE,
-    y: median("median"),
-    several: &[],
-    dashes: None,
-    limit: None,
-    apart: &[],
-    within: &[],
-};
-
-/// Figure of the longest round trips: p99 and maximum by payload.
-const TAILS: Over = Over {
-    x: PAYLOAD,
-    y: median("round trip"),
-    several: &[("p99", Of::P99), ("maximum", Of::Maximum)],
-    limit: Some("deadline"),
-    ..PLAIN
-};
-
-const FIGURES: [Over; 18] = [
-    Over {
-        id: "memory-bandwidth",
-        title: "Memory bandwidth by size",
-        probes: &["memory.bandwidth"],
-        y: rate(Of::Rate, "bytes touched per second, median"),
-        dashes: Some("step"),
-        apart: &["threads"],
-        ..PLAIN
-    },
-    Over {
-        id: "memory-loaded",
-        title: "Memory latency while other CPUs copy memory",
-        probes: &["memory.loaded"],
-        x: Along {
-            of: Of::Value("load", 1e9),
-            label: "what the others read and write",
-            scale: Scale::Linear,
-            unit: Unit::Rate,
-        },
-        y: Along { of: Of::Median, label: "one load, median", scale: Scale::Linear, unit: Unit::Nanoseconds },
-        within: &["delay"],
-        ..PLAIN
-    },
-    Over {
-        id: "memory-parallelism",
-        title: "A load, several chains at once",
-        probes: &["memory.parallelism"],
-        x: over("chains", "chains", Scale::Log2, Unit::Number),
-        y: median("one load, median"),
-        ..PLAIN
-    },
-    Over {
-        id: "memory-tlb",
-        title: "A load from another page each time, by the memory of the pages",
-        probes: &["memory.tlb"],
-        y: median("one load, median"),
-        ..PLAIN
-    },
-    Over {
-        id: "memory-sequential-sum",
-        title: "An element of an array that is added up",
-        probes: &["memory.sequential-sum"],
-        y: median("one element, median"),
-        ..PLAIN
-    },
-    Over {
-        id: "sync-ring",
-        title: "A switch in a ring of processes",
-        probes: &["sync.ring"],
-        x: over("processes", "processes", Scale::Log2, Unit::Number),
-        y: median("one switch, median"),
-        ..PLAIN
-    },
-    Over {
-        id: "thread-pool",
-        title: "A pool by its threads: until each has done its task",
-        probes: &["thread.pool"],
-        x: THREADS,
-        y: median("all tasks, median"),
-        ..PLAIN
-    },
-    Over {
-        id: "process-fork",
-        title: "fork, exit and wait, by the memory of the parent",
-        probes: &["process.fork"],
-        y: median("one process, median"),
-        ..PLAIN
-    },
-    Over {
-        id: "syscall-descriptors",
-        title: "Waiting for one of many descriptors",
-        probes: &["syscall.select", "syscall.poll", "syscall.epoll"],
-        x: over("descriptors", "descriptors", Scale::Log10, Unit::Count),
-        y: median("one call, median"),
-        ..PLAIN
-    },
-    Over {
-        id: "syscall-mappings",
-        title: "Mappings by size",
-        probes: &["syscall.mmap", "syscall.munmap", "syscall.mprotect"],
-        y: median("one call, median"),
-        ..PLAIN
-    },
-    Over {
-        id: "file-by-size",
-        title: "File operations by size",
-        probes: &[
-            "file.read",
-            "file.read-mmap",
-            "file.read-direct",
-            "file.create",
-            "file.write",
-            "file.close",
-            "file.unlink",
-        ],
-        y: median("one operation, median"),
-        apart: &["filesystem", "directory"],
-        within: &["device"],
-        ..PLAIN
-    },
-    Over {
-        id: "ipc-throughput",
-        title: "Throughput of transactions by payload",
-        probes: &["ipc."],
-        only: Some(("mode", "throughput")),
-        x: PAYLOAD,
-        y: rate(Of::Value("throughput", 1.0), "payload per second"),
-        within: &["transport", "deadline", "copies"],
-        ..PLAIN
-    },
-    Over {
-        id: "ipc-by-payload",
-        title: "Round trip of a transaction by payload",
-        probes: &["ipc."],
-        only: Some(("mode", "latency")),
-        x: PAYLOAD,
-        y: median("round trip, median"),
-        within: &["transport", "deadline", "priority", "caller-thread"],
-        ..PLAIN
-    },
-    Over {
-        id: "ipc-tails",
-        title: "p99 and maximum of a transaction by payload",
-        probes: &["ipc."],
-        only: Some(("mode", "latency")),
-        apart: &["transport"],
-        within: &["deadline", "priority", "caller-thread"],
-        ..TAILS
-    },
-    Over {
-        id: "remote-ping-tails",
-        title: "p99 and maximum of a ping to a remote by payload",
-        probes: &["remote.ping"],
-        apart: &["transport"],
-        within: &["timeout"],
-        ..TAILS
-    },
-    Over {
-        id: "remote-long-ping-tails",
-        title: "p99 and maximum of a long ping to a remote by payload",
-        probes: &["remote.long-ping"],
-        apart: &["transport"],
-        within: &["timeout"],
-        ..TAILS
-    },
-    Over {
-        id: "remote-by-payload",
-        title: "Ping and long ping to a remote by payload",
-        probes: &["remote.ping", "remote.long-ping"],
-        x: PAYLOAD,
-        y: median("round trip, median"),
-        within: &["timeout"],
-        ..PLAIN
-    },
-    Over {
-        id: "remote-bandwidth",
-        title: "Bandwidth to a remote by payload",
-        probes: &["remote.bandwidth"],
-        x: PAYLOAD,
-        y: rate(Of::Rate, "payload per second"),
-        within: &["timeout"],
-        ..PLAIN
-    },
-];
-
-/// The figures of a family over parameters that were measured with several values.
-pub(super) fn figures(report: &Report, family: &str) -> Vec<Named> {
-    let ours = FIGURES.iter().filter(|over| over.id.split('-').next() == Some(family));
-    ours.flat_map(|over| over.figures(report, family)).collect()
-}
-
-impl Over {
+impl Over<'_> {
     fn is_of(&self, m: &Measurement) -> bool {
-        let named = |probe: &&str| m.probe == **probe || probe.ends_with('.') && m.probe.starts_with(*probe);
-        // Of threads and pairs that were summed the sum is enough.
+        let drawn = self.probes.is_empty() || self.probes.iter().any(|facts| facts.id == m.probe);
+        // Quantity threads and pairs that were summed the sum is enough.
         let summed = !MERGED.iter().any(|name| m.params.contains_key(*name)) || is_merged(m);
         let only = self.only.is_none_or(|(name, value)| text(m, name).as_deref() == Some(value));
-        self.probes.iter().any(named) && summed && only && m.quality.level != Level::Unsupported
+        let ours = drawn && family_of(&m.probe) == self.family;
+        ours && summed && only && m.quality.level != Level::Unsupported
     }
 
-    fn figures(&self, report: &Report, family: &str) -> Vec<Named> {
+    fn figures(&self, report: &Report) -> Vec<Named> {
         let points: Vec<&Measurement> = report.measurements.iter().filter(|m| self.is_of(m)).collect();
         let mut figures: Vec<(Vec<String>, Vec<&Measurement>)> = Vec::new();
         for m in points {
@@ -294,7 +61,7 @@ impl Over {
             let figure = self.figure(report, &key, &of)?;
             let key: Vec<&str> = key.iter().map(String::as_str).filter(|key| !key.contains('/')).collect();
             let id = [&[self.id], &key[..]].concat().join("-");
-            Some(Named::new(family, &id, Drawing::Curves(figure)))
+            Some(Named::new(self.family, &id, Drawing::Curves(figure)))
         };
         figures.into_iter().filter_map(named).collect()
     }
@@ -339,7 +106,7 @@ impl Over {
     /// Returns the curves, and the number of points without a place on the x axis.
     fn curves<'a>(&self, points: &[&'a Measurement]) -> (Vec<Curve<'a>>, u64) {
         let along = match self.x.of {
-            Of::Parameter(name) => name,
+            Quantity::Parameter(name) => name,
             _ => "",
         };
         let ignored = |name: &&str| *name == along || self.apart.contains(name) || self.within.contains(name);
@@ -352,13 +119,13 @@ impl Over {
         let mut curves: Vec<Curve> = Vec::new();
         let mut without_place = 0;
         for m in points {
-            let Some(x) = self.x.of.read(m).filter(|_| self.y.of.read(m).is_some()) else { continue };
+            let Some(x) = read(self.x.of, m).filter(|_| read(self.y.of, m).is_some()) else { continue };
             if self.x.scale.place(x).is_none() {
                 without_place += 1;
                 continue;
             }
             let colour = self.name(m, &names, several);
-            for (what, of) in parts.iter().filter(|(_, of)| of.read(m).is_some()) {
+            for (what, of) in parts.iter().filter(|(_, of)| read(*of, m).is_some()) {
                 let dash =
                     dashed.map_or_else(|| (*what).to_owned(), |name| text(m, name).unwrap_or_default());
                 let tone = Some((index(&mut colours, &colour), index(&mut dashes, &dash)));
@@ -379,7 +146,7 @@ impl Over {
 
     /// The values of the limit.
     fn limits(&self, points: &[&Measurement]) -> Vec<Mark> {
-        let value = |m: &&Measurement| Of::Parameter(self.limit?).read(m).filter(|ns| *ns > 0.0);
+        let value = |m: &&Measurement| read(Quantity::Parameter(self.limit?), m).filter(|ns| *ns > 0.0);
         let mut values: Vec<f64> = points.iter().filter_map(value).collect();
         values.sort_by(f64::total_cmp);
         values.dedup();
@@ -398,32 +165,31 @@ impl Over {
     }
 }
 
-impl Of {
-    fn read(self, m: &Measurement) -> Option<f64> {
-        match self {
-            Of::Parameter(name) => match m.params.get(name) {
-                Some(ParamValue::Number(number)) => Some(*number as f64),
-                _ => None,
-            },
-            Of::Value(name, unit) => m.values.get(name).map(|value| value.value * unit),
-            Of::Median => m.typical(),
-            Of::P99 => m.summary.p99,
-            Of::Maximum => m.summary.max,
-            Of::Rate => m.rate_touched(),
-        }
-    }
-
-    /// Returns the interval in which the figure of the next run is expected, derived from that of the median.
-    fn band(self, m: &Measurement) -> Option<(f64, f64)> {
-        let (next, median, at) = (m.next_run()?, m.typical()?, self.read(m)?);
-        match self {
-            Of::Median => Some((next.low, next.high)),
-            // A rate that was measured over all of the time has none.
-            Of::Rate if !m.values.contains_key("throughput") => {
-                Some((at * median / next.high, at * median / next.low))
-            }
+/// Returns the value of a point, in the unit of its axis.
+fn read(of: Quantity, m: &Measurement) -> Option<f64> {
+    match of {
+        Quantity::Parameter(name) => match m.params.get(name) {
+            Some(ParamValue::Number(number)) => Some(*number as f64),
             _ => None,
+        },
+        Quantity::Value(name, unit) => m.values.get(name).map(|value| value.value * unit),
+        Quantity::Median => m.typical(),
+        Quantity::P99 => m.summary.p99,
+        Quantity::Maximum => m.summary.max,
+        Quantity::Rate => m.rate_touched(),
+    }
+}
+
+/// Returns the interval in which the figure of the next run is expected, derived from that of the median.
+fn band(of: Quantity, m: &Measurement) -> Option<(f64, f64)> {
+    let (next, median, at) = (m.next_run()?, m.typical()?, read(of, m)?);
+    match of {
+        Quantity::Median => Some((next.low, next.high)),
+        // A rate that was measured over all of the time has none.
+        Quantity::Rate if !m.values.contains_key("throughput") => {
+            Some((at * median / next.high, at * median / next.low))
         }
+        _ => None,
     }
 }
 
@@ -454,7 +220,7 @@ struct Curve<'a> {
     name: String,
     /// Colour and dashes, if several curves have one colour.
     tone: Option<(usize, usize)>,
-    of: Of,
+    of: Quantity,
     points: Vec<(f64, &'a Measurement)>,
 }
 
@@ -508,26 +274,21 @@ pub(super) fn spaced(size: &str) -> String {
 /// Returns a curve of medians over a quantity, in ascending order, with the intervals in which the next run's
 /// are expected.
 pub(super) fn medians(name: String, points: Vec<(f64, &Measurement)>) -> Series {
-    curve(name, points, Of::Median)
+    curve(name, points, Quantity::Median)
 }
 
-fn curve(name: String, mut points: Vec<(f64, &Measurement)>, y: Of) -> Series {
+fn curve(name: String, mut points: Vec<(f64, &Measurement)>, y: Quantity) -> Series {
     points.sort_by(|a, b| a.0.total_cmp(&b.0));
-    let band = points.iter().filter_map(|(x, m)| y.band(m).map(|(low, high)| (*x, low, high))).collect();
+    let band = points.iter().filter_map(|(x, m)| band(y, m).map(|(low, high)| (*x, low, high))).collect();
     let doubtful = points.iter().filter(|(_, m)| is_doubtful(m)).map(|(x, _)| *x).collect();
-    let points = points.iter().filter_map(|(x, m)| Some((*x, y.read(m)?))).collect();
+    let points = points.iter().filter_map(|(x, m)| Some((*x, read(y, m)?))).collect();
     Series { name, points, band, doubtful, ..Series::default() }
-}
-
-/// Returns the ids with which the names of the figures begin.
-#[cfg(test)]
-pub(super) fn ids() -> impl Iterator<Item = &'static str> {
-    FIGURES.iter().map(|over| over.id)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::golden::catalogue;
     use latscope_core::fixture;
     use latscope_core::fixture::ipc;
 
@@ -536,7 +297,7 @@ mod tests {
             Drawing::Curves(figure) => figure.series.iter().map(|series| series.name.clone()).collect(),
             _ => Vec::new(),
         };
-        figures(report, family).iter().map(|figure| (figure.id.clone(), names(figure))).collect()
+        figures(report, family, catalogue()).iter().map(|figure| (figure.id.clone(), names(figure))).collect()
     }
 
     #[test]
@@ -545,7 +306,7 @@ mod tests {
         let curves = ["read", "write", "copy"].map(str::to_owned).to_vec();
         assert_eq!(found[0], ("memory-bandwidth-1-thread".to_owned(), curves.clone()));
         assert_eq!(found[1], ("memory-bandwidth-2-threads".to_owned(), curves));
-        let figures = figures(&fixture::server(), "memory");
+        let figures = figures(&fixture::server(), "memory", catalogue());
         let Drawing::Curves(figure) = &figures[0].drawing else { panic!("curves") };
         let tone = |name: &str| figure.series.iter().find(|one| one.name == name).unwrap().tone;
         assert_eq!(
@@ -557,7 +318,7 @@ mod tests {
 
     #[test]
     fn tails_by_payload_have_the_deadline_within_the_axis() {
-        let figures = figures(&ipc::payloads(), "ipc");
+        let figures = figures(&ipc::payloads(), "ipc", catalogue());
         let tails = figures.iter().find(|figure| figure.id == "ipc-tails-binder").unwrap();
         let Drawing::Curves(figure) = &tails.drawing else { panic!("curves") };
         let names: Vec<&str> = figure.series.iter().map(|one| one.name.as_str()).collect();
@@ -571,7 +332,7 @@ mod tests {
     fn file_operations_have_a_figure_for_each_file_system() {
         let ids: Vec<String> = of(&fixture::report(), "file").into_iter().map(|(id, _)| id).collect();
         assert_eq!(ids, ["file-by-size-ext4", "file-by-size-tmpfs"]);
-        let figures = figures(&fixture::report(), "file");
+        let figures = figures(&fixture::report(), "file", catalogue());
         let Drawing::Curves(figure) = &figures[0].drawing else { panic!("curves") };
         assert!(figure.title.ends_with(", ext4, /root"), "{}", figure.title);
         assert!(figure.notes.iter().any(|note| note.contains("of 0 not drawn")), "{:?}", figure.notes);

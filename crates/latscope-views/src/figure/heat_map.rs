@@ -2,12 +2,13 @@
 
 use super::about::of_points;
 use super::{Cell, Cells, Drawing, Named, Unit, is_doubtful};
+use latscope_core::catalogue::ids;
 use latscope_core::machine::Machine;
 use latscope_core::plan::ParamValue;
 use latscope_core::report::{Measurement, Report};
 use std::collections::BTreeMap;
 
-const PROBE: &str = "sync.core-to-core";
+const PROBE: &str = ids::CORE_TO_CORE;
 
 /// A measurement and its two CPUs.
 type Point<'a> = (&'a Measurement, (u32, u32));

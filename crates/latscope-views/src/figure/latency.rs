@@ -3,6 +3,7 @@
 use super::about::of_points;
 use super::by_parameter::{medians, spaced};
 use super::{Axis, Figure, Mark, MarkAxis, Scale, Series, Unit};
+use latscope_core::catalogue::ids;
 use latscope_core::plan::ParamValue;
 use latscope_core::quality::Level;
 use latscope_core::report::{Measurement, Report};
@@ -28,7 +29,7 @@ const PREFERRED: [(&str, &str); 6] = [
 /// no order was measured at two sizes.
 pub fn latency_figure(report: &Report) -> Option<Figure> {
     let mut curves: BTreeMap<(usize, String), Vec<(f64, &Measurement)>> = BTreeMap::new();
-    for m in report.of_probe("memory.latency").filter(|m| m.quality.level != Level::Unsupported) {
+    for m in report.of_probe(ids::MEMORY_LATENCY).filter(|m| m.quality.level != Level::Unsupported) {
         let (Some(ParamValue::Number(size)), Some(_)) = (m.params.get("size"), m.typical()) else {
             continue;
         };

@@ -3,6 +3,7 @@
 use super::ticks::{ACROSS, BESIDE, UP, shown};
 use super::*;
 use crate::comparison::{by_percentile, tests::single_events};
+use crate::golden::catalogue;
 use crate::golden::check;
 use crate::history::tests::found;
 use crate::skipped::has_program;
@@ -27,10 +28,10 @@ fn all() -> Vec<(&'static str, Vec<Named>)> {
     let timelines = changed.map(|moved| timeline_figure(machine, point(&moved.id))).collect();
     vec![
         // Of the single events of families with batches one probe says how they are drawn.
-        ("survey", pictures(&fixture::server()).into_iter().filter(is_wanted).collect()),
-        ("wake", pictures(&wake)),
-        ("ipc", pictures(&fixture::ipc::payloads())),
-        ("remote", pictures(&fixture::remote())),
+        ("survey", pictures(&fixture::server(), catalogue()).into_iter().filter(is_wanted).collect()),
+        ("wake", pictures(&wake, catalogue())),
+        ("ipc", pictures(&fixture::ipc::payloads(), catalogue())),
+        ("remote", pictures(&fixture::remote(), catalogue())),
         ("comparison", compared(2)),
         ("history", named("history", &["over-runs"], timelines)),
         ("trial", compared(1)),
@@ -67,7 +68,9 @@ fn every_kind_of_picture_is_in_a_golden_file() {
         "compare-ratio",
         "history-over-runs",
     ];
-    for kind in by_parameter::ids().chain(bars::ids()).chain(others) {
+    let curves = catalogue().families.iter().flat_map(|family| family.curves).map(|curves| curves.id);
+    let bars = catalogue().families.iter().flat_map(|family| family.bars).map(|bars| bars.id);
+    for kind in curves.chain(bars).chain(others) {
         assert!(drawn.iter().any(|id| id.starts_with(kind)), "{kind} is not in {drawn:?}");
     }
 }

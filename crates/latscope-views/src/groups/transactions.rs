@@ -194,7 +194,7 @@ mod tests {
     use super::*;
     use latscope_core::fixture::ipc;
 
-    fn options(width: usize) -> Options {
+    fn options(width: usize) -> Options<'static> {
         Options { width, ..Options::default() }
     }
 

@@ -2,12 +2,13 @@
 
 use crate::figure::{self, Named, drawn};
 use crate::markup::{Element, element};
+use latscope_core::catalogue::Catalogue;
 use latscope_core::events::Group;
 use latscope_core::report::Report;
 
 /// The pictures of a family as a whole.
-pub(super) fn pictures(report: &Report, family: &str) -> Vec<Element> {
-    framed(&figure::of_family(report, family))
+pub(super) fn pictures(report: &Report, family: &str, catalogue: &Catalogue) -> Vec<Element> {
+    framed(&figure::of_family(report, family, catalogue))
 }
 
 /// The pictures of the events of a probe.

@@ -1,14 +1,15 @@
 //! The page of a report.
 
-use super::{Timed, document, section, summary};
+use super::{document, section, summary};
 use crate::head;
 use crate::markup::element;
 use crate::rows::family;
+use latscope_core::catalogue::Catalogue;
 use latscope_core::report::Report;
 
 /// Returns a report as an HTML page: the machine, how far its figures can be trusted, ten numbers, verdicts and
-/// findings, then a section for each family. `timed` returns what was timed for a point.
-pub fn report(report: &Report, timed: Timed) -> String {
+/// findings, then a section for each family. The figures and what was timed are those of `catalogue`.
+pub fn report(report: &Report, catalogue: &Catalogue) -> String {
     let (what, processor) = head::title(report);
     let name = &report.machine.name;
     let of = [what.as_str(), name, &report.started].into_iter().filter(|part| !part.is_empty());
@@ -19,10 +20,10 @@ pub fn report(report: &Report, timed: Timed) -> String {
         .children(super::list(name_first(report)).map(|list| list.with("class", "facts")));
     let families = families(report);
     let main = element("main")
-        .children(summary::summary(report))
+        .children(summary::summary(report, catalogue))
         .children(navigation(report, &families))
         .children(section::legend(report))
-        .children(families.iter().map(|family| section::section(report, family, timed)));
+        .children(families.iter().map(|family| section::section(report, family, catalogue)));
     document(&title, [header, main, footer(report)])
 }
 

@@ -2,7 +2,7 @@
 //! points.
 
 use super::table::{cell, table};
-use super::{Timed, details, events, list, pictures, strip};
+use super::{details, events, list, pictures, strip};
 use crate::cells::{between, cycles};
 use crate::grid::Side;
 use crate::head::with_remedy;
@@ -10,6 +10,7 @@ use crate::machine_state::measured as rows;
 use crate::markup::{Element, element};
 use crate::rows::family as family_of;
 use crate::{Options, text, unmeasured};
+use latscope_core::catalogue::Catalogue;
 use latscope_core::quality::{Level, Quality};
 use latscope_core::report::{Measurement, Report, Sampling, Semantics, Summary};
 use latscope_core::rounds::figures;
@@ -19,14 +20,14 @@ use latscope_core::units::{counted, format_count, format_rate, format_time};
 const WIDTH: usize = 140;
 
 /// A family, its heading first.
-pub(super) fn section(report: &Report, family: &str, timed: Timed) -> Element {
+pub(super) fn section(report: &Report, family: &str, catalogue: &Catalogue) -> Element {
     let section = element("section").with("id", anchor(family)).child(element("h2").text(family));
-    let section = section.children(pictures::pictures(report, family));
+    let section = section.children(pictures::pictures(report, family, catalogue));
     let section = match events::is_of_events(family) {
         true => section.children(events::events(report, family)),
         false => section.children(points(report, family)),
     };
-    section.children(missing(report, family)).children(what_was_timed(report, family, timed))
+    section.children(missing(report, family)).children(what_was_timed(report, family, catalogue))
 }
 
 /// A name that a link can have, of any text.
@@ -180,7 +181,7 @@ fn missing(report: &Report, family: &str) -> Vec<Element> {
 }
 
 /// Returns the list of what each probe times between its stamps.
-fn what_was_timed(report: &Report, family: &str, timed: Timed) -> Option<Element> {
+fn what_was_timed(report: &Report, family: &str, catalogue: &Catalogue) -> Option<Element> {
     let mut probes: Vec<&Measurement> = Vec::new();
     for m in report.measurements.iter().filter(|m| family_of(&m.probe) == family) {
         if !probes.iter().any(|known| known.probe == m.probe) {
@@ -189,7 +190,7 @@ fn what_was_timed(report: &Report, family: &str, timed: Timed) -> Option<Element
     }
     let entries: Vec<Element> = probes
         .into_iter()
-        .filter_map(|m| Some([element("dt").text(&m.probe), element("dd").text(timed(m)?)]))
+        .filter_map(|m| Some([element("dt").text(&m.probe), element("dd").text(catalogue.timed(m)?)]))
         .flatten()
         .collect();
     (!entries.is_empty()).then(|| details("What was timed", element("dl").children(entries)))

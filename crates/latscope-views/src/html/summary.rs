@@ -8,6 +8,7 @@ use crate::headline::{Headline, Source, headline};
 use crate::legend::{as_busy, next_run};
 use crate::markup::{Element, element};
 use crate::{groups, head, machine_state, verdicts};
+use latscope_core::catalogue::Catalogue;
 use latscope_core::machine::CheckState;
 use latscope_core::quality::Level;
 use latscope_core::report::{Evidence, Finding, Report, Status};
@@ -16,8 +17,11 @@ use latscope_judge::findings::LevelRow;
 use latscope_judge::verdict::report_status;
 
 /// Returns the parts of the first screen that have content.
-pub(super) fn summary(report: &Report) -> Vec<Element> {
-    [Some(trust(report)), verdict(report), numbers(report), findings(report)].into_iter().flatten().collect()
+pub(super) fn summary(report: &Report, catalogue: &Catalogue) -> Vec<Element> {
+    [Some(trust(report)), verdict(report), numbers(report, catalogue), findings(report)]
+        .into_iter()
+        .flatten()
+        .collect()
 }
 
 /// Returns the section on how far the figures as a whole can be trusted.
@@ -78,8 +82,8 @@ fn verdict(report: &Report) -> Option<Element> {
 }
 
 /// Returns the section with the ten numbers.
-fn numbers(report: &Report) -> Option<Element> {
-    let found = headline(report);
+fn numbers(report: &Report, catalogue: &Catalogue) -> Option<Element> {
+    let found = headline(report, catalogue);
     let columns = [
         ("", Side::Left),
         ("median", Side::Right),

@@ -1,5 +1,6 @@
 use super::*;
 use crate::Options;
+use crate::golden::catalogue;
 use latscope_core::fixture;
 use latscope_core::quality::Reason;
 use latscope_core::report::{Account, Interrupted, Progress, Sampling};
@@ -9,7 +10,7 @@ use latscope_judge::levels::Edge;
 #[test]
 fn rows_go_from_fastest_to_slowest_and_have_a_cell_for_each_reference() {
     let (report, other) = (fixture::report(), fixture::other());
-    let rows = rows(&report, &[&other]);
+    let rows = rows(&report, &[&other], catalogue());
     assert!(rows.is_sorted_by(|a, b| a.ns <= b.ns));
     let names = reference_names(&report, &[&other]);
     assert!(rows.iter().all(|row| row.references.len() == names.len()));
@@ -55,13 +56,13 @@ fn a_level_is_named_by_its_declared_size_unless_less_is_effective() {
 #[test]
 fn what_has_no_number_has_no_row() {
     let report = fixture::report();
-    assert!(rows(&report, &[]).iter().all(|row| row.level != Level::Unsupported));
+    assert!(rows(&report, &[], catalogue()).iter().all(|row| row.level != Level::Unsupported));
 }
 
 #[test]
 fn a_semaphore_round_trip_is_halved_for_the_phones() {
     let report = fixture::report();
-    let rows = rows(&report, &[]);
+    let rows = rows(&report, &[], catalogue());
     let row = rows.iter().find(|row| row.label.starts_with("semaphore, same core")).unwrap();
     let phone = row.references[3].as_ref().unwrap();
     assert_eq!((phone.ns, phone.part), (3.2e3, 0.5));
@@ -97,7 +98,7 @@ fn a_result_in_doubt_is_marked_in_its_column_and_in_the_legend() {
     for (level, word) in [(Level::Unstable, "unstable"), (Level::Degraded, "degraded")] {
         let mut other = fixture::other();
         other.measurements.iter_mut().for_each(|m| m.lower(Reason::new(level, "x", "shaken", "")));
-        let rows = rows(&report, &[&other]);
+        let rows = rows(&report, &[&other], catalogue());
         let row = rows.iter().find(|row| row.label.starts_with("add i64")).unwrap();
         let cell = row.references[4].as_ref().unwrap();
         assert_eq!((cell.sign, cell.note.as_deref()), ("!", Some(&*format!("{word} there: shaken"))));
@@ -116,7 +117,7 @@ fn directories_do_not_matter_but_file_systems_do() {
             m.params.insert("directory".to_owned(), "/elsewhere".into());
         }
     }
-    let rows = rows(&report, &[&other]);
+    let rows = rows(&report, &[&other], catalogue());
     let cell = |label: &str| {
         let row = rows.iter().find(|row| row.label == label).unwrap();
         row.references[4].clone().unwrap()
@@ -132,7 +133,7 @@ fn points_of_two_revisions_are_shown_as_two_things() {
     let report = fixture::report();
     let mut other = fixture::other();
     other.measurements.iter_mut().for_each(|m| m.revision = 2);
-    let rows = rows(&report, &[&other]);
+    let rows = rows(&report, &[&other], catalogue());
     let cells: Vec<_> = rows.iter().filter_map(|row| row.references[4].as_ref()).collect();
     let told = |cell: &&&ReferenceCell| {
         let note = cell.note.as_deref().unwrap_or_default();
@@ -147,7 +148,7 @@ fn points_of_two_revisions_are_shown_as_two_things() {
 fn the_target_length_of_a_batch_matters_and_its_operations_do_not() {
     let report = fixture::report();
     let cell = |other: &Report| {
-        let rows = rows(&report, &[other]);
+        let rows = rows(&report, &[other], catalogue());
         rows.iter().find(|row| row.label.starts_with("add i64")).unwrap().references[4].clone().unwrap()
     };
     let mut other = fixture::other();
@@ -169,7 +170,7 @@ fn where_the_next_run_is_expected_is_that_of_the_rounds() {
     let m = report.measurements.iter_mut().find(|m| m.row).unwrap();
     m.interval = Some(Prediction { low: 1.0, high: 2.0, level: 0.95 });
     let title = m.title.clone();
-    let rows = rows(&report, &[]);
+    let rows = rows(&report, &[], catalogue());
     let told: Vec<&Row> = rows.iter().filter(|row| row.next.is_some()).collect();
     assert!(told.len() == 1 && told[0].label == title && told[0].next == Some((1.0, 2.0)), "{told:?}");
 }
@@ -177,7 +178,7 @@ fn where_the_next_run_is_expected_is_that_of_the_rounds() {
 #[test]
 fn families_stand_together_from_the_fastest_row_to_the_slowest() {
     let report = fixture::report();
-    let rows = sorted_rows(&report, &[], Sort::Family);
+    let rows = sorted_rows(&report, &[], &Options { sort: Sort::Family, ..Options::default() });
     let mut families: Vec<&str> = rows.iter().map(|row| row.family.as_str()).collect();
     assert!(rows.is_sorted_by(|a, b| a.family != b.family || a.ns <= b.ns));
     families.dedup();

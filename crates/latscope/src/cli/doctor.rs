@@ -7,6 +7,7 @@ use clap::Args;
 use latscope_core::json;
 use latscope_host::machine;
 use latscope_host::stdout;
+use latscope_views::Options;
 use std::path::Path;
 
 #[derive(Debug, Args)]
@@ -20,7 +21,8 @@ pub struct DoctorArguments {
 /// # Errors
 /// The output cannot be written.
 pub fn run(asked: &DoctorArguments) -> Result<Exit> {
-    let machine = machine::this_machine();
+    let catalogue = latscope_probes::catalogue();
+    let machine = machine::this_machine(&catalogue);
     if let Some(path) = &asked.to.json {
         let text = json::pretty(&machine);
         if path == Path::new("-") {
@@ -29,7 +31,9 @@ pub fn run(asked: &DoctorArguments) -> Result<Exit> {
         }
         latscope_engine::saver::replace(path, text.as_bytes())?;
     }
-    let text = latscope_views::doctor::text(&machine, true, output::width());
+    let options =
+        Options { width: output::width(), color: true, catalogue: &catalogue, ..Options::default() };
+    let text = latscope_views::doctor::text(&machine, &options);
     stdout::write_styled(&text)?;
     Ok(Exit::Done)
 }

@@ -77,7 +77,10 @@ impl Environment {
     /// Looks at the machine and calibrates the clock.
     pub fn survey() -> Environment {
         let (timebase, clock) = Timebase::calibrate();
-        Environment { machine: Machine { clock, ..machine::this_machine() }, timebase }
+        Environment {
+            machine: Machine { clock, ..machine::this_machine(&latscope_probes::catalogue()) },
+            timebase,
+        }
     }
 
     /// Carries out a plan, named as the user asked.
@@ -91,7 +94,7 @@ impl Environment {
         observers: Vec<&mut dyn Observer>,
     ) -> Result<Report> {
         let Environment { mut machine, timebase } = self;
-        machine::measured_on(&mut machine, &plan.cpus);
+        machine::measured_on(&mut machine, &plan.cpus, &latscope_probes::catalogue());
         runner::run(Run { registry: &REGISTRY, plan, machine, timebase, labels, observers })
     }
 }

@@ -5,13 +5,12 @@ use super::options::ViewArguments;
 pub use super::results::is_stdout;
 use super::results::load_one;
 use anyhow::{Context, Result, bail, ensure};
-use latscope_core::catalogue::Samples;
+use latscope_core::catalogue::{Catalogue, Samples, ids};
 use latscope_core::json;
 use latscope_core::plan::Plan;
-use latscope_core::report::{Measurement, Report};
+use latscope_core::report::Report;
 use latscope_engine::saver;
 use latscope_host::stdout;
-use latscope_probes::Probe;
 use latscope_views::figure::{self, Picture};
 use latscope_views::{self as views, Options, Scale};
 use std::fs;
@@ -22,6 +21,7 @@ use std::path::{Path, PathBuf};
 pub struct Output<'a> {
     to: &'a ViewArguments,
     beside: Vec<Report>,
+    catalogue: Catalogue,
 }
 
 impl<'a> Output<'a> {
@@ -31,8 +31,8 @@ impl<'a> Output<'a> {
     /// A result cannot be read, two outputs are to go to the same file or one to a file that is read, of which
     /// `inputs` are the others, or there is no table for an option of it.
     pub fn of(to: &'a ViewArguments, inputs: &[&Path]) -> Result<Output<'a>> {
-        let output =
-            Output { to, beside: to.beside.iter().map(|path| load_one(path)).collect::<Result<_>>()? };
+        let beside = to.beside.iter().map(|path| load_one(path)).collect::<Result<_>>()?;
+        let output = Output { to, beside, catalogue: latscope_probes::catalogue() };
         check_distinct(
             &output.files(),
             inputs.iter().copied().chain(to.beside.iter().map(PathBuf::as_path)),
@@ -119,8 +119,8 @@ impl<'a> Output<'a> {
     /// A file cannot be written, or is for something that is not measured; the text names it.
     pub fn check_files(&self, plan: &Plan) -> Result<()> {
         let points = || plan.steps.iter().flat_map(|step| &step.points);
-        let events = points().any(|point| has_events(&point.probe));
-        let curve = points().filter(|point| point.probe == "memory.latency").count() > 1;
+        let events = points().any(|point| self.has_events(&point.probe));
+        let curve = points().filter(|point| point.probe == ids::MEMORY_LATENCY).count() > 1;
         let drawn = |picture: Picture| events || curve && picture == Picture::Distribution;
         let empty = self.pictures().find(|(_, picture)| !drawn(*picture)).map(|(path, _)| path);
         if let Some(path) = empty.or(self.to.csv_histogram.as_deref().filter(|_| !events)) {
@@ -169,18 +169,21 @@ impl<'a> Output<'a> {
         let markdown = write(to.markdown.as_deref(), || {
             Some(views::markdown::markdown(report, &beside, in_full, &self.options(false)).into_bytes())
         });
-        let html = write(to.html.as_deref(), || Some(page(report).into_bytes()));
+        let html =
+            write(to.html.as_deref(), || Some(views::html::report(report, &self.catalogue).into_bytes()));
         let draw = |picture| figure::document(report, picture).map(String::into_bytes);
         let drawn = self.pictures().map(|(path, picture)| write(Some(path), || draw(picture)));
         let drawn = drawn.fold(Ok(()), Result::and);
-        let drawn = self.gallery().map_or(Ok(()), |path| gallery(path, report, to.quiet)).and(drawn);
+        let drawn =
+            self.gallery().map_or(Ok(()), |path| gallery(path, report, &self.catalogue, to.quiet)).and(drawn);
         let json = to.json.json.as_deref().filter(|path| is_stdout(path));
         let json = write(json, || Some(report.to_json().into_bytes()));
         table.and(csv).and(buckets).and(markdown).and(html).and(drawn).and(json)
     }
 
-    fn options(&self, color: bool) -> Options {
-        Options { width: width(), color, scale: self.to.scale, sort: self.to.sort.unwrap_or_default() }
+    fn options(&self, color: bool) -> Options<'_> {
+        let sort = self.to.sort.unwrap_or_default();
+        Options { width: width(), color, scale: self.to.scale, sort, catalogue: &self.catalogue }
     }
 
     fn table(&self, report: &Report, beside: &[&Report], in_full: bool, saved: Option<&Path>) -> Result<()> {
@@ -189,14 +192,25 @@ impl<'a> Output<'a> {
         let rows = report.measurements.iter().any(|m| m.row && m.summary.count > 0);
         let text = if views::groups::is_of_events(report) && !wanted {
             views::groups::events(report, &options)
-        } else if in_full && !(wanted && rows) || without_rows(report) {
+        } else if in_full && !(wanted && rows) || self.without_rows(report) {
             views::text::all(report, &options)
-        } else if !wanted && views::overview::is_wanted(report) {
+        } else if !wanted && views::overview::is_wanted(report, &self.catalogue) {
             views::overview::overview(report, &rest(saved.or(self.json_file())), &options)
         } else {
             views::survey::survey(report, beside, &options)
         };
         Ok(stdout::write_styled(&text)?)
+    }
+
+    /// Returns true if all measurements are in curves, which have no rows in a table.
+    fn without_rows(&self, report: &Report) -> bool {
+        report.measurements.iter().any(|m| m.typical().is_some())
+            && views::rows::rows(report, &[], &self.catalogue).is_empty()
+    }
+
+    /// Returns true unless the samples of a probe are known to be batches, which have no single events.
+    fn has_events(&self, probe: &str) -> bool {
+        self.catalogue.find(probe).is_none_or(|facts| facts.samples != Samples::Batches)
     }
 }
 
@@ -210,20 +224,6 @@ fn rest(saved: Option<&Path>) -> Vec<String> {
     let path = path.to_string_lossy();
     let show = format!("latscope show {}", shlex::try_quote(&path).unwrap_or_else(|_| path.clone()));
     vec![format!("All rows: {show} --table"), format!("A page with pictures: {show} --html report.html")]
-}
-
-/// The page of a report, with what the probes of this version say that they time.
-fn page(report: &Report) -> String {
-    let same = |m: &Measurement, probe: &Probe| probe.revision == m.revision && !m.is_imported();
-    let timed = |m: &Measurement| {
-        latscope_probes::find(&m.probe).filter(|probe| same(m, probe)).map(|probe| probe.timed)
-    };
-    views::html::report(report, &timed)
-}
-
-/// Returns true if all measurements are in curves, which have no rows in a table.
-fn without_rows(report: &Report) -> bool {
-    report.measurements.iter().any(|m| m.typical().is_some()) && views::rows::rows(report, &[]).is_empty()
 }
 
 /// Writes a view that was asked for; a report may have nothing for it.
@@ -247,8 +247,8 @@ fn create(path: &Path) -> Result<()> {
 }
 
 /// Writes all pictures of a report to a directory, and names the files on stderr.
-fn gallery(path: &Path, report: &Report, quiet: bool) -> Result<()> {
-    let pictures = figure::pictures(report);
+fn gallery(path: &Path, report: &Report, catalogue: &Catalogue, quiet: bool) -> Result<()> {
+    let pictures = figure::pictures(report, catalogue);
     if pictures.is_empty() {
         // What was measured is not lost for it.
         latscope_host::eprintln!("no picture for {}: {NO_PICTURE}", path.display());
@@ -263,11 +263,6 @@ fn gallery(path: &Path, report: &Report, quiet: bool) -> Result<()> {
         }
     }
     Ok(())
-}
-
-/// Returns true unless the samples of a probe are known to be batches, which have no single events.
-fn has_events(probe: &str) -> bool {
-    latscope_probes::find(probe).is_none_or(|probe| probe.samples != Samples::Batches)
 }
 
 /// Reason why a report may have no picture.

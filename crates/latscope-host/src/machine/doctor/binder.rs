@@ -1,14 +1,13 @@
 //! Checks for measuring transactions through Android's binder.
 
-use super::{Context, good, note, unknown};
+use super::{Context, Row, good, note, unknown};
 use crate::machine::binder_presence::{self as presence, Holder, Module};
-use latscope_core::machine::Check;
+use latscope_core::catalogue::Condition;
 
-const TRANSPORTS: &[&str] = &["ipc.*"];
 const STATE: &str = "/sys/kernel/debug/binder/state";
 
 /// Checks the driver, its devices and binderfs.
-pub(super) fn driver(context: &Context) -> Check {
+pub(super) fn driver(context: &Context) -> Row {
     let id = "binder";
     if !context.root.exists("/proc/filesystems") && !context.root.exists("/proc/modules") {
         return unknown(id, "/proc cannot be read");
@@ -20,15 +19,19 @@ pub(super) fn driver(context: &Context) -> Check {
         Module::BuiltIn => "part of the kernel",
         Module::Loadable => "the module is not loaded",
         Module::Absent => {
-            return note(id, "not in this kernel: binder and hwbinder cannot be measured", TRANSPORTS);
+            return note(
+                id,
+                "not in this kernel: binder and hwbinder cannot be measured",
+                Condition::Transports,
+            );
         }
     };
     let file_system = if presence::binderfs(&root) { "binderfs" } else { "no binderfs" };
     if devices.is_empty() && !presence::binderfs(&root) {
         let found = format!("{driver}, {file_system}, no devices");
-        return Check {
+        return Row {
             remedy: context.command(&unprefixed(&module.remedy())),
-            ..note(id, found, TRANSPORTS)
+            ..note(id, found, Condition::Transports)
         };
     }
     let devices = if devices.is_empty() { "no devices".to_owned() } else { devices.join(", ") };
@@ -42,7 +45,7 @@ fn unprefixed(remedy: &str) -> String {
 
 /// Checks the context managers of the devices: latscope needs a device without one, or a binderfs to make its own
 /// device in.
-pub(super) fn context_manager(context: &Context) -> Check {
+pub(super) fn context_manager(context: &Context) -> Row {
     let id = "binder-manager";
     let root = context.root.path("/");
     let devices = presence::devices(&root);
@@ -65,5 +68,5 @@ pub(super) fn context_manager(context: &Context) -> Check {
     if held.len() < devices.len() || presence::binderfs(&root) {
         return good(id, format!("{found}; latscope takes a device of its own"));
     }
-    note(id, format!("{found}; only what is registered there can be called"), TRANSPORTS)
+    note(id, format!("{found}; only what is registered there can be called"), Condition::Transports)
 }

@@ -1,8 +1,8 @@
 //! Checks of the build options of the kernel and of the system.
 
-use super::{Context, bad, good, note, unknown};
+use super::{Context, Row, bad, good, note, unknown};
 use crate::machine::root::Root;
-use latscope_core::machine::{Check, EVERY_FAMILY};
+use latscope_core::catalogue::Condition;
 use std::fs;
 
 /// Options that make locks, preemption or every access to memory slower (lib/Kconfig.debug, lib/Kconfig.kasan).
@@ -22,7 +22,7 @@ const SLOW: [&str; 12] = [
 ];
 
 /// Checks the debug options of the kernel.
-pub(super) fn kernel_debugging(context: &Context) -> Check {
+pub(super) fn kernel_debugging(context: &Context) -> Row {
     let id = "kernel-debugging";
     let Some(configuration) = &context.configuration else {
         return unknown(id, NO_CONFIGURATION);
@@ -32,9 +32,9 @@ pub(super) fn kernel_debugging(context: &Context) -> Check {
     if on.is_empty() {
         return good(id, format!("none that slows the kernel down, says {file}"));
     }
-    Check {
+    Row {
         remedy: Some("run a kernel without them".to_owned()),
-        ..bad(id, format!("{} slow the kernel down, says {file}", on.join(", ")), EVERY_FAMILY)
+        ..bad(id, format!("{} slow the kernel down, says {file}", on.join(", ")), Condition::Speed)
     }
 }
 
@@ -85,7 +85,7 @@ fn unpacked(file: &[u8]) -> Option<String> {
 }
 
 /// Checks the build type of an Android: `ro.build.type`.
-pub(super) fn android(context: &Context) -> Check {
+pub(super) fn android(context: &Context) -> Row {
     let id = "android-build";
     let files = ["/system/build.prop", "/vendor/build.prop", "/default.prop"];
     let Some(text) = files.iter().find_map(|file| context.root.text(file)) else {
@@ -95,9 +95,13 @@ pub(super) fn android(context: &Context) -> Check {
     match kind.map(str::trim) {
         None => unknown(id, "an Android that does not state its build type"),
         Some(kind @ ("user" | "userdebug")) => good(id, kind),
-        Some(kind) => Check {
+        Some(kind) => Row {
             remedy: Some("measure a user or userdebug build".to_owned()),
-            ..note(id, format!("{kind}: checks that a build for users does not have cost time"), EVERY_FAMILY)
+            ..note(
+                id,
+                format!("{kind}: checks that a build for users does not have cost time"),
+                Condition::Speed,
+            )
         },
     }
 }

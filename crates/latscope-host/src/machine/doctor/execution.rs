@@ -1,15 +1,12 @@
 //! Checks of the CPU time of this process: hypervisor, load, control groups, affinity, filters.
 
-use super::{Context, bad, good, note, unknown};
+use super::{Context, Row, bad, good, note, unknown};
 use crate::machine::control_group;
 use crate::machine::snapshot::load_average;
-use latscope_core::machine::{Check, EVERY_FAMILY};
+use latscope_core::catalogue::Condition;
 use latscope_core::units::{format_share, format_time};
 
-/// Probes that need two CPUs at a time.
-const TWO_CPUS: &[&str] = &["sync.*", "thread.pool", "memory.bandwidth", "memory.stream", "memory.loaded"];
-
-pub(super) fn hypervisor(context: &Context) -> Check {
+pub(super) fn hypervisor(context: &Context) -> Row {
     let id = "virtualised";
     match context.machine.hypervisor.as_deref() {
         // Nothing was there to be asked.
@@ -19,9 +16,9 @@ pub(super) fn hypervisor(context: &Context) -> Check {
         None => good(id, "no hypervisor seen"),
         Some(name) if name.contains("emulated") => {
             let found = format!("{name}: instructions are translated, no number is that of a processor");
-            Check {
+            Row {
                 remedy: Some("run on real hardware or under KVM".to_owned()),
-                ..bad(id, found, EVERY_FAMILY)
+                ..bad(id, found, Condition::Speed)
             }
         }
         Some("unknown") => virtualised(id, "an unknown hypervisor"),
@@ -29,16 +26,16 @@ pub(super) fn hypervisor(context: &Context) -> Check {
     }
 }
 
-fn virtualised(id: &str, name: &str) -> Check {
+fn virtualised(id: &str, name: &str) -> Row {
     let found = format!(
         "under {name}: the host decides when these CPUs run; wake-ups, timers and page faults may go through it"
     );
-    note(id, found, &["wake.*", "ipc.*", "sync.*", "thread.*", "syscall.page-fault", "memory.tlb", "file.*"])
+    note(id, found, Condition::Virtualisation)
 }
 
 /// Share of CPU time since boot that the hypervisor gave to others: field 8 of
 /// the first line of `/proc/stat` (proc_stat(5)).
-pub(super) fn steal(context: &Context) -> Check {
+pub(super) fn steal(context: &Context) -> Row {
     let id = "steal";
     let Some(line) = context.root.text("/proc/stat") else {
         return unknown(id, "/proc/stat cannot be read");
@@ -56,12 +53,12 @@ pub(super) fn steal(context: &Context) -> Check {
     let remedy = "on the host, give this guest's CPUs cores of their own: virsh vcpupin".to_owned();
     match share {
         none if none < 0.0005 => good(id, found),
-        little if little < 0.01 => note(id, found, EVERY_FAMILY),
-        _ => Check { remedy: Some(remedy), ..bad(id, found, EVERY_FAMILY) },
+        little if little < 0.01 => note(id, found, Condition::Speed),
+        _ => Row { remedy: Some(remedy), ..bad(id, found, Condition::Speed) },
     }
 }
 
-pub(super) fn load(context: &Context) -> Check {
+pub(super) fn load(context: &Context) -> Row {
     let id = "load";
     let Some(load) = load_average(context.root) else {
         return unknown(id, "/proc/loadavg cannot be read");
@@ -71,12 +68,12 @@ pub(super) fn load(context: &Context) -> Check {
     let remedy = Some("ps -eo pcpu,pid,comm --sort=-pcpu | head".to_owned());
     match load / cpus as f64 {
         idle if idle < 0.1 => good(id, found),
-        some if some < 0.5 => Check { remedy, ..note(id, found, EVERY_FAMILY) },
-        _ => Check { remedy, ..bad(id, found, EVERY_FAMILY) },
+        some if some < 0.5 => Row { remedy, ..note(id, found, Condition::Speed) },
+        _ => Row { remedy, ..bad(id, found, Condition::Speed) },
     }
 }
 
-pub(super) fn quota(context: &Context) -> Check {
+pub(super) fn quota(context: &Context) -> Row {
     let id = "cpu-quota";
     if !context.root.exists("/proc/self/cgroup") {
         return context.absent(id, "/proc/self", "no control groups in this kernel");
@@ -90,17 +87,17 @@ pub(super) fn quota(context: &Context) -> Check {
         format_time(quota.runtime as f64 * 1e3),
         format_time(quota.period as f64 * 1e3)
     );
-    Check { remedy: context.write(quota.lift, &quota.file), ..bad(id, found, EVERY_FAMILY) }
+    Row { remedy: context.write(quota.lift, &quota.file), ..bad(id, found, Condition::Speed) }
 }
 
-pub(super) fn cpus(context: &Context) -> Check {
+pub(super) fn cpus(context: &Context) -> Row {
     let id = "cpus";
     let (online, allowed) = (&context.machine.online, &context.machine.allowed);
     if allowed.0.is_empty() {
         return unknown(id, "neither sysfs nor /proc lists the CPUs");
     }
     if online.0.len() == 1 {
-        return note(id, "this machine has one CPU: nothing can run on two", TWO_CPUS);
+        return note(id, "this machine has one CPU: nothing can run on two", Condition::TwoCpus);
     }
     if online.0.iter().all(|cpu| allowed.0.contains(cpu)) {
         return good(
@@ -121,19 +118,19 @@ pub(super) fn cpus(context: &Context) -> Check {
     };
     let found = format!("may run on CPUs {allowed} of {online} only, by {by}");
     match allowed.0.len() {
-        1 => Check { remedy, ..bad(id, found, TWO_CPUS) },
-        _ => Check { remedy, ..note(id, found, TWO_CPUS) },
+        1 => Row { remedy, ..bad(id, found, Condition::TwoCpus) },
+        _ => Row { remedy, ..note(id, found, Condition::TwoCpus) },
     }
 }
 
 /// Checks `Seccomp:` of proc_pid_status(5): 0 off, 1 strict, 2 filter.
-pub(super) fn seccomp(context: &Context) -> Check {
+pub(super) fn seccomp(context: &Context) -> Row {
     let id = "seccomp";
-    let affects = &["syscall.*", "sync.*", "thread.*", "process.*", "file.*"];
+    let affects = Condition::CallFilter;
     match context.root.field("/proc/self/status", "Seccomp").as_deref() {
         None => context.absent(id, "/proc/self/status", "no seccomp in this kernel"),
         Some("0") => good(id, "no filter"),
-        Some(_) => Check {
+        Some(_) => Row {
             remedy: Some("in a container: docker run --security-opt seccomp=unconfined".to_owned()),
             ..note(id, "a filter looks at each system call, which costs time, and may refuse some", affects)
         },

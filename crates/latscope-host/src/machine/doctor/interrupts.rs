@@ -1,15 +1,12 @@
 //! Checks of the sources of interrupts: the tick, watchdogs, devices.
 
 use super::build::NO_CONFIGURATION;
-use super::{Context, bad, good, note, unknown};
-use latscope_core::machine::Check;
+use super::{Context, Row, bad, good, note, unknown};
+use latscope_core::catalogue::Condition;
 use latscope_core::units::{CpuList, counted, format_time};
 
-/// Probes of threads that sleep or must not be interrupted.
-const INTERRUPTED: &[&str] = &["wake.*", "noise.*"];
-
 /// Checks the kernel's tick, CONFIG_HZ, at which ordinary threads are preempted at the end of their slice.
-pub(super) fn tick(context: &Context) -> Check {
+pub(super) fn tick(context: &Context) -> Row {
     let id = "timer-tick";
     let Some(configuration) = &context.configuration else { return unknown(id, NO_CONFIGURATION) };
     let Some(rate) =
@@ -22,20 +19,17 @@ pub(super) fn tick(context: &Context) -> Check {
     let is_off = context.boot_option("highres").is_some_and(|value| value == "off");
     if is_off || !configuration.is_set("HIGH_RES_TIMERS") {
         let found = format!("{found}, and without high-resolution timers a sleep ends at a tick");
-        return bad(id, found, &["wake.*", "ipc.*", "thread.*", "noise.*"]);
+        return bad(id, found, Condition::Tick);
     }
     if rate >= 1000 {
         return good(id, found);
     }
     let found = format!("{found}; an ordinary thread that computes keeps its CPU until one");
-    Check {
-        remedy: Some("a kernel with HZ=1000".to_owned()),
-        ..note(id, found, &["wake.*", "ipc.*", "sync.*", "thread.*"])
-    }
+    Row { remedy: Some("a kernel with HZ=1000".to_owned()), ..note(id, found, Condition::WakeUp) }
 }
 
 /// Checks the detectors of lockups (Documentation/admin-guide/lockup-watchdogs.rst).
-pub(super) fn watchdogs(context: &Context) -> Check {
+pub(super) fn watchdogs(context: &Context) -> Row {
     let id = "watchdogs";
     let number = |name: &str| context.root.number::<u64>(&format!("/proc/sys/kernel/{name}"));
     let all = number("watchdog");
@@ -57,9 +51,9 @@ pub(super) fn watchdogs(context: &Context) -> Check {
     }
     let cpus = context.root.cpu_list("/proc/sys/kernel/watchdog_cpumask");
     let on = cpus.map(|cpus| format!(" on CPUs {cpus}")).unwrap_or_default();
-    Check {
+    Row {
         remedy: context.write("0", "/proc/sys/kernel/watchdog"),
-        ..note(id, parts.join(", ") + &on, INTERRUPTED)
+        ..note(id, parts.join(", ") + &on, Condition::Interrupts)
     }
 }
 
@@ -72,7 +66,7 @@ struct Interrupt {
 }
 
 /// Checks which interrupts of devices the measured CPUs serve (Documentation/core-api/irq/irq-affinity.rst).
-pub(super) fn devices(context: &Context) -> Check {
+pub(super) fn devices(context: &Context) -> Row {
     let id = "device-interrupts";
     let numbers = context.root.numbered("/proc/irq", "");
     let Some(table) = context.root.text("/proc/interrupts").filter(|_| !numbers.is_empty()) else {
@@ -107,7 +101,7 @@ pub(super) fn devices(context: &Context) -> Check {
         };
         context.write(&others.to_string(), &format!("/proc/irq/{files}/smp_affinity_list"))
     });
-    Check { remedy: remedy.flatten(), ..note(id, found, INTERRUPTED) }
+    Row { remedy: remedy.flatten(), ..note(id, found, Condition::Interrupts) }
 }
 
 /// The line of an interrupt in `/proc/interrupts`: a column for each CPU online, then controller and actions.

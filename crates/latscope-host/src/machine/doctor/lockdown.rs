@@ -1,10 +1,9 @@
-//! Check of the kernel's lockdown (kernel_lockdown(7)). A locked-down kernel refuses writable files of debugfs, to root
+//! Row of the kernel's lockdown (kernel_lockdown(7)). A locked-down kernel refuses writable files of debugfs, to root
 //! as well.
 
-use super::{Context, good, note, unknown};
+use super::{Context, Row, good, note, unknown};
 use crate::machine::kernel_log::KernelLog;
 use crate::machine::root::Root;
-use latscope_core::machine::Check;
 
 /// A lockdown in force.
 pub(super) struct Lockdown {
@@ -46,7 +45,7 @@ impl Lockdown {
 const FILE: &str = "/sys/kernel/security/lockdown";
 
 /// Checks the lockdown and lists the refused files.
-pub(super) fn lockdown(context: &Context) -> Check {
+pub(super) fn lockdown(context: &Context) -> Row {
     let id = "lockdown";
     let Some(lockdown) = &context.lockdown else {
         let stated = context.root.exists(FILE)
@@ -63,6 +62,6 @@ pub(super) fn lockdown(context: &Context) -> Check {
              refused, to root as well",
             lockdown.source
         ),
-        &[],
+        None,
     )
 }

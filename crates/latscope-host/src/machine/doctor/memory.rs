@@ -1,23 +1,24 @@
 //! Checks of settings that change the cost of memory: page sizes, swap, pages that move.
 
-use super::{Context, bad, good, note, unknown};
+use super::{Context, Row, bad, good, note, unknown};
 use crate::machine::{snapshot::kibibytes, topology};
-use latscope_core::machine::Check;
+use latscope_core::catalogue::Condition;
 use latscope_core::units::{format_amount, format_size, format_time};
 
 const THP: &str = "/sys/kernel/mm/transparent_hugepage";
 
-/// Probes with points on huge pages, and page faults themselves.
-const PAGED: &[&str] = &["memory.latency", "memory.tlb", "memory.parallelism", "syscall.page-fault"];
-
 /// Checks transparent huge pages (Documentation/admin-guide/mm/transhuge.rst).
-pub(super) fn transparent_huge_pages(context: &Context) -> Check {
+pub(super) fn transparent_huge_pages(context: &Context) -> Row {
     let id = "transparent-huge-pages";
     let root = context.root;
     let enabled = format!("{THP}/enabled");
     let Some(mut mode) = root.choice(&enabled) else {
         return match root.exists("/sys/kernel/mm") {
-            true => note(id, "not in this kernel: points with pages=2MiB need reserved huge pages", PAGED),
+            true => note(
+                id,
+                "not in this kernel: points with pages=2MiB need reserved huge pages",
+                Condition::PageSize,
+            ),
             false => unknown(id, "/sys/kernel/mm cannot be read"),
         };
     };
@@ -33,25 +34,28 @@ pub(super) fn transparent_huge_pages(context: &Context) -> Check {
     let found = format!("{mode}, defrag {defrag}");
     if mode == "never" {
         let found = found + ": points with pages=2MiB get small pages unless huge ones are reserved";
-        return Check { remedy: context.write("madvise", &file), ..bad(id, found, PAGED) };
+        return Row { remedy: context.write("madvise", &file), ..bad(id, found, Condition::PageSize) };
     }
     match (mode.as_str(), defrag.as_str()) {
         (_, "never") => {
             let found = found + ": huge pages only while unbroken ones are free";
-            Check { remedy: context.write("madvise", &format!("{THP}/defrag")), ..note(id, found, PAGED) }
+            Row {
+                remedy: context.write("madvise", &format!("{THP}/defrag")),
+                ..note(id, found, Condition::PageSize)
+            }
         }
         ("always", _) | (_, "always") => {
             let found = found + ": any page fault may wait for memory to be compacted";
             let file = if mode == "always" { file } else { format!("{THP}/defrag") };
-            let affects = [PAGED, &["thread.*", "process.*", "wake.*"]].concat();
-            Check { remedy: context.write("madvise", &file), ..note(id, found, &affects) }
+            let affects = Condition::UnaskedHugePages;
+            Row { remedy: context.write("madvise", &file), ..note(id, found, affects) }
         }
         _ => good(id, found),
     }
 }
 
 /// Checks reserved huge pages (Documentation/admin-guide/mm/hugetlbpage.rst).
-pub(super) fn huge_pages(context: &Context) -> Check {
+pub(super) fn huge_pages(context: &Context) -> Row {
     let id = "huge-pages";
     let count = |name| context.root.field("/proc/meminfo", name)?.parse::<u64>().ok();
     let (Some(total), Some(free)) = (count("HugePages_Total"), count("HugePages_Free")) else {
@@ -67,10 +71,13 @@ pub(super) fn huge_pages(context: &Context) -> Check {
     }
     // Enough for the survey's largest buffer.
     let remedy = context.write("256", "/proc/sys/vm/nr_hugepages");
-    Check { remedy, ..note(id, format!("none of {size} reserved, and no transparent ones"), PAGED) }
+    Row {
+        remedy,
+        ..note(id, format!("none of {size} reserved, and no transparent ones"), Condition::PageSize)
+    }
 }
 
-pub(super) fn swap(context: &Context) -> Check {
+pub(super) fn swap(context: &Context) -> Row {
     let id = "swap";
     let memory = |name| kibibytes(context.root, name);
     let (Some(total), Some(free)) = (memory("SwapTotal"), memory("SwapFree")) else {
@@ -84,14 +91,14 @@ pub(super) fn swap(context: &Context) -> Check {
         (_, 0) => good(id, format!("{} there, none of it in use{behind}", format_amount(total))),
         _ => {
             let found = format!("{} of {} in use{behind}", format_amount(used), format_amount(total));
-            let affects = &["memory.*", "file.*", "process.*", "wake.*"];
-            Check { remedy: context.command("swapoff -a"), ..note(id, found, affects) }
+            let affects = Condition::Swap;
+            Row { remedy: context.command("swapoff -a"), ..note(id, found, affects) }
         }
     }
 }
 
 /// Checks `kernel.numa_balancing`: 1 moves pages to their users, 2 between tiers.
-pub(super) fn numa_balancing(context: &Context) -> Check {
+pub(super) fn numa_balancing(context: &Context) -> Row {
     let id = "numa-balancing";
     let file = "/proc/sys/kernel/numa_balancing";
     let nodes = topology::nodes(context.root).len();
@@ -102,29 +109,29 @@ pub(super) fn numa_balancing(context: &Context) -> Check {
         Some(_) => {
             let found =
                 format!("on, over {nodes} nodes: pages are unmapped and moved while they are measured");
-            let affects = &["memory.*", "syscall.page-fault", "wake.*"];
-            Check { remedy: context.write("0", file), ..bad(id, found, affects) }
+            let affects = Condition::MovedPages;
+            Row { remedy: context.write("0", file), ..bad(id, found, affects) }
         }
     }
 }
 
 /// Checks kernel same-page merging (Documentation/admin-guide/mm/ksm.rst).
-pub(super) fn same_page_merging(context: &Context) -> Check {
+pub(super) fn same_page_merging(context: &Context) -> Row {
     let id = "same-page-merging";
     let file = "/sys/kernel/mm/ksm/run";
     match context.root.number::<u32>(file) {
         None => context.absent(id, "/sys/kernel/mm", "not in this kernel"),
         Some(1) => {
             let found = "on: a kernel thread scans memory and drops it from the caches";
-            let affects = &["memory.*", "syscall.page-fault", "wake.*"];
-            Check { remedy: context.write("0", file), ..note(id, found, affects) }
+            let affects = Condition::MovedPages;
+            Row { remedy: context.write("0", file), ..note(id, found, affects) }
         }
         Some(_) => good(id, "off"),
     }
 }
 
 /// Checks data access monitoring (Documentation/admin-guide/mm/damon).
-pub(super) fn access_monitoring(context: &Context) -> Check {
+pub(super) fn access_monitoring(context: &Context) -> Row {
     let id = "damon";
     let root = context.root;
     let threads = "/sys/kernel/mm/damon/admin/kdamonds";
@@ -144,5 +151,5 @@ pub(super) fn access_monitoring(context: &Context) -> Check {
     });
     let each = interval.map_or_else(String::new, |us| format!(" each {}", format_time(us as f64 * 1e3)));
     let found = format!("a kernel thread marks pages{each} to see which are used (DAMON)");
-    Check { remedy, ..note(id, found, &["memory.*", "syscall.page-fault", "wake.*"]) }
+    Row { remedy, ..note(id, found, Condition::MovedPages) }
 }

@@ -1,4 +1,5 @@
-//! Settings of this machine that distort latency, with the affected probes and the remedies.
+//! Settings of this machine that distort latency, with the affected probes and the remedies. A check names
+//! the condition that it is about, the catalogue the probes that this condition distorts.
 //!
 //! A knob that this machine does not have is never bad; a knob that cannot be read is unknown.
 
@@ -18,64 +19,70 @@ use super::kernel_log::KernelLog;
 use super::root::Root;
 use super::trials::Trials;
 use build::Configuration;
+use latscope_core::catalogue::{Catalogue, Condition};
 use latscope_core::machine::{Check, CheckState, Machine};
 use latscope_core::units::CpuList;
 use lockdown::Lockdown;
 
 /// Examines a machine, described before by [`snapshot`](super::snapshot()). Permissions are determined by trying; every
 /// trial is undone.
-pub fn checks(root: &Root, machine: &Machine, trials: &mut dyn Trials) -> Vec<Check> {
+pub fn checks(root: &Root, machine: &Machine, trials: &mut dyn Trials, catalogue: &Catalogue) -> Vec<Check> {
     let context = Context::new(root, machine, &machine.allowed);
+    let rows = rows(&context, trials);
+    rows.into_iter().map(|row| row.check(catalogue)).collect()
+}
+
+fn rows(context: &Context, trials: &mut dyn Trials) -> Vec<Row> {
     vec![
-        execution::hypervisor(&context),
-        execution::steal(&context),
-        execution::load(&context),
-        execution::quota(&context),
-        execution::cpus(&context),
-        execution::seccomp(&context),
-        processor::governor(&context),
-        processor::boost(&context),
-        processor::smt(&context),
-        processor::idle_states(&context, trials),
-        processor::mitigations(&context),
-        processor::kinds(&context),
-        processor::hotplug(&context),
-        processor::clock_source(&context),
-        memory::transparent_huge_pages(&context),
-        memory::huge_pages(&context),
-        memory::swap(&context),
-        memory::numa_balancing(&context),
-        memory::same_page_merging(&context),
-        memory::access_monitoring(&context),
-        scheduling::scheduler(&context),
-        scheduling::preemption(&context),
-        scheduling::isolation(&context),
-        scheduling::throttling(&context),
-        scheduling::group_budgets(&context),
-        scheduling::fair_server(&context),
-        interrupts::tick(&context),
-        interrupts::watchdogs(&context),
-        interrupts::devices(&context),
-        scheduling::timer_slack(&context),
-        permission::real_time(&context, trials),
-        permission::locked_memory(&context, trials),
-        permission::tracing(&context, trials),
-        permission::counters(&context),
-        lockdown::lockdown(&context),
-        build::kernel_debugging(&context),
-        build::android(&context),
-        binder::driver(&context),
-        binder::context_manager(&context),
+        execution::hypervisor(context),
+        execution::steal(context),
+        execution::load(context),
+        execution::quota(context),
+        execution::cpus(context),
+        execution::seccomp(context),
+        processor::governor(context),
+        processor::boost(context),
+        processor::smt(context),
+        processor::idle_states(context, trials),
+        processor::mitigations(context),
+        processor::kinds(context),
+        processor::hotplug(context),
+        processor::clock_source(context),
+        memory::transparent_huge_pages(context),
+        memory::huge_pages(context),
+        memory::swap(context),
+        memory::numa_balancing(context),
+        memory::same_page_merging(context),
+        memory::access_monitoring(context),
+        scheduling::scheduler(context),
+        scheduling::preemption(context),
+        scheduling::isolation(context),
+        scheduling::throttling(context),
+        scheduling::group_budgets(context),
+        scheduling::fair_server(context),
+        interrupts::tick(context),
+        interrupts::watchdogs(context),
+        interrupts::devices(context),
+        scheduling::timer_slack(context),
+        permission::real_time(context, trials),
+        permission::locked_memory(context, trials),
+        permission::tracing(context, trials),
+        permission::counters(context),
+        lockdown::lockdown(context),
+        build::kernel_debugging(context),
+        build::android(context),
+        binder::driver(context),
+        binder::context_manager(context),
     ]
 }
 
 /// Examines anew the checks that depend on the measured CPUs: the interrupts of devices, the fair server.
-pub(super) fn measured_on(root: &Root, machine: &mut Machine, cpus: &CpuList) {
+pub(super) fn measured_on(root: &Root, machine: &mut Machine, cpus: &CpuList, catalogue: &Catalogue) {
     let examined = {
         let context = Context::new(root, machine, cpus);
         [interrupts::devices(&context), scheduling::fair_server(&context)]
     };
-    for new in examined {
+    for new in examined.map(|row| row.check(catalogue)) {
         if let Some(check) = machine.checks.iter_mut().find(|check| check.id == new.id) {
             *check = new;
         }
@@ -134,7 +141,7 @@ impl Context<'_> {
     }
 
     /// The row of a missing knob: good if the tree that would contain it exists, unknown if the tree is missing too.
-    fn absent(&self, id: &str, tree: &str, found: &str) -> Check {
+    fn absent(&self, id: &str, tree: &str, found: &str) -> Row {
         if self.root.exists(tree) { good(id, found) } else { unknown(id, format!("{tree} cannot be read")) }
     }
 
@@ -144,28 +151,39 @@ impl Context<'_> {
     }
 }
 
-fn check(id: &str, state: CheckState, found: impl Into<String>, affects: &[&str]) -> Check {
-    Check {
-        id: id.to_owned(),
-        state,
-        found: found.into(),
-        affects: affects.iter().map(|probe| (*probe).to_owned()).collect(),
-        remedy: None,
+/// Result of a check, before the affected probes are known.
+struct Row {
+    id: String,
+    state: CheckState,
+    found: String,
+    /// Condition that the check is about; `None` if it distorts no figure.
+    condition: Option<Condition>,
+    remedy: Option<String>,
+}
+
+impl Row {
+    fn check(self, catalogue: &Catalogue) -> Check {
+        let affects = self.condition.map(|condition| catalogue.affected_by(condition)).unwrap_or_default();
+        Check { id: self.id, state: self.state, found: self.found, affects, remedy: self.remedy }
     }
 }
 
-fn good(id: &str, found: impl Into<String>) -> Check {
-    check(id, CheckState::Good, found, &[])
+fn row(id: &str, state: CheckState, found: impl Into<String>, condition: Option<Condition>) -> Row {
+    Row { id: id.to_owned(), state, found: found.into(), condition, remedy: None }
 }
 
-fn note(id: &str, found: impl Into<String>, affects: &[&str]) -> Check {
-    check(id, CheckState::Note, found, affects)
+fn good(id: &str, found: impl Into<String>) -> Row {
+    row(id, CheckState::Good, found, None)
 }
 
-fn bad(id: &str, found: impl Into<String>, affects: &[&str]) -> Check {
-    check(id, CheckState::Bad, found, affects)
+fn note(id: &str, found: impl Into<String>, condition: impl Into<Option<Condition>>) -> Row {
+    row(id, CheckState::Note, found, condition.into())
 }
 
-fn unknown(id: &str, found: impl Into<String>) -> Check {
-    check(id, CheckState::Unknown, found, &[])
+fn bad(id: &str, found: impl Into<String>, condition: Condition) -> Row {
+    row(id, CheckState::Bad, found, Some(condition))
+}
+
+fn unknown(id: &str, found: impl Into<String>) -> Row {
+    row(id, CheckState::Unknown, found, None)
 }

@@ -1,10 +1,10 @@
 //! Checks of the permissions of this process, determined by trying.
 
 use super::lockdown::Lockdown;
-use super::{Context, bad, good, note, unknown};
+use super::{Context, Row, bad, good, note, unknown};
 use crate::machine::control_group;
 use crate::machine::trials::Trials;
-use latscope_core::machine::Check;
+use latscope_core::catalogue::Condition;
 use latscope_core::units::format_size;
 use std::io;
 
@@ -16,9 +16,9 @@ fn limit(context: &Context, name: &str) -> Option<String> {
 }
 
 /// Checks SCHED_FIFO at the top priority, else at the lowest (sched(7)).
-pub(super) fn real_time(context: &Context, trials: &mut dyn Trials) -> Check {
+pub(super) fn real_time(context: &Context, trials: &mut dyn Trials) -> Row {
     let id = "real-time";
-    let affects = &["wake.*", "ipc.*"];
+    let affects = Condition::RealTime;
     let Err(error) = trials.real_time(99) else {
         return good(id, "SCHED_FIFO is granted up to priority 99");
     };
@@ -27,7 +27,7 @@ pub(super) fn real_time(context: &Context, trials: &mut dyn Trials) -> Check {
     let raise = (!context.machine.root).then(|| "sudo prlimit --pid $$ --rtprio=99:99".to_owned());
     if trials.real_time(1).is_ok() {
         let found = format!("SCHED_FIFO is granted, but not up to priority 99{words}");
-        return Check { remedy: raise, ..note(id, found, affects) };
+        return Row { remedy: raise, ..note(id, found, affects) };
     }
     let (found, remedy) = match control_group::no_real_time_budget(context.root) {
         Some(file) => (format!("SCHED_FIFO is refused: {file} is 0"), context.write("950000", &file)),
@@ -37,14 +37,14 @@ pub(super) fn real_time(context: &Context, trials: &mut dyn Trials) -> Check {
         ),
         None => (format!("SCHED_FIFO is refused: {error}{words}"), raise),
     };
-    Check { remedy, ..bad(id, found, affects) }
+    Row { remedy, ..bad(id, found, affects) }
 }
 
 /// Size of locked memory that is enough for a worker with its largest buffers, bytes.
 const LOCKED: usize = 256 << 20;
 
 /// Checks the limit of locked memory, RLIMIT_MEMLOCK (mlock(2)).
-pub(super) fn locked_memory(context: &Context, trials: &mut dyn Trials) -> Check {
+pub(super) fn locked_memory(context: &Context, trials: &mut dyn Trials) -> Row {
     let id = "locked-memory";
     let amount = format_size(LOCKED as u64);
     let error = match trials.lock_memory(LOCKED) {
@@ -61,15 +61,15 @@ pub(super) fn locked_memory(context: &Context, trials: &mut dyn Trials) -> Check
     };
     let found = format!("{amount} cannot be locked: {error}{words}");
     let remedy = context.command("prlimit --pid $$ --memlock=unlimited:unlimited");
-    Check { remedy, ..note(id, found, &["wake.*"]) }
+    Row { remedy, ..note(id, found, Condition::LockedMemory) }
 }
 
 /// Checks that a trace instance, a directory in `instances`, can be made (Documentation/trace/ftrace.rst).
-pub(super) fn tracing(context: &Context, trials: &mut dyn Trials) -> Check {
+pub(super) fn tracing(context: &Context, trials: &mut dyn Trials) -> Row {
     let id = "tracing";
     // Time lines and the blame of spikes are lost without; no number changes.
     if context.lockdown.as_ref().is_some_and(Lockdown::is_confidential) {
-        return note(id, "the kernel is locked down (confidentiality): outliers stay unexplained", &[]);
+        return note(id, "the kernel is locked down (confidentiality): outliers stay unexplained", None);
     }
     let mounts = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
     let instances = mounts.map(|mount| format!("{mount}/instances"));
@@ -78,41 +78,41 @@ pub(super) fn tracing(context: &Context, trials: &mut dyn Trials) -> Check {
     };
     match trials.make_directory(&context.root.path(directory)) {
         Ok(()) => good(id, "a trace instance can be made"),
-        Err(error) => Check {
+        Err(error) => Row {
             remedy: (!context.machine.root).then(|| "run latscope as root".to_owned()),
-            ..note(id, format!("no trace instance can be made: {error}; outliers stay unexplained"), &[])
+            ..note(id, format!("no trace instance can be made: {error}; outliers stay unexplained"), None)
         },
     }
 }
 
 /// Explains a missing directory: it may be hidden from this user, not mounted, or not in the kernel.
-fn no_tracing(context: &Context, id: &str) -> Check {
+fn no_tracing(context: &Context, id: &str) -> Row {
     let supported = context.root.text("/proc/filesystems").map(|text| text.contains("tracefs"));
     match supported {
         None => unknown(id, "/proc/filesystems cannot be read"),
-        Some(false) => note(id, "not in this kernel: spikes stay unexplained", &[]),
-        Some(true) if context.root.exists("/sys/kernel/tracing/README") || context.machine.root => Check {
+        Some(false) => note(id, "not in this kernel: spikes stay unexplained", None),
+        Some(true) if context.root.exists("/sys/kernel/tracing/README") || context.machine.root => Row {
             remedy: context.command("mount -t tracefs nodev /sys/kernel/tracing"),
-            ..note(id, "tracefs is not mounted: latscope mounts it for itself while it explains spikes", &[])
+            ..note(id, "tracefs is not mounted: latscope mounts it for itself while it explains spikes", None)
         },
-        Some(true) => Check {
+        Some(true) => Row {
             remedy: Some("run latscope as root".to_owned()),
-            ..note(id, "tracefs is not mounted or not for this user: spikes stay unexplained", &[])
+            ..note(id, "tracefs is not mounted or not for this user: spikes stay unexplained", None)
         },
     }
 }
 
 /// Checks the access to performance counters: `kernel.perf_event_paranoid`, perf_event_open(2).
-pub(super) fn counters(context: &Context) -> Check {
+pub(super) fn counters(context: &Context) -> Row {
     let id = "performance-counters";
     let file = "/proc/sys/kernel/perf_event_paranoid";
     match context.root.number::<i32>(file) {
         None => context.absent(id, "/proc/sys/kernel", "not in this kernel"),
         Some(_) if context.machine.root => good(id, "open to root"),
         Some(level) if level <= 1 => good(id, format!("open to users (level {level})")),
-        Some(level) => Check {
+        Some(level) => Row {
             remedy: context.write("1", file),
-            ..note(id, format!("closed to users for kernel events (level {level})"), &[])
+            ..note(id, format!("closed to users for kernel events (level {level})"), None)
         },
     }
 }

@@ -1,19 +1,15 @@
 //! Checks of settings that change the processor's speed: clock rate, shared cores, sleep, mitigations, clock source.
 
-use super::{Context, bad, good, note, unknown};
+use super::{Context, Row, bad, good, note, unknown};
 use crate::machine::trials::Trials;
-use latscope_core::machine::Check;
+use latscope_core::catalogue::Condition;
 use latscope_core::units::CpuList;
 
 const CPUS: &str = "/sys/devices/system/cpu";
 const DMA_LATENCY: &str = "/dev/cpu_dma_latency";
 
-/// Probes whose time is the processor's own.
-const CLOCKED: &[&str] =
-    &["cpu.*", "memory.*", "sync.*", "thread.*", "syscall.*", "process.*", "wake.*", "ipc.*"];
-
 /// Checks the governors of the clock rate (Documentation/admin-guide/pm/cpufreq.rst): one policy for each clock domain.
-pub(super) fn governor(context: &Context) -> Check {
+pub(super) fn governor(context: &Context) -> Row {
     let id = "governor";
     let root = context.root;
     // Those of one governor together: `performance`, the CPUs.
@@ -50,12 +46,16 @@ pub(super) fn governor(context: &Context) -> Check {
     let remedy = can_perform
         .then(|| context.write("performance", &format!("{CPUS}/cpufreq/policy*/scaling_governor")))
         .flatten();
-    Check { remedy, ..bad(id, found, CLOCKED) }
+    Row { remedy, ..bad(id, found, Condition::ClockRate) }
 }
 
-fn no_frequency_control(context: &Context, id: &str) -> Check {
+fn no_frequency_control(context: &Context, id: &str) -> Row {
     if context.machine.hypervisor.is_some() {
-        return note(id, "the host decides the clock rate; it cannot be seen from here", CLOCKED);
+        return note(
+            id,
+            "the host decides the clock rate; it cannot be seen from here",
+            Condition::ClockRate,
+        );
     }
     context.absent(id, CPUS, "no frequency control: the clock rate is fixed or the firmware's")
 }
@@ -68,7 +68,7 @@ fn list(cpus: &[u32]) -> CpuList {
 }
 
 /// Checks `boost` of acpi-cpufreq and cppc, `no_turbo` of intel_pstate.
-pub(super) fn boost(context: &Context) -> Check {
+pub(super) fn boost(context: &Context) -> Row {
     let id = "boost";
     let no_turbo = format!("{CPUS}/intel_pstate/no_turbo");
     let boost = format!("{CPUS}/cpufreq/boost");
@@ -81,10 +81,10 @@ pub(super) fn boost(context: &Context) -> Check {
         return good(id, "boost clocks are off");
     }
     let found = "boost clocks are on: the rate depends on temperature and on how many cores are busy";
-    Check { remedy: context.write(off, &file), ..note(id, found, CLOCKED) }
+    Row { remedy: context.write(off, &file), ..note(id, found, Condition::ClockRate) }
 }
 
-pub(super) fn smt(context: &Context) -> Check {
+pub(super) fn smt(context: &Context) -> Row {
     let id = "smt";
     let shared: Vec<String> = context
         .machine
@@ -106,11 +106,11 @@ pub(super) fn smt(context: &Context) -> Check {
     let some = shared.iter().take(4).cloned().collect::<Vec<_>>().join(" | ");
     let more = if shared.len() > 4 { " | …" } else { "" };
     let found = format!("CPUs share cores: {some}{more}; a busy sibling takes half of a core");
-    let affects = &["cpu.*", "memory.*", "sync.core-to-core", "sync.atomic", "wake.*"];
+    let affects = Condition::SharedCore;
     let control = format!("{CPUS}/smt/control");
     let can_switch = context.root.text(&control).as_deref() == Some("on");
     let remedy = can_switch.then(|| context.write("off", &control)).flatten();
-    Check { remedy, ..note(id, found, affects) }
+    Row { remedy, ..note(id, found, affects) }
 }
 
 /// An idle state of the first allowed CPU.
@@ -138,9 +138,9 @@ const DEEP: u64 = 10;
 
 /// Checks the idle states (Documentation/admin-guide/pm/cpuidle.rst). A value written into /dev/cpu_dma_latency
 /// prevents all states slower than it.
-pub(super) fn idle_states(context: &Context, trials: &mut dyn Trials) -> Check {
+pub(super) fn idle_states(context: &Context, trials: &mut dyn Trials) -> Row {
     let id = "idle-states";
-    let affects = &["wake.*", "ipc.*", "sync.*", "thread.*"];
+    let affects = Condition::WakeUp;
     let states = enabled_states(context);
     let driver = context.root.text(&format!("{CPUS}/cpuidle/current_driver")).unwrap_or_default();
     let Some(deepest) = states.iter().max_by_key(|state| state.latency) else {
@@ -159,15 +159,15 @@ pub(super) fn idle_states(context: &Context, trials: &mut dyn Trials) -> Check {
     let deep: String = states.iter().filter(|s| s.latency >= DEEP).map(|s| s.number.to_string()).collect();
     let remedy = context.write("1", &format!("{CPUS}/cpu*/cpuidle/state[{deep}]/disable"));
     match trials.open_for_writing(&context.root.path(DMA_LATENCY)) {
-        Ok(()) => Check { remedy, ..note(id, format!("{found}; {DMA_LATENCY} can be held"), affects) },
+        Ok(()) => Row { remedy, ..note(id, format!("{found}; {DMA_LATENCY} can be held"), affects) },
         Err(error) => {
-            Check { remedy, ..bad(id, format!("{found}; {DMA_LATENCY} cannot be held: {error}"), affects) }
+            Row { remedy, ..bad(id, format!("{found}; {DMA_LATENCY} cannot be held: {error}"), affects) }
         }
     }
 }
 
 /// Checks the mitigations of vulnerabilities (Documentation/admin-guide/hw-vuln).
-pub(super) fn mitigations(context: &Context) -> Check {
+pub(super) fn mitigations(context: &Context) -> Row {
     let id = "mitigations";
     let directory = format!("{CPUS}/vulnerabilities");
     let (mut active, mut open) = (Vec::new(), Vec::new());
@@ -187,8 +187,8 @@ pub(super) fn mitigations(context: &Context) -> Check {
         return context.absent(id, &directory, &format!("none active{left}"));
     }
     let remedy = "mitigations=off on the kernel's command line, only where nothing foreign ever runs";
-    let affects = &["syscall.*", "sync.*", "thread.*", "process.*", "file.*", "wake.*", "ipc.*"];
-    Check {
+    let affects = Condition::Mitigations;
+    Row {
         remedy: Some(remedy.to_owned()),
         ..note(id, format!("{} active: {}{left}", active.len(), active.join(", ")), affects)
     }
@@ -196,7 +196,7 @@ pub(super) fn mitigations(context: &Context) -> Check {
 
 /// Checks if the CPUs are of several kinds: by the capacity that the scheduler assigns (`cpu_capacity`, arm64), or by
 /// their performance counters (hybrid x86).
-pub(super) fn kinds(context: &Context) -> Check {
+pub(super) fn kinds(context: &Context) -> Row {
     let id = "cpu-kinds";
     let root = context.root;
     let mut kinds: Vec<(String, Vec<u32>)> = Vec::new();
@@ -220,11 +220,11 @@ pub(super) fn kinds(context: &Context) -> Check {
     let aware = root.number::<u32>(energy) == Some(1);
     let policy = if aware { "; the scheduler chooses among them by energy" } else { "" };
     let remedy = if aware { context.write("0", energy) } else { Some("--cpus of one kind".to_owned()) };
-    Check { remedy, ..note(id, words.join(", ") + policy, CLOCKED) }
+    Row { remedy, ..note(id, words.join(", ") + policy, Condition::ClockRate) }
 }
 
 /// Checks for CPUs that are switched off: a driver that does so to save energy stops the machine for it.
-pub(super) fn hotplug(context: &Context) -> Check {
+pub(super) fn hotplug(context: &Context) -> Row {
     let id = "offline-cpus";
     let Some(present) = context.root.cpu_list(&format!("{CPUS}/present")) else {
         return context.absent(id, CPUS, "no CPU can be switched off");
@@ -233,14 +233,11 @@ pub(super) fn hotplug(context: &Context) -> Check {
     let offline = CpuList(present.0.into_iter().filter(|cpu| !online.contains(cpu)).collect());
     let Some(first) = offline.0.first() else { return good(id, "all CPUs are online") };
     let remedy = context.write("1", &format!("{CPUS}/cpu{first}/online"));
-    Check {
-        remedy,
-        ..note(id, format!("CPUs {offline} are switched off"), &["sync.*", "thread.*", "wake.*", "ipc.*"])
-    }
+    Row { remedy, ..note(id, format!("CPUs {offline} are switched off"), Condition::WakeUp) }
 }
 
 /// Checks the counter from which the kernel reads the time.
-pub(super) fn clock_source(context: &Context) -> Check {
+pub(super) fn clock_source(context: &Context) -> Row {
     let id = "clock-source";
     let directory = "/sys/devices/system/clocksource/clocksource0";
     let file = format!("{directory}/current_clocksource");
@@ -255,17 +252,14 @@ pub(super) fn clock_source(context: &Context) -> Check {
         "tsc" | "arch_sys_counter" | "riscv_clocksource" | "timebase" | "tod" | "stick" => good(id, found),
         // Read without a system call too, at a somewhat higher price.
         "kvm-clock" | "hyperv_clocksource_tsc_page" | "xen" => {
-            Check { remedy, ..note(id, found, &["cpu.clock-vdso"]) }
+            Row { remedy, ..note(id, found, Condition::ClockCall) }
         }
         "hpet" | "acpi_pm" | "jiffies" | "refined-jiffies" => {
             let found = found + ": every reading of the time is a slow system call";
-            Check {
-                remedy,
-                ..bad(id, found, &["cpu.clock-vdso", "cpu.clock-syscall", "wake.*", "thread.*", "sync.*"])
-            }
+            Row { remedy, ..bad(id, found, Condition::ClockSource) }
         }
         _ if context.machine.architecture == "x86_64" => {
-            Check { remedy, ..note(id, found, &["cpu.clock-vdso"]) }
+            Row { remedy, ..note(id, found, Condition::ClockCall) }
         }
         _ => unknown(id, format!("{found}: not known whether it is read without a system call")),
     }

@@ -1,19 +1,17 @@
 //! Checks of the delay until a ready thread runs: scheduler, preemption, isolation, throttling, timer slack.
 
 use super::build::NO_CONFIGURATION;
-use super::{Context, bad, good, note, unknown};
+use super::{Context, Row, bad, good, note, unknown};
 use crate::machine::control_group;
 use crate::machine::snapshot::KERNEL_SCHEDULER;
-use latscope_core::machine::Check;
+use latscope_core::catalogue::Condition;
 use latscope_core::units::{CpuList, format_time};
 
-/// Probes that wait for a thread to be woken.
-const WOKEN: &[&str] = &["wake.*", "ipc.*", "sync.*", "thread.*"];
 const MODEL: &str = "/sys/kernel/debug/sched/preempt";
 
 /// Checks the kernel's preemption model: the active model from debugfs; else the choice at boot (`preempt=`,
 /// kernel/sched/core.c), the built-in model, the entry in the kernel's log.
-pub(super) fn preemption(context: &Context) -> Check {
+pub(super) fn preemption(context: &Context) -> Row {
     let id = "preemption";
     let version = &context.machine.kernel_version;
     let built = |word: &str| version.split_whitespace().any(|one| one == word);
@@ -28,26 +26,26 @@ pub(super) fn preemption(context: &Context) -> Check {
         Some((Model::Full, source)) => good(id, format!("full, says {source}")),
         Some((Model::Lazy, source)) => {
             let found = format!("lazy, says {source}: a normal thread may run on to the end of its tick");
-            Check { remedy, ..note(id, found, &["sync.*", "thread.*"]) }
+            Row { remedy, ..note(id, found, Condition::Fairness) }
         }
         Some((Model::Voluntary, source)) => {
             let found =
                 format!("voluntary, says {source}: a thread inside the kernel is preempted at few places");
-            Check { remedy, ..note(id, found, WOKEN) }
+            Row { remedy, ..note(id, found, Condition::WakeUp) }
         }
         Some((Model::None, source)) => {
             let found = format!("none, says {source}: a thread inside the kernel is not preempted");
-            Check { remedy, ..bad(id, found, WOKEN) }
+            Row { remedy, ..bad(id, found, Condition::WakeUp) }
         }
         None if built("PREEMPT_DYNAMIC") => {
             let evidence = "debugfs, command line, configuration and log of the kernel do not say which";
-            Check { remedy, ..unknown(id, format!("chosen at boot (PREEMPT_DYNAMIC): {evidence}")) }
+            Row { remedy, ..unknown(id, format!("chosen at boot (PREEMPT_DYNAMIC): {evidence}")) }
         }
         None if built("PREEMPT") => good(id, "full"),
         None if version.is_empty() => unknown(id, "the kernel's version is not known"),
-        None => Check {
+        None => Row {
             remedy,
-            ..note(id, "none or voluntary: a thread inside the kernel is rarely preempted", WOKEN)
+            ..note(id, "none or voluntary: a thread inside the kernel is rarely preempted", Condition::WakeUp)
         },
     }
 }
@@ -111,7 +109,7 @@ fn preempt_fully(context: &Context) -> Option<String> {
     }
 }
 
-pub(super) fn isolation(context: &Context) -> Check {
+pub(super) fn isolation(context: &Context) -> Row {
     let id = "isolation";
     let isolated =
         context.root.cpu_list("/sys/devices/system/cpu/isolated").filter(|cpus| !cpus.0.is_empty());
@@ -122,24 +120,26 @@ pub(super) fn isolation(context: &Context) -> Check {
         .collect();
     match (isolated, given.is_empty()) {
         (None, true) if !context.root.exists("/proc/cmdline") => unknown(id, "/proc/cmdline cannot be read"),
-        (None, true) => note(id, "no CPU is set apart: any thread and interrupt may come", &["wake.*"]),
-        (None, false) => note(id, given.join(" "), &["wake.*"]),
+        (None, true) => {
+            note(id, "no CPU is set apart: any thread and interrupt may come", Condition::Isolation)
+        }
+        (None, false) => note(id, given.join(" "), Condition::Isolation),
         (Some(cpus), _) => {
             let options = if given.is_empty() { String::new() } else { format!(" ({})", given.join(" ")) };
             let found = format!("CPUs {cpus} are set apart{options}: nothing is moved there unless pinned");
             let allowed = &context.machine.allowed.0;
             let ours = CpuList(cpus.0.iter().copied().filter(|cpu| allowed.contains(cpu)).collect());
             let remedy = (!ours.0.is_empty()).then(|| format!("measure there: --cpus {ours}"));
-            Check { remedy, ..note(id, found, WOKEN) }
+            Row { remedy, ..note(id, found, Condition::WakeUp) }
         }
     }
 }
 
 /// Checks `kernel.sched_rt_runtime_us` (Documentation/scheduler/sched-rt-group.rst). Since 6.12 it only throttles
 /// groups of real-time threads (CONFIG_RT_GROUP_SCHED), and the [`fair_server`] replaces it otherwise.
-pub(super) fn throttling(context: &Context) -> Check {
+pub(super) fn throttling(context: &Context) -> Row {
     let id = "real-time-throttling";
-    let affects = &["wake.*", "ipc.*"];
+    let affects = Condition::RealTime;
     let file = "/proc/sys/kernel/sched_rt_runtime_us";
     let Some(runtime) = context.root.number::<i64>(file) else {
         return context.absent(id, "/proc/sys/kernel", "not in this kernel");
@@ -156,10 +156,10 @@ pub(super) fn throttling(context: &Context) -> Check {
         let found = format!(
             "real-time threads may take {allowed} in each {each}; some were throttled, first {at} after boot, says the kernel's log (later ones are not logged)"
         );
-        return Check { remedy, ..bad(id, found, affects) };
+        return Row { remedy, ..bad(id, found, affects) };
     }
     if runtime == 0 {
-        return Check { remedy, ..bad(id, "real-time threads have no time at all", affects) };
+        return Row { remedy, ..bad(id, "real-time threads have no time at all", affects) };
     }
     if has_fair_server(context) == Some(true) && groups(context) == Some(false) {
         return good(id, "not in this kernel: see fair-server");
@@ -167,7 +167,7 @@ pub(super) fn throttling(context: &Context) -> Check {
     let found = format!(
         "real-time threads may take {allowed} in each {each}; one that spins is stopped for the rest"
     );
-    Check { remedy, ..note(id, found, affects) }
+    Row { remedy, ..note(id, found, affects) }
 }
 
 /// Returns true if control groups have their own real-time budgets (CONFIG_RT_GROUP_SCHED, `rt_group_sched=`); `None`
@@ -181,7 +181,7 @@ fn groups(context: &Context) -> Option<bool> {
 }
 
 /// Checks CONFIG_RT_GROUP_SCHED: real-time threads are only granted in a group with a budget, and stopped by it.
-pub(super) fn group_budgets(context: &Context) -> Check {
+pub(super) fn group_budgets(context: &Context) -> Row {
     let id = "real-time-groups";
     match groups(context) {
         None => unknown(id, NO_CONFIGURATION),
@@ -191,9 +191,9 @@ pub(super) fn group_budgets(context: &Context) -> Check {
             let own = budget.map_or_else(String::new, |(file, budget)| format!(", {file} is {budget} µs"));
             let found =
                 format!("each control group has a real-time budget{own}: its threads are stopped by it");
-            Check {
+            Row {
                 remedy: Some("rt_group_sched=0 on the kernel's command line (since 6.16)".to_owned()),
-                ..note(id, found, &["wake.*", "ipc.*"])
+                ..note(id, found, Condition::RealTime)
             }
         }
     }
@@ -210,7 +210,7 @@ fn has_fair_server(context: &Context) -> Option<bool> {
 
 /// Checks the deadline server of ordinary threads: it takes its share of a CPU from real-time threads that keep
 /// ordinary threads waiting (kernel/sched/deadline.c, `dl_server`; kernel/sched/debug.c).
-pub(super) fn fair_server(context: &Context) -> Check {
+pub(super) fn fair_server(context: &Context) -> Row {
     let id = "fair-server";
     let directory = "/sys/kernel/debug/sched/fair_server";
     let share = |(cpu, path): (u32, String)| {
@@ -224,12 +224,12 @@ pub(super) fn fair_server(context: &Context) -> Check {
         let [runtime, period] = [runtime, period].map(|time| format_time(time as f64));
         format!("ordinary threads get {runtime} in each {period} of a CPU that real-time threads keep busy")
     };
-    let affects = &["wake.*", "ipc.*"];
+    let affects = Condition::RealTime;
     match (largest, has_fair_server(context), &context.lockdown) {
         (Some((0, _)), ..) => good(id, "off"),
         (Some((runtime, period)), ..) => {
             let remedy = context.write("0", &format!("{directory}/cpu*/runtime"));
-            Check { remedy, ..note(id, words(runtime, period), affects) }
+            Row { remedy, ..note(id, words(runtime, period), affects) }
         }
         (None, Some(false), _) => good(id, "not in this kernel (since 6.12)"),
         (None, None, _) => unknown(id, "the kernel's release is not known"),
@@ -241,7 +241,7 @@ pub(super) fn fair_server(context: &Context) -> Check {
             );
             note(id, found, affects)
         }
-        (None, ..) => Check {
+        (None, ..) => Row {
             remedy: context.command("mount -t debugfs none /sys/kernel/debug"),
             ..unknown(
                 id,
@@ -252,21 +252,21 @@ pub(super) fn fair_server(context: &Context) -> Check {
 }
 
 /// Checks if a program has replaced the scheduler of ordinary threads (Documentation/scheduler/sched-ext.rst).
-pub(super) fn scheduler(context: &Context) -> Check {
+pub(super) fn scheduler(context: &Context) -> Row {
     let id = "scheduler";
     match context.machine.scheduler.as_deref() {
         None => unknown(id, "/sys/kernel cannot be read"),
         Some(KERNEL_SCHEDULER) => good(id, "the kernel's own"),
-        Some(name) => Check {
+        Some(name) => Row {
             remedy: Some("end the program that loaded it".to_owned()),
-            ..note(id, format!("{name} (sched_ext) decides which ordinary thread runs"), WOKEN)
+            ..note(id, format!("{name} (sched_ext) decides which ordinary thread runs"), Condition::WakeUp)
         },
     }
 }
 
 /// Checks `/proc/self/timerslack_ns`, by which the kernel may delay the timers of a thread that is not real-time
 /// (prctl(2), PR_SET_TIMERSLACK).
-pub(super) fn timer_slack(context: &Context) -> Check {
+pub(super) fn timer_slack(context: &Context) -> Row {
     let id = "timer-slack";
     let Some(slack) = context.root.number::<u64>("/proc/self/timerslack_ns") else {
         return context.absent(id, "/proc/self", "the kernel does not say");
@@ -275,6 +275,10 @@ pub(super) fn timer_slack(context: &Context) -> Check {
     match slack {
         0..=1_000 => good(id, format!("{time} for threads that are not real-time")),
         // The threads of wake set their own.
-        _ => note(id, format!("sleeps of threads that are not real-time end up to {time} late"), &["ipc.*"]),
+        _ => note(
+            id,
+            format!("sleeps of threads that are not real-time end up to {time} late"),
+            Condition::TimerSlack,
+        ),
     }
 }

@@ -1,5 +1,6 @@
 //! Wording of a run, its threads and its outliers in a line.
 
+use latscope_core::catalogue::{Kind, kind_of};
 use latscope_core::events::written;
 use latscope_core::plan::{ParamValue, Params, Point, Step};
 use latscope_core::report::{Cause, Outlier, Warning};
@@ -49,7 +50,7 @@ fn parameter(name: &str, value: &ParamValue, all: &Params) -> String {
             Some(priority) => format!("{policy} {priority}"),
             None => policy.to_string(),
         },
-        ("work" | "gap" | "deadline" | "runtime", ParamValue::Number(ns)) => format!("{name} {}", time(*ns)),
+        (_, ParamValue::Number(ns)) if kind_of(name) == Some(Kind::Time) => format!("{name} {}", time(*ns)),
         ("via", via) => format!("via {via}"),
         (_, ParamValue::Text(text)) => text.clone(),
         (_, number) => written(name, number, all),
@@ -100,7 +101,9 @@ pub(super) fn labels(step: &Step) -> Vec<String> {
                 Some(point.probe.split_once('.').map_or(&*point.probe, |(_, name)| name).to_owned())
             }
             // The unit says what it is.
-            ("payload" | "size", Some(ParamValue::Number(bytes))) => Some(format_size(*bytes)),
+            (name, Some(ParamValue::Number(bytes))) if kind_of(name) == Some(Kind::Size) => {
+                Some(format_size(*bytes))
+            }
             (name, value) => Some(parameter(name, value?, &point.params)),
         });
         // Where all have the same place, that distinguishes nothing.

@@ -58,7 +58,7 @@ struct Loops(Vec<Vec<Vec<f64>>>);
 impl Loops {
     fn of(report: &Report) -> Result<Loops> {
         let figures = |percent: u64, copy: u64| {
-            let mut points = report.of_probe("selftest.slower");
+            let mut points = report.of_probe(selftest::SLOWER.id);
             let m = points.find(|m| is(m, "percent", percent) && is(m, "copy", copy));
             let figures = m.map(|m| rounds::figures(&m.rounds)).filter(|figures| !figures.is_empty());
             figures.context("selftest.slower was not measured")

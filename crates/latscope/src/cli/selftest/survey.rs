@@ -33,7 +33,7 @@ fn only<'a>(report: &'a Report, probe: &'a str) -> Result<&'a Measurement> {
 
 /// Nothing takes no time, within the clock's resolution and the rounding to ns.
 fn empty(report: &Report) -> Result<Verdict> {
-    let m = only(report, "selftest.empty")?;
+    let m = only(report, selftest::EMPTY.id)?;
     let (ns, allowed) = (m.summary.p50.unwrap_or(f64::MAX), report.machine.clock.resolution_ns + 1.0);
     let text = format!("nothing takes {} (at most {} may be left)", format_time(ns), format_time(allowed));
     Ok(Verdict { holds: ns <= allowed, text })
@@ -41,7 +41,7 @@ fn empty(report: &Report) -> Result<Verdict> {
 
 /// Each injected delay is found, and together they are as long as they were.
 fn delay(report: &Report) -> Result<Verdict> {
-    let m = only(report, "selftest.delay")?;
+    let m = only(report, selftest::DELAY.id)?;
     let value = |name: &str| m.values.get(name).map_or(f64::NAN, |value| value.value);
     let (injected, injected_ns) = (value("injected"), value("injected-ns"));
     let long = m.histogram.buckets_ns().filter(|(_, high, _)| *high >= DELAY_NS as f64 * 0.99);
@@ -67,7 +67,7 @@ fn delay(report: &Report) -> Result<Verdict> {
 fn same(report: &Report) -> Result<Verdict> {
     let medians = |run: &'static str| {
         let of_run =
-            report.of_probe("selftest.same").filter(move |m| m.params.get("run") == Some(&run.into()));
+            report.of_probe(selftest::SAME.id).filter(move |m| m.params.get("run") == Some(&run.into()));
         of_run.filter_map(|m| m.summary.p50).collect::<Vec<_>>()
     };
     let pairs: Vec<(f64, f64)> = medians("a").into_iter().zip(medians("b")).collect();

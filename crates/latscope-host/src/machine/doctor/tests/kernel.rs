@@ -48,7 +48,7 @@ fn no_remedy_is_one_that_a_lockdown_forbids() {
     let fair = ("/sys/kernel/debug/sched/fair_server/cpu0/runtime", "50000000");
     let files = [locked, (CONFIGURATION, "CONFIG_PREEMPT_NONE=y"), (PREEMPT, "(none) full"), fair];
     let (_directory, root) = tree(&files);
-    for check in checks(&root, &kernel("6.18.1"), &mut Always(None)) {
+    for check in checks(&root, &kernel("6.18.1"), &mut Always(None), &catalogue()) {
         let remedy = check.remedy.unwrap_or_default();
         assert!(!remedy.contains("/sys/kernel/debug") || remedy.contains("forbid"), "{}: {remedy}", check.id);
     }
@@ -137,7 +137,7 @@ fn another_scheduler_is_named_in_the_machine() {
     let described = |files: Files| {
         let (_directory, root) = tree(files);
         let mut machine = crate::machine::snapshot(&root);
-        machine.checks = checks(&root, &machine, &mut Always(None));
+        machine.checks = checks(&root, &machine, &mut Always(None), &catalogue());
         let check = machine.checks.into_iter().find(|check| check.id == "scheduler").unwrap();
         (machine.scheduler, check.state)
     };
@@ -206,8 +206,8 @@ fn interrupts_of_devices_are_those_of_the_measured_cpus() {
     let (_directory, root) = tree(&INTERRUPTS);
     let on = |cpu: u32| {
         let mut machine = kernel("6.18.1");
-        machine.checks = checks(&root, &machine, &mut Always(None));
-        super::super::measured_on(&root, &mut machine, &CpuList(vec![cpu]));
+        machine.checks = checks(&root, &machine, &mut Always(None), &catalogue());
+        super::super::measured_on(&root, &mut machine, &CpuList(vec![cpu]), &catalogue());
         machine.checks.into_iter().find(|check| check.id == id).unwrap()
     };
     assert_eq!(on(0).remedy.as_deref(), Some("echo 1 | sudo tee /proc/irq/24/smp_affinity_list"));

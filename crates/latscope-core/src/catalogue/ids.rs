@@ -1,0 +1,53 @@
+//! Ids of the probes that findings, pictures and published figures are about.
+//!
+//! A test of the command compares them with the registry. Results keep them: an id that is changed here is that of a new
+//! probe.
+
+macro_rules! ids {
+    ($($name:ident = $id:literal;)+) => {
+        $(
+            #[doc = concat!("Id of the probe `", $id, "`.")]
+            pub const $name: &str = $id;
+        )+
+
+        /// Returns every id of this module.
+        pub fn all() -> impl Iterator<Item = &'static str> {
+            [$($id),+].into_iter()
+        }
+    };
+}
+
+ids! {
+    BRANCH = "cpu.branch";
+    MEMORY_LATENCY = "memory.latency";
+    MEMORY_BANDWIDTH = "memory.bandwidth";
+    SEQUENTIAL_SUM = "memory.sequential-sum";
+    MUTEX = "sync.mutex";
+    CORE_TO_CORE = "sync.core-to-core";
+    SEMAPHORE = "sync.semaphore";
+    FUTEX = "sync.futex";
+    CONDVAR = "sync.condvar";
+    EVENTFD = "sync.eventfd";
+    PIPE = "sync.pipe";
+    UNIX_STREAM = "sync.unix-stream";
+    THREAD_CREATE = "thread.create";
+    THREAD_END = "thread.end";
+    THREAD_JOIN = "thread.join";
+    THREAD_TOTAL = "thread.total";
+    THREAD_OVERHEAD = "thread.overhead";
+    THREAD_POOL = "thread.pool";
+    GETPPID = "syscall.getppid";
+    FILE_READ = "file.read";
+    FILE_READ_DIRECT = "file.read-direct";
+    FILE_CREATE = "file.create";
+    FILE_WRITE = "file.write";
+    FILE_UNLINK = "file.unlink";
+    FILE_OPEN_CLOSE = "file.open-close";
+    FSYNC = "file.fsync";
+    FDATASYNC = "file.fdatasync";
+    WAKE_TIMER = "wake.timer";
+    WAKE_TIMERLAT = "wake.timerlat";
+    NOISE_BUSY = "noise.busy";
+    NOISE_OSNOISE = "noise.osnoise";
+    INVERSION = "ipc.inversion";
+}
