@@ -8,10 +8,12 @@
 mod bar;
 pub mod blame;
 mod cells;
+mod column;
 pub mod comparison;
 pub mod csv;
 pub mod devices;
 pub mod doctor;
+mod document;
 pub mod figure;
 mod footnotes;
 pub mod gate;
@@ -36,6 +38,7 @@ pub mod rows;
 #[path = "../../latscope/tests/skipped/mod.rs"]
 mod skipped;
 mod style;
+mod styled;
 pub mod survey;
 pub mod table;
 pub mod text;

@@ -358,7 +358,7 @@ fn record(cell: &Cell, row: &Row) -> [String; COLUMNS.len()] {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
     fn judged(answer: Answer) -> Judged {
@@ -400,7 +400,7 @@ mod tests {
         assert!(answer(&none, "B (with)", false, 0.05).contains("no point of both arms can be trusted"));
     }
 
-    fn cells() -> Vec<Cell> {
+    pub(crate) fn cells() -> Vec<Cell> {
         let row = |exceeded| Row {
             id: "wake.timer".to_owned(),
             title: "timer wake-up".to_owned(),

@@ -1,6 +1,7 @@
 //! Criteria of the user and their outcomes, for every view of a judged report.
 
 use super::Options;
+use super::document::Mark;
 use super::grid::{Text, wrap};
 use super::style::{ALARM, BOLD, GOOD, PLAIN, WARNING};
 use latscope_core::events::{Group, groups};
@@ -14,8 +15,8 @@ pub(super) fn verdicts(report: &Report, options: &Options) -> String {
     let title = format!("Verdict: {}", word(status));
     let mut out = format!("\n{}", wrap(&Text::default(), &title, BOLD, options.width, options.color));
     for (check, text) in lines(report) {
-        let (sign, style) = sign(check.status);
-        let first = Text::plain("  ").with(style, sign).with(PLAIN, " ");
+        let Mark { sign, style, .. } = mark(check.status);
+        let first = Text::plain("  ").with(style, sign);
         out += &wrap(&first, &text, PLAIN, options.width, options.color);
     }
     out
@@ -68,13 +69,14 @@ pub(super) fn word(status: Status) -> &'static str {
     }
 }
 
-/// The mark of a status, and its colour.
-pub(super) fn sign(status: Status) -> (&'static str, anstyle::Style) {
-    match status {
-        Status::Pass => ("✔", GOOD),
-        Status::Inconclusive => ("?", WARNING),
-        Status::Exceeded => ("✘", ALARM),
-    }
+/// The mark of a status.
+pub(super) fn mark(status: Status) -> Mark {
+    let (sign, style) = match status {
+        Status::Pass => ("✔ ", GOOD),
+        Status::Inconclusive => ("? ", WARNING),
+        Status::Exceeded => ("✘ ", ALARM),
+    };
+    Mark { sign, word: sign, style }
 }
 
 /// Returns the criterion of a check: `p99.9 ≤ 50.0 µs`.

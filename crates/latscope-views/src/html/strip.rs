@@ -75,11 +75,11 @@ pub(crate) fn ratio(ratio: f64, range: Option<(f64, f64)>, margin: f64) -> Eleme
 }
 
 /// Returns the legend of a strip of ratios.
-pub(crate) fn ratio_legend(name: &str, same: &str) -> Element {
-    element("p").with("class", "legend").text(format!(
+pub(crate) fn ratio_legend(name: &str, same: &str) -> String {
+    format!(
         "{name}: the dot is the ratio, the bar its 95 % interval. Log scale from half as long (left end) to twice as \
          long (right end); what lies beyond stands at the end. The grey band is ±{same}, within which both are the same."
-    ))
+    )
 }
 
 /// Returns the place of a ratio on a strip.

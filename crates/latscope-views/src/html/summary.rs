@@ -69,8 +69,8 @@ fn verdict(report: &Report) -> Option<Element> {
         Status::Exceeded => "bad",
     };
     let item = |(check, text): (&latscope_core::report::Check, String)| {
-        let sign = verdicts::sign(check.status).0;
-        element("li").with("class", class(check.status)).text(format!("{sign} {text}"))
+        let sign = verdicts::mark(check.status).word;
+        element("li").with("class", class(check.status)).text(format!("{sign}{text}"))
     };
     let lines = element("ul").with("class", "plain").children(verdicts::lines(report).into_iter().map(item));
     let heading = element("h2").text(format!("Verdict: {}", verdicts::word(status)));

@@ -1,7 +1,7 @@
 //! HTML page with the results of a trial or a plan.
 
 use super::{Line, acceptance, by_measurement, reasons};
-use crate::comparison::{body, sides};
+use crate::comparison;
 use crate::grid::Side;
 use crate::html::{cell, details, document, list, table};
 use crate::markup::{Element, element};
@@ -57,7 +57,7 @@ pub fn html(page: &Page) -> String {
         .children(verdicts(page))
         .child(what_was_run(page))
         .children(measurements(page))
-        .children(page.parts.iter().flat_map(part));
+        .children(page.parts.iter().map(part));
     document(page.title, [header, main])
 }
 
@@ -143,8 +143,9 @@ fn class(style: Style) -> &'static str {
     }
 }
 
-fn part(part: &Part) -> Vec<Element> {
+fn part(part: &Part) -> Element {
     let heading = part.heading.clone().unwrap_or_else(|| "The arms compared".to_owned());
-    let head = element("header").child(element("h2").text(heading)).children(sides(part.comparison));
-    std::iter::once(head).chain(body(part.comparison)).collect()
+    element("section")
+        .child(element("h2").text(heading))
+        .children(comparison::document(part.comparison, false).elements())
 }

@@ -1,0 +1,166 @@
+//! A view as a sequence of parts, of which each form of output has one writer.
+//!
+//! What a view shows, in which order and under which name is said once, in the function that makes its document. A
+//! part or a column that some forms lack names those that have it.
+
+mod csv;
+mod markdown;
+mod page;
+mod terminal;
+
+pub(crate) use csv::csv;
+
+use crate::column::{CSV, Column, FILES, Forms, SHOWN, TERMINAL};
+use crate::figure::Figure;
+use crate::grid::SHORTEST;
+use crate::style::{DIM, PLAIN, WARNING};
+use crate::styled::Text;
+use anstyle::Style;
+
+/// Parts from top to bottom, with the forms in which each stands.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Document(Vec<(Forms, Part)>);
+
+/// Part of a document.
+#[derive(Debug, Clone)]
+pub(crate) enum Part {
+    /// Heading with a text on its subject, which may be empty. One of level 1 is the title, which a terminal lacks.
+    Heading(u8, String, Text),
+    /// Paragraph.
+    Text(Style, String),
+    /// Item of a list.
+    Item(Mark, String),
+    /// Table.
+    Table(Table),
+    /// Figure, which the page alone has.
+    Figure(Figure),
+    /// Parts that a reader of the page has to open, with their name.
+    Details(String, Document),
+    /// Empty line on a terminal.
+    Gap,
+}
+
+/// Kind of a list's item.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Mark {
+    /// Sign on a terminal.
+    pub sign: &'static str,
+    /// Word for it elsewhere.
+    pub word: &'static str,
+    pub style: Style,
+}
+
+/// Item without a sign.
+pub(crate) const FACT: Mark = Mark { sign: "", word: "", style: PLAIN };
+pub(crate) const DIFFERS: Mark = Mark { sign: "≠  ", word: "differs: ", style: WARNING };
+pub(crate) const NOTE: Mark = Mark { sign: "!  ", word: "note: ", style: WARNING };
+
+/// Columns with what is said below them.
+#[derive(Debug, Clone)]
+pub(crate) struct Table {
+    pub columns: Vec<Column>,
+    /// Maximum number of rows on a terminal.
+    pub most: usize,
+    /// Columns that the names in the first column take at least.
+    pub least: usize,
+    /// Texts below the table.
+    pub notes: Vec<String>,
+    /// Line for a terminal that is too narrow for all columns; if it is empty, the line names the missing columns.
+    pub wider: &'static str,
+}
+
+impl Table {
+    /// Returns a table of all rows, without the columns that are empty in each of them.
+    pub fn new(mut columns: Vec<Column>) -> Table {
+        columns.retain(|column| column.forms.has(CSV) || !column.is_empty());
+        Table { columns, most: usize::MAX, least: SHORTEST, notes: Vec::new(), wider: "" }
+    }
+
+    /// Returns the columns of a form.
+    fn of(&self, form: Forms) -> impl Iterator<Item = &Column> {
+        self.columns.iter().filter(move |column| column.forms.has(form) && !column.is_empty())
+    }
+}
+
+/// Returns the line on rows that are left out.
+fn left_out(rows: usize) -> Option<String> {
+    (rows > 0).then(|| format!("… and {rows} more: --all shows them"))
+}
+
+impl Part {
+    /// Returns a heading.
+    pub fn heading(level: u8, text: impl Into<String>) -> Part {
+        Part::Heading(level, text.into(), Text::default())
+    }
+}
+
+impl Document {
+    /// Adds a part to the forms for a reader.
+    pub fn add(&mut self, part: Part) {
+        self.on(SHOWN, part);
+    }
+
+    /// Adds a part to some forms.
+    pub fn on(&mut self, forms: Forms, part: Part) {
+        self.0.push((forms, part));
+    }
+
+    /// Adds a heading.
+    pub fn heading(&mut self, level: u8, text: impl Into<String>) {
+        self.add(Part::heading(level, text));
+    }
+
+    /// Adds an item for each text.
+    pub fn items(&mut self, mark: Mark, texts: impl IntoIterator<Item = String>) {
+        self.items_on(SHOWN, mark, texts);
+    }
+
+    /// Adds an item for each text to some forms.
+    pub fn items_on(&mut self, forms: Forms, mark: Mark, texts: impl IntoIterator<Item = String>) {
+        self.0.extend(texts.into_iter().map(|text| (forms, Part::Item(mark, text))));
+    }
+
+    /// Adds an item for each text: on a terminal at most so many.
+    pub fn most_items(&mut self, mark: Mark, texts: Vec<String>, most: usize) {
+        let more = left_out(texts.len().saturating_sub(most));
+        for (at, text) in texts.into_iter().enumerate() {
+            self.on(if at < most { SHOWN } else { FILES }, Part::Item(mark, text));
+        }
+        if let Some(text) = more {
+            self.on(TERMINAL, Part::Item(Mark { style: DIM, ..mark }, text));
+        }
+    }
+
+    /// Adds a table.
+    pub fn table(&mut self, table: Table) {
+        self.add(Part::Table(table));
+    }
+
+    /// Returns the number of parts.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Returns true if the document has no part.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Adds a table that a reader of the page has to open, if it has rows.
+    pub fn details(&mut self, forms: Forms, name: String, table: Table) {
+        if !table.columns.iter().all(Column::is_empty) {
+            let parts = Document(vec![(forms, Part::Table(table))]);
+            self.on(forms, Part::Details(name, parts));
+        }
+    }
+
+    /// Adds the parts of another document.
+    pub fn append(&mut self, other: Document) {
+        self.0.extend(other.0);
+    }
+
+    /// Returns the parts of a form.
+    fn of(&self, form: Forms) -> impl Iterator<Item = &Part> {
+        self.0.iter().filter(move |(forms, _)| forms.has(form)).map(|(_, part)| part)
+    }
+}

@@ -1,0 +1,78 @@
+//! A document on a terminal.
+
+use super::{Document, Part, Table, left_out};
+use crate::Options;
+use crate::column::{Column, TERMINAL};
+use crate::grid::{also, fitting, grid};
+use crate::style::{BOLD, DIM, PLAIN};
+use crate::styled::{Text, wrap};
+
+/// Columns of a name up to which it stays on one line on any terminal.
+const NAME: usize = 34;
+
+impl Document {
+    /// Returns the document as lines of at most `options.width` columns.
+    pub fn written(&self, options: &Options) -> String {
+        let mut out = String::new();
+        for part in self.of(TERMINAL) {
+            write(&mut out, part, options);
+        }
+        out
+    }
+}
+
+fn write(out: &mut String, part: &Part, options: &Options) {
+    let prose = |first: &Text, text: &str, style| wrap(first, text, style, options.width, options.color);
+    match part {
+        Part::Heading(1, ..) | Part::Figure(_) => {}
+        Part::Heading(_, text, about) => {
+            gap(out);
+            *out += &match about.pieces().next() {
+                None => prose(&Text::default(), text, BOLD),
+                Some((style, _)) => prose(&Text::styled(BOLD, format!("{text}  ")), &about.content(), style),
+            };
+        }
+        Part::Text(style, text) => *out += &prose(&Text::default(), text, *style),
+        Part::Item(mark, text) => *out += &prose(&Text::styled(mark.style, mark.sign), text, PLAIN),
+        Part::Table(table) => *out += &table.written(options),
+        Part::Details(_, parts) => *out += &parts.written(options),
+        Part::Gap => gap(out),
+    }
+}
+
+/// Adds an empty line, unless there is one or the text begins.
+fn gap(out: &mut String) {
+    if !out.is_empty() && !out.ends_with("\n\n") {
+        out.push('\n');
+    }
+}
+
+impl Table {
+    /// Returns the table in as many columns as fit.
+    pub fn written(&self, options: &Options) -> String {
+        let mut columns: Vec<Column> = self.of(TERMINAL).cloned().collect();
+        let rows = columns.first().map_or(0, |column| column.cells.len());
+        columns.iter_mut().for_each(|column| column.cells.truncate(self.most));
+        columns.retain(|column| !column.is_empty());
+        let Some(first) = columns.first_mut() else { return String::new() };
+        let name = NAME.max(options.width / 3);
+        first.cells.iter_mut().filter(|_| self.least < name).for_each(|cell| *cell = cell.shortened(name));
+        let [shown, rest] = fitting(&columns, 2, options.width, self.least);
+        let mut out = grid(&shown, 2, options.width, options.color);
+        let meanings: Vec<&str> =
+            shown.iter().map(|column| column.meaning.as_str()).filter(|text| !text.is_empty()).collect();
+        let meanings = Some(meanings.join(" · ")).filter(|text| !text.is_empty());
+        let more = left_out(rows.saturating_sub(self.most));
+        for text in more.into_iter().chain(meanings).chain(self.notes.iter().cloned()) {
+            out += &wrap(&Text::default(), &text, DIM, options.width, options.color);
+        }
+        match self.wider {
+            "" => out += &also(&rest, options.width, options.color),
+            text if !rest.is_empty() => {
+                out += &wrap(&Text::default(), text, DIM, options.width, options.color)
+            }
+            _ => {}
+        }
+        out
+    }
+}
