@@ -13,7 +13,7 @@ pub(crate) use pictures::by_percentile;
 use crate::Options;
 use crate::column::{Column, FILES, MARKDOWN, PAGE, Rows, TERMINAL};
 
-use crate::document::{self, DIFFERS, Document, FACT, Mark, NOTE, Part, Table};
+use crate::document::{self, Block, DIFFERS, Document, FACT, Mark, NOTE, Table};
 use crate::html::{ratio_legend, ratio_strip};
 use crate::style::{ALARM, DIM, GOOD, PLAIN, WARNING};
 use crate::styled::Text;
@@ -69,28 +69,28 @@ pub(crate) fn document(comparison: &Comparison, all: bool) -> Document {
         document.items_on(PAGE, mark, [head::side_and_machine(side)]);
         document.items_on(LINES, mark, [head::side(side)]);
     }
-    document.on(PAGE, Part::heading(2, "How far to trust it"));
+    document.on(PAGE, Block::heading(2, "How far to trust it"));
     document.items(DIFFERS, head::differences(comparison));
     document.items(NOTE, comparison.remarks.iter().cloned());
-    document.on(TERMINAL, Part::Gap);
+    document.on(TERMINAL, Block::Gap);
     document.items(FACT, head::verdicts(comparison));
     let after: Vec<String> =
         head::would_tell(comparison).into_iter().chain(head::apart(comparison)).collect();
     document.items_on(PAGE, FACT, after.clone());
-    document.on(PAGE, Part::heading(2, "What differs"));
+    document.on(PAGE, Block::heading(2, "What differs"));
     let every: Vec<&Point> = comparison.points.iter().collect();
     let found: Vec<&Point> = every.iter().copied().filter(|point| is_finding(point)).collect();
     tables(comparison, if all { &every } else { &found }, all, &mut document);
     if found.is_empty() {
-        document.on(PAGE, Part::Text(PLAIN, "No point is slower, faster or differs.".to_owned()));
+        document.on(PAGE, Block::Text(PLAIN, "No point is slower, faster or differs.".to_owned()));
     } else {
-        document.on(PAGE, Part::Table(medians(comparison, &found)));
-        document.on(PAGE, Part::Text(DIM, ratio_legend("B/A", &format_share(comparison.margin))));
+        document.on(PAGE, Block::Table(medians(comparison, &found)));
+        document.on(PAGE, Block::Text(DIM, ratio_legend("B/A", &format_share(comparison.margin))));
     }
     document.append(pictures::pictures(comparison));
     document.append(every_point(comparison, &every));
     if !after.is_empty() {
-        document.on(TERMINAL, Part::Gap);
+        document.on(TERMINAL, Block::Gap);
     }
     document.items_on(LINES, FACT, after);
     document
@@ -100,8 +100,8 @@ pub(crate) fn document(comparison: &Comparison, all: bool) -> Document {
 fn tables(comparison: &Comparison, points: &[&Point], all: bool, document: &mut Document) {
     let most = if all { usize::MAX } else { MOST };
     let mut add = |table: Table| {
-        document.on(TERMINAL, Part::Gap);
-        document.on(LINES, Part::Table(Table { most, ..table }));
+        document.on(TERMINAL, Block::Gap);
+        document.on(LINES, Block::Table(Table { most, ..table }));
     };
     if !points.is_empty() {
         add(medians(comparison, points));
@@ -115,14 +115,14 @@ fn tables(comparison: &Comparison, points: &[&Point], all: bool, document: &mut 
         add(table(comparison, "beside the median, not tested", &beside));
     }
     if comparison.counts.tails > 0 {
-        document.on(TERMINAL, Part::Gap);
-        document.on(LINES, Part::Text(PLAIN, head::tails(comparison)));
+        document.on(TERMINAL, Block::Gap);
+        document.on(LINES, Block::Text(PLAIN, head::tails(comparison)));
         let judged: Vec<&Point> = comparison.points.iter().filter(|point| point.level == Level::Ok).collect();
         let differs = |figure: &Figure| !matches!(figure.verdict, Some(Verdict::Same | Verdict::CannotTell));
         let tails = of(&judged, |figure| is_tail(figure) && (all || differs(figure)));
         if !tails.is_empty() {
             let table = Table { most, ..table(comparison, "tail", &tails) };
-            document.on(LINES, Part::Table(table));
+            document.on(LINES, Block::Table(table));
         }
     }
 }
@@ -130,7 +130,7 @@ fn tables(comparison: &Comparison, points: &[&Point], all: bool, document: &mut 
 /// Returns the section of the page with all figures of every point.
 fn every_point(comparison: &Comparison, points: &[&Point]) -> Document {
     let mut document = Document::default();
-    document.on(PAGE, Part::heading(2, "Every point"));
+    document.on(PAGE, Block::heading(2, "Every point"));
     let mut details = |name: String, table: Table| document.details(PAGE, name, table);
     details(format!("Medians of all {} points", points.len()), medians(comparison, points));
     if comparison.counts.tails > 0 {

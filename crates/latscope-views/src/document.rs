@@ -19,11 +19,11 @@ use anstyle::Style;
 
 /// Parts from top to bottom, with the forms in which each stands.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Document(Vec<(Forms, Part)>);
+pub(crate) struct Document(Vec<(Forms, Block)>);
 
-/// Part of a document.
+/// Block of a document.
 #[derive(Debug, Clone)]
-pub(crate) enum Part {
+pub(crate) enum Block {
     /// Heading with a text on its subject, which may be empty. One of level 1 is the title, which a terminal lacks.
     Heading(u8, String, Text),
     /// Paragraph.
@@ -87,27 +87,27 @@ fn left_out(rows: usize) -> Option<String> {
     (rows > 0).then(|| format!("… and {rows} more: --all shows them"))
 }
 
-impl Part {
+impl Block {
     /// Returns a heading.
-    pub fn heading(level: u8, text: impl Into<String>) -> Part {
-        Part::Heading(level, text.into(), Text::default())
+    pub fn heading(level: u8, text: impl Into<String>) -> Block {
+        Block::Heading(level, text.into(), Text::default())
     }
 }
 
 impl Document {
     /// Adds a part to the forms for a reader.
-    pub fn add(&mut self, part: Part) {
+    pub fn add(&mut self, part: Block) {
         self.on(SHOWN, part);
     }
 
     /// Adds a part to some forms.
-    pub fn on(&mut self, forms: Forms, part: Part) {
+    pub fn on(&mut self, forms: Forms, part: Block) {
         self.0.push((forms, part));
     }
 
     /// Adds a heading.
     pub fn heading(&mut self, level: u8, text: impl Into<String>) {
-        self.add(Part::heading(level, text));
+        self.add(Block::heading(level, text));
     }
 
     /// Adds an item for each text.
@@ -117,23 +117,23 @@ impl Document {
 
     /// Adds an item for each text to some forms.
     pub fn items_on(&mut self, forms: Forms, mark: Mark, texts: impl IntoIterator<Item = String>) {
-        self.0.extend(texts.into_iter().map(|text| (forms, Part::Item(mark, text))));
+        self.0.extend(texts.into_iter().map(|text| (forms, Block::Item(mark, text))));
     }
 
     /// Adds an item for each text: on a terminal at most so many.
     pub fn most_items(&mut self, mark: Mark, texts: Vec<String>, most: usize) {
         let more = left_out(texts.len().saturating_sub(most));
         for (at, text) in texts.into_iter().enumerate() {
-            self.on(if at < most { SHOWN } else { FILES }, Part::Item(mark, text));
+            self.on(if at < most { SHOWN } else { FILES }, Block::Item(mark, text));
         }
         if let Some(text) = more {
-            self.on(TERMINAL, Part::Item(Mark { style: DIM, ..mark }, text));
+            self.on(TERMINAL, Block::Item(Mark { style: DIM, ..mark }, text));
         }
     }
 
     /// Adds a table.
     pub fn table(&mut self, table: Table) {
-        self.add(Part::Table(table));
+        self.add(Block::Table(table));
     }
 
     /// Returns the number of parts.
@@ -149,8 +149,8 @@ impl Document {
     /// Adds a table that a reader of the page has to open, if it has rows.
     pub fn details(&mut self, forms: Forms, name: String, table: Table) {
         if !table.columns.iter().all(Column::is_empty) {
-            let parts = Document(vec![(forms, Part::Table(table))]);
-            self.on(forms, Part::Details(name, parts));
+            let parts = Document(vec![(forms, Block::Table(table))]);
+            self.on(forms, Block::Details(name, parts));
         }
     }
 
@@ -160,7 +160,7 @@ impl Document {
     }
 
     /// Returns the parts of a form.
-    fn of(&self, form: Forms) -> impl Iterator<Item = &Part> {
+    fn of(&self, form: Forms) -> impl Iterator<Item = &Block> {
         self.0.iter().filter(move |(forms, _)| forms.has(form)).map(|(_, part)| part)
     }
 }

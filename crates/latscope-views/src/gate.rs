@@ -13,7 +13,7 @@ pub use learnt::{budget, few_runs};
 use crate::Options;
 use crate::column::{MARKDOWN, Rows, TERMINAL};
 use crate::comparison::difference;
-use crate::document::{Document, NOTE, Part, Table};
+use crate::document::{Block, Document, NOTE, Table};
 use crate::style::BOLD;
 use crate::styled::Text;
 use crate::verdicts::{mark, word};
@@ -41,15 +41,15 @@ fn document(gate: &Gate, all: bool) -> Document {
     let most = if all { usize::MAX } else { failed.max(MOST) };
     let mut document = Document::default();
     document.heading(1, format!("latscope gate: {}", word(gate.status)));
-    document.add(Part::Text(BOLD, verdict(gate)));
+    document.add(Block::Text(BOLD, verdict(gate)));
     document.items(NOTE, notes(gate));
-    document.on(TERMINAL, Part::Gap);
+    document.on(TERMINAL, Block::Gap);
     document.table(table(gate, &checks, most));
-    document.on(TERMINAL, Part::Gap);
+    document.on(TERMINAL, Block::Gap);
     for check in checks.into_iter().take(most).filter(|check| all || has_failed(check)) {
         let file = file(gate, check).map(|file| format!("{file}: ")).unwrap_or_default();
         let text = format!("{file}{}, {}: {}", check.title, check.wanted(), check.text);
-        document.on(TERMINAL, Part::Item(mark(check.status), text));
+        document.on(TERMINAL, Block::Item(mark(check.status), text));
     }
     document
 }

@@ -6,7 +6,7 @@ mod words;
 use crate::Options;
 use crate::column::{Column, FILES, PAGE, Rows, TERMINAL};
 use crate::comparison::figures::{interval, quantity, ratio};
-use crate::document::{self, DIFFERS, Document, FACT, Mark, NOTE, Part, Table};
+use crate::document::{self, Block, DIFFERS, Document, FACT, Mark, NOTE, Table};
 use crate::figure::timeline_figure;
 use crate::html::{ratio_legend, ratio_strip};
 use crate::style::{ALARM, DIM, GOOD, PLAIN};
@@ -107,27 +107,27 @@ fn document(history: &History, all: bool, lines: Option<usize>) -> Document {
         document.items(FACT, words::changes(history, machine));
         for change in &machine.changes {
             let place = Text::plain(words::place(machine, change));
-            document.add(Part::Heading(3, format!("change {}", change.id), place));
+            document.add(Block::Heading(3, format!("change {}", change.id), place));
             document.items(DIFFERS, words::with(change));
             document.table(Table { most, ..Table::new(columns(history, &of_change(machine, change))) });
         }
         let [same, tails] = [history.margin, history.tail_margin].map(format_share);
         if !machine.changes.is_empty() {
             let same = format!("{same} (of how often tails are reached ±{tails})");
-            document.on(PAGE, Part::Text(DIM, ratio_legend("ratio", &same)));
+            document.on(PAGE, Block::Text(DIM, ratio_legend("ratio", &same)));
         }
         for (mark, heading, texts) in
             [(DRIFT, "Drifts", words::drifts(machine)), (ODD, "Odd runs", words::odd(machine))]
         {
             if !texts.is_empty() {
-                document.on(TERMINAL, Part::Gap);
-                document.on(FILES, Part::heading(3, heading));
+                document.on(TERMINAL, Block::Gap);
+                document.on(FILES, Block::heading(3, heading));
                 document.most_items(mark, texts, most);
             }
         }
         if let Some(width) = lines.filter(|_| !machine.points.is_empty()) {
-            document.on(TERMINAL, Part::Gap);
-            document.on(TERMINAL, Part::Table(time_lines::table(machine, history.margin, width)));
+            document.on(TERMINAL, Block::Gap);
+            document.on(TERMINAL, Block::Table(time_lines::table(machine, history.margin, width)));
         }
         document.append(pictures(machine, all));
     }
@@ -145,15 +145,15 @@ fn pictures(machine: &Machine, all: bool) -> Document {
     let rest = points.split_off(points.len().min(SHOWN));
     let [mut document, mut more] = [Document::default(), Document::default()];
     if !points.is_empty() {
-        document.on(PAGE, Part::heading(3, "Over the runs"));
+        document.on(PAGE, Block::heading(3, "Over the runs"));
     }
     for (document, points) in [(&mut document, points), (&mut more, rest)] {
         for point in points {
-            document.on(PAGE, Part::Figure(timeline_figure(machine, point)));
+            document.on(PAGE, Block::Figure(timeline_figure(machine, point)));
         }
     }
     if !more.is_empty() {
-        document.on(PAGE, Part::Details(format!("{} more", more.len()), more));
+        document.on(PAGE, Block::Details(format!("{} more", more.len()), more));
     }
     document
 }

@@ -3,7 +3,7 @@
 use super::figures::word;
 use super::head;
 use crate::column::PAGE;
-use crate::document::{Document, Part};
+use crate::document::{Block, Document};
 use crate::figure::{Figure, overlay_figure, shift_figure};
 use latscope_core::quality::Level;
 use latscope_judge::compare::Comparison;
@@ -13,9 +13,9 @@ pub(super) fn pictures(comparison: &Comparison) -> Document {
     let mut document = Document::default();
     for figure in by_percentile(comparison) {
         if document.is_empty() {
-            document.on(PAGE, Part::heading(2, "Single events, by percentile"));
+            document.on(PAGE, Block::heading(2, "Single events, by percentile"));
         }
-        document.on(PAGE, Part::Figure(figure));
+        document.on(PAGE, Block::Figure(figure));
     }
     document
 }

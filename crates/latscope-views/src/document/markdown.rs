@@ -1,8 +1,8 @@
 //! A document as Markdown, for issues and step summaries.
 
-use super::{Document, Part, Table};
+use super::{Block, Document, Table};
 use crate::column::{Column, MARKDOWN, Side};
-use crate::style::BOLD;
+use crate::style::{BOLD, DIM, PLAIN};
 use crate::styled::{Text, clean};
 
 impl Document {
@@ -11,30 +11,30 @@ impl Document {
         let mut out = String::new();
         let mut in_list = false;
         for part in self.of(MARKDOWN) {
-            let is_item = matches!(part, Part::Item(..));
-            if !(out.is_empty() || matches!(part, Part::Gap) || in_list && is_item) {
+            let is_item = matches!(part, Block::Item(..));
+            if !(out.is_empty() || matches!(part, Block::Gap) || in_list && is_item) {
                 out.push('\n');
             }
-            in_list = is_item || in_list && matches!(part, Part::Gap);
+            in_list = is_item || in_list && matches!(part, Block::Gap);
             out += &written(part);
         }
         out
     }
 }
 
-fn written(part: &Part) -> String {
+fn written(part: &Block) -> String {
     match part {
-        Part::Heading(level, text, about) => {
+        Block::Heading(level, text, about) => {
             let about = escape(&about.content());
             let about = if about.is_empty() { about } else { format!("\n{about}\n") };
             format!("{} {}\n{about}", "#".repeat(usize::from(*level) + 1), escape(text))
         }
-        Part::Text(style, text) if *style == BOLD => format!("**{}**\n", escape(text)),
-        Part::Text(_, text) => format!("{}\n", escape(text)),
-        Part::Item(mark, text) => format!("- {}{}\n", mark.word, escape(text)),
-        Part::Table(table) => table.markdown(),
-        Part::Details(_, parts) => parts.markdown(),
-        Part::Figure(_) | Part::Gap => String::new(),
+        Block::Text(PLAIN | DIM, text) => format!("{}\n", escape(text)),
+        Block::Text(_, text) => format!("**{}**\n", escape(text)),
+        Block::Item(mark, text) => format!("- {}{}\n", mark.word, escape(text)),
+        Block::Table(table) => table.markdown(),
+        Block::Details(_, parts) => parts.markdown(),
+        Block::Figure(_) | Block::Gap => String::new(),
     }
 }
 

@@ -1,6 +1,6 @@
 //! A document as an HTML page.
 
-use super::{Document, Mark, Part, Table};
+use super::{Block, Document, Mark, Table};
 use crate::column::{Column, PAGE, Side};
 use crate::figure::drawing;
 use crate::html::{details, document};
@@ -12,10 +12,10 @@ use anstyle::Style;
 impl Document {
     /// Returns the document as a page. What is before the first heading of level 2 is its header.
     pub fn page(&self, title: &str) -> String {
-        let mut parts: Vec<&Part> = self.of(PAGE).collect();
-        let is_section = |part: &&Part| matches!(part, Part::Heading(2, ..));
+        let mut parts: Vec<&Block> = self.of(PAGE).collect();
+        let is_section = |part: &&Block| matches!(part, Block::Heading(2, ..));
         let rest = parts.split_off(parts.iter().position(is_section).unwrap_or(parts.len()));
-        let mut sections: Vec<Vec<&Part>> = Vec::new();
+        let mut sections: Vec<Vec<&Block>> = Vec::new();
         for part in rest {
             match sections.last_mut().filter(|_| !is_section(&part)) {
                 Some(section) => section.push(part),
@@ -33,11 +33,11 @@ impl Document {
     }
 }
 
-fn elements<'a>(parts: impl IntoIterator<Item = &'a Part>) -> Vec<Element> {
+fn elements<'a>(parts: impl IntoIterator<Item = &'a Block>) -> Vec<Element> {
     let mut all: Vec<Element> = Vec::new();
     let mut list: Option<(Mark, Element)> = None;
     for part in parts {
-        if let Part::Item(mark, text) = part {
+        if let Block::Item(mark, text) = part {
             let (_, items) = list.take_if(|(last, _)| last.style == mark.style).unwrap_or_else(|| {
                 all.extend(list.take().map(|(_, items)| items));
                 (*mark, classed(element("ul"), mark.style))
@@ -47,17 +47,17 @@ fn elements<'a>(parts: impl IntoIterator<Item = &'a Part>) -> Vec<Element> {
         }
         all.extend(list.take().map(|(_, items)| items));
         match part {
-            Part::Heading(level, text, about) => {
+            Block::Heading(level, text, about) => {
                 all.push(element(["h1", "h2", "h3"][usize::from(*level).clamp(1, 3) - 1]).text(text));
                 all.extend((!about.is_empty()).then(|| element("p").text(about.content())));
             }
-            Part::Text(style, text) => all.push(classed(element("p"), *style).text(text)),
-            Part::Table(table) => all.extend(table.elements()),
-            Part::Figure(figure) => all.push(element("figure").child(drawing(figure))),
-            Part::Details(name, parts) => {
+            Block::Text(style, text) => all.push(classed(element("p"), *style).text(text)),
+            Block::Table(table) => all.extend(table.elements()),
+            Block::Figure(figure) => all.push(element("figure").child(drawing(figure))),
+            Block::Details(name, parts) => {
                 all.push(details(name, element("div").children(parts.elements())));
             }
-            Part::Item(..) | Part::Gap => {}
+            Block::Item(..) | Block::Gap => {}
         }
     }
     all.extend(list.map(|(_, items)| items));

@@ -1,6 +1,6 @@
 //! A document on a terminal.
 
-use super::{Document, Part, Table, left_out};
+use super::{Block, Document, Table, left_out};
 use crate::Options;
 use crate::column::{Column, TERMINAL};
 use crate::grid::{also, fitting, grid};
@@ -21,22 +21,22 @@ impl Document {
     }
 }
 
-fn write(out: &mut String, part: &Part, options: &Options) {
+fn write(out: &mut String, part: &Block, options: &Options) {
     let prose = |first: &Text, text: &str, style| wrap(first, text, style, options.width, options.color);
     match part {
-        Part::Heading(1, ..) | Part::Figure(_) => {}
-        Part::Heading(_, text, about) => {
+        Block::Heading(1, ..) | Block::Figure(_) => {}
+        Block::Heading(_, text, about) => {
             gap(out);
             *out += &match about.pieces().next() {
                 None => prose(&Text::default(), text, BOLD),
                 Some((style, _)) => prose(&Text::styled(BOLD, format!("{text}  ")), &about.content(), style),
             };
         }
-        Part::Text(style, text) => *out += &prose(&Text::default(), text, *style),
-        Part::Item(mark, text) => *out += &prose(&Text::styled(mark.style, mark.sign), text, PLAIN),
-        Part::Table(table) => *out += &table.written(options),
-        Part::Details(_, parts) => *out += &parts.written(options),
-        Part::Gap => gap(out),
+        Block::Text(style, text) => *out += &prose(&Text::default(), text, *style),
+        Block::Item(mark, text) => *out += &prose(&Text::styled(mark.style, mark.sign), text, PLAIN),
+        Block::Table(table) => *out += &table.written(options),
+        Block::Details(_, parts) => *out += &parts.written(options),
+        Block::Gap => gap(out),
     }
 }
 
