@@ -1,6 +1,7 @@
 //! Contents of the columns in the survey's table.
 
 use super::bar::Scale;
+use super::column::Rows;
 use super::footnotes::Footnotes;
 use super::grid::{Column, Side, Text};
 use super::head::with_remedy;
@@ -84,6 +85,37 @@ impl Cells<'_> {
             if needed || fits { label.with_aside(DIM, &aside, width) } else { label.shortened(width) }
         };
         column("operation", Side::Left, self.rows.iter().map(cell).collect())
+    }
+
+    /// Returns all columns with their units in each cell, for Markdown.
+    pub fn in_full(&mut self) -> Vec<Column> {
+        let rows = Rows(self.rows);
+        let label = |row: &Row| match aside(row) {
+            aside if aside.is_empty() => row.label.clone(),
+            aside => format!("{} ({aside})", row.label),
+        };
+        let next = |row: &Row| row.next.map(|(low, high)| between(low, high));
+        let mut columns =
+            vec![rows.left("operation", label), self.column(Slot::Family), self.column(Slot::Time)];
+        columns.extend([self.column(Slot::Marks), rows.given("next run", next), self.column(Slot::Cycles)]);
+        for (at, (name, _)) in self.references.iter().enumerate() {
+            let notes = std::cell::RefCell::new(&mut self.notes);
+            let cell = |row: &Row| {
+                let cell = row.references[at].as_ref()?;
+                let parts = reference_parts(cell, at < DEVICES.len(), true, &mut notes.borrow_mut());
+                let parts = parts.each_ref().map(|part| part.content());
+                Some(
+                    parts
+                        .iter()
+                        .map(|part| part.trim())
+                        .filter(|part| !part.is_empty())
+                        .collect::<Vec<_>>()
+                        .join(" "),
+                )
+            };
+            columns.push(rows.given(name, cell));
+        }
+        columns
     }
 
     /// A column of the table.

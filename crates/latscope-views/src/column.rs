@@ -112,6 +112,11 @@ impl<'a, R> Rows<'a, R> {
         self.column(heading, Side::Right, cell)
     }
 
+    /// Returns a column of figures that some rows lack.
+    pub fn given(&self, heading: &str, cell: impl Fn(&'a R) -> Option<String>) -> Column {
+        self.right(heading, |row| cell(row).unwrap_or_default())
+    }
+
     /// Returns a column that only CSV has.
     pub fn field<T: Into<Text>>(&self, name: &'static str, cell: impl Fn(&'a R) -> T) -> Column {
         self.left("", cell).csv(name).on(CSV)

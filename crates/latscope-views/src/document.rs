@@ -9,6 +9,7 @@ mod page;
 mod terminal;
 
 pub(crate) use csv::csv;
+pub use markdown::escape;
 
 use crate::column::{CSV, Column, FILES, Forms, SHOWN, TERMINAL};
 use crate::figure::Figure;
@@ -30,9 +31,11 @@ pub(crate) enum Block {
     Text(Style, String),
     /// Item of a list.
     Item(Mark, String),
+    /// Item with its first words, which are bold.
+    Led(String, String),
     /// Table.
     Table(Table),
-    /// Figure, which the page alone has.
+    /// Figure: a drawing on the page, a plot on a terminal. Markdown has none.
     Figure(Figure),
     /// Parts that a reader of the page has to open, with their name.
     Details(String, Document),
@@ -53,7 +56,11 @@ pub(crate) struct Mark {
 /// Item without a sign.
 pub(crate) const FACT: Mark = Mark { sign: "", word: "", style: PLAIN };
 pub(crate) const DIFFERS: Mark = Mark { sign: "≠  ", word: "differs: ", style: WARNING };
+pub(crate) const INDENTED: Mark = Mark { sign: "  ", word: "", style: PLAIN };
 pub(crate) const NOTE: Mark = Mark { sign: "!  ", word: "note: ", style: WARNING };
+
+/// Line below a table of a family that has not room for all columns.
+pub(crate) const WIDER: &str = "More figures in a wider terminal, and all of them with --csv or --json.";
 
 /// Columns with what is said below them.
 #[derive(Debug, Clone)]
@@ -95,6 +102,12 @@ impl Block {
 }
 
 impl Document {
+    /// Returns a table with its heading and the note on it.
+    pub fn of_table(heading: &str, columns: Vec<Column>, about: String) -> Document {
+        let table = Table { least: usize::MAX, notes: vec![about], ..Table::new(columns) };
+        Document(vec![(SHOWN, Block::heading(2, heading)), (SHOWN, Block::Table(table))])
+    }
+
     /// Adds a part to the forms for a reader.
     pub fn add(&mut self, part: Block) {
         self.on(SHOWN, part);

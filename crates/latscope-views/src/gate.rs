@@ -63,7 +63,7 @@ fn table(gate: &Gate, checks: &[&Check], most: usize) -> Table {
     };
     let verdict = |check: &Check| {
         let mark = mark(check.status);
-        Text::styled(mark.style, format!("{}{}", mark.sign, word(check.status)))
+        Text::styled(mark.style, format!("{}{}", mark.word, word(check.status)))
     };
     let columns = vec![
         rows.left("point", |check| &check.title),

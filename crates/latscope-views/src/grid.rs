@@ -2,7 +2,7 @@
 
 pub(super) use super::column::{Column, Side};
 use super::style::DIM;
-pub(super) use super::styled::{Text, clean, single, wrap};
+pub(super) use super::styled::{Text, single, wrap};
 
 /// Minimum width of the first column of a grid.
 pub(super) const SHORTEST: usize = 14;

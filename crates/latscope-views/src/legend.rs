@@ -92,7 +92,7 @@ mod tests {
         let options = Options { width: 200, ..Options::default() };
         [
             table::table(report, &[], &options),
-            text::details(report, "sync", &options),
+            text::family(report, "sync", &options),
             overview::overview(report, &[], &options),
             markdown::markdown(report, &[], true, &options),
             html::report(report, &|_| None),

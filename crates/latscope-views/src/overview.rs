@@ -38,7 +38,7 @@ pub fn overview(report: &Report, rest: &[String], options: &Options) -> String {
         let first = Text::styled(WARNING, "not measured  ");
         out += &wrap(&first, &format!("{title}: {why}"), PLAIN, options.width, options.color);
     }
-    out += &verdicts(report, options);
+    verdicts(report).write(&mut out, options);
     out += &findings(report, options);
     out.push('\n');
     for note in fold_cpus(report.plan.notes.iter().cloned()) {

@@ -3,6 +3,7 @@
 
 use super::bar::Scale as BarScale;
 use super::cells::{Cells, Slot};
+use super::document::{Document, Table};
 use super::footnotes::{Footnotes, superscript};
 use super::grid::{Column, Text, grid, wrap};
 use super::legend::{Signs, next_run};
@@ -23,14 +24,14 @@ pub fn table(report: &Report, beside: &[&Report], options: &Options) -> String {
     if rows.is_empty() {
         out += "No row has a number.\n";
     } else if options.scale == Scale::Human {
-        out += &human::table(report, &rows, options);
+        human::document(report, &rows).write(&mut out, options);
     } else {
         out += &measured(report, &rows, &reference_names(report, beside), options);
     }
     for text in nothing_in_common(&rows, beside) {
         out += &wrap(&Text::styled(WARNING, "note  "), &text, PLAIN, options.width, options.color);
     }
-    out += &unmeasured::lists(report, options);
+    unmeasured::lists(report).write(&mut out, options);
     out
 }
 
@@ -47,6 +48,21 @@ fn measured(report: &Report, rows: &[Row], references: &[(String, String)], opti
     let mut out = grid(&columns, gap, options.width, options.color);
     out += &legend(report, &cells, &slots, options);
     out
+}
+
+/// Returns the table with all columns and its footnotes, for Markdown.
+pub(super) fn document(report: &Report, rows: &[Row], references: &[(String, String)]) -> Document {
+    let mut cells = Cells { rows, references, scale: BarScale::of(rows), notes: Footnotes::default() };
+    let mut slots = vec![Slot::Time, Slot::Marks, Slot::Next, Slot::Cycles];
+    slots.extend((0..references.len()).map(|at| Slot::Reference { at, ratio: true }));
+    cells.number_notes(&slots);
+    slots.retain(|slot| !cells.column(*slot).is_empty());
+    let mut notes = vec![signs(report, &cells, &slots, "").join(" · ")];
+    let columns = cells.in_full();
+    notes.extend(cells.notes.iter().map(|(number, text)| format!("{} {text}", superscript(number))));
+    let mut document = Document::default();
+    document.table(Table { notes, ..Table::new(columns) });
+    document
 }
 
 /// Rows without references: name, figure, doubt, next run and bar, with their legend.
@@ -162,7 +178,7 @@ impl Extra {
 /// Returns the meanings of the signs that occur in the table, and the footnotes.
 fn legend(report: &Report, cells: &Cells, slots: &[Slot], options: &Options) -> String {
     let mut out = String::new();
-    for line in filled(signs(report, cells, slots), options.width) {
+    for line in filled(signs(report, cells, slots, ", in the unit of the row"), options.width) {
         out += &wrap(&Text::default(), &line, DIM, options.width, options.color);
     }
     for (number, text) in cells.notes.iter() {
@@ -187,7 +203,8 @@ fn filled(parts: Vec<String>, width: usize) -> Vec<String> {
     lines
 }
 
-fn signs(report: &Report, cells: &Cells, slots: &[Slot]) -> Vec<String> {
+/// Returns the meanings of the signs in these columns; `unit` says in which unit the next run is.
+fn signs(report: &Report, cells: &Cells, slots: &[Slot], unit: &str) -> Vec<String> {
     let shown = cells.shown(slots);
     let cell = |holds: &dyn Fn(&ReferenceCell) -> bool| {
         cells.rows.iter().any(|row| shown.iter().filter_map(|at| row.references[*at].as_ref()).any(holds))
@@ -204,7 +221,7 @@ fn signs(report: &Report, cells: &Cells, slots: &[Slot]) -> Vec<String> {
     };
     let next = slots.contains(&Slot::Next);
     let empty = cells.rows.iter().any(|row| row.next.is_none());
-    say(next, &next_run(report, ", in the unit of the row", empty));
+    say(next, &next_run(report, unit, empty));
     say(slots.contains(&Slot::Cycles), "cycles of the core");
     if slots.iter().any(|slot| matches!(slot, Slot::Bar(_))) {
         say(true, &format!("bars: logarithmic, {}", cells.scale.words()));

@@ -11,7 +11,7 @@ impl Document {
         let mut out = String::new();
         let mut in_list = false;
         for part in self.of(MARKDOWN) {
-            let is_item = matches!(part, Block::Item(..));
+            let is_item = matches!(part, Block::Item(..) | Block::Led(..));
             if !(out.is_empty() || matches!(part, Block::Gap) || in_list && is_item) {
                 out.push('\n');
             }
@@ -32,6 +32,7 @@ fn written(part: &Block) -> String {
         Block::Text(PLAIN | DIM, text) => format!("{}\n", escape(text)),
         Block::Text(_, text) => format!("**{}**\n", escape(text)),
         Block::Item(mark, text) => format!("- {}{}\n", mark.word, escape(text)),
+        Block::Led(lead, text) => format!("- {}  {}\n", escape(lead), escape(text)),
         Block::Table(table) => table.markdown(),
         Block::Details(_, parts) => parts.markdown(),
         Block::Figure(_) | Block::Gap => String::new(),
@@ -53,7 +54,7 @@ impl Table {
         let meanings = columns.iter().map(|column| &column.meaning).filter(|text| !text.is_empty());
         let meanings = meanings.cloned().collect::<Vec<String>>().join(" · ");
         let meanings = Some(meanings).filter(|text| !text.is_empty());
-        for text in meanings.iter().chain(&self.notes) {
+        for text in self.notes.iter().chain(&meanings) {
             out += &format!("\n{}\n", escape(text));
         }
         out
@@ -62,7 +63,7 @@ impl Table {
 
 fn cell(text: &Text) -> String {
     let piece = |(style, text): (_, &str)| match escape(text) {
-        text if style == BOLD && !text.is_empty() => format!("**{text}**"),
+        text if style == BOLD && !text.is_empty() => format!("**{}**", text.trim()),
         text => text,
     };
     text.pieces().map(piece).collect::<String>().trim().to_owned()

@@ -9,6 +9,9 @@ use crate::style::{ALARM, BOLD, DIM, GOOD, WARNING};
 use crate::styled::Text;
 use anstyle::Style;
 
+/// Maximum number of columns of a readable table; further ones are in tables of their own.
+const MOST_COLUMNS: usize = 14;
+
 impl Document {
     /// Returns the document as a page. What is before the first heading of level 2 is its header.
     pub fn page(&self, title: &str) -> String {
@@ -22,18 +25,19 @@ impl Document {
                 None => sections.push(vec![part]),
             }
         }
-        let sections = sections.into_iter().map(|parts| element("section").children(elements(parts)));
-        let header = element("header").children(elements(parts));
+        let sections = sections.into_iter().map(|parts| element("section").children(elements(parts, 1)));
+        let header = element("header").children(elements(parts, 1));
         document(title, [header, element("main").children(sections)])
     }
 
-    /// Returns the parts that the page has.
+    /// Returns the elements of the document below a heading of level 2.
     pub fn elements(&self) -> Vec<Element> {
-        elements(self.of(PAGE))
+        elements(self.of(PAGE), 3)
     }
 }
 
-fn elements<'a>(parts: impl IntoIterator<Item = &'a Block>) -> Vec<Element> {
+/// Returns the elements of parts, with headings of `level` at most.
+fn elements<'a>(parts: impl IntoIterator<Item = &'a Block>, level: u8) -> Vec<Element> {
     let mut all: Vec<Element> = Vec::new();
     let mut list: Option<(Mark, Element)> = None;
     for part in parts {
@@ -47,8 +51,9 @@ fn elements<'a>(parts: impl IntoIterator<Item = &'a Block>) -> Vec<Element> {
         }
         all.extend(list.take().map(|(_, items)| items));
         match part {
-            Block::Heading(level, text, about) => {
-                all.push(element(["h1", "h2", "h3"][usize::from(*level).clamp(1, 3) - 1]).text(text));
+            Block::Heading(own, text, about) => {
+                let name = ["h1", "h2", "h3"][usize::from(level.max(*own)) - 1];
+                all.push(element(name).text(text));
                 all.extend((!about.is_empty()).then(|| element("p").text(about.content())));
             }
             Block::Text(style, text) => all.push(classed(element("p"), *style).text(text)),
@@ -57,7 +62,7 @@ fn elements<'a>(parts: impl IntoIterator<Item = &'a Block>) -> Vec<Element> {
             Block::Details(name, parts) => {
                 all.push(details(name, element("div").children(parts.elements())));
             }
-            Block::Item(..) | Block::Gap => {}
+            Block::Item(..) | Block::Led(..) | Block::Gap => {}
         }
     }
     all.extend(list.map(|(_, items)| items));
@@ -87,8 +92,14 @@ impl Table {
     pub fn elements(&self) -> Vec<Element> {
         let columns: Vec<&Column> = self.of(PAGE).collect();
         let meanings = columns.iter().map(|column| &column.meaning).filter(|text| !text.is_empty());
-        let notes = meanings.chain(&self.notes).map(|text| classed(element("p"), DIM).text(text));
-        std::iter::once(table(&columns)).chain(notes).collect()
+        let notes = self.notes.iter().chain(meanings).map(|text| classed(element("p"), DIM).text(text));
+        let tables = match columns.split_first() {
+            Some((first, rest)) => {
+                rest.chunks(MOST_COLUMNS - 1).map(|part| [&[*first], part].concat()).collect()
+            }
+            None => Vec::new(),
+        };
+        tables.iter().map(|columns| table(columns)).chain(notes).collect()
     }
 }
 

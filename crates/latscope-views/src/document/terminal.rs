@@ -3,6 +3,7 @@
 use super::{Block, Document, Table, left_out};
 use crate::Options;
 use crate::column::{Column, TERMINAL};
+use crate::figure;
 use crate::grid::{also, fitting, grid};
 use crate::style::{BOLD, DIM, PLAIN};
 use crate::styled::{Text, wrap};
@@ -10,21 +11,30 @@ use crate::styled::{Text, wrap};
 /// Columns of a name up to which it stays on one line on any terminal.
 const NAME: usize = 34;
 
+/// Maximum width of a plot; a wider plot is no easier to read.
+const PLOT_WIDTH: usize = 110;
+const PLOT_HEIGHT: u16 = 20;
+
 impl Document {
     /// Returns the document as lines of at most `options.width` columns.
     pub fn written(&self, options: &Options) -> String {
         let mut out = String::new();
-        for part in self.of(TERMINAL) {
-            write(&mut out, part, options);
-        }
+        self.write(&mut out, options);
         out
+    }
+
+    /// Adds the document to a text.
+    pub fn write(&self, out: &mut String, options: &Options) {
+        for part in self.of(TERMINAL) {
+            write(out, part, options);
+        }
     }
 }
 
 fn write(out: &mut String, part: &Block, options: &Options) {
     let prose = |first: &Text, text: &str, style| wrap(first, text, style, options.width, options.color);
     match part {
-        Block::Heading(1, ..) | Block::Figure(_) => {}
+        Block::Heading(1, ..) => {}
         Block::Heading(_, text, about) => {
             gap(out);
             *out += &match about.pieces().next() {
@@ -34,8 +44,19 @@ fn write(out: &mut String, part: &Block, options: &Options) {
         }
         Block::Text(style, text) => *out += &prose(&Text::default(), text, *style),
         Block::Item(mark, text) => *out += &prose(&Text::styled(mark.style, mark.sign), text, PLAIN),
+        Block::Led(lead, text) => {
+            let first = Text::plain("  ").with(BOLD, lead).with(PLAIN, "  ");
+            *out += &prose(&first, text, PLAIN);
+        }
         Block::Table(table) => *out += &table.written(options),
-        Block::Details(_, parts) => *out += &parts.written(options),
+        Block::Figure(figure) => {
+            gap(out);
+            *out += &figure::terminal(figure, options.width.min(PLOT_WIDTH) as u16, PLOT_HEIGHT);
+            if !out.ends_with('\n') {
+                out.push('\n');
+            }
+        }
+        Block::Details(_, parts) => parts.write(out, options),
         Block::Gap => gap(out),
     }
 }
@@ -63,7 +84,7 @@ impl Table {
             shown.iter().map(|column| column.meaning.as_str()).filter(|text| !text.is_empty()).collect();
         let meanings = Some(meanings.join(" · ")).filter(|text| !text.is_empty());
         let more = left_out(rows.saturating_sub(self.most));
-        for text in more.into_iter().chain(meanings).chain(self.notes.iter().cloned()) {
+        for text in more.into_iter().chain(self.notes.iter().cloned()).chain(meanings) {
             out += &wrap(&Text::default(), &text, DIM, options.width, options.color);
         }
         match self.wider {

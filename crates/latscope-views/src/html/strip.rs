@@ -27,14 +27,11 @@ pub(super) fn legend(report: &Report) -> String {
     )
 }
 
-/// Returns a cell with the strip of a row; empty for a row with one round.
-pub(super) fn cell(m: &Measurement) -> Element {
+/// Returns the strip of a row; `None` for a row with one round.
+pub(super) fn rounds(m: &Measurement) -> Option<Element> {
     let figures: Vec<f64> = figures(&m.rounds).into_iter().filter(|ns| *ns > 0.0).collect();
-    let cell = element("td");
-    match m.typical().filter(|median| *median > 0.0 && figures.len() > 1) {
-        Some(median) => cell.child(strip(m, median, &figures)),
-        None => cell,
-    }
+    let median = m.typical().filter(|median| *median > 0.0 && figures.len() > 1)?;
+    Some(strip(m, median, &figures))
 }
 
 fn strip(m: &Measurement, median: f64, figures: &[f64]) -> Element {
