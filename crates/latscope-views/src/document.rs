@@ -8,7 +8,7 @@ mod markdown;
 mod page;
 mod terminal;
 
-pub(crate) use csv::csv;
+pub(crate) use csv::{csv, written};
 pub use markdown::escape;
 
 use crate::column::{CSV, Column, FILES, Forms, SHOWN, TERMINAL};

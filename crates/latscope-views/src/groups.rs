@@ -97,7 +97,7 @@ fn confidence(report: &Report, groups: &[Group]) -> Document {
             let name = row_name(groups, group, &row.label);
             Some(format!("{name}: {}.", confidence_of(report, row.m)?))
         };
-        group.whole().iter().filter_map(|row| text(row)).collect::<Vec<String>>()
+        group.whole().iter().filter_map(text).collect::<Vec<String>>()
     };
     let lines: Vec<String> = groups.iter().flat_map(sure).collect();
     let mut document = Document::default();

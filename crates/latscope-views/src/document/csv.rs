@@ -24,7 +24,7 @@ pub(crate) fn written(records: impl Iterator<Item = Vec<String>>) -> Vec<u8> {
 
 /// Returns a text without control characters, which a terminal would obey and a line would end at. A text that
 /// a spreadsheet would take for a formula begins with a quote; a number does not.
-pub(crate) fn shown(text: &str) -> String {
+fn shown(text: &str) -> String {
     let escaped = |c: char| if c.is_control() { format!("\\x{:02x}", c as u32) } else { c.to_string() };
     let formula = text.starts_with(['=', '+', '-', '@']) && text.parse::<f64>().is_err();
     formula.then_some("'".to_owned()).into_iter().chain(text.chars().map(escaped)).collect()
