@@ -47,6 +47,8 @@ pub(super) struct Column {
     /// Order in which columns are added to a terminal while they fit. Columns of one rank stand or fall together, those
     /// of rank 0 always stand.
     pub rank: usize,
+    /// True for a wider form of the column before it, which it replaces if there is room.
+    pub is_wider: bool,
     /// Forms in which the column stands.
     pub forms: Forms,
     /// Name of the column in CSV.
@@ -58,7 +60,7 @@ pub(super) struct Column {
 impl Column {
     pub fn new(heading: Text, side: Side, cells: Vec<Text>) -> Column {
         let (drawings, meaning) = (Vec::new(), String::new());
-        Column { heading, side, cells, drawings, rank: 0, forms: SHOWN, field: "", meaning }
+        Column { heading, side, cells, drawings, rank: 0, is_wider: false, forms: SHOWN, field: "", meaning }
     }
 
     /// Returns the column with a rank among those that are added while they fit.

@@ -48,25 +48,33 @@ pub(super) fn also(left_out: &[Column], width: usize, color: bool) -> String {
     }
 }
 
-/// Returns the columns that fit beside the first, which may shrink to `least`, and those that do not: columns are added
-/// in the order of their ranks, and each keeps its place.
-pub(super) fn fitting(columns: &[Column], gap: usize, width: usize, least: usize) -> [Vec<Column>; 2] {
-    let mut used = columns.first().map_or(0, |first| first.width().min(least));
-    let mut ranks: Vec<usize> = columns.iter().skip(1).map(|column| column.rank).collect();
+/// Returns the places of the columns that fit beside the first, which may shrink to `least`: columns are added in the
+/// order of their ranks, all those of a rank or none.
+pub(super) fn fitting(columns: &[Column], gap: usize, width: usize, least: usize) -> Vec<usize> {
+    let taken = |at: usize| {
+        let own = columns[at].width();
+        if at == 0 { own.min(least) } else { gap + own }
+    };
+    let mut ranks: Vec<usize> = columns.iter().map(|column| column.rank).collect();
     ranks.sort_unstable();
     ranks.dedup();
-    let mut kept = Vec::new();
+    let mut kept = vec![0];
     for rank in ranks {
-        let of_rank = columns.iter().skip(1).filter(|column| column.rank == rank);
-        let taken: usize = of_rank.map(|column| gap + column.width()).sum();
-        if rank == 0 || used + taken <= width {
-            used += taken;
-            kept.push(rank);
+        let mut more = kept.clone();
+        for at in (1..columns.len()).filter(|at| columns[*at].rank == rank && !columns[*at].is_empty()) {
+            let is_same = |kept: &usize| *kept < at && columns[*kept + 1..=at].iter().all(|c| c.is_wider);
+            match more.iter_mut().find(|kept| is_same(kept)) {
+                Some(narrower) => *narrower = at,
+                None if columns[at].is_wider => {}
+                None => more.push(at),
+            }
+        }
+        if rank == 0 || more.iter().map(|at| taken(*at)).sum::<usize>() <= width {
+            kept = more;
         }
     }
-    let fits = |(at, column): &(usize, &Column)| *at == 0 || kept.contains(&column.rank);
-    let (shown, rest): (Vec<_>, Vec<_>) = columns.iter().enumerate().partition(fits);
-    [shown, rest].map(|columns| columns.into_iter().map(|(_, column)| column.clone()).collect())
+    kept.sort_unstable();
+    kept
 }
 
 /// Writes a row of cells, in as many lines as the cell with the most lines has.

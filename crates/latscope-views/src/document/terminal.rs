@@ -78,7 +78,11 @@ impl Table {
         let Some(first) = columns.first_mut() else { return String::new() };
         let name = NAME.max(options.width / 3);
         first.cells.iter_mut().filter(|_| self.least < name).for_each(|cell| *cell = cell.shortened(name));
-        let [shown, rest] = fitting(&columns, 2, options.width, self.least);
+        let places = fitting(&columns, 2, options.width, self.least);
+        let (shown, rest): (Vec<_>, Vec<_>) =
+            columns.into_iter().enumerate().partition(|(at, _)| places.contains(at));
+        let [shown, rest] =
+            [shown, rest].map(|part| part.into_iter().map(|(_, column)| column).collect::<Vec<_>>());
         let mut out = grid(&shown, 2, options.width, options.color);
         let meanings: Vec<&str> =
             shown.iter().map(|column| column.meaning.as_str()).filter(|text| !text.is_empty()).collect();
