@@ -2,11 +2,12 @@
 
 use super::bar::Scale;
 use super::column::Rows;
+use super::column::{Column, Side};
 use super::footnotes::Footnotes;
-use super::grid::{Column, Side, Text};
 use super::head::with_remedy;
 use super::rows::{ReferenceCell, Row};
 use super::style::{self, BOLD, DIM, HEADING, PLAIN, WARNING, magnitude};
+use super::styled::Text;
 use crate::devices::DEVICES;
 use latscope_core::report::Semantics;
 use latscope_core::units::{format_percent, format_rate, format_share, format_time, three_digits};

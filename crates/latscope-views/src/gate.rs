@@ -4,7 +4,7 @@ mod github;
 mod junit;
 mod learnt;
 #[cfg(test)]
-pub(crate) mod tests;
+mod tests;
 
 pub use github::annotations;
 pub use junit::junit;

@@ -1,8 +1,8 @@
 //! Columns side by side on a terminal.
 
-pub(super) use super::column::{Column, Side};
+use super::column::{Column, Side};
 use super::style::DIM;
-pub(super) use super::styled::{Text, single, wrap};
+use super::styled::{Text, wrap};
 
 /// Minimum width of the first column of a grid.
 pub(super) const SHORTEST: usize = 14;

@@ -1,7 +1,7 @@
 //! Meanings of the signs beside rows, in one line, with only the signs that are used.
 
-use super::grid::Text;
 use super::style::WARNING;
+use super::styled::Text;
 use latscope_core::quality::Level;
 use latscope_core::report::{Account, Measurement, Report, Semantics};
 

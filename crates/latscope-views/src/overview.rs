@@ -1,10 +1,10 @@
 //! First screen of a survey: the machine, how far to trust it, ten numbers, verdicts, findings, and the place
 //! of the rest.
 
-use super::grid::{Text, wrap};
 use super::head::short_head;
 use super::rows::headline_rows;
 use super::style::{BOLD, DIM, PLAIN, WARNING};
+use super::styled::{Text, wrap};
 use super::verdicts::verdicts;
 use super::{Options, machine_state, table};
 use latscope_core::report::{Certainty, Evidence, Finding, Report};

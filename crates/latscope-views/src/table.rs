@@ -3,12 +3,14 @@
 
 use super::bar::Scale as BarScale;
 use super::cells::{Cells, Slot};
+use super::column::Column;
 use super::document::{Document, Table};
 use super::footnotes::{Footnotes, superscript};
-use super::grid::{Column, Text, fitting, grid, wrap};
+use super::grid::{fitting, grid};
 use super::legend::{Signs, next_run};
 use super::rows::{ReferenceCell, Row, nothing_in_common, reference_names, sorted_rows};
 use super::style::{DIM, PLAIN, WARNING};
+use super::styled::{Text, wrap};
 use super::{Options, Scale, Sort, human, unmeasured};
 use crate::devices::DEVICES;
 use latscope_core::report::Report;

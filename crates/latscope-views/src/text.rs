@@ -2,13 +2,15 @@
 
 use super::cells::{between, cycles, times_mark};
 use super::column::Rows;
+use super::column::{Column, Side};
 use super::document::{Table, WIDER};
-use super::grid::{Column, Side, Text, grid, single, wrap};
+use super::grid::grid;
 use super::head::head;
 use super::legend::{Signs, mark, next_run};
 use super::matrix::{Matrix, matrices, show, varying};
 use super::rows::{family as family_of, rejected_share};
 use super::style::{BOLD, DIM, HEADING, PLAIN};
+use super::styled::{Text, single, wrap};
 use super::verdicts::verdicts;
 use super::{Options, survey, unmeasured};
 use latscope_core::machine::Machine;

@@ -302,7 +302,7 @@ fn by_measurement(cells: &[Cell], all: bool) -> Vec<Vec<Line<'_>>> {
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
+mod tests {
     use super::*;
 
     fn judged(answer: Answer) -> Judged {
@@ -344,7 +344,7 @@ pub(crate) mod tests {
         assert!(answer(&none, "B (with)", false, 0.05).contains("no point of both arms can be trusted"));
     }
 
-    pub(crate) fn cells() -> Vec<Cell> {
+    fn cells() -> Vec<Cell> {
         let row = |exceeded| Row {
             id: "wake.timer".to_owned(),
             title: "timer wake-up".to_owned(),

@@ -27,7 +27,7 @@ fn side(report: &Report, factor: f64, runs: usize) -> Vec<Run> {
     (0..runs).map(run).collect()
 }
 
-pub(crate) fn compared(report: &Report, factor: f64, runs: usize) -> Comparison {
+fn compared(report: &Report, factor: f64, runs: usize) -> Comparison {
     let (a, b) = (side(report, 1.0, runs), side(report, factor, runs));
     compare(&a.iter().collect::<Vec<_>>(), &b.iter().collect::<Vec<_>>(), &Default::default())
 }

@@ -52,7 +52,7 @@ fn gate(checks: Vec<Check>) -> Gate {
     }
 }
 
-pub(crate) fn three() -> Gate {
+fn three() -> Gate {
     gate(vec![
         check("p99_9", Status::Pass, Some(0)),
         check("p99_9", Status::Exceeded, Some(1)),
