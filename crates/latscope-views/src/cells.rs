@@ -1,11 +1,13 @@
 //! Contents of the columns in the survey's table.
 
 use super::bar::Scale;
+use super::column::Rows;
+use super::column::{Column, Side};
 use super::footnotes::Footnotes;
-use super::grid::{Column, Side, Text};
 use super::head::with_remedy;
 use super::rows::{ReferenceCell, Row};
 use super::style::{self, BOLD, DIM, HEADING, PLAIN, WARNING, magnitude};
+use super::styled::Text;
 use crate::devices::DEVICES;
 use latscope_core::report::Semantics;
 use latscope_core::units::{format_percent, format_rate, format_share, format_time, three_digits};
@@ -83,23 +85,45 @@ impl Cells<'_> {
             let fits = label.width() + 2 + Text::plain(&aside).width() <= width;
             if needed || fits { label.with_aside(DIM, &aside, width) } else { label.shortened(width) }
         };
-        column("operation", Side::Left, self.rows.iter().map(cell).collect())
+        Rows(self.rows).left("operation", cell)
+    }
+
+    /// Returns the names of the operations with rates and the like, for Markdown.
+    pub fn labels_in_full(&self) -> Column {
+        Rows(self.rows).left("operation", |row| match aside(row) {
+            aside if aside.is_empty() => row.label.clone(),
+            aside => format!("{} ({aside})", row.label),
+        })
+    }
+
+    /// Returns a column with its unit in each cell, for Markdown.
+    pub fn column_in_full(&mut self, slot: Slot) -> Column {
+        let next = |row: &Row| row.next.map(|(low, high)| between(low, high));
+        match slot {
+            Slot::Next => Rows(self.rows).given("next run", next),
+            Slot::Reference { .. } => {
+                let mut column = self.column(slot);
+                column.cells.iter_mut().for_each(|cell| *cell = squeezed(cell).into());
+                Column { side: Side::Right, ..column }
+            }
+            _ => self.column(slot),
+        }
     }
 
     /// A column of the table.
     pub fn column(&mut self, slot: Slot) -> Column {
-        let each = |cell: &dyn Fn(&Row) -> Text| self.rows.iter().map(cell).collect();
+        let rows = Rows(self.rows);
         match slot {
-            Slot::Family => column("family", Side::Left, each(&|row| Text::styled(DIM, &row.family))),
-            Slot::Time => column("here", Side::Right, each(&|row| Text::styled(BOLD, time(row.ns)))),
-            Slot::Next => column("next run", Side::Right, each(&next_cell)),
-            Slot::Cycles => column("cycles", Side::Right, each(&cycles_cell)),
+            Slot::Family => rows.left("family", |row| Text::styled(DIM, &row.family)),
+            Slot::Time => rows.right("here", |row| Text::styled(BOLD, time(row.ns))),
+            Slot::Next => rows.right("next run", next_cell),
+            Slot::Cycles => rows.given("cycles", |row| row.cycles.map(cycles)),
             Slot::Bar(width) => {
-                let cells = each(&|row| {
+                let column = rows.left("", |row| {
                     let (filled, rest) = self.scale.bar(row.ns, width);
                     Text::styled(magnitude(row.ns), filled).with(DIM, rest)
                 });
-                Column::new(Text::styled(DIM, self.scale.heading(width)), Side::Left, cells)
+                Column { heading: Text::styled(DIM, self.scale.heading(width)), ..column }
             }
             Slot::Marks => {
                 let cells = self.rows.iter().map(|row| marks_cell(row, &mut self.notes)).collect();
@@ -130,8 +154,9 @@ impl Cells<'_> {
     }
 }
 
-fn column(heading: &str, side: Side, cells: Vec<Text>) -> Column {
-    Column::new(Text::styled(HEADING, heading), side, cells)
+/// Returns a text with one blank between its words.
+fn squeezed(text: &Text) -> String {
+    text.content().split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// A duration whose unit takes two columns, so that units stand in line.
@@ -202,10 +227,6 @@ pub(super) fn between(low: f64, high: f64) -> String {
         (Some((number, unit)), Some((_, same))) if unit == same => format!("{number}-{to}"),
         _ => format!("{from}-{to}"),
     }
-}
-
-fn cycles_cell(row: &Row) -> Text {
-    Text::plain(row.cycles.map(cycles).unwrap_or_default())
 }
 
 /// Cycles with as many digits as the method is good for: `0.25`, `16.1`,

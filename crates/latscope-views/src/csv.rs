@@ -2,85 +2,176 @@
 //! ns, rates in bytes per second, all digits kept. Control characters, which names of
 //! hosts, files and threads can hold, are written as `\x1b`.
 
+use super::column::{Column, Rows};
+use super::document;
 use super::groups;
 use super::rows::{family, level_label};
 use latscope_core::histogram::Histogram;
-use latscope_core::report::{Cause, Check, Measurement, Outlier, Report, Sampling, Semantics, Summary};
+use latscope_core::report::{
+    Cause, Check, Measurement, Outlier, Report, Sampling, Semantics, Summary, Value, Work,
+};
 use latscope_judge::findings::{LevelRow, level_rows};
 use latscope_judge::verdict::confidence_of;
 use std::collections::BTreeMap;
 
-const COLUMNS: [&str; 56] = [
-    "probe",
-    "family",
-    "title",
-    "params",
-    "sampling",
-    "batch_ops",
-    "times",
-    "support",
-    "reason",
-    "remedy",
-    "incomplete",
-    "row",
-    "count",
-    "rejected",
-    "missed",
-    "min_ns",
-    "p10_ns",
-    "p50_ns",
-    "p90_ns",
-    "p95_ns",
-    "p99_ns",
-    "p99_9_ns",
-    "p99_99_ns",
-    "p99_999_ns",
-    "p99_9999_ns",
-    "max_ns",
-    "mean_ns",
-    "cycles",
-    "ops",
-    "bytes_touched",
-    "bytes_moved",
-    "touched_bytes_per_s",
-    "moved_bytes_per_s",
-    "values",
-    "machine",
-    "started",
-    "finished",
-    "verdict",
-    "quality",
-    "rounds",
-    "next_run_low_ns",
-    "next_run_high_ns",
-    "corrected_count",
-    "corrected_p50_ns",
-    "corrected_p99_ns",
-    "corrected_p99_9_ns",
-    "corrected_p99_99_ns",
-    "corrected_p99_999_ns",
-    "corrected_p99_9999_ns",
-    "corrected_max_ns",
-    "corrected_mean_ns",
-    "checks",
-    "confidence",
-    "longest",
-    "hops",
-    "others_cpu_share",
-];
-
 /// Returns the report as CSV with a header line. A missing value is an empty field. Below the measurements are
 /// the levels of memory that the table has, as `memory.level`.
 pub fn csv(report: &Report) -> Vec<u8> {
-    let mut writer = ::csv::Writer::from_writer(Vec::new());
     let levels = level_rows(report);
-    let records = report.measurements.iter().map(|m| record(report, m));
-    let mut records = records.chain(levels.iter().map(|level| level_record(report, level)));
-    let written = writer
-        .write_record(COLUMNS)
-        .and_then(|()| records.try_for_each(|record| writer.write_record(record)));
-    written.expect("memory takes any record of the same length");
-    writer.into_inner().expect("memory can be flushed")
+    let points = report.measurements.iter().map(Line::Point);
+    let lines: Vec<Line> = points.chain(levels.iter().map(Line::Level)).collect();
+    let lines = Lines(Rows(&lines));
+    let columns = [facts(&lines), figures(report, &lines), trust(report, &lines), details(report, &lines)];
+    document::csv(&columns.concat())
+}
+
+/// Line of the file.
+enum Line<'a> {
+    Point(&'a Measurement),
+    Level(&'a LevelRow),
+}
+
+struct Lines<'a>(Rows<'a, Line<'a>>);
+
+impl<'a> Lines<'a> {
+    /// Returns a column of measurements and levels.
+    fn both(
+        &self,
+        name: &'static str,
+        point: impl Fn(&Measurement) -> String,
+        level: impl Fn(&LevelRow) -> String,
+    ) -> Column {
+        self.0.field(name, |line| match line {
+            Line::Point(m) => point(m),
+            Line::Level(row) => level(row),
+        })
+    }
+
+    /// Returns a column that levels lack.
+    fn of(&self, name: &'static str, point: impl Fn(&Measurement) -> String) -> Column {
+        self.both(name, point, |_| String::new())
+    }
+
+    /// Returns a column of the summaries of measurements.
+    fn summary(&self, name: &'static str, of: fn(&Summary) -> Option<f64>) -> Column {
+        self.of(name, |m| number(of(&m.summary)))
+    }
+
+    /// Returns a column of the distributions with the missed activations.
+    fn corrected(&self, name: &'static str, of: fn(&Summary) -> Option<f64>) -> Column {
+        let summary = |m: &Measurement| Some(Summary::of(m.corrected.as_ref()?, &Summary::default()));
+        self.of(name, |m| number(summary(m).and_then(|summary| of(&summary))))
+    }
+
+    /// Returns a column of what the operations of a measurement move.
+    fn work(&self, name: &'static str, of: fn(&Work) -> u64) -> Column {
+        self.of(name, |m| m.work.as_ref().map(|work| of(work).to_string()).unwrap_or_default())
+    }
+
+    /// Returns a column that is the same in all lines.
+    fn same(&self, name: &'static str, text: &str) -> Column {
+        self.0.field(name, |_| text)
+    }
+}
+
+fn number(value: Option<f64>) -> String {
+    value.map(|value| value.to_string()).unwrap_or_default()
+}
+
+fn facts(lines: &Lines) -> Vec<Column> {
+    let sampling = |m: &Measurement| if m.sampling == Sampling::Event { "event" } else { "batch" }.to_owned();
+    let batch_ops = |m: &Measurement| match m.sampling {
+        Sampling::Event | Sampling::Batch { ops: 0 } => String::new(),
+        Sampling::Batch { ops } => ops.to_string(),
+    };
+    let level_word = |level: &LevelRow| level.quality.level.word().to_owned();
+    let reason = |level: &LevelRow| level.quality.text().unwrap_or_default();
+    let remedy = |level: &LevelRow| level.quality.remedy().unwrap_or_default();
+    vec![
+        lines.both("probe", |m| m.probe.clone(), |_| "memory.level".to_owned()),
+        lines.both("family", |m| family(&m.probe).to_owned(), |_| "memory".to_owned()),
+        lines.both("title", |m| m.title.clone(), level_label),
+        lines.of("params", |m| joined(m.params.iter().map(|(name, value)| format!("{name}={value}")))),
+        lines.both("sampling", sampling, |_| "batch".to_owned()),
+        lines.of("batch_ops", batch_ops),
+        lines.both("times", |m| name(&m.times), |_| name(&Semantics::Operation)),
+        lines.both("support", |m| m.quality.level.word().to_owned(), level_word),
+        lines.both("reason", |m| m.reason().clone().unwrap_or_default(), reason),
+        lines.both("remedy", |m| m.remedy().clone().unwrap_or_default(), remedy),
+        lines.both("incomplete", |m| m.incomplete.to_string(), |_| "false".to_owned()),
+        lines.both("row", |m| m.row.to_string(), |_| "true".to_owned()),
+    ]
+}
+
+fn figures(report: &Report, lines: &Lines) -> Vec<Column> {
+    let value = |(name, v): (&String, &Value)| format!("{name}={}{}", v.value, spaced(&v.unit));
+    let missed = |m: &Measurement| m.missed().map(|missed| missed.to_string()).unwrap_or_default();
+    let rejected = |m: &Measurement| m.missed().map(|_| m.summary.rejected.to_string()).unwrap_or_default();
+    vec![
+        lines.of("count", |m| m.summary.count.to_string()),
+        lines.of("rejected", rejected),
+        lines.of("missed", missed),
+        lines.summary("min_ns", |s| s.min),
+        lines.both("p10_ns", |m| number(m.summary.p10), |level| number(level.p10)),
+        lines.both("p50_ns", |m| number(m.summary.p50), |level| number(Some(level.ns))),
+        lines.both("p90_ns", |m| number(m.summary.p90), |level| number(level.p90)),
+        lines.summary("p95_ns", |s| s.p95),
+        lines.summary("p99_ns", |s| s.p99),
+        lines.summary("p99_9_ns", |s| s.p99_9),
+        lines.summary("p99_99_ns", |s| s.p99_99),
+        lines.summary("p99_999_ns", |s| s.p99_999),
+        lines.summary("p99_9999_ns", |s| s.p99_9999),
+        lines.summary("max_ns", |s| s.max),
+        lines.summary("mean_ns", |s| s.mean),
+        lines.both("cycles", |m| number(m.summary.cycles), |level| number(level.cycles)),
+        lines.work("ops", |work| work.ops),
+        lines.work("bytes_touched", |work| work.bytes_touched),
+        lines.work("bytes_moved", |work| work.bytes_moved),
+        lines.of("touched_bytes_per_s", |m| number(m.rate_touched())),
+        lines.of("moved_bytes_per_s", |m| number(m.rate_moved(&report.machine))),
+        lines.of("values", |m| joined(m.values.iter().map(value))),
+    ]
+}
+
+fn trust(report: &Report, lines: &Lines) -> Vec<Column> {
+    let verdict =
+        |m: &Measurement| m.verdict.as_ref().map(|verdict| name(&verdict.status)).unwrap_or_default();
+    let level_word = |level: &LevelRow| level.quality.level.word().to_owned();
+    let low = |m: &Measurement| number(m.next_run().map(|next| next.low));
+    let high = |m: &Measurement| number(m.next_run().map(|next| next.high));
+    vec![
+        lines.same("machine", &report.machine.name),
+        lines.same("started", &report.started),
+        lines.same("finished", report.finished.as_deref().unwrap_or_default()),
+        lines.of("verdict", verdict),
+        lines.both("quality", |m| m.quality.level.word().to_owned(), level_word),
+        lines.of("rounds", |m| m.rounds.len().max(1).to_string()),
+        lines.both("next_run_low_ns", low, |level| number(level.next.map(|(low, _)| low))),
+        lines.both("next_run_high_ns", high, |level| number(level.next.map(|(_, high)| high))),
+    ]
+}
+
+fn details(report: &Report, lines: &Lines) -> Vec<Column> {
+    let others = number(report.activity.as_ref().map(|activity| activity.others));
+    let checks = |m: &Measurement| joined(m.verdict.iter().flat_map(|verdict| &verdict.checks).map(check));
+    vec![
+        lines.of("corrected_count", |m| {
+            m.corrected.as_ref().map(|c| c.count().to_string()).unwrap_or_default()
+        }),
+        lines.corrected("corrected_p50_ns", |s| s.p50),
+        lines.corrected("corrected_p99_ns", |s| s.p99),
+        lines.corrected("corrected_p99_9_ns", |s| s.p99_9),
+        lines.corrected("corrected_p99_99_ns", |s| s.p99_99),
+        lines.corrected("corrected_p99_999_ns", |s| s.p99_999),
+        lines.corrected("corrected_p99_9999_ns", |s| s.p99_9999),
+        lines.corrected("corrected_max_ns", |s| s.max),
+        lines.corrected("corrected_mean_ns", |s| s.mean),
+        lines.of("checks", checks),
+        lines.of("confidence", |m| confidence_of(report, m).unwrap_or_default()),
+        lines.of("longest", |m| joined(longest(m))),
+        lines.of("hops", |m| joined(m.hops.iter().map(groups::told))),
+        lines.of("others_cpu_share", |_| others.clone()),
+    ]
 }
 
 /// The histograms of the single events of a report as CSV: a line for each
@@ -109,134 +200,16 @@ pub fn buckets(report: &Report) -> Option<Vec<u8>> {
             line[at] = count;
         }
     }
-    let mut writer = ::csv::Writer::from_writer(Vec::new());
-    let mut write =
-        |bounds: [String; 2], counts: Vec<String>| writer.write_record(bounds.into_iter().chain(counts));
-    let heading = ["low_ns", "high_ns"].map(str::to_owned);
-    let mut written = write(heading, columns.iter().map(|(name, _)| shown(name)).collect());
+    let heading = ["low_ns", "high_ns"].map(str::to_owned).into_iter();
+    let mut records = vec![heading.chain(columns.iter().map(|(name, _)| name.clone())).collect::<Vec<_>>()];
     for ((low, high), counts) in &lines {
-        let counts = counts.iter().map(u64::to_string).collect();
-        written = written.and_then(|()| write([low.to_string(), high.to_string()], counts));
+        records.push([low, high].into_iter().chain(counts).map(u64::to_string).collect());
     }
     if columns.iter().any(|(_, histogram)| histogram.overflow() > 0) {
-        let beyond = columns.iter().map(|(_, histogram)| histogram.overflow().to_string()).collect();
-        written = written.and_then(|()| write(Default::default(), beyond));
+        let beyond = columns.iter().map(|(_, histogram)| histogram.overflow().to_string());
+        records.push([String::new(), String::new()].into_iter().chain(beyond).collect());
     }
-    written.expect("memory takes any record of the same length");
-    Some(writer.into_inner().expect("memory can be flushed"))
-}
-
-/// Returns a text without control characters, which a terminal would obey and a line would end at. A text that
-/// a spreadsheet would take for a formula begins with a quote; a number does not.
-pub(super) fn shown(text: &str) -> String {
-    let escaped = |c: char| if c.is_control() { format!("\\x{:02x}", c as u32) } else { c.to_string() };
-    let formula = text.starts_with(['=', '+', '-', '@']) && text.parse::<f64>().is_err();
-    formula.then_some("'".to_owned()).into_iter().chain(text.chars().map(escaped)).collect()
-}
-
-/// The fields of a measurement, in the order of [`COLUMNS`].
-fn record(report: &Report, m: &Measurement) -> [String; COLUMNS.len()] {
-    let s = &m.summary;
-    let corrected = m.corrected.as_ref().map(|corrected| Summary::of(corrected, &Summary::default()));
-    let of_corrected = |of: fn(&Summary) -> Option<f64>| {
-        corrected.as_ref().and_then(of).map(|v| v.to_string()).unwrap_or_default()
-    };
-    let number = |value: Option<f64>| value.map(|v| v.to_string()).unwrap_or_default();
-    let text = |text: &Option<String>| text.clone().unwrap_or_default();
-    let work = |bytes: fn(&latscope_core::report::Work) -> u64| m.work.as_ref().map(|w| bytes(w).to_string());
-    let (sampling, batch_ops) = match m.sampling {
-        Sampling::Event => ("event", String::new()),
-        Sampling::Batch { ops: 0 } => ("batch", String::new()),
-        Sampling::Batch { ops } => ("batch", ops.to_string()),
-    };
-    [
-        m.probe.clone(),
-        family(&m.probe).to_owned(),
-        m.title.clone(),
-        joined(m.params.iter().map(|(name, value)| format!("{name}={value}"))),
-        sampling.to_owned(),
-        batch_ops,
-        name(&m.times),
-        m.quality.level.word().to_owned(),
-        text(&m.reason()),
-        text(&m.remedy()),
-        m.incomplete.to_string(),
-        m.row.to_string(),
-        s.count.to_string(),
-        m.missed().map(|_| s.rejected.to_string()).unwrap_or_default(),
-        m.missed().map(|missed| missed.to_string()).unwrap_or_default(),
-        number(s.min),
-        number(s.p10),
-        number(s.p50),
-        number(s.p90),
-        number(s.p95),
-        number(s.p99),
-        number(s.p99_9),
-        number(s.p99_99),
-        number(s.p99_999),
-        number(s.p99_9999),
-        number(s.max),
-        number(s.mean),
-        number(s.cycles),
-        work(|w| w.ops).unwrap_or_default(),
-        work(|w| w.bytes_touched).unwrap_or_default(),
-        work(|w| w.bytes_moved).unwrap_or_default(),
-        number(m.rate_touched()),
-        number(m.rate_moved(&report.machine)),
-        joined(m.values.iter().map(|(name, v)| format!("{name}={}{}", v.value, spaced(&v.unit)))),
-        report.machine.name.clone(),
-        report.started.clone(),
-        text(&report.finished),
-        m.verdict.as_ref().map(|verdict| name(&verdict.status)).unwrap_or_default(),
-        m.quality.level.word().to_owned(),
-        m.rounds.len().max(1).to_string(),
-        number(m.next_run().map(|interval| interval.low)),
-        number(m.next_run().map(|interval| interval.high)),
-        corrected.as_ref().map(|c| c.count.to_string()).unwrap_or_default(),
-        of_corrected(|c| c.p50),
-        of_corrected(|c| c.p99),
-        of_corrected(|c| c.p99_9),
-        of_corrected(|c| c.p99_99),
-        of_corrected(|c| c.p99_999),
-        of_corrected(|c| c.p99_9999),
-        of_corrected(|c| c.max),
-        of_corrected(|c| c.mean),
-        joined(m.verdict.iter().flat_map(|verdict| &verdict.checks).map(check)),
-        confidence_of(report, m).unwrap_or_default(),
-        joined(longest(m)),
-        joined(m.hops.iter().map(groups::told)),
-        number(report.activity.as_ref().map(|activity| activity.others)),
-    ]
-    .map(|field| shown(&field))
-}
-
-/// The fields of a level of memory.
-fn level_record(report: &Report, level: &LevelRow) -> [String; COLUMNS.len()] {
-    let number = |value: Option<f64>| value.map(|v| v.to_string()).unwrap_or_default();
-    let field = |column: &str| match column {
-        "probe" => "memory.level".to_owned(),
-        "family" => "memory".to_owned(),
-        "title" => level_label(level),
-        "sampling" => "batch".to_owned(),
-        "times" => name(&Semantics::Operation),
-        "support" => level.quality.level.word().to_owned(),
-        "quality" => level.quality.level.word().to_owned(),
-        "reason" => level.quality.text().unwrap_or_default(),
-        "remedy" => level.quality.remedy().unwrap_or_default(),
-        "incomplete" => "false".to_owned(),
-        "row" => "true".to_owned(),
-        "p10_ns" => number(level.p10),
-        "p50_ns" => number(Some(level.ns)),
-        "p90_ns" => number(level.p90),
-        "cycles" => number(level.cycles),
-        "machine" => report.machine.name.clone(),
-        "started" => report.started.clone(),
-        "finished" => report.finished.clone().unwrap_or_default(),
-        "next_run_low_ns" => number(level.next.map(|(low, _)| low)),
-        "next_run_high_ns" => number(level.next.map(|(_, high)| high)),
-        _ => String::new(),
-    };
-    COLUMNS.map(|column| shown(&field(column)))
+    Some(document::written(records.into_iter()))
 }
 
 /// `max<=50000 exceeded: 2 of 60,000 were above`.
@@ -283,7 +256,8 @@ mod tests {
         let report = fixture::report();
         let bytes = csv(&report);
         let mut reader = ::csv::Reader::from_reader(bytes.as_slice());
-        let column = |name: &str| COLUMNS.iter().position(|c| *c == name).unwrap();
+        let headers = reader.headers().unwrap().clone();
+        let column = |name: &str| headers.iter().position(|c| c == name).unwrap();
         let lines: Vec<_> = reader.records().map(|line| line.unwrap()).collect();
         assert_eq!(lines.len(), report.measurements.len() + level_rows(&report).len());
         for (line, m) in lines.iter().zip(&report.measurements) {
@@ -331,11 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn no_cell_is_a_formula_and_numbers_stay_numbers() {
-        let cells = ["=HYPERLINK(\"x\")", "+1+cmd|' /C'!A0", "-2+3", "@SUM(A1)", "-5.25", "+3", "a=b", ""];
-        let written =
-            ["'=HYPERLINK(\"x\")", "'+1+cmd|' /C'!A0", "'-2+3", "'@SUM(A1)", "-5.25", "+3", "a=b", ""];
-        assert_eq!(cells.map(shown), written);
+    fn no_cell_is_a_formula() {
         let mut report = fixture::wake();
         report.measurements[0].title = "=1+1".to_owned();
         assert!(String::from_utf8(csv(&report)).unwrap().contains(",'=1+1,"));

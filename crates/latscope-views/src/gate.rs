@@ -3,22 +3,78 @@
 mod github;
 mod junit;
 mod learnt;
-mod markdown;
 #[cfg(test)]
 mod tests;
-mod text;
 
 pub use github::annotations;
 pub use junit::junit;
 pub use learnt::{budget, few_runs};
-pub use markdown::markdown;
-pub use text::text;
 
+use crate::Options;
+use crate::column::{MARKDOWN, Rows, TERMINAL};
 use crate::comparison::difference;
-use crate::verdicts::word;
+use crate::document::{Block, Document, NOTE, Table};
+use crate::style::BOLD;
+use crate::styled::Text;
+use crate::verdicts::{mark, word};
 use latscope_core::report::Status;
 use latscope_core::units::{counted, format_count};
 use latscope_judge::gate::{Check, Gate};
+
+/// Number of checks that a terminal shows, unless all are asked for or more do not pass.
+const MOST: usize = 30;
+
+/// Returns the verdict, a table of the worst checks, and the reason of each that does not pass; with `all` the table
+/// and the reason of every check.
+pub fn text(gate: &Gate, all: bool, options: &Options) -> String {
+    document(gate, all).written(options)
+}
+
+/// Returns the verdict and the table of all checks as Markdown, for the summary of a step.
+pub fn markdown(gate: &Gate) -> String {
+    document(gate, true).markdown()
+}
+
+fn document(gate: &Gate, all: bool) -> Document {
+    let checks = worst_first(gate);
+    let failed = checks.iter().filter(|check| has_failed(check)).count();
+    let most = if all { usize::MAX } else { failed.max(MOST) };
+    let mut document = Document::default();
+    document.heading(1, format!("latscope gate: {}", word(gate.status)));
+    document.add(Block::Text(BOLD, verdict(gate)));
+    document.items(NOTE, notes(gate));
+    document.on(TERMINAL, Block::Gap);
+    document.table(table(gate, &checks, most));
+    document.on(TERMINAL, Block::Gap);
+    for check in checks.into_iter().take(most).filter(|check| all || has_failed(check)) {
+        let file = file(gate, check).map(|file| format!("{file}: ")).unwrap_or_default();
+        let text = format!("{file}{}, {}: {}", check.title, check.wanted(), check.text);
+        document.on(TERMINAL, Block::Item(mark(check.status), text));
+    }
+    document
+}
+
+fn table(gate: &Gate, checks: &[&Check], most: usize) -> Table {
+    let rows = Rows(checks);
+    let files = endings(gate);
+    let run = |check: &Check| {
+        let run = check.run.filter(|_| gate.runs.len() > 1);
+        run.map_or("", |run| files[run].as_str())
+    };
+    let verdict = |check: &Check| {
+        let mark = mark(check.status);
+        Text::styled(mark.style, format!("{}{}", mark.word, word(check.status)))
+    };
+    let columns = vec![
+        rows.left("point", |check| &check.title),
+        rows.left("run", |check| run(check)).rank(3),
+        rows.left("limit", |check| check.wanted()).rank(2),
+        rows.right("seen", |check| check.seen()).rank(1),
+        rows.left("verdict", |check| verdict(check)),
+        rows.left("why", |check| &check.text).on(MARKDOWN),
+    ];
+    Table { most, ..Table::new(columns) }
+}
 
 /// The checks, the worst first.
 fn worst_first(gate: &Gate) -> Vec<&Check> {

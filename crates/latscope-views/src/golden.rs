@@ -123,7 +123,7 @@ fn first_screen() {
         let text = overview::overview(&report, &rest, &wide(width));
         assert!(text.contains("ns !¹"), "a doubt stays with its figure:\n{text}");
         for line in text.lines() {
-            assert!(super::grid::Text::plain(line).width() <= width, "{width}: {line}");
+            assert!(super::styled::Text::plain(line).width() <= width, "{width}: {line}");
         }
     }
     report.measurements.truncate(12);
@@ -160,7 +160,7 @@ fn no_table_is_wider_than_the_terminal() {
         for scale in [Scale::Time, Scale::Human] {
             let options = Options { width, scale, ..Options::default() };
             for line in survey::survey(&report, &[&other], &options).lines() {
-                let used = super::grid::Text::plain(line).width();
+                let used = super::styled::Text::plain(line).width();
                 assert!(used <= width, "{used} of {width}: {line}");
             }
         }

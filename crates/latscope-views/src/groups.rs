@@ -6,20 +6,24 @@ mod outliers;
 mod table;
 mod transactions;
 
+pub(super) use conditions::conditions;
 pub(super) use outliers::SHOWN;
 pub use outliers::causes;
 pub(super) use outliers::{causes_table, of_groups, pattern_sentences};
-pub(super) use transactions::{Table, told};
+pub(super) use table::table;
+pub(super) use transactions::told;
 
-use super::grid::{Column, Text, wrap};
+use super::column::{FILES, TERMINAL};
+use super::document::{Block, Document, INDENTED, Mark};
 use super::head::head;
 use super::rows::family;
-use super::style::{BOLD, DIM, PLAIN, WARNING};
+use super::style::{DIM, WARNING};
+use super::styled::Text;
 use super::verdicts::{row_name, verdicts};
 use super::{Options, survey, unmeasured};
 use crate::published::{self, Published};
 use latscope_core::catalogue::ids;
-use latscope_core::events::{Group, groups};
+use latscope_core::events::{Group, Row, groups};
 use latscope_core::report::Report;
 use latscope_judge::transactions::mode;
 use latscope_judge::verdict::{HOW_SURE, confidence_of};
@@ -38,75 +42,46 @@ pub fn is_of_events(report: &Report) -> bool {
 /// events, published figures for reference, findings, and the points that could not be measured.
 pub fn events(report: &Report, options: &Options) -> String {
     let mut out = head(report, options);
-    let groups = groups(report);
-    for group in groups.iter().filter(|group| is_shown(group, groups.len())) {
-        out.push('\n');
-        out += &conditions::heading(report, group, options);
-        out += &table::table(group, options);
-    }
-    out += &transactions::comparison(report).map(|table| table.text(options)).unwrap_or_default();
-    out += &transactions::throughput(report, options);
-    out += &transactions::hops(report, options);
-    out += &verdicts(report, options);
-    out += &outliers::causes_table(&groups).map(|table| table.text(options)).unwrap_or_default();
-    out += &sections(report, &groups, options);
-    out += &survey::conclusions(report, false, options);
+    let mut document = tables(report);
+    document.append(verdicts(report));
+    document.append(sections(report, options.width));
+    document.append(survey::conclusions(report, false));
     let mut families: Vec<&str> = report.measurements.iter().map(|m| family(&m.probe)).collect();
     families.dedup();
-    for family in families {
-        out += &unmeasured::family_lists(report, family, options);
-    }
+    families.into_iter().for_each(|family| document.append(unmeasured::family_lists(report, family)));
+    document.write(&mut out, options);
     out
 }
 
-/// Returns the sections below the tables: confidence, the longest events, and published figures.
-fn sections(report: &Report, groups: &[Group], options: &Options) -> String {
-    let sure: Vec<Group> = groups.iter().filter(|group| is_shown(group, groups.len())).cloned().collect();
-    let mut out = confidence(report, &sure, options);
-    out += &outliers::longest(groups, options);
-    out += &references(report, groups, options);
-    out
-}
-
-/// Returns the tables of all probes of single events, with all rows, then transports and payloads beside each
-/// other.
-pub(super) fn tables(report: &Report) -> Vec<Table> {
-    let table = |group: &Group| Table {
-        heading: group.probe.to_owned(),
-        columns: table::columns(group).into_iter().filter(|column| !column.is_empty()).collect(),
-        about: conditions(report, group),
-    };
-    let all = groups(report);
-    let groups = all.iter().map(table);
-    let causes = outliers::causes_table(&all);
-    let more = [transactions::comparison(report), transactions::throughput_table(report), causes];
-    groups.chain(more.into_iter().flatten()).collect()
-}
-
-/// Returns the lists below the tables: a heading and lines each.
-pub(super) fn lists(report: &Report) -> Vec<(String, Vec<String>)> {
+/// Returns the tables of all probes of single events, then transports and payloads beside each other.
+pub(super) fn tables(report: &Report) -> Document {
+    let mut document = Document::default();
     let groups = groups(report);
-    let wide = Options { width: usize::MAX / 2, ..Options::default() };
-    let text = transactions::hops(report, &wide) + &sections(report, &groups, &wide);
-    let mut lists: Vec<(String, Vec<String>)> = Vec::new();
-    for line in text.lines().filter(|line| !line.is_empty()) {
-        match (line.strip_prefix(' '), lists.last_mut()) {
-            (Some(line), Some((_, lines))) => lines.push(line.trim().to_owned()),
-            _ => lists.push((line.to_owned(), Vec::new())),
-        }
+    for group in &groups {
+        let forms = if is_shown(group, groups.len()) { TERMINAL.and(FILES) } else { FILES };
+        let about = Text::styled(DIM, conditions(report, group));
+        document.on(forms, Block::Heading(2, group.probe.to_owned(), about));
+        document.on(forms, Block::Table(table(group)));
     }
-    lists
+    transactions::comparison(report).into_iter().for_each(|table| document.append(table));
+    transactions::throughput(report).into_iter().for_each(|table| document.append(table));
+    document.append(transactions::hops(report));
+    document
 }
 
-/// Returns the conditions under which the events of a probe were measured.
-pub(super) fn conditions(report: &Report, group: &Group) -> String {
-    conditions::conditions(report, group).join(" · ")
-}
-
-/// Returns a row for each thread or pair, then the sums, with every figure that is not 0 in all rows, in tables
-/// of readable width, and the notes below them.
-pub(super) fn tables_of(group: &Group) -> (Vec<Vec<Column>>, Vec<String>) {
-    table::tables(group)
+/// Returns the sections below the tables: causes and, in a report of single events alone, confidence, the longest
+/// events in lines of `width` columns, and published figures.
+pub(super) fn sections(report: &Report, width: usize) -> Document {
+    let groups = groups(report);
+    let mut document = outliers::causes_table(&groups).unwrap_or_default();
+    if !is_of_events(report) {
+        return document;
+    }
+    let sure: Vec<Group> = groups.iter().filter(|group| is_shown(group, groups.len())).cloned().collect();
+    document.append(confidence(report, &sure));
+    document.append(outliers::longest(&groups, width));
+    document.append(references(report, &groups));
+    document
 }
 
 /// Returns true if a probe has a table of its own. Transports that are only compared with each other, and
@@ -116,53 +91,43 @@ fn is_shown(group: &Group, groups: usize) -> bool {
     transactions.is_none_or(|mode| mode != "throughput" && groups < transactions::MANY)
 }
 
-/// Returns a heading after an empty line.
-fn section(title: &str, options: &Options) -> String {
-    format!("\n{}", wrap(&Text::default(), title, BOLD, options.width, options.color))
-}
-
 /// Returns the section on whether the rows ran long enough; empty if nothing is known.
-fn confidence(report: &Report, groups: &[Group], options: &Options) -> String {
-    let mut out = String::new();
-    for group in groups {
-        for row in group.whole() {
-            let Some(text) = confidence_of(report, row.m) else { continue };
-            let text = format!("{}: {text}.", row_name(groups, group, &row.label));
-            out += &wrap(&Text::plain("  "), &text, PLAIN, options.width, options.color);
-        }
+fn confidence(report: &Report, groups: &[Group]) -> Document {
+    let sure = |group: &Group| {
+        let text = |row: &Row| {
+            let name = row_name(groups, group, &row.label);
+            Some(format!("{name}: {}.", confidence_of(report, row.m)?))
+        };
+        group.whole().iter().filter_map(text).collect::<Vec<String>>()
+    };
+    let lines: Vec<String> = groups.iter().flat_map(sure).collect();
+    let mut document = Document::default();
+    if !lines.is_empty() {
+        document.heading(2, "How sure");
+        document.items(INDENTED, [HOW_SURE.to_owned()]);
     }
-    if out.is_empty() {
-        return out;
-    }
-    let how = wrap(&Text::plain("  "), HOW_SURE, DIM, options.width, options.color);
-    section("How sure", options) + &how + &out
+    document.items(INDENTED, lines);
+    document
 }
 
 /// Returns the figures that others published on timer wake-ups; empty without such wake-ups.
-fn references(report: &Report, groups: &[Group], options: &Options) -> String {
-    let Some(group) = groups.iter().find(|group| group.probe == ids::WAKE_TIMER) else {
-        return String::new();
-    };
-    let mut out = section("For reference", options);
-    let here = format!(
-        "Published elsewhere; here: {}. The load is a different one in each.",
-        published::here(report, group)
-    );
-    out += &wrap(&Text::plain("  "), &here, DIM, options.width, options.color);
+fn references(report: &Report, groups: &[Group]) -> Document {
+    let mut document = Document::default();
+    let Some(group) = groups.iter().find(|group| group.probe == ids::WAKE_TIMER) else { return document };
+    document.heading(2, "For reference");
+    let here = published::here(report, group);
+    let here = format!("Published elsewhere; here: {here}. The load is a different one in each.");
+    document.items(INDENTED, [here]);
     let (others, same): (Vec<Published>, Vec<Published>) =
         published::WAKE_UPS.into_iter().partition(|published| published.differs(report, group));
-    for published in same {
-        let text = format!("{}, {}: {}", published.figure, published.name, published.described());
-        out += &wrap(&Text::plain("    "), &text, DIM, options.width, options.color);
-    }
+    let words = |one: Published| format!("{}, {}: {}", one.figure, one.name, one.described());
+    document.items(Mark { sign: "    ", ..INDENTED }, same.into_iter().map(words));
     if !others.is_empty() {
-        let text = format!(
-            "{} more are of another interval, policy or kernel and cannot be compared.",
-            others.len()
-        );
-        out += &wrap(&Text::plain("  ").with(WARNING, "≠ "), &text, DIM, options.width, options.color);
+        let text = "more are of another interval, policy or kernel and cannot be compared.";
+        let mark = Mark { sign: "  ≠ ", word: "≠ ", style: WARNING };
+        document.items(mark, [format!("{} {text}", others.len())]);
     }
-    out
+    document
 }
 
 #[cfg(test)]

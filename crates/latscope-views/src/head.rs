@@ -1,8 +1,8 @@
 //! Text above a table: the machine, the clock, and the facts that a reader needs before trusting a number.
 
-use super::grid::{Text, wrap};
+use super::Options;
 use super::style::{ALARM, BOLD, DIM, WARNING};
-use super::{Options, grid};
+use super::styled::{Text, single, wrap};
 use latscope_core::merged::is_merged;
 use latscope_core::plan::Load;
 use latscope_core::report::{Account, Interrupted, Progress, Report, Sampling};
@@ -32,7 +32,7 @@ pub(super) fn short_head(report: &Report, options: &Options) -> String {
 
 fn headed(report: &Report, title: String, lines: Vec<String>, options: &Options) -> String {
     let Options { width, color, .. } = *options;
-    let mut out = grid::single(&Text::styled(BOLD, title), width, color);
+    let mut out = single(&Text::styled(BOLD, title), width, color);
     for line in lines {
         out += &wrap(&Text::plain("  "), &line, DIM, width, color);
     }

@@ -1,15 +1,159 @@
 //! Histories of machines: as text, Markdown, CSV and a page.
 
-mod csv;
-mod html;
-mod markdown;
-mod text;
+mod time_lines;
 mod words;
 
-pub use csv::csv;
-pub use html::html;
-pub use markdown::markdown;
-pub use text::text;
+use crate::Options;
+use crate::column::{Column, FILES, PAGE, Rows, TERMINAL};
+use crate::comparison::figures::{interval, quantity, ratio};
+use crate::document::{self, Block, DIFFERS, Document, FACT, Mark, NOTE, Table};
+use crate::figure::timeline_figure;
+use crate::html::{ratio_legend, ratio_strip};
+use crate::style::{ALARM, DIM, GOOD, PLAIN};
+use crate::styled::Text;
+use latscope_core::units::format_share;
+use latscope_judge::history::{Change, History, Machine, Moved, Point};
 
 #[cfg(test)]
 pub(crate) mod tests;
+
+/// Number of figures of a change, of drifts and of odd runs that a terminal shows, unless all are asked for.
+const MOST: usize = 8;
+
+/// Number of pictures of a machine that the page shows at once; the reader can open further ones.
+const SHOWN: usize = 12;
+
+const DRIFT: Mark = Mark { sign: "~  drifts: ", word: "", style: PLAIN };
+const ODD: Mark = Mark { sign: "·  odd: ", word: "", style: PLAIN };
+
+/// Returns each machine with its changes on a terminal; with `all` every figure of them, with `lines` the time line of
+/// each point.
+pub fn text(history: &History, all: bool, lines: bool, options: &Options) -> String {
+    document(history, all, lines.then_some(options.width)).written(options)
+}
+
+/// Returns each machine with its changes as Markdown.
+pub fn markdown(history: &History) -> String {
+    document(history, false, None).markdown()
+}
+
+/// Returns the page of each machine, with a picture for each point that changed; with `all` for every point.
+pub fn html(history: &History, all: bool) -> String {
+    document(history, all, None).page("latscope history")
+}
+
+/// Returns every figure of every change as CSV.
+pub fn csv(history: &History) -> Vec<u8> {
+    let changes = history.machines.iter().flat_map(|m| m.changes.iter().map(move |change| (m, change)));
+    let rows: Vec<Of> = changes.flat_map(|(m, change)| of_change(m, change)).collect();
+    document::csv(&columns(history, &rows))
+}
+
+/// Figure that moved, with its change and its machine.
+type Of<'a> = (&'a Machine, &'a Change, &'a Moved);
+
+fn of_change<'a>(machine: &'a Machine, change: &'a Change) -> Vec<Of<'a>> {
+    change.moved.iter().map(|moved| (machine, change, moved)).collect()
+}
+
+fn columns(history: &History, rows: &[Of]) -> Vec<Column> {
+    let rows = Rows(rows);
+    let range = |moved: &Moved| moved.size.interval.as_ref().map(|range| (range.low, range.high));
+    let end = |value: Option<f64>| value.map(|value| value.to_string()).unwrap_or_default();
+    let value = |moved: &Moved, value: f64| {
+        Text::plain(quantity(Some(value), words::unit(moved.figure))).exact(value)
+    };
+    let by = |moved: &Moved| {
+        let style = if moved.size.ratio > 1.0 { ALARM } else { GOOD };
+        Text::styled(style, ratio(Some(&moved.size))).exact(moved.size.ratio)
+    };
+    let strip = |moved: &Moved| {
+        let is_share = words::unit(moved.figure) == "share";
+        let margin = if is_share { history.tail_margin } else { history.margin };
+        Some(ratio_strip(moved.size.ratio, range(moved), margin))
+    };
+    vec![
+        rows.left("changed", |(.., moved)| &moved.title),
+        rows.field("machine", |(machine, ..)| &machine.id),
+        rows.field("change", |(_, change, _)| &change.id),
+        rows.field("started", |(_, change, _)| &change.first.started),
+        rows.field("run", |(_, change, _)| (change.run + 1).to_string()),
+        rows.field("run_id", |(_, change, _)| &change.first.run_id),
+        rows.field("file", |(_, change, _)| &change.first.name),
+        rows.field("id", |(.., moved)| &moved.id),
+        rows.field("probe", |(.., moved)| &moved.probe),
+        rows.field("title", |(.., moved)| &moved.title),
+        rows.left("figure", |(.., moved)| Text::plain(words::figure(moved)).exact(words::name(moved.figure)))
+            .csv("figure"),
+        rows.field("unit", |(.., moved)| words::unit(moved.figure)),
+        rows.field("beyond", |(.., moved)| end(moved.beyond)),
+        rows.right("before", |(.., moved)| value(moved, moved.size.a)).csv("before"),
+        rows.right("after", |(.., moved)| value(moved, moved.size.b)).csv("after"),
+        rows.right("ratio", |(.., moved)| by(moved)).csv("ratio"),
+        rows.left("95 %", |(.., moved)| interval(Some(&moved.size))),
+        rows.field("low", |(.., moved)| end(range(moved).map(|(low, _)| low))),
+        rows.field("high", |(.., moved)| end(range(moved).map(|(_, high)| high))),
+        rows.drawing("½× … 2×", |(.., moved)| strip(moved)),
+    ]
+}
+
+fn document(history: &History, all: bool, lines: Option<usize>) -> Document {
+    let most = if all { usize::MAX } else { MOST };
+    let mut document = Document::default();
+    document.heading(1, "latscope history");
+    document.most_items(NOTE, history.remarks.clone(), most);
+    for machine in &history.machines {
+        document.heading(2, words::machine(machine));
+        document.items(FACT, words::changes(history, machine));
+        for change in &machine.changes {
+            let place = Text::plain(words::place(machine, change));
+            document.add(Block::Heading(3, format!("change {}", change.id), place));
+            document.items(DIFFERS, words::with(change));
+            document.table(Table { most, ..Table::new(columns(history, &of_change(machine, change))) });
+        }
+        let [same, tails] = [history.margin, history.tail_margin].map(format_share);
+        if !machine.changes.is_empty() {
+            let same = format!("{same} (of how often tails are reached ±{tails})");
+            document.on(PAGE, Block::Text(DIM, ratio_legend("ratio", &same)));
+        }
+        for (mark, heading, texts) in
+            [(DRIFT, "Drifts", words::drifts(machine)), (ODD, "Odd runs", words::odd(machine))]
+        {
+            if !texts.is_empty() {
+                document.on(TERMINAL, Block::Gap);
+                document.on(FILES, Block::heading(3, heading));
+                document.most_items(mark, texts, most);
+            }
+        }
+        if let Some(width) = lines.filter(|_| !machine.points.is_empty()) {
+            document.on(TERMINAL, Block::Gap);
+            document.on(TERMINAL, Block::Table(time_lines::table(machine, history.margin, width)));
+        }
+        document.append(pictures(machine, all));
+    }
+    document
+}
+
+/// Returns pictures of the points that changed, in the order of the changes; with `all` of every point.
+fn pictures(machine: &Machine, all: bool) -> Document {
+    let moved: Vec<&str> =
+        machine.changes.iter().flat_map(|change| &change.moved).map(|moved| moved.id.as_str()).collect();
+    let place = |point: &&Point| moved.iter().position(|id| *id == point.id).unwrap_or(usize::MAX);
+    let mut points: Vec<&Point> =
+        machine.points.iter().filter(|point| all || place(point) < usize::MAX).collect();
+    points.sort_by_key(place);
+    let rest = points.split_off(points.len().min(SHOWN));
+    let [mut document, mut more] = [Document::default(), Document::default()];
+    if !points.is_empty() {
+        document.on(PAGE, Block::heading(3, "Over the runs"));
+    }
+    for (document, points) in [(&mut document, points), (&mut more, rest)] {
+        for point in points {
+            document.on(PAGE, Block::Figure(timeline_figure(machine, point)));
+        }
+    }
+    if !more.is_empty() {
+        document.on(PAGE, Block::Details(format!("{} more", more.len()), more));
+    }
+    document
+}

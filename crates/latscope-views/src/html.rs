@@ -7,11 +7,9 @@ mod report;
 mod section;
 mod strip;
 mod summary;
-mod table;
 
 pub use report::report;
 pub(crate) use strip::{ratio as ratio_strip, ratio_legend};
-pub(crate) use table::{cell, table};
 
 use crate::markup::{Element, element};
 

@@ -1,12 +1,13 @@
 //! Durations on a scale that people have a feeling for: as if a hit in the L1
 //! cache took a second, and how many fit into a frame of a 60 Hz screen.
 
-use super::Options;
 use super::cells::times_mark;
-use super::grid::{Column, Side, Text, grid, wrap};
+use super::column::Rows;
+use super::document::{Document, Table};
 use super::legend::Signs;
 use super::rows::Row;
-use super::style::{BOLD, DIM, HEADING, magnitude};
+use super::style::{BOLD, DIM, magnitude};
+use super::styled::Text;
 use latscope_core::quality::Level;
 use latscope_core::report::Report;
 use latscope_core::units::{format_time, three_digits};
@@ -68,39 +69,32 @@ fn in_a_frame(row: &Row) -> String {
     if row.operation { per_frame(row.ns) } else { "-".to_owned() }
 }
 
-/// The table on this scale.
-pub(super) fn table(report: &Report, rows: &[Row], options: &Options) -> String {
+/// Returns the table on this scale.
+pub(super) fn document(report: &Report, rows: &[Row]) -> Document {
     let second = second(report);
-    let column = |heading: &str, side, cell: &dyn Fn(&Row) -> Text| {
-        Column::new(Text::styled(HEADING, heading), side, rows.iter().map(cell).collect())
-    };
-    let mut columns = vec![
-        column("family", Side::Left, &|row| Text::styled(DIM, &row.family)),
-        column("here", Side::Right, &|row| Text::styled(BOLD, format_time(row.ns))),
-        column("", Side::Left, &|row| Text::styled(DIM, times_mark(row.times))),
-        column("if L1 took 1 s", Side::Right, &|row| Text::styled(magnitude(row.ns), human(row.ns / second))),
-        column("in a frame", Side::Right, &|row| Text::plain(in_a_frame(row))),
-    ];
-    let taken: usize = columns.iter().map(|column| column.width() + 2).sum();
-    let room = options.width.saturating_sub(taken).max(8);
-    let labels = column("operation", Side::Left, &|row| Text::plain(&row.label).shortened(room));
-    columns.insert(0, labels);
-    let mut out = grid(&columns, 2, options.width, options.color);
     let scale = format!(
         "1 s stands for {}, {}; a frame at 60 frames a second is {}.",
         format_time(second),
         if second == 1.0 { "for no L1 hit was measured" } else { "a hit in the L1 cache" },
         format_time(FRAME_NS)
     );
-    out += &wrap(&Text::default(), &scale, DIM, options.width, options.color);
     let mut signs = Signs::default();
     // What is doubtful has no sign on this scale.
     rows.iter().for_each(|row| signs.note(row.times, Level::Ok, false));
-    let signs = signs.meanings();
-    if !signs.is_empty() {
-        out += &wrap(&Text::default(), &signs.join(" · "), DIM, options.width, options.color);
-    }
-    out
+    let signs = Some(signs.meanings().join(" · ")).filter(|signs| !signs.is_empty());
+    let rows = Rows(rows);
+    let table = Table::new(vec![
+        rows.left("operation", |row| &row.label),
+        rows.left("family", |row| Text::styled(DIM, &row.family)),
+        rows.right("here", |row| Text::styled(BOLD, format_time(row.ns))),
+        rows.left("", |row| Text::styled(DIM, times_mark(row.times))),
+        rows.right("if L1 took 1 s", |row| Text::styled(magnitude(row.ns), human(row.ns / second))),
+        rows.right("in a frame", in_a_frame),
+    ]);
+    let notes = std::iter::once(scale).chain(signs).collect();
+    let mut document = Document::default();
+    document.table(Table { least: usize::MAX, notes, ..table });
+    document
 }
 
 #[cfg(test)]

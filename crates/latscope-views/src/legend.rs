@@ -1,7 +1,7 @@
 //! Meanings of the signs beside rows, in one line, with only the signs that are used.
 
-use super::grid::Text;
 use super::style::WARNING;
+use super::styled::Text;
 use latscope_core::quality::Level;
 use latscope_core::report::{Account, Measurement, Report, Semantics};
 
@@ -92,7 +92,7 @@ mod tests {
         let options = golden::wide(200);
         [
             table::table(report, &[], &options),
-            text::details(report, "sync", &options),
+            text::family(report, "sync", &options),
             overview::overview(report, &[], &options),
             markdown::markdown(report, &[], true, &options),
             html::report(report, golden::catalogue()),

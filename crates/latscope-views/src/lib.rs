@@ -1,17 +1,19 @@
 //! The ways to show a report: pure functions of it, each in its own file.
 //!
-//! [`rows`] holds the rows that all tables share. [`table`] and [`survey`] are for a terminal. [`text`] shows a
-//! family in full, [`groups`] a family whose every event was timed. [`markdown`] is for issues, [`html`] for a page
-//! to pass on, and [`csv`] for programs.
+//! A view is a `document` of headings, texts, tables and figures, which has a writer for each form: terminal,
+//! Markdown, page and CSV. [`rows`] holds the rows of a survey, [`table`] its table. [`text`] shows a family in full,
+//! [`groups`] a family whose every event was timed.
 #![forbid(unsafe_code)]
 
 mod bar;
 pub mod blame;
 mod cells;
+mod column;
 pub mod comparison;
 pub mod csv;
 pub mod devices;
 pub mod doctor;
+mod document;
 pub mod figure;
 mod footnotes;
 pub mod gate;
@@ -36,6 +38,7 @@ pub mod rows;
 #[path = "../../latscope/tests/skipped/mod.rs"]
 mod skipped;
 mod style;
+mod styled;
 pub mod survey;
 pub mod table;
 pub mod text;

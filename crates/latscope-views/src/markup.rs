@@ -58,23 +58,6 @@ impl Element {
         self
     }
 
-    /// Returns true if the element contains nothing but empty texts.
-    pub fn is_empty(&self) -> bool {
-        self.content.iter().all(|node| matches!(node, Node::Text(text) if text.is_empty()))
-    }
-
-    /// Keeps the children for whose places `keep` is true.
-    pub fn retain(&mut self, keep: &[bool]) {
-        let mut keep = keep.iter();
-        self.content.retain(|_| keep.next().copied().unwrap_or(true));
-    }
-
-    /// Returns for each child element if it is empty.
-    pub fn empty_ones(&self) -> Vec<bool> {
-        let is_empty = |node: &Node| matches!(node, Node::Element(element) if element.is_empty());
-        self.content.iter().map(is_empty).collect()
-    }
-
     /// The element as text.
     pub fn written(&self) -> String {
         let mut out = String::new();

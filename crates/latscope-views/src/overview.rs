@@ -1,10 +1,10 @@
 //! First screen of a survey: the machine, how far to trust it, ten numbers, verdicts, findings, and the place
 //! of the rest.
 
-use super::grid::{Text, wrap};
 use super::head::short_head;
 use super::rows::headline_rows;
 use super::style::{BOLD, DIM, PLAIN, WARNING};
+use super::styled::{Text, wrap};
 use super::verdicts::verdicts;
 use super::{Options, machine_state, table};
 use latscope_core::catalogue::Catalogue;
@@ -39,7 +39,7 @@ pub fn overview(report: &Report, rest: &[String], options: &Options) -> String {
         let first = Text::styled(WARNING, "not measured  ");
         out += &wrap(&first, &format!("{title}: {why}"), PLAIN, options.width, options.color);
     }
-    out += &verdicts(report, options);
+    verdicts(report).write(&mut out, options);
     out += &findings(report, options);
     out.push('\n');
     for note in fold_cpus(report.plan.notes.iter().cloned()) {

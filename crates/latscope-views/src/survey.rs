@@ -1,16 +1,12 @@
 //! The survey on a terminal: header, table, plot, findings.
 
-use super::grid::{Text, wrap};
+use super::document::{Block, Document, FACT, Mark};
 use super::head::head;
-use super::style::{BOLD, PLAIN};
+use super::style::PLAIN;
 use super::verdicts::verdicts;
 use super::{Options, machine_state, table};
 use crate::figure;
 use latscope_core::report::Report;
-
-/// Maximum width of a plot; a wider plot is no easier to read.
-const PLOT_WIDTH: usize = 110;
-const PLOT_HEIGHT: u16 = 20;
 
 /// Returns everything a survey prints: machine and conditions, the table beside the reference devices and other
 /// reports, memory latency against size, and the findings.
@@ -18,35 +14,35 @@ pub fn survey(report: &Report, beside: &[&Report], options: &Options) -> String 
     let mut out = head(report, options);
     out.push('\n');
     out += &table::table(report, beside, options);
-    out += &verdicts(report, options);
-    out += &conclusions(report, true, options);
+    verdicts(report).write(&mut out, options);
+    conclusions(report, true).write(&mut out, options);
     out
 }
 
-/// The findings in plain words, with the plot of memory latency before them if
-/// it is wanted and there is one.
-pub(super) fn conclusions(report: &Report, plot: bool, options: &Options) -> String {
-    let mut out = String::new();
+/// Returns the findings in plain words, and the state of the machine; before them the plot of memory latency, if it
+/// is wanted and there is one.
+pub(super) fn conclusions(report: &Report, plot: bool) -> Document {
+    let mut document = Document::default();
     if let Some(figure) = figure::latency_figure(report).filter(|_| plot) {
-        out.push('\n');
-        let width = options.width.min(PLOT_WIDTH) as u16;
-        out += &figure::terminal(&figure, width, PLOT_HEIGHT);
-        if !out.ends_with('\n') {
-            out.push('\n');
-        }
+        document.add(Block::Figure(figure));
     }
-    if !report.findings.is_empty() {
-        out.push('\n');
-        out += &wrap(&Text::default(), "Findings", BOLD, options.width, options.color);
-        for finding in &report.findings {
-            out += &wrap(&Text::plain("  • "), &finding.in_words(), PLAIN, options.width, options.color);
-        }
-    }
+    document.append(findings(report));
     if let Some(sentence) = machine_state::sentence(report) {
-        out.push('\n');
-        out += &wrap(&Text::default(), &sentence, PLAIN, options.width, options.color);
+        document.add(Block::Gap);
+        document.add(Block::Text(PLAIN, sentence));
     }
-    out
+    document
+}
+
+/// Returns the findings in plain words; empty without any.
+pub(super) fn findings(report: &Report) -> Document {
+    let mut document = Document::default();
+    if !report.findings.is_empty() {
+        document.heading(2, "Findings");
+    }
+    let mark = Mark { sign: "  • ", ..FACT };
+    document.items(mark, report.findings.iter().map(|finding| finding.in_words()));
+    document
 }
 
 #[cfg(test)]

@@ -3,15 +3,17 @@
 
 use super::bar::Scale as BarScale;
 use super::cells::{Cells, Slot};
+use super::column::Column;
+use super::document::{Document, Table};
 use super::footnotes::{Footnotes, superscript};
-use super::grid::{Column, Text, grid, wrap};
+use super::grid::{fitting, grid};
 use super::legend::{Signs, next_run};
 use super::rows::{ReferenceCell, Row, nothing_in_common, reference_names, sorted_rows};
 use super::style::{DIM, PLAIN, WARNING};
+use super::styled::{Text, wrap};
 use super::{Options, Scale, Sort, human, unmeasured};
 use crate::devices::DEVICES;
 use latscope_core::report::Report;
-use std::collections::HashMap;
 
 /// Minimum width of the name of an operation, whatever columns could stand beside it.
 const LABEL: usize = 33;
@@ -23,146 +25,103 @@ pub fn table(report: &Report, beside: &[&Report], options: &Options) -> String {
     if rows.is_empty() {
         out += "No row has a number.\n";
     } else if options.scale == Scale::Human {
-        out += &human::table(report, &rows, options);
+        human::document(report, &rows).write(&mut out, options);
     } else {
-        out += &measured(report, &rows, &reference_names(report, beside), options);
+        let references = reference_names(report, beside);
+        let wanted = wanted(references.len(), options.sort);
+        let gap = if options.width >= 150 { 2 } else { 1 };
+        out += &laid_out(report, &rows, &references, &wanted, gap, options);
     }
     for text in nothing_in_common(&rows, beside) {
         out += &wrap(&Text::styled(WARNING, "note  "), &text, PLAIN, options.width, options.color);
     }
-    out += &unmeasured::lists(report, options);
+    unmeasured::lists(report).write(&mut out, options);
     out
 }
 
-fn measured(report: &Report, rows: &[Row], references: &[(String, String)], options: &Options) -> String {
-    let gap = if options.width >= 150 { 2 } else { 1 };
+/// Column with its rank, and true if it is a wider form of the one before it.
+type Wanted = (Slot, usize, bool);
+
+/// Returns the columns beside the operation's name, each with its rank: reports beside come first.
+fn wanted(references: usize, sort: Sort) -> Vec<Wanted> {
+    let [classic, iphone_5s, iphone_6s_plus, iphone_x] = [1, 4, 5, 3].map(|rank| references + rank);
+    let devices = [classic, iphone_5s, iphone_6s_plus, iphone_x].into_iter().enumerate();
+    let devices = devices.flat_map(|(at, rank)| {
+        let reference = |ratio| Slot::Reference { at, ratio };
+        [(reference(false), rank, false), (reference(true), references + 7, true)]
+    });
+    let beside = (DEVICES.len()..references).map(|at| (Slot::Reference { at, ratio: true }, at, false));
+    let columns = [
+        (Slot::Family, if sort == Sort::Family { 0 } else { references + 8 }, false),
+        (Slot::Time, 0, false),
+        (Slot::Marks, 0, false),
+        (Slot::Next, references, false),
+        (Slot::Cycles, references + 6, false),
+        (Slot::Bar(8), references + 2, false),
+        (Slot::Bar(12), references + 9, true),
+        (Slot::Bar(20), references + 10, true),
+        (Slot::Bar(32), references + 11, true),
+    ];
+    columns.into_iter().chain(devices).chain(beside).collect()
+}
+
+/// Returns the table with all columns and its footnotes, for Markdown.
+pub(super) fn document(report: &Report, rows: &[Row], references: &[(String, String)]) -> Document {
     let mut cells = Cells { rows, references, scale: BarScale::of(rows), notes: Footnotes::default() };
-    let (slots, room) = choose(&mut cells, options, gap);
-    // Anew, so that notes are numbered from the top and only those of columns
-    // that are shown.
-    cells.notes = Footnotes::default();
+    let slots = wanted(references.len(), Sort::Value).into_iter().map(|(slot, ..)| slot);
+    let is_text = |slot: &Slot| !matches!(slot, Slot::Bar(_) | Slot::Reference { ratio: false, .. });
+    let mut slots: Vec<Slot> = slots.filter(is_text).collect();
     cells.number_notes(&slots);
-    let mut columns = vec![cells.labels(room)];
-    columns.extend(slots.iter().map(|slot| cells.column(*slot)));
-    let mut out = grid(&columns, gap, options.width, options.color);
-    out += &legend(report, &cells, &slots, options);
-    out
+    slots.retain(|slot| !cells.column(*slot).is_empty());
+    let mut columns = vec![cells.labels_in_full()];
+    columns.extend(slots.iter().map(|slot| cells.column_in_full(*slot)));
+    let mut notes = vec![signs(report, &cells, &slots, "").join(" · ")];
+    notes.extend(cells.notes.iter().map(|(number, text)| format!("{} {text}", superscript(number))));
+    let mut document = Document::default();
+    document.table(Table { notes, ..Table::new(columns) });
+    document
 }
 
-/// Rows without references: name, figure, doubt, next run and bar, with their legend.
+/// Returns rows without references: name, figure, doubt, next run and bar, with their legend.
 pub(super) fn short(report: &Report, rows: &[Row], options: &Options) -> String {
-    let scale = BarScale::of(rows);
-    let mut cells = Cells { rows, references: &[], scale, notes: Footnotes::default() };
-    let slots = [Slot::Time, Slot::Marks, Slot::Next, Slot::Bar(BAR)];
-    let mut columns: Vec<(Slot, Column)> = slots.iter().map(|slot| (*slot, cells.column(*slot))).collect();
-    columns.retain(|(_, column)| !column.is_empty());
-    let sum =
-        |columns: &[(Slot, Column)]| columns.iter().map(|(_, column)| 1 + column.width()).sum::<usize>();
-    // A bar is the first to go; a doubt stays with its figure.
-    let is_spare = |columns: &[(Slot, Column)]| {
-        columns.last().is_some_and(|(slot, _)| !matches!(slot, Slot::Time | Slot::Marks))
-    };
-    while is_spare(&columns) && cells.longest_label().min(LABEL) + sum(&columns) > options.width {
-        columns.pop();
-    }
-    let room = options.width.saturating_sub(sum(&columns)).clamp(1, cells.longest_label().max(1));
-    let (slots, columns): (Vec<Slot>, Vec<Column>) = columns.into_iter().unzip();
-    let columns: Vec<Column> = std::iter::once(cells.labels(room)).chain(columns).collect();
-    grid(&columns, 1, options.width, options.color) + &legend(report, &cells, &slots, options)
+    let wanted = [(Slot::Time, 0), (Slot::Marks, 0), (Slot::Next, 1), (Slot::Bar(BAR), 2)];
+    laid_out(report, rows, &[], &wanted.map(|(slot, rank)| (slot, rank, false)), 1, options)
 }
 
 /// Columns of a bar of a table of few columns.
 const BAR: usize = 16;
 
-/// The columns that fit beside the operation's name, and the room left for it.
-fn choose(cells: &mut Cells, options: &Options, gap: usize) -> (Vec<Slot>, usize) {
+/// Returns the columns that fit beside the operation's name, and their legend.
+fn laid_out(
+    report: &Report,
+    rows: &[Row],
+    references: &[(String, String)],
+    wanted: &[Wanted],
+    gap: usize,
+    options: &Options,
+) -> String {
+    let mut cells = Cells { rows, references, scale: BarScale::of(rows), notes: Footnotes::default() };
     let longest = cells.longest_label();
-    let mut widths: HashMap<Slot, usize> = HashMap::new();
-    let mut total = |slots: &[Slot], cells: &mut Cells| -> usize {
-        let width = |slot: &Slot| gap + *widths.entry(*slot).or_insert_with(|| cells.column(*slot).width());
-        slots.iter().map(width).sum()
-    };
-    let mut chosen = vec![Slot::Time];
-    if !cells.column(Slot::Marks).is_empty() {
-        chosen.push(Slot::Marks);
+    let mut columns = vec![cells.labels(longest)];
+    for (slot, rank, is_wider) in wanted {
+        columns.push(Column { rank: *rank, is_wider: *is_wider, ..cells.column(*slot) });
     }
-    if options.sort == Sort::Family {
-        chosen.push(Slot::Family);
-    }
-    for extra in extras(cells.references.len()) {
-        if matches!(extra, Extra::Add(slot) if chosen.contains(&slot) || cells.column(slot).is_empty()) {
-            continue;
-        }
-        let widened = extra.granted(&chosen);
-        if longest.min(LABEL) + total(&widened, cells) <= options.width {
-            chosen = widened;
-        }
-    }
-    chosen.sort();
-    let room = options.width.saturating_sub(total(&chosen, cells)).clamp(1, longest.max(1));
-    (chosen, room)
-}
-
-/// Addition that makes a table better and wider.
-enum Extra {
-    Add(Slot),
-    /// Ratios beside the numbers of the devices.
-    Ratios,
-    /// Longer bar, of this many columns.
-    Bar(usize),
-}
-
-/// Extras for a wider table, the most useful first.
-fn extras(references: usize) -> Vec<Extra> {
-    let [classic, iphone_5s, iphone_6s_plus, iphone_x] = [0, 1, 2, 3];
-    let device = |at: usize| Extra::Add(Slot::Reference { at, ratio: false });
-    let beside = (DEVICES.len()..references).map(|at| Extra::Add(Slot::Reference { at, ratio: true }));
-    let rest = [
-        Extra::Add(Slot::Next),
-        device(classic),
-        Extra::Add(Slot::Bar(8)),
-        device(iphone_x),
-        device(iphone_5s),
-        device(iphone_6s_plus),
-        Extra::Add(Slot::Cycles),
-        Extra::Ratios,
-        Extra::Add(Slot::Family),
-        Extra::Bar(12),
-        Extra::Bar(20),
-        Extra::Bar(32),
-    ];
-    beside.chain(rest).collect()
-}
-
-impl Extra {
-    /// The columns with the extra.
-    fn granted(&self, chosen: &[Slot]) -> Vec<Slot> {
-        let mut slots = chosen.to_vec();
-        match *self {
-            Extra::Add(slot) => slots.push(slot),
-            Extra::Ratios => {
-                for slot in &mut slots {
-                    if let Slot::Reference { ratio, .. } = slot {
-                        *ratio = true;
-                    }
-                }
-            }
-            Extra::Bar(width) => {
-                for slot in &mut slots {
-                    if let Slot::Bar(narrow) = slot {
-                        *narrow = width;
-                    }
-                }
-            }
-        }
-        slots
-    }
+    let places = fitting(&columns, gap, options.width, longest.min(LABEL));
+    let slots: Vec<Slot> = places[1..].iter().map(|at| wanted[at - 1].0).collect();
+    // Anew, so that notes are numbered from the top and only those of columns
+    // that are shown.
+    cells.notes = Footnotes::default();
+    cells.number_notes(&slots);
+    let mut columns: Vec<Column> = slots.iter().map(|slot| cells.column(*slot)).collect();
+    let taken: usize = columns.iter().map(|column| gap + column.width()).sum();
+    columns.insert(0, cells.labels(options.width.saturating_sub(taken).clamp(1, longest.max(1))));
+    grid(&columns, gap, options.width, options.color) + &legend(report, &cells, &slots, options)
 }
 
 /// Returns the meanings of the signs that occur in the table, and the footnotes.
 fn legend(report: &Report, cells: &Cells, slots: &[Slot], options: &Options) -> String {
     let mut out = String::new();
-    for line in filled(signs(report, cells, slots), options.width) {
+    for line in filled(signs(report, cells, slots, ", in the unit of the row"), options.width) {
         out += &wrap(&Text::default(), &line, DIM, options.width, options.color);
     }
     for (number, text) in cells.notes.iter() {
@@ -187,7 +146,8 @@ fn filled(parts: Vec<String>, width: usize) -> Vec<String> {
     lines
 }
 
-fn signs(report: &Report, cells: &Cells, slots: &[Slot]) -> Vec<String> {
+/// Returns the meanings of the signs in these columns; `unit` says in which unit the next run is.
+fn signs(report: &Report, cells: &Cells, slots: &[Slot], unit: &str) -> Vec<String> {
     let shown = cells.shown(slots);
     let cell = |holds: &dyn Fn(&ReferenceCell) -> bool| {
         cells.rows.iter().any(|row| shown.iter().filter_map(|at| row.references[*at].as_ref()).any(holds))
@@ -204,7 +164,7 @@ fn signs(report: &Report, cells: &Cells, slots: &[Slot]) -> Vec<String> {
     };
     let next = slots.contains(&Slot::Next);
     let empty = cells.rows.iter().any(|row| row.next.is_none());
-    say(next, &next_run(report, ", in the unit of the row", empty));
+    say(next, &next_run(report, unit, empty));
     say(slots.contains(&Slot::Cycles), "cycles of the core");
     if slots.iter().any(|slot| matches!(slot, Slot::Bar(_))) {
         say(true, &format!("bars: logarithmic, {}", cells.scale.words()));

@@ -1,16 +1,20 @@
 //! Full view of a family: every point, each probe laid out by its parameters.
 
 use super::cells::{between, cycles, times_mark};
-use super::grid::{Column, Side, Text, grid, single, wrap};
+use super::column::Rows;
+use super::column::{Column, Side};
+use super::document::{Table, WIDER};
+use super::grid::grid;
 use super::head::head;
 use super::legend::{Signs, mark, next_run};
 use super::matrix::{Matrix, matrices, show, varying};
 use super::rows::{family as family_of, rejected_share};
 use super::style::{BOLD, DIM, HEADING, PLAIN};
+use super::styled::{Text, single, wrap};
 use super::verdicts::verdicts;
 use super::{Options, survey, unmeasured};
 use latscope_core::machine::Machine;
-use latscope_core::report::{Measurement, Report, Sampling, Semantics};
+use latscope_core::report::{Measurement, Report, Sampling, Semantics, Summary};
 use latscope_core::units::{format_rate, format_share, format_time, format_value};
 
 /// Number of points from which on a probe with several varying parameters is shown as a matrix rather than a
@@ -20,8 +24,8 @@ const SWEEP_POINTS: usize = 6;
 /// The view of a family command: machine, all points, findings.
 pub fn family(report: &Report, family: &str, options: &Options) -> String {
     let mut out = head(report, options);
-    out += &details(report, family, options);
-    out += &survey::conclusions(report, family == "memory", options);
+    details(&mut out, report, family, options);
+    survey::conclusions(report, family == "memory").write(&mut out, options);
     out
 }
 
@@ -35,16 +39,17 @@ pub fn all(report: &Report, options: &Options) -> String {
     }
     let mut out = head(report, options);
     for family in families {
-        out += &details(report, family, options);
+        details(&mut out, report, family, options);
     }
-    out += &verdicts(report, options);
-    out += &survey::conclusions(report, true, options);
+    verdicts(report).write(&mut out, options);
+    survey::conclusions(report, true).write(&mut out, options);
     out
 }
 
-/// Every point of a family, then which points are missing or degraded and why.
-pub(crate) fn details(report: &Report, family: &str, options: &Options) -> String {
-    every_point(report, family, options) + &unmeasured::family_lists(report, family, options)
+/// Adds every point of a family, then which points are missing or degraded and why.
+fn details(out: &mut String, report: &Report, family: &str, options: &Options) {
+    *out += &every_point(report, family, options);
+    unmeasured::family_lists(report, family).write(out, options);
 }
 
 /// Every point of a family: a list, then the sweeps as matrices.
@@ -65,7 +70,7 @@ pub(crate) fn every_point(report: &Report, family: &str, options: &Options) -> S
     }
     if !listed.is_empty() {
         let points: Vec<&Measurement> = listed.into_iter().flat_map(|(_, points)| points).collect();
-        out += &list(report, &points, options);
+        out += &table(report, &points, (options.width * 2 / 5).max(20)).written(options);
     }
     for (probe, points) in sweeps {
         out.push('\n');
@@ -105,113 +110,80 @@ fn heading(probe: &str, points: &[&Measurement], options: &Options) -> String {
     wrap(&Text::styled(BOLD, format!("{probe}  ")), &about, DIM, options.width, options.color)
 }
 
-/// Every point of a family with every figure.
-pub(super) fn points(report: &Report, family: &str) -> Vec<Column> {
+/// Returns every point of a family with every figure; `None` without a point.
+pub(super) fn points(report: &Report, family: &str) -> Option<Table> {
     let ours = |m: &&Measurement| family_of(&m.probe) == family && m.typical().is_some();
     let points: Vec<&Measurement> = report.measurements.iter().filter(ours).collect();
-    let columns: Vec<Column> =
-        figures(&report.machine, &points).into_iter().filter(|column| !column.is_empty()).collect();
-    if points.is_empty() { Vec::new() } else { [vec![labels(&points, usize::MAX)], columns].concat() }
+    (!points.is_empty()).then(|| table(report, &points, usize::MAX))
 }
 
-fn labels(points: &[&Measurement], room: usize) -> Column {
+/// Returns a row for each point, with its name in `room` columns.
+fn table(report: &Report, points: &[&Measurement], room: usize) -> Table {
     let label = |m: &&Measurement| {
         let title = if m.title.is_empty() { &m.probe } else { &m.title };
         Text::plain(title).shortened(room - 2).and(mark(m))
     };
-    Column::new(Text::styled(HEADING, "point"), Side::Left, points.iter().map(label).collect())
-}
-
-/// A line for each point, with as many figures as the width allows.
-fn list(report: &Report, points: &[&Measurement], options: &Options) -> String {
-    let mut columns = vec![labels(points, (options.width * 2 / 5).max(20))];
-    let mut used = columns[0].width();
-    let mut left_out = false;
-    for column in figures(&report.machine, points).into_iter().filter(|column| !column.is_empty()) {
-        match used + 2 + column.width() <= options.width {
-            true => {
-                used += 2 + column.width();
-                columns.push(column);
-            }
-            false => left_out = true,
-        }
-    }
-    let mut out = grid(&columns, 2, options.width, options.color);
-    let mut say = |text: &str| out += &wrap(&Text::default(), text, DIM, options.width, options.color);
-    let signs = Signs::of(points.iter().copied()).meanings();
-    if !signs.is_empty() {
-        say(&signs.join(" · "));
-    }
-    let meanings = meanings(report, &columns);
-    if !meanings.is_empty() {
-        say(&meanings.join(" · "));
-    }
-    if left_out {
-        say("More figures in a wider terminal, and all of them with --csv or --json.");
-    }
-    out
-}
-
-/// The column of intervals.
-const NEXT: &str = "next run";
-
-/// Columns whose headings need an explanation, with the explanation.
-const MEANINGS: [(&str, &str); 3] = [
-    ("touched", "bytes that the program reads and writes, per second"),
-    (
-        "moved",
-        "the same with the fetch of a line before it is written and with copies, computed, where the data is beyond the caches",
-    ),
-    ("direct", "the same work in a loop, without the thread"),
-];
-
-/// Returns the meanings of these columns, where the heading does not suffice.
-pub(super) fn meanings(report: &Report, columns: &[Column]) -> Vec<String> {
-    let shown = |name: &str| columns.iter().find(|column| column.heading.content() == name);
-    let is_empty = |column: &Column| column.cells.iter().any(|cell| cell.width() == 0);
-    let next = shown(NEXT).map(|column| next_run(report, "", is_empty(column)));
-    let others = MEANINGS.iter().filter(|(name, _)| shown(name).is_some());
-    next.into_iter().chain(others.map(|(name, meaning)| format!("{name}: {meaning}"))).collect()
+    let figures = figures(report, points).into_iter().enumerate().map(|(at, column)| column.rank(at + 1));
+    let columns = std::iter::once(Rows(points).left("point", label)).chain(figures).collect();
+    let signs = Signs::of(points.iter().copied()).meanings().join(" · ");
+    let notes = Some(signs).filter(|signs| !signs.is_empty()).into_iter().collect();
+    Table { least: usize::MAX, notes, wider: WIDER, ..Table::new(columns) }
 }
 
 /// All figures of points, the most telling first.
-fn figures(machine: &Machine, points: &[&Measurement]) -> Vec<Column> {
-    let column = |name: &str, cell: &dyn Fn(&Measurement) -> Option<String>| {
-        let cells = points.iter().map(|m| Text::plain(cell(m).unwrap_or_default())).collect();
-        Column::new(Text::styled(HEADING, name), Side::Right, cells)
+fn figures(report: &Report, points: &[&Measurement]) -> Vec<Column> {
+    let rows = Rows(points);
+    let time = |name: &str, of: fn(&Summary) -> Option<f64>| {
+        rows.given(name, move |m| of(&m.summary).map(format_time))
     };
-    let time = |ns: Option<f64>| ns.map(format_time);
-    let mut columns = vec![column("median", &|m| time(m.summary.p50))];
-    let marks = points.iter().map(|m| Text::styled(DIM, times_mark(m.times))).collect();
-    columns.push(Column::new(Text::default(), Side::Left, marks));
-    columns.push(column("touched", &|m| m.rate_touched().map(format_rate)));
-    columns.push(column("moved", &|m| moved(m, machine).map(format_rate)));
     let mut names: Vec<&String> = points.iter().flat_map(|m| m.values.keys()).collect();
     names.sort();
     names.dedup();
-    // What is named after something met on the way is told last.
+    // What is named after something met on the way comes last.
     let (details, names): (Vec<&String>, Vec<&String>) =
         names.into_iter().partition(|name| name.contains(':'));
     let (counts, shares): (Vec<&String>, Vec<&String>) =
         names.into_iter().partition(|name| counted(points, name));
-    let named = |name: &String| column(name, &|m| m.values.get(name).map(|v| format_value(v.value, &v.unit)));
+    let named = |name: &String| {
+        let column = rows.given(name, |m| m.values.get(name).map(|v| format_value(v.value, &v.unit)));
+        column.meaning(if name == "direct" {
+            "direct: the same work in a loop, without the thread"
+        } else {
+            ""
+        })
+    };
+    let lacks_next = points.iter().any(|m| m.next_run().is_none());
+    let rejected = |m: &Measurement| Some(format_share(rejected_share(m))).filter(|_| m.summary.rejected > 0);
+    let mut columns = vec![
+        time("median", |s| s.p50),
+        rows.left("", |m| Text::styled(DIM, times_mark(m.times))),
+        rows.given("touched", |m| m.rate_touched().map(format_rate))
+            .meaning("touched: bytes that the program reads and writes, per second"),
+        rows.given("moved", |m| moved(m, &report.machine).map(format_rate)).meaning(MOVED),
+    ];
     columns.extend(shares.into_iter().map(named));
-    columns.push(column(NEXT, &|m| m.next_run().map(|next| between(next.low, next.high))));
-    columns.push(column("p10-p90", &|m| Some(between(m.summary.p10?, m.summary.p90?))));
-    columns.push(column("p99", &|m| time(m.summary.p99)));
-    columns.push(column("max", &|m| time(m.summary.max)));
-    columns.push(column("cycles", &|m| m.summary.cycles.map(cycles)));
-    columns.push(column("min", &|m| time(m.summary.min)));
-    columns.push(column("p99.9", &|m| time(m.summary.p99_9)));
-    columns.push(column("p99.99", &|m| time(m.summary.p99_99)));
-    columns.push(column("mean", &|m| time(m.summary.mean)));
-    columns.push(column("samples", &|m| Some(m.summary.count.to_string())));
-    let rejected = |m: &Measurement| Some(format_share(rejected_share(m)));
-    columns.push(column("rejected", &|m| rejected(m).filter(|_| m.summary.rejected > 0)));
-    columns.push(column("missed", &|m| (m.summary.missed > 0).then(|| m.summary.missed.to_string())));
+    columns.extend([
+        rows.given("next run", |m| m.next_run().map(|next| between(next.low, next.high)))
+            .meaning(next_run(report, "", lacks_next)),
+        rows.given("p10-p90", |m| Some(between(m.summary.p10?, m.summary.p90?))),
+        time("p99", |s| s.p99),
+        time("max", |s| s.max),
+        rows.given("cycles", |m| m.summary.cycles.map(cycles)),
+        time("min", |s| s.min),
+        time("p99.9", |s| s.p99_9),
+        time("p99.99", |s| s.p99_99),
+        time("mean", |s| s.mean),
+        rows.right("samples", |m| m.summary.count.to_string()),
+        rows.given("rejected", |m| rejected(m)),
+        rows.given("missed", |m| (m.summary.missed > 0).then(|| m.summary.missed.to_string())),
+    ]);
     columns.extend(counts.into_iter().chain(details).map(named));
     columns
 }
+
+/// Meaning of the column `moved`.
+const MOVED: &str = "moved: the same with the fetch of a line before it is written and with copies, computed, where \
+                     the data is beyond the caches";
 
 /// Returns true if all values of this name are mere counts.
 fn counted(points: &[&Measurement], name: &str) -> bool {
@@ -327,6 +299,12 @@ mod tests {
     use latscope_core::fixture;
     use latscope_core::quality::Level;
 
+    fn details(report: &Report, family: &str, options: &Options) -> String {
+        let mut out = "\n".to_owned();
+        super::details(&mut out, report, family, options);
+        out
+    }
+
     fn wide() -> Options<'static> {
         Options { width: 120, ..Options::default() }
     }
@@ -336,7 +314,7 @@ mod tests {
         let mut report = fixture::report();
         report.measurements.retain(|m| m.quality.level == Level::Unsupported);
         let text = details(&report, "memory", &Options::default());
-        assert!(text.starts_with("\nNot measured"), "{text}");
+        assert!(text.trim_start().starts_with("Not measured"), "{text}");
     }
 
     #[test]

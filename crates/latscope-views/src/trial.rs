@@ -6,10 +6,10 @@ mod html;
 pub use html::{Page, Part, html};
 
 use crate::Options;
-use crate::csv::shown;
-use crate::grid::{Column, Side, Text, grid, wrap};
-use crate::markdown::escape;
-use crate::style::{ALARM, DIM, GOOD, HEADING, PLAIN, WARNING};
+use crate::column::{Column, FILES, Forms, Rows, SHOWN, TERMINAL};
+use crate::document::{self, Block, Document, NOTE, Table};
+use crate::style::{ALARM, DIM, GOOD, PLAIN, WARNING};
+use crate::styled::{Text, wrap};
 use anstyle::Style;
 use latscope_core::units::{counted, format_count, format_share, format_time};
 use latscope_judge::acceptance::Acceptance;
@@ -115,49 +115,86 @@ fn more_runs(judged: &Judged) -> String {
     runs.iter().chain(&rounds).chain(&near).chain(&wide).map(String::as_str).collect()
 }
 
-/// The table of measurements under loads, one grid a measurement; with `all` every row.
+/// Returns the tables of measurements under loads, one a measurement; with `all` every row.
 pub fn table(cells: &[Cell], all: bool, options: &Options) -> String {
-    let Options { width, color, .. } = *options;
-    let mut out = String::new();
-    for mut lines in by_measurement(cells, all) {
-        if lines.iter().all(|line| line.row.is_none()) {
-            // The reasons say the rest.
-            lines.truncate(1);
-            lines[0].is_alone = true;
-        }
-        let each = |cell: &dyn Fn(&Line) -> Text| lines.iter().map(cell).collect::<Vec<Text>>();
-        let head = |text: &str| Text::styled(HEADING, text);
-        let figure = |of: fn(&Row) -> Option<f64>| {
-            each(&|line| Text::plain(line.row.and_then(of).map(format_time).unwrap_or_default()))
-        };
-        let arms = cells.iter().any(|cell| cell.arm != cells[0].arm);
-        let arm = |line: &Line| Text::plain(if arms && !line.is_alone { &line.cell.arm } else { "" });
-        let measurement = lines.first().map_or("", |line| line.cell.measurement.as_str());
-        let columns = [
-            Column::new(head(measurement), Side::Left, each(&|line| Text::plain(line.title()).shortened(34))),
-            Column::new(head("load"), Side::Left, each(&|line| Text::plain(line.load()))),
-            Column::new(head("arm"), Side::Left, each(&arm)),
-            Column::new(head("runs"), Side::Right, each(&|line| Text::plain(line.runs().to_string()))),
-            Column::new(head("p50"), Side::Right, figure(|row| row.p50)),
-            Column::new(head("p99"), Side::Right, figure(|row| row.p99)),
-            Column::new(head("max"), Side::Right, figure(|row| row.max)),
-            Column::new(head("missed"), Side::Right, each(&|line| Text::plain(line.missed()))),
-            Column::new(head(""), Side::Left, each(&|line| line.verdict())),
-        ];
-        let kept: Vec<Column> = columns.into_iter().filter(|column| !column.is_empty()).collect();
-        out += &format!("{}\n", grid(&kept, 2, width, color));
-        for (cell, more) in lines.iter().filter(|line| line.more > 0).map(|line| (line.cell, line.more)) {
-            let text = format!("… and {more} more of {} runs: --all shows them", cell.arm);
-            out += &wrap(&Text::default(), &text, DIM, width, color);
+    document(cells, all).written(options)
+}
+
+/// Returns the tables as Markdown with every row or, if runs were judged, the record of the verdicts instead.
+pub fn markdown(title: &str, cells: &[Cell], record: Option<&Acceptance>) -> String {
+    let mut document = Document::default();
+    document.heading(1, title);
+    document.append(match record {
+        Some(record) => acceptance::document(record),
+        None => self::document(cells, true),
+    });
+    document.markdown()
+}
+
+/// Returns a line a row as CSV, times in ns; a cell without runs has one line.
+pub fn csv(cells: &[Cell]) -> Vec<u8> {
+    let lines: Vec<Line> = by_measurement(cells, true).into_iter().flatten().collect();
+    document::csv(&columns("", SHOWN, &lines))
+}
+
+fn document(cells: &[Cell], all: bool) -> Document {
+    let mut document = Document::default();
+    let arms = cells.iter().any(|cell| cell.arm != cells[0].arm);
+    let arms = if arms { SHOWN } else { FILES };
+    for (forms, all) in [(TERMINAL, all), (FILES, true)] {
+        for lines in by_measurement(cells, all) {
+            let name = &lines[0].cell.measurement;
+            let mut table = Table::new(columns(name, arms, &lines));
+            let cut = lines.iter().filter(|line| line.more > 0);
+            table.notes.extend(
+                cut.map(|line| {
+                    format!("… and {} more of {} runs: --all shows them", line.more, line.cell.arm)
+                }),
+            );
+            document.on(forms, Block::Table(table));
+            document.on(forms, Block::Gap);
         }
     }
     if cells.iter().flat_map(|cell| &cell.rows).any(|row| row.runs > 1) {
-        out += &wrap(&Text::default(), AGGREGATED, DIM, width, color);
+        document.add(Block::Text(DIM, AGGREGATED.to_owned()));
     }
-    for text in reasons(cells) {
-        out += &wrap(&Text::plain("!  "), &text, WARNING, width, color);
-    }
-    out
+    document.items(NOTE, reasons(cells));
+    document
+}
+
+fn columns(measurement: &str, arms: Forms, lines: &[Line]) -> Vec<Column> {
+    let rows = Rows(lines);
+    let count = |name: &'static str, field: fn(&Row) -> usize| {
+        rows.field(name, |line| line.row.map_or(0, field).to_string())
+    };
+    let time = |name: &'static str, field: fn(&Row) -> Option<f64>| {
+        let cell = |line: &Line| {
+            let ns = line.row.and_then(field);
+            let exact = ns.map(|ns| ns.to_string()).unwrap_or_default();
+            Text::plain(ns.map(format_time).unwrap_or_default()).exact(exact)
+        };
+        rows.right(name, cell).csv(name)
+    };
+    vec![
+        rows.left(measurement, |line| line.row.map_or("–", |row| &row.title)),
+        rows.field("measurement", |line| &line.cell.measurement),
+        rows.left("load", |line| line.cell.load.as_deref().unwrap_or_default()).csv("load"),
+        rows.left("arm", |line| &line.cell.arm).on(arms).csv("arm"),
+        rows.field("id", |line| line.row.map_or("", |row| &row.id)),
+        rows.field("title", |line| line.row.map_or("", |row| &row.title)),
+        rows.field("planned", |line| line.cell.planned.to_string()),
+        rows.right("runs", |line| line.runs()).csv("runs"),
+        time("p50", |row| row.p50),
+        time("p99", |row| row.p99),
+        time("max", |row| row.max),
+        rows.right("missed", |line| line.missed()).csv("missed"),
+        rows.left("verdict", |line| line.verdict()),
+        count("held", |row| row.held),
+        count("exceeded", |row| row.exceeded),
+        count("inconclusive", |row| row.inconclusive),
+        count("marked", |row| row.marked),
+        rows.field("why", |line| line.cell.why.as_deref().unwrap_or_default()),
+    ]
 }
 
 /// Meaning of the figures of several runs.
@@ -203,27 +240,20 @@ fn name(cell: &Cell) -> String {
 struct Line<'a> {
     cell: &'a Cell,
     row: Option<&'a Row>,
-    /// Rows of the cell that are left out behind this one.
-    more: usize,
     /// Number of rows of the cell that are left out after this one.
-    is_alone: bool,
+    more: usize,
 }
 
 impl Line<'_> {
-    fn title(&self) -> &str {
-        self.row.map_or("–", |row| &row.title)
+    fn runs(&self) -> Text {
+        let runs = self.row.map_or(self.cell.runs, |row| row.runs);
+        Text::plain(runs.to_string()).exact(self.row.map_or(0, |row| row.runs))
     }
 
-    fn load(&self) -> &str {
-        if self.is_alone { "" } else { self.cell.load.as_deref().unwrap_or_default() }
-    }
-
-    fn runs(&self) -> usize {
-        self.row.map_or(self.cell.runs, |row| row.runs)
-    }
-
-    fn missed(&self) -> String {
-        self.row.filter(|row| row.missed > 0).map(|row| format_count(row.missed)).unwrap_or_default()
+    fn missed(&self) -> Text {
+        let missed = self.row.map_or(0, |row| row.missed);
+        let text = if missed > 0 { format_count(missed) } else { String::new() };
+        Text::plain(text).exact(missed)
     }
 
     fn words(&self) -> (String, Style) {
@@ -255,12 +285,10 @@ fn by_measurement(cells: &[Cell], all: bool) -> Vec<Vec<Line<'_>>> {
     for cell in cells {
         let kept = if all { cell.rows.len() } else { cell.rows.len().min(MOST) };
         let more = cell.rows.len() - kept;
-        let mut lines: Vec<Line> = cell.rows[..kept]
-            .iter()
-            .map(|row| Line { cell, row: Some(row), more: 0, is_alone: false })
-            .collect();
+        let mut lines: Vec<Line> =
+            cell.rows[..kept].iter().map(|row| Line { cell, row: Some(row), more: 0 }).collect();
         if lines.is_empty() {
-            lines.push(Line { cell, row: None, more: 0, is_alone: false });
+            lines.push(Line { cell, row: None, more: 0 });
         }
         if let Some(last) = lines.last_mut() {
             last.more = more;
@@ -271,90 +299,6 @@ fn by_measurement(cells: &[Cell], all: bool) -> Vec<Vec<Line<'_>>> {
         }
     }
     found
-}
-
-/// Returns the table as Markdown with every row or, if runs were judged, the record of the verdicts instead.
-pub fn markdown(title: &str, cells: &[Cell], record: Option<&Acceptance>) -> String {
-    if let Some(record) = record {
-        return acceptance::markdown(title, record);
-    }
-    let mut out = format!("## {}\n\n", escape(title));
-    out += "| measurement | point | load | arm | runs | p50 | p99 | max | missed | verdict |\n";
-    out += "|---|---|---|---|--:|--:|--:|--:|--:|---|\n";
-    for line in by_measurement(cells, true).iter().flatten() {
-        let time = |of: fn(&Row) -> Option<f64>| line.row.and_then(of).map(format_time).unwrap_or_default();
-        out += &format!(
-            "| {} | {} | {} | {} | {} | {} | {} | {} | {} | {} |\n",
-            escape(&line.cell.measurement),
-            escape(line.title()),
-            escape(line.load()),
-            escape(&line.cell.arm),
-            line.runs(),
-            time(|row| row.p50),
-            time(|row| row.p99),
-            time(|row| row.max),
-            line.missed(),
-            line.words().0
-        );
-    }
-    reasons(cells).iter().for_each(|text| out += &format!("- {}\n", escape(text)));
-    out
-}
-
-const COLUMNS: [&str; 16] = [
-    "measurement",
-    "load",
-    "arm",
-    "id",
-    "title",
-    "planned",
-    "runs",
-    "p50",
-    "p99",
-    "max",
-    "missed",
-    "held",
-    "exceeded",
-    "inconclusive",
-    "marked",
-    "why",
-];
-
-/// The table as CSV: a line a row, times in ns, all digits kept; a cell without runs has one line.
-pub fn csv(cells: &[Cell]) -> Vec<u8> {
-    let mut writer = ::csv::Writer::from_writer(Vec::new());
-    let mut written = writer.write_record(COLUMNS);
-    for cell in cells {
-        let none = Row::default();
-        let rows: Vec<&Row> = if cell.rows.is_empty() { vec![&none] } else { cell.rows.iter().collect() };
-        for row in rows {
-            written = written.and_then(|()| writer.write_record(record(cell, row)));
-        }
-    }
-    written.expect("memory takes any record of the same length");
-    writer.into_inner().expect("memory can be flushed")
-}
-
-fn record(cell: &Cell, row: &Row) -> [String; COLUMNS.len()] {
-    let time = |ns: Option<f64>| ns.map(|ns| ns.to_string()).unwrap_or_default();
-    [
-        shown(&cell.measurement),
-        shown(cell.load.as_deref().unwrap_or_default()),
-        shown(&cell.arm),
-        shown(&row.id),
-        shown(&row.title),
-        cell.planned.to_string(),
-        row.runs.to_string(),
-        time(row.p50),
-        time(row.p99),
-        time(row.max),
-        row.missed.to_string(),
-        row.held.to_string(),
-        row.exceeded.to_string(),
-        row.inconclusive.to_string(),
-        row.marked.to_string(),
-        shown(cell.why.as_deref().unwrap_or_default()),
-    ]
 }
 
 #[cfg(test)]

@@ -1,10 +1,8 @@
 //! Points without a row in a table because of what the machine refused: no point is left out without notice.
 
-use super::Options;
-use super::grid::{Text, wrap};
+use super::document::{Document, FACT, Mark};
 use super::head::with_remedy;
 use super::rows::family;
-use super::style::{BOLD, PLAIN, WARNING};
 use latscope_core::merged::{is_merged, is_part_of};
 use latscope_core::plan::Params;
 use latscope_core::quality::Level;
@@ -17,6 +15,8 @@ pub(super) const MISSING: &str = "Not measured";
 
 /// Heading of the doubtful points that no table has a row for.
 pub(super) const ASIDE: &str = "Degraded or unstable points without a row";
+
+const ITEM: Mark = Mark { sign: "  - ", ..FACT };
 
 const NO_REASON: &str = "no reason is given";
 
@@ -136,16 +136,15 @@ fn by_probe<'a>(points: impl Iterator<Item = &'a str>) -> String {
     probes.iter().map(counted).collect::<Vec<_>>().join(", ")
 }
 
-/// Returns both lists for a terminal; empty if both are empty.
-pub(super) fn lists(report: &Report, options: &Options) -> String {
-    let aside = (ASIDE, degraded_aside(report));
-    listed(&[(MISSING, missing(report)), aside], options)
+/// Returns both lists; empty if both are empty.
+pub(super) fn lists(report: &Report) -> Document {
+    listed([(MISSING, missing(report)), (ASIDE, degraded_aside(report))])
 }
 
-/// The points of a family that are missing or degraded, for a terminal.
-pub(super) fn family_lists(report: &Report, name: &str, options: &Options) -> String {
+/// The points of a family that are missing or degraded.
+pub(super) fn family_lists(report: &Report, name: &str) -> Document {
     let [missing, doubtful] = of_family(report, name, |_| true);
-    listed(&[(MISSING, missing), ("! Degraded or unstable", doubtful)], options)
+    listed([(MISSING, missing), ("! Degraded or unstable", doubtful)])
 }
 
 /// The points of a family that are missing, and those that are doubtful, as far as they are wanted.
@@ -163,25 +162,20 @@ pub(super) fn of_family(
     [missing, doubtful]
 }
 
-fn listed(lists: &[(&str, Vec<Group>)], options: &Options) -> String {
-    let mut out = String::new();
-    for (heading, groups) in lists {
-        if groups.is_empty() {
-            continue;
-        }
-        out.push('\n');
-        out += &wrap(&Text::default(), heading, BOLD, options.width, options.color);
-        for group in groups {
-            let text = format!("{}: {}", group.what, group.why);
-            out += &wrap(&Text::styled(WARNING, "  - "), &text, PLAIN, options.width, options.color);
-        }
+/// Returns a heading and an item for each group, for lists that have any.
+pub(super) fn listed(lists: [(&str, Vec<Group>); 2]) -> Document {
+    let mut document = Document::default();
+    for (heading, groups) in lists.into_iter().filter(|(_, groups)| !groups.is_empty()) {
+        document.heading(2, heading);
+        document.items(ITEM, groups.into_iter().map(|group| format!("{}: {}", group.what, group.why)));
     }
-    out
+    document
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Options;
     use latscope_core::fixture;
     use latscope_core::plan::{Point, params};
     use latscope_core::quality::Reason;
@@ -211,7 +205,7 @@ mod tests {
             "it ended by itself"
         );
         report.finished = None;
-        let text = family_lists(&report, "wake", &Options { width: 200, ..Options::default() });
+        let text = family_lists(&report, "wake").written(&Options { width: 200, ..Options::default() });
         assert!(text.contains("wake.never (3 points): the run ended before it came to them"), "{text}");
     }
 
@@ -222,7 +216,7 @@ mod tests {
             let reason = format!("not kept on CPU {cpu}: refused");
             m.lower(Reason::new(Level::Degraded, "not-as-asked", reason, ""));
         }
-        let text = family_lists(&report, "wake", &Options { width: 200, ..Options::default() });
+        let text = family_lists(&report, "wake").written(&Options { width: 200, ..Options::default() });
         assert_eq!(text.matches("not kept on").count(), 1, "{text}");
         assert!(text.contains("not kept on CPUs 0-"), "{text}");
     }

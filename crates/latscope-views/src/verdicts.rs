@@ -1,24 +1,22 @@
 //! Criteria of the user and their outcomes, for every view of a judged report.
 
-use super::Options;
-use super::grid::{Text, wrap};
-use super::style::{ALARM, BOLD, GOOD, PLAIN, WARNING};
+use super::document::{Block, Document, Mark};
+use super::style::{ALARM, GOOD, WARNING};
 use latscope_core::events::{Group, groups};
 use latscope_core::report::{Check, Measurement, Report, Status};
 use latscope_core::units::{format_count, format_share, format_time};
 use latscope_judge::verdict::{Metric, judged, report_status};
 
-/// Returns the heading and a line for each check; empty without a check.
-pub(super) fn verdicts(report: &Report, options: &Options) -> String {
-    let Some(status) = report_status(report) else { return String::new() };
-    let title = format!("Verdict: {}", word(status));
-    let mut out = format!("\n{}", wrap(&Text::default(), &title, BOLD, options.width, options.color));
-    for (check, text) in lines(report) {
-        let (sign, style) = sign(check.status);
-        let first = Text::plain("  ").with(style, sign).with(PLAIN, " ");
-        out += &wrap(&first, &text, PLAIN, options.width, options.color);
+/// Returns the heading and an item for each check; empty without a check.
+pub(super) fn verdicts(report: &Report) -> Document {
+    let mut document = Document::default();
+    if let Some(status) = report_status(report) {
+        document.heading(2, format!("Verdict: {}", word(status)));
     }
-    out
+    for (check, text) in lines(report) {
+        document.add(Block::Item(mark(check.status), text));
+    }
+    document
 }
 
 /// Returns each check with its line: `CPU 1: max ≤ 50.0 µs exceeded: …`.
@@ -68,13 +66,14 @@ pub(super) fn word(status: Status) -> &'static str {
     }
 }
 
-/// The mark of a status, and its colour.
-pub(super) fn sign(status: Status) -> (&'static str, anstyle::Style) {
-    match status {
-        Status::Pass => ("✔", GOOD),
-        Status::Inconclusive => ("?", WARNING),
-        Status::Exceeded => ("✘", ALARM),
-    }
+/// The mark of a status.
+pub(super) fn mark(status: Status) -> Mark {
+    let (sign, style) = match status {
+        Status::Pass => ("  ✔ ", GOOD),
+        Status::Inconclusive => ("  ? ", WARNING),
+        Status::Exceeded => ("  ✘ ", ALARM),
+    };
+    Mark { sign, word: sign.trim_start(), style }
 }
 
 /// Returns the criterion of a check: `p99.9 ≤ 50.0 µs`.
@@ -94,7 +93,7 @@ fn asked(check: &Check) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{groups, markdown, survey, text};
+    use crate::{Options, groups, markdown, survey, text};
     use latscope_core::fixture;
     use latscope_core::merged::{is_merged, is_part_of};
     use latscope_core::report::Interrupted;
@@ -140,7 +139,7 @@ mod tests {
             m.summary.count = 0;
             m.histogram = latscope_core::histogram::Histogram::new(1000);
         }
-        let text = verdicts(&passed(report), &Options::default());
+        let text = verdicts(&passed(report)).written(&Options::default());
         assert!(text.contains("Verdict: inconclusive") && text.contains("nothing was measured"), "{text}");
     }
 
@@ -151,7 +150,7 @@ mod tests {
         report.finished = None;
         report.interrupted =
             Some(Interrupted { by: "SIGINT".to_owned(), points: progress, events: None, time: None });
-        let text = verdicts(&report, &Options::default());
+        let text = verdicts(&report).written(&Options::default());
         assert!(text.contains("Verdict: inconclusive"), "{text}");
     }
 }

@@ -80,6 +80,25 @@ fn of_contrast<'a>(name: &str, unit: &'a str, contrast: &'a Contrast) -> Figure<
 /// the same.
 const TELLING: [&str; 5] = ["meet", "sync", "losses", "lost", "throughput"];
 
+/// Returns the median of a point, without figures if it cannot be compared.
+pub(super) fn median(point: &Point) -> Figure<'_> {
+    let unknown = Figure {
+        name: "p50".to_owned(),
+        unit: "ns",
+        a: None,
+        b: None,
+        contrast: None,
+        verdict: Some(point.verdict),
+        better: Better::Less,
+    };
+    figures(point).into_iter().find(|figure| figure.name == "p50").unwrap_or(unknown)
+}
+
+/// Returns true if a figure is how often a tail is reached.
+pub(super) fn is_tail(figure: &Figure) -> bool {
+    figure.unit == "share"
+}
+
 /// Returns true if a table for people shows the figure beside the median: the times of single events, and the
 /// figures that matter in its family.
 pub(super) fn is_telling(figure: &Figure) -> bool {
@@ -136,11 +155,12 @@ pub(super) fn word(verdict: Verdict, contrast: Option<&Contrast>) -> &'static st
     }
 }
 
-/// A verdict on how often a tail is reached.
-pub(super) fn often(verdict: Verdict, contrast: &Contrast) -> &'static str {
-    match verdict {
-        Verdict::Slower => "more often",
-        Verdict::Faster => "less often",
-        other => word(other, Some(contrast)),
+/// Returns the verdict on a figure in words; empty if it was not judged.
+pub(super) fn verdict_words(figure: &Figure) -> &'static str {
+    match figure.verdict {
+        Some(Verdict::Slower) if is_tail(figure) => "more often",
+        Some(Verdict::Faster) if is_tail(figure) => "less often",
+        Some(verdict) => word(verdict, figure.contrast),
+        None => "",
     }
 }

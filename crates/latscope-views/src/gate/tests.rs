@@ -117,7 +117,7 @@ fn many_checks_are_cut_unless_all_are_wanted() {
     let lines = |all| text(&many, all, &Options::default()).matches("✔ pass").count();
     assert_eq!((lines(false), lines(true)), (30, 50));
     assert!(text(&many, false, &Options::default()).contains("… and 20 more: --all shows them"));
-    assert!(super::markdown(&many).contains("20 more pass."));
+    assert_eq!(super::markdown(&many).matches("✔ pass").count(), 50);
 }
 
 #[test]

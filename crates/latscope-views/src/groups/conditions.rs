@@ -1,8 +1,5 @@
 //! Conditions under which the events of a probe were measured.
 
-use super::super::Options;
-use super::super::grid::{Text, wrap};
-use super::super::style::{BOLD, DIM};
 use latscope_core::events::{Group, written};
 use latscope_core::plan::{ParamValue, Periodic, Phase, Step};
 use latscope_core::quality::{IDLE_NOT_HELD, MEMORY_NOT_LOCKED, POLICY_REFUSED};
@@ -10,14 +7,8 @@ use latscope_core::report::{Measurement, Report, Semantics};
 use latscope_core::units::{format_count, format_time};
 use latscope_judge::transactions::mode;
 
-/// The probe, and what all its rows have in common.
-pub(super) fn heading(report: &Report, group: &Group, options: &Options) -> String {
-    let first = Text::styled(BOLD, format!("{}  ", group.probe));
-    wrap(&first, &conditions(report, group).join(" · "), DIM, options.width, options.color)
-}
-
 /// Returns the conditions that all rows of a probe have in common.
-pub(super) fn conditions(report: &Report, group: &Group) -> Vec<String> {
+pub(in super::super) fn conditions(report: &Report, group: &Group) -> String {
     let times = group.singles.first().map(|row| match row.m.times {
         Semantics::OneWay => "one way",
         Semantics::RoundTrip => "round trip",
@@ -33,7 +24,7 @@ pub(super) fn conditions(report: &Report, group: &Group) -> Vec<String> {
         parts.extend(periodic.flat_map(|periodic| rules(periodic, transactions)));
         parts.extend(surroundings(step, &Got::of(group)));
     }
-    parts
+    parts.join(" · ")
 }
 
 /// The parameters that all rows share, as words.
@@ -131,15 +122,15 @@ mod tests {
     use latscope_core::quality::{Level, Reason};
 
     fn text(report: &Report) -> String {
-        heading(report, &groups(report)[0], &Options { width: 400, ..Options::default() })
+        conditions(report, &groups(report)[0])
     }
 
     #[test]
     fn the_heading_says_how_it_was_measured() {
         assert_eq!(
             text(&fixture::wake()),
-            "wake.timer  one way · every 1.00 ms · SCHED_FIFO 95 · nanosleep · monotonic clock · threads spread over \
-             the interval · 100 for warming up · threshold 80.0 µs · memory locked · /dev/cpu_dma_latency held at 0 µs\n"
+            "one way · every 1.00 ms · SCHED_FIFO 95 · nanosleep · monotonic clock · threads spread over \
+             the interval · 100 for warming up · threshold 80.0 µs · memory locked · /dev/cpu_dma_latency held at 0 µs"
         );
     }
 
@@ -178,7 +169,7 @@ mod tests {
             report.plan.steps[0].periodic.as_mut().unwrap().phase = phase;
             let text = text(&report);
             let end = format!(
-                " · {words} · from a full second on · no warm-up · memory not locked · idle states as they are\n"
+                " · {words} · from a full second on · no warm-up · memory not locked · idle states as they are"
             );
             assert!(text.ends_with(&end), "{text}");
         }

@@ -1,11 +1,9 @@
 //! The longest events and their causes.
 
-use super::super::Options;
 use super::super::blame;
-use super::super::grid::{Column, Side, Text, wrap};
-use super::super::style::{BOLD, HEADING, PLAIN};
-use super::section;
-use super::transactions::Table;
+use super::super::column::Rows;
+use super::super::document::{Block, Document, INDENTED};
+use super::super::styled::Text;
 use latscope_core::events::Group;
 use latscope_core::plan::ParamValue;
 use latscope_core::report::{Cause, Outlier};
@@ -27,8 +25,8 @@ pub(in super::super) fn of_groups<'a>(groups: &[Group<'a>]) -> Vec<&'a Outlier> 
     outliers
 }
 
-/// Returns the time of all late events by cause; `None` if no event was traced.
-pub(in super::super) fn causes_table(groups: &[Group]) -> Option<Table> {
+/// Returns the table of the time of all late events by cause; `None` if no event was traced.
+pub(in super::super) fn causes_table(groups: &[Group]) -> Option<Document> {
     let outliers = of_groups(groups);
     let traced = outliers.iter().filter(|outlier| !outlier.cause.is_empty()).count();
     if traced == 0 {
@@ -45,24 +43,19 @@ pub(in super::super) fn causes_table(groups: &[Group]) -> Option<Table> {
         let cause = Cause { kind: name, name: String::new(), pid: 0, ns: total };
         sums.push(CauseSum { cause, mainly, total, longest, share });
     }
-    let column = |heading: &str, side, cell: &dyn Fn(&CauseSum) -> String| {
-        let cells = sums.iter().map(|sum| Text::plain(cell(sum))).collect();
-        Column::new(Text::styled(HEADING, heading), side, cells)
-    };
-    Some(Table {
-        heading: "What took the time of late events".to_owned(),
-        columns: vec![
-            column("cause", Side::Left, &|sum| blame::words(&sum.cause)),
-            column("events", Side::Right, &|sum| format_count(sum.mainly)),
-            column("total", Side::Right, &|sum| format_time(sum.total as f64)),
-            column("longest", Side::Right, &|sum| format_time(sum.longest as f64)),
-            column("share", Side::Right, &|sum| format_share(sum.share)),
-        ],
-        about: format!(
-            "Of the {} longest events. events: of which it took the most; longest: the most it took of one.",
-            format_count(traced as u64)
-        ),
-    })
+    let rows = Rows(&sums);
+    let columns = vec![
+        rows.left("cause", |sum| blame::words(&sum.cause)),
+        rows.right("events", |sum| format_count(sum.mainly)),
+        rows.right("total", |sum| format_time(sum.total as f64)),
+        rows.right("longest", |sum| format_time(sum.longest as f64)),
+        rows.right("share", |sum| format_share(sum.share)),
+    ];
+    let about = format!(
+        "Of the {} longest events. events: of which it took the most; longest: the most it took of one.",
+        format_count(traced as u64)
+    );
+    Some(Document::of_table("What took the time of late events", columns, about))
 }
 
 /// Returns the patterns in the instants of late events, in sentences.
@@ -79,33 +72,28 @@ pub(in super::super) fn pattern_sentences(groups: &[Group]) -> Vec<String> {
     groups.iter().flat_map(of_group).collect()
 }
 
-/// The longest outliers of all probes, a line each, and patterns in all of them.
-pub(super) fn longest(groups: &[Group], options: &Options) -> String {
+/// Returns the longest outliers of all probes, a line of `width` columns each, and patterns in all of them.
+pub(super) fn longest(groups: &[Group], width: usize) -> Document {
+    let mut document = Document::default();
     let outliers = of_groups(groups);
-    if outliers.is_empty() {
-        return String::new();
-    }
-    let mut out = String::new();
     let sentences = pattern_sentences(groups);
     if !sentences.is_empty() {
-        out += &section("Patterns", options);
+        document.heading(2, "Patterns");
     }
-    for sentence in sentences {
-        out += &wrap(&Text::plain("  "), &sentence, PLAIN, options.width, options.color);
+    document.items(INDENTED, sentences);
+    if !outliers.is_empty() {
+        document.heading(2, "Longest events");
     }
-    out += &section("Longest events", options);
     for outlier in outliers.iter().take(SHOWN) {
-        let first = Text::plain("  ").with(BOLD, format_time(outlier.value as f64)).with(PLAIN, "  ");
+        let lead = format_time(outlier.value as f64);
         let place = format!("CPU {}, {:.3} s: ", outlier.cpu, outlier.at as f64 / 1e9);
-        let room = options.width.saturating_sub(first.width() + place.len());
-        let line = place + &blame::brief(outlier, room);
-        out += &wrap(&first, &line, PLAIN, options.width, options.color);
+        let room = width.saturating_sub(Text::plain(&lead).width() + 4 + place.len());
+        document.add(Block::Led(lead, place + &blame::brief(outlier, room)));
     }
-    if let Some(more) = outliers.len().checked_sub(SHOWN + 1) {
-        let text = format!("and {} more in the result", format_count(more as u64 + 1));
-        out += &wrap(&Text::plain("  "), &text, PLAIN, options.width, options.color);
-    }
-    out
+    let more = outliers.len().checked_sub(SHOWN + 1);
+    let more = more.map(|more| format!("and {} more in the result", format_count(more as u64 + 1)));
+    document.items(INDENTED, more);
+    document
 }
 
 /// Returns the causes of an outlier, in words: `342 µs (83 %) thread stress-ng (pid 4211) held the CPU, 49.4 µs
@@ -120,6 +108,7 @@ pub fn causes(outlier: &Outlier) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Options;
     use latscope_core::events::groups;
     use latscope_core::fixture;
 
@@ -139,15 +128,12 @@ mod tests {
     #[test]
     fn causes_of_all_events_stand_in_one_table() {
         let report = fixture::wake();
-        let table = causes_table(&groups(&report)).unwrap();
-        let cells: Vec<Vec<String>> =
-            table.columns.iter().map(|column| column.cells.iter().map(Text::content).collect()).collect();
-        assert_eq!(cells[0].len(), 3);
-        assert_eq!(cells[0][0], "thread stress-ng-cpu (pid 4211) held the CPU");
-        assert_eq!(
-            (cells[1][0].as_str(), cells[2][0].as_str(), cells[4][0].as_str()),
-            ("1", "2.83 ms", "83 %")
-        );
+        let text =
+            causes_table(&groups(&report)).unwrap().written(&Options { width: 200, ..Options::default() });
+        let row = text.lines().find(|line| line.starts_with("thread stress-ng-cpu (pid 4211) held the CPU "));
+        let cells: Vec<&str> =
+            row.unwrap().split("  ").map(str::trim).filter(|cell| !cell.is_empty()).collect();
+        assert_eq!((cells[1], cells[2], cells[4]), ("1", "2.83 ms", "83 %"), "{text}");
         let mut untraced = report;
         untraced.measurements.iter_mut().flat_map(|m| &mut m.outliers).for_each(|o| o.cause.clear());
         assert!(causes_table(&groups(&untraced)).is_none());
@@ -162,14 +148,14 @@ mod tests {
             value: 90_000,
             ..one.clone()
         }));
-        let text = longest(&groups(&report), &Options { width: 200, ..Options::default() });
+        let text = longest(&groups(&report), 200).written(&Options { width: 200, ..Options::default() });
         let lines: Vec<&str> = text.lines().collect();
-        assert_eq!(lines[1], "Longest events");
+        assert_eq!(lines[0], "Longest events");
         assert!(
-            lines[2].starts_with("  3.41 ms  CPU 1, 20.006 s: 83 % thread stress-ng-cpu (pid 4211)"),
+            lines[1].starts_with("  3.41 ms  CPU 1, 20.006 s: 83 % thread stress-ng-cpu (pid 4211)"),
             "{text}"
         );
-        assert_eq!(lines.len(), 13);
-        assert_eq!(lines[12], "  and 3 more in the result");
+        assert_eq!(lines.len(), 12);
+        assert_eq!(lines[11], "  and 3 more in the result");
     }
 }

@@ -1,9 +1,10 @@
 //! A row for each thread or pair: counts and quantiles.
 
-use super::super::Options;
-use super::super::grid::{Column, Side, Text, grid, wrap};
+use super::super::column::{Column, Rows};
+use super::super::document::{Table, WIDER};
 use super::super::legend::{Signs, mark};
-use super::super::style::{BOLD, DIM, HEADING};
+use super::super::style::BOLD;
+use super::super::styled::Text;
 use latscope_core::catalogue::RUN_ELAPSED;
 use latscope_core::events::{Group, Row};
 use latscope_core::histogram::Histogram;
@@ -20,74 +21,39 @@ struct Line<'a> {
     derived: bool,
 }
 
-/// Returns the rows of a group and, below them, the sum and the distribution with the missed activations; as many
-/// columns as fit, the most important first.
-pub(super) fn table(group: &Group, options: &Options) -> String {
+/// Returns the rows of a group and, below them, the sum and the distribution with the missed activations. Columns that
+/// are 0 in every row are only named.
+pub(in super::super) fn table(group: &Group) -> Table {
     let lines = lines(group);
-    let (zero, columns): (Vec<Wanted>, Vec<Wanted>) =
-        wanted(&lines).into_iter().partition(|wanted| wanted.zero);
-    let first = labels(group, &lines);
-    let mut chosen: Vec<usize> = Vec::new();
-    let mut order: Vec<usize> = (0..columns.len()).filter(|at| !columns[*at].column.is_empty()).collect();
-    order.sort_by_key(|at| columns[*at].rank);
-    let mut used = first.width();
-    let mut left_out = false;
-    for at in order {
-        let width = 2 + columns[at].column.width();
-        if used + width <= options.width {
-            used += width;
-            chosen.push(at);
-        } else {
-            left_out = true;
-        }
-    }
-    chosen.sort_unstable();
-    let mut shown = vec![first];
-    shown.extend(chosen.into_iter().map(|at| columns[at].column.clone()));
-    let mut out = grid(&shown, 2, options.width, options.color);
-    let mut say = |text: &str| out += &wrap(&Text::default(), text, DIM, options.width, options.color);
+    let figures = figures(&lines).into_iter().filter(|column| !column.is_empty());
+    let (zero, shown): (Vec<Column>, Vec<Column>) = figures.partition(is_zero);
+    let heading = match group.singles.first() {
+        Some(row) if mode(row.m).is_some() => "caller",
+        Some(row) if row.m.probe.starts_with("remote.") => "",
+        _ => "thread",
+    };
+    let labels = Rows(&lines).left(heading, |line| line.label.clone());
+    // Of two columns that are worth as much, the one further left has room first.
+    let ranked = |(at, column): (usize, Column)| {
+        let rank = 100 * column.rank + at + 1;
+        column.rank(rank)
+    };
+    let columns = std::iter::once(labels).chain(shown.into_iter().enumerate().map(ranked)).collect();
     let signs = Signs::of(lines.iter().map(|line| line.m));
-    let signs = Signs { round_trip: false, one_way: false, ..signs }.meanings();
-    if !signs.is_empty() {
-        say(&signs.join(" · "));
-    }
-    if let Some(text) = none_of(&zero) {
-        say(&text);
-    }
-    notes(group).for_each(&mut say);
-    if left_out {
-        say("More figures in a wider terminal, and all of them with --csv or --json.");
-    }
-    out
+    let signs = Signs { round_trip: false, one_way: false, ..signs }.meanings().join(" · ");
+    let signs = Some(signs).filter(|signs| !signs.is_empty());
+    let notes = signs.into_iter().chain(none_of(&zero)).chain(notes(group).map(str::to_owned)).collect();
+    Table { least: usize::MAX, notes, wider: WIDER, ..Table::new(columns) }
+}
+
+fn is_zero(column: &Column) -> bool {
+    column.cells.iter().all(|cell| cell.is_empty() || cell.content() == "0")
 }
 
 /// Names the columns that are 0 in every row.
-fn none_of(zero: &[Wanted]) -> Option<String> {
-    let names: Vec<&str> = zero.iter().map(|wanted| wanted.name.as_str()).collect();
+fn none_of(zero: &[Column]) -> Option<String> {
+    let names: Vec<String> = zero.iter().map(|column| column.heading.content()).collect();
     (!names.is_empty()).then(|| format!("None in any row: {}.", names.join(", ")))
-}
-
-/// Maximum number of columns of a readable table.
-const MOST_COLUMNS: usize = 14;
-
-/// Returns the columns of a group as tables, the names of its rows first in each, and the notes below them. If
-/// there are many columns, those that only explain others are tables after the first. Columns that are 0 in
-/// every row are only named.
-pub(super) fn tables(group: &Group) -> (Vec<Vec<Column>>, Vec<String>) {
-    let lines = lines(group);
-    let (zero, shown): (Vec<Wanted>, Vec<Wanted>) = wanted(&lines)
-        .into_iter()
-        .filter(|wanted| wanted.zero || !wanted.column.is_empty())
-        .partition(|wanted| wanted.zero);
-    let many = shown.len() >= MOST_COLUMNS;
-    let (first, others): (Vec<Wanted>, Vec<Wanted>) =
-        shown.into_iter().partition(|wanted| !many || wanted.rank < DETAIL);
-    let table = |part: &[Wanted]| {
-        let columns = part.iter().map(|wanted| wanted.column.clone());
-        std::iter::once(labels(group, &lines)).chain(columns).collect()
-    };
-    let tables = std::iter::once(table(&first)).chain(others.chunks(MOST_COLUMNS - 1).map(table)).collect();
-    (tables, none_of(&zero).into_iter().chain(notes(group).map(str::to_owned)).collect())
 }
 
 /// Returns the meanings of figures whose names do not explain them.
@@ -107,23 +73,6 @@ fn p50_note(group: &Group) -> Option<&'static str> {
     let in_rounds = group.whole().iter().any(|row| row.m.rounds.len() > 1);
     in_rounds
         .then_some("p50: the median of those of the rounds; the other figures are of all samples together.")
-}
-
-/// All columns of a group, the names of its rows first.
-pub(super) fn columns(group: &Group) -> Vec<Column> {
-    let lines = lines(group);
-    let figures = wanted(&lines).into_iter().map(|wanted| wanted.column);
-    std::iter::once(labels(group, &lines)).chain(figures).collect()
-}
-
-fn labels(group: &Group, lines: &[Line]) -> Column {
-    let heading = match group.singles.first() {
-        Some(row) if mode(row.m).is_some() => "caller",
-        Some(row) if row.m.probe.starts_with("remote.") => "",
-        _ => "thread",
-    };
-    let labels = lines.iter().map(|line| line.label.clone()).collect();
-    Column::new(Text::styled(HEADING, heading), Side::Left, labels)
 }
 
 fn lines<'a>(group: &Group<'a>) -> Vec<Line<'a>> {
@@ -158,32 +107,19 @@ fn lines<'a>(group: &Group<'a>) -> Vec<Line<'a>> {
 const TELLING: [&str; 6] = ["meet", "sync", "throughput", "gaps", "lost", WATCHED];
 
 /// Rank of the columns that only explain others.
-const DETAIL: u32 = 6;
+const DETAIL: usize = 6;
 
-/// A column, how much it is worth (0 most), and whether it is 0 in all rows.
-struct Wanted {
-    name: String,
-    rank: u32,
-    zero: bool,
-    column: Column,
-}
-
-fn wanted(lines: &[Line]) -> Vec<Wanted> {
-    let column = |name: &str, rank, cell: &dyn Fn(&Line) -> Option<String>| {
-        let cells: Vec<Option<String>> = lines.iter().map(cell).collect();
-        let known: Vec<&String> = cells.iter().flatten().collect();
-        let zero = !known.is_empty() && known.iter().all(|text| *text == "0");
-        let cells = cells.into_iter().map(|text| Text::plain(text.unwrap_or_default())).collect();
-        let column = Column::new(Text::styled(HEADING, name), Side::Right, cells);
-        Wanted { name: name.to_owned(), rank, zero, column }
-    };
+/// Returns the figures of the rows, each with its rank: those of rank 0 are worth most.
+fn figures(lines: &[Line]) -> Vec<Column> {
+    let rows = Rows(lines);
     let time = |name: &str, rank, of: fn(&Summary) -> Option<f64>| {
-        column(name, rank, &|line| of(&line.summary).map(format_time))
+        rows.given(name, move |line| of(&line.summary).map(format_time)).rank(rank)
     };
+    let missed = |line: &Line| line.m.missed().filter(|_| !line.derived).map(format_count);
     let mut columns = vec![
-        column("events", 2, &|line| Some(format_count(line.summary.count))),
+        rows.right("events", |line| format_count(line.summary.count)).rank(2),
         // The missed ones were never measured, the least of them least of all.
-        column("min", 4, &|line| line.summary.min.filter(|_| !line.derived).map(format_time)),
+        rows.given("min", |line| line.summary.min.filter(|_| !line.derived).map(format_time)).rank(4),
         time("p50", 0, |s| s.p50),
         time("p99", 1, |s| s.p99),
         time("p99.9", 3, |s| s.p99_9),
@@ -192,7 +128,7 @@ fn wanted(lines: &[Line]) -> Vec<Wanted> {
         time("p99.9999", 9, |s| s.p99_9999),
         time("max", 0, |s| s.max),
         time("mean", 7, |s| s.mean),
-        column("missed", 2, &|line| line.m.missed().filter(|_| !line.derived).map(format_count)),
+        rows.given("missed", missed).rank(2),
     ];
     let mut names: Vec<&String> = lines.iter().flat_map(|line| line.m.values.keys()).collect();
     // What speaks against the run first, then in order of the alphabet.
@@ -203,25 +139,26 @@ fn wanted(lines: &[Line]) -> Vec<Wanted> {
     names.retain(|name| {
         !elsewhere.contains(&name.as_str()) && !name.starts_with("rt-") && !name.starts_with("nice-")
     });
-    for name in names {
-        let rank = if TELLING.contains(&name.as_str()) { 2 } else { DETAIL };
-        columns.push(column(name, rank, &|line| {
+    columns.extend(names.into_iter().map(|name| {
+        let value = |line: &Line| {
             let value = line.m.values.get(name).filter(|_| !line.derived)?;
             Some(format_value(value.value, &value.unit))
-        }));
-    }
+        };
+        rows.given(name, value).rank(if TELLING.contains(&name.as_str()) { 2 } else { DETAIL })
+    }));
     columns
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Options;
     use latscope_core::events::groups;
     use latscope_core::fixture;
 
     fn text(width: usize) -> String {
         let report = fixture::wake();
-        table(&groups(&report)[0], &Options { width, ..Options::default() })
+        table(&groups(&report)[0]).written(&Options { width, ..Options::default() })
     }
 
     #[test]

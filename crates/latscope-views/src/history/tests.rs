@@ -1,4 +1,4 @@
-use super::text::spark;
+use super::time_lines::spark;
 use super::{csv, html, markdown, text};
 use crate::Options;
 use crate::figure::timeline_figure;
@@ -50,7 +50,7 @@ fn a_change_what_is_odd_and_what_drifts_are_in_every_view_within_its_width() {
             }
         }
     }
-    assert!(markdown(&found, false).contains("- differs: label kernel: old → new"));
+    assert!(markdown(&found).contains("- differs: label kernel: old → new"));
     let table = String::from_utf8(csv(&found)).unwrap();
     assert_eq!(table.lines().count(), 2, "{table}");
 }
@@ -84,7 +84,7 @@ fn the_page_has_a_picture_of_each_point_that_changed_with_its_change_and_odd_run
     let mut found = found(40);
     let page = html(&found, false);
     assert_eq!(page.matches("<figure>").count(), 1);
-    for part in ["<h3>Drifts</h3>", "<h3>Odd runs</h3>", "with it: label kernel: old → new"] {
+    for part in ["<h3>Drifts</h3>", "<h3>Odd runs</h3>", "differs: label kernel: old → new"] {
         assert!(page.contains(part), "{part:?}");
     }
     let every = html(&found, true).matches("<figure>").count();

@@ -88,26 +88,31 @@ pub(super) fn place(machine: &Machine, change: &Change) -> String {
     )
 }
 
-/// Returns the facts that changed with the figures, a line each.
+/// Returns the facts that changed with the figures, a line each, or that there are none.
 pub(super) fn with(change: &Change) -> Vec<String> {
     let line = |one: &Difference| {
         let value = |values: &[String]| if values.is_empty() { "–".to_owned() } else { values.join(", ") };
         format!("{}: {} → {}", one.what, value(&one.a), value(&one.b))
     };
     let unlike = change.unlike.iter().map(|why| format!("inconclusive: {why}"));
-    change.with.iter().map(line).chain(unlike).collect()
+    let known: Vec<String> = change.with.iter().map(line).chain(unlike).collect();
+    if known.is_empty() { vec!["nothing that results record changed with it".to_owned()] } else { known }
 }
 
-/// Text for a change without a known fact that changed with the figures.
-pub(super) const NOTHING_KNOWN: &str = "nothing that results record changed with it";
+/// Returns the name of the kind of a figure.
+pub(super) fn name(figure: Figure) -> &'static str {
+    match figure {
+        Figure::P50 => "p50",
+        Figure::P99 => "p99",
+        Figure::Tail => "tail",
+    }
+}
 
 /// Returns the name of a figure: `p50`, `beyond 63.0 µs`.
 pub(super) fn figure(moved: &Moved) -> String {
-    match (moved.figure, moved.beyond) {
-        (Figure::P50, _) => "p50".to_owned(),
-        (Figure::P99, _) => "p99".to_owned(),
-        (Figure::Tail, None) => "tail".to_owned(),
-        (Figure::Tail, Some(ns)) => format!("beyond {}", format_time(ns)),
+    match moved.beyond {
+        Some(ns) if moved.figure == Figure::Tail => format!("beyond {}", format_time(ns)),
+        _ => name(moved.figure).to_owned(),
     }
 }
 
@@ -121,11 +126,7 @@ pub(super) fn drifts(machine: &Machine) -> Vec<String> {
     let line = |drift: &Drift| {
         let [from, to] = [drift.from, drift.to].map(|value| quantity(Some(value), unit(drift.figure)));
         let [first, last] = drift.runs.map(|run| minute(&machine.runs[run].started));
-        let name = match drift.figure {
-            Figure::P50 => "p50",
-            Figure::P99 => "p99",
-            Figure::Tail => "tail",
-        };
+        let name = name(drift.figure);
         format!("{} {name}, {from} to {to} from {first} to {last}", drift.title)
     };
     machine.drifts.iter().map(line).collect()

@@ -1,8 +1,8 @@
 //! Families whose every event was timed: the table of each probe, and the longest events with what took their time.
 
-use super::table::{cell, of_columns, table};
 use super::{list, pictures};
-use crate::grid::Side;
+use crate::column::Rows;
+use crate::document::Table;
 use crate::groups::{self, causes};
 use crate::markup::{Element, element};
 use crate::rows::family as family_of;
@@ -40,9 +40,7 @@ fn probe(report: &Report, group: &Group) -> Vec<Element> {
         .filter_map(|row| Some(format!("{}: {}.", row.label, confidence_of(report, row.m)?)));
     let mut parts =
         vec![element("h3").text(group.probe), element("p").text(groups::conditions(report, group))];
-    let (tables, notes) = groups::tables_of(group);
-    parts.extend(tables.iter().map(|columns| of_columns(columns)));
-    parts.extend(notes.into_iter().map(|text| element("p").with("class", "legend").text(text)));
+    parts.extend(groups::table(group).elements());
     let doubts = list(latscope_core::units::fold_cpus(doubts)).map(|list| list.with("class", "bad"));
     let ok = group.singles.iter().chain(&group.merged).all(|row| row.m.quality.level == Level::Ok);
     let trust = element("p").text("Trust: ").child(element("span").with("class", "good").text("ok"));
@@ -62,23 +60,18 @@ fn longest(groups: &[Group]) -> Vec<Element> {
     }
     let mut parts = Vec::new();
     if let Some(causes) = groups::causes_table(groups) {
-        parts.push(element("h3").text(&causes.heading));
-        parts.extend([of_columns(&causes.columns), element("p").with("class", "legend").text(&causes.about)]);
+        parts.extend(causes.elements());
     }
     parts.extend(list(groups::pattern_sentences(groups)));
-    let columns = [
-        ("longest", Side::Right),
-        ("CPU", Side::Right),
-        ("s after the start", Side::Right),
-        ("what took the time", Side::Left),
-    ];
-    let rows = outliers.iter().take(LONGEST).map(|outlier| {
-        element("tr")
-            .child(cell(format_time(outlier.value as f64), Side::Right))
-            .child(cell(outlier.cpu.to_string(), Side::Right))
-            .child(cell(format!("{:.3}", outlier.at as f64 / 1e9), Side::Right))
-            .child(cell(causes(outlier), Side::Left))
-    });
-    parts.extend([element("h3").text("Longest events"), table(&columns, rows)]);
+    let shown = &outliers[..outliers.len().min(LONGEST)];
+    let rows = Rows(shown);
+    let table = Table::new(vec![
+        rows.right("longest", |outlier| format_time(outlier.value as f64)),
+        rows.right("CPU", |outlier| outlier.cpu.to_string()),
+        rows.right("s after the start", |outlier| format!("{:.3}", outlier.at as f64 / 1e9)),
+        rows.left("what took the time", |outlier| causes(outlier)),
+    ]);
+    parts.push(element("h3").text("Longest events"));
+    parts.extend(table.elements());
     parts
 }

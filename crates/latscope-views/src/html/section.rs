@@ -1,15 +1,18 @@
 //! Section of a family: its rows, each with the reasons for doubt, every point, what was timed, and the missing
 //! points.
 
-use super::table::{cell, table};
-use super::{details, events, list, pictures, strip};
+use super::{details, events, pictures, strip};
 use crate::cells::{between, cycles};
-use crate::grid::Side;
+use crate::column::Rows;
+use crate::document::Table;
 use crate::head::with_remedy;
 use crate::machine_state::measured as rows;
 use crate::markup::{Element, element};
 use crate::rows::family as family_of;
+use crate::style::{ALARM, BOLD, GOOD, PLAIN, WARNING};
+use crate::styled::Text;
 use crate::{Options, text, unmeasured};
+use anstyle::Style;
 use latscope_core::catalogue::Catalogue;
 use latscope_core::quality::{Level, Quality};
 use latscope_core::report::{Measurement, Report, Sampling, Semantics, Summary};
@@ -35,18 +38,6 @@ pub(super) fn anchor(family: &str) -> String {
     let safe = family.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' });
     format!("family-{}", safe.collect::<String>())
 }
-
-/// Headings of the columns. A narrow screen shows only the first four.
-const COLUMNS: [(&str, Side); 8] = [
-    ("operation", Side::Left),
-    ("median", Side::Right),
-    ("next run", Side::Right),
-    ("trust", Side::Left),
-    ("rounds", Side::Left),
-    ("tail", Side::Right),
-    ("samples", Side::Right),
-    ("cycles", Side::Right),
-];
 
 /// Returns the legend of the columns; `None` if no row has several rounds.
 pub(super) fn legend(report: &Report) -> Option<Element> {
@@ -74,8 +65,7 @@ fn points(report: &Report, family: &str) -> Vec<Element> {
     let count = report.measurements.iter().filter(ours).count();
     let mut parts = Vec::new();
     if !shown.is_empty() {
-        let table = table(&COLUMNS, shown.iter().map(|m| row(m)));
-        parts.push(element("div").with("class", "rows").child(table));
+        parts.push(element("div").with("class", "rows").children(table(&shown).elements()));
     }
     if count > shown.len() {
         let options = Options { width: WIDTH, ..Options::default() };
@@ -86,7 +76,22 @@ fn points(report: &Report, family: &str) -> Vec<Element> {
     parts
 }
 
-fn row(m: &Measurement) -> Element {
+/// Returns the table of some rows. A narrow screen shows only the first four columns.
+fn table(shown: &[&Measurement]) -> Table {
+    let rows = Rows(shown);
+    Table::new(vec![
+        rows.left("operation", |m| label(m)),
+        rows.right("median", |m| median(m.typical().map(format_time).unwrap_or_default(), &m.quality)),
+        rows.given("next run", |m| m.next_run().map(|next| between(next.low, next.high))),
+        rows.left("trust", |m| trust(&m.quality, also(m).as_deref())),
+        rows.drawing("rounds", |m| strip::rounds(m)),
+        rows.right("tail", |m| tail(m)),
+        rows.right("samples", |m| format_count(m.summary.count)),
+        rows.given("cycles", |m| m.summary.cycles.map(cycles)),
+    ])
+}
+
+fn label(m: &Measurement) -> String {
     let mut label = if m.title.is_empty() { m.probe.clone() } else { m.title.clone() };
     if m.times != Semantics::Operation {
         label += &format!(" ({})", m.times.words());
@@ -94,21 +99,16 @@ fn row(m: &Measurement) -> Element {
     if let Some(rate) = m.rate_touched() {
         label += &format!(", {}", format_rate(rate));
     }
-    let next = m.next_run().map(|next| between(next.low, next.high)).unwrap_or_default();
-    let also = match m.incomplete {
+    label
+}
+
+/// Returns a restriction of a row beside its quality.
+fn also(m: &Measurement) -> Option<String> {
+    match m.incomplete {
         true => Some("the run ended before it was measured in full".to_owned()),
         false if m.is_imported() => None,
         false => few_rounds(m.next_run().is_some(), figures(&m.rounds).len()),
-    };
-    element("tr")
-        .child(cell(label, Side::Left))
-        .child(median(m.typical().map(format_time).unwrap_or_default(), &m.quality))
-        .child(cell(next, Side::Right))
-        .child(trust(&m.quality, also.as_deref()))
-        .child(strip::cell(m))
-        .child(cell(tail(m), Side::Right))
-        .child(cell(format_count(m.summary.count), Side::Right))
-        .child(cell(m.summary.cycles.map(cycles).unwrap_or_default(), Side::Right))
+    }
 }
 
 /// Returns the highest quantile that the samples of single events can show, or the longest event if they show
@@ -126,19 +126,19 @@ fn tail(m: &Measurement) -> String {
 /// Meaning of the sign beside a figure.
 pub(super) const SIGN: &str = "! beside a figure: unstable or degraded; the reason stands under trust.";
 
-/// Returns the class of a figure that cannot be fully trusted.
-pub(super) fn sign(quality: &Quality) -> Option<&'static str> {
+/// Returns the style of a figure that cannot be fully trusted.
+pub(super) fn sign(quality: &Quality) -> Option<Style> {
     match quality.level {
         Level::Ok | Level::Unsupported => None,
-        Level::Unstable => Some("doubt"),
-        Level::Degraded => Some("bad"),
+        Level::Unstable => Some(WARNING),
+        Level::Degraded => Some(ALARM),
     }
 }
 
-/// Returns a cell with a figure, and a sign beside it if the figure cannot be fully trusted.
-pub(super) fn median(text: String, quality: &Quality) -> Element {
-    let sign = sign(quality).map(|class| element("b").with("class", class).text(" !"));
-    element("td").with("class", "n").child(element("b").text(text)).children(sign)
+/// Returns a figure, and a sign beside it if the figure cannot be fully trusted.
+pub(super) fn median(text: String, quality: &Quality) -> Text {
+    let text = Text::styled(BOLD, text);
+    sign(quality).into_iter().fold(text, |text, style| text.with(style, " !"))
 }
 
 /// Returns the number of rounds of a figure without a `next` run, if there are only one or two: nothing speaks
@@ -148,21 +148,21 @@ pub(super) fn few_rounds(next: bool, rounds: usize) -> Option<String> {
     (!next && rounds < 3).then(|| counted(rounds.max(1) as u64, "round"))
 }
 
-/// Returns a cell that says how far a figure can be trusted, and the reason.
-pub(super) fn trust(quality: &Quality, also: Option<&str>) -> Element {
-    let (class, word) = match quality.level {
-        Level::Ok => ("good", "ok"),
-        Level::Unstable => ("doubt", "unstable"),
-        Level::Degraded => ("bad", "degraded"),
-        Level::Unsupported => ("bad", "not measured"),
+/// Returns how far a figure can be trusted, and the reason.
+pub(super) fn trust(quality: &Quality, also: Option<&str>) -> Text {
+    let (style, word) = match quality.level {
+        Level::Ok => (GOOD, "ok"),
+        Level::Unstable => (WARNING, "unstable"),
+        Level::Degraded => (ALARM, "degraded"),
+        Level::Unsupported => (ALARM, "not measured"),
     };
     let why = quality.text().filter(|_| quality.level != Level::Ok);
-    let why: Vec<String> = why.into_iter().chain(also.map(str::to_owned)).collect();
-    let cell = element("td").child(element("span").with("class", class).text(word));
-    match why.is_empty() {
-        true => cell,
-        false if quality.level == Level::Ok => cell.text(format!(", {}", why.join("; "))),
-        false => cell.text(format!(": {}", with_remedy(&why.join("; "), quality.remedy().as_deref()))),
+    let why = why.into_iter().chain(also.map(str::to_owned)).collect::<Vec<String>>().join("; ");
+    let text = Text::styled(style, word);
+    match quality.level {
+        _ if why.is_empty() => text,
+        Level::Ok => text.with(PLAIN, format!(", {why}")),
+        _ => text.with(PLAIN, format!(": {}", with_remedy(&why, quality.remedy().as_deref()))),
     }
 }
 
@@ -172,12 +172,7 @@ fn missing(report: &Report, family: &str) -> Vec<Element> {
     let has_row = |m: &Measurement| in_rows.iter().any(|row| std::ptr::eq(*row, m));
     let aside = |m: &Measurement| !events::is_of_events(family) && !has_row(m);
     let [missing, doubtful] = unmeasured::of_family(report, family, aside);
-    let lists = [(unmeasured::MISSING, missing), (unmeasured::ASIDE, doubtful)];
-    let lists = lists.into_iter().filter_map(|(heading, groups)| {
-        let texts = groups.into_iter().map(|group| format!("{}: {}", group.what, group.why));
-        Some([element("h3").text(heading), list(texts)?])
-    });
-    lists.flatten().collect()
+    unmeasured::listed([(unmeasured::MISSING, missing), (unmeasured::ASIDE, doubtful)]).elements()
 }
 
 /// Returns the list of what each probe times between its stamps.

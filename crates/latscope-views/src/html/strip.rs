@@ -27,14 +27,11 @@ pub(super) fn legend(report: &Report) -> String {
     )
 }
 
-/// Returns a cell with the strip of a row; empty for a row with one round.
-pub(super) fn cell(m: &Measurement) -> Element {
+/// Returns the strip of a row; `None` for a row with one round.
+pub(super) fn rounds(m: &Measurement) -> Option<Element> {
     let figures: Vec<f64> = figures(&m.rounds).into_iter().filter(|ns| *ns > 0.0).collect();
-    let cell = element("td");
-    match m.typical().filter(|median| *median > 0.0 && figures.len() > 1) {
-        Some(median) => cell.child(strip(m, median, &figures)),
-        None => cell,
-    }
+    let median = m.typical().filter(|median| *median > 0.0 && figures.len() > 1)?;
+    Some(strip(m, median, &figures))
 }
 
 fn strip(m: &Measurement, median: f64, figures: &[f64]) -> Element {
@@ -75,11 +72,11 @@ pub(crate) fn ratio(ratio: f64, range: Option<(f64, f64)>, margin: f64) -> Eleme
 }
 
 /// Returns the legend of a strip of ratios.
-pub(crate) fn ratio_legend(name: &str, same: &str) -> Element {
-    element("p").with("class", "legend").text(format!(
+pub(crate) fn ratio_legend(name: &str, same: &str) -> String {
+    format!(
         "{name}: the dot is the ratio, the bar its 95 % interval. Log scale from half as long (left end) to twice as \
          long (right end); what lies beyond stands at the end. The grey band is ±{same}, within which both are the same."
-    ))
+    )
 }
 
 /// Returns the place of a ratio on a strip.

@@ -1,12 +1,14 @@
 //! The first screen: how far the figures can be trusted, ten numbers, verdicts, findings.
 
-use super::table::{cell, table};
 use super::{details, list, section};
 use crate::cells::between;
-use crate::grid::Side;
+use crate::column::Rows;
+use crate::document::Table;
 use crate::headline::{Headline, Source, headline};
 use crate::legend::{as_busy, next_run};
 use crate::markup::{Element, element};
+use crate::style::BOLD;
+use crate::styled::Text;
 use crate::{groups, head, machine_state, verdicts};
 use latscope_core::catalogue::Catalogue;
 use latscope_core::machine::CheckState;
@@ -73,8 +75,8 @@ fn verdict(report: &Report) -> Option<Element> {
         Status::Exceeded => "bad",
     };
     let item = |(check, text): (&latscope_core::report::Check, String)| {
-        let sign = verdicts::sign(check.status).0;
-        element("li").with("class", class(check.status)).text(format!("{sign} {text}"))
+        let sign = verdicts::mark(check.status).word;
+        element("li").with("class", class(check.status)).text(format!("{sign}{text}"))
     };
     let lines = element("ul").with("class", "plain").children(verdicts::lines(report).into_iter().map(item));
     let heading = element("h2").text(format!("Verdict: {}", verdicts::word(status)));
@@ -84,38 +86,31 @@ fn verdict(report: &Report) -> Option<Element> {
 /// Returns the section with the ten numbers.
 fn numbers(report: &Report, catalogue: &Catalogue) -> Option<Element> {
     let found = headline(report, catalogue);
-    let columns = [
-        ("", Side::Left),
-        ("median", Side::Right),
-        ("next run", Side::Right),
-        ("trust", Side::Left),
-        ("what exactly", Side::Left),
-    ];
-    let table = table(&columns, found.iter().map(number));
-    let heading = element("h2").text("In short");
-    let section = element("section").with("class", "rows").child(heading).child(table);
-    let is_marked = found.iter().any(|one| section::sign(one.source.quality()).is_some());
-    let legend = element("p").with("class", "legend").text(section::SIGN);
-    let section = section.children(is_marked.then_some(legend));
+    let rows = Rows(&found);
     let empty = found.iter().any(|one| one.source.next_run().is_none());
-    let next = found.iter().any(|one| one.source.next_run().is_some()).then(|| next_run(report, "", empty));
-    let section = section.children(next.map(|text| element("p").with("class", "legend").text(text)));
+    let value = |one: &Headline| one.source.ns().map_or("not measured".to_owned(), format_time);
+    let few = |one: &Headline| section::few_rounds(one.source.next_run().is_some(), one.source.rounds());
+    let columns = vec![
+        rows.left("", |one| Text::styled(BOLD, &one.name)),
+        rows.right("median", |one| section::median(value(one), one.source.quality())),
+        rows.given("next run", |one| one.source.next_run().map(|(low, high)| between(low, high)))
+            .meaning(next_run(report, "", empty)),
+        rows.left("trust", |one| section::trust(one.source.quality(), few(one).as_deref())),
+        rows.left("what exactly", what),
+    ];
+    let is_marked = found.iter().any(|one| section::sign(one.source.quality()).is_some());
+    let notes = is_marked.then(|| section::SIGN.to_owned()).into_iter().collect();
+    let table = Table { notes, ..Table::new(columns) };
+    let section = element("section").with("class", "rows").child(element("h2").text("In short"));
+    let section = section.children(table.elements());
     (!found.is_empty() && !groups::is_of_events(report)).then_some(section)
 }
 
-fn number(one: &Headline) -> Element {
-    let what = match &one.source {
+fn what(one: &Headline) -> String {
+    match &one.source {
         Source::Level(level) => level_title(level),
         Source::Point(m) => m.title.clone(),
-    };
-    let ns = one.source.ns().map_or("not measured".to_owned(), format_time);
-    let next = one.source.next_run().map_or(String::new(), |(low, high)| between(low, high));
-    let few = section::few_rounds(one.source.next_run().is_some(), one.source.rounds());
-    let row = element("tr").child(element("td").child(element("b").text(&one.name)));
-    row.child(section::median(ns, one.source.quality()))
-        .child(cell(next, Side::Right))
-        .child(section::trust(one.source.quality(), few.as_deref()))
-        .child(cell(what, Side::Left))
+    }
 }
 
 /// Returns the description of the loads that a level of memory is read from.

@@ -1,15 +1,14 @@
 //! HTML page with the results of a trial or a plan.
 
-use super::{Line, acceptance, by_measurement, reasons};
-use crate::comparison::{body, sides};
-use crate::grid::Side;
-use crate::html::{cell, details, document, list, table};
-use crate::markup::{Element, element};
-use anstyle::Style;
-use latscope_core::units::{counted, format_time};
+use super::acceptance;
+use crate::column::PAGE;
+use crate::comparison;
+use crate::document::{Block, Document, FACT, NOTE};
+use crate::style::{ALARM, GOOD, PLAIN, WARNING};
+use latscope_core::units::counted;
 use latscope_judge::acceptance::Acceptance;
 use latscope_judge::compare::Comparison;
-use latscope_judge::trial::{Answer, Cell, Row};
+use latscope_judge::trial::{Answer, Cell};
 
 /// Content of the page of a trial.
 #[derive(Debug)]
@@ -47,104 +46,46 @@ pub struct Part<'a> {
     pub comparison: &'a Comparison,
 }
 
-/// The page: the verdicts first, then what was run, the table of measurements, and each comparison in full.
+/// Returns the page: the verdicts first, then what was run, the table of measurements, and each comparison in full.
 pub fn html(page: &Page) -> String {
-    let header = element("header")
-        .child(element("h1").text(page.title))
-        .children(list(page.facts.iter().cloned()).map(|list| list.with("class", "facts")));
-    let main = element("main")
-        .children(page.record.map(acceptance::section))
-        .children(verdicts(page))
-        .child(what_was_run(page))
-        .children(measurements(page))
-        .children(page.parts.iter().flat_map(part));
-    document(page.title, [header, main])
-}
-
-fn verdicts(page: &Page) -> Option<Element> {
-    let verdict = |part: &Part| {
-        let class = match part.answer {
-            Answer::Helps => "good",
-            Answer::Hurts => "bad",
-            Answer::Mixed | Answer::Differs => "doubt",
-            Answer::Same | Answer::CannotTell => "asked",
-        };
-        let heading = part.heading.as_ref().map(|text| format!("{text}: ")).unwrap_or_default();
-        let words = element("b").with("class", class).text(&part.words);
-        element("p").text(heading).child(words)
-    };
-    let section = element("section").child(element("h2").text("Verdict"));
-    (!page.parts.is_empty()).then(|| section.children(page.parts.iter().map(verdict)))
-}
-
-fn what_was_run(page: &Page) -> Element {
-    let commands = page.commands.iter().map(|line| element("li").child(element("code").text(line)));
-    element("section")
-        .child(element("h2").text("What was run"))
-        .children(list(page.against.iter().cloned()).map(|list| list.with("class", "bad")))
-        .child(element("ul").with("class", "plain").children(commands))
-        .children(list(page.arms.iter().cloned()))
-}
-
-const COLUMNS: [(&str, Side); 9] = [
-    ("point", Side::Left),
-    ("load", Side::Left),
-    ("arm", Side::Left),
-    ("runs", Side::Right),
-    ("p50", Side::Right),
-    ("p99", Side::Right),
-    ("max", Side::Right),
-    ("missed", Side::Right),
-    ("verdict", Side::Left),
-];
-
-/// Returns a table with every row for each measurement.
-fn measurements(page: &Page) -> Option<Element> {
-    let tables = by_measurement(page.cells, true).into_iter().flat_map(|lines| {
-        let name = lines.first().map(|line| line.cell.measurement.clone()).unwrap_or_default();
-        [element("h3").text(name), table(&COLUMNS, lines.iter().map(row))]
-    });
-    let content = element("div")
-        .children(tables)
-        .children(list(reasons(page.cells)).map(|list| list.with("class", "bad")));
-    let section = element("section").child(element("h2").text("Measurements"));
-    let rows: usize = page.cells.iter().map(|cell| cell.rows.len().max(1)).sum();
-    (!page.cells.is_empty()).then(|| match page.is_table {
-        true => section.child(content),
-        false => section.child(details(&counted(rows as u64, "row"), content)),
-    })
-}
-
-fn row(line: &Line) -> Element {
-    let time = |of: fn(&Row) -> Option<f64>| line.row.and_then(of).map(format_time).unwrap_or_default();
-    let (words, style) = line.words();
-    element("tr")
-        .child(cell(line.title(), Side::Left))
-        .child(cell(line.load(), Side::Left))
-        .child(cell(&line.cell.arm, Side::Left))
-        .child(cell(line.runs().to_string(), Side::Right))
-        .child(cell(time(|row| row.p50), Side::Right))
-        .child(cell(time(|row| row.p99), Side::Right))
-        .child(cell(time(|row| row.max), Side::Right))
-        .child(cell(line.missed(), Side::Right))
-        .child(
-            element("td").child(element("span").with("class", class(style)).text(words)).text(line.marked()),
-        )
-}
-
-/// The class of a page for a style of the terminal.
-fn class(style: Style) -> &'static str {
-    use crate::style::{ALARM, GOOD, WARNING};
-    match style {
-        ALARM => "bad",
-        WARNING => "doubt",
-        GOOD => "good",
-        _ => "asked",
+    let mut document = Document::default();
+    document.heading(1, page.title);
+    document.items(FACT, page.facts.iter().cloned());
+    if let Some(record) = page.record {
+        document.heading(2, "Acceptance");
+        document.append(acceptance::document(record));
     }
+    if !page.parts.is_empty() {
+        document.heading(2, "Verdict");
+    }
+    for part in &page.parts {
+        let heading = part.heading.as_ref().map(|text| format!("{text}: ")).unwrap_or_default();
+        document.add(Block::Text(style(part.answer), format!("{heading}{}", part.words)));
+    }
+    document.heading(2, "What was run");
+    document.items(NOTE, page.against.iter().cloned());
+    document.items(FACT, page.commands.iter().chain(&page.arms).cloned());
+    if !page.cells.is_empty() {
+        document.heading(2, "Measurements");
+        let rows: usize = page.cells.iter().map(|cell| cell.rows.len().max(1)).sum();
+        let tables = super::document(page.cells, true);
+        match page.is_table {
+            true => document.append(tables),
+            false => document.on(PAGE, Block::Details(counted(rows as u64, "row"), tables)),
+        }
+    }
+    for part in &page.parts {
+        document.heading(2, part.heading.as_deref().unwrap_or("The arms compared"));
+        document.append(comparison::document(part.comparison, false));
+    }
+    document.page(page.title)
 }
 
-fn part(part: &Part) -> Vec<Element> {
-    let heading = part.heading.clone().unwrap_or_else(|| "The arms compared".to_owned());
-    let head = element("header").child(element("h2").text(heading)).children(sides(part.comparison));
-    std::iter::once(head).chain(body(part.comparison)).collect()
+fn style(answer: Answer) -> anstyle::Style {
+    match answer {
+        Answer::Helps => GOOD,
+        Answer::Hurts => ALARM,
+        Answer::Mixed | Answer::Differs => WARNING,
+        Answer::Same | Answer::CannotTell => PLAIN,
+    }
 }

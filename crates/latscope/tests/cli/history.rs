@@ -59,7 +59,9 @@ fn a_change_is_found_in_every_form_with_what_changed_with_it() {
     let (csv, markdown, html) = (place.at("h.csv"), place.at("h.md"), place.at("h.html"));
     run(&["history", &directory, "--csv", &csv, "--markdown", &markdown, "--html", &html]).done();
     let page = fs::read_to_string(html).unwrap();
-    for part in ["<svg", "Change 000000120123", "with it: kernel: 6.1.0", ">change 000000120123</text>"] {
+    for part in
+        ["<svg", "<h3>change 000000120123</h3>", "differs: kernel: 6.1.0", ">change 000000120123</text>"]
+    {
         assert!(page.contains(part), "{part:?}");
     }
     assert!(fs::read_to_string(csv).unwrap().starts_with("machine,change,started,"));

@@ -123,9 +123,8 @@ fn show(asked: &HistoryArguments, found: &History, taken: bool) -> Result<()> {
     let text = if taken { Ok(()) } else { text() };
     let json = write(asked.judged.files.json.json.as_deref(), || Some(json::pretty(found).into_bytes()));
     let csv = write(asked.judged.files.csv.as_deref(), || Some(views::csv(found)));
-    let markdown = write(asked.judged.files.markdown.as_deref(), || {
-        Some(views::markdown(found, asked.all).into_bytes())
-    });
+    let markdown =
+        write(asked.judged.files.markdown.as_deref(), || Some(views::markdown(found).into_bytes()));
     let html = write(asked.judged.files.html.as_deref(), || {
         Some(views::html(found, asked.all || lines).into_bytes())
     });

@@ -1,0 +1,39 @@
+//! Pictures of the single events of both sides.
+
+use super::figures::word;
+use super::head;
+use crate::column::PAGE;
+use crate::document::{Block, Document};
+use crate::figure::{Figure, overlay_figure, shift_figure};
+use latscope_core::quality::Level;
+use latscope_judge::compare::Comparison;
+
+/// Returns the section of the page with the pictures of single events.
+pub(super) fn pictures(comparison: &Comparison) -> Document {
+    let mut document = Document::default();
+    for figure in by_percentile(comparison) {
+        if document.is_empty() {
+            document.on(PAGE, Block::heading(2, "Single events, by percentile"));
+        }
+        document.on(PAGE, Block::Figure(figure));
+    }
+    document
+}
+
+/// Returns both sides at each percentile, and their ratio there, for single events; the points that differ come
+/// first.
+pub(crate) fn by_percentile(comparison: &Comparison) -> Vec<Figure> {
+    let figures = comparison.quantiles.iter().filter_map(|quantiles| {
+        let point = comparison.points.iter().find(|point| point.id == quantiles.id)?;
+        let title = format!("{}: {}", point.title, word(point.verdict, point.p50.as_ref()));
+        let sides = [("A", &comparison.a), ("B", &comparison.b)];
+        let sides = sides.map(|(name, side)| format!("{name}: {}", head::side_and_machine(side)));
+        let marked = (point.level != Level::Ok).then(|| format!("DOUBTFUL: {}", point.reasons.join("; ")));
+        let notes: Vec<String> = sides.into_iter().chain(marked).collect();
+        Some([
+            overlay_figure(quantiles, &title, &notes),
+            shift_figure(quantiles, &title, &notes, point.margin),
+        ])
+    });
+    figures.flatten().collect()
+}

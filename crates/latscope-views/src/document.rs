@@ -1,0 +1,179 @@
+//! A view as a sequence of parts, of which each form of output has one writer.
+//!
+//! What a view shows, in which order and under which name is said once, in the function that makes its document. A
+//! part or a column that some forms lack names those that have it.
+
+mod csv;
+mod markdown;
+mod page;
+mod terminal;
+
+pub(crate) use csv::{csv, written};
+pub use markdown::escape;
+
+use crate::column::{CSV, Column, FILES, Forms, SHOWN, TERMINAL};
+use crate::figure::Figure;
+use crate::grid::SHORTEST;
+use crate::style::{DIM, PLAIN, WARNING};
+use crate::styled::Text;
+use anstyle::Style;
+
+/// Parts from top to bottom, with the forms in which each stands.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Document(Vec<(Forms, Block)>);
+
+/// Block of a document.
+#[derive(Debug, Clone)]
+pub(crate) enum Block {
+    /// Heading with a text on its subject, which may be empty. One of level 1 is the title, which a terminal lacks.
+    Heading(u8, String, Text),
+    /// Paragraph.
+    Text(Style, String),
+    /// Item of a list.
+    Item(Mark, String),
+    /// Item with its first words, which are bold.
+    Led(String, String),
+    /// Table.
+    Table(Table),
+    /// Figure: a drawing on the page, a plot on a terminal. Markdown has none.
+    Figure(Figure),
+    /// Parts that a reader of the page has to open, with their name.
+    Details(String, Document),
+    /// Empty line on a terminal.
+    Gap,
+}
+
+/// Kind of a list's item.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Mark {
+    /// Sign on a terminal.
+    pub sign: &'static str,
+    /// Word for it elsewhere.
+    pub word: &'static str,
+    pub style: Style,
+}
+
+/// Item without a sign.
+pub(crate) const FACT: Mark = Mark { sign: "", word: "", style: PLAIN };
+pub(crate) const DIFFERS: Mark = Mark { sign: "≠  ", word: "differs: ", style: WARNING };
+pub(crate) const INDENTED: Mark = Mark { sign: "  ", word: "", style: PLAIN };
+pub(crate) const NOTE: Mark = Mark { sign: "!  ", word: "note: ", style: WARNING };
+
+/// Line below a table of a family that has not room for all columns.
+pub(crate) const WIDER: &str = "More figures in a wider terminal, and all of them with --csv or --json.";
+
+/// Columns with what is said below them.
+#[derive(Debug, Clone)]
+pub(crate) struct Table {
+    pub columns: Vec<Column>,
+    /// Maximum number of rows on a terminal.
+    pub most: usize,
+    /// Columns that the names in the first column take at least.
+    pub least: usize,
+    /// Texts below the table.
+    pub notes: Vec<String>,
+    /// Line for a terminal that is too narrow for all columns; if it is empty, the line names the missing columns.
+    pub wider: &'static str,
+}
+
+impl Table {
+    /// Returns a table of all rows, without the columns that are empty in each of them.
+    pub fn new(mut columns: Vec<Column>) -> Table {
+        columns.retain(|column| column.forms.has(CSV) || !column.is_empty());
+        Table { columns, most: usize::MAX, least: SHORTEST, notes: Vec::new(), wider: "" }
+    }
+
+    /// Returns the columns of a form.
+    fn of(&self, form: Forms) -> impl Iterator<Item = &Column> {
+        self.columns.iter().filter(move |column| column.forms.has(form) && !column.is_empty())
+    }
+}
+
+/// Returns the line on rows that are left out.
+fn left_out(rows: usize) -> Option<String> {
+    (rows > 0).then(|| format!("… and {rows} more: --all shows them"))
+}
+
+impl Block {
+    /// Returns a heading.
+    pub fn heading(level: u8, text: impl Into<String>) -> Block {
+        Block::Heading(level, text.into(), Text::default())
+    }
+}
+
+impl Document {
+    /// Returns a table with its heading and the note on it.
+    pub fn of_table(heading: &str, columns: Vec<Column>, about: String) -> Document {
+        let table = Table { least: usize::MAX, notes: vec![about], ..Table::new(columns) };
+        Document(vec![(SHOWN, Block::heading(2, heading)), (SHOWN, Block::Table(table))])
+    }
+
+    /// Adds a part to the forms for a reader.
+    pub fn add(&mut self, part: Block) {
+        self.on(SHOWN, part);
+    }
+
+    /// Adds a part to some forms.
+    pub fn on(&mut self, forms: Forms, part: Block) {
+        self.0.push((forms, part));
+    }
+
+    /// Adds a heading.
+    pub fn heading(&mut self, level: u8, text: impl Into<String>) {
+        self.add(Block::heading(level, text));
+    }
+
+    /// Adds an item for each text.
+    pub fn items(&mut self, mark: Mark, texts: impl IntoIterator<Item = String>) {
+        self.items_on(SHOWN, mark, texts);
+    }
+
+    /// Adds an item for each text to some forms.
+    pub fn items_on(&mut self, forms: Forms, mark: Mark, texts: impl IntoIterator<Item = String>) {
+        self.0.extend(texts.into_iter().map(|text| (forms, Block::Item(mark, text))));
+    }
+
+    /// Adds an item for each text: on a terminal at most so many.
+    pub fn most_items(&mut self, mark: Mark, texts: Vec<String>, most: usize) {
+        let more = left_out(texts.len().saturating_sub(most));
+        for (at, text) in texts.into_iter().enumerate() {
+            self.on(if at < most { SHOWN } else { FILES }, Block::Item(mark, text));
+        }
+        if let Some(text) = more {
+            self.on(TERMINAL, Block::Item(Mark { style: DIM, ..mark }, text));
+        }
+    }
+
+    /// Adds a table.
+    pub fn table(&mut self, table: Table) {
+        self.add(Block::Table(table));
+    }
+
+    /// Returns the number of parts.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Returns true if the document has no part.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Adds a table that a reader of the page has to open, if it has rows.
+    pub fn details(&mut self, forms: Forms, name: String, table: Table) {
+        if !table.columns.iter().all(Column::is_empty) {
+            let parts = Document(vec![(forms, Block::Table(table))]);
+            self.on(forms, Block::Details(name, parts));
+        }
+    }
+
+    /// Adds the parts of another document.
+    pub fn append(&mut self, other: Document) {
+        self.0.extend(other.0);
+    }
+
+    /// Returns the parts of a form.
+    fn of(&self, form: Forms) -> impl Iterator<Item = &Block> {
+        self.0.iter().filter(move |(forms, _)| forms.has(form)).map(|(_, part)| part)
+    }
+}

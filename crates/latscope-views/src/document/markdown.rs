@@ -1,0 +1,96 @@
+//! A document as Markdown, for issues and step summaries.
+
+use super::{Block, Document, Table};
+use crate::column::{Column, MARKDOWN, Side};
+use crate::style::{BOLD, DIM, PLAIN};
+use crate::styled::{Text, clean};
+
+impl Document {
+    /// Returns the document as Markdown.
+    pub fn markdown(&self) -> String {
+        let mut out = String::new();
+        let mut in_list = false;
+        for part in self.of(MARKDOWN) {
+            let is_item = matches!(part, Block::Item(..) | Block::Led(..));
+            if !(out.is_empty() || matches!(part, Block::Gap) || in_list && is_item) {
+                out.push('\n');
+            }
+            in_list = is_item || in_list && matches!(part, Block::Gap);
+            out += &written(part);
+        }
+        out
+    }
+}
+
+fn written(part: &Block) -> String {
+    match part {
+        Block::Heading(level, text, about) => {
+            let about = escape(&about.content());
+            let about = if about.is_empty() { about } else { format!("\n{about}\n") };
+            format!("{} {}\n{about}", "#".repeat(usize::from(*level) + 1), escape(text))
+        }
+        Block::Text(PLAIN | DIM, text) => format!("{}\n", escape(text)),
+        Block::Text(_, text) => format!("**{}**\n", escape(text)),
+        Block::Item(mark, text) => format!("- {}{}\n", mark.word, escape(text)),
+        Block::Led(lead, text) => format!("- {}  {}\n", escape(lead), escape(text)),
+        Block::Table(table) => table.markdown(),
+        Block::Details(_, parts) => parts.markdown(),
+        Block::Figure(_) | Block::Gap => String::new(),
+    }
+}
+
+impl Table {
+    /// Returns the table, and the notes on it.
+    pub fn markdown(&self) -> String {
+        let columns: Vec<&Column> = self.of(MARKDOWN).collect();
+        let line = |cell: &dyn Fn(&Column) -> String| {
+            format!("|{}\n", columns.iter().map(|column| cell(column)).collect::<String>())
+        };
+        let mut out = line(&|column| format!(" {} |", escape(column.heading.content().trim())));
+        out += &line(&|column| if column.side == Side::Right { "--:|" } else { ":--|" }.to_owned());
+        for row in 0..columns.first().map_or(0, |column| column.cells.len()) {
+            out += &line(&|column| format!(" {} |", cell(&column.cells[row])));
+        }
+        let meanings = columns.iter().map(|column| &column.meaning).filter(|text| !text.is_empty());
+        let meanings = meanings.cloned().collect::<Vec<String>>().join(" · ");
+        let meanings = Some(meanings).filter(|text| !text.is_empty());
+        for text in self.notes.iter().chain(&meanings) {
+            out += &format!("\n{}\n", escape(text));
+        }
+        out
+    }
+}
+
+fn cell(text: &Text) -> String {
+    let piece = |(style, text): (_, &str)| match escape(text) {
+        text if style == BOLD && !text.is_empty() => format!("**{}**", text.trim()),
+        text => text,
+    };
+    text.pieces().map(piece).collect::<String>().trim().to_owned()
+}
+
+/// Returns a text in which nothing is markup for Markdown or HTML, or a mention for a site.
+pub fn escape(text: &str) -> String {
+    let mut out = String::new();
+    for c in clean(text).chars() {
+        match c {
+            '<' => out += "&lt;",
+            '>' => out += "&gt;",
+            '&' => out += "&amp;",
+            '@' => out += "&#64;",
+            '|' | '*' | '_' | '`' | '\\' | '[' | ']' | '~' => out.extend(['\\', c]),
+            _ => out.push(c),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn markup_in_a_title_stays_text() {
+        assert_eq!(escape("a|b <c> *d*\n@e"), "a\\|b &lt;c&gt; \\*d\\* &#64;e");
+    }
+}

@@ -1,0 +1,135 @@
+//! A document as an HTML page.
+
+use super::{Block, Document, Mark, Table};
+use crate::column::{Column, PAGE, Side};
+use crate::figure::drawing;
+use crate::html::{details, document};
+use crate::markup::{Element, element};
+use crate::style::{ALARM, BOLD, DIM, GOOD, WARNING};
+use crate::styled::Text;
+use anstyle::Style;
+
+/// Maximum number of columns of a readable table; further ones are in tables of their own.
+const MOST_COLUMNS: usize = 14;
+
+impl Document {
+    /// Returns the document as a page. What is before the first heading of level 2 is its header.
+    pub fn page(&self, title: &str) -> String {
+        let mut parts: Vec<&Block> = self.of(PAGE).collect();
+        let is_section = |part: &&Block| matches!(part, Block::Heading(2, ..));
+        let rest = parts.split_off(parts.iter().position(is_section).unwrap_or(parts.len()));
+        let mut sections: Vec<Vec<&Block>> = Vec::new();
+        for part in rest {
+            match sections.last_mut().filter(|_| !is_section(&part)) {
+                Some(section) => section.push(part),
+                None => sections.push(vec![part]),
+            }
+        }
+        let sections = sections.into_iter().map(|parts| element("section").children(elements(parts, 1)));
+        let header = element("header").children(elements(parts, 1));
+        document(title, [header, element("main").children(sections)])
+    }
+
+    /// Returns the elements of the document below a heading of level 2.
+    pub fn elements(&self) -> Vec<Element> {
+        elements(self.of(PAGE), 3)
+    }
+}
+
+/// Returns the elements of parts, with headings of `level` at most.
+fn elements<'a>(parts: impl IntoIterator<Item = &'a Block>, level: u8) -> Vec<Element> {
+    let mut all: Vec<Element> = Vec::new();
+    let mut list: Option<(Mark, Element)> = None;
+    for part in parts {
+        if let Block::Item(mark, text) = part {
+            let (_, items) = list.take_if(|(last, _)| last.style == mark.style).unwrap_or_else(|| {
+                all.extend(list.take().map(|(_, items)| items));
+                (*mark, classed(element("ul"), mark.style))
+            });
+            list = Some((*mark, items.child(element("li").text(format!("{}{text}", mark.word)))));
+            continue;
+        }
+        all.extend(list.take().map(|(_, items)| items));
+        match part {
+            Block::Heading(own, text, about) => {
+                let name = ["h1", "h2", "h3"][usize::from(level.max(*own)) - 1];
+                all.push(element(name).text(text));
+                all.extend((!about.is_empty()).then(|| element("p").text(about.content())));
+            }
+            Block::Text(style, text) => all.push(classed(element("p"), *style).text(text)),
+            Block::Table(table) => all.extend(table.elements()),
+            Block::Figure(figure) => all.push(element("figure").child(drawing(figure))),
+            Block::Details(name, parts) => {
+                all.push(details(name, element("div").children(parts.elements())));
+            }
+            Block::Item(..) | Block::Led(..) | Block::Gap => {}
+        }
+    }
+    all.extend(list.map(|(_, items)| items));
+    all
+}
+
+fn classed(element: Element, style: Style) -> Element {
+    match class(style) {
+        "" => element,
+        class => element.with("class", class),
+    }
+}
+
+/// Returns the class of a style.
+fn class(style: Style) -> &'static str {
+    match style {
+        ALARM => "bad",
+        WARNING => "doubt",
+        GOOD => "good",
+        DIM => "legend",
+        _ => "",
+    }
+}
+
+impl Table {
+    /// Returns the table, with the notes on it below.
+    pub fn elements(&self) -> Vec<Element> {
+        let columns: Vec<&Column> = self.of(PAGE).collect();
+        let meanings = columns.iter().map(|column| &column.meaning).filter(|text| !text.is_empty());
+        let notes = self.notes.iter().chain(meanings).map(|text| classed(element("p"), DIM).text(text));
+        let tables = match columns.split_first() {
+            Some((first, rest)) => {
+                rest.chunks(MOST_COLUMNS - 1).map(|part| [&[*first], part].concat()).collect()
+            }
+            None => Vec::new(),
+        };
+        tables.iter().map(|columns| table(columns)).chain(notes).collect()
+    }
+}
+
+/// Returns columns as a table. A wide table scrolls within itself and does not widen the page.
+pub(crate) fn table(columns: &[&Column]) -> Element {
+    let head = columns.iter().map(|column| aligned("th", column.side).text(column.heading.content().trim()));
+    let rows = (0..columns.first().map_or(0, |column| column.cells.len()))
+        .map(|row| element("tr").children(columns.iter().map(|column| cell(column, row))));
+    let table = element("table")
+        .child(element("thead").child(element("tr").children(head)))
+        .child(element("tbody").children(rows));
+    element("div").with("class", "scrolled").child(table)
+}
+
+fn aligned(name: &'static str, side: Side) -> Element {
+    if side == Side::Right { element(name).with("class", "n") } else { element(name) }
+}
+
+fn cell(column: &Column, row: usize) -> Element {
+    let cell = aligned("td", column.side);
+    match column.drawings.get(row) {
+        Some(drawing) => cell.children(drawing.clone()),
+        None => written(cell, &column.cells[row]),
+    }
+}
+
+fn written(cell: Element, text: &Text) -> Element {
+    text.pieces().fold(cell, |cell, (style, text)| match style {
+        BOLD => cell.child(element("b").text(text)),
+        ALARM | WARNING | GOOD => cell.child(classed(element("span"), style).text(text)),
+        _ => cell.text(text),
+    })
+}

@@ -1,0 +1,103 @@
+//! A document on a terminal.
+
+use super::{Block, Document, Table, left_out};
+use crate::Options;
+use crate::column::{Column, TERMINAL};
+use crate::figure;
+use crate::grid::{also, fitting, grid};
+use crate::style::{BOLD, DIM, PLAIN};
+use crate::styled::{Text, wrap};
+
+/// Columns of a name up to which it stays on one line on any terminal.
+const NAME: usize = 34;
+
+/// Maximum width of a plot; a wider plot is no easier to read.
+const PLOT_WIDTH: usize = 110;
+const PLOT_HEIGHT: u16 = 20;
+
+impl Document {
+    /// Returns the document as lines of at most `options.width` columns.
+    pub fn written(&self, options: &Options) -> String {
+        let mut out = String::new();
+        self.write(&mut out, options);
+        out
+    }
+
+    /// Adds the document to a text.
+    pub fn write(&self, out: &mut String, options: &Options) {
+        for part in self.of(TERMINAL) {
+            write(out, part, options);
+        }
+    }
+}
+
+fn write(out: &mut String, part: &Block, options: &Options) {
+    let prose = |first: &Text, text: &str, style| wrap(first, text, style, options.width, options.color);
+    match part {
+        Block::Heading(1, ..) => {}
+        Block::Heading(_, text, about) => {
+            gap(out);
+            *out += &match about.pieces().next() {
+                None => prose(&Text::default(), text, BOLD),
+                Some((style, _)) => prose(&Text::styled(BOLD, format!("{text}  ")), &about.content(), style),
+            };
+        }
+        Block::Text(style, text) => *out += &prose(&Text::default(), text, *style),
+        Block::Item(mark, text) => *out += &prose(&Text::styled(mark.style, mark.sign), text, PLAIN),
+        Block::Led(lead, text) => {
+            let first = Text::plain("  ").with(BOLD, lead).with(PLAIN, "  ");
+            *out += &prose(&first, text, PLAIN);
+        }
+        Block::Table(table) => *out += &table.written(options),
+        Block::Figure(figure) => {
+            gap(out);
+            *out += &figure::terminal(figure, options.width.min(PLOT_WIDTH) as u16, PLOT_HEIGHT);
+            if !out.ends_with('\n') {
+                out.push('\n');
+            }
+        }
+        Block::Details(_, parts) => parts.write(out, options),
+        Block::Gap => gap(out),
+    }
+}
+
+/// Adds an empty line, unless there is one or the text begins.
+fn gap(out: &mut String) {
+    if !out.is_empty() && !out.ends_with("\n\n") {
+        out.push('\n');
+    }
+}
+
+impl Table {
+    /// Returns the table in as many columns as fit.
+    pub fn written(&self, options: &Options) -> String {
+        let mut columns: Vec<Column> = self.of(TERMINAL).cloned().collect();
+        let rows = columns.first().map_or(0, |column| column.cells.len());
+        columns.iter_mut().for_each(|column| column.cells.truncate(self.most));
+        columns.retain(|column| !column.is_empty());
+        let Some(first) = columns.first_mut() else { return String::new() };
+        let name = NAME.max(options.width / 3);
+        first.cells.iter_mut().filter(|_| self.least < name).for_each(|cell| *cell = cell.shortened(name));
+        let places = fitting(&columns, 2, options.width, self.least);
+        let (shown, rest): (Vec<_>, Vec<_>) =
+            columns.into_iter().enumerate().partition(|(at, _)| places.contains(at));
+        let [shown, rest] =
+            [shown, rest].map(|part| part.into_iter().map(|(_, column)| column).collect::<Vec<_>>());
+        let mut out = grid(&shown, 2, options.width, options.color);
+        let meanings: Vec<&str> =
+            shown.iter().map(|column| column.meaning.as_str()).filter(|text| !text.is_empty()).collect();
+        let meanings = Some(meanings.join(" · ")).filter(|text| !text.is_empty());
+        let more = left_out(rows.saturating_sub(self.most));
+        for text in more.into_iter().chain(self.notes.iter().cloned()).chain(meanings) {
+            out += &wrap(&Text::default(), &text, DIM, options.width, options.color);
+        }
+        match self.wider {
+            "" => out += &also(&rest, options.width, options.color),
+            text if !rest.is_empty() => {
+                out += &wrap(&Text::default(), text, DIM, options.width, options.color)
+            }
+            _ => {}
+        }
+        out
+    }
+}
