@@ -244,14 +244,14 @@ impl Fit {
     /// Checks that the largest value may be of the tail.
     fn reaches(&self, max: f64, independent: f64, random: &mut SplitMix) -> Result<(), String> {
         let peaks = self.tail.peaks as f64 * independent;
-        let mut largest = |pareto: &Pareto| {
+        let mut largest = self.resampled.iter().map(|pareto| {
             let beyond = -(pareto::uniform(random).ln() / peaks).exp_m1();
             self.tail.threshold + pareto.exceeded_once_in(1.0 / beyond.max(f64::MIN_POSITIVE))
-        };
-        match self.resampled.iter().any(|pareto| largest(pareto) >= max) {
-            true => Ok(()),
-            false => Err(format!("the longest event, {}, is not of the tail below it", format_time(max))),
+        });
+        if largest.any(|largest| largest >= max) {
+            return Ok(());
         }
+        Err(format!("the longest event, {}, is not of the tail below it", format_time(max)))
     }
 
     /// The value that one of so many peaks exceeds, and its interval.

@@ -455,10 +455,10 @@ impl Above {
     }
 
     fn unsure(&self) -> &'static str {
-        match self.least == self.most {
-            true => "",
-            false => " (the histogram's bucket around the limit counts against both verdicts)",
+        if self.least == self.most {
+            return "";
         }
+        " (the histogram's bucket around the limit counts against both verdicts)"
     }
 }
 
@@ -501,13 +501,13 @@ impl Independent {
 
     /// ` (12,000 of them are independent: the others are of the same bouts, or of threads that share a CPU)`.
     fn words(self, n: u64) -> String {
-        match self.0 < 1.0 {
-            true => format!(
-                " (as {} independent ones: the others are of the same bouts, or of threads that share a CPU)",
-                format_count(self.number(n))
-            ),
-            false => String::new(),
+        if self.0 >= 1.0 {
+            return String::new();
         }
+        format!(
+            " (as {} independent ones: the others are of the same bouts, or of threads that share a CPU)",
+            format_count(self.number(n))
+        )
     }
 }
 
