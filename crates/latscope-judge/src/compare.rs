@@ -356,11 +356,17 @@ fn quantile_contrast(
 ) -> Option<Contrast> {
     // The quantile of a whole run is the better figure, but of one run only its rounds say how far it moves.
     let single = pair.a.len().min(pair.b.len()) < 2;
-    let figures = |m: &Measurement| {
-        let rounds: Vec<f64> = m.rounds.iter().filter_map(of_round).collect();
-        if single && rounds.len() > 1 { rounds } else { of_run(m).into_iter().collect() }
-    };
-    contrast_of(pair, figures, step(pair), seed, test).map(Contrast::without_test)
+    let contrast = contrast_of(
+        pair,
+        |m| {
+            let rounds: Vec<f64> = m.rounds.iter().filter_map(of_round).collect();
+            if single && rounds.len() > 1 { rounds } else { of_run(m).into_iter().collect() }
+        },
+        step(pair),
+        seed,
+        test,
+    );
+    contrast.map(Contrast::without_test)
 }
 
 fn point(pair: &Pair, options: &Options, test: &mut MannWhitney) -> Point {
