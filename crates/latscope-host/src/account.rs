@@ -133,7 +133,9 @@ impl Accountant {
 
     fn top(&self, wall_ns: u64) -> Vec<Consumer> {
         let mut top = self.processes.top(&self.root, wall_ns);
-        top.iter_mut().for_each(|one| one.share = share(one.share));
+        for consumer in &mut top {
+            consumer.share = share(consumer.share);
+        }
         top
     }
 
@@ -171,18 +173,18 @@ fn share(share: f64) -> f64 {
 fn account(from: &Reading, to: &Reading, cpus: &[u32]) -> Account {
     let wall_ns = (to.at - from.at).as_nanos() as u64;
     let available = wall_ns as f64 * cpus.len() as f64;
-    let sum = |of: fn(&CpuTime) -> u64| -> f64 {
-        let since = |cpu: &u32| Some(of(to.cpus.get(cpu)?).saturating_sub(of(from.cpus.get(cpu)?)));
-        cpus.iter().filter_map(since).sum::<u64>() as f64
-    };
-    let (free, stolen) = (sum(CpuTime::free_ns), sum(|time| time.stolen_ns));
-    let used = |now: Option<u64>, before: Option<u64>| Some(now?.saturating_sub(before.unwrap_or(0)) as f64);
+    let (mut free, mut stolen) = (0, 0);
+    for (from, to) in cpus.iter().filter_map(|cpu| from.cpus.get(cpu).zip(to.cpus.get(cpu))) {
+        free += to.free_ns().saturating_sub(from.free_ns());
+        stolen += to.stolen_ns.saturating_sub(from.stolen_ns);
+    }
     let own = to.own_ns.saturating_sub(from.own_ns);
     // A load that was started meanwhile had used nothing before.
-    let (load, peer) = (used(to.load_ns, from.load_ns), used(to.peer_ns, from.peer_ns));
+    let [load, peer] = [(to.load_ns, from.load_ns), (to.peer_ns, from.peer_ns)]
+        .map(|(now, before)| Some(now?.saturating_sub(before.unwrap_or(0)) as f64));
     // Idle time is cut off to ticks, so up to one of each CPU may be missing.
     let missing = (TICK_NS * cpus.len() as u64) as f64;
-    let known = free + own as f64 + load.unwrap_or(0.0) + peer.unwrap_or(0.0) + missing;
+    let known = free as f64 + own as f64 + load.unwrap_or(0.0) + peer.unwrap_or(0.0) + missing;
     let of_all = |ns: f64| share((ns / available.max(1.0)).clamp(0.0, 1.0));
     Account {
         wall_ns,
@@ -191,7 +193,7 @@ fn account(from: &Reading, to: &Reading, cpus: &[u32]) -> Account {
         others: of_all(available - known),
         load: load.map(of_all),
         peer: peer.map(of_all),
-        stolen: Some(of_all(stolen)),
+        stolen: Some(of_all(stolen as f64)),
         quota: quota(from, to),
         ..Account::default()
     }
@@ -200,8 +202,8 @@ fn account(from: &Reading, to: &Reading, cpus: &[u32]) -> Account {
 /// Share of the CPUs that any process used between two readings; `None` without a CPU.
 fn used_of(from: &Reading, to: &Reading, cpus: &[u32]) -> Option<f64> {
     let wall_ns = (to.at - from.at).as_nanos() as f64;
-    let free = |cpu: &u32| Some(to.cpus.get(cpu)?.free_ns().saturating_sub(from.cpus.get(cpu)?.free_ns()));
-    let free: Vec<u64> = cpus.iter().filter_map(free).collect();
+    let known = cpus.iter().filter_map(|cpu| from.cpus.get(cpu).zip(to.cpus.get(cpu)));
+    let free: Vec<u64> = known.map(|(from, to)| to.free_ns().saturating_sub(from.free_ns())).collect();
     let available = wall_ns * free.len() as f64;
     let free_ns = free.iter().map(|ns| ns + TICK_NS).sum::<u64>() as f64;
     (available > 0.0).then(|| ((available - free_ns) / available).clamp(0.0, 1.0))
@@ -209,7 +211,7 @@ fn used_of(from: &Reading, to: &Reading, cpus: &[u32]) -> Option<f64> {
 
 /// The limit that stopped the run for the longest time, else the tightest, with its counts between two readings.
 fn quota(from: &Reading, to: &Reading) -> Option<Quota> {
-    let between = |(quota, now): &(control_group::Quota, Throttling)| {
+    let quotas = to.quotas.iter().map(|(quota, now)| {
         let known = from.quotas.iter().find(|(before, _)| before.group == quota.group);
         // A limit of before that cannot be found is new.
         let before = known.map_or(*now, |(_, counts)| *counts);
@@ -221,10 +223,8 @@ fn quota(from: &Reading, to: &Reading) -> Option<Quota> {
             throttled: now.throttled.saturating_sub(before.throttled),
             throttled_ns: now.throttled_ns.saturating_sub(before.throttled_ns),
         }
-    };
-    let weight = |quota: &Quota| quota.throttled_ns;
-    let all = to.quotas.iter().map(between);
-    all.max_by(|a, b| weight(a).cmp(&weight(b)).then(b.cpus.total_cmp(&a.cpus)))
+    });
+    quotas.max_by(|a, b| a.throttled_ns.cmp(&b.throttled_ns).then(b.cpus.total_cmp(&a.cpus)))
 }
 
 #[cfg(test)]

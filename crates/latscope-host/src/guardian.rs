@@ -146,7 +146,9 @@ fn main(_: &[String]) -> Result<()> {
         match entry {
             Entry::Journal(id, undo) => journal.push((id, undo)),
             Entry::Undo(id) => {
-                journal.extract_if(.., |(entry, _)| *entry == id).for_each(|(_, change)| revert(&change));
+                for (_, change) in journal.extract_if(.., |(entry, _)| *entry == id) {
+                    revert(&change);
+                }
             }
             Entry::Forget(id) => journal.retain(|(entry, _)| *entry != id),
         }
@@ -154,7 +156,9 @@ fn main(_: &[String]) -> Result<()> {
             break;
         }
     }
-    journal.iter().rev().for_each(|(_, change)| revert(change));
+    for (_, change) in journal.iter().rev() {
+        revert(change);
+    }
     Ok(())
 }
 
@@ -165,10 +169,8 @@ fn random() -> u64 {
 
 const SIGTTOU: i32 = 22;
 
-/// Undoes one change. A failure is tried again for a while, as a worker that is being killed may still add a file or
-/// hold the trace instance.
-fn revert(change: &Undo) {
-    let once = || match change {
+fn undo(change: &Undo) -> io::Result<()> {
+    match change {
         Undo::RemoveDirectory(path) => fs::remove_dir_all(path),
         Undo::RemoveInstance(path) => fs::remove_dir(path),
         Undo::RestoreTerminal(modes) => {
@@ -183,9 +185,14 @@ fn revert(change: &Undo) {
             let status = worker::shell(command, []).and_then(|mut child| child.wait())?;
             if status.success() { Ok(()) } else { Err(io::Error::other(format!("it failed ({status})"))) }
         }
-    };
+    }
+}
+
+/// Undoes one change. A failure is tried again for a while, as a worker that is being killed may still add a file or
+/// hold the trace instance.
+fn revert(change: &Undo) {
     for tries in 1.. {
-        match once() {
+        match undo(change) {
             Ok(()) => return,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return,
             Err(error) if tries == TRIES || matches!(change, Undo::Shell(_)) => {

@@ -45,22 +45,20 @@ const JUDGED_FROM: Duration = Duration::from_secs(1);
 pub fn start(load: &Load, cpus: &[u32], guardian: &mut Guardian) -> Result<Loaded> {
     let is_command = matches!(load, Load::Command(_));
     let mut loaded = Loaded { workers: Vec::new(), since: Instant::now(), is_command };
-    let mut spawn = |args: &[&str]| -> Result<()> {
-        let child = worker::spawn(args, &[], Lifetime::WithParent).context("the load does not start")?;
+    let (name, arguments) = match (load, load.words()) {
+        (Load::Command(command), _) => ("command", vec![command.clone()]),
+        (Load::Hackbench | Load::Network, Some((name, _))) => {
+            (name, vec![CpuList(cpus.to_vec()).to_string()])
+        }
+        (_, Some((name, _))) => (name, cpus.iter().map(u32::to_string).collect()),
+        (_, None) => anyhow::bail!("{load:?} has no name"),
+    };
+    for argument in arguments {
+        let child = worker::spawn(&[ROLE.name, name, &argument], &[], Lifetime::WithParent);
+        let child = child.context("the load does not start")?;
         let group = child.id();
         loaded.workers.push(child);
         let _: Ticket = guardian.journal(Undo::EndGroup(group))?;
-        Ok(())
-    };
-    match (load, load.words()) {
-        (Load::Command(command), _) => spawn(&[ROLE.name, "command", command])?,
-        (Load::Hackbench | Load::Network, Some((name, _))) => {
-            spawn(&[ROLE.name, name, &CpuList(cpus.to_vec()).to_string()])?;
-        }
-        (_, Some((name, _))) => {
-            cpus.iter().try_for_each(|cpu| spawn(&[ROLE.name, name, &cpu.to_string()]))?;
-        }
-        (_, None) => anyhow::bail!("{load:?} has no name"),
     }
     Ok(loaded)
 }
@@ -69,10 +67,12 @@ pub fn start(load: &Load, cpus: &[u32], guardian: &mut Guardian) -> Result<Loade
 /// counts as known, as only running it decides.
 pub fn is_command(command: &str) -> bool {
     let word = command.split_whitespace().next().unwrap_or_default();
-    let plain = |c: char| c.is_ascii_alphanumeric() || "_./+-".contains(c);
+    if word.is_empty() || !word.chars().all(|c| c.is_ascii_alphanumeric() || "_./+-".contains(c)) {
+        return !word.is_empty();
+    }
     let mut shell = Command::new("sh");
-    let asked = shell.args(["-c", "command -v -- \"$1\"", "sh", word]).stdout(Stdio::null());
-    !word.is_empty() && (!word.chars().all(plain) || asked.status().is_ok_and(|status| status.success()))
+    let query = shell.args(["-c", "command -v -- \"$1\"", "sh", word]).stdout(Stdio::null());
+    query.status().is_ok_and(|status| status.success())
 }
 
 /// The names of the stressors of the installed stress-ng; `None` if it is not installed.
@@ -97,13 +97,12 @@ impl Loaded {
     /// number of its group stays taken.
     pub fn ended(&self) -> Option<String> {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
-        let how = |child: &Child| {
+        self.workers.iter().find_map(|child| {
             let process = WaitId::Pid(Pid::from_raw(child.id() as i32)?);
             let status = rustix::process::waitid(process, options).ok()??;
             let exited = status.exit_status().map(|code| format!("exit status: {code}"));
             exited.or_else(|| Some(format!("signal: {}", status.terminating_signal()?)))
-        };
-        self.workers.iter().find_map(how)
+        })
     }
 
     /// A sentence if the command of the load used hardly any CPU time; `None` if it used more, if it ran for less than
@@ -144,7 +143,9 @@ pub(crate) const ROLE: Role = Role { name: "__load", terminates: true, main };
 /// Runs a load. Returns only if the load fails.
 fn main(args: &[String]) -> Result<()> {
     if args.first().is_none_or(|kind| kind != "command") {
-        signal::TERMINATION.into_iter().for_each(signal::ignore);
+        for number in signal::TERMINATION {
+            signal::ignore(number);
+        }
     }
     match args {
         [kind, command] if kind == "command" => {

@@ -66,7 +66,7 @@ struct Common {
     ready: Arc<OwnedFd>,
     start: Arc<OwnedFd>,
     bytes: usize,
-    tell: Sender<io::Result<()>>,
+    outcomes: Sender<io::Result<()>>,
 }
 
 /// Role of a sender or receiver.
@@ -82,27 +82,26 @@ impl MessageGroups {
     /// # Errors
     /// The system has no more processes, threads or descriptors.
     pub fn gather(&self) -> Result<Gathered> {
-        let (told, ready) = pipe_with(PipeFlags::CLOEXEC)?;
+        let (all_ready, ready) = pipe_with(PipeFlags::CLOEXEC)?;
         let (wait, start) = pipe_with(PipeFlags::CLOEXEC)?;
-        let (tell, done) = channel();
-        let common = Common { ready: ready.into(), start: wait.into(), bytes: self.bytes, tell };
+        let (outcomes, done) = channel();
+        let common = Common { ready: ready.into(), start: wait.into(), bytes: self.bytes, outcomes };
         let mut gathered = Gathered { processes: Talkers::default(), threads: 0, done, start };
         for _ in 0..self.groups {
             // A group's descriptors are closed here before the next one's are opened.
             for role in self.group().context("no descriptors for a group (raise `ulimit -n`)")? {
-                match self.threads {
-                    true => {
-                        common.thread(role).context("no more threads can be had (raise `ulimit -u`)")?;
-                        gathered.threads += 1;
-                    }
-                    false => {
-                        let added = gathered.processes.add(&common.talk(&role), &mut common.buffer());
-                        added.context("no more processes can be had (raise `ulimit -u`)")?;
-                    }
+                if self.threads {
+                    common.thread(role).context("no more threads can be had (raise `ulimit -u`)")?;
+                    gathered.threads += 1;
+                } else {
+                    let added = gathered.processes.add(&common.talk(&role), &mut common.buffer());
+                    added.context("no more processes can be had (raise `ulimit -u`)")?;
                 }
             }
         }
-        (0..gathered.count()).try_for_each(|_| read(&told, &mut [0]).map(drop))?;
+        for _ in 0..gathered.count() {
+            read(&all_ready, &mut [0])?;
+        }
         Ok(gathered)
     }
 
@@ -110,12 +109,13 @@ impl MessageGroups {
     fn group(&self) -> io::Result<Vec<Role>> {
         let pairs = (0..self.size).map(|_| self.wire.pair()).collect::<io::Result<Vec<_>>>()?;
         let (inputs, outputs): (Vec<_>, Vec<_>) = pairs.into_iter().unzip();
-        let outputs = Arc::new(outputs);
         let messages = self.size.saturating_mul(self.messages);
         let receivers =
             inputs.into_iter().map(|input| Role { ends: Arc::new(vec![input]), sends: false, messages });
-        let sender = |_| Role { ends: outputs.clone(), sends: true, messages: self.messages };
-        Ok(receivers.chain((0..self.size).map(sender)).collect())
+        let outputs = Arc::new(outputs);
+        let senders =
+            (0..self.size).map(|_| Role { ends: outputs.clone(), sends: true, messages: self.messages });
+        Ok(receivers.chain(senders).collect())
     }
 }
 
@@ -132,12 +132,12 @@ impl Common {
 
     fn thread(&self, role: Role) -> io::Result<()> {
         let common = self.clone();
-        let body = move || {
+        let thread = std::thread::Builder::new().stack_size(STACK_BYTES).spawn(move || {
             let outcome = common.talk(&role).run(&mut common.buffer());
             // No thread listens any more when another one failed.
-            let _ = common.tell.send(outcome);
-        };
-        std::thread::Builder::new().stack_size(STACK_BYTES).spawn(body).map(drop)
+            let _ = common.outcomes.send(outcome);
+        });
+        thread.map(drop)
     }
 }
 
@@ -161,7 +161,9 @@ impl Gathered {
     /// # Errors
     /// A sender or receiver failed. Then all processes have ended, but threads may still run.
     pub fn finish(self) -> io::Result<()> {
-        (0..self.threads).try_for_each(|_| self.done.recv().unwrap_or(Ok(())))?;
+        for _ in 0..self.threads {
+            self.done.recv().unwrap_or(Ok(()))?;
+        }
         self.processes.wait()
     }
 }

@@ -24,8 +24,8 @@ const LIMIT: u64 = 1 << 20;
 fn directory() -> Option<PathBuf> {
     let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
     let own = runtime.filter(|path| fs::metadata(path).is_ok_and(|about| is_own(&about)));
-    let root = || rustix::process::geteuid().is_root().then(|| PathBuf::from("/run"));
-    own.or_else(root).map(|runtime| runtime.join("latscope"))
+    let root = rustix::process::geteuid().is_root().then(|| PathBuf::from("/run"));
+    own.or(root).map(|runtime| runtime.join("latscope"))
 }
 
 fn is_own(about: &fs::Metadata) -> bool {
@@ -51,9 +51,10 @@ fn keep(directory: &Path, record: &Record) -> io::Result<()> {
     if !about.is_dir() || !is_own(&about) {
         return Err(io::ErrorKind::PermissionDenied.into());
     }
-    let named = |number: u32| directory.join(format!("{}-{number}.json", std::process::id()));
-    let open = |number| OpenOptions::new().write(true).create_new(true).mode(0o600).open(named(number));
-    let mut file = (0..1000).find_map(|number| open(number).ok()).ok_or(io::ErrorKind::AlreadyExists)?;
+    let mut options = OpenOptions::new();
+    let options = options.write(true).create_new(true).mode(0o600);
+    let mut paths = (0..1000).map(|number| directory.join(format!("{}-{number}.json", std::process::id())));
+    let mut file = paths.find_map(|path| options.open(path).ok()).ok_or(io::ErrorKind::AlreadyExists)?;
     file.write_all(serde_json::to_string(record)?.as_bytes())
 }
 
@@ -73,13 +74,13 @@ fn found_in(directory: &Path) -> Vec<String> {
         .collect();
     records.sort_by(|a, b| a.0.cmp(&b.0));
     records.retain(|(path, record)| is_left(&record.undo) || fs::remove_file(path).is_err());
-    let line = |(path, Record { undo, error }): (PathBuf, Record)| {
+    let lines = records.into_iter().map(|(path, Record { undo, error })| {
         format!(
             "an earlier run did not put this back: {undo} ({error}); put it back, then remove {}",
             path.display()
         )
-    };
-    records.into_iter().map(line).collect()
+    });
+    lines.collect()
 }
 
 fn read(path: &Path) -> Option<Record> {

@@ -25,18 +25,19 @@ impl Terminal {
     /// # Errors
     /// The system has no more pseudo terminals, or none at all.
     pub fn open() -> Result<Terminal> {
-        let open = || -> io::Result<Terminal> {
-            let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
-            let master = openpt(flags)?;
-            grantpt(&master)?;
-            unlockpt(&master)?;
-            let slave = ioctl_tiocgptpeer(&master, flags)?;
-            let path = PathBuf::from(std::ffi::OsString::from_vec(ptsname(&master, [])?.into_bytes()));
-            Modes::of(&slave)?.raw().apply(&slave)?;
-            rustix::io::ioctl_fionbio(&master, true)?;
-            Ok(Terminal { master, slave, path })
-        };
-        open().context("no pseudo terminal can be had")
+        Self::create().context("no pseudo terminal can be had")
+    }
+
+    fn create() -> io::Result<Terminal> {
+        let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
+        let master = openpt(flags)?;
+        grantpt(&master)?;
+        unlockpt(&master)?;
+        let slave = ioctl_tiocgptpeer(&master, flags)?;
+        let path = PathBuf::from(std::ffi::OsString::from_vec(ptsname(&master, [])?.into_bytes()));
+        Modes::of(&slave)?.raw().apply(&slave)?;
+        rustix::io::ioctl_fionbio(&master, true)?;
+        Ok(Terminal { master, slave, path })
     }
 
     /// The number of the master's descriptor.

@@ -35,7 +35,9 @@ impl Role {
         // Started as /proc/self/exe, it would be seen as `exe` by others.
         let _ = rustix::thread::set_name(c"latscope");
         if !self.terminates {
-            signal::TERMINATION.into_iter().for_each(signal::ignore);
+            for number in signal::TERMINATION {
+                signal::ignore(number);
+            }
         }
         (self.main)(arguments)
     }
@@ -50,10 +52,10 @@ pub fn start(
     descriptors: &[&OwnedFd],
     lifetime: Lifetime,
 ) -> io::Result<(Child, Messages)> {
-    let (ours, theirs) = UnixStream::pair()?;
-    let theirs = OwnedFd::from(theirs);
-    let all: Vec<&OwnedFd> = [&theirs].into_iter().chain(descriptors.iter().copied()).collect();
-    Ok((worker::spawn(arguments, &all, lifetime)?, Messages(BufReader::new(ours))))
+    let (local, peer) = UnixStream::pair()?;
+    let peer = OwnedFd::from(peer);
+    let all: Vec<&OwnedFd> = [&peer].into_iter().chain(descriptors.iter().copied()).collect();
+    Ok((worker::spawn(arguments, &all, lifetime)?, Messages(BufReader::new(local))))
 }
 
 /// The socket between two processes of a run.

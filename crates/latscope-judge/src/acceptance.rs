@@ -1,5 +1,6 @@
 //! Result of a plan whose runs have criteria: a record that can be signed.
 
+use crate::runs::machine_name;
 use crate::verdict::{judged, report_status};
 use latscope_core::machine::CheckState;
 use latscope_core::quality::Level;
@@ -81,8 +82,8 @@ pub struct Judged {
 pub fn acceptance(runs: &[Input], skipped: &[String]) -> Option<Acceptance> {
     let statuses: Vec<Status> = runs.iter().filter_map(|run| report_status(run.report)).collect();
     let first = runs.first()?;
-    let of = |status| statuses.iter().filter(|known| **known == status).count();
-    let (exceeded, inconclusive) = (of(Status::Exceeded), of(Status::Inconclusive));
+    let exceeded = statuses.iter().filter(|status| **status == Status::Exceeded).count();
+    let inconclusive = statuses.iter().filter(|status| **status == Status::Inconclusive).count();
     let cells: Vec<Judged> = runs.iter().flat_map(cell).collect();
     let status = Some(*statuses.iter().max()?);
     let bad = first.report.machine.checks.iter().filter(|check| check.state == CheckState::Bad);
@@ -121,12 +122,10 @@ fn sentence(exceeded: usize, inconclusive: usize, of: usize, cells: &[Judged]) -
 
 fn machine(report: &Report) -> Vec<String> {
     let machine = &report.machine;
-    let name =
-        |parts: [&str; 2]| parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ");
     let commit = &report.tool.commit;
     let commit = if commit.is_empty() { String::new() } else { format!(" ({commit})") };
     let lines = [
-        name([&machine.name, &machine.cpu_model]),
+        machine_name(machine),
         format!("Linux {}", machine.kernel),
         format!("latscope {}{commit}", report.tool.version),
     ];
@@ -184,15 +183,15 @@ fn words(check: &Check) -> String {
 
 /// Causes of the events that were traced, by the time that each took of them.
 fn causes(m: &Measurement) -> Vec<String> {
-    let mut found: BTreeMap<String, u64> = BTreeMap::new();
+    let mut sums: BTreeMap<String, u64> = BTreeMap::new();
     for cause in m.outliers.iter().flat_map(|outlier| &outlier.cause) {
-        *found.entry(format!("{} {}", cause.kind, cause.name).trim_end().to_owned()).or_default() += cause.ns;
+        *sums.entry(format!("{} {}", cause.kind, cause.name).trim_end().to_owned()).or_default() += cause.ns;
     }
-    let all: u64 = found.values().sum();
-    let mut found: Vec<(String, u64)> = found.into_iter().collect();
-    found.sort_by_key(|(_, ns)| std::cmp::Reverse(*ns));
-    let share = |ns: u64| format_share((ns as f64 / all.max(1) as f64 * 1e3).round() / 1e3);
-    found.into_iter().take(3).map(|(name, ns)| format!("{name} {}", share(ns))).collect()
+    let all = sums.values().sum::<u64>().max(1) as f64;
+    let mut sums: Vec<(String, u64)> = sums.into_iter().collect();
+    sums.sort_by_key(|(_, ns)| std::cmp::Reverse(*ns));
+    let shares = sums.into_iter().map(|(name, ns)| (name, (ns as f64 / all * 1e3).round() / 1e3));
+    shares.take(3).map(|(name, share)| format!("{name} {}", format_share(share))).collect()
 }
 
 #[cfg(test)]

@@ -52,8 +52,8 @@ pub fn at_least(k: u64, n: u64, p: f64) -> f64 {
 
 /// The probability of exactly `k` of `n`.
 fn probability(k: u64, n: u64, p: f64) -> f64 {
-    let factorial = |i: u64| ln_gamma(i as f64 + 1.0);
-    let ways = factorial(n) - factorial(k) - factorial(n - k);
+    let [all, chosen, others] = [n, k, n - k].map(|i| ln_gamma(i as f64 + 1.0));
+    let ways = all - chosen - others;
     (ways + k as f64 * p.ln() + (n - k) as f64 * (-p).ln_1p()).exp()
 }
 

@@ -35,7 +35,9 @@ pub fn sums<'a>(outliers: impl IntoIterator<Item = &'a Outlier>) -> Vec<CauseSum
             main &= !is_main;
         }
     }
-    sums.iter_mut().for_each(|sum| sum.share = sum.total as f64 / all.max(1) as f64);
+    for sum in &mut sums {
+        sum.share = sum.total as f64 / all.max(1) as f64;
+    }
     sums.sort_by_key(|sum| std::cmp::Reverse(sum.total));
     sums
 }

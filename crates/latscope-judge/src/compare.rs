@@ -17,9 +17,10 @@ pub use pair::{Refused, is_wanted};
 pub use quantiles::{Quantile, Quantiles};
 pub use verdict::{Undecided, Verdict, WouldTell};
 
-use crate::runs::{Run, point_id};
+use crate::halves::in_halves;
+use crate::runs::{Run, extremes, machine_name, point_id};
 use contrast::contrast;
-use distribution::{distance, exceedances};
+use distribution::{Exceedances, distance, exceedances};
 use environment::{Difference, differences, remarks};
 use latscope_core::merged::without_pairs;
 use latscope_core::plan::Params;
@@ -211,45 +212,54 @@ impl Comparison {
     /// runs differ may be slower, if nothing was compared, if most points are marked, or if points were `named` and a
     /// point is not decided. Marked points decide nothing.
     pub fn none_slower(&self, named: bool) -> (Status, String) {
-        let trusted: Vec<&Point> = self.points.iter().filter(|point| point.level == Level::Ok).collect();
-        let of = |verdict| trusted.iter().filter(move |point| point.verdict == verdict);
-        let longer = of(Verdict::Differs).filter(|one| one.p50.as_ref().is_some_and(|p50| p50.ratio > 1.0));
-        let untestable = of(Verdict::CannotTell).filter(|point| !point.may_be_slower()).count();
-        let undecided = of(Verdict::CannotTell).count() + of(Verdict::Differs).count();
-        let apart = self.points.len() - trusted.len() + self.refused.len();
-        let unpaired = apart + self.only_a.len() + self.only_b.len();
-        let points = |number: usize| counted(number as u64, "point");
-        let inconclusive = |why: String| (Status::Inconclusive, why);
-        match (of(Verdict::Slower).count(), longer.count()) {
-            (1.., _) => (Status::Exceeded, String::new()),
-            _ if trusted.is_empty() => inconclusive("nothing was compared".to_owned()),
-            (0, longer @ 1..) if self.unlike.is_some() => inconclusive(format!(
-                "{} of B took longer in these runs; {}",
-                points(longer),
-                self.unlike.as_deref().unwrap_or_default()
-            )),
-            (0, longer @ 1..) => inconclusive(format!(
-                "{} of B took longer in these runs, which are too few to say slower",
-                points(longer)
-            )),
-            _ if untestable > 0 => inconclusive(format!(
-                "{} cannot be told, with too few runs to call any slower (at least four a side)",
-                points(untestable)
-            )),
-            _ if trusted.len() * 2 < self.points.len() => inconclusive(format!(
-                "{} of {} are unstable or degraded: no regression would be seen in them",
-                self.points.len() - trusted.len(),
-                points(self.points.len())
-            )),
-            _ if named && undecided + unpaired > 0 => {
-                inconclusive(format!("{} named by --only cannot be decided", points(undecided + unpaired)))
+        let trusted = self.trusted();
+        let [slower, differing, open] = [Verdict::Slower, Verdict::Differs, Verdict::CannotTell]
+            .map(|verdict| trusted.iter().filter(|point| point.verdict == verdict).collect::<Vec<_>>());
+        let longer = differing.iter().filter(|point| point.p50.as_ref().is_some_and(|p50| p50.ratio > 1.0));
+        let untestable = open.iter().filter(|point| !point.may_be_slower()).count();
+        let marked = self.points.len() - trusted.len();
+        let unpaired = marked + self.refused.len() + self.only_a.len() + self.only_b.len();
+        let undecided = open.len() + differing.len() + unpaired;
+        let why = match (longer.count(), self.unlike.as_deref()) {
+            _ if !slower.is_empty() => return (Status::Exceeded, String::new()),
+            _ if trusted.is_empty() => "nothing was compared".to_owned(),
+            (longer @ 1.., Some(unlike)) => {
+                format!("{} of B took longer in these runs; {unlike}", counted_points(longer))
             }
-            _ => (Status::Pass, String::new()),
-        }
+            (longer @ 1.., None) => format!(
+                "{} of B took longer in these runs, which are too few to say slower",
+                counted_points(longer)
+            ),
+            _ if untestable > 0 => format!(
+                "{} cannot be told, with too few runs to call any slower (at least four a side)",
+                counted_points(untestable)
+            ),
+            _ if trusted.len() * 2 < self.points.len() => format!(
+                "{marked} of {} are unstable or degraded: no regression would be seen in them",
+                counted_points(self.points.len())
+            ),
+            _ if named && undecided > 0 => {
+                format!("{} named by --only cannot be decided", counted_points(undecided))
+            }
+            _ => return (Status::Pass, String::new()),
+        };
+        (Status::Inconclusive, why)
+    }
+
+    /// The points that can be trusted: the others are judged apart.
+    pub(crate) fn trusted(&self) -> Vec<&Point> {
+        self.points.iter().filter(|point| point.is_trusted()).collect()
     }
 }
 
+fn counted_points(number: usize) -> String {
+    counted(number as u64, "point")
+}
+
 impl Point {
+    fn is_trusted(&self) -> bool {
+        self.level == Level::Ok
+    }
     /// Returns true if the point has runs enough to be called slower, even if every other compared point is slower,
     /// too.
     fn may_be_slower(&self) -> bool {
@@ -266,8 +276,8 @@ pub fn verdicts(sides: &[(Levels, Levels)], margin: f64, seed: u64) -> Vec<Verdi
     let mut known: Vec<&mut Contrast> = contrasts.iter_mut().flatten().collect();
     adjust(&mut known);
     let compared = known.len();
-    let judged = |contrast: Contrast| verdict(&contrast, margin, compared);
-    contrasts.into_iter().map(|contrast| contrast.map_or(Verdict::CannotTell, judged)).collect()
+    let verdicts = contrasts.iter().map(|contrast| Some(verdict(contrast.as_ref()?, margin, compared)));
+    verdicts.map(|verdict| verdict.unwrap_or(Verdict::CannotTell)).collect()
 }
 
 /// Compares the runs of two sides point by point.
@@ -276,8 +286,9 @@ pub fn compare(a: &[&Run], b: &[&Run], options: &Options) -> Comparison {
     let mut points = measured(&paired.pairs, options);
     let unlike = if options.accept_busy { None } else { environment::unlike(a, b) };
     let counts = judge(&mut points, unlike.is_some());
-    let weight = |point: &Point| (point.level, -(point.distance.unwrap_or(0.0) * 1e9) as i64);
-    points.sort_by_cached_key(|point| (weight(point), point.id.clone()));
+    points.sort_by_cached_key(|point| {
+        (point.level, -(point.distance.unwrap_or(0.0) * 1e9) as i64, point.id.clone())
+    });
     let remarks = unlike.iter().cloned().chain(remarks(a, b)).chain(paired.assumed).collect();
     let [only_a, only_b] = paired.lacking;
     Comparison {
@@ -299,22 +310,16 @@ pub fn compare(a: &[&Run], b: &[&Run], options: &Options) -> Comparison {
 }
 
 fn side(runs: &[&Run]) -> Side {
-    let machine = |run: &&Run| {
-        let machine = &run.report.machine;
-        let parts = [machine.name.as_str(), &machine.cpu_model];
-        parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ")
-    };
-    let machines: BTreeSet<String> = runs.iter().map(machine).filter(|name| !name.is_empty()).collect();
+    let machines: BTreeSet<String> = runs.iter().map(|run| machine_name(&run.report.machine)).collect();
     let tools: BTreeSet<String> = runs.iter().map(|run| environment::tool(&run.report)).collect();
-    let rounds = || runs.iter().map(|run| run.report.plan.rounds);
-    let started = || runs.iter().map(|run| run.report.started.clone()).filter(|time| !time.is_empty());
+    let started = runs.iter().map(|run| run.report.started.clone()).filter(|time| !time.is_empty());
     Side {
         run_ids: runs.iter().map(|run| run.report.run_id.clone()).collect(),
-        machines: machines.into_iter().collect(),
+        machines: machines.into_iter().filter(|name| !name.is_empty()).collect(),
         tools: tools.into_iter().filter(|tool| !tool.is_empty()).collect(),
         runs: runs.len(),
-        rounds: [rounds().min().unwrap_or(0), rounds().max().unwrap_or(0)],
-        started: [started().min().unwrap_or_default(), started().max().unwrap_or_default()],
+        rounds: extremes(runs.iter().map(|run| run.report.plan.rounds)),
+        started: extremes(started),
     }
 }
 
@@ -323,20 +328,45 @@ const SHARE: usize = 64;
 
 /// The figures of all pairs; two threads share them.
 fn measured(pairs: &[Pair], options: &Options) -> Vec<Point> {
-    let of = |pairs: &[Pair]| -> Vec<Point> {
+    in_halves(pairs, SHARE, |_, pairs| {
         let mut test = MannWhitney::default();
         pairs.iter().map(|pair| point(pair, options, &mut test)).collect()
-    };
-    if pairs.len() < SHARE {
-        return of(pairs);
-    }
-    let (first, second) = pairs.split_at(pairs.len() / 2);
-    std::thread::scope(|scope| {
-        let second = scope.spawn(|| of(second));
-        let mut points = of(first);
-        points.extend(second.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
-        points
     })
+}
+
+/// Contrast of the figures that `figures` takes of each run.
+fn contrast_of(
+    pair: &Pair,
+    figures: impl Fn(&Measurement) -> Vec<f64>,
+    step: f64,
+    seed: u64,
+    test: &mut MannWhitney,
+) -> Option<Contrast> {
+    let [a, b] = [&pair.a, &pair.b].map(|side| side.iter().map(|m| figures(m)).collect::<Levels>());
+    contrast(&a, &b, step, seed, test)
+}
+
+/// Contrast of a quantile of single events, without a test.
+fn quantile_contrast(
+    pair: &Pair,
+    of_round: fn(&rounds::Round) -> Option<f64>,
+    of_run: fn(&Measurement) -> Option<f64>,
+    seed: u64,
+    test: &mut MannWhitney,
+) -> Option<Contrast> {
+    // The quantile of a whole run is the better figure, but of one run only its rounds say how far it moves.
+    let single = pair.a.len().min(pair.b.len()) < 2;
+    let contrast = contrast_of(
+        pair,
+        |m| {
+            let rounds: Vec<f64> = m.rounds.iter().filter_map(of_round).collect();
+            if single && rounds.len() > 1 { rounds } else { of_run(m).into_iter().collect() }
+        },
+        step(pair),
+        seed,
+        test,
+    );
+    contrast.map(Contrast::without_test)
 }
 
 fn point(pair: &Pair, options: &Options, test: &mut MannWhitney) -> Point {
@@ -346,29 +376,14 @@ fn point(pair: &Pair, options: &Options, test: &mut MannWhitney) -> Point {
     let seed = id.bytes().fold(options.seed ^ 0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     });
-    let mut contrast = |of: &dyn Fn(&Measurement) -> Vec<f64>| {
-        let levels = |side: &[&Measurement]| -> Levels { side.iter().map(|m| of(m)).collect() };
-        contrast(&levels(&pair.a), &levels(&pair.b), step(pair), seed, test)
-    };
-    let events = m.sampling == Sampling::Event;
-    let single = pair.a.len().min(pair.b.len()) < 2;
-    let mut quantile = |of_round: fn(&rounds::Round) -> Option<f64>,
-                        of_run: fn(&Measurement) -> Option<f64>| {
-        // The quantile of a whole run is the better figure, but of one run only its rounds say how far it moves.
-        let figures = |m: &Measurement| {
-            let rounds: Vec<f64> = m.rounds.iter().filter_map(of_round).collect();
-            if single && rounds.len() > 1 { rounds } else { of_run(m).into_iter().collect() }
-        };
-        events.then(|| contrast(&figures)).flatten().map(|untested| Contrast { p: None, ..untested })
-    };
-    let p99 = quantile(|round| round.p99, |m| m.summary.p99);
-    let p99_9 = quantile(|round| round.p99_9, |m| m.summary.p99_9);
-    let p50 = contrast(&medians);
-    let tails = if events { tails(pair, seed, test) } else { Vec::new() };
+    let (mut p99, mut p99_9, mut tails) = (None, None, Vec::new());
+    if m.sampling == Sampling::Event {
+        p99 = quantile_contrast(pair, |round| round.p99, |m| m.summary.p99, seed, test);
+        p99_9 = quantile_contrast(pair, |round| round.p99_9, |m| m.summary.p99_9, seed, test);
+        tails = compare_tails(pair, seed, test);
+    }
     let (level, reasons) = trust(pair);
-    let max = |side: &[&Measurement]| side.iter().filter_map(|m| m.summary.max).reduce(f64::max);
-    let missed =
-        |side: &[&Measurement]| side.iter().try_fold(0u64, |sum, m| Some(sum.saturating_add(m.missed()?)));
+    let sides = [&pair.a, &pair.b];
     Point {
         probe: m.probe.clone(),
         params: m.params.clone(),
@@ -382,12 +397,12 @@ fn point(pair: &Pair, options: &Options, test: &mut MannWhitney) -> Point {
         margin: options.same.max(step(pair)),
         would_tell: None,
         distance: distance(&pair.a, &pair.b),
-        p50,
+        p50: contrast_of(pair, medians, step(pair), seed, test),
         p99,
         p99_9,
         tails,
-        max: [max(&pair.a), max(&pair.b)],
-        missed: [missed(&pair.a), missed(&pair.b)],
+        max: sides.map(|side| side.iter().filter_map(|m| m.summary.max).reduce(f64::max)),
+        missed: sides.map(|side| side.iter().try_fold(0u64, |sum, m| Some(sum.saturating_add(m.missed()?)))),
         values: values(pair, seed),
     }
 }
@@ -395,11 +410,10 @@ fn point(pair: &Pair, options: &Options, test: &mut MannWhitney) -> Point {
 /// Title of a point for a reader, or its id; a point of a single pair of endpoints is titled without the pair.
 fn title(pair: &Pair, id: &str) -> String {
     let title = &pair.a[0].title;
-    match pair.of_one {
-        _ if title.is_empty() => id.to_owned(),
-        true => without_pairs(title).to_owned(),
-        false => title.clone(),
+    if title.is_empty() {
+        return id.to_owned();
     }
+    if pair.of_one { without_pairs(title).to_owned() } else { title.clone() }
 }
 
 /// The figures of the rounds of a run; of a run without rounds, its own figure.
@@ -410,22 +424,20 @@ fn medians(m: &Measurement) -> Vec<f64> {
 
 /// Least difference of recorded medians, as a share of them.
 fn step(pair: &Pair) -> f64 {
-    let step = |m: &&Measurement| {
-        let ns = m.typical().filter(|ns| *ns > 0.0)?;
-        Some(m.histogram.resolution(ns) / ns)
-    };
-    pair.a.iter().chain(&pair.b).filter_map(step).fold(0.0, f64::max)
+    let figures = pair.a.iter().chain(&pair.b).filter_map(|m| Some((m, m.typical()?)));
+    let steps = figures.filter(|(_, ns)| *ns > 0.0).map(|(m, ns)| m.histogram.resolution(ns) / ns);
+    steps.fold(0.0, f64::max)
 }
 
 /// Trust level of at least half of the runs of each side, the worse of both sides, and the reasons against the runs
 /// that are less than ok.
 fn trust(pair: &Pair) -> (Level, Vec<String>) {
-    let level = |side: &[&Measurement]| {
+    let [a, b] = [&pair.a, &pair.b].map(|side| {
         let mut levels: Vec<Level> = side.iter().map(|m| m.quality.level).collect();
         levels.sort_unstable();
         levels[(levels.len() - 1) / 2]
-    };
-    let level = level(&pair.a).max(level(&pair.b));
+    });
+    let level = a.max(b);
     let mut reasons: Vec<String> = Vec::new();
     if level > Level::Ok {
         let all = pair.a.iter().chain(&pair.b).flat_map(|m| &m.quality.reasons);
@@ -438,35 +450,36 @@ fn trust(pair: &Pair) -> (Level, Vec<String>) {
     (level, reasons)
 }
 
-fn tails(pair: &Pair, seed: u64, test: &mut MannWhitney) -> Vec<Tail> {
-    let quantiles = [("p99", 0.99), ("p99.9", 0.999)];
-    let tail = |(quantile, q): (&'static str, f64)| {
-        let found = exceedances(&pair.a, &pair.b, q)?;
-        let [a, b] = &found.rates;
-        let rate = contrast(a, b, 0.0, seed, test)?;
-        Some(Tail { quantile, beyond: found.beyond, rate, verdict: Verdict::CannotTell, would_tell: None })
-    };
-    quantiles.into_iter().filter_map(tail).collect()
+fn compare_tails(pair: &Pair, seed: u64, test: &mut MannWhitney) -> Vec<Tail> {
+    let tails = [("p99", 0.99), ("p99.9", 0.999)].into_iter().filter_map(|(quantile, q)| {
+        let Exceedances { beyond, rates: [a, b] } = exceedances(&pair.a, &pair.b, q)?;
+        let rate = contrast(&a, &b, 0.0, seed, test)?;
+        Some(Tail { quantile, beyond, rate, verdict: Verdict::CannotTell, would_tell: None })
+    });
+    tails.collect()
 }
 
 /// The named values that both sides have in one unit.
 fn values(pair: &Pair, seed: u64) -> BTreeMap<String, NamedValue> {
-    let named = |(name, value): (&String, &Value)| {
-        let of = |side: &[&Measurement]| -> Option<f64> {
-            let all = side.iter().filter_map(|m| m.values.get(name).filter(|its| its.unit == value.unit));
-            median(&all.map(|value| value.value).collect::<Vec<f64>>())
-        };
-        let levels = |side: &[&Measurement]| -> Levels {
-            side.iter().map(|m| value_levels(m, name, &value.unit)).collect()
-        };
-        let ratio = contrast(&levels(&pair.a), &levels(&pair.b), 0.0, seed, &mut MannWhitney::default());
-        let ratio = ratio.map(|untested| Contrast { p: None, ..untested });
-        let (a, b) = (of(&pair.a)?, of(&pair.b)?);
-        // A run's own figure is of all its events, the ratio of its rounds: the sides shown are those of the ratio.
-        let (a, b) = ratio.as_ref().map_or((a, b), |ratio| (ratio.a, ratio.b));
-        Some((name.clone(), NamedValue { unit: value.unit.clone(), better: value.better, a, b, ratio }))
-    };
-    pair.a[0].values.iter().filter_map(named).collect()
+    let values = &pair.a[0].values;
+    values
+        .iter()
+        .filter_map(|(name, value)| Some((name.clone(), named_value(pair, name, value, seed)?)))
+        .collect()
+}
+
+fn named_value(pair: &Pair, name: &str, value: &Value, seed: u64) -> Option<NamedValue> {
+    let Value { unit, better, .. } = value;
+    let [a, b] = [&pair.a, &pair.b].map(|side| {
+        let values = side.iter().filter_map(|m| m.values.get(name).filter(|other| other.unit == *unit));
+        median(&values.map(|value| value.value).collect::<Vec<f64>>())
+    });
+    let (a, b) = (a?, b?);
+    let levels = |m: &Measurement| value_levels(m, name, unit);
+    let ratio = contrast_of(pair, levels, 0.0, seed, &mut MannWhitney::default()).map(Contrast::without_test);
+    // A run's own figure is of all its events, the ratio of its rounds: the sides shown are those of the ratio.
+    let (a, b) = ratio.as_ref().map_or((a, b), |ratio| (ratio.a, ratio.b));
+    Some(NamedValue { unit: unit.clone(), better: *better, a, b, ratio })
 }
 
 /// A value of each round; a value that adds up over the rounds is that of the run. Empty if it has another unit.
@@ -479,24 +492,27 @@ fn value_levels(m: &Measurement, name: &str, unit: &str) -> Vec<f64> {
 /// Judges all points: those that can be trusted as one family, the marked ones as another, and the tails of the former.
 fn judge(points: &mut [Point], unlike: bool) -> Counts {
     let mut counts = Counts::default();
-    let trusted = |point: &Point| point.level == Level::Ok;
     for marked in [false, true] {
-        let family = |point: &&mut Point| trusted(point) != marked;
+        let mut family: Vec<&mut Point> =
+            points.iter_mut().filter(|point| point.is_trusted() != marked).collect();
         let mut figures: Vec<&mut Contrast> =
-            points.iter_mut().filter(family).filter_map(|point| point.p50.as_mut()).collect();
+            family.iter_mut().filter_map(|point| point.p50.as_mut()).collect();
         let tested = adjust(&mut figures);
         let compared = figures.len();
-        points.iter_mut().filter(family).for_each(|point| judge_point(point, compared, unlike));
+        for point in family {
+            judge_point(point, compared, unlike);
+        }
         counts.tested += if marked { 0 } else { tested };
     }
     judge_tails(points, &mut counts, unlike);
-    for point in points.iter().filter(|point| trusted(point)) {
+    for point in points.iter().filter(|point| point.is_trusted()) {
         counts.compared += 1;
         *counts.verdicts.entry(point.verdict).or_insert(0) += 1;
     }
     counts.marked = points.len() - counts.compared;
-    let found = |verdict| counts.verdicts.get(&verdict).copied().unwrap_or(0);
-    counts.expected_false = FALSE_DISCOVERIES * (found(Verdict::Slower) + found(Verdict::Faster)) as f64;
+    let decided =
+        [Verdict::Slower, Verdict::Faster].iter().filter_map(|verdict| counts.verdicts.get(verdict));
+    counts.expected_false = FALSE_DISCOVERIES * decided.sum::<usize>() as f64;
     counts
 }
 
@@ -516,12 +532,12 @@ fn judge_point(point: &mut Point, compared: usize, unlike: bool) {
 }
 
 fn judge_tails(points: &mut [Point], counts: &mut Counts, unlike: bool) {
-    let trusted = |point: &&mut Point| point.level == Level::Ok;
-    let tails = points.iter_mut().filter(trusted).flat_map(|point| &mut point.tails);
-    let mut rates: Vec<&mut Contrast> = tails.map(|tail| &mut tail.rate).collect();
+    let trusted = points.iter_mut().filter(|point| point.is_trusted());
+    let mut tails: Vec<&mut Tail> = trusted.flat_map(|point| &mut point.tails).collect();
+    let mut rates: Vec<&mut Contrast> = tails.iter_mut().map(|tail| &mut tail.rate).collect();
     adjust(&mut rates);
     let compared = rates.len();
-    for tail in points.iter_mut().filter(trusted).flat_map(|point| &mut point.tails) {
+    for tail in tails {
         tail.verdict = verdict(&tail.rate, TAIL_MARGIN, compared);
         tail.would_tell = advice(&tail.rate, TAIL_MARGIN, compared, tail.verdict);
         tail.verdict = weakened(tail.verdict, unlike);

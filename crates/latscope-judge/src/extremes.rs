@@ -109,8 +109,8 @@ pub(crate) fn return_level(m: &Measurement, activations: u64, seed: u64) -> Resu
 /// Returns a finding, `return-level` or `no-return-level`, for each measurement of a report that has its events in
 /// order of time.
 pub fn findings(report: &Report, activations: u64, seed: u64) -> Vec<Finding> {
-    let timed = |m: &&Measurement| m.sampling == Sampling::Event && !m.blocks.is_empty();
-    report.measurements.iter().filter(timed).map(|m| finding(m, activations, seed)).collect()
+    let events = report.measurements.iter().filter(|m| m.sampling == Sampling::Event && !m.blocks.is_empty());
+    events.map(|m| finding(m, activations, seed)).collect()
 }
 
 fn extrapolate(
@@ -232,11 +232,11 @@ impl Fit {
             return Err("the tail is thinner than the buckets of the histogram".to_owned());
         }
         let pareto = Pareto::fit(&excesses).ok_or("the tail is too heavy: it has no mean")?;
-        let resample = |_| Pareto::fit(&pareto.sorted_sample(effective, random));
-        let resampled: Vec<Pareto> = (0..RESAMPLES).filter_map(resample).collect();
+        let resampled: Vec<Pareto> =
+            (0..RESAMPLES).filter_map(|_| Pareto::fit(&pareto.sorted_sample(effective, random))).collect();
         let shapes: Vec<f64> = resampled.iter().map(|pareto| pareto.shape).collect();
-        let end = |q| quantile(&shapes, q).unwrap_or(f64::NAN);
-        let shape = Interval { low: end(0.025), high: end(0.975) };
+        let [low, high] = [0.025, 0.975].map(|q| quantile(&shapes, q).unwrap_or(f64::NAN));
+        let shape = Interval { low, high };
         let tail = Tail { threshold, peaks: excesses.len() as u64, pareto, shape };
         Ok(Fit { tail, resampled })
     }
@@ -244,14 +244,14 @@ impl Fit {
     /// Checks that the largest value may be of the tail.
     fn reaches(&self, max: f64, independent: f64, random: &mut SplitMix) -> Result<(), String> {
         let peaks = self.tail.peaks as f64 * independent;
-        let mut largest = |pareto: &Pareto| {
+        let mut largest = self.resampled.iter().map(|pareto| {
             let beyond = -(pareto::uniform(random).ln() / peaks).exp_m1();
             self.tail.threshold + pareto.exceeded_once_in(1.0 / beyond.max(f64::MIN_POSITIVE))
-        };
-        match self.resampled.iter().any(|pareto| largest(pareto) >= max) {
-            true => Ok(()),
-            false => Err(format!("the longest event, {}, is not of the tail below it", format_time(max))),
+        });
+        if largest.any(|largest| largest >= max) {
+            return Ok(());
         }
+        Err(format!("the longest event, {}, is not of the tail below it", format_time(max)))
     }
 
     /// The value that one of so many peaks exceeds, and its interval.
@@ -259,8 +259,8 @@ impl Fit {
         let value = |pareto: &Pareto| self.tail.threshold + pareto.exceeded_once_in(peaks);
         let level = value(&self.tail.pareto);
         let levels: Vec<f64> = self.resampled.iter().map(value).collect();
-        let end = |q| quantile(&levels, q).unwrap_or(level);
-        (level, Interval { low: end(0.025).min(level), high: end(0.975).max(level) })
+        let [low, high] = [0.025, 0.975].map(|q| quantile(&levels, q).unwrap_or(level));
+        (level, Interval { low: low.min(level), high: high.max(level) })
     }
 }
 

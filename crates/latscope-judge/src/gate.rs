@@ -242,18 +242,19 @@ pub fn judge(budget: &Budget, runs: &[(String, Run)], baseline: &[(String, Run)]
 }
 
 fn names(runs: &[(String, Run)]) -> Vec<RunName> {
-    let name = |(file, run): &(String, Run)| RunName {
+    let names = runs.iter().map(|(file, run)| RunName {
         file: file.clone(),
         run_id: run.report.run_id.clone(),
         started: run.report.started.clone(),
         machine: run.report.machine.name.clone(),
-    };
-    runs.iter().map(name).collect()
+    });
+    names.collect()
 }
 
 fn counts(checks: &[Check]) -> Counts {
-    let of = |status| checks.iter().filter(|check| check.status == status).count();
-    Counts { pass: of(Status::Pass), exceeded: of(Status::Exceeded), inconclusive: of(Status::Inconclusive) }
+    let [pass, exceeded, inconclusive] = [Status::Pass, Status::Exceeded, Status::Inconclusive]
+        .map(|status| checks.iter().filter(|check| check.status == status).count());
+    Counts { pass, exceeded, inconclusive }
 }
 
 /// Gives two limits on one figure of a point different names: the second check is `…#2`.
@@ -270,23 +271,25 @@ fn name_apart(checks: &mut [Check]) {
 
 /// Sentences about measured machines that are not those on which the limits were learnt.
 fn other_machines(budget: &Budget, runs: &[&Run]) -> Vec<String> {
-    let other = |what: &str, known: &[String], of: fn(&Run) -> &str| {
-        let seen: BTreeSet<&str> = runs.iter().map(|run| of(run)).collect();
+    let machines = runs.iter().map(|run| &run.report.machine);
+    let names: BTreeSet<&str> = machines.clone().map(|machine| &*machine.name).collect();
+    let models: BTreeSet<&str> = machines.map(|machine| &*machine.cpu_model).collect();
+    let mut sentences = Vec::new();
+    for (what, learnt, seen) in
+        [("machine", &budget.machines, names), ("CPU model", &budget.cpu_models, models)]
+    {
         let others: Vec<&str> = seen
             .into_iter()
-            .filter(|name| !name.is_empty() && !known.is_empty() && !known.iter().any(|one| one == name))
+            .filter(|name| !name.is_empty() && !learnt.iter().any(|known| known == name))
             .collect();
-        (!others.is_empty()).then(|| {
-            format!(
-                "another {what}: these results are of {}, the budget was learnt on {}",
-                others.join(", "),
-                known.join(", ")
-            )
-        })
-    };
-    let machine = other("machine", &budget.machines, |run| &run.report.machine.name);
-    let model = other("CPU model", &budget.cpu_models, |run| &run.report.machine.cpu_model);
-    machine.into_iter().chain(model).collect()
+        if !others.is_empty() && !learnt.is_empty() {
+            let (others, learnt) = (others.join(", "), learnt.join(", "));
+            sentences.push(format!(
+                "another {what}: these results are of {others}, the budget was learnt on {learnt}"
+            ));
+        }
+    }
+    sentences
 }
 
 /// Returns true if a run was to measure a probe of the limit.
@@ -324,8 +327,9 @@ fn judge_by_majority(checks: &mut [Check]) {
     let ids: BTreeSet<String> = quantiles.map(|check| check.id.clone()).collect();
     for id in ids {
         let mut of_limit: Vec<&mut Check> = checks.iter_mut().filter(|check| check.id == id).collect();
-        let of = |status| of_limit.iter().filter(|check| check.status == status).count();
-        let (all, passes, exceeded) = (of_limit.len(), of(Status::Pass), of(Status::Exceeded));
+        let all = of_limit.len();
+        let [passes, exceeded] = [Status::Pass, Status::Exceeded]
+            .map(|status| of_limit.iter().filter(|check| check.status == status).count());
         let (status, advice) = match all {
             3.. if 2 * passes >= all => (Status::Pass, ""),
             3.. if 2 * exceeded <= all => (Status::Inconclusive, "; more results would tell"),

@@ -90,11 +90,11 @@ fn usable(curve: &[(u64, f64)]) -> Vec<(u64, f64)> {
     let mut sorted: Vec<(u64, f64)> =
         curve.iter().copied().filter(|(size, ns)| *size > 0 && ns.is_finite() && *ns > 0.0).collect();
     sorted.sort_unstable_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)));
-    let of_one_size = |group: &[(u64, f64)]| {
+    let sizes = sorted.chunk_by(|a, b| a.0 == b.0).filter_map(|group| {
         let times: Vec<f64> = group.iter().map(|(_, ns)| *ns).collect();
-        median(&times).map(|ns| (group[0].0, ns))
-    };
-    sorted.chunk_by(|a, b| a.0 == b.0).filter_map(of_one_size).collect()
+        Some((group[0].0, median(&times)?))
+    });
+    sizes.collect()
 }
 
 /// Input of the assembly of levels: the points, and their logarithms with latencies made monotone.

@@ -9,6 +9,7 @@ pub mod compare;
 pub mod extremes;
 pub mod findings;
 pub mod gate;
+mod halves;
 pub mod history;
 pub mod imports;
 pub mod levels;

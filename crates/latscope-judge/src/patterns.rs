@@ -95,13 +95,13 @@ impl Event {
 /// The patterns of late events. `resolution` is the interval at which they could be seen, ns: the
 /// instants of a periodic thread are in order by themselves.
 pub fn patterns<'a>(outliers: impl IntoIterator<Item = &'a Outlier>, resolution: u64) -> Vec<Pattern> {
-    let event = |outlier: &Outlier| Event {
+    let apart = BOUT.max(2 * resolution);
+    let events = outliers.into_iter().map(|outlier| Event {
         cpu: outlier.cpu,
         begin: outlier.at.saturating_sub(outlier.value),
         end: outlier.at,
-    };
-    let apart = BOUT.max(2 * resolution);
-    let events = bouts(outliers.into_iter().map(event).collect(), apart);
+    });
+    let events = bouts(events.collect(), apart);
     let together = TOGETHER.max(resolution);
     let found = [periodic(&instants(&events, apart), resolution), simultaneous(&events, together)];
     found.into_iter().flatten().collect()
@@ -246,20 +246,18 @@ fn simultaneous(events: &[Event], within: u64) -> Option<Pattern> {
     }
     let span = events.iter().map(|event| event.end).max()? - events.iter().map(|event| event.begin).min()?;
     let cpus = of_cpus.len() as f64;
-    let of_cpu = |(cpu, ends): (&u32, &Vec<u64>)| {
-        let others = || of_cpus.iter().filter(|(other, _)| *other != cpu).flat_map(|(_, ends)| ends);
-        let fits = |end: &&u64| others().any(|other| other.abs_diff(**end) <= within);
-        let fitting = ends.iter().filter(fits).count();
-        let expected = others().count() as f64 * (2 * within) as f64 / span.max(1) as f64;
+    let of_cpus = of_cpus.iter().map(|(cpu, ends)| {
+        let others = events.iter().filter(|event| event.cpu != *cpu);
+        let fits = ends.iter().filter(|end| others.clone().any(|other| other.end.abs_diff(**end) <= within));
+        let fitting = fits.count();
+        let expected = others.count() as f64 * (2 * within) as f64 / span.max(1) as f64;
         let chance = cpus * at_least(fitting as u64, ends.len() as u64, 1.0 - (-expected).exp());
         (chance, (fitting, ends.len()))
-    };
+    });
     // Of few events on a CPU that most fit is shown best by the CPU with the most of them.
-    let found = of_cpus
-        .iter()
-        .map(of_cpu)
+    let matches = of_cpus
         .filter(|(chance, (fitting, all))| *chance < CHANCE && *fitting >= FEWEST && fitting * 2 >= *all);
-    let (chance, fitting) = found.min_by(|a, b| a.0.total_cmp(&b.0))?;
+    let (chance, fitting) = matches.min_by(|a, b| a.0.total_cmp(&b.0))?;
     Some(Pattern::Simultaneous { fitting, within, chance })
 }
 

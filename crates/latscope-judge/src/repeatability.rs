@@ -107,17 +107,13 @@ pub fn assess(rows: &Rows) -> Option<Assessment> {
             Some(Untold { row: (*row).clone(), figures: extent(seen), told, level: level(seen) })
         })
         .collect();
-    let mean = |shares: &[f64]| match shares {
-        [] => 1.0,
-        _ => shares.iter().sum::<f64>() / shares.len() as f64,
-    };
     Some(Assessment {
         rows: judged.len(),
-        coverage: mean(&judged.iter().map(|(.., coverage)| *coverage).collect::<Vec<f64>>()),
+        coverage: mean(judged.iter().map(|(.., coverage)| *coverage)),
         width: median(&widths)?,
         wide: quantile(&widths, 0.9)?,
         moving: moving.len(),
-        told: mean(&moving.iter().map(|row| row.told).collect::<Vec<f64>>()),
+        told: mean(moving.iter().map(|row| row.told)),
         untold: moving.into_iter().filter(|row| row.told < TOLD).collect(),
     })
 }
@@ -144,14 +140,22 @@ fn extent(seen: &[Seen]) -> (f64, f64) {
 
 /// Level at which a row moves: `runs` if the runs scatter further than the rounds of a run do, else `rounds`.
 fn level(seen: &[Seen]) -> &'static str {
-    let spread = |values: &[f64]| {
-        let logs: Vec<f64> = values.iter().map(|value| value.ln()).collect();
-        let mean = logs.iter().sum::<f64>() / logs.len().max(1) as f64;
-        (logs.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / (logs.len().max(2) - 1) as f64).sqrt()
-    };
     let within: Vec<f64> = seen.iter().map(|seen| spread(&seen.rounds)).collect();
     let between = spread(&seen.iter().map(|seen| seen.figure).collect::<Vec<f64>>());
     if between > median(&within).unwrap_or(0.0) { "runs" } else { "rounds" }
+}
+
+/// Standard deviation on the log scale.
+fn spread(values: &[f64]) -> f64 {
+    let logs: Vec<f64> = values.iter().map(|value| value.ln()).collect();
+    let mean = logs.iter().sum::<f64>() / logs.len().max(1) as f64;
+    (logs.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / (logs.len().max(2) - 1) as f64).sqrt()
+}
+
+/// Mean of shares; 1 if there are none.
+fn mean(shares: impl ExactSizeIterator<Item = f64>) -> f64 {
+    let number = shares.len();
+    if number == 0 { 1.0 } else { shares.sum::<f64>() / number as f64 }
 }
 
 #[cfg(test)]

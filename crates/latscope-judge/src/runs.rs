@@ -54,10 +54,8 @@ impl Run {
 
     /// Returns true if two results are of one run.
     pub fn is_same(&self, other: &Run) -> bool {
-        match self.report.run_id.is_empty() {
-            true => self == other,
-            false => self.report.run_id == other.report.run_id,
-        }
+        let id = &self.report.run_id;
+        if id.is_empty() { self == other } else { *id == other.report.run_id }
     }
 
     fn with(mut report: Report) -> Run {
@@ -77,6 +75,18 @@ impl Run {
 pub fn point_id(probe: &str, params: &Params) -> String {
     let params: Vec<String> = params.iter().map(|(name, value)| format!("{name}={value}")).collect();
     if params.is_empty() { probe.to_owned() } else { format!("{probe}[{}]", params.join(",")) }
+}
+
+/// Name and processor of a machine, as far as known.
+pub(crate) fn machine_name(machine: &Machine) -> String {
+    let parts = [machine.name.as_str(), &machine.cpu_model];
+    parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ")
+}
+
+/// Least and greatest of some values; twice the default of their type if there are none.
+pub(crate) fn extremes<T: Ord + Clone + Default>(values: impl Iterator<Item = T>) -> [T; 2] {
+    let values: Vec<T> = values.collect();
+    [values.iter().min(), values.iter().max()].map(|value| value.cloned().unwrap_or_default())
 }
 
 /// The runs without duplicates, and a sentence for each duplicate. Older results, in which runs have no names, are
@@ -100,11 +110,11 @@ fn batch_targets(report: &Report) -> Vec<Option<u64>> {
     let planned: BTreeMap<(&str, &Params), u64> = steps
         .flat_map(|step| step.points.iter().map(|point| ((&*point.probe, &point.params), step.stop.batch_ns)))
         .collect();
-    let target = |m: &Measurement| {
-        let batched = matches!(m.sampling, Sampling::Batch { .. });
-        batched.then(|| planned.get(&(&*m.probe, &m.params)).copied()).flatten()
-    };
-    report.measurements.iter().map(target).collect()
+    let targets = report.measurements.iter().map(|m| match m.sampling {
+        Sampling::Batch { .. } => planned.get(&(&*m.probe, &m.params)).copied(),
+        _ => None,
+    });
+    targets.collect()
 }
 
 /// The fields of a [`Report`] that are read. All other fields are skipped.

@@ -51,28 +51,30 @@ pub fn mode(m: &Measurement) -> Option<&str> {
 /// The transports of a report whose latency was measured, in their order. In an
 /// open loop it is that of the calls themselves.
 pub fn transports(report: &Report) -> Vec<Transport<'_>> {
-    let mut found: Vec<Transport> = Vec::new();
-    let measured = |m: &&Measurement| {
-        matches!(mode(m), Some("latency" | "one-way"))
-            && text(m, "since") != Some("due")
-            && is_merged(m)
-            && m.quality.level != Level::Unsupported
-            && m.summary.count > 0
-    };
-    for m in report.measurements.iter().filter(measured) {
-        let Some(name) = text(m, "transport") else { continue };
-        let at = found.iter().position(|transport| transport.name == name).unwrap_or_else(|| {
-            found.push(Transport { name, fifo: None, other: None });
-            found.len() - 1
+    let mut transports: Vec<Transport> = Vec::new();
+    for m in &report.measurements {
+        let Some(name) = text(m, "transport").filter(|_| is_latency(m)) else { continue };
+        let at = transports.iter().position(|transport| transport.name == name).unwrap_or_else(|| {
+            transports.push(Transport { name, fifo: None, other: None });
+            transports.len() - 1
         });
         // Of several payloads the first stands for the transport.
         let place = match text(m, "caller") {
-            Some("fifo") => &mut found[at].fifo,
-            _ => &mut found[at].other,
+            Some("fifo") => &mut transports[at].fifo,
+            _ => &mut transports[at].other,
         };
         place.get_or_insert(m);
     }
-    found
+    transports
+}
+
+/// Returns true if a measurement is the latency of all pairs of a transport.
+fn is_latency(m: &Measurement) -> bool {
+    matches!(mode(m), Some("latency" | "one-way"))
+        && text(m, "since") != Some("due")
+        && is_merged(m)
+        && m.quality.level != Level::Unsupported
+        && m.summary.count > 0
 }
 
 impl<'a> Transport<'a> {
@@ -98,20 +100,21 @@ impl<'a> Transport<'a> {
 
     fn judged(&self, what: &str) -> Judged {
         let Some(m) = self.usual() else { return Judged::NotTried };
-        let count = |name: &str| m.values.get(&format!("{what}-{name}")).map(|value| value.value as u64);
-        let (Some(calls), Some(inherited), Some(restored)) =
-            (count("calls"), count("inherited"), count("restored"))
-        else {
-            return Judged::NotTried;
-        };
-        let of = |n: u64| format!("{} of {} calls", format_count(n), format_count(calls));
+        let counts = ["calls", "inherited", "restored"]
+            .map(|name| m.values.get(&format!("{what}-{name}")).map(|value| value.value as u64));
+        let [Some(calls), Some(inherited), Some(restored)] = counts else { return Judged::NotTried };
+        let all = format_count(calls);
         match (inherited, restored) {
             (n, r) if n == calls && r == calls => Judged::Pass,
             (n, _) if n == calls => {
-                Judged::Fail(format!("after {} the server kept the caller's priority", of(calls - restored)))
+                let kept = format_count(calls - restored);
+                Judged::Fail(format!("after {kept} of {all} calls the server kept the caller's priority"))
             }
             (0, _) if self.means().is_none() => Judged::Unsupported,
-            (n, _) => Judged::Fail(format!("{} were served at the caller's priority", of(n))),
+            (n, _) => Judged::Fail(format!(
+                "{} of {all} calls were served at the caller's priority",
+                format_count(n)
+            )),
         }
     }
 }

@@ -77,42 +77,49 @@ type Open = (Option<WouldTell>, Option<Undecided>);
 
 /// The undecided medians; if all are decided, the undecided tails.
 fn open(trusted: &[&Point]) -> Vec<Open> {
-    let is_open = |verdict: Verdict| matches!(verdict, Verdict::CannotTell | Verdict::Differs);
-    let one = |would: Option<WouldTell>, contrast: Option<&Contrast>, margin: f64| -> Open {
-        (would, contrast.filter(|_| would.is_none()).and_then(|contrast| Undecided::of(contrast, margin)))
-    };
     let points = trusted.iter().filter(|point| is_open(point.verdict));
-    let points: Vec<Open> =
-        points.map(|point| one(point.would_tell, point.p50.as_ref(), point.margin)).collect();
+    let points: Vec<Open> = points
+        .map(|point| (point.would_tell, why_open(point.would_tell, point.p50.as_ref(), point.margin)))
+        .collect();
     if !points.is_empty() {
         return points;
     }
     let tails = trusted.iter().flat_map(|point| &point.tails).filter(|tail| is_open(tail.verdict));
-    tails.map(|tail| one(tail.would_tell, Some(&tail.rate), TAIL_MARGIN)).collect()
+    tails.map(|tail| (tail.would_tell, why_open(tail.would_tell, Some(&tail.rate), TAIL_MARGIN))).collect()
+}
+
+fn is_open(verdict: Verdict) -> bool {
+    matches!(verdict, Verdict::CannotTell | Verdict::Differs)
+}
+
+/// The reason why nothing within reach would decide.
+fn why_open(would: Option<WouldTell>, contrast: Option<&Contrast>, margin: f64) -> Option<Undecided> {
+    contrast.filter(|_| would.is_none()).and_then(|contrast| Undecided::of(contrast, margin))
 }
 
 /// Judges B of a comparison beside A.
 pub fn judge(comparison: &Comparison) -> Judged {
-    let trusted: Vec<&Point> = comparison.points.iter().filter(|point| point.level == Level::Ok).collect();
-    let of = |verdict| trusted.iter().filter(|point| point.verdict == verdict).count();
+    let trusted = comparison.trusted();
+    let points = |verdict| trusted.iter().filter(|point| point.verdict == verdict).count();
     let tails = |verdict| comparison.counts.tail_verdicts.get(&verdict).copied().unwrap_or(0);
-    let told = trusted.iter().filter(|p| matches!(p.verdict, Verdict::Faster | Verdict::Slower));
-    let ratios: Vec<f64> = told.filter_map(|point| Some(point.p50.as_ref()?.ratio)).collect();
+    let decided = trusted.iter().filter(|p| matches!(p.verdict, Verdict::Faster | Verdict::Slower));
+    let ratios: Vec<f64> = decided.filter_map(|point| Some(point.p50.as_ref()?.ratio)).collect();
     let open = open(&trusted);
-    let advice = || open.iter().filter_map(|(would, _)| *would);
-    let runs: Vec<usize> =
-        advice().filter_map(|one| if let WouldTell::Runs(n) = one { Some(n) } else { None }).collect();
-    let rounds: Vec<usize> =
-        advice().filter_map(|one| if let WouldTell::Rounds(n) = one { Some(n) } else { None }).collect();
-    let undecided = |why| open.iter().filter(|(_, one)| *one == Some(why)).count();
+    let (mut runs, mut rounds) = (Vec::new(), Vec::new());
+    for would in open.iter().filter_map(|(would, _)| *would) {
+        match would {
+            WouldTell::Runs(number) => runs.push(number),
+            WouldTell::Rounds(number) => rounds.push(number),
+        }
+    }
     let mut judged = Judged {
         answer: Answer::CannotTell,
         compared: trusted.len(),
-        faster: of(Verdict::Faster),
-        slower: of(Verdict::Slower),
-        differ: of(Verdict::Differs),
-        same: of(Verdict::Same),
-        cannot_tell: of(Verdict::CannotTell),
+        faster: points(Verdict::Faster),
+        slower: points(Verdict::Slower),
+        differ: points(Verdict::Differs),
+        same: points(Verdict::Same),
+        cannot_tell: points(Verdict::CannotTell),
         less_often: tails(Verdict::Faster),
         more_often: tails(Verdict::Slower),
         tails_unknown: tails(Verdict::CannotTell) + tails(Verdict::Differs),
@@ -126,8 +133,8 @@ pub fn judge(comparison: &Comparison) -> Judged {
         told_by_runs: runs.len(),
         rounds: rounds.iter().copied().max(),
         told_by_rounds: rounds.len(),
-        too_near: undecided(Undecided::TooNear),
-        too_wide: undecided(Undecided::TooWide),
+        too_near: open.iter().filter(|(_, why)| *why == Some(Undecided::TooNear)).count(),
+        too_wide: open.iter().filter(|(_, why)| *why == Some(Undecided::TooWide)).count(),
     };
     let better = judged.faster + judged.less_often > 0;
     let worse = judged.slower + judged.more_often > 0;
@@ -211,26 +218,26 @@ pub fn rows(runs: &[&Run]) -> Vec<Row> {
 }
 
 fn row(id: String, all: &[&Measurement]) -> Row {
-    let of = |figure: fn(&Measurement) -> Option<f64>| -> Option<f64> {
-        median(&all.iter().filter_map(|m| figure(m)).collect::<Vec<f64>>())
-    };
-    let judged = |status: Status| {
-        all.iter().filter(|m| m.verdict.as_ref().is_some_and(|verdict| verdict.status == status)).count()
-    };
+    // With the activations that were missed: else a stall counts once, however many instants it delayed.
+    let p99 = all.iter().filter_map(|m| {
+        m.corrected.as_ref().map_or(m.summary.p99, |corrected| corrected.tail_quantile(0.99))
+    });
+    let statuses = all.iter().filter_map(|m| Some(m.verdict.as_ref()?.status));
+    let [held, exceeded, inconclusive] = [Status::Pass, Status::Exceeded, Status::Inconclusive]
+        .map(|status| statuses.clone().filter(|other| *other == status).count());
     let first = all.first();
     Row {
         title: first.map(|m| m.title.clone()).filter(|title| !title.is_empty()).unwrap_or_else(|| id.clone()),
         row: first.is_some_and(|m| m.row),
         id,
         runs: all.len(),
-        p50: of(Measurement::typical),
-        // With the activations that were missed: else a stall counts once, however many instants it delayed.
-        p99: of(|m| m.corrected.as_ref().map_or(m.summary.p99, |corrected| corrected.tail_quantile(0.99))),
+        p50: median(&all.iter().filter_map(|m| m.typical()).collect::<Vec<_>>()),
+        p99: median(&p99.collect::<Vec<_>>()),
         max: all.iter().filter_map(|m| m.summary.max).reduce(f64::max),
         missed: all.iter().fold(0u64, |sum, m| sum.saturating_add(m.summary.missed)),
-        held: judged(Status::Pass),
-        exceeded: judged(Status::Exceeded),
-        inconclusive: judged(Status::Inconclusive),
+        held,
+        exceeded,
+        inconclusive,
         marked: all.iter().filter(|m| m.quality.level > Level::Ok).count(),
     }
 }

@@ -53,8 +53,8 @@ pub fn judge_report(report: &mut Report, criteria: &[Criterion]) {
 
 /// Judged measurements with their verdicts, each once: a sum of a single part is left out, as it repeats that part.
 pub fn judged(report: &Report) -> impl Iterator<Item = (&Measurement, &Verdict)> {
-    let distinct = |m: &&Measurement| only_part(report, m).is_none();
-    report.measurements.iter().filter(distinct).filter_map(|m| Some((m, m.verdict.as_ref()?)))
+    let distinct = report.measurements.iter().filter(|m| only_part(report, m).is_none());
+    distinct.filter_map(|m| Some((m, m.verdict.as_ref()?)))
 }
 
 /// The index of the only measurement of which `all` is the sum; `None` if there are several.
@@ -376,13 +376,16 @@ fn count(name: &str, value: f64, limit: f64) -> Found {
     Found { value: Some(value), status, text: format!("{name} {value_text}, at most {limit_text} allowed") }
 }
 
+/// Number of calls for which a priority was both inherited and restored, and of all calls with it.
+fn inherited(m: &Measurement, kind: &str) -> Option<(f64, f64)> {
+    let [inherited, restored, calls] = ["inherited", "restored", "calls"]
+        .map(|name| m.values.get(&format!("{kind}-{name}")).map(|value| value.value));
+    Some((inherited?.min(restored?), calls?))
+}
+
 /// Result for a share of calls that must be reached, with the number of calls and of those for which it is known.
 fn enough(m: &Measurement, share: Share, limit: f64) -> Found {
     let value = |name: &str| m.values.get(name).map(|value| value.value);
-    let inherited = |kind: &str| {
-        let both = value(&format!("{kind}-inherited"))?.min(value(&format!("{kind}-restored"))?);
-        Some((both, value(&format!("{kind}-calls"))?))
-    };
     let (found, what) = match share {
         Share::Sync => {
             let of = value("sync-of").filter(|of| *of > 0.0);
@@ -390,10 +393,10 @@ fn enough(m: &Measurement, share: Share, limit: f64) -> Found {
             (found, "were served on the caller's CPU")
         }
         Share::InheritsFifo => {
-            (inherited("rt"), "were served at the caller's real-time priority, and it was given back")
+            (inherited(m, "rt"), "were served at the caller's real-time priority, and it was given back")
         }
         Share::InheritsNice => {
-            (inherited("nice"), "were served at the caller's nice value, and it was given back")
+            (inherited(m, "nice"), "were served at the caller's nice value, and it was given back")
         }
     };
     let Some((held, of)) = found.filter(|(_, of)| *of > 0.0) else {
@@ -455,10 +458,10 @@ impl Above {
     }
 
     fn unsure(&self) -> &'static str {
-        match self.least == self.most {
-            true => "",
-            false => " (the histogram's bucket around the limit counts against both verdicts)",
+        if self.least == self.most {
+            return "";
         }
+        " (the histogram's bucket around the limit counts against both verdicts)"
     }
 }
 
@@ -501,13 +504,13 @@ impl Independent {
 
     /// ` (12,000 of them are independent: the others are of the same bouts, or of threads that share a CPU)`.
     fn words(self, n: u64) -> String {
-        match self.0 < 1.0 {
-            true => format!(
-                " (as {} independent ones: the others are of the same bouts, or of threads that share a CPU)",
-                format_count(self.number(n))
-            ),
-            false => String::new(),
+        if self.0 >= 1.0 {
+            return String::new();
         }
+        format!(
+            " (as {} independent ones: the others are of the same bouts, or of threads that share a CPU)",
+            format_count(self.number(n))
+        )
     }
 }
 

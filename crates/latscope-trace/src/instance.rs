@@ -159,10 +159,10 @@ impl Instance {
 /// Returns the number of events lost on a CPU, and the time of the oldest event left, ns, from a
 /// `per_cpu/cpuN/stats`.
 pub(super) fn lost_on_cpu(stats: &str) -> (u64, Option<u64>) {
-    let field = |name: &str| stats.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
-    let count = |name: &str| field(name).and_then(|value| value.trim().parse::<u64>().ok()).unwrap_or(0);
-    let lost = ["overrun", "commit overrun", "dropped events"].map(count).iter().sum();
-    let oldest = field("oldest event ts").and_then(|value| value.trim().parse::<f64>().ok());
+    let [lost @ .., oldest] = ["overrun", "commit overrun", "dropped events", "oldest event ts"]
+        .map(|name| stats.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')));
+    let lost = lost.into_iter().flatten().filter_map(|value| value.trim().parse::<u64>().ok()).sum();
+    let oldest = oldest.and_then(|value| value.trim().parse::<f64>().ok());
     (lost, oldest.map(|seconds| (seconds * 1e9) as u64))
 }
 

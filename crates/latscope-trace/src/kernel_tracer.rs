@@ -100,13 +100,13 @@ pub fn tracefs_with(tracer: &str) -> Result<PathBuf, Unavailable> {
 fn available(tracefs: &Path, tracer: &str) -> Result<(), Unavailable> {
     let path = tracefs.join("available_tracers");
     let tracers = fs::read_to_string(&path).map_err(|error| tracefs::refused(&path, &error))?;
-    match tracers.split_whitespace().any(|name| name == tracer) {
-        true => Ok(()),
-        false => Err(Unavailable {
-            reason: format!("this kernel has no {tracer} tracer"),
-            remedy: "use a kernel with CONFIG_OSNOISE_TRACER, CONFIG_TIMERLAT_TRACER and CONFIG_HWLAT_TRACER",
-        }),
+    if tracers.split_whitespace().any(|name| name == tracer) {
+        return Ok(());
     }
+    Err(Unavailable {
+        reason: format!("this kernel has no {tracer} tracer"),
+        remedy: "use a kernel with CONFIG_OSNOISE_TRACER, CONFIG_TIMERLAT_TRACER and CONFIG_HWLAT_TRACER",
+    })
 }
 
 impl Tracer {
@@ -119,12 +119,8 @@ impl Tracer {
         let tracefs = tracefs_with(wanted.tracer)?;
         let instances = tracefs.join("instances");
         unused(&tracefs, wanted.tracer)?;
-        let lost = |error: anyhow::Error| Unavailable {
-            reason: format!("{error:#}"),
-            remedy: "run again; nothing is changed that could not be restored",
-        };
-        let mut guardian = Guardian::start().map_err(lost)?;
-        let mut journal = |undo| guardian.journal(undo).map(drop).map_err(lost);
+        let mut guardian = Guardian::start().map_err(without_guardian)?;
+        let mut journal = |undo| guardian.journal(undo).map(drop).map_err(without_guardian);
         for (file, value) in &wanted.settings {
             change(&tracefs.join(file), value, &mut journal)?;
         }
@@ -176,11 +172,11 @@ impl Tracer {
 
     /// Returns the number of lines that were overwritten before they could be taken.
     pub fn lost(&self) -> u64 {
-        let of = |pipe: &Pipe| {
+        let lost = self.pipes.iter().map(|pipe| {
             let path = self.instance.join(format!("per_cpu/cpu{}/stats", pipe.cpu));
             fs::read_to_string(path).map_or(0, |stats| instance::lost_on_cpu(&stats).0)
-        };
-        self.pipes.iter().map(of).sum()
+        });
+        lost.sum()
     }
 }
 
@@ -236,6 +232,13 @@ fn unused(tracefs: &Path, tracer: &str) -> Result<(), Unavailable> {
         }
     }
     Ok(())
+}
+
+fn without_guardian(error: anyhow::Error) -> Unavailable {
+    Unavailable {
+        reason: format!("{error:#}"),
+        remedy: "run again; nothing is changed that could not be restored",
+    }
 }
 
 /// Changes a setting to another value, after journalling the present one.

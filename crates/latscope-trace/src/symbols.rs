@@ -17,14 +17,14 @@ impl Symbols {
     }
 
     fn parse(text: &str) -> Symbols {
-        let function = |line: &str| {
+        let functions = text.lines().filter_map(|line| {
             let mut fields = line.split_ascii_whitespace();
             let address = u64::from_str_radix(fields.next()?, 16).ok()?;
             let text = matches!(fields.next()?, "t" | "T" | "w" | "W");
             let name = fields.next()?;
             (text && address != 0).then(|| (address, name.into()))
-        };
-        let mut functions: Vec<(u64, Box<str>)> = text.lines().filter_map(function).collect();
+        });
+        let mut functions: Vec<(u64, Box<str>)> = functions.collect();
         functions.sort_by_key(|(address, _)| *address);
         Symbols { functions }
     }

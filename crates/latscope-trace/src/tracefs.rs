@@ -161,14 +161,14 @@ pub fn provide() {
 /// Returns the mount point of tracefs by the content of `/proc/mounts`: a mount of its own, or a part of
 /// debugfs, in which older kernels mount it.
 pub(crate) fn mount_point(mounts: &str) -> Option<PathBuf> {
-    let of_type = |kind: &str| {
+    let [tracefs, debugfs] = ["tracefs", "debugfs"].map(|kind| {
         mounts.lines().find_map(|line| {
             let mut fields = line.split(' ');
             let place = fields.nth(1)?;
             (fields.next()? == kind).then(|| PathBuf::from(place))
         })
-    };
-    of_type("tracefs").or_else(|| of_type("debugfs").map(|debugfs| debugfs.join("tracing")))
+    });
+    tracefs.or(debugfs.map(|debugfs| debugfs.join("tracing")))
 }
 
 /// Returns true if the kernel has an event `SYSTEM:NAME`; `None` if that cannot be seen.
@@ -184,13 +184,13 @@ static MADE: AtomicU32 = AtomicU32::new(0);
 /// Returns a free name: `latscope-PID`, with a number behind it for a second instance, or if an earlier process
 /// of this id has left one.
 pub(super) fn free_name(instances: &Path) -> Result<PathBuf, Unavailable> {
-    let name = |number: u32| match number {
-        0 => format!("latscope-{}", std::process::id()),
-        _ => format!("latscope-{}-{number}", std::process::id()),
-    };
+    let pid = std::process::id();
     let first = MADE.fetch_add(1, Ordering::Relaxed);
     (first..first.saturating_add(100))
-        .map(|number| instances.join(name(number)))
+        .map(
+            |number| if number == 0 { format!("latscope-{pid}") } else { format!("latscope-{pid}-{number}") },
+        )
+        .map(|name| instances.join(name))
         .find(|path| matches!(path.symlink_metadata(), Err(error) if error.kind() == ErrorKind::NotFound))
         .ok_or_else(|| match instances.read_dir() {
             Err(error) => refused(instances, &error),

@@ -134,7 +134,9 @@ impl Tracer {
         if let Some(kib) = wanted {
             buffer::enlarge(self.instance.directory(), kib);
             self.sizes.kib = kib;
-            self.cpus.iter_mut().for_each(|cpu| cpu.most_bytes = kept(kib as usize));
+            for cpu in &mut self.cpus {
+                cpu.most_bytes = kept(kib as usize);
+            }
         }
     }
 

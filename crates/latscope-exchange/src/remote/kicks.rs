@@ -94,10 +94,8 @@ impl Wait {
         if left == 0 {
             return Next::Over;
         }
-        match now - *self.began.get_or_insert(now) < self.spin_ns {
-            true => Next::Look,
-            false => Next::Sleep(left.min(WATCHDOG)),
-        }
+        let spins = now - *self.began.get_or_insert(now) < self.spin_ns;
+        if spins { Next::Look } else { Next::Sleep(left.min(WATCHDOG)) }
     }
 }
 

@@ -33,10 +33,8 @@ pub const LONGEST: usize = BUFFERS[1] as usize - Header::SIZE;
 /// # Errors
 /// The function returns no error for the sizes that are used.
 pub(super) fn layout(payload: usize) -> Result<Window, Fault> {
-    match payload <= PAYLOAD {
-        true => Window::new(ENTRIES as u16, BUFFERS[0], BUFFERS[0]),
-        false => Window::new(FEW, BUFFERS[1], BUFFERS[1]),
-    }
+    let (entries, size) = if payload <= PAYLOAD { (ENTRIES as u16, BUFFERS[0]) } else { (FEW, BUFFERS[1]) };
+    Window::new(entries, size, size)
 }
 
 /// The process or machine at the other side.

@@ -316,10 +316,7 @@ impl Channel for Tty {
     }
 
     fn alarm(&mut self) -> Result<Alarm<'_>, Failure> {
-        Ok(match self.finish()? {
-            true => Alarm::Readable(self.terminal.as_fd()),
-            false => Alarm::Unknown,
-        })
+        Ok(if self.finish()? { Alarm::Readable(self.terminal.as_fd()) } else { Alarm::Unknown })
     }
 
     fn give_up(&mut self) -> Result<(), Failure> {

@@ -22,13 +22,12 @@ impl<const QUEUES: bool> Endpoint for Datagrams<QUEUES> {
     fn join(mut handle: EndpointHandle, _: Side) -> Result<Self, Failure> {
         let lifeline = if handle.descriptors.len() > 1 { Some(lifeline::of(&mut handle)?) } else { None };
         let [socket] = descriptors(&mut handle)?;
-        let watch = |lifeline| {
+        let lifeline = lifeline.map(|lifeline| {
             let own = socket.try_clone().map_err(broken)?;
             // What came before can still be received; then it is the end.
             Lifeline::watch(lifeline, move || shutdown(&own, Shutdown::Both).unwrap_or(()))
-        };
-        let lifeline = lifeline.map(watch).transpose()?;
-        Ok(Datagrams { socket, lifeline })
+        });
+        Ok(Datagrams { lifeline: lifeline.transpose()?, socket })
     }
 
     #[inline]

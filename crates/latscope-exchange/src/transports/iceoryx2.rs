@@ -88,24 +88,18 @@ fn opened<T, E: Debug>(mut open: impl FnMut() -> Result<T, E>) -> Result<T, Fail
 fn join(mut handle: EndpointHandle, side: Side) -> Result<Peer, Failure> {
     let node = node(&handle)?;
     let lifeline = lifeline::of(&mut handle)?;
-    let name = |side: usize| ServiceName::new(SERVICES[side]).map_err(debug);
-    let samples = |side| {
-        let name = name(side)?;
-        opened(|| node.service_builder(&name).publish_subscribe::<[u8]>().open_or_create())
-    };
-    let events = |side| {
-        let name = name(side)?;
-        opened(|| node.service_builder(&name).event().open_or_create())
-    };
-    let (samples_out, samples_in) = (samples(side.own())?, samples(side.other())?);
-    let (events_out, events_in) = (events(side.own())?, events(side.other())?);
+    let own = ServiceName::new(SERVICES[side.own()]).map_err(debug)?;
+    let other = ServiceName::new(SERVICES[side.other()]).map_err(debug)?;
+    let samples =
+        |name: &ServiceName| node.service_builder(name).publish_subscribe::<[u8]>().open_or_create();
+    let events = |name: &ServiceName| node.service_builder(name).event().open_or_create();
+    let (samples_out, samples_in) = (opened(|| samples(&own))?, opened(|| samples(&other))?);
+    let (events_out, events_in) = (opened(|| events(&own))?, opened(|| events(&other))?);
     let publisher = samples_out.publisher_builder().initial_max_slice_len(handle.payload).create();
     let listener = events_in.listener_builder().create().map_err(debug)?;
     let alarm = events_in.notifier_builder().create().map_err(debug)?;
-    let wake = move || {
-        // It fails only where no process listens.
-        let _ = alarm.notify();
-    };
+    // It fails only where no process listens.
+    let wake = move || drop(alarm.notify());
     let peer = Peer {
         publisher: publisher.map_err(debug)?,
         subscriber: samples_in.subscriber_builder().create().map_err(debug)?,

@@ -64,17 +64,16 @@ impl Lifeline {
     ) -> Result<Self, Failure> {
         let state = Arc::new(State { socket, closing: AtomicBool::new(false) });
         let (watched, over) = (Arc::clone(&state), Arc::clone(&gone));
-        let watching = move || {
+        let builder = thread::Builder::new().name(String::from("lifeline")).stack_size(STACK);
+        let thread = builder.spawn(move || {
             while let Ok(1) | Err(Errno::INTR) = read(&watched.socket, &mut [0]) {}
             over.store(true, Ordering::SeqCst);
             if !watched.closing.load(Ordering::SeqCst) {
                 wake();
             }
-        };
-        let thread =
-            thread::Builder::new().name(String::from("lifeline")).stack_size(STACK).spawn(watching).map_err(
-                |error| Failure::Broken(format!("no thread to watch the other endpoint: {error}")),
-            )?;
+        });
+        let thread = thread
+            .map_err(|error| Failure::Broken(format!("no thread to watch the other endpoint: {error}")))?;
         Ok(Lifeline { state, gone, thread: Some(thread) })
     }
 

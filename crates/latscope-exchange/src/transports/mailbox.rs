@@ -46,14 +46,17 @@ pub(super) const fn with<B: Bell>(
 }
 
 fn open<B: Bell>(payload: usize) -> Result<EndpointPair, Unavailable> {
-    let Extra { mut descriptors, words, leftovers } = B::create()?;
-    let all = || -> io::Result<_> {
-        descriptors.insert(0, Mailbox::create(payload)?.descriptor().try_clone_to_owned()?);
-        let client = descriptors.iter().map(OwnedFd::try_clone).collect::<io::Result<_>>()?;
-        Ok((descriptors, client))
-    };
-    let (server, client) = all().map_err(|error| unavailable("no shared memory", error, MORE_DESCRIPTORS))?;
+    let Extra { descriptors, words, leftovers } = B::create()?;
+    let (server, client) = with_mailbox(descriptors, payload)
+        .map_err(|error| unavailable("no shared memory", error, MORE_DESCRIPTORS))?;
     Ok(EndpointPair { words, leftovers, ..lifeline::endpoint_pair(server, client)? })
+}
+
+/// The descriptors of both sides, a new mailbox before those of the bell.
+fn with_mailbox(mut server: Vec<OwnedFd>, payload: usize) -> io::Result<(Vec<OwnedFd>, Vec<OwnedFd>)> {
+    server.insert(0, Mailbox::create(payload)?.descriptor().try_clone_to_owned()?);
+    let client = server.iter().map(OwnedFd::try_clone).collect::<io::Result<_>>()?;
+    Ok((server, client))
 }
 
 /// Endpoint that leaves messages for the other.
@@ -93,11 +96,10 @@ impl<B: Bell> Endpoint for MailboxEndpoint<B> {
     fn take(&mut self, buffer: &mut [u8]) -> Result<usize, Failure> {
         let next = self.last.wrapping_add(1);
         loop {
-            let arrived = || match self.side {
+            self.bell.wait(|| match self.side {
                 Side::Client => self.mailbox.holds(next).is_some(),
                 Side::Server => self.mailbox.holds_for_writing(next).is_some(),
-            };
-            self.bell.wait(arrived)?;
+            })?;
             if let Some(length) = self.mailbox.holds(next) {
                 self.last = next;
                 self.mailbox.take(length, buffer);

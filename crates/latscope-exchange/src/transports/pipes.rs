@@ -17,15 +17,16 @@ pub(super) static PIPE: Transport = transport::<Stream>("pipe", "pipe", "pipe(7)
 
 /// The names go before the files are used.
 pub(super) static FIFO: Transport = transport::<Stream>("fifo", "FIFO file", "fifo(7)", |payload| {
-    let fifos = || -> io::Result<_> {
-        let directory = tempfile::Builder::new().prefix(".latscope-").tempdir()?;
-        Ok([fifo(&directory.path().join("there"))?, fifo(&directory.path().join("back"))?])
-    };
     let fifos = fifos().map_err(|error| {
         unavailable("no FIFO can be made", error, "set TMPDIR to a directory you may write to")
     })?;
     Ok(both(fifos, payload))
 });
+
+fn fifos() -> io::Result<[(OwnedFd, OwnedFd); 2]> {
+    let directory = tempfile::Builder::new().prefix(".latscope-").tempdir()?;
+    Ok([fifo(&directory.path().join("there"))?, fifo(&directory.path().join("back"))?])
+}
 
 /// The endpoint pair over two pipes: the ends to read from and to write to, first of that to the server.
 fn both(pipes: [(OwnedFd, OwnedFd); 2], payload: usize) -> EndpointPair {

@@ -21,13 +21,11 @@ const ROOM: usize = 32 << 10;
 fn open(payload: usize) -> Result<EndpointPair, Unavailable> {
     let messages = (ROOM / payload).clamp(1, MESSAGES);
     let queue = || nameless(messages, payload).map_err(|error| refused(error, payload));
-    let again = |queue: &OwnedFd| {
-        queue
-            .try_clone()
-            .map_err(|error| unavailable("no descriptors", error, super::endpoint::MORE_DESCRIPTORS))
-    };
     let (there, back) = (queue()?, queue()?);
-    lifeline::endpoint_pair(vec![again(&there)?, again(&back)?], vec![back, there])
+    let server = [&there, &back].into_iter().map(OwnedFd::try_clone).collect::<std::io::Result<_>>();
+    let server =
+        server.map_err(|error| unavailable("no descriptors", error, super::endpoint::MORE_DESCRIPTORS))?;
+    lifeline::endpoint_pair(server, vec![back, there])
 }
 
 /// A queue that goes with its descriptors.

@@ -52,14 +52,14 @@ impl<Q: Queues> Endpoint for Queued<Q> {
         let lifeline = lifeline::of(&mut handle)?;
         let queues = Q::open(handle, side)?;
         let mut watched = queues.again().map_err(broken)?;
-        let wake = move || {
+        let lifeline = Lifeline::watch(lifeline, move || {
             // Who sleeps for want of a message gets an empty one; if there is
             // no room for it, no thread does. Who sleeps for want of room gets
             // some: what is taken away would not be read any more.
             watched.empty();
             watched.nudge();
-        };
-        Ok(Queued { queues, lifeline: Lifeline::watch(lifeline, wake)? })
+        })?;
+        Ok(Queued { queues, lifeline })
     }
 
     #[inline]

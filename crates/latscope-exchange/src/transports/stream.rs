@@ -40,9 +40,10 @@ impl Stream {
     /// Reads a small message. What did not come alone and whole goes to `ahead`.
     #[inline]
     fn read_small(&mut self, buffer: &mut [u8]) -> Result<Option<usize>, Failure> {
-        let got = match self.socket {
-            true => some(|| recv(&self.input, &mut self.small, RecvFlags::empty()).map(|(got, _)| got))?,
-            false => some(|| read(&self.input, &mut self.small))?,
+        let got = if self.socket {
+            some(|| recv(&self.input, &mut self.small, RecvFlags::empty()).map(|(got, _)| got))?
+        } else {
+            some(|| read(&self.input, &mut self.small))?
         };
         if let Some((prefix, message)) = self.small[..got].split_first_chunk() {
             let length = length(prefix, self.limit)?;
@@ -121,9 +122,10 @@ impl Endpoint for Stream {
             Some(small) => {
                 small[..PREFIX].copy_from_slice(&prefix);
                 small[PREFIX..].copy_from_slice(message);
-                match self.socket {
-                    true => some(|| send(&self.output, small, SendFlags::NOSIGNAL))?,
-                    false => some(|| write(&self.output, small))?,
+                if self.socket {
+                    some(|| send(&self.output, small, SendFlags::NOSIGNAL))?
+                } else {
+                    some(|| write(&self.output, small))?
                 }
             }
             None => some(|| writev(&self.output, &[IoSlice::new(&prefix), IoSlice::new(message)]))?,

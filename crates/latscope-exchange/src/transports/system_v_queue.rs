@@ -12,6 +12,14 @@ use std::fs;
 pub(super) static TRANSPORT: Transport =
     transport::<Queued<SystemVQueues>>("sysv-mq", "System V message queue", "msgop(2)", open);
 
+fn queue() -> Result<i32, Unavailable> {
+    create_queue().map_err(|error| {
+        let remedy =
+            "remove unused ones (ipcs -q, ipcrm), raise kernel.msgmni, or use a kernel with CONFIG_SYSVIPC";
+        unavailable("no System V message queues", error, remedy)
+    })
+}
+
 fn open(payload: usize) -> Result<EndpointPair, Unavailable> {
     // A longer one is refused, or waits for room that never comes.
     let allowed = limit("msgmax").min(limit("msgmnb"));
@@ -21,13 +29,6 @@ fn open(payload: usize) -> Result<EndpointPair, Unavailable> {
             remedy: format!("sysctl kernel.msgmax={payload} kernel.msgmnb={payload}"),
         });
     }
-    let queue = || {
-        create_queue().map_err(|error| {
-            let remedy =
-                "remove unused ones (ipcs -q, ipcrm), raise kernel.msgmni, or use a kernel with CONFIG_SYSVIPC";
-            unavailable("no System V message queues", error, remedy)
-        })
-    };
     let there = queue()?;
     let first = Leftovers::from([Leftover::SystemVQueue(there)]);
     let back = queue()?;

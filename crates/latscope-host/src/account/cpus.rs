@@ -21,15 +21,15 @@ impl CpuTime {
 
 /// Times of all CPUs that are online.
 pub(super) fn parse(stat: &str) -> BTreeMap<u32, CpuTime> {
-    let cpu = |line: &str| {
+    let cpus = stat.lines().filter_map(|line| {
         let mut words = line.strip_prefix("cpu")?.split_whitespace();
         let cpu = words.next()?.parse().ok().filter(|_| !line.starts_with("cpu "))?;
         let mut ticks = words.map(|word| word.parse::<u64>().unwrap_or(0));
         let (idle, iowait) = (ticks.nth(3)?, ticks.next()?);
         let idle_ns = idle.saturating_add(iowait).saturating_mul(TICK_NS);
         Some((cpu, CpuTime { idle_ns, stolen_ns: ticks.nth(2).unwrap_or(0).saturating_mul(TICK_NS) }))
-    };
-    stat.lines().filter_map(cpu).collect()
+    });
+    cpus.collect()
 }
 
 #[cfg(test)]

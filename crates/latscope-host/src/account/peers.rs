@@ -36,11 +36,11 @@ impl Peers {
     /// CPU time that the peers used since the last call, ns.
     pub fn used_ns(&mut self) -> u64 {
         let root = Root::real();
-        let since = |(pid, last): &mut (u32, u64)| {
+        let used = self.0.iter_mut().filter_map(|(pid, last)| {
             let now = exact_ns(&root, *pid)?.max(*last);
             Some(now - std::mem::replace(last, now))
-        };
-        self.0.iter_mut().filter_map(since).sum()
+        });
+        used.sum()
     }
 }
 
@@ -72,23 +72,23 @@ impl Links {
     /// Returns true if a process has the other side of one of the terminals, or maps one of the files.
     fn reach(&self, pid: u32) -> bool {
         let process = pid.to_string();
-        let of_terminal = || {
-            open(&process)
-                .into_iter()
-                .any(|(fd, _)| terminal(&process, fd).is_some_and(|t| self.terminals.contains(&t)))
-        };
-        !self.files.is_disjoint(&shared_files(&process)) || !self.terminals.is_empty() && of_terminal()
+        if !self.files.is_disjoint(&shared_files(&process)) {
+            return true;
+        }
+        let open = if self.terminals.is_empty() { Vec::new() } else { open(&process) };
+        let mut terminals = open.into_iter().filter_map(|(fd, _)| terminal(&process, fd));
+        terminals.any(|terminal| self.terminals.contains(&terminal))
     }
 }
 
 /// Descriptors of a process, with the targets of their links; empty if the process is another user's.
 fn open(process: &str) -> Vec<(i32, String)> {
     let entries = fs::read_dir(format!("/proc/{process}/fd")).into_iter().flatten().flatten();
-    let known = |entry: fs::DirEntry| {
+    let links = entries.filter_map(|entry| {
         let target = fs::read_link(entry.path()).ok()?;
         Some((entry.file_name().to_str()?.parse().ok()?, target.to_string_lossy().into_owned()))
-    };
-    entries.filter_map(known).collect()
+    });
+    links.collect()
 }
 
 /// Number of the pseudo-terminal of which a descriptor is either side.
@@ -110,13 +110,13 @@ fn terminal(process: &str, fd: i32) -> Option<u32> {
 /// Files that a process maps shared and writable (proc_pid_maps(5)).
 fn shared_files(process: &str) -> BTreeSet<(String, u64)> {
     let text = fs::read_to_string(format!("/proc/{process}/maps")).unwrap_or_default();
-    let file = |line: &str| {
+    let files = text.lines().filter_map(|line| {
         let mut words = line.split_whitespace().skip(1);
         let (rights, device, number) = (words.next()?, words.nth(1)?, words.next()?);
         let number = number.parse().ok().filter(|number| *number > 0)?;
         rights.starts_with("rw-s").then(|| (device.to_owned(), number))
-    };
-    text.lines().filter_map(file).collect()
+    });
+    files.collect()
 }
 
 #[cfg(test)]

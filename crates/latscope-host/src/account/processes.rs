@@ -81,20 +81,22 @@ impl Processes {
     /// Processes that used most CPU time, the largest first, without peers and without those that used hardly any.
     /// Every other latscope is among them, however many processes used more: it measures beside this one.
     pub fn top(&self, root: &Root, wall_ns: u64) -> Vec<Consumer> {
-        let consumer = |((pid, _), seen): (&(u32, u64), &Seen)| Consumer {
+        let others = self.seen.iter().filter(|((pid, _), _)| !self.peers.contains(pid));
+        let consumers = others.map(|((pid, _), seen)| Consumer {
             name: seen.name.clone(),
             pid: *pid,
             share: seen.used_ns() as f64 / wall_ns.max(1) as f64,
             latscope: seen.latscope.clone(),
             ..Consumer::default()
-        };
-        let others = self.seen.iter().filter(|((pid, _), _)| !self.peers.contains(pid)).map(consumer);
-        let mut all: Vec<Consumer> = others.filter(|one| one.share >= WORTH_NAMING).collect();
-        all.sort_by(|a, b| b.share.total_cmp(&a.share));
+        });
+        let mut top: Vec<Consumer> = consumers.filter(|consumer| consumer.share >= WORTH_NAMING).collect();
+        top.sort_by(|a, b| b.share.total_cmp(&a.share));
         let mut place = 0..;
-        all.retain(|process| process.latscope.is_some() || place.next().is_some_and(|place| place < NAMED));
-        all.iter_mut().for_each(|one| with_policy(root, one));
-        all
+        top.retain(|process| process.latscope.is_some() || place.next().is_some_and(|place| place < NAMED));
+        for consumer in &mut top {
+            with_policy(root, consumer);
+        }
+        top
     }
 }
 
@@ -117,11 +119,9 @@ pub(super) fn real_time(root: &Root, top: &[Consumer], cpus: &[u32]) -> Option<R
     let period =
         root.number::<u64>("/proc/sys/kernel/sched_rt_period_us").filter(|period| *period > runtime)?;
     let most = USED_UP * runtime as f64 / period as f64;
-    let used_up = |one: &&Consumer| {
-        let here = one.cpu.is_some_and(|cpu| cpus.contains(&cpu));
-        one.policy.is_some() && one.share >= most && here
-    };
-    let loops: Vec<Consumer> = top.iter().filter(used_up).cloned().collect();
+    let here = top.iter().filter(|consumer| consumer.cpu.is_some_and(|cpu| cpus.contains(&cpu)));
+    let loops = here.filter(|consumer| consumer.policy.is_some() && consumer.share >= most);
+    let loops: Vec<Consumer> = loops.cloned().collect();
     let (runtime_ns, period_ns) = (runtime.saturating_mul(1_000), period.saturating_mul(1_000));
     (!loops.is_empty()).then_some(RealTime { runtime_ns, period_ns, logged: false, loops })
 }
@@ -132,11 +132,11 @@ fn latscopes(root: &Root, all: &BTreeMap<u32, Stat>, own: u32) -> BTreeMap<u32, 
         all.iter().filter(|(pid, stat)| !stat.kernel && !is_of(**pid, own, all) && !is_of(own, **pid, all));
     let commands: BTreeMap<u32, String> =
         commands.filter_map(|(pid, _)| Some((*pid, latscope_command(root, *pid)?))).collect();
-    let first = |pid: &u32| {
+    let first = commands.iter().filter(|(pid, _)| {
         let parent = all.get(pid).map_or(0, |stat| stat.parent);
         !commands.keys().any(|other| is_of(parent, *other, all))
-    };
-    commands.clone().into_iter().filter(|(pid, _)| first(pid)).collect()
+    });
+    first.map(|(pid, command)| (*pid, command.clone())).collect()
 }
 
 /// Command line of a process, as typed, if it is a latscope.
@@ -155,8 +155,9 @@ const SHOWN_WORDS: usize = 4;
 
 /// CPU time of the kernel's threads that serve files and terminals, ns.
 pub(super) fn workers_ns(root: &Root) -> u64 {
-    let serves = |stat: &Stat| stat.kernel && WORKERS.iter().any(|name| stat.name.starts_with(name));
-    stats(root).filter(|(_, stat)| serves(stat)).map(|(_, stat)| stat.used_ns).sum()
+    let workers =
+        stats(root).filter(|(_, stat)| stat.kernel && WORKERS.iter().any(|name| stat.name.starts_with(name)));
+    workers.map(|(_, stat)| stat.used_ns).sum()
 }
 
 /// CPU time of the processes of a load, ns: of the groups of its workers, of all descendants of these, and of children
@@ -166,10 +167,9 @@ pub(super) fn load_ns(root: &Root, workers: &[u32]) -> u64 {
         return 0;
     }
     let all: BTreeMap<u32, Stat> = stats(root).collect();
-    let is_load = |pid: u32, stat: &Stat| {
-        workers.iter().any(|worker| stat.group == *worker || is_of(pid, *worker, &all))
-    };
-    let members = all.iter().filter(|(pid, stat)| is_load(**pid, stat));
+    let members = all.iter().filter(|(pid, stat)| {
+        workers.iter().any(|worker| stat.group == *worker || is_of(**pid, *worker, &all))
+    });
     members.map(|(pid, stat)| exact_ns(root, *pid).unwrap_or(stat.used_ns) + stat.children_ns).sum()
 }
 

@@ -45,8 +45,7 @@ fn text(root: &Path, path: &str) -> String {
 
 /// Presence of the driver in the kernel.
 pub fn module(root: &Path) -> Module {
-    let first = |line: &str| line.split_whitespace().next().map(str::to_owned);
-    if text(root, "/proc/modules").lines().filter_map(first).any(|name| name == MODULE) {
+    if text(root, "/proc/modules").lines().any(|line| line.split_whitespace().next() == Some(MODULE)) {
         return Module::Loaded;
     }
     let misc = text(root, "/proc/misc");
@@ -111,12 +110,13 @@ impl fmt::Display for Process {
 
 impl fmt::Display for Holder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let list =
-            |processes: &[Process]| processes.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
         match self {
             Holder::Manager(process) => write!(f, "{process}"),
             Holder::OneOf(processes) if processes.len() == 1 => write!(f, "{}", processes[0]),
-            Holder::OneOf(processes) => write!(f, "one of {}", list(processes)),
+            Holder::OneOf(processes) => {
+                let processes: Vec<String> = processes.iter().map(ToString::to_string).collect();
+                write!(f, "one of {}", processes.join(", "))
+            }
             Holder::Unknown => f.write_str("a process that only root can name"),
         }
     }

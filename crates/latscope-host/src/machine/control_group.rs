@@ -3,6 +3,7 @@
 
 use crate::machine::root::Root;
 use latscope_core::units::CpuList;
+use std::collections::BTreeMap;
 
 /// A share of CPU time granted in each period.
 #[derive(Debug, Clone, PartialEq)]
@@ -51,17 +52,15 @@ pub(crate) struct Throttling {
 /// Reads how often a group was stopped so far; `None` if its controller does not count it.
 pub(crate) fn throttling(root: &Root, group: &str) -> Option<Throttling> {
     let text = root.text(&format!("{group}/cpu.stat"))?;
-    let number = |name: &str| {
-        let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '))?;
-        value.trim().parse::<u64>().ok()
-    };
+    let fields = text.lines().filter_map(|line| line.split_once(' '));
+    let numbers: BTreeMap<&str, u64> =
+        fields.filter_map(|(name, value)| Some((name, value.trim().parse().ok()?))).collect();
     // The first version counts ns, the second µs.
-    let throttled_ns =
-        number("throttled_time").or_else(|| Some(number("throttled_usec")?.saturating_mul(1_000)));
+    let throttled_ns = numbers.get("throttled_time").copied();
     Some(Throttling {
-        periods: number("nr_periods")?,
-        throttled: number("nr_throttled")?,
-        throttled_ns: throttled_ns?,
+        periods: *numbers.get("nr_periods")?,
+        throttled: *numbers.get("nr_throttled")?,
+        throttled_ns: throttled_ns.or_else(|| Some(numbers.get("throttled_usec")?.saturating_mul(1_000)))?,
     })
 }
 

@@ -50,8 +50,8 @@ impl HeldBack {
 }
 
 fn stopped(root: &Root) -> u64 {
-    let of_group = |group: &str| throttling(root, group).map_or(0, |throttling| throttling.throttled_ns);
-    quotas(root).iter().map(|quota| of_group(&quota.group)).max().unwrap_or(0)
+    let groups = quotas(root).into_iter().filter_map(|quota| throttling(root, &quota.group));
+    groups.map(|throttling| throttling.throttled_ns).max().unwrap_or(0)
 }
 
 #[cfg(test)]

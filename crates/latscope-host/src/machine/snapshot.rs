@@ -24,7 +24,6 @@ pub fn describe(root: &Root, facts: &Facts) -> Machine {
     }
     let first = allowed.0.first().copied().unwrap_or(0);
     let (caches, caches_from) = caches(root, facts, first);
-    let memory = |name: &str| kibibytes(root, name).unwrap_or(0);
     Machine {
         id: identity::machine_id(root),
         name: facts.name.clone(),
@@ -40,8 +39,8 @@ pub fn describe(root: &Root, facts: &Facts) -> Machine {
         allowed,
         caches,
         caches_from: caches_from.to_owned(),
-        memory: memory("MemTotal"),
-        memory_available: memory("MemAvailable"),
+        memory: kibibytes(root, "MemTotal").unwrap_or(0),
+        memory_available: kibibytes(root, "MemAvailable").unwrap_or(0),
         hypervisor: hypervisor(root, facts),
         root: facts.root,
         load_average: load_average(root).unwrap_or(0.0),

@@ -31,8 +31,9 @@ impl Steal {
 
     /// Time stolen from a CPU within the last seconds, ns. The kernel counts it in steps of 10 ms.
     pub fn recent(&self, cpu: u32) -> u64 {
-        let stolen = |readings: &BTreeMap<u32, u64>| readings.get(&cpu).copied().unwrap_or(0);
-        stolen(&read()).saturating_sub(stolen(&self.before[0]))
+        let [now, before] =
+            [&read(), &self.before[0]].map(|readings| readings.get(&cpu).copied().unwrap_or(0));
+        now.saturating_sub(before)
     }
 }
 
@@ -44,12 +45,12 @@ fn read() -> BTreeMap<u32, u64> {
 /// Stolen time by CPU, ns, from the text of `/proc/stat`.
 fn parse(text: &str, ticks_per_second: u64) -> BTreeMap<u32, u64> {
     let tick = 1_000_000_000 / ticks_per_second.max(1);
-    let cpu = |line: &str| {
+    let cpus = text.lines().filter_map(|line| {
         let mut fields = line.strip_prefix("cpu")?.split(' ');
         let cpu = fields.next()?.parse().ok()?;
         Some((cpu, fields.nth(7)?.parse::<u64>().ok()?.saturating_mul(tick)))
-    };
-    text.lines().filter_map(cpu).collect()
+    });
+    cpus.collect()
 }
 
 #[cfg(test)]

@@ -25,11 +25,11 @@ fn processors(cpuinfo: &str) -> CpuList {
 /// node 0.
 pub(super) fn cpus(root: &Root, online: &CpuList) -> Vec<Cpu> {
     let nodes = nodes(root);
-    let node_of = |cpu: u32| {
-        let found = nodes.iter().find(|(_, cpus)| cpus.0.contains(&cpu));
-        found.map_or(0, |(node, _)| *node)
-    };
-    online.0.iter().map(|&id| cpu(root, id, node_of(id))).collect()
+    let cpus = online.0.iter().map(|&id| {
+        let node = nodes.iter().find(|(_, cpus)| cpus.0.contains(&id));
+        cpu(root, id, node.map_or(0, |(node, _)| *node))
+    });
+    cpus.collect()
 }
 
 /// The NUMA nodes with their CPUs.
@@ -44,17 +44,15 @@ pub(super) fn nodes(root: &Root) -> Vec<(u32, CpuList)> {
 fn cpu(root: &Root, id: u32, node: u32) -> Cpu {
     let topology = |name: &str| format!("{CPUS}/cpu{id}/topology/{name}");
     // A package of -1 means that firmware does not tell.
-    let number = |name: &str| {
-        let known = root.number::<i64>(&topology(name)).and_then(|number| u32::try_from(number).ok());
-        known.unwrap_or(0)
-    };
+    let [core, package] = ["core_id", "physical_package_id"]
+        .map(|name| root.number::<i64>(&topology(name)).and_then(|number| u32::try_from(number).ok()));
     let siblings = root
         .cpu_list(&topology("core_cpus_list"))
         .or_else(|| root.cpu_list(&topology("thread_siblings_list")))
         .filter(|list| list.0.contains(&id))
         .unwrap_or_else(|| CpuList(vec![id]));
-    let core = if root.exists(&topology("core_id")) { number("core_id") } else { id };
-    Cpu { id, core, package: number("physical_package_id"), node, siblings }
+    let core = if root.exists(&topology("core_id")) { core.unwrap_or(0) } else { id };
+    Cpu { id, core, package: package.unwrap_or(0), node, siblings }
 }
 
 /// The caches of a CPU as sysfs declares them; caches without a size are left out.
@@ -65,20 +63,22 @@ pub(super) fn caches(root: &Root, cpu: u32) -> Vec<Cache> {
 
 /// CPUs that share the last data or unified cache, a list for each such cache, as far as sysfs has them.
 pub(super) fn last_caches(root: &Root, online: &CpuList) -> Vec<CpuList> {
-    let shared = |cpu: u32| {
-        let all = root.numbered(&format!("{CPUS}/cpu{cpu}/cache"), "index").into_iter();
-        let data = all
-            .filter(|(_, path)| root.text(&format!("{path}/type")).is_none_or(|kind| kind != "Instruction"));
-        let last = data.max_by_key(|(_, path)| root.number::<u32>(&format!("{path}/level")))?;
-        root.cpu_list(&format!("{}/shared_cpu_list", last.1)).filter(|list| list.0.contains(&cpu))
-    };
-    let mut found: Vec<CpuList> = Vec::new();
+    let mut lists: Vec<CpuList> = Vec::new();
     for &cpu in &online.0 {
-        if !found.iter().any(|known| known.0.binary_search(&cpu).is_ok()) {
-            found.extend(shared(cpu));
+        if !lists.iter().any(|list| list.0.binary_search(&cpu).is_ok()) {
+            lists.extend(last_cache(root, cpu));
         }
     }
-    found
+    lists
+}
+
+/// CPUs that share the last data or unified cache of a CPU.
+fn last_cache(root: &Root, cpu: u32) -> Option<CpuList> {
+    let all = root.numbered(&format!("{CPUS}/cpu{cpu}/cache"), "index").into_iter();
+    let data =
+        all.filter(|(_, path)| root.text(&format!("{path}/type")).is_none_or(|kind| kind != "Instruction"));
+    let last = data.max_by_key(|(_, path)| root.number::<u32>(&format!("{path}/level")))?;
+    root.cpu_list(&format!("{}/shared_cpu_list", last.1)).filter(|list| list.0.contains(&cpu))
 }
 
 fn cache(root: &Root, path: &str) -> Option<Cache> {

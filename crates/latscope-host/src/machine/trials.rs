@@ -42,15 +42,14 @@ pub struct ThisMachine;
 impl Trials for ThisMachine {
     fn real_time(&mut self, priority: u32) -> io::Result<()> {
         // On a thread of its own: the policy ends with it.
-        let attempt = move || {
-            let wanted = Policy::Fifo(priority);
-            sched::set_policy(wanted)?;
+        let thread = thread::Builder::new().spawn(move || {
+            let requested = Policy::Fifo(priority);
+            sched::set_policy(requested)?;
             match sched::policy()? {
-                granted if granted == wanted => Ok(()),
+                granted if granted == requested => Ok(()),
                 other => Err(io::Error::other(format!("the kernel made it {other:?}"))),
             }
-        };
-        let thread = thread::Builder::new().spawn(attempt)?;
+        })?;
         thread.join().unwrap_or_else(|_| Err(io::Error::other("the trial's thread died")))
     }
 

@@ -55,6 +55,13 @@ impl Range {
     }
 }
 
+impl Contrast {
+    /// Returns the contrast without the p value.
+    pub(crate) fn without_test(self) -> Contrast {
+        Contrast { p: None, ..self }
+    }
+}
+
 /// Medians of resampled rounds that stand for all those of a run.
 const MEDIANS: usize = 64;
 
@@ -126,19 +133,15 @@ struct Side {
 
 impl Side {
     fn of(levels: &Levels, random: &mut SplitMix) -> Option<Side> {
-        let usable = |figure: &f64| *figure > 0.0 && figure.is_finite();
-        if levels.is_empty() || levels.iter().any(|run| run.is_empty() || !run.iter().all(usable)) {
+        let mut figures = levels.iter().flatten();
+        if levels.is_empty()
+            || levels.iter().any(Vec::is_empty)
+            || !figures.all(|figure| *figure > 0.0 && figure.is_finite())
+        {
             return None;
         }
         let logs: Levels = levels.iter().map(|run| run.iter().map(|figure| figure.ln()).collect()).collect();
-        let resampled = |run: &Vec<f64>| {
-            let mut drawn = vec![0.0; run.len()];
-            std::array::from_fn(|_| {
-                drawn.iter_mut().for_each(|place| *place = run[random.below(run.len() as u64) as usize]);
-                middle(&mut drawn)
-            })
-        };
-        let resampled: Vec<[f64; MEDIANS]> = logs.iter().map(resampled).collect();
+        let resampled: Vec<[f64; MEDIANS]> = logs.iter().map(|run| resampled(run, random)).collect();
         let rounds = logs.iter().map(Vec::len).min()?;
         let of_rounds = logs.iter().map(|run| variance(run)).sum::<f64>() / logs.len() as f64;
         let runs: Vec<f64> = logs.into_iter().map(|mut run| middle(&mut run)).collect();
@@ -161,8 +164,7 @@ impl Side {
 
     /// Returns true if rounds or runs show how far the figures scatter.
     fn knows_spread(&self, other: &Side) -> bool {
-        let several = |side: &Side| side.runs.len() > 1 || side.rounds > 1;
-        several(self) && several(other) || self.runs.len() > 1 || other.runs.len() > 1
+        self.runs.len() > 1 || other.runs.len() > 1 || self.rounds > 1 && other.rounds > 1
     }
 }
 
@@ -180,36 +182,51 @@ fn half_widths(a: &Side, b: &Side, random: &mut SplitMix) -> (f64, f64) {
         (0..RESAMPLES).map(|_| b.draw(&mut places, random) - a.draw(&mut places, random)).collect();
     drawn.sort_unstable_by(f64::total_cmp);
     let (low, high) = (drawn[RESAMPLES / 40], drawn[RESAMPLES - 1 - RESAMPLES / 40]);
-    let assumed = |runs: &[f64]| deviation(runs).max(ASSUMED_BETWEEN_RUNS);
     let (degrees, extra) = match (a.runs.len(), b.runs.len()) {
         (1, 1) => (a.rounds + b.rounds - 2, NORMAL_95 * ASSUMED_BETWEEN_RUNS * 2f64.sqrt()),
-        (1, runs) => (runs - 1, student_95(runs - 1) * assumed(&b.runs)),
-        (runs, 1) => (runs - 1, student_95(runs - 1) * assumed(&a.runs)),
+        (1, runs) => (runs - 1, student_95(runs - 1) * deviation(&b.runs).max(ASSUMED_BETWEEN_RUNS)),
+        (runs, 1) => (runs - 1, student_95(runs - 1) * deviation(&a.runs).max(ASSUMED_BETWEEN_RUNS)),
         (of_a, of_b) => (of_a + of_b - 2, 0.0),
     };
     let least = students(a, b, degrees, extra);
-    let expanded = |half: f64| (half.max(0.0) * student_95(degrees) / NORMAL_95).hypot(extra).max(least);
-    (expanded(centre - low), expanded(high - centre))
+    let halves = [centre - low, high - centre];
+    halves.map(|half| (half.max(0.0) * student_95(degrees) / NORMAL_95).hypot(extra).max(least)).into()
+}
+
+/// Medians of figures drawn from those of a run.
+fn resampled(run: &[f64], random: &mut SplitMix) -> [f64; MEDIANS] {
+    let mut drawn = vec![0.0; run.len()];
+    std::array::from_fn(|_| {
+        for place in &mut drawn {
+            *place = run[random.below(run.len() as u64) as usize];
+        }
+        middle(&mut drawn)
+    })
+}
+
+/// Variance of the median of this many values, from the variance of the values.
+fn variance_of_median(variance: f64, values: usize) -> f64 {
+    variance / values as f64 * median_by_mean(values).powi(2)
 }
 
 /// Half of Student's interval where a side has one or two runs; 0 where both have more. The variance of two runs is
 /// itself hardly known: it counts with that of the other side, and is at least that of runs of one machine.
 fn students(a: &Side, b: &Side, degrees: usize, extra: f64) -> f64 {
-    let error = |variance: f64, values: usize| variance / values as f64 * median_by_mean(values).powi(2);
     let (of_a, of_b) = (a.runs.len(), b.runs.len());
     match of_a.min(of_b) {
         1 if of_a == of_b => {
-            let rounds = error(a.of_rounds, a.rounds) + error(b.of_rounds, b.rounds);
+            let rounds =
+                variance_of_median(a.of_rounds, a.rounds) + variance_of_median(b.of_rounds, b.rounds);
             (student_95(degrees) * rounds.sqrt()).hypot(extra)
         }
         // The extra part is that of the single run: here that of the others beside it.
-        1 => extra * (1.0 + error(1.0, of_a.max(of_b))).sqrt(),
+        1 => extra * (1.0 + variance_of_median(1.0, of_a.max(of_b))).sqrt(),
         2 => {
-            let of_runs = |side: &Side| variance(&side.runs);
-            let pooled = of_runs(a) * (of_a - 1) as f64 + of_runs(b) * (of_b - 1) as f64;
+            let (in_a, in_b) = (variance(&a.runs), variance(&b.runs));
+            let pooled = in_a * (of_a - 1) as f64 + in_b * (of_b - 1) as f64;
             let least = (pooled / degrees as f64).max(BETWEEN_RUNS.powi(2));
-            let side = |side: &Side| error(of_runs(side).max(least), side.runs.len());
-            student_95(degrees) * (side(a) + side(b)).sqrt()
+            let sum = variance_of_median(in_a.max(least), of_a) + variance_of_median(in_b.max(least), of_b);
+            student_95(degrees) * sum.sqrt()
         }
         _ => 0.0,
     }

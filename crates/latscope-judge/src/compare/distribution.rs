@@ -34,7 +34,9 @@ fn shares(side: &[&Measurement]) -> Option<BTreeMap<i32, f64>> {
         // What overflowed is in no bucket.
         *shares.entry(i32::MAX).or_insert(0.0) += beyond.max(0.0);
     }
-    shares.values_mut().for_each(|share| *share /= runs);
+    for share in shares.values_mut() {
+        *share /= runs;
+    }
     (runs > 0.0).then_some(shares)
 }
 
@@ -51,14 +53,14 @@ const ENOUGH: f64 = 10.0;
 
 /// Counts the samples beyond the quantile `q` of all runs together. `None` where a run has too few samples.
 pub(crate) fn exceedances(a: &[&Measurement], b: &[&Measurement], q: f64) -> Option<Exceedances> {
-    let all = || a.iter().chain(b).map(|m| &m.histogram);
-    if all().any(|h| h.count() as f64 * (1.0 - q) < ENOUGH) {
+    let all: Vec<&Histogram> = a.iter().chain(b).map(|m| &m.histogram).collect();
+    if all.iter().any(|h| h.count() as f64 * (1.0 - q) < ENOUGH) {
         return None;
     }
     let mut buckets: Vec<(f64, f64)> =
-        all().flat_map(|h| h.buckets_ns().map(|(_, high, n)| (high, n as f64))).collect();
+        all.iter().flat_map(|h| h.buckets_ns().map(|(_, high, n)| (high, n as f64))).collect();
     buckets.sort_unstable_by(|x, y| x.0.total_cmp(&y.0));
-    let total: f64 = all().map(|h| h.count() as f64).sum();
+    let total: f64 = all.iter().map(|h| h.count() as f64).sum();
     let mut seen = 0.0;
     let place = buckets.iter().find(|(_, n)| {
         seen += n;
@@ -66,20 +68,22 @@ pub(crate) fn exceedances(a: &[&Measurement], b: &[&Measurement], q: f64) -> Opt
     });
     let beyond = place?.0;
     // Another program may not say how long the values beyond its last bin are.
-    if all().filter_map(|h| h.overflow_from()).any(|from| from <= beyond) {
+    if all.iter().filter_map(|h| h.overflow_from()).any(|from| from <= beyond) {
         return None;
     }
-    if all().any(|h| is_blurred(h, beyond, all().map(|h| h.resolution(beyond)).fold(0.0, f64::max))) {
+    let coarsest = all.iter().map(|h| h.resolution(beyond)).fold(0.0, f64::max);
+    if all.iter().any(|h| is_blurred(h, beyond, coarsest)) {
         return None;
     }
-    // Half a sample more: none beyond is no rate of 0.
-    let rate = |m: &&Measurement| {
-        let within: f64 =
-            m.histogram.buckets_ns().filter(|(_, high, _)| *high <= beyond).map(|(.., n)| n as f64).sum();
-        let count = m.histogram.count() as f64;
-        vec![((count - within).max(0.0) + 0.5) / (count + 1.0)]
-    };
-    Some(Exceedances { beyond, rates: [a.iter().map(rate).collect(), b.iter().map(rate).collect()] })
+    let rates = [a, b].map(|side| side.iter().map(|m| vec![rate_beyond(&m.histogram, beyond)]).collect());
+    Some(Exceedances { beyond, rates })
+}
+
+/// Share of the samples beyond a place; half a sample more, since none beyond is no rate of 0.
+fn rate_beyond(histogram: &Histogram, beyond: f64) -> f64 {
+    let within = histogram.buckets_ns().filter(|(_, high, _)| *high <= beyond).map(|(.., n)| n as f64);
+    let count = histogram.count() as f64;
+    ((count - within.sum::<f64>()).max(0.0) + 0.5) / (count + 1.0)
 }
 
 /// A share of samples beyond a place that differs by more from one end of a bin to the other depends on the bin.
@@ -92,11 +96,11 @@ fn is_blurred(histogram: &Histogram, place: f64, coarsest: f64) -> bool {
     if histogram.resolution(place) * 2.0 >= coarsest {
         return false;
     }
-    let beyond = |place: f64| {
+    let [low, high] = [place - coarsest, place + coarsest].map(|place| {
         let buckets = histogram.buckets_ns().filter(|(_, high, _)| *high > place);
         buckets.map(|(.., n)| n as f64).sum::<f64>() + histogram.overflow() as f64
-    };
-    beyond(place - coarsest) > beyond(place + coarsest) * (1.0 + BLURRED)
+    });
+    low > high * (1.0 + BLURRED)
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Differences between two sides beside the figures: machine, kernel, settings, load, tool, other processes.
 
-use crate::runs::Run;
+use crate::runs::{Run, extremes};
 use latscope_core::plan::Load;
 use latscope_core::report::Report;
 use latscope_core::statistics::median;
@@ -19,6 +19,15 @@ pub struct Difference {
     pub b: Vec<String>,
 }
 
+impl Difference {
+    /// Returns the difference between the values of two sides, if there is one. What one side does not record is none,
+    /// but for names that the user gives.
+    pub(crate) fn between(fact: &str, a: Vec<String>, b: Vec<String>) -> Option<Difference> {
+        let recorded = !a.is_empty() && !b.is_empty() || fact.starts_with(LABEL);
+        (a != b && recorded).then(|| Difference { what: fact.to_owned(), a, b })
+    }
+}
+
 /// The facts that name one machine: two values of one side are two machines.
 const MACHINE: [&str; 2] = ["machine", "host"];
 
@@ -29,17 +38,11 @@ pub(crate) const LABEL: &str = "label ";
 pub fn differences(a: &[&Run], b: &[&Run]) -> Vec<Difference> {
     let (of_a, of_b) = (facts(a), facts(b));
     let names: BTreeSet<&(usize, String)> = of_a.keys().chain(of_b.keys()).collect();
-    let values = |side: &Facts, name: &(usize, String)| -> Vec<String> {
-        side.get(name).map(|values| values.iter().cloned().collect()).unwrap_or_default()
-    };
-    let all = names.into_iter().map(|name| Difference {
-        what: name.1.clone(),
-        a: values(&of_a, name),
-        b: values(&of_b, name),
+    let differences = names.into_iter().filter_map(|name| {
+        let [a, b] = [&of_a, &of_b].map(|side| side.get(name).into_iter().flatten().cloned().collect());
+        Difference::between(&name.1, a, b)
     });
-    // What one side does not say is no difference, but for names that the user gives.
-    let said = |one: &Difference| !one.a.is_empty() && !one.b.is_empty() || one.what.starts_with(LABEL);
-    all.filter(|one| one.a != one.b && said(one)).collect()
+    differences.collect()
 }
 
 /// Reasons why a side is less than runs of one thing (two machines, incomplete runs), and a remark if the sides were
@@ -81,31 +84,26 @@ fn imported(name: &str, runs: &[&Run]) -> Vec<String> {
     for imported in runs.iter().filter_map(|run| run.report.imported.as_ref()) {
         let (count, unknown) = programs.entry(imported.name()).or_default();
         *count += 1;
-        for fact in
-            imported.unknown.iter().filter(|fact| !unknown.contains(&fact.as_str())).collect::<Vec<_>>()
-        {
-            unknown.push(fact);
+        for fact in &imported.unknown {
+            if !unknown.contains(&fact.as_str()) {
+                unknown.push(fact);
+            }
         }
     }
-    let sentence = |(program, (count, unknown)): (String, (u64, Vec<&str>))| {
-        format!(
-            "{} of {name} measured by {program}, not known of it: {}",
-            counted(count, "run"),
-            unknown.join(", ")
-        )
-    };
-    programs.into_iter().map(sentence).collect()
+    let sentences = programs.into_iter().map(|(program, (count, unknown))| {
+        let (runs, unknown) = (counted(count, "run"), unknown.join(", "));
+        format!("{runs} of {name} measured by {program}, not known of it: {unknown}")
+    });
+    sentences.collect()
 }
 
 /// Returns a remark if one side was measured before the other; `None` if a time is not known. Times are RFC 3339 in
 /// UTC, which sort as text.
 fn apart_in_time(a: &[&Run], b: &[&Run]) -> Option<String> {
-    let ends = |side: &[&Run]| {
-        let started = || side.iter().map(|run| run.report.started.clone());
-        Some((started().min().filter(|first| !first.is_empty())?, started().max()?))
-    };
-    let ((first_a, last_a), (first_b, last_b)) = (ends(a)?, ends(b)?);
+    let [[first_a, last_a], [first_b, last_b]] =
+        [a, b].map(|side| extremes(side.iter().map(|run| &*run.report.started)));
     let (early, late) = match () {
+        () if first_a.is_empty() || first_b.is_empty() => return None,
         () if last_a < first_b => ("A", "B"),
         () if last_b < first_a => ("B", "A"),
         () => return None,
@@ -125,12 +123,12 @@ pub(crate) const UNLIKE: f64 = 0.25;
 /// A sentence about the CPU time of other processes, if that differs far between two sides. A requested load is not
 /// part of it.
 pub(crate) fn unlike(a: &[&Run], b: &[&Run]) -> Option<String> {
-    let others = |runs: &[&Run]| {
+    let [a, b] = [a, b].map(|runs| {
         let known = runs.iter().filter(|run| !has_load_within(&run.report));
         let shares: Vec<f64> = known.filter_map(|run| Some(run.report.activity.as_ref()?.others)).collect();
         median(&shares)
-    };
-    unlike_shares(others(a)?, others(b)?, ["A", "B"])
+    });
+    unlike_shares(a?, b?, ["A", "B"])
 }
 
 /// A sentence about two shares of CPU time of other processes, if they differ by more than [`UNLIKE`].
@@ -169,17 +167,20 @@ const OPEN: usize = 15;
 pub(crate) fn of_run(run: &Run) -> Vec<(String, String)> {
     let report = &run.report;
     let machine = &report.machine;
-    let others = report.activity.as_ref().map(|activity| match activity.is_quiet() {
-        true => "less than 5 % of the CPUs".to_owned(),
-        false => {
-            let share = format_share((activity.others * 10.0).round().max(1.0) / 10.0);
-            // Older results count a load that was asked for among the others.
-            let load = if has_load_within(report) { ", the load among them" } else { "" };
-            format!("about {share} of the CPUs{load}")
+    let others = report.activity.as_ref().map(|activity| {
+        if activity.is_quiet() {
+            return "less than 5 % of the CPUs".to_owned();
         }
+        let share = format_share((activity.others * 10.0).round().max(1.0) / 10.0);
+        // Older results count a load that was asked for among the others.
+        let load = if has_load_within(report) { ", the load among them" } else { "" };
+        format!("about {share} of the CPUs{load}")
     });
-    // Another program does not say it.
-    let known = |fact: String| if report.imported.is_none() { fact } else { String::new() };
+    // Another program records neither load nor rounds.
+    let (no_load, rounds) = match report.imported {
+        Some(_) => ("", String::new()),
+        None => ("none", report.plan.rounds.to_string()),
+    };
     let fixed: [(&str, String); OPEN] = [
         ("machine", machine.id.clone().unwrap_or_default()),
         ("host", machine.name.clone()),
@@ -192,10 +193,10 @@ pub(crate) fn of_run(run: &Run) -> Vec<(String, String)> {
         ("command line", machine.command_line.clone().unwrap_or_default()),
         ("scheduler", machine.scheduler.clone().unwrap_or_default()),
         ("clock source", machine.clock.source.clone()),
-        ("load", report.plan.load.as_ref().map(word).unwrap_or_else(|| known("none".to_owned()))),
+        ("load", report.plan.load.as_ref().map_or(no_load.to_owned(), word)),
         (OTHERS, others.unwrap_or_default()),
         (TOOL, tool(report)),
-        ("rounds", known(report.plan.rounds.to_string())),
+        ("rounds", rounds),
     ];
     let labels = report.labels.iter().map(|(name, value)| (format!("{LABEL}{name}"), value.clone()));
     let checks =

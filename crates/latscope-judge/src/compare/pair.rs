@@ -54,8 +54,7 @@ struct Found<'a> {
 
 /// Returns true if a point was requested by its family or its probe, or if `only` is empty.
 pub fn is_wanted(probe: &str, only: &[String]) -> bool {
-    let named = |name: &String| probe == name || probe.split('.').next() == Some(name);
-    only.is_empty() || only.iter().any(named)
+    only.is_empty() || only.iter().any(|name| probe == name || probe.split('.').next() == Some(name))
 }
 
 /// Pairs the points of two sides by probe and parameters.
@@ -80,8 +79,8 @@ pub(crate) fn pair<'a>(a: &[&'a Run], b: &[&'a Run], only: &[String]) -> Paired<
                 paired.refused.push(Refused { id: point_id(key.0, key.1), title, why });
             }
             None => {
-                let of = |side: Vec<Found<'a>>| side.into_iter().map(|found| found.m).collect();
-                paired.pairs.push(Pair { a: of(a), b: of(b), of_one: false });
+                let [a, b] = [a, b].map(|side| side.into_iter().map(|found| found.m).collect());
+                paired.pairs.push(Pair { a, b, of_one: false });
             }
         }
     }
@@ -92,18 +91,30 @@ pub(crate) fn pair<'a>(a: &[&'a Run], b: &[&'a Run], only: &[String]) -> Paired<
 
 /// Removes the pairs of endpoints that are all of a sum: both have the same figures.
 fn once(mut pairs: Vec<Pair>) -> Vec<Pair> {
-    let all_of = |sum: &[&Measurement], part: &[&Measurement]| {
-        sum.len() == part.len() && sum.iter().zip(part).all(|(sum, part)| is_all_of(part, sum))
-    };
-    let is_all = |sum: &Pair, part: &Pair| all_of(&sum.a, &part.a) && all_of(&sum.b, &part.b);
-    let sums: Vec<usize> = (0..pairs.len()).filter(|at| is_merged(pairs[*at].a[0])).collect();
-    let found =
-        sums.iter().filter_map(|sum| Some((*sum, pairs.iter().position(|part| is_all(&pairs[*sum], part))?)));
-    let found: Vec<(usize, usize)> = found.collect();
-    found.iter().for_each(|(sum, _)| pairs[*sum].of_one = true);
+    let mut parts = Vec::new();
+    for sum in (0..pairs.len()).filter(|at| is_merged(pairs[*at].a[0])).collect::<Vec<_>>() {
+        if let Some(part) = pairs.iter().position(|part| pairs[sum].is_all(part)) {
+            pairs[sum].of_one = true;
+            parts.push(part);
+        }
+    }
     let mut at = 0..;
-    pairs.retain(|_| at.next().is_some_and(|at| !found.iter().any(|(_, part)| *part == at)));
+    pairs.retain(|_| at.next().is_some_and(|at| !parts.contains(&at)));
     pairs
+}
+
+impl Pair<'_> {
+    /// Returns true if a pair of endpoints is all of this sum in each run.
+    fn is_all(&self, part: &Pair) -> bool {
+        [(&self.a, &part.a), (&self.b, &part.b)].into_iter().all(|(sums, parts)| {
+            sums.len() == parts.len() && sums.iter().zip(parts).all(|(sum, part)| is_all_of(part, sum))
+        })
+    }
+}
+
+/// Names of the parameters that only `other` has.
+fn lacking<'a>(params: &Params, other: &'a Params) -> impl Iterator<Item = &'a String> {
+    other.keys().filter(|name| !params.contains_key(*name))
 }
 
 /// Parameters that an output of another program may lack though the point had them. If any other parameter is missing,
@@ -112,51 +123,61 @@ const MAY_BE_UNKNOWN: [&str; 7] = ["clock", "cpu", "interval", "method", "policy
 
 /// Returns true if all that is known of a point holds for another point, too.
 fn agrees(known: &Params, other: &Params) -> bool {
-    let lacking = || other.keys().filter(|name| !known.contains_key(*name));
     known.iter().all(|(name, value)| other.get(name) == Some(value))
-        && lacking().all(|name| MAY_BE_UNKNOWN.contains(&name.as_str()))
+        && lacking(known, other).all(|name| MAY_BE_UNKNOWN.contains(&name.as_str()))
+}
+
+/// A point that only one side has, and true if another program measured all runs of it.
+type Alone<'a> = (Key<'a>, bool);
+
+/// The points that `other` does not have.
+fn alone<'a>(side: &Points<'a>, other: &Points<'a>) -> Vec<Alone<'a>> {
+    let rest = side.iter().filter(|(key, _)| !other.contains_key(*key));
+    rest.map(|(key, runs)| (*key, runs.iter().all(|found| found.m.is_imported()))).collect()
+}
+
+/// The only point that may be the same as `point`.
+fn partner<'a>(point: &Alone, others: &[Alone<'a>]) -> Option<Alone<'a>> {
+    let ((probe, params), imported) = point;
+    let mut matches = others.iter().filter(|((other_probe, other), other_imported)| {
+        probe == other_probe
+            && (*imported && agrees(params, other) || *other_imported && agrees(other, params))
+    });
+    let first = matches.next()?;
+    matches.next().is_none().then_some(*first)
 }
 
 /// Points of A with those of B that differ only in parameters that one side lacks, because another program measured it.
 /// A point that could match several points of the other side matches none.
 fn alike_as_far_as_known<'a>(a: &Points<'a>, b: &Points<'a>) -> BTreeMap<Key<'a>, Key<'a>> {
-    let alone = |side: &Points<'a>, other: &Points<'a>| -> Vec<(Key<'a>, bool)> {
-        let rest = side.iter().filter(|(key, _)| !other.contains_key(*key));
-        rest.map(|(key, points)| (*key, points.iter().all(|found| found.m.is_imported()))).collect()
-    };
     let (a, b) = (alone(a, b), alone(b, a));
-    let alike = |(a, imported_a): &(Key<'a>, bool), (b, imported_b): &(Key<'a>, bool)| {
-        a.0 == b.0 && (*imported_a && agrees(a.1, b.1) || *imported_b && agrees(b.1, a.1))
-    };
-    let only = |found: Vec<Key<'a>>| if found.len() == 1 { Some(found[0]) } else { None };
-    let partner = |one: &(Key<'a>, bool)| {
-        let found = only(b.iter().filter(|other| alike(one, other)).map(|other| other.0).collect())?;
-        let back = b.iter().find(|other| other.0 == found)?;
-        only(a.iter().filter(|other| alike(other, back)).map(|other| other.0).collect())?;
-        Some((one.0, found))
-    };
-    a.iter().filter_map(partner).collect()
+    let pairs = a.iter().filter_map(|point| {
+        let other = partner(point, &b)?;
+        partner(&other, &a)?;
+        Some((point.0, other.0))
+    });
+    pairs.collect()
 }
 
 /// Facts that are not known of points that are compared all the same, a sentence for each side.
 fn assumed(alike: &BTreeMap<Key, Key>) -> Vec<String> {
-    let lacking = |name: &str, pairs: Vec<(&Params, &Params)>| {
-        let unknown = |(mine, other): &(&Params, &Params)| -> Vec<String> {
-            other.keys().filter(|name| !mine.contains_key(*name)).cloned().collect()
-        };
-        let names: BTreeSet<String> = pairs.iter().flat_map(unknown).collect();
-        let points = pairs.iter().filter(|pair| !unknown(pair).is_empty()).count();
-        (points > 0).then(|| {
-            format!(
-                "{name} does not say {} of {}: compared as if they were alike",
-                names.into_iter().collect::<Vec<String>>().join(", "),
-                counted(points as u64, "point")
-            )
-        })
-    };
-    let a = lacking("A", alike.iter().map(|(a, b)| (a.1, b.1)).collect());
-    let b = lacking("B", alike.iter().map(|(a, b)| (b.1, a.1)).collect());
-    a.into_iter().chain(b).collect()
+    let of_a = assumed_of("A", alike.iter().map(|(a, b)| (a.1, b.1)));
+    let of_b = assumed_of("B", alike.iter().map(|(a, b)| (b.1, a.1)));
+    of_a.into_iter().chain(of_b).collect()
+}
+
+/// The sentence for a side, from the parameters of its points and of their partners.
+fn assumed_of<'a>(side: &str, pairs: impl Iterator<Item = (&'a Params, &'a Params)>) -> Option<String> {
+    let unknown: Vec<Vec<&String>> = pairs.map(|(params, other)| lacking(params, other).collect()).collect();
+    let points = unknown.iter().filter(|names| !names.is_empty()).count();
+    let names: BTreeSet<&str> = unknown.iter().flatten().map(|name| name.as_str()).collect();
+    (points > 0).then(|| {
+        format!(
+            "{side} does not say {} of {}: compared as if they were alike",
+            names.into_iter().collect::<Vec<_>>().join(", "),
+            counted(points as u64, "point")
+        )
+    })
 }
 
 /// The points that the runs of a side measured, each once a run.
@@ -179,18 +200,17 @@ fn points<'a>(runs: &[&'a Run], only: &[String]) -> Points<'a> {
 /// Difference of the work of a point between the runs; `None` if the work is the same.
 fn differs(a: &[Found], b: &[Found]) -> Option<String> {
     let facts: [(&str, Fact); 5] = [
-        ("revision of the probe", |one| Some(one.m.revision.to_string())),
-        ("what is timed", |one| Some(timed(one.m.times).to_owned())),
-        ("sampling", |one| Some(sampling(one.m.sampling).to_owned())),
-        ("length of a batch", |one| one.batch.map(|ns| format!("{ns} ns"))),
-        ("pairs of endpoints", |one| one.pairs.map(|pairs| pairs.to_string())),
+        ("revision of the probe", |point| Some(point.m.revision.to_string())),
+        ("what is timed", |point| Some(timed(point.m.times).to_owned())),
+        ("sampling", |point| Some(sampling(point.m.sampling).to_owned())),
+        ("length of a batch", |point| point.batch.map(|ns| format!("{ns} ns"))),
+        ("pairs of endpoints", |point| point.pairs.map(|pairs| pairs.to_string())),
     ];
     facts.iter().find_map(|(what, fact)| {
-        let values = |side: &[Found]| -> BTreeSet<String> { side.iter().filter_map(fact).collect() };
-        let (of_a, of_b) = (values(a), values(b));
-        let alike = of_a.union(&of_b).count() <= 1;
-        let joined = |all: BTreeSet<String>| all.into_iter().collect::<Vec<_>>().join(" and ");
-        (!alike).then(|| format!("{what}: {} in A, {} in B", joined(of_a), joined(of_b)))
+        let [a, b] = [a, b].map(|side| side.iter().filter_map(fact).collect::<BTreeSet<String>>());
+        let differ = a.union(&b).count() > 1;
+        let [a, b] = [a, b].map(|values| values.into_iter().collect::<Vec<_>>().join(" and "));
+        differ.then(|| format!("{what}: {a} in A, {b} in B"))
     })
 }
 

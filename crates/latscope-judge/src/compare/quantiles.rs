@@ -6,7 +6,7 @@ use super::ranks::MannWhitney;
 use super::{Point, Verdict};
 use crate::runs::point_id;
 use latscope_core::quality::Level;
-use latscope_core::report::{Measurement, Sampling};
+use latscope_core::report::Sampling;
 
 /// Points that are compared quantile by quantile, at most.
 const POINTS: usize = 6;
@@ -40,23 +40,23 @@ pub struct Quantile {
 
 /// The points of single events that differ, then those that are furthest apart.
 pub(super) fn quantiles(pairs: &[Pair], points: &[Point], seed: u64) -> Vec<Quantiles> {
-    let differs = |point: &&Point| !matches!(point.verdict, Verdict::Same | Verdict::CannotTell);
-    let mut order: Vec<&Point> = points.iter().filter(differs).collect();
-    order.extend(points.iter().filter(|point| !differs(point)));
-    order.sort_by_key(|point| point.level != Level::Ok);
-    let found = order.into_iter().filter_map(|point| {
-        let of_point = |pair: &&Pair| {
-            let m = pair.a[0];
-            m.sampling == Sampling::Event && point_id(&m.probe, &m.params) == point.id
-        };
-        of_pair(pairs.iter().find(of_point)?, point, seed)
+    let mut order: Vec<&Point> = points.iter().collect();
+    order.sort_by_key(|point| {
+        (point.level != Level::Ok, matches!(point.verdict, Verdict::Same | Verdict::CannotTell))
     });
     let mut kept: Vec<Quantiles> = Vec::new();
-    for one in found {
+    for point in order {
+        let pair = pairs.iter().find(|pair| {
+            let m = pair.a[0];
+            m.sampling == Sampling::Event && point_id(&m.probe, &m.params) == point.id
+        });
+        let Some(quantiles) = pair.and_then(|pair| of_pair(pair, point, seed)) else { continue };
         // The point of all CPUs of a run on one CPU has the same samples as the point of that CPU.
-        let is_known = kept.iter().any(|known| known.quantiles == one.quantiles);
-        if kept.len() < POINTS && !is_known {
-            kept.push(one);
+        if !kept.iter().any(|known| known.quantiles == quantiles.quantiles) {
+            kept.push(quantiles);
+        }
+        if kept.len() == POINTS {
+            break;
         }
     }
     kept
@@ -64,26 +64,23 @@ pub(super) fn quantiles(pairs: &[Pair], points: &[Point], seed: u64) -> Vec<Quan
 
 fn of_pair(pair: &Pair, point: &Point, seed: u64) -> Option<Quantiles> {
     let decades = (0..DECADES).flat_map(|decade| TAIL.map(|first| first * 10f64.powi(decade)));
-    let wanted = BODY.into_iter().chain(decades).map(|x| 1.0 - 1.0 / x);
-    let quantiles: Vec<Quantile> = wanted.map_while(|q| quantile(pair, point, q, seed)).collect();
-    let samples = |side: &[&Measurement]| side.iter().map(|m| m.histogram.count()).sum();
-    let (a, b) = (samples(&pair.a), samples(&pair.b));
-    (quantiles.len() > 2).then(|| Quantiles { id: point.id.clone(), samples: [a, b], quantiles })
+    let places = BODY.into_iter().chain(decades).map(|x| 1.0 - 1.0 / x);
+    let quantiles: Vec<Quantile> = places.map_while(|q| quantile(pair, point, q, seed)).collect();
+    let samples = [&pair.a, &pair.b].map(|side| side.iter().map(|m| m.histogram.count()).sum());
+    (quantiles.len() > 2).then(|| Quantiles { id: point.id.clone(), samples, quantiles })
 }
 
 /// Compares one quantile; `None` if fewer than ten samples of a run lie beyond it.
 fn quantile(pair: &Pair, point: &Point, q: f64, seed: u64) -> Option<Quantile> {
-    let of = |side: &[&Measurement]| -> Option<Vec<f64>> {
-        side.iter().map(|m| m.histogram.tail_quantile(q)).collect()
-    };
-    let runs = [of(&pair.a)?, of(&pair.b)?];
-    let levels = |side: &[f64]| side.iter().map(|ns| vec![*ns]).collect::<Vec<_>>();
-    let step = super::step(pair);
-    let found = contrast(&levels(&runs[0]), &levels(&runs[1]), step, seed, &mut MannWhitney::default())?;
+    let [a, b] = [&pair.a, &pair.b]
+        .map(|side| side.iter().map(|m| m.histogram.tail_quantile(q)).collect::<Option<Vec<f64>>>());
+    let runs = [a?, b?];
+    let [a, b] = runs.each_ref().map(|side| side.iter().map(|ns| vec![*ns]).collect());
+    let untested = contrast(&a, &b, super::step(pair), seed, &mut MannWhitney::default())?;
     // Of one run only its rounds say how far a figure moves, and they have these three.
     let known = [(0.5, &point.p50), (0.99, &point.p99), (0.999, &point.p99_9)];
     let known = known.into_iter().find(|(known, _)| (known - q).abs() < 1e-9);
-    let known = known.and_then(|(_, contrast)| contrast.clone()).filter(|_| found.interval.is_none());
-    let contrast = Contrast { p: None, ..known.unwrap_or(found) };
+    let known = known.and_then(|(_, contrast)| contrast.clone()).filter(|_| untested.interval.is_none());
+    let contrast = known.unwrap_or(untested).without_test();
     Some(Quantile { q, runs, contrast })
 }

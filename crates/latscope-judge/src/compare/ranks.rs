@@ -65,7 +65,9 @@ fn null(ties: &[usize], n: usize) -> Vec<f64> {
             for chosen in (1..=n).rev() {
                 let (fewer, more) = ways.split_at_mut(chosen);
                 let (from, to) = (&fewer[chosen - 1], &mut more[0]);
-                to[doubled..].iter_mut().zip(from).for_each(|(to, from)| *to += from);
+                for (to, from) in to[doubled..].iter_mut().zip(from) {
+                    *to += from;
+                }
             }
         }
         before += size;
@@ -101,8 +103,8 @@ pub fn runs_needed(points: usize) -> usize {
 
 /// The probability that a value of `b` is above one of `a`, equal ones counted half; 0.5 where a side is empty.
 pub fn superiority(a: &[f64], b: &[f64]) -> f64 {
-    let won = |x: &f64, y: &f64| if y > x { 1.0 } else { 0.5 * f64::from(u8::from(x == y)) };
-    let sum: f64 = a.iter().flat_map(|x| b.iter().map(move |y| won(x, y))).sum();
+    let pairs = a.iter().flat_map(|x| b.iter().map(move |y| (x, y)));
+    let sum: f64 = pairs.map(|(x, y)| if y > x { 1.0 } else { 0.5 * f64::from(u8::from(x == y)) }).sum();
     if a.is_empty() || b.is_empty() { 0.5 } else { sum / (a.len() * b.len()) as f64 }
 }
 

@@ -43,10 +43,10 @@ impl Pareto {
     /// The value that one of `count` is expected to exceed; `count` at least 1.
     pub(crate) fn exceeded_once_in(&self, count: f64) -> f64 {
         let logarithm = count.ln();
-        match self.shape.abs() < 1e-9 {
-            true => self.scale * logarithm,
-            false => self.scale * (self.shape * logarithm).exp_m1() / self.shape,
+        if self.shape.abs() < 1e-9 {
+            return self.scale * logarithm;
         }
+        self.scale * (self.shape * logarithm).exp_m1() / self.shape
     }
 
     /// Random values of it, ascending.

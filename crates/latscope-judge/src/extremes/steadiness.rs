@@ -83,13 +83,14 @@ pub(super) fn extremal_index(blocks: &[Block], histogram: &Histogram) -> f64 {
 fn cluster_index(maxima: &[f64], length: f64, histograms: &[&Histogram]) -> f64 {
     let Some(level) = quantile(maxima, 0.5) else { return 1.0 };
     let quiet = maxima.iter().filter(|max| **max <= level).count() as f64 / maxima.len() as f64;
-    let above = |histogram: &&Histogram| -> u64 {
+    let (mut n, mut above) = (0, 0);
+    for histogram in histograms {
         let level_ns = level * histogram.tick_ps() as f64 / 1e3;
-        let buckets: u64 = histogram.buckets_ns().filter(|(low, ..)| *low > level_ns).map(|(.., n)| n).sum();
-        buckets + histogram.overflow()
-    };
-    let n: u64 = histograms.iter().map(|histogram| histogram.count()).sum();
-    let expected = length * histograms.iter().map(above).sum::<u64>() as f64 / n as f64;
+        above += histogram.buckets_ns().filter(|(low, ..)| *low > level_ns).map(|(.., n)| n).sum::<u64>();
+        above += histogram.overflow();
+        n += histogram.count();
+    }
+    let expected = length * above as f64 / n as f64;
     if expected <= 0.0 {
         return 1.0;
     }
@@ -110,7 +111,9 @@ fn ranks(values: &[f64]) -> Vec<f64> {
     for equal in order.chunk_by(|a, b| values[*a] == values[*b]) {
         let before = order.partition_point(|at| values[*at] < values[equal[0]]);
         let shared = before as f64 + (equal.len() as f64 + 1.0) / 2.0;
-        equal.iter().for_each(|at| ranks[*at] = shared);
+        for at in equal {
+            ranks[*at] = shared;
+        }
     }
     ranks
 }

@@ -112,25 +112,24 @@ impl<'a> Chase<'a> {
         let curves = ["2MiB", "4KiB"].map(|pages| (pages, chases(report, "random", pages)));
         // One size is a figure, no curve: it has no levels. A curve on huge pages
         // that were refused is one on small pages, of fewer or more points.
-        let sound = |points: &[&Measurement]| points.iter().all(|m| m.quality.level <= Trust::Unstable);
-        let curve = |(_, points): &&(&'static str, Vec<&'a Measurement>)| points.len() > 1;
-        let best = curves.iter().filter(curve).find(|(_, points)| sound(points));
-        let (pages, points) = best.or_else(|| curves.iter().find(curve))?.clone();
-        let levels = |figure: &dyn Fn(&Measurement) -> Option<f64>| {
-            let curve = points.iter().filter_map(|m| Some((number(m, "size")?, figure(m)?)));
-            match_declared(&detect(&curve.collect::<Vec<_>>()), &report.machine)
+        let curves: Vec<_> = curves.into_iter().filter(|(_, points)| points.len() > 1).collect();
+        let best =
+            curves.iter().find(|(_, points)| points.iter().all(|m| m.quality.level <= Trust::Unstable));
+        let (pages, points) = best.or(curves.first())?.clone();
+        let mut rounds = Vec::new();
+        for round in 0..points.iter().map(|m| m.rounds.len()).max().unwrap_or(0) {
+            let present = points.iter().filter(|m| m.rounds.get(round).is_some_and(|r| r.p50.is_some()));
+            if 4 * present.count() >= 3 * points.len() {
+                rounds.push(matched(report, &points, |m| m.rounds.get(round)?.p50));
+            }
+        }
+        let matches = if rounds.len() > 1 {
+            matched(report, &points, Measurement::typical)
+        } else {
+            // In a single round the lower quantile is nearer to the truth: what disturbs
+            // a load only ever makes it slower.
+            matched(report, &points, |m| m.summary.p10.or_else(|| m.typical()))
         };
-        let rounds = points.iter().map(|m| m.rounds.len()).max().unwrap_or(0);
-        let complete = |round: &usize| {
-            let there = points.iter().filter(|m| m.rounds.get(*round).is_some_and(|r| r.p50.is_some()));
-            4 * there.count() >= 3 * points.len()
-        };
-        let rounds: Vec<_> =
-            (0..rounds).filter(complete).map(|round| levels(&|m| m.rounds.get(round)?.p50)).collect();
-        // In a single round the lower quantile is nearer to the truth: what disturbs
-        // a load only ever makes it slower.
-        let once = |m: &Measurement| m.summary.p10.or_else(|| m.typical());
-        let matches = if rounds.len() > 1 { levels(&Measurement::typical) } else { levels(&once) };
         let rounds = if rounds.is_empty() { vec![matches.clone()] } else { rounds };
         Some(Chase { report, points, pages, matches, rounds })
     }
@@ -142,30 +141,29 @@ impl<'a> Chase<'a> {
 
     /// Summarises the rounds' views of a level.
     fn seen(&self, name: &str) -> Seen {
-        let each: Vec<&LevelMatch> =
+        let levels: Vec<&LevelMatch> =
             self.rounds.iter().filter_map(|round| round.iter().find(|level| level.name == name)).collect();
         let of = self.rounds.len();
-        let count = |agreement| each.iter().filter(|level| level.agreement == agreement).count();
+        let count = |agreement| levels.iter().filter(|level| level.agreement == agreement).count();
         let met = count(Agreement::Agrees);
         // What disturbs a cache takes from it: if half of the rounds find all of it, all is there.
         let agreement = if met > 0 && 2 * met >= of {
             Agreement::Agrees
         } else {
-            each.iter().map(|level| level.agreement).max_by_key(|a| count(*a)).unwrap_or(Agreement::NotSeen)
-        };
-        let edges = |only: Option<Agreement>| {
-            each.iter().filter(move |level| only.is_none_or(|only| level.agreement == only)).filter_map(edge)
+            levels.iter().map(|level| level.agreement).max_by_key(|a| count(*a)).unwrap_or(Agreement::NotSeen)
         };
         let agree = count(agreement);
-        let widest = edges(Some(agreement)).map(|edge| edge.octaves()).fold(SAME_EDGE, f64::max);
-        let together = edges(Some(agreement)).reduce(Edge::with);
+        let agreeing = levels.iter().filter(|level| level.agreement == agreement);
+        let edges: Vec<Edge> = agreeing.filter_map(edge).collect();
+        let widest = edges.iter().map(Edge::octaves).fold(SAME_EDGE, f64::max);
+        let together = edges.into_iter().reduce(Edge::with);
         let close = together.is_none_or(|edge| edge.octaves() <= widest);
         let undisputed = agreement == Agreement::Agrees || met == 0 && 4 * agree >= 3 * of && close;
         Seen {
             agreement,
             agree,
             of,
-            edge: edges(None).reduce(Edge::with),
+            edge: levels.iter().filter_map(edge).reduce(Edge::with),
             steady: agree >= ENOUGH_ROUNDS && undisputed,
         }
     }
@@ -174,17 +172,15 @@ impl<'a> Chase<'a> {
     fn interior(&self, level: &LevelMatch) -> Option<Vec<&'a Measurement>> {
         let level = level.level.as_ref()?;
         let sizes = level.from_size..=level.to_size;
-        let within = |m: &&Measurement| number(m, "size").is_some_and(|size| sizes.contains(&size));
-        let members: Vec<&Measurement> = self.points.iter().copied().filter(within).collect();
+        let members =
+            self.points.iter().filter(|m| number(m, "size").is_some_and(|size| sizes.contains(&size)));
+        let members: Vec<&Measurement> = members.copied().collect();
         let trim = members.len() / 4;
         Some(members[trim..members.len() - trim].to_vec())
     }
 
     fn row(&self, level: &LevelMatch) -> Option<LevelRow> {
         let interior = self.interior(level)?;
-        let typical_of = |figure: fn(&Measurement) -> Option<f64>| {
-            median(&interior.iter().filter_map(|m| figure(m)).collect::<Vec<f64>>())
-        };
         let seen = self.seen(&level.name);
         let mut quality = Quality::default();
         let worst = interior.iter().map(|m| &m.quality).max_by_key(|quality| quality.level);
@@ -198,10 +194,10 @@ impl<'a> Chase<'a> {
         }
         Some(LevelRow {
             name: level.name.clone(),
-            ns: typical_of(Measurement::typical)?,
-            cycles: typical_of(|m| m.summary.cycles),
-            p10: typical_of(|m| m.summary.p10),
-            p90: typical_of(|m| m.summary.p90),
+            ns: median_over(&interior, Measurement::typical)?,
+            cycles: median_over(&interior, |m| m.summary.cycles),
+            p10: median_over(&interior, |m| m.summary.p10),
+            p90: median_over(&interior, |m| m.summary.p90),
             next: self.figures(level).map(|(latency, _)| (latency.low, latency.high)),
             sizes: (number(interior.first()?, "size")?, number(interior.last()?, "size")?),
             pages: self.pages(),
@@ -224,22 +220,19 @@ impl<'a> Chase<'a> {
     /// round; `None` where the rounds do not agree on its place, or differ on its latency by a factor of two.
     fn figures(&self, level: &LevelMatch) -> Option<(Figure, Option<Figure>)> {
         let interior = self.interior(level)?;
-        let disturbed = |m: &&Measurement| m.quality.level > Trust::Unstable || m.incomplete;
-        if !self.seen(&level.name).steady || interior.iter().any(disturbed) {
+        if !self.seen(&level.name).steady
+            || interior.iter().any(|m| m.quality.level > Trust::Unstable || m.incomplete)
+        {
             return None;
         }
         let rounds = interior.iter().map(|m| m.rounds.len()).min()?;
-        let over = |figure: fn(&latscope_core::rounds::Round) -> Option<f64>| {
-            let of_round = |round: usize| {
-                median(&interior.iter().filter_map(|m| figure(&m.rounds[round])).collect::<Vec<f64>>())
-            };
-            (0..rounds).filter_map(of_round).collect::<Vec<f64>>()
-        };
-        let latency = Figure::together(&interior, "p50", &over(|round| round.p50))?;
+        let latency = (0..rounds).filter_map(|round| median_over(&interior, |m| m.rounds[round].p50));
+        let cycles = (0..rounds).filter_map(|round| median_over(&interior, |m| m.rounds[round].cycles));
+        let latency = Figure::together(&interior, "p50", &latency.collect::<Vec<_>>())?;
         if latency.high > 2.0 * latency.low {
             return None;
         }
-        Some((latency, Figure::together(&[], "cycles", &over(|round| round.cycles))))
+        Some((latency, Figure::together(&[], "cycles", &cycles.collect::<Vec<_>>())))
     }
 
     /// Reports the latency of each level on whose place and latency the rounds agree.
@@ -338,10 +331,8 @@ impl<'a> Chase<'a> {
             .points(self.around(seen.edge))
             .agreeing(seen.agree, seen.of);
         let start = format!("{} is declared as {}; ", level.name, format_size(declared));
-        Some(told.say(match doubts.is_empty() {
-            true => start + &claimed(&seen),
-            false => start + &doubtful(&seen) + ".",
-        }))
+        let judged = if doubts.is_empty() { claimed(&seen) } else { doubtful(&seen) + "." };
+        Some(told.say(start + &judged))
     }
 
     /// Reasons against contradicting a declared size.
@@ -380,13 +371,15 @@ impl<'a> Chase<'a> {
     /// A step that no declared cache accounts for: it is claimed, or left out.
     fn undeclared(&self, level: &LevelMatch) -> Option<Finding> {
         let whole = edge(&level)?;
-        let near = |found: &Edge| whole.with(*found).octaves() <= SAME_EDGE.max(whole.octaves());
-        let steps = |round: &Vec<LevelMatch>| {
-            round.iter().filter(|level| level.name == "step").filter_map(|level| edge(&level)).find(near)
-        };
-        let found: Vec<Edge> = self.rounds.iter().filter_map(steps).collect();
-        let (agree, of) = (found.len(), self.rounds.len());
-        let range = found.into_iter().reduce(Edge::with)?;
+        let near = SAME_EDGE.max(whole.octaves());
+        let steps = self.rounds.iter().filter_map(|round| {
+            let mut steps =
+                round.iter().filter(|level| level.name == "step").filter_map(|level| edge(&level));
+            steps.find(|step| whole.with(*step).octaves() <= near)
+        });
+        let steps: Vec<Edge> = steps.collect();
+        let (agree, of) = (steps.len(), self.rounds.len());
+        let range = steps.into_iter().reduce(Edge::with)?;
         let steady = agree >= ENOUGH_ROUNDS && 4 * agree >= 3 * of;
         let seen = Seen { agreement: Agreement::Undeclared, agree, of, edge: Some(range), steady };
         if !self.doubts("", &seen).is_empty() {
@@ -404,11 +397,24 @@ impl<'a> Chase<'a> {
 
     /// The points on both sides of an edge.
     fn around(&self, edge: Option<Edge>) -> impl Iterator<Item = &'a Measurement> {
-        let near = move |m: &&Measurement| {
+        self.points.iter().copied().filter(move |m| {
             edge.zip(number(m, "size")).is_some_and(|(e, size)| (e.from..=e.to).contains(&size))
-        };
-        self.points.iter().copied().filter(near)
+        })
     }
+}
+
+/// The levels of a curve of one figure of each point, beside the declared caches.
+fn matched(
+    report: &Report,
+    points: &[&Measurement],
+    figure: impl Fn(&Measurement) -> Option<f64>,
+) -> Vec<LevelMatch> {
+    let curve = points.iter().filter_map(|m| Some((number(m, "size")?, figure(m)?)));
+    match_declared(&detect(&curve.collect::<Vec<_>>()), &report.machine)
+}
+
+fn median_over(points: &[&Measurement], figure: impl Fn(&Measurement) -> Option<f64>) -> Option<f64> {
+    median(&points.iter().filter_map(|m| figure(m)).collect::<Vec<f64>>())
 }
 
 fn edge(level: &&LevelMatch) -> Option<Edge> {

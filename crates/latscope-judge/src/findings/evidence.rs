@@ -68,8 +68,9 @@ impl Figure {
     pub fn together(of: &[&Measurement], name: &str, over: &[f64]) -> Option<Figure> {
         let interval = interval(over)?;
         let value = latscope_core::statistics::median(over)?;
-        let own = |m: &&Measurement| evidence_of(m, name, m.typical().unwrap_or(0.0), m.next_run());
-        Some(Figure { value, low: interval.low, high: interval.high, evidence: of.iter().map(own).collect() })
+        let evidence =
+            of.iter().map(|m| evidence_of(m, name, m.typical().unwrap_or(0.0), m.next_run())).collect();
+        Some(Figure { value, low: interval.low, high: interval.high, evidence })
     }
 
     /// Returns the figure multiplied by `by`.
@@ -205,15 +206,16 @@ fn plain(value: f64) -> String {
 pub(super) fn time_range(low: f64, high: f64) -> String {
     const UNITS: [(f64, &str); 4] = [(1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns")];
     let (low, high) = (two_digits(low, Direction::Down), two_digits(high, Direction::Up));
-    let unit = |ns: f64| UNITS.into_iter().find(|(scale, _)| ns >= *scale * 0.9999).unwrap_or(UNITS[3]);
-    let ((of_low, low_unit), (of_high, high_unit)) = (unit(low), unit(high));
-    let written = |ns: f64, scale: f64| plain(ns / scale);
+    let [(first, low_unit), (last, high_unit)] = [low, high].map(|ns| {
+        let (scale, unit) = UNITS.into_iter().find(|(scale, _)| ns >= *scale * 0.9999).unwrap_or(UNITS[3]);
+        (plain(ns / scale), unit)
+    });
     if low == high {
-        format!("{} {high_unit}", written(high, of_high))
+        format!("{last} {high_unit}")
     } else if low_unit == high_unit {
-        format!("{} to {} {high_unit}", written(low, of_low), written(high, of_high))
+        format!("{first} to {last} {high_unit}")
     } else {
-        format!("{} {low_unit} to {} {high_unit}", written(low, of_low), written(high, of_high))
+        format!("{first} {low_unit} to {last} {high_unit}")
     }
 }
 
@@ -281,8 +283,8 @@ impl Told {
 
     /// Returns the finding with points as they are, with their medians as the figures.
     pub fn points<'a>(mut self, points: impl IntoIterator<Item = &'a Measurement>) -> Told {
-        let own = |m: &Measurement| evidence_of(m, "p50", m.typical().unwrap_or(0.0), m.next_run());
-        self.evidence.extend(points.into_iter().map(own));
+        let points = points.into_iter();
+        self.evidence.extend(points.map(|m| evidence_of(m, "p50", m.typical().unwrap_or(0.0), m.next_run())));
         self
     }
 

@@ -46,9 +46,10 @@ impl<'a> HandOff<'a> {
         least_blocked: f64,
     ) -> Option<Self> {
         MECHANISMS.iter().find_map(|(probe, mechanism)| {
-            let blocks =
-                |m: &&Measurement| value(m, "blocked").is_none_or(|percent| percent >= least_blocked);
-            let point = measured(report, probe).filter(blocks).find(|m| is(m, "placement", placement))?;
+            let point = measured(report, probe).find(|m| {
+                is(m, "placement", placement)
+                    && value(m, "blocked").is_none_or(|percent| percent >= least_blocked)
+            })?;
             Some(HandOff { point, mechanism, placement: words })
         })
     }

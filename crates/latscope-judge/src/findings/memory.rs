@@ -6,6 +6,7 @@ use super::select::{is, listed, measured, number};
 use latscope_core::catalogue::ids;
 use latscope_core::report::{Finding, Measurement, Report};
 use latscope_core::units::format_size;
+use std::collections::BTreeMap;
 
 /// Distance in octaves within which two sizes are compared as the same.
 const SAME_SIZE: f64 = 0.3;
@@ -20,18 +21,16 @@ pub(super) fn findings(report: &Report) -> Vec<Finding> {
 /// Time that a TLB miss and its page walk add to a load: the same random chase on small and on huge pages, or in
 /// windows that the TLB covers.
 fn address_translation(report: &Report) -> Option<Finding> {
-    let steady = |order, pages| -> Vec<(u64, Figure)> {
-        let points = chases(report, order, pages).into_iter();
-        points.filter_map(|m| Some((number(m, "size")?, Figure::p50(m)?))).collect()
-    };
-    let (small, huge, window) =
-        (steady("random", "4KiB"), steady("random", "2MiB"), steady("window", "4KiB"));
+    let [small, huge, window] =
+        [("random", "4KiB"), ("random", "2MiB"), ("window", "4KiB")].map(|(order, pages)| {
+            let points = chases(report, order, pages).into_iter();
+            points
+                .filter_map(|m| Some((number(m, "size")?, Figure::p50(m)?)))
+                .collect::<BTreeMap<u64, Figure>>()
+        });
     let bases = [(&huge, "on 2 MiB pages"), (&window, "in windows that the TLB covers")];
-    let of_size = |points: &[(u64, Figure)], size: u64| {
-        points.iter().find(|(other, _)| *other == size).map(|(_, figure)| figure.clone())
-    };
     let (size, with, without, how) = bases.into_iter().find_map(|(points, how)| {
-        small.iter().rev().find_map(|(size, with)| Some((*size, with, of_size(points, *size)?, how)))
+        small.iter().rev().find_map(|(size, with)| Some((*size, with, points.get(size)?, how)))
     })?;
     let figures = format!(
         "At {} a random load takes {} on 4 KiB pages and {} {how}",
@@ -40,21 +39,21 @@ fn address_translation(report: &Report) -> Option<Finding> {
         without.time()
     );
     let told = Told::claim("page-walk").value("size", size as f64);
-    let told = told.figure("random_4kib_ns", with).figure("without_ns", &without);
-    if alike(with, &without) {
+    let told = told.figure("random_4kib_ns", with).figure("without_ns", without);
+    if alike(with, without) {
         return Some(told.say(format!("{figures}: address translation costs little here.")));
     }
-    let ratio = compare(with, &without)?;
-    let walk = with.less(&without);
+    let ratio = compare(with, without)?;
+    let walk = with.less(without);
     let mut told = told.figure("page_walk_ns", &walk).ratio("page_walk_ratio", &ratio);
     let mut text =
         format!("{figures}: {} of it is address translation, a TLB miss and the page walk.", walk.time());
     if report.machine.hypervisor.is_some() {
         text += " In a virtual machine a walk goes through two sets of page tables.";
     }
-    if let Some(window) = of_size(&window, size).filter(|_| how != bases[1].1) {
+    if let Some(window) = window.get(&size).filter(|_| how != bases[1].1) {
         text += &format!(" The same 4 KiB pages visited window by window take {}.", window.time());
-        told = told.figure("window_4kib_ns", &window);
+        told = told.figure("window_4kib_ns", window);
     }
     Some(told.say(text))
 }
@@ -82,9 +81,8 @@ fn sequential_sum(report: &Report) -> Option<Finding> {
         return None;
     };
     let sizes = listed(&rows.iter().map(|(size, ..)| as_given(*size)).collect::<Vec<_>>());
-    let quoted = |pick: fn(&(u64, Figure, Figure)) -> &Figure| {
-        listed(&rows.iter().map(|row| pick(row).time()).collect::<Vec<_>>())
-    };
+    let lines = listed(&rows.iter().map(|(_, line, _)| line.time()).collect::<Vec<_>>());
+    let loads = listed(&rows.iter().map(|(.., load)| load.time()).collect::<Vec<_>>());
     let told = Told::claim("sequential-sum")
         .ratio("sum_rise", &rise)
         .ratio("chase_rise", &chase_rise)
@@ -92,10 +90,8 @@ fn sequential_sum(report: &Report) -> Option<Finding> {
         .figure("chase_line_ns", last_load)
         .resting_on(rows.iter().flat_map(|(_, line, load)| [line, load]));
     Some(told.say(format!(
-        "Summing {sizes} in order costs {} for each 64-byte line, a random chase through the same sizes {} a line: from \
+        "Summing {sizes} in order costs {lines} for each 64-byte line, a random chase through the same sizes {loads} a line: from \
          end to end the chase grows {}. {conclusion}",
-        quoted(|row| &row.1),
-        quoted(|row| &row.2),
         chase_rise.at_least()
     )))
 }
@@ -109,17 +105,19 @@ fn as_given(size: u64) -> String {
     }
 }
 
+/// The figure of the point whose size is nearest to this one, if it is near enough.
+fn nearest(points: &[&Measurement], size: u64) -> Option<Figure> {
+    let distances = points
+        .iter()
+        .map(|m| (m, number(m, "size").map_or(f64::MAX, |other| (size as f64 / other as f64).log2().abs())));
+    let (near, distance) = distances.min_by(|(_, a), (_, b)| a.total_cmp(b))?;
+    Figure::p50(near).filter(|_| distance <= SAME_SIZE)
+}
+
 /// Size, a line in order, a line at random, of each size that has both.
 fn sequential_rows(report: &Report) -> Vec<(u64, Figure, Figure)> {
     let random = ["2MiB", "4KiB"].map(|pages| chases(report, "random", pages));
     let Some(random) = random.iter().max_by_key(|points| points.len()) else { return Vec::new() };
-    let at_size = |size: u64| {
-        let distance = |m: &Measurement| {
-            number(m, "size").map_or(f64::MAX, |other| (size as f64 / other as f64).log2().abs())
-        };
-        let near = random.iter().min_by(|a, b| distance(a).total_cmp(&distance(b)))?;
-        (distance(near) <= SAME_SIZE).then(|| Figure::p50(near))?
-    };
     let sums: Vec<&Measurement> = measured(report, ids::SEQUENTIAL_SUM).collect();
     // The talk's XOR loop is the second choice.
     let mode = if sums.iter().any(|m| is(m, "mode", "sum")) { "sum" } else { "xor" };
@@ -129,7 +127,7 @@ fn sequential_rows(report: &Report) -> Vec<(u64, Figure, Figure)> {
         .filter_map(|m| {
             let size = number(m, "size")?;
             let lines = m.work.filter(|work| work.bytes_touched > 0)?.bytes_touched as f64 / 64.0;
-            Some((size, Figure::p50(m)?.scaled(1.0 / lines), at_size(size)?))
+            Some((size, Figure::p50(m)?.scaled(1.0 / lines), nearest(random, size)?))
         })
         .collect();
     rows.sort_by_key(|(size, ..)| *size);

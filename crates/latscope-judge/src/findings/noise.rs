@@ -9,10 +9,10 @@ use latscope_core::report::{Account, Finding, Measurement, Report, WATCHED};
 use latscope_core::units::{counted, format_count, format_percent, format_time};
 
 pub(super) fn findings(report: &Report) -> Vec<Finding> {
-    let watched = |m: &&Measurement| {
+    let watched = report.of_probe(ids::NOISE_BUSY).filter(|m| {
         is(m, "cpu", "all") && m.quality.level != Level::Unsupported && value(m, "watched").is_some()
-    };
-    report.of_probe(ids::NOISE_BUSY).filter(watched).filter_map(|all| stolen(report, all)).collect()
+    });
+    watched.filter_map(|all| stolen(report, all)).collect()
 }
 
 /// Causes of the gaps: the word in the names of values, and words for a reader.
@@ -102,10 +102,9 @@ fn interrupts(report: &Report, all: &Measurement, values: &mut Vec<(&str, f64)>)
     let gaps = value(all, "gaps-interrupt").filter(|gaps| *gaps > 0.0)?;
     let count = value(all, "interrupts")?;
     values.extend([("interrupt_gaps", gaps), ("interrupts", count)]);
-    let named = |(name, value): (&String, &latscope_core::report::Value)| {
-        Some((name.strip_prefix("irq:")?.to_owned(), value.value))
-    };
-    let mut sources: Vec<(String, f64)> = all.values.iter().filter_map(named).collect();
+    let sources = all.values.iter();
+    let mut sources: Vec<(&str, f64)> =
+        sources.filter_map(|(name, value)| Some((name.strip_prefix("irq:")?, value.value))).collect();
     sources.sort_by(|a, b| b.1.total_cmp(&a.1));
     let most = if sources.len() > 3 { "most: " } else { "" };
     let sources: Vec<String> = sources
@@ -161,7 +160,7 @@ mod tests {
     fn loops(cpu: &str, values: &[(&str, f64)]) -> Measurement {
         let cpu = cpu.parse::<u64>().map_or(cpu.into(), Into::into);
         let params = params([("cpu", cpu), ("gap", 1000.into())]);
-        let m = point("noise.busy", params, Semantics::Operation, 4_000.0);
+        let m = point(ids::NOISE_BUSY, params, Semantics::Operation, 4_000.0);
         values.iter().fold(m, |m, (name, value)| with_value(m, name, *value))
     }
 

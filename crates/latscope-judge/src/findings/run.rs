@@ -27,15 +27,14 @@ const CLOCK_CHANGE: f64 = 1.05;
 fn clock_drift(report: &Report) -> Option<Finding> {
     let points: Vec<&Measurement> = report.measurements.iter().filter(|m| is_steady(m)).collect();
     let rounds = points.iter().map(|m| m.rounds.len()).max()?;
-    let of_round = |round: usize| -> Vec<f64> {
-        let clock = |m: &&&Measurement| {
+    let clocks = (0..rounds).map(|round| {
+        let of_points = points.iter().filter_map(|m| {
             let round = m.rounds.get(round)?;
             Some(round.cycles.filter(|cycles| *cycles > 0.0)? / round.p50.filter(|ns| *ns > 0.0)?)
-        };
-        points.iter().filter_map(|m| clock(&m)).collect()
-    };
-    let clocks: Vec<Vec<f64>> =
-        (0..rounds).map(of_round).filter(|clock| clock.len() >= CLOCK_POINTS).collect();
+        });
+        of_points.collect()
+    });
+    let clocks: Vec<Vec<f64>> = clocks.filter(|clocks: &Vec<f64>| clocks.len() >= CLOCK_POINTS).collect();
     if clocks.len() < ENOUGH_ROUNDS {
         return None;
     }
@@ -67,9 +66,9 @@ fn busy_machine(report: &Report) -> Option<Finding> {
         let all = m.summary.count + m.summary.rejected;
         shares.entry(&m.probe).or_default().push(100.0 * m.summary.rejected as f64 / all as f64);
     }
-    let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
     let points: Vec<f64> = shares.values().flatten().copied().collect();
-    if points.is_empty() || mean(&points) < 10.0 {
+    let average = mean(&points);
+    if points.is_empty() || average < 10.0 {
         return None;
     }
     let mut worst: Vec<(&str, f64)> = shares.iter().map(|(probe, of)| (*probe, mean(of))).collect();
@@ -79,11 +78,15 @@ fn busy_machine(report: &Report) -> Option<Finding> {
     let text = format!(
         "In this run {} of the samples of a point on average were disturbed and rejected (most: {}). \
          What remains is undisturbed; rows that block or do I/O cannot be guarded so, and may contain the disturbance.",
-        format_percent(mean(&points)),
+        format_percent(average),
         listed(&named)
     );
     let doubt = Some("what disturbed this run; the next run has its own disturbances");
-    Some(Told::unless(doubt, "busy-machine").value("rejected_percent", mean(&points)).say(text))
+    Some(Told::unless(doubt, "busy-machine").value("rejected_percent", average).say(text))
+}
+
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
 }
 
 /// The rows beside the time a person notices: a frame of the screen.
@@ -110,16 +113,12 @@ fn frame(report: &Report, catalogue: &Catalogue) -> Option<Finding> {
     let mut told = Told::unless(doubt.as_deref(), "frame").value("frame_ns", FRAME_NS);
     let fitting = fitting(report);
     if !fitting.is_empty() {
-        let count = |(_, name, figure): &(_, &str, Figure)| {
-            format!("{} {name}", at_least_many(FRAME_NS / figure.high))
-        };
-        text += &format!(
-            "; it has room for at least {}",
-            listed_with(&fitting.iter().map(count).collect::<Vec<_>>(), "or")
-        );
-        for (key, _, figure) in &fitting {
+        let mut counts = Vec::new();
+        for (key, name, figure) in &fitting {
+            counts.push(format!("{} {name}", at_least_many(FRAME_NS / figure.high)));
             told = told.figure(key, figure);
         }
+        text += &format!("; it has room for at least {}", listed_with(&counts, "or"));
     }
     text += ".";
     let slow: Vec<_> = rows.iter().filter(|(_, figure)| figure.low > FRAME_NS / 10.0).collect();

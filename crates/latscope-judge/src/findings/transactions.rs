@@ -2,21 +2,19 @@
 //! inheritance.
 
 use super::evidence::{Figure, Told, compare};
-use super::select::{listed, value};
+use super::select::{is, listed, value};
 use crate::transactions::{Judged, Transport, text, transports};
 use latscope_core::catalogue::ids;
 use latscope_core::quality::Level;
-use latscope_core::report::{Finding, Measurement, Report};
+use latscope_core::report::{Finding, Report};
 use latscope_core::units::{format_count, format_time};
 
 pub(super) fn findings(report: &Report) -> Vec<Finding> {
-    let tried = |transport: &Transport| {
+    let tried = transports(report).into_iter().filter(|transport| {
         [transport.real_time(), transport.nice()].iter().any(|judged| *judged != Judged::NotTried)
-    };
-    let (with, without): (Vec<Transport>, Vec<Transport>) = transports(report)
-        .into_iter()
-        .filter(tried)
-        .partition(|transport| transport.means().is_some() || has(transport));
+    });
+    let (with, without): (Vec<Transport>, Vec<Transport>) =
+        tried.partition(|transport| transport.means().is_some() || has(transport));
     let mut findings: Vec<Finding> = with.iter().map(inheritance).collect();
     findings.extend(none(&without));
     findings.extend(transports(report).iter().filter_map(slower));
@@ -47,16 +45,16 @@ fn has(transport: &Transport) -> bool {
 }
 
 fn inheritance(transport: &Transport) -> Finding {
-    let judged = |what: &str, judged: Judged| match judged {
+    let kinds =
+        [("a SCHED_FIFO caller's priority", transport.real_time()), ("a nice value", transport.nice())];
+    let [real_time, nice] = kinds.map(|(what, judged)| match judged {
         Judged::Fail(why) => format!("{what} FAIL ({why})"),
         Judged::NotTried => format!("{what} not tried (the priority was not granted to the caller)"),
         other => format!("{what} {}", other.word()),
-    };
+    });
     let text = format!(
-        "Priority inheritance over {}: {}; {}. Its means: {}.",
+        "Priority inheritance over {}: {real_time}; {nice}. Its means: {}.",
         transport.name,
-        judged("a SCHED_FIFO caller's priority", transport.real_time()),
-        judged("a nice value", transport.nice()),
         transport.means().unwrap_or("none that is known")
     );
     let counts = ["rt-calls", "rt-inherited", "rt-restored", "nice-calls", "nice-inherited", "nice-restored"];
@@ -70,11 +68,10 @@ fn inheritance(transport: &Transport) -> Finding {
 /// Names the transports without a means, in one sentence.
 fn none(transports: &[Transport]) -> Option<Finding> {
     let names: Vec<String> = transports.iter().map(|transport| transport.name.to_owned()).collect();
-    let most = |what: &str| {
-        let of = |transport: &Transport| transport.usual().and_then(|m| value(m, what));
-        transports.iter().filter_map(of).fold(0.0, f64::max)
-    };
-    let (real_time, nice) = (most("rt-calls"), most("nice-calls"));
+    let calls = ["rt-calls", "nice-calls"].map(|name| {
+        let numbers = transports.iter().filter_map(|transport| value(transport.usual()?, name));
+        (name, numbers.fold(0.0, f64::max))
+    });
     if names.is_empty() {
         return None;
     }
@@ -84,22 +81,22 @@ fn none(transports: &[Transport]) -> Option<Finding> {
         listed(&names)
     );
     let told = Told::claim("inheritance").points(transports.iter().filter_map(Transport::usual));
-    Some(told.values([("rt-calls", real_time), ("nice-calls", nice)]).say(text))
+    Some(told.values(calls).say(text))
 }
 
 /// Time that a lock with inheritance saves.
 fn inversion(report: &Report) -> Option<Finding> {
-    let with = |lock: &str| {
-        let of_lock =
-            |m: &&Measurement| text(m, "lock") == Some(lock) && m.quality.level != Level::Unsupported;
-        report.of_probe(ids::INVERSION).find(of_lock).filter(|m| m.summary.count > 0)
-    };
-    let (plain, pi) = (with("plain")?, with("pi")?);
-    let median = |m: &Measurement| m.summary.p50.zip(m.summary.max);
-    let ((plain_p50, plain_max), (pi_p50, pi_max)) = (median(plain)?, median(pi)?);
+    let [plain, pi] = ["plain", "pi"].map(|lock| {
+        let mut points = report.of_probe(ids::INVERSION);
+        let of_lock = points.find(|m| is(m, "lock", lock) && m.quality.level != Level::Unsupported);
+        of_lock.filter(|m| m.summary.count > 0)
+    });
+    let (plain, pi) = (plain?, pi?);
+    let (plain_p50, plain_max) = plain.summary.p50.zip(plain.summary.max)?;
+    let (pi_p50, pi_max) = pi.summary.p50.zip(pi.summary.max)?;
     let hold = crate::transactions::number(plain, "hold")? as f64;
     let hog = crate::transactions::number(plain, "hog")? as f64;
-    let mut said = format!(
+    let mut message = format!(
         "Priority inversion: the owner of a lock held it for {}. A waiter of high priority was blocked for {} (at most {}) by a \
          plain lock, for a hog of middle priority took the owner's CPU for {}; by a lock with priority inheritance for {} (at \
          most {}), in {} rounds each.",
@@ -112,19 +109,19 @@ fn inversion(report: &Report) -> Option<Finding> {
         format_count(plain.summary.count)
     );
     for m in report.of_probe(ids::INVERSION) {
-        let (Some(lock), Some((p50, max))) = (text(m, "lock"), median(m)) else { continue };
+        let figures = m.summary.p50.zip(m.summary.max);
+        let (Some(lock), Some((p50, max))) = (text(m, "lock"), figures) else { continue };
         if !["plain", "pi"].contains(&lock) {
             let (p50, max) = (format_time(p50), format_time(max));
-            said += &format!(" By a server over {lock}, as long at work, for {p50} (at most {max}).");
+            message += &format!(" By a server over {lock}, as long at work, for {p50} (at most {max}).");
         }
     }
     let values = [("plain_p50_ns", plain_p50), ("pi_p50_ns", pi_p50), ("hold_ns", hold), ("hog_ns", hog)];
     let supported =
         Figure::p50(plain).zip(Figure::p50(pi)).is_some_and(|(plain, pi)| compare(&plain, &pi).is_some());
     let doubt = "the rounds are too few, degraded, or do not agree";
-    Some(
-        Told::unless((!supported).then_some(doubt), "inversion").values(values).points([plain, pi]).say(said),
-    )
+    let told = Told::unless((!supported).then_some(doubt), "inversion");
+    Some(told.values(values).points([plain, pi]).say(message))
 }
 
 #[cfg(test)]

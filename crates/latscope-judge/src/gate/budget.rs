@@ -2,7 +2,7 @@
 
 use super::names::{Names, NoValue};
 use crate::compare::is_wanted;
-use crate::verdict::{Criterion, CriterionError, Metric, QUANTILES, Share};
+use crate::verdict::{Criterion, Metric, QUANTILES, Share};
 use latscope_core::plan::ParamValue;
 use latscope_core::report::Measurement;
 use latscope_core::units::parse_duration;
@@ -128,24 +128,23 @@ impl Budget {
     /// # Errors
     /// The file has a name or a limit that is not possible, or no limit.
     pub fn read(file: &Table, names: &Names) -> Result<Budget, BudgetError> {
-        let top = || "the budget".to_owned();
-        let invalid = |why: &str| BudgetError::Invalid { at: top(), why: why.to_owned() };
         const KEYS: [&str; 3] = ["limit", "machine", "cpu_model"];
         if let Some(word) = file.keys().find(|key| !KEYS.contains(&key.as_str())) {
             let known = KEYS.map(str::to_owned).to_vec();
-            return Err(BudgetError::Unknown { at: top(), what: "entry", word: word.clone(), known });
+            let at = "the budget".to_owned();
+            return Err(BudgetError::Unknown { at, what: "entry", word: word.clone(), known });
         }
         let limits = match file.get("limit") {
             Some(Entry::List(limits)) if !limits.is_empty() => limits,
             Some(Entry::Table(_)) => return Err(invalid("write [[limit]], with two brackets")),
             _ => return Err(invalid("it has no [[limit]]")),
         };
-        let limit = |(at, entry): (usize, &Entry)| match entry {
-            Entry::Table(table) => Reader { number: at + 1, table, names }.limit(),
+        let limits = (1..).zip(limits).map(|(number, entry)| match entry {
+            Entry::Table(table) => Reader { number, table, names }.limit(),
             _ => Err(invalid("each limit is a table: write [[limit]]")),
-        };
+        });
         Ok(Budget {
-            limits: limits.iter().enumerate().map(limit).collect::<Result<_, _>>()?,
+            limits: limits.collect::<Result<_, _>>()?,
             machines: texts(file.get("machine"))
                 .ok_or_else(|| invalid("machine takes a name or a list of names"))?,
             cpu_models: texts(file.get("cpu_model"))
@@ -157,54 +156,65 @@ impl Budget {
     /// A budget with the same limit for each of these probes: the median relative to the baseline.
     pub fn medians(probes: impl IntoIterator<Item = String>, ratio: f64) -> Budget {
         let median = Bound { metric: Metric::Quantile(QUANTILES[0]), allowed: Allowed::Ratio(ratio) };
-        let limit = |(at, probe)| Limit {
-            number: at + 1,
+        let limits = (1..).zip(probes).map(|(number, probe)| Limit {
+            number,
             probe,
             matching: BTreeMap::new(),
             bounds: vec![median.clone()],
             is_of_most: false,
-        };
-        let limits = probes.into_iter().enumerate().map(limit).collect();
+        });
+        let limits = limits.collect();
         Budget { limits, machines: Vec::new(), cpu_models: Vec::new(), accept_busy: false }
     }
 
     /// The first limit that is relative to a baseline.
     pub fn relative(&self) -> Option<&Limit> {
-        let is_ratio = |bound: &Bound| matches!(bound.allowed, Allowed::Ratio(_));
-        self.limits.iter().find(|limit| limit.bounds.iter().any(is_ratio))
+        self.limits.iter().find(|limit| limit.is_relative())
     }
 }
 
-/// The texts of an entry that may be one text or a list of them; `None` if the entry is missing.
+/// An error of the file as a whole.
+fn invalid(why: &str) -> BudgetError {
+    BudgetError::Invalid { at: "the budget".to_owned(), why: why.to_owned() }
+}
+
+/// The texts of an entry that may be one text or a list of them; none if the entry is missing. `None` if the entry is
+/// neither.
 fn texts(entry: Option<&Entry>) -> Option<Vec<String>> {
-    let text = |entry: &Entry| if let Entry::Text(text) = entry { Some(text.clone()) } else { None };
-    match entry {
-        None => Some(Vec::new()),
-        Some(Entry::List(all)) => all.iter().map(text).collect(),
-        Some(one) => Some(vec![text(one)?]),
-    }
+    let entries = match entry {
+        None => &[],
+        Some(Entry::List(all)) => all.as_slice(),
+        Some(single) => std::slice::from_ref(single),
+    };
+    let texts =
+        entries.iter().map(|entry| if let Entry::Text(text) = entry { Some(text.clone()) } else { None });
+    texts.collect()
 }
 
 impl Limit {
+    /// Returns true if the limit is relative to a baseline.
+    pub(super) fn is_relative(&self) -> bool {
+        self.bounds.iter().any(|bound| matches!(bound.allowed, Allowed::Ratio(_)))
+    }
+
     /// Returns true if the limit applies to a measurement.
     pub fn is_about(&self, m: &Measurement) -> bool {
-        let holds = |(name, wanted): (&String, &Matching)| {
-            let value = m.params.get(name).map(ParamValue::to_string);
-            value.is_some_and(|value| match wanted {
-                Matching::Each => value != "all",
-                Matching::Value(_, readings) => readings.contains(&value),
+        let mut params = self.matching.iter().map(|(name, matching)| (m.params.get(name), matching));
+        is_wanted(&m.probe, std::slice::from_ref(&self.probe))
+            && params.all(|(value, matching)| match (value.map(ParamValue::to_string), matching) {
+                (None, _) => false,
+                (Some(value), Matching::Each) => value != "all",
+                (Some(value), Matching::Value(_, readings)) => readings.contains(&value),
             })
-        };
-        is_wanted(&m.probe, std::slice::from_ref(&self.probe)) && self.matching.iter().all(holds)
     }
 
     /// Name of the limited points: `wake.timer[cpu=all]`.
     pub fn name(&self) -> String {
-        let written = |(name, wanted): (&String, &Matching)| match wanted {
+        let params = self.matching.iter().map(|(name, matching)| match matching {
             Matching::Each => format!("{name}=each"),
             Matching::Value(text, _) => format!("{name}={text}"),
-        };
-        let params: Vec<String> = self.matching.iter().map(written).collect();
+        });
+        let params: Vec<String> = params.collect();
         if params.is_empty() { self.probe.clone() } else { format!("{}[{}]", self.probe, params.join(",")) }
     }
 
@@ -303,26 +313,19 @@ impl Reader<'_> {
         if name != "inherits" {
             return Ok(vec![self.bound(name, entry)?]);
         }
-        let words: Vec<String> = match entry {
-            Entry::Text(text) => text.split(',').map(|word| word.trim().to_owned()).collect(),
-            Entry::List(all) => {
-                let word = |entry: &Entry| match entry {
-                    Entry::Text(text) => text.clone(),
-                    _ => String::new(),
-                };
-                all.iter().map(word).collect()
-            }
-            _ => vec![String::new()],
+        let words = match entry {
+            Entry::Text(text) => Some(text.split(',').map(|word| word.trim().to_owned()).collect()),
+            other => texts(Some(other)),
         };
-        let bound = |word: &String| {
+        let bounds = words.unwrap_or(vec![String::new()]).into_iter().map(|word| {
             let share = match word.as_str() {
                 "fifo" => Share::InheritsFifo,
                 "nice" => Share::InheritsNice,
                 _ => return Err(self.invalid("inherits is \"fifo\", \"nice\" or \"fifo,nice\"")),
             };
             Ok(Bound { metric: Metric::Share(share), allowed: Allowed::Value(100.0, Some("%")) })
-        };
-        words.iter().map(bound).collect()
+        });
+        bounds.collect()
     }
 
     fn bound(&self, name: &str, entry: &Entry) -> Result<Bound, BudgetError> {
@@ -380,8 +383,7 @@ impl Reader<'_> {
         let percent = text.strip_suffix('%').filter(|_| named || matches!(metric, Metric::Share(_)));
         let unit = if metric.is_duration() { Some("ns") } else { percent.map(|_| "%") };
         let criterion = Criterion::parse(name, percent.unwrap_or(text).trim_end());
-        let wrong = |error: CriterionError| self.invalid(error.to_string());
-        let limit = criterion.map_err(wrong)?.limit;
+        let limit = criterion.map_err(|error| self.invalid(error.to_string()))?.limit;
         if matches!(metric, Metric::Share(_)) && limit > 100.0 {
             return Err(self.invalid(format!("{name} is a percentage from 0 to 100")));
         }

@@ -1,6 +1,6 @@
 //! Learns a budget from results: limits that the results hold, with a margin from the scatter of their figures.
 
-use crate::runs::{Run, point_id};
+use crate::runs::{Run, extremes, point_id};
 use crate::verdict::{QUANTILES, is_cut_short, passes_from, subjects};
 use latscope_core::plan::Params;
 use latscope_core::quality::Level;
@@ -121,26 +121,25 @@ pub fn learn(runs: &[&Run]) -> Learnt {
 }
 
 fn basis(runs: &[&Run]) -> Basis {
-    let rounds = || runs.iter().map(|run| run.report.plan.rounds);
-    let started = || runs.iter().map(|run| run.report.started.clone());
-    let or = |text: &str, other: &str| if text.is_empty() { other.to_owned() } else { text.to_owned() };
-    let machine = |run: &&Run| {
-        let machine = &run.report.machine;
-        format!("{}, Linux {}", or(&machine.name, "not named"), or(&machine.kernel, "of unknown version"))
-    };
-    let machines: BTreeSet<String> = runs.iter().map(machine).collect();
-    let each = |of: fn(&Run) -> &String| -> Vec<String> {
-        let all: BTreeSet<&String> = runs.iter().map(|run| of(run)).filter(|text| !text.is_empty()).collect();
-        all.into_iter().cloned().collect()
-    };
+    let machines = runs.iter().map(|run| &run.report.machine);
+    let names = machines.clone().map(|machine| {
+        let name = Some(machine.name.as_str()).filter(|name| !name.is_empty()).unwrap_or("not named");
+        let kernel = Some(machine.kernel.as_str()).filter(|kernel| !kernel.is_empty());
+        format!("{name}, Linux {}", kernel.unwrap_or("of unknown version"))
+    });
     Basis {
         runs: runs.len(),
-        rounds: [rounds().min().unwrap_or(0), rounds().max().unwrap_or(0)],
-        started: [started().min().unwrap_or_default(), started().max().unwrap_or_default()],
-        machines: machines.into_iter().collect(),
-        names: each(|run| &run.report.machine.name),
-        cpu_models: each(|run| &run.report.machine.cpu_model),
+        rounds: extremes(runs.iter().map(|run| run.report.plan.rounds)),
+        started: extremes(runs.iter().map(|run| run.report.started.clone())),
+        machines: distinct(names),
+        names: distinct(machines.clone().map(|machine| machine.name.clone())),
+        cpu_models: distinct(machines.map(|machine| machine.cpu_model.clone())),
     }
+}
+
+/// The texts that are not empty in order, each once.
+fn distinct(texts: impl Iterator<Item = String>) -> Vec<String> {
+    texts.filter(|text| !text.is_empty()).collect::<BTreeSet<_>>().into_iter().collect()
 }
 
 fn title(m: &Measurement) -> String {
@@ -150,23 +149,21 @@ fn title(m: &Measurement) -> String {
 fn of_point(m: &Measurement, runs: &[&Run]) -> Result<LearntPoint, String> {
     let mut all = Vec::new();
     for run in runs {
-        let same = |other: &&Measurement| other.probe == m.probe && other.params == m.params;
+        let of_probe: Vec<&Measurement> =
+            run.report.measurements.iter().filter(|other| other.probe == m.probe).collect();
         // The results of a plan are of several commands: those of others say nothing of this point.
-        if !run.report.measurements.iter().any(|other| other.probe == m.probe) {
+        if of_probe.is_empty() {
             let mut planned = run.report.plan.steps.iter().flat_map(|step| &step.points);
             if planned.any(|point| point.probe == m.probe) {
                 return Err(NOT_IN_EVERY_RUN.to_owned());
             }
             continue;
         }
-        let of_run = run.report.measurements.iter().find(same).ok_or(NOT_IN_EVERY_RUN)?;
+        let of_run = of_probe.iter().find(|other| other.params == m.params).ok_or(NOT_IN_EVERY_RUN)?;
         all.push(trusted(of_run, run)?);
         // A limit is for all points that have these parameters, others or not.
-        let has_more = |other: &Measurement| {
-            other.params.len() > m.params.len()
-                && m.params.iter().all(|(name, value)| other.params.get(name) == Some(value))
-        };
-        if run.report.measurements.iter().any(|other| other.probe == m.probe && has_more(other)) {
+        let mut larger = of_probe.iter().filter(|other| other.params.len() > m.params.len());
+        if larger.any(|other| m.params.iter().all(|(name, value)| other.params.get(name) == Some(value))) {
             return Err("its parameters are among those of another point".to_owned());
         }
     }

@@ -32,25 +32,22 @@ pub(super) enum NoValue {
 impl Kind {
     /// The values in results that a text may stand for, as they are written there.
     pub(super) fn readings(&self, text: &str) -> Result<Vec<String>, NoValue> {
-        let one = |value: u64| vec![value.to_string()];
-        let time = || parse_duration(text).map(|time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
-        let quantity = |error: &dyn std::fmt::Display| NoValue::Quantity(error.to_string());
-        match self {
-            Kind::Size => parse_size(text).map(one).map_err(|error| quantity(&error)),
-            Kind::Time => time().map(one).map_err(|error| quantity(&error)),
-            Kind::Number => match text.parse() {
-                Ok(number) => Ok(one(number)),
-                Err(_) => Err(NoValue::Quantity(format!("{text:?} is no number"))),
-            },
-            Kind::Choice(words) => match words.iter().any(|word| word == text) {
-                true => Ok(vec![text.to_owned()]),
-                false => Err(NoValue::Word(words.clone())),
-            },
+        let time = parse_duration(text).map(|time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
+        let quantity = match self {
+            Kind::Size => parse_size(text).map_err(|error| error.to_string()),
+            Kind::Time => time.map_err(|error| error.to_string()),
+            Kind::Number => text.parse().map_err(|_| format!("{text:?} is no number")),
+            Kind::Choice(words) if words.iter().any(|word| word == text) => return Ok(vec![text.to_owned()]),
+            Kind::Choice(words) => return Err(NoValue::Word(words.clone())),
             Kind::Stated => {
-                let quantities = time().ok().into_iter().chain(parse_size(text).ok());
-                Ok([text.to_owned()].into_iter().chain(quantities.map(|value| value.to_string())).collect())
+                let quantities = time.ok().into_iter().chain(parse_size(text).ok());
+                return Ok([text.to_owned()]
+                    .into_iter()
+                    .chain(quantities.map(|value| value.to_string()))
+                    .collect());
             }
-        }
+        };
+        quantity.map(|value: u64| vec![value.to_string()]).map_err(NoValue::Quantity)
     }
 }
 
@@ -98,10 +95,10 @@ impl Names {
     /// this name.
     pub(super) fn kinds(&self, probe: &str, param: &str) -> Result<Vec<&Kind>, Vec<String>> {
         let only = [probe.to_owned()];
-        let wanted = || self.probes.iter().filter(|(id, _)| is_wanted(id, &only)).map(|(_, params)| params);
-        let kinds: Vec<&Kind> = wanted().filter_map(|params| params.get(param)).collect();
+        let selected = self.probes.iter().filter(|(id, _)| is_wanted(id, &only)).map(|(_, params)| params);
+        let kinds: Vec<&Kind> = selected.clone().filter_map(|params| params.get(param)).collect();
         if kinds.is_empty() {
-            let all: BTreeSet<String> = wanted().flat_map(|params| params.keys().cloned()).collect();
+            let all: BTreeSet<String> = selected.flat_map(|params| params.keys().cloned()).collect();
             return Err(all.into_iter().collect());
         }
         Ok(kinds)

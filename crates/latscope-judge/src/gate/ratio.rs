@@ -1,9 +1,9 @@
 //! Limits relative to a baseline: the ratio of both sides, with its interval and a test over runs against the limit.
 
-use super::budget::{Allowed, Bound, Budget, Limit};
+use super::budget::{Bound, Budget, Limit};
 use super::{Check, blank, figure, unmatched};
 use crate::compare::ranks::{FALSE_DISCOVERIES, MannWhitney, adjusted, superiority};
-use crate::compare::{self, Comparison, Contrast, Options, Point, Refused, SUPERIOR, WouldTell, reach};
+use crate::compare::{self, Comparison, Contrast, Options, Point, SUPERIOR, WouldTell, reach};
 use crate::runs::Run;
 use crate::verdict::Metric;
 use latscope_core::quality::Level;
@@ -35,6 +35,10 @@ impl Pending {
     pub(super) fn decided(check: Check) -> Pending {
         Pending { check, found: None }
     }
+
+    fn inconclusive(check: Check, text: String) -> Pending {
+        Pending::decided(Check { text, ..check })
+    }
 }
 
 /// Comparison of the runs with the baseline, restricted to the points that the budget limits.
@@ -45,49 +49,52 @@ pub(super) struct Baseline<'a> {
 
 impl<'a> Baseline<'a> {
     pub(super) fn of(budget: &Budget, baseline: &[&Run], runs: &'a [&'a Run]) -> Baseline<'a> {
-        let is_ratio = |bound: &Bound| matches!(bound.allowed, Allowed::Ratio(_));
-        let limits = budget.limits.iter().filter(|limit| limit.bounds.iter().any(is_ratio));
+        let limits = budget.limits.iter().filter(|limit| limit.is_relative());
         let only: BTreeSet<String> = limits.map(|limit| limit.probe.clone()).collect();
         let options = Options {
             only: only.into_iter().collect(),
             accept_busy: budget.accept_busy,
             ..Options::default()
         };
-        let wanted = !options.only.is_empty() && !baseline.is_empty();
-        Baseline { runs, compared: wanted.then(|| compare::compare(baseline, runs, &options)) }
+        let needed = !options.only.is_empty() && !baseline.is_empty();
+        Baseline { runs, compared: needed.then(|| compare::compare(baseline, runs, &options)) }
     }
 
     /// The checks of a limit on one figure.
     pub(super) fn checks(&self, limit: &Limit, bound: &Bound, ratio: f64) -> Vec<Pending> {
-        let without =
-            |text: String| vec![Pending::decided(Check { text, ..unmatched(limit, bound, None, self.runs) })];
-        let Some(compared) = &self.compared else { return without("there is no baseline".to_owned()) };
+        let unmatched = unmatched(limit, bound, None, self.runs);
+        let Some(compared) = &self.compared else {
+            let text = "there is no baseline".to_owned();
+            return vec![Pending::decided(Check { text, ..unmatched })];
+        };
         // Each point once, in the order in which it was measured.
         let mut seen = BTreeSet::new();
         let measured = self.runs.iter().flat_map(|run| &run.report.measurements);
         let points = measured.filter(|m| limit.is_about(m) && seen.insert((&m.probe, &m.params)));
         let checks: Vec<Pending> = points.map(|m| of_point(limit, bound, ratio, m, compared)).collect();
-        if checks.is_empty() {
-            return vec![Pending::decided(unmatched(limit, bound, None, self.runs))];
-        }
-        checks
+        if checks.is_empty() { vec![Pending::decided(unmatched)] } else { checks }
     }
 }
 
 fn of_point(limit: &Limit, bound: &Bound, ratio: f64, m: &Measurement, compared: &Comparison) -> Pending {
     let check = blank(limit, bound, None, Some(m));
-    let inconclusive = |check: Check, text: String| Pending::decided(Check { text, ..check });
-    let same = |point: &&Point| point.probe == m.probe && point.params == m.params;
-    let Some(point) = compared.points.iter().find(same) else {
+    let mut points = compared.points.iter();
+    let Some(point) = points.find(|point| point.probe == m.probe && point.params == m.params) else {
         let id = crate::runs::point_id(&m.probe, &m.params);
-        let why = |refused: &Refused| format!("it is not the same work: {}", refused.why);
-        let refused = compared.refused.iter().find(|refused| refused.id == id).map(why);
-        return inconclusive(check, refused.unwrap_or_else(|| "only one side has measured it".to_owned()));
+        let refused = compared.refused.iter().find(|refused| refused.id == id);
+        return Pending::inconclusive(
+            check,
+            match refused {
+                Some(refused) => format!("it is not the same work: {}", refused.why),
+                None => "only one side has measured it".to_owned(),
+            },
+        );
     };
     let (contrast, unit, at_least) = contrast(point, &bound.metric);
     let check = Check { at_least, ..check };
     let Some(contrast) = contrast else {
-        return inconclusive(check, "a side has no such figure, or one of 0, which has no ratio".to_owned());
+        let text = "a side has no such figure, or one of 0, which has no ratio".to_owned();
+        return Pending::inconclusive(check, text);
     };
     let (of_a, of_b) = (figure(contrast.a, &unit), figure(contrast.b, &unit));
     let runs = counted(contrast.runs[1] as u64, "run");
@@ -95,17 +102,17 @@ fn of_point(limit: &Limit, bound: &Bound, ratio: f64, m: &Measurement, compared:
     let check = Check { value: Some(contrast.ratio), interval: contrast.interval, text: seen, ..check };
     if point.level > Level::Ok {
         let text = format!("not to be trusted ({}): {}", point.reasons.join(", "), check.text);
-        return inconclusive(check, text);
+        return Pending::inconclusive(check, text);
     }
     if let Some(unlike) = &compared.unlike {
         let text = format!("{}; {unlike}", check.text);
-        return inconclusive(check, text);
+        return Pending::inconclusive(check, text);
     }
     match Found::of(contrast, ratio, at_least) {
         Some(found) => Pending { check, found: Some(found) },
         None => {
             let text = format!("{}; single rounds do not say how far that scatters", check.text);
-            inconclusive(check, text)
+            Pending::inconclusive(check, text)
         }
     }
 }
@@ -130,9 +137,9 @@ impl Found {
         let (sign, limit) = (if at_least { -1.0 } else { 1.0 }, limit.ln());
         let interval = contrast.interval?;
         let ends = [interval.low, interval.high].map(|end| sign * (end.ln() - limit));
-        let side = |logs: &[f64], by: f64| -> Vec<f64> { logs.iter().map(|log| sign * (log + by)).collect() };
         // The baseline moved to the limit: is B beyond that?
-        let (a, b) = (side(&contrast.logs[0], limit), side(&contrast.logs[1], 0.0));
+        let [a, b] = [(0, limit), (1, 0.0)]
+            .map(|(side, by)| contrast.logs[side].iter().map(|log| sign * (log + by)).collect::<Vec<f64>>());
         let several = a.len() > 1 && b.len() > 1;
         Some(Found {
             contrast: contrast.clone(),

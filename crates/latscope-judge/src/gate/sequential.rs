@@ -57,13 +57,13 @@ mod tests {
 
     #[test]
     fn three_ahead_decide() {
-        let of = |good, bad| Sequential { good, bad }.decision();
+        let decision = |good, bad| Sequential { good, bad }.decision();
         assert_eq!(Sequential::lead(), 3);
-        assert_eq!([of(3, 0), of(4, 1), of(0, 3), of(5, 8)].map(Option::unwrap), {
+        assert_eq!([decision(3, 0), decision(4, 1), decision(0, 3), decision(5, 8)].map(Option::unwrap), {
             use Decision::*;
             [Good, Good, Bad, Bad]
         });
-        assert_eq!([of(0, 0), of(2, 0), of(3, 1), of(3, 5)], [None; 4]);
+        assert_eq!([decision(0, 0), decision(2, 0), decision(3, 1), decision(3, 5)], [None; 4]);
         assert_eq!(Sequential { good: 3, bad: 5 }.fewest_left(), 1);
     }
 

@@ -20,8 +20,9 @@ pub const SHORTEST: usize = 10;
 pub fn runs_for_one(tests: usize) -> usize {
     let level = super::FALSE_CHANGES / tests.max(1) as f64;
     // Figures that only rise have the largest statistic of all orders.
-    let rising = |runs: usize| largest(&(0..runs as i32).collect::<Vec<i32>>()).0;
-    (SHORTEST..LONGEST).find(|runs| p_value(rising(*runs), *runs) <= level).unwrap_or(LONGEST)
+    let rising = (SHORTEST..LONGEST).map(|runs| (runs, largest(&(0..runs as i32).collect::<Vec<i32>>()).0));
+    let mut decisive = rising.filter(|(runs, statistic)| p_value(*statistic, *runs) <= level);
+    decisive.next().map_or(LONGEST, |(runs, _)| runs)
 }
 
 /// The longest series that is searched at once.
@@ -43,8 +44,16 @@ fn ranks(values: &[f64], seed: u64) -> Vec<i32> {
     let mut places: Vec<usize> = (0..values.len()).collect();
     places.sort_unstable_by(|x, y| values[*x].total_cmp(&values[*y]).then(order[*x].cmp(&order[*y])));
     let mut ranks = vec![0; values.len()];
-    places.into_iter().zip(0..).for_each(|(place, rank)| ranks[place] = rank);
+    for (place, rank) in places.into_iter().zip(0..) {
+        ranks[place] = rank;
+    }
     ranks
+}
+
+fn add_distances(sums: &mut [i32], rank: i32, others: &[i32]) {
+    for (sum, other) in sums.iter_mut().zip(others) {
+        *sum += (rank - other).abs();
+    }
 }
 
 /// The largest energy statistic of any two neighbouring segments of at least [`LEAST`] that begin with the first rank,
@@ -53,19 +62,14 @@ fn largest(ranks: &[i32]) -> (f64, usize) {
     let n = ranks.len();
     // Distances of each rank to all before it, and of all pairs of the first ranks.
     let (mut to_before, mut pairs) = (vec![0i32; n], vec![0i32; n + 1]);
-    let add = |rank: i32, from: usize, to_before: &mut [i32]| {
-        for (sum, other) in to_before[from..].iter_mut().zip(&ranks[from..]) {
-            *sum += (rank - other).abs();
-        }
-    };
     for (at, rank) in ranks.iter().enumerate() {
         pairs[at + 1] = pairs[at] + to_before[at];
-        add(*rank, at + 1, &mut to_before);
+        add_distances(&mut to_before[at + 1..], *rank, &ranks[at + 1..]);
     }
     to_before.fill(0);
     let (mut most, mut place) = (0.0f32, LEAST);
     for at in 1..=n.saturating_sub(LEAST) {
-        add(ranks[at - 1], at, &mut to_before);
+        add_distances(&mut to_before[at..], ranks[at - 1], &ranks[at..]);
         if at < LEAST {
             continue;
         }

@@ -187,10 +187,10 @@ impl History {
     pub fn since(&mut self, id: &str) -> bool {
         let (mut known, mut hidden) = (false, 0);
         for machine in &mut self.machines {
-            let is_named = |run: &Shown| {
+            let place = machine.runs.iter().position(|run| {
                 name_of(run, &machine.id) == id || id.len() > NAME && run.run_id.starts_with(id)
-            };
-            let Some(place) = machine.runs.iter().position(is_named) else { continue };
+            });
+            let Some(place) = place else { continue };
             known = true;
             hidden += machine.changes.len() as u64;
             machine.changes.retain(|change| change.run > place + 1);

@@ -6,9 +6,8 @@ use super::archive::{Archive, Work};
 use super::found::{Change, Drift, Figure, Machine, Moved, Odd, Point, RunName, Shown, name_of};
 use super::series::{Judged, Line, Series};
 use super::steps::{Steps, near, stretches};
-use crate::compare::Levels;
 use crate::compare::contrast::untested;
-use crate::compare::environment::{Difference, LABEL, OTHERS, TOOL, unlike_shares};
+use crate::compare::environment::{Difference, OTHERS, TOOL, unlike_shares};
 use latscope_core::statistics::median;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -41,8 +40,7 @@ pub(super) fn machine(
         unlike: if options.accept_busy { None } else { unlike(archive, runs, place) },
     });
     let changes: Vec<Change> = changes.collect();
-    let few = |(line, _): &&(Line, Steps)| line.values.len() < SHORTEST;
-    let too_few = judged.lines.iter().filter(few).count();
+    let too_few = judged.lines.iter().filter(|(line, _)| line.values.len() < SHORTEST).count();
     Machine {
         hosts: runs.iter().map(|run| run.entry.host.clone()).collect::<BTreeSet<_>>().into_iter().collect(),
         tools: tools(archive, runs),
@@ -81,13 +79,12 @@ const NEAREST: usize = 32;
 
 /// The sizes of the steps of a line; those that may be of either direction are left out.
 fn sizes(line: &Line, steps: &[usize], work: &Work, options: &Options) -> Vec<Placed> {
-    let levels = |values: &[f64]| -> Levels { values.iter().map(|value| vec![value.exp()]).collect() };
     let stretches = stretches(steps, line.values.len());
     let moved = stretches.windows(2).filter_map(|pair| {
         let ((from, at), (_, end)) = (pair[0], pair[1]);
-        let before = &line.values[from.max(at.saturating_sub(NEAREST))..at];
-        let after = &line.values[at..end.min(at + NEAREST)];
-        let size = untested(&levels(before), &levels(after), 0.0, options.seed, |_, _| None)?;
+        let [before, after] = [from.max(at.saturating_sub(NEAREST))..at, at..end.min(at + NEAREST)]
+            .map(|places| line.values[places].iter().map(|value| vec![value.exp()]).collect());
+        let size = untested(&before, &after, 0.0, options.seed, |_, _| None)?;
         let sure = size.interval.is_some_and(|range| range.low > 1.0 || range.high < 1.0);
         let (first, last) = near(&line.values[from..end], at - from);
         let moved = Moved {
@@ -120,19 +117,24 @@ impl Placed {
 /// The figures that changed, by place: each is at the place of most figures at which it may have changed.
 fn grouped(mut moved: Vec<Placed>) -> BTreeMap<usize, Vec<Moved>> {
     let mut figures_at: BTreeMap<usize, usize> = BTreeMap::new();
-    moved.iter().for_each(|one| *figures_at.entry(one.moved.run).or_insert(0) += 1);
+    for figure in &moved {
+        *figures_at.entry(figure.moved.run).or_insert(0) += 1;
+    }
     // The place of most figures is the best known one; the earlier of two alike.
     let mut places: Vec<(usize, usize)> = figures_at.into_iter().collect();
     places.sort_by_key(|(place, figures)| (std::cmp::Reverse(*figures), *place));
-    let size = |one: &Placed| one.moved.size.ratio.ln().abs();
-    moved.sort_by(|a, b| size(b).total_cmp(&size(a)));
+    moved.sort_by(|a, b| {
+        let [a, b] = [a, b].map(|figure| figure.moved.size.ratio.ln().abs());
+        b.total_cmp(&a)
+    });
     let mut groups: BTreeMap<usize, Vec<Moved>> = BTreeMap::new();
     for (place, _) in places {
         // Those that are left at this place were not taken by one with more figures.
-        if moved.iter().any(|one| one.moved.run == place) {
-            let (here, others) = moved.into_iter().partition(|one| one.may_be_at(place));
+        if moved.iter().any(|figure| figure.moved.run == place) {
+            let (here, others): (Vec<Placed>, _) =
+                moved.into_iter().partition(|figure| figure.may_be_at(place));
             moved = others;
-            groups.insert(place, Vec::into_iter(here).map(|one: Placed| one.moved).collect());
+            groups.insert(place, here.into_iter().map(|figure| figure.moved).collect());
         }
     }
     groups
@@ -149,36 +151,33 @@ fn changed_with(archive: &Archive, runs: &[RunName], place: usize) -> Vec<Differ
     let before = usual(archive, &runs[place.saturating_sub(FACTS_OF)..place]);
     let after = usual(archive, &runs[place..runs.len().min(place + FACTS_OF)]);
     let names: BTreeSet<&(usize, &str)> = before.keys().chain(after.keys()).collect();
-    let value = |side: &BTreeMap<(usize, &str), &str>, name: &(usize, &str)| -> Vec<String> {
-        side.get(name).map(|value| (*value).to_owned()).into_iter().collect()
-    };
-    let all = names.into_iter().filter(|name| !SAME.contains(&name.1)).map(|name| Difference {
-        what: name.1.to_owned(),
-        a: value(&before, name),
-        b: value(&after, name),
+    let differences = names.into_iter().filter(|name| !SAME.contains(&name.1)).filter_map(|name| {
+        let [a, b] = [&before, &after].map(|side| side.get(name).map(|value| (*value).to_owned()));
+        Difference::between(name.1, a.into_iter().collect(), b.into_iter().collect())
     });
-    // What one side does not say is no difference, but for names that the user gives.
-    let said = |one: &Difference| !one.a.is_empty() && !one.b.is_empty() || one.what.starts_with(LABEL);
-    all.filter(|one| one.a != one.b && said(one)).collect()
+    differences.collect()
 }
 
 /// Returns a reason if other processes used far more of the CPUs on one side of a place, by the facts of the nearest
 /// runs.
 fn unlike(archive: &Archive, runs: &[RunName], place: usize) -> Option<String> {
-    let share = |run: &RunName| {
-        let mut facts = run.entry.facts.iter().filter_map(|at| archive.facts.get(*at as usize));
-        let (_, text) = facts.find(|(name, _)| name == OTHERS)?;
-        if text.contains("load among them") {
-            return None;
-        }
-        // `about 60 % of the CPUs`; what is less than 5 % is none.
-        let number = text.strip_prefix("about ").and_then(|rest| rest.split(' ').next());
-        Some(number.and_then(|number| number.parse::<f64>().ok()).unwrap_or(0.0) / 100.0)
-    };
-    let of = |runs: &[RunName]| median(&runs.iter().filter_map(share).collect::<Vec<f64>>());
-    let before = of(&runs[place.saturating_sub(FACTS_OF)..place])?;
-    let after = of(&runs[place..runs.len().min(place + FACTS_OF)])?;
-    unlike_shares(before, after, ["the runs before", "the runs after"])
+    let sides = [place.saturating_sub(FACTS_OF)..place, place..runs.len().min(place + FACTS_OF)];
+    let [before, after] = sides.map(|places| {
+        median(&runs[places].iter().filter_map(|run| share_of_others(archive, run)).collect::<Vec<f64>>())
+    });
+    unlike_shares(before?, after?, ["the runs before", "the runs after"])
+}
+
+/// Share of the CPUs that other processes used, by the facts of a run; `None` if a load is part of it.
+fn share_of_others(archive: &Archive, run: &RunName) -> Option<f64> {
+    let mut facts = run.entry.facts.iter().filter_map(|at| archive.facts.get(*at as usize));
+    let (_, text) = facts.find(|(name, _)| name == OTHERS)?;
+    if text.contains("load among them") {
+        return None;
+    }
+    // `about 60 % of the CPUs`; what is less than 5 % is none.
+    let number = text.strip_prefix("about ").and_then(|rest| rest.split(' ').next());
+    Some(number.and_then(|number| number.parse::<f64>().ok()).unwrap_or(0.0) / 100.0)
 }
 
 /// Usual value of each fact, by weight and name: the value of more than half of the runs that have the fact.
@@ -188,11 +187,12 @@ fn usual<'a>(archive: &'a Archive, runs: &[RunName]) -> BTreeMap<(usize, &'a str
     for (name, value) in all.filter_map(|at| archive.facts.get(*at as usize)) {
         *counts.entry(name).or_default().entry(value).or_insert(0) += 1;
     }
-    let most = |values: BTreeMap<&'a str, usize>| {
+    let usual = counts.into_iter().filter_map(|(name, values)| {
         let all: usize = values.values().sum();
-        values.into_iter().find(|(_, runs)| 2 * runs > all).map(|(value, _)| value)
-    };
-    counts.into_iter().filter_map(|(name, values)| Some(((weight(name), name), most(values)?))).collect()
+        let (value, _) = values.into_iter().find(|(_, runs)| 2 * runs > all)?;
+        Some(((weight(name), name), value))
+    });
+    usual.collect()
 }
 
 /// Order in which facts are printed: settings, then labels of the user, then checks.
@@ -203,20 +203,21 @@ fn weight(name: &str) -> usize {
 }
 
 fn drifts(line: &Line, steps: &Steps, work: &Work) -> Vec<Drift> {
-    let middle = |values: &[f64]| median(values).unwrap_or(0.0).exp();
-    let drift = |(first, last): &(usize, usize)| {
+    let drifts = steps.drifts.iter().map(|(first, last)| {
         let values = &line.values[*first..=*last];
         let quarter = values.len().div_ceil(4);
+        let [from, to] = [&values[..quarter], &values[values.len() - quarter..]]
+            .map(|values| median(values).unwrap_or(0.0).exp());
         Drift {
             id: work.id.clone(),
             title: work.title.clone(),
             figure: line.figure,
             runs: [line.places[*first], line.places[*last]],
-            from: middle(&values[..quarter]),
-            to: middle(&values[values.len() - quarter..]),
+            from,
+            to,
         }
-    };
-    steps.drifts.iter().map(drift).collect()
+    });
+    drifts.collect()
 }
 
 /// Number of deviations from which on a run is odd, by the number of its odd medians beside the other runs.
@@ -228,19 +229,21 @@ fn odd<'a>(judged: &Judged, work: impl Fn(&Line) -> &'a Work) -> Vec<Odd> {
     let mut runs: BTreeMap<usize, Vec<String>> = BTreeMap::new();
     let mut of: BTreeMap<usize, usize> = BTreeMap::new();
     for (line, steps) in judged.lines.iter().filter(|(line, _)| line.figure == Figure::P50) {
-        line.places.iter().for_each(|run| *of.entry(*run).or_insert(0) += 1);
+        for run in &line.places {
+            *of.entry(*run).or_insert(0) += 1;
+        }
         for at in &steps.odd {
             runs.entry(line.places[*at]).or_default().push(work(line).id.clone());
         }
     }
     let all: usize = runs.values().map(Vec::len).sum();
-    let of_others = |here: usize| (all - here) as f64 / of.len().saturating_sub(1).max(1) as f64;
-    let is_odd = |here: usize| here as f64 > of_others(here) + ODD * of_others(here).sqrt();
-    let mut odd: Vec<Odd> = runs
-        .into_iter()
-        .filter(|(_, points)| is_odd(points.len()))
-        .map(|(run, points)| Odd { run, points, of: of.get(&run).copied().unwrap_or(0) })
-        .collect();
+    let mut odd = Vec::new();
+    for (run, points) in runs {
+        let of_others = (all - points.len()) as f64 / of.len().saturating_sub(1).max(1) as f64;
+        if points.len() as f64 > of_others + ODD * of_others.sqrt() {
+            odd.push(Odd { run, points, of: of.get(&run).copied().unwrap_or(0) });
+        }
+    }
     odd.sort_by_key(|odd| (std::cmp::Reverse(odd.points.len()), odd.run));
     odd
 }
@@ -258,22 +261,22 @@ fn points(archive: &Archive, series: &[Series], judged: &Judged, changes: &[Chan
         let runs = steps.steps.iter().map(|at| line.places[*at]).filter(|run| reported.contains(&(id, *run)));
         places.insert(line.series, runs.collect());
     }
-    let point = |(at, one): (usize, &Series)| {
-        let work = &archive.works[one.work];
-        let p99 = |figures: &[(usize, &super::Figures)]| figures.iter().map(|(_, f)| f.p99).collect();
+    let points = series.iter().enumerate().map(|(at, series)| {
+        let work = &archive.works[series.work];
+        let p99 = series.figures.iter().map(|(_, figures)| figures.p99);
         Point {
             id: work.id.clone(),
             probe: work.probe.clone(),
             title: work.title.clone(),
             revision: work.revision,
-            runs: one.figures.iter().map(|(run, _)| *run).collect(),
-            p50: one.figures.iter().map(|(_, figures)| figures.p50).collect(),
-            p99: if work.events { p99(&one.figures) } else { Vec::new() },
-            trusted: one.figures.iter().map(|(_, figures)| figures.trusted).collect(),
+            runs: series.figures.iter().map(|(run, _)| *run).collect(),
+            p50: series.figures.iter().map(|(_, figures)| figures.p50).collect(),
+            p99: if work.events { p99.collect() } else { Vec::new() },
+            trusted: series.figures.iter().map(|(_, figures)| figures.trusted).collect(),
             changes: places.remove(&at).unwrap_or_default(),
         }
-    };
-    series.iter().enumerate().map(point).collect()
+    });
+    points.collect()
 }
 
 #[cfg(test)]

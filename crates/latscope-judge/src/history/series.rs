@@ -6,7 +6,8 @@ use super::found::{Figure, RunName};
 use super::steps::{Cut, Steps, believed, cuts, steps};
 use crate::compare::TAIL_MARGIN;
 use crate::compare::ranks::adjusted;
-use latscope_core::statistics::quantile;
+use crate::halves::in_halves;
+use latscope_core::statistics::median;
 use std::collections::{BTreeMap, HashMap};
 
 /// The figures of a point over the runs of a machine.
@@ -64,10 +65,13 @@ pub(super) struct Judged {
 
 /// Judges the series of a machine as one family.
 pub(super) fn judge(series: &[Series], options: &Options) -> Judged {
-    let found = shared(series, |(at, series)| lines(at, series, options.same));
-    let lines: Vec<Line> = found.into_iter().flatten().collect();
-    let seed = |line: &Line| options.seed ^ (line.series as u64 * 3 + line.figure as u64) << 8;
-    let all: Vec<Vec<Cut>> = shared(&lines, |(_, line)| cuts(&line.values, seed(line)));
+    let lines: Vec<Line> = in_halves(series, SHARE, |first, series| {
+        (first..).zip(series).flat_map(|(at, series)| lines(at, series, options.same)).collect()
+    });
+    let all: Vec<Vec<Cut>> = in_halves(&lines, SHARE, |_, lines| {
+        let seeded = lines.iter().map(|line| (line, (line.series as u64 * 3 + line.figure as u64) << 8));
+        seeded.map(|(line, seed)| cuts(&line.values, options.seed ^ seed)).collect()
+    });
     let tests = all.iter().map(Vec::len).sum();
     let steps = settle(&all, lines.iter().map(|line| (&line.values[..], line.margin)));
     Judged { lines: lines.into_iter().zip(steps).collect(), tests }
@@ -81,12 +85,12 @@ fn settle<'a>(all: &[Vec<Cut>], lines: impl Iterator<Item = (&'a [f64], f64)>) -
     let ps: Vec<f64> = all.iter().flatten().map(|cut| cut.p).collect();
     let adjusted = adjusted(&ps);
     let mut rest = &adjusted[..];
-    let of_line = |(cuts, (values, margin)): (&Vec<Cut>, (&[f64], f64))| {
+    let steps = all.iter().zip(lines).map(|(cuts, (values, margin))| {
         let (own, others) = rest.split_at(cuts.len());
         rest = others;
         steps(values, believed(cuts, own, FALSE_CHANGES), margin.ln_1p())
-    };
-    all.iter().zip(lines).map(of_line).collect()
+    });
+    steps.collect()
 }
 
 /// Places at which series of figures change that are judged together: for each series the places of the first figures
@@ -94,7 +98,9 @@ fn settle<'a>(all: &[Vec<Cut>], lines: impl Iterator<Item = (&'a [f64], f64)>) -
 pub fn detect(series: &[Vec<f64>], margin: f64, seed: u64) -> Vec<Vec<usize>> {
     let logs: Vec<Vec<f64>> =
         series.iter().map(|figures| figures.iter().map(|figure| figure.ln()).collect()).collect();
-    let all: Vec<Vec<Cut>> = shared(&logs, |(at, values)| cuts(values, seed ^ (at as u64) << 8));
+    let all: Vec<Vec<Cut>> = in_halves(&logs, SHARE, |first, logs| {
+        (first..).zip(logs).map(|(at, values)| cuts(values, seed ^ (at as u64) << 8)).collect()
+    });
     settle(&all, logs.iter().map(|values| (&values[..], margin)))
         .into_iter()
         .map(|steps| steps.steps)
@@ -104,46 +110,33 @@ pub fn detect(series: &[Vec<f64>], margin: f64, seed: u64) -> Vec<Vec<usize>> {
 /// Smallest number of items for which a second thread is used.
 const SHARE: usize = 64;
 
-/// Results of `each` for all items; two threads share the items.
-fn shared<T: Sync, R: Send>(items: &[T], each: impl Fn((usize, &T)) -> R + Sync) -> Vec<R> {
-    let of = |from: usize, items: &[T]| (from..).zip(items).map(&each).collect::<Vec<R>>();
-    if items.len() < SHARE {
-        return of(0, items);
-    }
-    let half = items.len() / 2;
-    std::thread::scope(|scope| {
-        let second = scope.spawn(|| of(half, &items[half..]));
-        let mut all = of(0, &items[..half]);
-        all.extend(second.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
-        all
-    })
-}
-
 fn lines(at: usize, series: &Series, same: f64) -> Vec<Line> {
     let step = series.figures.iter().map(|(_, figures)| f64::from(figures.step)).fold(0.0, f64::max);
     let margin = same.max(if step.is_finite() { step } else { 0.0 });
-    let line = |figure: Figure, margin: f64, beyond: Option<f64>, of: &dyn Fn(&Figures) -> Option<f64>| {
-        let trusted = series.figures.iter().filter(|(_, figures)| figures.trusted);
-        let known = trusted.filter_map(|(place, figures)| {
-            Some((*place, of(figures).filter(|value| *value > 0.0 && value.is_finite())?.ln()))
-        });
-        let (places, values) = known.unzip();
-        Line { series: at, figure, beyond, places, values, margin }
-    };
-    let mut lines = vec![
-        line(Figure::P50, margin, None, &|figures| Some(f64::from(figures.p50))),
-        line(Figure::P99, margin, None, &|figures| Some(f64::from(figures.p99?))),
-    ];
+    let (places, values) = logs(series, |figures| Some(f64::from(figures.p50)));
+    let mut lines = vec![Line { series: at, figure: Figure::P50, beyond: None, places, values, margin }];
+    let (places, values) = logs(series, |figures| Some(f64::from(figures.p99?)));
+    lines.push(Line { series: at, figure: Figure::P99, beyond: None, places, values, margin });
     if let Some(number) = seldom(series).filter(|_| !is_of_several_resolutions(series)) {
-        let rate = |figures: &Figures| {
+        let (places, values) = logs(series, |figures| {
             let tail = figures.tail.as_ref().filter(|tail| tail.count >= ENOUGH)?;
             // Half a sample more: none beyond is no rate of 0.
             Some((tail.beyond(number) as f64 + 0.5) / (tail.count as f64 + 1.0))
-        };
-        lines.push(line(Figure::Tail, TAIL_MARGIN, Some(limit(number)), &rate));
+        });
+        let (beyond, margin) = (Some(limit(number)), TAIL_MARGIN);
+        lines.push(Line { series: at, figure: Figure::Tail, beyond, places, values, margin });
     }
     lines.retain(|line| !line.values.is_empty());
     lines
+}
+
+/// Places of the trusted runs that have a figure, and its logarithms.
+fn logs(series: &Series, figure: impl Fn(&Figures) -> Option<f64>) -> (Vec<usize>, Vec<f64>) {
+    let trusted = series.figures.iter().filter(|(_, figures)| figures.trusted);
+    let known = trusted.filter_map(|(place, figures)| {
+        Some((*place, figure(figures).filter(|value| *value > 0.0 && value.is_finite())?.ln()))
+    });
+    known.unzip()
 }
 
 /// Factor between the resolutions of runs from which on the coarser ones are bins of another program, if they are also
@@ -154,9 +147,8 @@ const COARSE: f32 = 0.02;
 /// Returns true if some runs were counted in far wider bins than others, so that the bins decide which samples are the
 /// tail.
 fn is_of_several_resolutions(series: &Series) -> bool {
-    let steps =
-        || series.figures.iter().filter(|(_, figures)| figures.trusted).map(|(_, figures)| figures.step);
-    let (finest, coarsest) = (steps().fold(f32::INFINITY, f32::min), steps().fold(0.0, f32::max));
+    let steps = series.figures.iter().filter(|(_, figures)| figures.trusted).map(|(_, figures)| figures.step);
+    let (finest, coarsest) = (steps.clone().fold(f32::INFINITY, f32::min), steps.fold(0.0, f32::max));
     coarsest > COARSE && coarsest > COARSER * finest
 }
 
@@ -168,12 +160,11 @@ const ENOUGH: u64 = 1000;
 
 /// The number of the limit that about one of a hundred samples exceeds: the median over the runs.
 fn seldom(series: &Series) -> Option<u16> {
-    let of_run = |figures: &Figures| {
+    let numbers = series.figures.iter().filter_map(|(_, figures)| {
         let tail = figures.tail.as_ref().filter(|tail| figures.trusted && tail.count >= ENOUGH)?;
         let most = tail.count as f64 * SELDOM;
         let after = tail.beyond.iter().position(|n| *n as f64 <= most).unwrap_or(tail.beyond.len());
         Some(f64::from(tail.first) + after as f64)
-    };
-    let numbers: Vec<f64> = series.figures.iter().filter_map(|(_, figures)| of_run(figures)).collect();
-    quantile(&numbers, 0.5).map(|number| number.round() as u16)
+    });
+    median(&numbers.collect::<Vec<f64>>()).map(|number| number.round() as u16)
 }

@@ -145,9 +145,9 @@ fn drifts(values: &[f64], cuts: &mut Vec<usize>) -> Vec<(usize, usize)> {
         let end = cuts.get(last + 1).copied().unwrap_or(values.len());
         let inner: Vec<usize> = cuts[first..=last].iter().map(|at| at - from).collect();
         // Each by the figures that it leaves free: a line has two numbers, steps have their places and levels.
-        let free = |numbers: usize| (end - from).saturating_sub(numbers).max(1) as f64;
-        let of_steps = beside_steps(&values[from..end], &inner) / free(2 * inner.len() + 1);
-        if beside_line(&values[from..end]) / free(2) < of_steps {
+        let [of_steps, of_line] =
+            [2 * inner.len() + 1, 2].map(|numbers| (end - from).saturating_sub(numbers).max(1) as f64);
+        if beside_line(&values[from..end]) / of_line < beside_steps(&values[from..end], &inner) / of_steps {
             found.push((from, end - 1));
         } else {
             kept.extend_from_slice(&cuts[first..=last]);
@@ -177,11 +177,11 @@ pub(super) fn near(values: &[f64], at: usize) -> (usize, usize) {
 
 /// The sum of the distances from the medians of the stretches.
 fn beside_steps(values: &[f64], cuts: &[usize]) -> f64 {
-    let stretch = |(from, end): &(usize, usize)| {
-        let middle = middle(&values[*from..*end]);
-        values[*from..*end].iter().map(|value| (value - middle).abs()).sum::<f64>()
-    };
-    stretches(cuts, values.len()).iter().map(stretch).sum()
+    let sums = stretches(cuts, values.len()).into_iter().map(|(from, end)| {
+        let middle = middle(&values[from..end]);
+        values[from..end].iter().map(|value| (value - middle).abs()).sum::<f64>()
+    });
+    sums.sum()
 }
 
 /// Figures of which each pair gives the slope of a line, at most.

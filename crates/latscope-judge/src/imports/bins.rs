@@ -72,8 +72,7 @@ impl Counted<'_> {
             return Err("nothing was counted".to_owned());
         }
         self.check_extremes()?;
-        let misplaced = |mean: f64| !(mean >= min as f64 - 1.0 && mean <= max as f64 + 1.0);
-        if self.mean.is_some_and(misplaced) {
+        if self.mean.is_some_and(|mean| !(mean >= min as f64 - 1.0 && mean <= max as f64 + 1.0)) {
             return Err(
                 "its mean is not between its smallest and its largest value: it is damaged".to_owned()
             );
@@ -99,13 +98,11 @@ impl Counted<'_> {
         let Counted { min, max, overflow, bins, .. } = *self;
         let bins = bins.unwrap_or(Bins { width: 1, per_octave: None });
         let width = |value: u64| bins.width.max(bins.per_octave.map_or(0, |bins| value / bins + 1));
-        let near = |value: u64, bin: u64| {
-            value <= bin.saturating_add(width(bin)) && value >= bin.saturating_sub(width(bin))
-        };
+        let is_near = |value: u64, bin: u64| value.abs_diff(bin) <= width(bin);
         let filled: Vec<u64> = self.counts.iter().filter(|(_, n)| *n > 0).map(|(value, _)| *value).collect();
-        let first = filled.first().is_none_or(|first| near(min, *first));
+        let first = filled.first().is_none_or(|first| is_near(min, *first));
         let last = filled.last().is_none_or(|last| match overflow {
-            0 => near(max, *last),
+            0 => is_near(max, *last),
             _ => max >= *last,
         });
         if min > max || !first || !last {

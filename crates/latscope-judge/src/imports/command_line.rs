@@ -1,5 +1,9 @@
 //! Settings in the command line of cyclictest.
 
+use std::collections::BTreeMap;
+use std::iter::Peekable;
+use std::str::SplitWhitespace;
+
 /// Settings of the threads of cyclictest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Asked {
@@ -64,29 +68,29 @@ const LONG: [(&str, char); 36] = [
     ("threads", 't'),
 ];
 
+/// The value of an option that may have none.
+fn next_value<'a>(words: &mut Peekable<SplitWhitespace<'a>>) -> &'a str {
+    words.next_if(|word| !word.starts_with('-')).unwrap_or("")
+}
+
 impl Asked {
     /// Reads the settings of a command line. Returns `None` if any word of it is not understood.
     pub(super) fn of(command_line: &str) -> Option<Asked> {
         let mut words = command_line.split_whitespace().peekable();
         words.by_ref().find(|word| word.rsplit('/').next() == Some("cyclictest"))?;
-        let mut given: Vec<(char, &str)> = Vec::new();
+        let mut options: Vec<(char, &str)> = Vec::new();
         while let Some(word) = words.next() {
-            let mut next = |optional: bool| {
-                let value = words.next_if(|next| !optional || !next.starts_with('-'));
-                value.or(optional.then_some(""))
-            };
             if let Some(long) = word.strip_prefix("--") {
                 let (name, value) =
                     long.split_once('=').map_or((long, None), |(name, value)| (name, Some(value)));
                 let letter = LONG.iter().find(|(known, _)| *known == name)?.1;
                 let value = match letter {
                     _ if value.is_some() => value?,
-                    'P' => next(false)?,
-                    letter if WITH_VALUE.contains(letter) => next(false)?,
-                    letter if WITH_OPTIONAL.contains(letter) => next(true)?,
+                    letter if letter == 'P' || WITH_VALUE.contains(letter) => words.next()?,
+                    letter if WITH_OPTIONAL.contains(letter) => next_value(&mut words),
                     _ => "",
                 };
-                given.push((letter, value));
+                options.push((letter, value));
                 continue;
             }
             let mut letters = word.strip_prefix('-')?.chars();
@@ -94,27 +98,29 @@ impl Asked {
                 let rest = letters.as_str();
                 let value = match letter {
                     letter if FLAGS.contains(letter) => {
-                        given.push((letter, ""));
+                        options.push((letter, ""));
                         continue;
                     }
-                    letter if WITH_VALUE.contains(letter) && rest.is_empty() => next(false)?,
-                    letter if WITH_OPTIONAL.contains(letter) && rest.is_empty() => next(true)?,
+                    letter if WITH_VALUE.contains(letter) && rest.is_empty() => words.next()?,
+                    letter if WITH_OPTIONAL.contains(letter) && rest.is_empty() => next_value(&mut words),
                     letter if WITH_VALUE.contains(letter) || WITH_OPTIONAL.contains(letter) => rest,
                     _ => return None,
                 };
-                given.push((letter, value));
+                options.push((letter, value));
                 break;
             }
         }
-        Asked::from_options(&given)
+        Asked::from_options(&options)
     }
 
-    fn from_options(given: &[(char, &str)]) -> Option<Asked> {
-        let last = |letter: char| given.iter().rev().find(|(one, _)| *one == letter).map(|(_, value)| *value);
-        let has = |letter: char| last(letter).is_some();
-        let number = |letter: char, usual: u64| last(letter).map_or(Some(usual), |value| value.parse().ok());
+    fn from_options(options: &[(char, &str)]) -> Option<Asked> {
+        // The last of several counts.
+        let values: BTreeMap<char, &str> = options.iter().copied().collect();
+        let number =
+            |letter, default: u64| values.get(&letter).map_or(Some(default), |value| value.parse().ok());
+        let has = |letter| values.contains_key(&letter);
         let priority = number('p', 0)?;
-        let policy = match last('P').map(str::to_lowercase).as_deref() {
+        let policy = match values.get(&'P').map(|word| word.to_lowercase()).as_deref() {
             Some("fifo") => "fifo",
             Some("rr") => "rr",
             None | Some("other" | "normal") if priority > 0 => "fifo",

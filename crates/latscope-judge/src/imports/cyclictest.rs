@@ -79,28 +79,29 @@ struct Table {
     overflows: Vec<u64>,
 }
 
+/// The numbers of the line below the table that has this name.
+fn summary(lines: &[&str], name: &str) -> Result<Vec<u64>, String> {
+    let line = lines.iter().find_map(|line| line.strip_prefix(name));
+    let line = line.ok_or_else(|| format!("it has no line {name:?}: it is cut off"))?;
+    numbers(line).ok_or_else(|| format!("its line {name:?} has no numbers"))
+}
+
 impl Table {
     fn read(text: &str) -> Result<Table, String> {
-        let mut lines = whole_lines(text).skip_while(|line| *line != HEADING).skip(1);
-        let rest = || whole_lines(text).skip_while(|line| *line != HEADING).skip(1);
-        if rest().next().is_none() {
+        let lines: Vec<&str> = whole_lines(text).skip_while(|line| *line != HEADING).skip(1).collect();
+        if lines.is_empty() {
             return Err("it has no histogram, only the least, the mean and the largest figure: \
                         run cyclictest with -h 1000, or jitterdebugger with -o"
                 .to_owned());
         }
-        if rest().any(|line| line == HEADING) {
+        if lines.contains(&HEADING) {
             return Err("it has several histograms: choose a file for each run".to_owned());
         }
-        let line_of = |name: &str| -> Result<Vec<u64>, String> {
-            let line = rest()
-                .find_map(|line| line.strip_prefix(name))
-                .ok_or_else(|| format!("it has no line {name:?}: it is cut off"))?;
-            numbers(line).ok_or_else(|| format!("its line {name:?} has no numbers"))
-        };
-        let totals = line_of("# Total:")?;
-        let [min, avg, max] =
-            [line_of("# Min Latencies:")?, line_of("# Avg Latencies:")?, line_of("# Max Latencies:")?];
-        let overflows = line_of("# Histogram Overflows:")?;
+        let totals = summary(&lines, "# Total:")?;
+        let min = summary(&lines, "# Min Latencies:")?;
+        let avg = summary(&lines, "# Avg Latencies:")?;
+        let max = summary(&lines, "# Max Latencies:")?;
+        let overflows = summary(&lines, "# Histogram Overflows:")?;
         let threads = min.len();
         if totals.len() == threads + 1 {
             return Err("it is of --histofall, whose last column is the sum of all threads: \
@@ -113,18 +114,19 @@ impl Table {
             );
         }
         let (mut values, mut columns) = (Vec::new(), vec![Vec::new(); threads]);
-        for line in lines.by_ref().take_while(|line| !line.starts_with('#')) {
+        for line in lines.iter().take_while(|line| !line.starts_with('#')) {
             let row = numbers(line).filter(|row| row.len() == threads + 1);
             let row = row.filter(|row| values.last().is_none_or(|last| *last < row[0]));
             let row = row.ok_or_else(|| format!("the line {line:?} is no row of its histogram"))?;
             values.push(row[0]);
-            columns.iter_mut().zip(&row[1..]).for_each(|(column, n)| column.push(*n));
+            for (column, n) in columns.iter_mut().zip(&row[1..]) {
+                column.push(*n);
+            }
         }
-        let adds_up = |(column, total): (&Vec<u64>, &u64)| {
-            column.iter().try_fold(0u64, |sum, n| sum.checked_add(*n)) == Some(*total)
-        };
-        if !columns.iter().zip(&totals).all(adds_up) {
-            return Err("its rows do not add up to its totals: it is damaged or cut off".to_owned());
+        for (column, total) in columns.iter().zip(totals) {
+            if column.iter().try_fold(0u64, |sum, n| sum.checked_add(*n)) != Some(total) {
+                return Err("its rows do not add up to its totals: it is damaged or cut off".to_owned());
+            }
         }
         Ok(Table { values, columns, min, avg, max, overflows })
     }

@@ -62,9 +62,9 @@ pub(super) fn read(text: &str) -> Result<Report, String> {
         1 => 1_000,
         other => return Err(format!("its resolution_in_ns is {other}, where 0 is µs and 1 is ns")),
     };
-    let asked = Asked::of(&command_line);
+    let options = Asked::of(&command_line);
     let mut unknown = vec!["missed activations"];
-    if asked.is_none() {
+    if options.is_none() {
         unknown.extend(["interval", "scheduling policy", "priority", "how the threads wait", "clock"]);
     }
     let source = Source { program: "cyclictest", version: Some(file.version), text, unknown: &unknown };
@@ -77,10 +77,11 @@ pub(super) fn read(text: &str) -> Result<Report, String> {
         threads.push((name.parse().map_err(|_| format!("{name:?} is no number of a thread"))?, thread));
     }
     threads.sort_by_key(|(number, _)| *number);
-    let read = |(number, thread): (u64, &Thread)| {
-        thread.measurement(number, tick_ps, asked.as_ref()).map_err(|why| format!("thread {number}: {why}"))
-    };
-    finish(report, threads.into_iter().map(read).collect::<Result<_, _>>()?)
+    let measured = threads.into_iter().map(|(number, thread)| {
+        let measurement = thread.measurement(number, tick_ps, options.as_ref());
+        measurement.map_err(|why| format!("thread {number}: {why}"))
+    });
+    finish(report, measured.collect::<Result<_, _>>()?)
 }
 
 fn is_cyclictest(command_line: &str) -> bool {

@@ -98,10 +98,10 @@ pub(super) fn read(text: &str) -> Result<Report, String> {
             "of {name} it has aggregates only: run it without --benchmark_report_aggregates_only"
         ));
     }
-    let read = |(name, lines): &(&str, Vec<&Line>)| {
-        point(name, lines).map_err(|why| format!("benchmark {name}: {why}"))
-    };
-    finish(report, benchmarks.iter().map(read).collect::<Result<_, _>>()?)
+    let measured = benchmarks
+        .iter()
+        .map(|(name, lines)| point(name, lines).map_err(|why| format!("benchmark {name}: {why}")));
+    finish(report, measured.collect::<Result<_, _>>()?)
 }
 
 /// A benchmark with its repetitions.

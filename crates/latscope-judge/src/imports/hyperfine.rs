@@ -40,9 +40,11 @@ const UNKNOWN: &[&str] = &["options: shell, warm-up runs, preparation"];
 pub(super) fn read(text: &str) -> Result<Report, String> {
     let file: File = from_json(text)?;
     let report = Source { program: "hyperfine", version: None, text, unknown: UNKNOWN }.report();
-    let read =
-        |command: &Command| command.measurement().map_err(|why| format!("{:?}: {why}", command.command));
-    finish(report, file.results.iter().map(read).collect::<Result<_, _>>()?)
+    let measured = file
+        .results
+        .iter()
+        .map(|command| command.measurement().map_err(|why| format!("{:?}: {why}", command.command)));
+    finish(report, measured.collect::<Result<_, _>>()?)
 }
 
 impl Command {

@@ -65,10 +65,10 @@ pub(super) fn read(text: &str) -> Result<Report, String> {
         cpus.push((name.parse().map_err(|_| format!("{name:?} is no number of a CPU"))?, cpu));
     }
     cpus.sort_by_key(|(number, _)| *number);
-    let read = |(number, cpu): (u64, &Cpu)| {
-        cpu.measurement(number, tick_ps).map_err(|why| format!("CPU {number}: {why}"))
-    };
-    finish(report, cpus.into_iter().map(read).collect::<Result<_, _>>()?)
+    let measured = cpus
+        .into_iter()
+        .map(|(number, cpu)| cpu.measurement(number, tick_ps).map_err(|why| format!("CPU {number}: {why}")));
+    finish(report, measured.collect::<Result<_, _>>()?)
 }
 
 impl Cpu {

@@ -108,7 +108,9 @@ pub(super) fn finish(mut report: Report, measurements: Vec<Measurement>) -> Resu
         ("what other processes used", true),
     ];
     let unknown = facts.into_iter().filter(|(_, unknown)| *unknown).map(|(fact, _)| fact.to_owned());
-    report.imported.iter_mut().for_each(|imported| imported.unknown.extend(unknown.clone()));
+    if let Some(imported) = &mut report.imported {
+        imported.unknown.extend(unknown);
+    }
     for m in &mut report.measurements {
         m.lower(Reason::new(Level::Ok, IMPORTED, format!("measured by {name}"), ""));
         m.settle();

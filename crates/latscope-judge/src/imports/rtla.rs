@@ -8,7 +8,7 @@ use latscope_core::catalogue::ids;
 use latscope_core::histogram::Bins;
 use latscope_core::plan::{Params, params};
 use latscope_core::quality::{Level, Reason};
-use latscope_core::report::{Measurement, Report, Semantics};
+use latscope_core::report::{Report, Semantics};
 
 const TIMERLAT: &str = "# RTLA timerlat histogram";
 const OSNOISE: &str = "# RTLA osnoise histogram";
@@ -77,10 +77,9 @@ fn read(
         }
     }
     if let Some(line) = text.lines().find(|line| line.contains("events missed")) {
-        let lost = |m: &mut Measurement| {
+        for m in &mut measurements {
             m.lower(Reason::new(Level::Degraded, "trace-lost-events", line.trim(), ""));
-        };
-        measurements.iter_mut().for_each(lost);
+        }
     }
     finish(report, measurements)
 }
@@ -142,12 +141,12 @@ impl<'a> Table<'a> {
                 table.rows.push(row.ok_or_else(|| format!("the line {line:?} is no row of its table"))?);
             }
         }
-        match table.below.iter().all(|line| line.len() == table.columns.len()) {
-            true => Ok(table),
-            false => Err("its lines over, count, min, avg and max are not of all columns: it is cut off \
-                          (--no-summary is not read)"
-                .to_owned()),
+        if table.below.iter().all(|line| line.len() == table.columns.len()) {
+            return Ok(table);
         }
+        Err("its lines over, count, min, avg and max are not of all columns: it is cut off \
+             (--no-summary is not read)"
+            .to_owned())
     }
 
     /// The histogram of a column; `None` if nothing was counted.

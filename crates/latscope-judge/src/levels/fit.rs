@@ -30,19 +30,22 @@ pub(super) struct Plateau {
     pub height: f64,
 }
 
+fn median_of_three(a: f64, b: f64, c: f64) -> f64 {
+    a.max(b).min(a.min(b).max(c))
+}
+
 /// Running median of three (Tukey's rule at the ends): removes single
 /// outliers, leaves edges and everything monotone as it is.
 pub(super) fn without_spikes(y: &[f64]) -> Vec<f64> {
-    let of_three = |a: f64, b: f64, c: f64| a.max(b).min(a.min(b).max(c));
     let mut smooth = y.to_vec();
     for (middle, window) in smooth[1.min(y.len())..].iter_mut().zip(y.windows(3)) {
-        *middle = of_three(window[0], window[1], window[2]);
+        *middle = median_of_three(window[0], window[1], window[2]);
     }
     if let [first, second, third, ..] = y.len().checked_sub(3).map_or(&[][..], |_| &smooth[..]) {
         let (first, second, third) = (*first, *second, *third);
         let n = y.len();
-        let end = of_three(y[n - 1], smooth[n - 2], 3.0 * smooth[n - 2] - 2.0 * smooth[n - 3]);
-        smooth[0] = of_three(first, second, 3.0 * second - 2.0 * third);
+        let end = median_of_three(y[n - 1], smooth[n - 2], 3.0 * smooth[n - 2] - 2.0 * smooth[n - 3]);
+        smooth[0] = median_of_three(first, second, 3.0 * second - 2.0 * third);
         smooth[n - 1] = end;
     }
     smooth
@@ -193,8 +196,7 @@ impl Curve<'_> {
     /// Rise of the latency along a plateau, log2 an octave, by linear regression.
     fn slope(&self, plateau: &Plateau) -> f64 {
         let (x, y) = (&self.x[plateau.first..=plateau.last], &self.y[plateau.first..=plateau.last]);
-        let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
-        let (mean_x, mean_y) = (mean(x), mean(y));
+        let [mean_x, mean_y] = [x, y].map(|values| values.iter().sum::<f64>() / values.len() as f64);
         let along: f64 = x.iter().map(|x| (x - mean_x).powi(2)).sum();
         let together: f64 = x.iter().zip(y).map(|(x, y)| (x - mean_x) * (y - mean_y)).sum();
         if along > 0.0 { together / along } else { 0.0 }

@@ -116,10 +116,8 @@ fn compare(
         return Agreement::Smaller;
     }
     let sum = before.map(|before| before.saturating_add(declared));
-    match sum.is_some_and(|sum| outside(edge, sum) == 0.0) {
-        true => Agreement::ExclusiveSum,
-        false => Agreement::Larger,
-    }
+    let is_sum = sum.is_some_and(|sum| outside(edge, sum) == 0.0);
+    if is_sum { Agreement::ExclusiveSum } else { Agreement::Larger }
 }
 
 /// Distance of a size from the two sizes of an edge, in octaves; 0 between them and close to them.

@@ -23,10 +23,10 @@ pub fn confidence_of(report: &Report, m: &Measurement) -> Option<String> {
         return None;
     }
     // The median of a few is shown all the same: it says where they lie, not how far a tail reaches.
-    let tails = || QUANTILES.iter().filter(|quantile| quantile.above < 0.5);
+    let tails = QUANTILES.iter().filter(|quantile| quantile.above < 0.5);
     // Where the longest values were only counted, the quantiles among them are not known.
-    let known = |above: f64| m.histogram.quantile(1.0 - above).is_some();
-    let told = tails().rev().find(|quantile| n as f64 * quantile.above >= TOLD_FROM && known(quantile.above));
+    let known = tails.filter(|quantile| m.histogram.quantile(1.0 - quantile.above).is_some());
+    let last = known.rev().find(|quantile| n as f64 * quantile.above >= TOLD_FROM);
     let max = format_time(max);
     let rare = match m.tested.or_else(|| tested::of(report, m)) {
         _ if n < FEWEST => format!("too few to say how rare one above {max} is"),
@@ -42,7 +42,7 @@ pub fn confidence_of(report: &Report, m: &Measurement) -> Option<String> {
             )
         }
     };
-    let quantiles = told.map_or("no quantile beyond p50".to_owned(), |quantile| {
+    let quantiles = last.map_or("no quantile beyond p50".to_owned(), |quantile| {
         format!("quantiles up to {}", quantile.name.replace('_', "."))
     });
     Some(format!("{rare}; {quantiles}"))

@@ -103,7 +103,8 @@ impl Metric {
     pub fn named(name: &str) -> Result<Metric, CriterionError> {
         let quantile_like =
             name.strip_prefix('p').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
-        let word = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-_".contains(c);
+        let is_word = name.starts_with(|c: char| c.is_ascii_lowercase())
+            && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || "-_".contains(c));
         if let Some((_, share)) = Share::ALL.iter().find(|(known, _)| *known == name) {
             return Ok(Metric::Share(*share));
         }
@@ -116,9 +117,7 @@ impl Metric {
                 .find(|quantile| quantile.name == name.replace('.', "_"))
                 .map(Metric::Quantile)
                 .ok_or_else(|| CriterionError::Unknown(name.to_owned())),
-            _ if name.starts_with(|c: char| c.is_ascii_lowercase()) && name.chars().all(word) => {
-                Ok(Metric::Value(name.to_owned()))
-            }
+            _ if is_word => Ok(Metric::Value(name.to_owned())),
             _ => Err(CriterionError::Unknown(name.to_owned())),
         }
     }
@@ -144,8 +143,8 @@ impl Metric {
 impl Criterion {
     /// The criteria of a plan.
     pub fn of_plan(plan: &Plan) -> Vec<Criterion> {
-        let read = |one: &plan::Criterion| Criterion::new(&one.metric, one.limit).ok();
-        plan.criteria.iter().filter_map(read).collect()
+        let criteria = plan.criteria.iter();
+        criteria.filter_map(|criterion| Criterion::new(&criterion.metric, criterion.limit).ok()).collect()
     }
 
     /// The criterion as a plan has it.
@@ -174,12 +173,8 @@ impl Criterion {
             }
             duration.as_nanos() as f64
         } else {
-            let wrong = || CriterionError::Number(name.to_owned(), limit.to_owned());
-            let number: f64 = limit.parse().map_err(|_| wrong())?;
-            if !(number >= 0.0 && number.is_finite()) {
-                return Err(wrong());
-            }
-            number
+            let number = limit.parse().ok().filter(|number: &f64| *number >= 0.0 && number.is_finite());
+            number.ok_or_else(|| CriterionError::Number(name.to_owned(), limit.to_owned()))?
         };
         Ok(Criterion { metric, limit })
     }

@@ -2,6 +2,7 @@
 //! are independent.
 
 use crate::extremes::independent_share;
+use crate::transactions::number;
 use latscope_core::merged::{is_merged, is_part_of};
 use latscope_core::plan::ParamValue;
 use latscope_core::report::{Measurement, Report, Sampling, Semantics, Tested, WATCHED};
@@ -29,10 +30,10 @@ pub(super) fn of(report: &Report, m: &Measurement) -> Option<Tested> {
     if m.sampling != Sampling::Event {
         return None;
     }
-    let of_sum = |one: &&Measurement| is_part_of(one, m);
-    let parts: Vec<&Measurement> = match is_merged(m) {
-        true => report.measurements.iter().filter(of_sum).collect(),
-        false => vec![m],
+    let parts: Vec<&Measurement> = if is_merged(m) {
+        report.measurements.iter().filter(|part| is_part_of(part, m)).collect()
+    } else {
+        vec![m]
     };
     // They run at the same time: together they watch no longer than one of them.
     let time_ns = parts.iter().filter_map(|part| watched(part)).max().filter(|time| *time > 0)?;
@@ -42,20 +43,16 @@ pub(super) fn of(report: &Report, m: &Measurement) -> Option<Tested> {
 
 /// Time in which a thread or pair would have seen an event, ns.
 fn watched(m: &Measurement) -> Option<u64> {
-    let number = |name: &str| match m.params.get(name) {
-        Some(ParamValue::Number(number)) => Some(*number),
-        _ => None,
-    };
     if let Some(seconds) = m.values.get(WATCHED) {
         return Some((seconds.value * 1e9) as u64);
     }
-    if let Some(interval) = number("interval").or(number("pace")) {
+    if let Some(interval) = number(m, "interval").or_else(|| number(m, "pace")) {
         return Some((m.summary.count + m.summary.missed).saturating_mul(interval));
     }
     let wall = m.contention.as_ref().map(|contention| contention.wall_ns).filter(|wall| *wall > 0);
     // One after the other they took at least as long as all of them together.
-    let busy = || Some((m.histogram.mean()? * m.histogram.count() as f64) as u64);
-    wall.or_else(|| busy().filter(|_| m.times != Semantics::OneWay))
+    let busy = m.histogram.mean().map(|mean| (mean * m.histogram.count() as f64) as u64);
+    wall.or(busy.filter(|_| m.times != Semantics::OneWay))
 }
 
 /// The most threads or pairs that share a CPU.

@@ -318,8 +318,7 @@ impl<'a> Sweep<'a> {
 
     /// Returns the owner if the scheduler did not let the thread run, though it could.
     fn denied(&self, until: u64, current: u32) -> Option<Owner> {
-        let within = |denial: &&Denial| denial.from < until && until <= denial.until;
-        let denial = self.denials.iter().find(within)?;
+        let denial = self.denials.iter().find(|denial| denial.from < until && until <= denial.until)?;
         match denial.priority {
             i32::MIN..0 => Some(Owner::new(kind::THROTTLING, "its SCHED_DEADLINE runtime was used up")),
             // What is more urgent has the CPU by right.

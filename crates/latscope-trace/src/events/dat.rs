@@ -87,7 +87,9 @@ impl File {
 
     fn formats(&mut self, texts: &[&str]) {
         self.u32(texts.len());
-        texts.iter().for_each(|text| self.long_text(text));
+        for text in texts {
+            self.long_text(text);
+        }
     }
 
     /// Writes the place of each CPU's pages, and appends the pages, those of each CPU from a whole page on.

@@ -259,16 +259,15 @@ impl Events {
 type Names<'a> = HashMap<u32, &'a str>;
 
 fn names(thread: &Thread, events: &mut Events) {
-    let mut name = |kind: &str, tid: u32, name: String| {
+    let process = ("process_name", thread.tid, thread.name.clone());
+    let states = format!("{} {} states", thread.name, thread.tid);
+    let tracks =
+        [("thread_name", thread.tid, thread.name.clone()), ("thread_name", state_track(thread), states)];
+    for (kind, tid, name) in thread.is_main().then_some(process).into_iter().chain(tracks) {
         events.push(
             &json!({ "ph": "M", "name": kind, "pid": thread.process, "tid": tid, "args": { "name": name } }),
         );
-    };
-    if thread.is_main() {
-        name("process_name", thread.tid, thread.name.clone());
     }
-    name("thread_name", thread.tid, thread.name.clone());
-    name("thread_name", state_track(thread), format!("{} {} states", thread.name, thread.tid));
 }
 
 /// Returns the track of a thread's states, beside that of its calls. Thread ids stay below 2^22; the id in a
@@ -279,10 +278,10 @@ fn state_track(thread: &Thread) -> u32 {
 
 /// A finished slice. The format's times are in µs.
 fn slice(pid: u32, tid: u32, category: &str, name: &str, (from, until): (u64, u64), args: Value) -> Value {
-    let micros = |ns: u64| ns as f64 / 1e3;
+    let [begin, length] = [from, until.saturating_sub(from)].map(|ns| ns as f64 / 1e3);
     json!({
         "ph": "X", "pid": pid, "tid": tid, "cat": category, "name": name,
-        "ts": micros(from), "dur": micros(until.saturating_sub(from)), "args": args,
+        "ts": begin, "dur": length, "args": args,
     })
 }
 
@@ -305,20 +304,24 @@ fn spans(timeline: &Timeline, known: &Names, thread: &Thread, events: &mut Event
     }
 }
 
-/// Returns the event that began an interval, in words.
-fn reason(timeline: &Timeline, known: &Names, interval: &Interval) -> String {
-    let who = |tid: u32| match known.get(&tid) {
+/// Returns the thread that caused an event, in words.
+fn cause(known: &Names, tid: u32) -> String {
+    match known.get(&tid) {
         _ if tid == 0 => "an interrupt".to_owned(),
         Some(name) => format!("{name} {tid}"),
         None => format!("thread {tid}"),
-    };
+    }
+}
+
+/// Returns the event that began an interval, in words.
+fn reason(timeline: &Timeline, known: &Names, interval: &Interval) -> String {
     match interval.why {
         Why::Scheduled => "a CPU took it up".to_owned(),
-        Why::Woken { by } => format!("woken by {}", who(by)),
-        Why::Created { by } => format!("created by {}", who(by)),
+        Why::Woken { by } => format!("woken by {}", cause(known, by)),
+        Why::Created { by } => format!("created by {}", cause(known, by)),
         Why::Yielded => "called sched_yield".to_owned(),
         Why::Preempted { by: 0 } => "its CPU was taken".to_owned(),
-        Why::Preempted { by } => format!("{} got its CPU", who(by)),
+        Why::Preempted { by } => format!("{} got its CPU", cause(known, by)),
         Why::Slept { kind, call } => {
             let sleep = match kind {
                 'S' => "sleeps",

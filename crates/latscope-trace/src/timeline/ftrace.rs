@@ -85,8 +85,10 @@ fn number(text: &str) -> Option<u32> {
 /// Returns the ns of a time such as `1695.803821` or `1695.803821495`.
 fn nanoseconds(stamp: &str) -> Option<u64> {
     let (seconds, fraction) = stamp.split_once('.')?;
-    let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    if !digits(seconds) || !digits(fraction) || fraction.len() > 9 {
+    let are_digits = [seconds, fraction]
+        .iter()
+        .all(|text| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()));
+    if !are_digits || fraction.len() > 9 {
         return None;
     }
     let scale = 10u64.pow(9 - fraction.len() as u32);

@@ -103,10 +103,7 @@ impl Sums {
 
     fn shares(&self, first: &Thread, architecture: &str) -> ThreadShares {
         let span: u64 = self.states.iter().sum();
-        let share = |state: State| match span {
-            0 => 0.0,
-            _ => self.states[state as usize] as f64 / span as f64,
-        };
+        let share = |state: State| self.states[state as usize] as f64 / span.max(1) as f64;
         let mut syscalls: Vec<CallShare> = self
             .calls
             .iter()

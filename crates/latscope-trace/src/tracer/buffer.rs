@@ -35,13 +35,12 @@ pub(super) struct Counted {
 
 impl Counted {
     pub fn parse(stats: &str) -> Counted {
-        let number = |name: &str| -> u64 {
+        let [there, bytes, overrun, read] = ["entries", "bytes", "overrun", "read events"].map(|name| {
             let value = stats.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
             value.and_then(|value| value.trim().parse().ok()).unwrap_or(0)
-        };
-        let there = number("entries");
-        let length = if there > 0 { number("bytes") as f64 / there as f64 } else { 0.0 };
-        Counted { events: there + number("overrun") + number("read events"), length }
+        });
+        let length = if there > 0 { bytes as f64 / there as f64 } else { 0.0 };
+        Counted { events: there + overrun + read, length }
     }
 }
 
@@ -53,15 +52,14 @@ pub(super) fn wanted(
     seconds: f64,
     (present, available, cpus): (u64, u64, u64),
 ) -> Option<u64> {
-    let kib = |(before, now): (&Counted, &Counted)| {
+    let sizes = before.iter().zip(now).map(|(before, now)| {
         let rate = now.events.saturating_sub(before.events) as f64 / seconds.max(0.1);
         // The head of each event counts, too.
         (rate * HELD_S * (now.length + 4.0) / 1024.0) as u64
-    };
-    let busiest = before.iter().zip(now).map(kib).max()?;
+    });
     let most = MOST_KIB.min(available / PART / cpus.max(1));
-    let wanted = busiest.next_power_of_two().min(most);
-    (wanted > present).then_some(wanted)
+    let size = sizes.max()?.next_power_of_two().min(most);
+    (size > present).then_some(size)
 }
 
 /// Memory that is available, KiB.
@@ -73,19 +71,17 @@ pub(super) fn available() -> u64 {
 
 /// Reads what was counted of each CPU.
 pub(super) fn counted(directory: &Path, cpus: impl Iterator<Item = u32>) -> Vec<Counted> {
-    let path = |cpu: u32| directory.join(format!("per_cpu/cpu{cpu}/stats"));
-    let stats = cpus.map(|cpu| fs::read_to_string(path(cpu)).unwrap_or_default());
-    stats.map(|stats| Counted::parse(&stats)).collect()
+    let paths = cpus.map(|cpu| directory.join(format!("per_cpu/cpu{cpu}/stats")));
+    paths.map(|path| Counted::parse(&fs::read_to_string(path).unwrap_or_default())).collect()
 }
 
 /// Enlarges the buffers in the background: the kernel does it on each CPU, and waits for its turn there.
 pub(super) fn enlarge(directory: &Path, kib: u64) {
     let path: PathBuf = directory.join("buffer_size_kb");
-    let write = move || {
+    let _ = std::thread::Builder::new().name("buffers".to_owned()).spawn(move || {
         // Without memory the buffers stay as they are.
         let _ = fs::write(path, kib.to_string());
-    };
-    let _ = std::thread::Builder::new().name("buffers".to_owned()).spawn(write);
+    });
 }
 
 #[cfg(test)]

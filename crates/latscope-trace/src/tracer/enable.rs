@@ -44,20 +44,19 @@ pub(super) fn enable(
         instance.enable(event).map_err(|error| instance.refused(&error))?;
         enabled.push(event.to_owned());
     }
-    let mut want = |what: String, events: &[String]| {
-        let there = events.iter().filter(|event| instance.enable(event).is_ok());
+    let usual = WANTED.iter().map(|(what, events)| {
+        ((*what).to_owned(), events.iter().map(|event| (*event).to_owned()).collect::<Vec<_>>())
+    });
+    let vectors = ("the CPU's own interrupts are not seen".to_owned(), vectors(instance));
+    let requested = traced.events.iter();
+    let requested = requested
+        .map(|event| (format!("this kernel has no event {event}"), vec![event.replacen(':', "/", 1)]));
+    for (shortfall, events) in usual.chain([vectors]).chain(requested) {
         let before = enabled.len();
-        enabled.extend(there.cloned());
+        enabled.extend(events.iter().filter(|event| instance.enable(event).is_ok()).cloned());
         if events.is_empty() || enabled.len() - before < events.len() {
-            shortfalls.push(what);
+            shortfalls.push(shortfall);
         }
-    };
-    for (what, events) in WANTED {
-        want(what.to_owned(), &events.iter().map(|event| (*event).to_owned()).collect::<Vec<_>>());
-    }
-    want("the CPU's own interrupts are not seen".to_owned(), &vectors(instance));
-    for event in &traced.events {
-        want(format!("this kernel has no event {event}"), &[event.replacen(':', "/", 1)]);
     }
     if traced.stacks {
         match instance.set(STACKS.0, STACKS.1) {
@@ -82,13 +81,13 @@ fn vectors(instance: &Instance) -> Vec<String> {
 
 /// Returns the kernel's description of the layout of the events.
 pub(super) fn catalogue(instance: &Instance, events: &[String]) -> io::Result<Catalogue> {
-    let format = |event: &String| -> io::Result<(String, String)> {
+    let formats = events.iter().map(|event| {
         let system = event.split('/').next().unwrap_or_default().to_owned();
         Ok((system, instance.get(&format!("events/{event}/format"))?))
-    };
+    });
     Ok(Catalogue {
         header_page: instance.get("events/header_page")?,
         header_event: instance.get("events/header_event")?,
-        events: events.iter().map(format).collect::<io::Result<_>>()?,
+        events: formats.collect::<io::Result<_>>()?,
     })
 }

@@ -88,20 +88,13 @@ impl Cpu {
         mut begin: usize,
         (from, thread): (u64, Option<u32>),
     ) -> (Option<usize>, usize) {
-        let switch = |event: &Event| matches!(event.kind, Kind::Switch { .. } | Kind::Lost { .. });
-        let of_thread = |event: &Event| match &event.kind {
-            // Whom it displaced matters, too.
-            Kind::Switch { to, .. } => thread.is_none_or(|tid| to.tid == tid),
-            Kind::Lost { .. } => true,
-            _ => false,
-        };
         let mut searched = 0;
         loop {
-            let before = events.partition_point(|event| event.at <= from);
-            let known = events[..before].iter().rposition(switch);
-            let wanted = events[..before].iter().rposition(of_thread);
-            if begin == 0 || wanted.is_some() || known.is_some() && searched >= SEARCHED {
-                return (wanted.or(known), begin);
+            let before = &events[..events.partition_point(|event| event.at <= from)];
+            let last = before.iter().rposition(|event| shows_thread(&event.kind, None));
+            let of_thread = before.iter().rposition(|event| shows_thread(&event.kind, thread));
+            if begin == 0 || of_thread.is_some() || last.is_some() && searched >= SEARCHED {
+                return (of_thread.or(last), begin);
             }
             searched += 1;
             begin -= 1;
@@ -116,5 +109,15 @@ impl Cpu {
         let pages = self.pages.range(begin.min(end)..end);
         pages.for_each(|page| decoder.page(self.id, &page.bytes, |event| events.push(event)));
         events
+    }
+}
+
+/// Returns true if an event shows that this thread, or any for `None`, got the CPU, or that events were lost.
+fn shows_thread(kind: &Kind, thread: Option<u32>) -> bool {
+    match kind {
+        // Whom it displaced matters, too.
+        Kind::Switch { to, .. } => thread.is_none_or(|tid| to.tid == tid),
+        Kind::Lost { .. } => true,
+        _ => false,
     }
 }

@@ -36,24 +36,23 @@ impl Sysfs {
 
     /// Returns the channel of this name; if an address is given, the channel with that address.
     pub(super) fn announced(&self, name: &str, address: Option<u32>) -> Option<Announced> {
-        let channel = |device: String| {
+        self.entries("bus/rpmsg/devices").into_iter().find_map(|device| {
             let place = Path::new("bus/rpmsg/devices").join(&device);
-            let found = self.text(place.join("name"))?;
-            let theirs = number(&self.text(place.join("dst"))?)?;
-            let same = found == name && address.is_none_or(|address| address == theirs);
-            same.then_some(Announced { device, address: theirs })
-        };
-        self.entries("bus/rpmsg/devices").into_iter().find_map(channel)
+            let announced = self.text(place.join("name"))?;
+            let remote = number(&self.text(place.join("dst"))?)?;
+            let matches = announced == name && address.is_none_or(|address| address == remote);
+            matches.then_some(Announced { device, address: remote })
+        })
     }
 
     /// The devices of endpoints with this name and this address of the remote.
     pub(super) fn endpoints(&self, name: &str, address: u32) -> BTreeSet<String> {
-        let same = |endpoint: &String| {
+        let endpoints = self.entries("class/rpmsg").into_iter().filter(|endpoint| {
             let place = Path::new("class/rpmsg").join(endpoint);
-            let theirs = self.text(place.join("dst")).and_then(|text| number(&text));
-            self.text(place.join("name")).as_deref() == Some(name) && theirs == Some(address)
-        };
-        self.entries("class/rpmsg").into_iter().filter(same).collect()
+            let remote = self.text(place.join("dst")).and_then(|text| number(&text));
+            self.text(place.join("name")).as_deref() == Some(name) && remote == Some(address)
+        });
+        endpoints.collect()
     }
 
     /// Binds a channel to the driver that makes a device of it.

@@ -91,12 +91,11 @@ impl Machine {
     fn place(&mut self, [_, there]: [u32; 2]) -> Result<()> {
         let tasks = format!("/proc/{}/task", self.qemu.0.id());
         let thread = self.until("QEMU starts no virtual CPU", |_| {
-            let tasks = std::fs::read_dir(&tasks).ok()?.flatten();
-            let of_cpu = |task: &std::fs::DirEntry| {
+            let mut of_cpu = std::fs::read_dir(&tasks).ok()?.flatten().filter(|task| {
                 let name = std::fs::read_to_string(task.path().join("comm"));
                 name.is_ok_and(|name| name.starts_with("CPU 0/"))
-            };
-            tasks.filter(of_cpu).find_map(|task| task.file_name().to_str()?.parse().ok())
+            });
+            of_cpu.find_map(|task| task.file_name().to_str()?.parse().ok())
         })?;
         sched::pin_thread(thread, &[there]).with_context(|| format!("CPU {there} cannot be used"))
     }

@@ -180,9 +180,10 @@ struct Interrupts {
 
 impl Notifier for Interrupts {
     fn notify(&mut self) -> io::Result<()> {
-        match std::mem::replace(&mut self.started, true) {
-            true => self.board.notify(self.cpu),
-            false => self.board.start(self.cpu, self.entry),
+        if std::mem::replace(&mut self.started, true) {
+            self.board.notify(self.cpu)
+        } else {
+            self.board.start(self.cpu, self.entry)
         }
     }
 

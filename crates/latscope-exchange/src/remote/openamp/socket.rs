@@ -65,9 +65,10 @@ pub(super) struct Absent(PathBuf);
 
 /// Returns the command that starts the side that a driver connects to.
 fn remedy(socket: &Path) -> String {
-    let at = match socket == Path::new(super::SOCKET.default) {
-        true => String::new(),
-        false => format!(" --openamp-socket {}", socket.display()),
+    let at = if socket == Path::new(super::SOCKET.default) {
+        String::new()
+    } else {
+        format!(" --openamp-socket {}", socket.display())
     };
     format!("`latscope remote serve --openamp{at}` or process 0 of OpenAMP")
 }

@@ -62,10 +62,7 @@ fn open(order: &Order) -> Result<Box<dyn Channel>> {
         wait => spin_ns(wait),
     };
     let rings = drive(Path::new(path), name, spin_ns, CONNECT_TIMEOUT, order.waiting)?;
-    match name == ping::NAME {
-        true => Ok(Box::new(ping::Framed::new(rings))),
-        false => Ok(Box::new(rings)),
-    }
+    if name == ping::NAME { Ok(Box::new(ping::Framed::new(rings))) } else { Ok(Box::new(rings)) }
 }
 
 /// Becomes the master of the slave in this file, and connects to its endpoint of this name.

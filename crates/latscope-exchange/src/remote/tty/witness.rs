@@ -82,7 +82,9 @@ impl Witness {
         let mut best = (plain, None);
         for Translation { what, apply } in TRANSLATIONS {
             let mut translated = Vec::new();
-            self.sent.iter().for_each(|byte| apply(*byte, &mut translated));
+            for byte in &self.sent {
+                apply(*byte, &mut translated);
+            }
             let length = common(&translated, &self.received);
             if length > best.0 && length >= self.first.min(self.sent.len()) {
                 best = (length, Some(*what));

@@ -63,11 +63,11 @@ impl Message {
             return Ok(None);
         }
         ensure!(!received.flags.contains(ReturnFlags::CTRUNC), "more descriptors than regions can be");
-        let rights = |message| match message {
+        let rights = ancillary.drain().filter_map(|message| match message {
             RecvAncillaryMessage::ScmRights(descriptors) => Some(descriptors),
             _ => None,
-        };
-        let descriptors = ancillary.drain().filter_map(rights).flatten().collect();
+        });
+        let descriptors = rights.flatten().collect();
         stream.read_exact(&mut header[received.bytes..])?;
         let [request, flags, length] = words(&header);
         ensure!(flags & 3 == VERSION && flags & REPLY == 0, "this is not vhost-user, version {VERSION}");
@@ -139,11 +139,11 @@ impl Message {
             bytes.len() >= count as usize * SIZE && self.descriptors.len() == count as usize,
             self.wrong()
         );
-        let region = |bytes: &[u8]| {
+        let regions = bytes.chunks_exact(SIZE).map(|bytes| {
             let [guest, size, user, offset] = longs(bytes);
             Region { guest, size, user, offset }
-        };
-        Ok(bytes.chunks_exact(SIZE).map(region).zip(self.descriptors.drain(..)).collect())
+        });
+        Ok(regions.zip(self.descriptors.drain(..)).collect())
     }
 
     fn wrong(&self) -> String {

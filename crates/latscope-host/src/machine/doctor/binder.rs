@@ -58,10 +58,10 @@ pub(super) fn context_manager(context: &Context) -> Row {
         .filter(|(_, holder)| *holder != Holder::Unknown)
         .collect();
     if held.is_empty() {
-        return match context.root.exists(STATE) {
-            true => good(id, "every binder device is free"),
-            false => unknown(id, format!("{STATE} does not exist, or only root may read it")),
-        };
+        if context.root.exists(STATE) {
+            return good(id, "every binder device is free");
+        }
+        return unknown(id, format!("{STATE} does not exist, or only root may read it"));
     }
     let words: Vec<String> = held.iter().map(|(device, holder)| format!("{device}: {holder}")).collect();
     let found = words.join("; ");

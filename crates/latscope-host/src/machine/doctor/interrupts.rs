@@ -73,19 +73,18 @@ pub(super) fn devices(context: &Context) -> Row {
         return context.absent(id, "/proc/irq", "none");
     };
     let measured = &context.cpus;
-    let serves = |path: &str| {
+    let served = numbers.iter().filter(|(_, path)| {
         let files = ["effective_affinity_list", "smp_affinity_list"];
         let cpus = files.iter().find_map(|file| context.root.cpu_list(&format!("{path}/{file}")));
         cpus.is_some_and(|cpus| cpus.0.iter().any(|cpu| measured.0.contains(cpu)))
-    };
-    let interrupt =
-        |(number, path): &(u32, String)| interrupt(&table, *number, measured).filter(|_| serves(path));
-    let mut theirs: Vec<Interrupt> = numbers.iter().filter_map(interrupt).collect();
-    theirs.sort_by_key(|interrupt| std::cmp::Reverse(interrupt.served));
-    let Some(most) = theirs.first() else { return good(id, format!("CPUs {measured} serve none")) };
+    });
+    let mut served: Vec<Interrupt> =
+        served.filter_map(|(number, _)| interrupt(&table, *number, measured)).collect();
+    served.sort_by_key(|interrupt| std::cmp::Reverse(interrupt.served));
+    let Some(most) = served.first() else { return good(id, format!("CPUs {measured} serve none")) };
     let found = format!(
         "CPUs {measured} serve {}; the most frequent: {} ({}, {} since boot)",
-        counted(theirs.len() as u64, "interrupt"),
+        counted(served.len() as u64, "interrupt"),
         most.name,
         most.number,
         most.served
@@ -94,9 +93,9 @@ pub(super) fn devices(context: &Context) -> Row {
     let others = CpuList(others.collect());
     let remedy = (!others.0.is_empty()).then(|| {
         let frequent: Vec<String> =
-            theirs.iter().take(8).map(|interrupt| interrupt.number.to_string()).collect();
+            served.iter().take(8).map(|interrupt| interrupt.number.to_string()).collect();
         let files = match &frequent[..] {
-            [one] => one.clone(),
+            [single] => single.clone(),
             several => format!("{{{}}}", several.join(",")),
         };
         context.write(&others.to_string(), &format!("/proc/irq/{files}/smp_affinity_list"))

@@ -13,14 +13,14 @@ pub(super) fn transparent_huge_pages(context: &Context) -> Row {
     let root = context.root;
     let enabled = format!("{THP}/enabled");
     let Some(mut mode) = root.choice(&enabled) else {
-        return match root.exists("/sys/kernel/mm") {
-            true => note(
+        if root.exists("/sys/kernel/mm") {
+            return note(
                 id,
                 "not in this kernel: points with pages=2MiB need reserved huge pages",
                 Condition::PageSize,
-            ),
-            false => unknown(id, "/sys/kernel/mm cannot be read"),
-        };
+            );
+        }
+        return unknown(id, "/sys/kernel/mm cannot be read");
     };
     // Newer kernels have a switch for each page size on top.
     let size: u64 = root.number(&format!("{THP}/hpage_pmd_size")).unwrap_or(2 << 20);
@@ -57,8 +57,9 @@ pub(super) fn transparent_huge_pages(context: &Context) -> Row {
 /// Checks reserved huge pages (Documentation/admin-guide/mm/hugetlbpage.rst).
 pub(super) fn huge_pages(context: &Context) -> Row {
     let id = "huge-pages";
-    let count = |name| context.root.field("/proc/meminfo", name)?.parse::<u64>().ok();
-    let (Some(total), Some(free)) = (count("HugePages_Total"), count("HugePages_Free")) else {
+    let pages = ["HugePages_Total", "HugePages_Free"]
+        .map(|name| context.root.field("/proc/meminfo", name)?.parse::<u64>().ok());
+    let [Some(total), Some(free)] = pages else {
         return context.absent(id, "/proc/meminfo", "not in this kernel");
     };
     let size = kibibytes(context.root, "Hugepagesize").map(format_size).unwrap_or_default();
@@ -79,8 +80,8 @@ pub(super) fn huge_pages(context: &Context) -> Row {
 
 pub(super) fn swap(context: &Context) -> Row {
     let id = "swap";
-    let memory = |name| kibibytes(context.root, name);
-    let (Some(total), Some(free)) = (memory("SwapTotal"), memory("SwapFree")) else {
+    let [Some(total), Some(free)] = ["SwapTotal", "SwapFree"].map(|name| kibibytes(context.root, name))
+    else {
         return context.absent(id, "/proc/meminfo", "not in this kernel");
     };
     let zswap = context.root.text("/sys/module/zswap/parameters/enabled").as_deref() == Some("Y");
@@ -135,9 +136,9 @@ pub(super) fn access_monitoring(context: &Context) -> Row {
     let id = "damon";
     let root = context.root;
     let threads = "/sys/kernel/mm/damon/admin/kdamonds";
-    let is_on = |path: &String| root.text(&format!("{path}/state")).as_deref() == Some("on");
+    let all = root.numbered(threads, "").into_iter().map(|(_, path)| path);
     let running: Vec<String> =
-        root.numbered(threads, "").into_iter().map(|(_, path)| path).filter(is_on).collect();
+        all.filter(|path| root.text(&format!("{path}/state")).as_deref() == Some("on")).collect();
     let modules = ["damon_reclaim", "damon_lru_sort", "damon_stat"]
         .map(|module| format!("/sys/module/{module}/parameters/enabled"));
     let module = modules.into_iter().find(|file| root.text(file).as_deref() == Some("Y"));

@@ -124,13 +124,13 @@ struct IdleState {
 fn enabled_states(context: &Context) -> Vec<IdleState> {
     let cpu = context.machine.allowed.0.first().copied().unwrap_or(0);
     let directories = context.root.numbered(&format!("{CPUS}/cpu{cpu}/cpuidle"), "state");
-    let state = |(number, path): (u32, String)| {
+    let states = directories.into_iter().filter_map(|(number, path)| {
         let enabled = context.root.number::<u32>(&format!("{path}/disable")).unwrap_or(0) == 0;
         let name = context.root.text(&format!("{path}/name")).unwrap_or_default();
         let latency = context.root.number(&format!("{path}/latency"))?;
         enabled.then_some(IdleState { number, name, latency })
-    };
-    directories.into_iter().filter_map(state).collect()
+    });
+    states.collect()
 }
 
 /// Time to leave an idle state above which it is deep, µs.

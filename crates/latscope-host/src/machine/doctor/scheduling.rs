@@ -14,15 +14,17 @@ const MODEL: &str = "/sys/kernel/debug/sched/preempt";
 pub(super) fn preemption(context: &Context) -> Row {
     let id = "preemption";
     let version = &context.machine.kernel_version;
-    let built = |word: &str| version.split_whitespace().any(|one| one == word);
-    if built("PREEMPT_RT") || context.root.text("/sys/kernel/realtime").as_deref() == Some("1") {
+    let [rt, dynamic, preempt] = ["PREEMPT_RT", "PREEMPT_DYNAMIC", "PREEMPT"]
+        .map(|word| version.split_whitespace().any(|built| built == word));
+    if rt || context.root.text("/sys/kernel/realtime").as_deref() == Some("1") {
         return good(id, "full, with sleeping locks (PREEMPT_RT)");
     }
-    let remedy = match built("PREEMPT_DYNAMIC") {
-        true => preempt_fully(context),
-        false => Some("a kernel with CONFIG_PREEMPT or PREEMPT_RT".to_owned()),
+    let remedy = if dynamic {
+        preempt_fully(context)
+    } else {
+        Some("a kernel with CONFIG_PREEMPT or PREEMPT_RT".to_owned())
     };
-    match model(context, built("PREEMPT_DYNAMIC")) {
+    match model(context, dynamic) {
         Some((Model::Full, source)) => good(id, format!("full, says {source}")),
         Some((Model::Lazy, source)) => {
             let found = format!("lazy, says {source}: a normal thread may run on to the end of its tick");
@@ -37,11 +39,11 @@ pub(super) fn preemption(context: &Context) -> Row {
             let found = format!("none, says {source}: a thread inside the kernel is not preempted");
             Row { remedy, ..bad(id, found, Condition::WakeUp) }
         }
-        None if built("PREEMPT_DYNAMIC") => {
+        None if dynamic => {
             let evidence = "debugfs, command line, configuration and log of the kernel do not say which";
             Row { remedy, ..unknown(id, format!("chosen at boot (PREEMPT_DYNAMIC): {evidence}")) }
         }
-        None if built("PREEMPT") => good(id, "full"),
+        None if preempt => good(id, "full"),
         None if version.is_empty() => unknown(id, "the kernel's version is not known"),
         None => Row {
             remedy,
@@ -208,28 +210,29 @@ fn has_fair_server(context: &Context) -> Option<bool> {
     }
 }
 
+/// Words for the share of ordinary threads, from its times in ns.
+fn fair_share(runtime: u64, period: u64) -> String {
+    let [runtime, period] = [runtime, period].map(|time| format_time(time as f64));
+    format!("ordinary threads get {runtime} in each {period} of a CPU that real-time threads keep busy")
+}
+
 /// Checks the deadline server of ordinary threads: it takes its share of a CPU from real-time threads that keep
 /// ordinary threads waiting (kernel/sched/deadline.c, `dl_server`; kernel/sched/debug.c).
 pub(super) fn fair_server(context: &Context) -> Row {
     let id = "fair-server";
     let directory = "/sys/kernel/debug/sched/fair_server";
-    let share = |(cpu, path): (u32, String)| {
-        let time = |name: &str| context.root.number::<u64>(&format!("{path}/{name}"));
-        let both = time("runtime").zip(time("period"))?;
-        context.cpus.0.contains(&cpu).then_some(both)
-    };
-    let shares = context.root.numbered(directory, "cpu").into_iter().filter_map(share);
+    let cpus = context.root.numbered(directory, "cpu").into_iter();
+    let shares = cpus.filter(|(cpu, _)| context.cpus.0.contains(cpu)).filter_map(|(_, path)| {
+        let times = ["runtime", "period"].map(|name| context.root.number::<u64>(&format!("{path}/{name}")));
+        times[0].zip(times[1])
+    });
     let largest = shares.max_by_key(|(runtime, _)| *runtime);
-    let words = |runtime: u64, period: u64| {
-        let [runtime, period] = [runtime, period].map(|time| format_time(time as f64));
-        format!("ordinary threads get {runtime} in each {period} of a CPU that real-time threads keep busy")
-    };
     let affects = Condition::RealTime;
     match (largest, has_fair_server(context), &context.lockdown) {
         (Some((0, _)), ..) => good(id, "off"),
         (Some((runtime, period)), ..) => {
             let remedy = context.write("0", &format!("{directory}/cpu*/runtime"));
-            Row { remedy, ..note(id, words(runtime, period), affects) }
+            Row { remedy, ..note(id, fair_share(runtime, period), affects) }
         }
         (None, Some(false), _) => good(id, "not in this kernel (since 6.12)"),
         (None, None, _) => unknown(id, "the kernel's release is not known"),
@@ -237,7 +240,7 @@ pub(super) fn fair_server(context: &Context) -> Row {
         (None, _, Some(_)) => {
             let found = format!(
                 "{}, as the kernel is built; lockdown forbids {directory}",
-                words(50_000_000, 1_000_000_000)
+                fair_share(50_000_000, 1_000_000_000)
             );
             note(id, found, affects)
         }
@@ -245,7 +248,7 @@ pub(super) fn fair_server(context: &Context) -> Row {
             remedy: context.command("mount -t debugfs none /sys/kernel/debug"),
             ..unknown(
                 id,
-                format!("{directory} cannot be read; {} by default", words(50_000_000, 1_000_000_000)),
+                format!("{directory} cannot be read; {} by default", fair_share(50_000_000, 1_000_000_000)),
             )
         },
     }
