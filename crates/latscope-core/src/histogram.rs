@@ -62,7 +62,7 @@ pub struct Bins {
     /// Width of every bin, in ticks: at least 1.
     pub width: u64,
     /// Bins in each power of two, where their width grows with the value: at least 1.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub per_octave: Option<u64>,
 }
 
@@ -282,7 +282,7 @@ struct Wire {
     sum: u64,
     buckets: Vec<(u64, u64, u64)>,
     overflow: u64,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     bins: Option<Bins>,
 }
 

@@ -56,8 +56,7 @@ pub fn params<const N: usize>(pairs: [(&str, ParamValue); N]) -> Params {
 pub struct Point {
     /// Id of the probe, `family.name`.
     pub probe: String,
-    /// Revision of the probe; results of before have none.
-    #[serde(default = "one")]
+    /// Revision of the probe, raised when what it times changes.
     pub revision: u32,
     /// Parameters of the point, all of them: nothing about the point is implied.
     pub params: Params,
@@ -163,13 +162,11 @@ pub struct Periodic {
     /// Relative position of the threads' first instants.
     pub phase: Phase,
     /// Wait for the next full second of the clock before the first instant.
-    #[serde(default)]
     pub align_second: bool,
     /// A latency above this many ns is an exceedance.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub threshold: Option<u64>,
     /// True if the first exceedance ends the step.
-    #[serde(default)]
     pub stop_at_threshold: bool,
     /// Record also what would have been felt by activations that a stall
     /// swallowed (no coordinated omission).
@@ -178,7 +175,6 @@ pub struct Periodic {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub linear: Option<Linear>,
     /// Hand every sample to the observers.
-    #[serde(default)]
     pub stream: bool,
 }
 
@@ -206,13 +202,12 @@ pub struct OnThreshold {
     /// what took its time.
     pub blame: bool,
     /// Without a threshold: the worst so many events are taken for outliers.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub worst: Option<u32>,
     /// Actions at each exceedance, in this order.
-    #[serde(default)]
     pub actions: Vec<Action>,
     /// File for the trace around an exceedance.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub trace_file: Option<PathBuf>,
     /// Contents of the trace beside the scheduler and interrupts.
     #[serde(default, skip_serializing_if = "Traced::is_usual")]
@@ -226,10 +221,9 @@ pub struct Traced {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub events: Vec<String>,
     /// The kernel's stack of each running thread that is displaced.
-    #[serde(default)]
     pub stacks: bool,
     /// Size of each CPU's buffer, bytes; `None` lets the rate of events decide.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub buffer: Option<u64>,
 }
 
@@ -309,21 +303,14 @@ pub struct Step {
     /// Conditions under which each point has been measured enough.
     pub stop: Stop,
     /// Conditions that the machine has to meet during the step.
-    #[serde(default)]
     pub conditions: Conditions,
     /// Settings of the periodic threads, if the points are such threads.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub periodic: Option<Periodic>,
     /// Seed of permutations and random data.
     pub seed: u64,
     /// Number of times that the step is measured, seconds apart. The limits in `stop` are for all rounds together.
-    #[serde(default = "one")]
     pub rounds: u32,
-}
-
-/// Default for older files: one round, and the first revision of a probe.
-pub(crate) fn one() -> u32 {
-    1
 }
 
 /// A worker that runs beside the measurement.
@@ -396,16 +383,15 @@ pub struct Plan {
     /// The steps. Each round goes through them in a random order, by their seed.
     pub steps: Vec<Step>,
     /// Rounds of the run: those of the step with most.
-    #[serde(default = "one")]
     pub rounds: u32,
     /// Load beside all steps.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub load: Option<Load>,
     /// File for the time line of the threads, if asked for.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub timeline: Option<PathBuf>,
     /// Treatment of events above the threshold.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub on_threshold: Option<OnThreshold>,
     /// Criteria of the result: judged with each save, and in the end.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -9,7 +9,6 @@ pub struct Quality {
     /// The worst of what the reasons stand for.
     pub level: Level,
     /// Reasons against a better level, in the order found; empty where the level is [`Level::Ok`].
-    #[serde(default)]
     pub reasons: Vec<Reason>,
 }
 
@@ -150,13 +149,11 @@ pub struct Reason {
     /// Stable name: `emulated`, `rounds-in-two-groups`, `waited-for-a-cpu`, …
     pub id: String,
     /// Level of a number that has no other reason against it.
-    #[serde(default)]
     pub level: Level,
     /// Description of what happened, in words; empty where the id suffices.
-    #[serde(default)]
     pub text: String,
     /// Remedy for the reason, in words.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub remedy: Option<String>,
     /// The numbers in the text, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -247,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unstable_row_is_written_as_degraded_for_older_readers() {
+    fn an_unstable_row_is_better_than_a_degraded_one() {
         assert!(Level::Ok < Level::Unstable && Level::Unstable < Level::Degraded);
     }
 }

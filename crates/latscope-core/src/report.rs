@@ -41,23 +41,23 @@ pub struct Report {
     /// RFC 3339 time of the end; `None` while incomplete.
     pub finished: Option<String>,
     /// Request that ended the run before it was complete, if there was such a request.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub interrupted: Option<Interrupted>,
     /// The program that measured it, if that was another.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub imported: Option<Imported>,
     /// Plan of the run.
     pub plan: Plan,
     /// Machine that the result was measured on.
     pub machine: Machine,
-    /// A random name of the run, so that no result is counted twice; empty in older files.
-    #[serde(default)]
+    /// A random name of the run, so that no result is counted twice; empty in imported results, and where the kernel had
+    /// no random bits yet.
     pub run_id: String,
     /// Labels given by the user: `board=a7`, `kernel=rt`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
     /// Account of the CPU time of the whole run.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub activity: Option<Account>,
     /// Problems and facts that a reader needs to know, each with a remedy if there is one.
     pub warnings: Vec<Warning>,
@@ -75,7 +75,6 @@ pub struct Tool {
     /// Version of the program.
     pub version: String,
     /// The commit it was built from; empty when unknown.
-    #[serde(default)]
     pub commit: String,
 }
 
@@ -87,7 +86,6 @@ pub struct Imported {
     /// Version of the program, as its output has it; `None` if the output does not contain it.
     pub version: Option<String>,
     /// Facts that the output lacks and a reader may want to know, in words.
-    #[serde(default)]
     pub unknown: Vec<String>,
 }
 
@@ -109,10 +107,10 @@ pub struct Interrupted {
     /// Points measured in full, of those planned.
     pub points: Progress,
     /// Events of the points that were being measured, where their number or time is limited.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub events: Option<Progress>,
     /// Time for which they had been measured, ns, where that is limited.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub time: Option<Progress>,
 }
 
@@ -122,7 +120,7 @@ pub struct Progress {
     /// Amount done so far.
     pub done: u64,
     /// Amount requested; `None` without a limit.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub of: Option<u64>,
 }
 
@@ -134,7 +132,7 @@ pub struct Warning {
     /// Description of what happened.
     pub text: String,
     /// Remedy for the problem, in words.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub remedy: Option<String>,
 }
 

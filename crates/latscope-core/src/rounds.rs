@@ -9,7 +9,6 @@ use std::collections::BTreeMap;
 /// The figures of one round of a point, ns. Quantiles with fewer than ten
 /// samples above them are `None`, as in a [`Summary`](crate::report::Summary).
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
 #[allow(missing_docs)] // the names say it
 pub struct Round {
     pub count: u64,
@@ -26,7 +25,7 @@ pub struct Round {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub account: Option<Account>,
     /// Named quantities that are no durations.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub values: BTreeMap<String, f64>,
 }
 

@@ -98,7 +98,7 @@ pub struct Comparison {
 /// The runs of a side.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Side {
-    /// Random names of the runs; empty names of older results.
+    /// Random names of the runs; those of imported results are empty.
     pub run_ids: Vec<String>,
     /// Name and processor of each machine, as far as known.
     pub machines: Vec<String>,

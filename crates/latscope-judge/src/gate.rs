@@ -66,7 +66,7 @@ pub struct Counts {
 pub struct RunName {
     /// Name of the file of the run.
     pub file: String,
-    /// Random name of the run; empty for older results.
+    /// Random name of the run; empty for imported results.
     pub run_id: String,
     /// Start of the run, RFC 3339.
     pub started: String,

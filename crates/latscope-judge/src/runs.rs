@@ -79,8 +79,8 @@ pub fn point_id(probe: &str, params: &Params) -> String {
     if params.is_empty() { probe.to_owned() } else { format!("{probe}[{}]", params.join(",")) }
 }
 
-/// The runs without duplicates, and a sentence for each duplicate. Older results, in which runs have no names, are
-/// duplicates if they are equal.
+/// The runs without duplicates, and a sentence for each duplicate. Runs without a name, as imported ones, are duplicates if
+/// they are equal.
 pub fn once(runs: Vec<(String, Run)>) -> (Vec<(String, Run)>, Vec<String>) {
     let mut kept: Vec<(String, Run)> = Vec::new();
     let mut twice = Vec::new();
@@ -115,17 +115,13 @@ struct LightReport {
     #[serde(deserialize_with = "json::or_default")]
     started: String,
     finished: Option<String>,
-    #[serde(default)]
     interrupted: Option<Interrupted>,
-    #[serde(default)]
     imported: Option<Imported>,
     plan: Plan,
     machine: Machine,
-    #[serde(default)]
     run_id: String,
     #[serde(default)]
     labels: BTreeMap<String, String>,
-    #[serde(default)]
     activity: Option<Account>,
     warnings: Vec<Warning>,
     measurements: Vec<LightMeasurement>,
@@ -135,41 +131,26 @@ struct LightReport {
 #[derive(Deserialize)]
 struct LightMeasurement {
     probe: String,
-    #[serde(default = "first_revision")]
     revision: u32,
     params: Params,
-    #[serde(default)]
     title: String,
-    #[serde(default)]
     row: bool,
     sampling: Sampling,
     times: Semantics,
-    #[serde(default)]
     quality: Quality,
     #[serde(default)]
     incomplete: bool,
     summary: Summary,
     #[serde(default)]
     rounds: Vec<Round>,
-    #[serde(default)]
     contention: Option<Contention>,
-    #[serde(default)]
     account: Option<Account>,
-    #[serde(default)]
     values: BTreeMap<String, Value>,
-    #[serde(default)]
     work: Option<Work>,
     histogram: Histogram,
-    #[serde(default)]
     corrected: Option<Histogram>,
-    #[serde(default)]
     tested: Option<Tested>,
-    #[serde(default)]
     verdict: Option<Verdict>,
-}
-
-fn first_revision() -> u32 {
-    1
 }
 
 impl From<LightReport> for Report {

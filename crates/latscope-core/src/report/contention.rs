@@ -11,9 +11,6 @@ pub struct Contention {
     /// Time that the measuring threads waited for a CPU though they could run (run delay of
     /// `/proc/thread-self/schedstat`), ns; `None` where the kernel does not report it.
     pub run_delay_ns: Option<u64>,
-    /// Share of the CPUs that other processes used, of files that have no account of the measurement.
-    #[serde(default, skip_serializing)]
-    pub others: Option<f64>,
     /// True if waiting distorts the figure. It does not if disturbed samples are thrown away, or if waiting is the
     /// quantity measured.
     pub distorts: bool,

@@ -16,18 +16,16 @@ pub struct Finding {
     /// The numbers in it, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub values: BTreeMap<String, f64>,
-    /// Certainty of the finding: claimed or doubtful. Older files do not have it: all their findings were worded as
-    /// claims.
-    #[serde(default)]
+    /// Certainty of the finding: claimed or doubtful.
     pub certainty: Certainty,
-    /// Reason for doubt, in words; older files do not have it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Reason for doubt, in words; `None` for a claim.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub doubt: Option<String>,
     /// The figures that it rests on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub evidence: Vec<Evidence>,
     /// Number of rounds that show the finding, of those examined; `None` where rounds were not examined.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub rounds: Option<Agreeing>,
 }
 
@@ -67,7 +65,7 @@ pub struct Evidence {
     /// The figure: of a time in ns, else in the unit of the value.
     pub value: f64,
     /// Interval in which the figure of the next run is expected; `None` with fewer than two rounds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub interval: Option<Prediction>,
     /// Rounds that it was measured in.
     pub rounds: u64,
@@ -103,15 +101,14 @@ pub struct Check {
     pub value: Option<f64>,
     /// Events above the limit, of those in `of`: as many as there may be, where the histogram's bucket around the limit
     /// leaves it open. `None` of what is no duration.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub above: Option<u64>,
     /// Number of events examined.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub of: Option<u64>,
     /// Result of the check.
     pub status: Status,
     /// Reason for the result, in words, with its certainty.
-    #[serde(default)]
     pub text: String,
 }
 

@@ -63,7 +63,6 @@ pub struct Work {
 /// The usual figures of a distribution, in ns. From p90 up a quantile with
 /// fewer than ten samples above it is `None`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
 #[allow(missing_docs)] // the names say it
 pub struct Summary {
     pub count: u64,
@@ -129,23 +128,19 @@ const OF_ALL_ROUNDS: [&str; 6] = [
 pub struct Measurement {
     /// Id of the probe, `family.name`.
     pub probe: String,
-    /// Revision of the probe; results of before have none.
-    #[serde(default = "crate::plan::one")]
+    /// Revision of the probe, raised when what it times changes.
     pub revision: u32,
     /// All parameters of the point.
     pub params: Params,
     /// Title of the point for readers.
-    #[serde(default)]
     pub title: String,
     /// True if the survey's table has a row for the point.
-    #[serde(default)]
     pub row: bool,
     /// Kind of the samples: event or batch.
     pub sampling: Sampling,
     /// Meaning of the times: one way, round trip or operation.
     pub times: Semantics,
     /// Quality: a level, and each reason against a better one.
-    #[serde(default)]
     pub quality: Quality,
     /// The run ended before this point did.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -154,22 +149,20 @@ pub struct Measurement {
     pub summary: Summary,
     /// Interval in which the median of the next run is expected, from the rounds; `None` with one round.
     /// [`next_run`](Measurement::next_run) is the interval to show.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub interval: Option<Prediction>,
     /// The figures of each round, in order of time.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rounds: Vec<Round>,
     /// Time that the measuring threads waited for a CPU.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub contention: Option<Contention>,
     /// Account of the CPU time while it was measured: of its steps, in all rounds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub account: Option<Account>,
     /// Named quantities that are no durations.
-    #[serde(default)]
     pub values: BTreeMap<String, Value>,
     /// Bytes behind one operation.
-    #[serde(default)]
     pub work: Option<Work>,
     /// Histogram of all clean samples.
     pub histogram: Histogram,
@@ -184,17 +177,17 @@ pub struct Measurement {
     pub hops: Vec<Hop>,
     /// Histogram that also has the activations which never took place because an earlier activation was late; `None`
     /// where such activations cannot occur.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub corrected: Option<Histogram>,
     /// Conclusions that the events can prove; `None` for batches, and where it is not known how long the point was
     /// watched.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub tested: Option<Tested>,
     /// Exact records that the plan asked for.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub recordings: Option<Recordings>,
     /// Verdict on the criteria for the point, if there are any.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub verdict: Option<Verdict>,
 }
 

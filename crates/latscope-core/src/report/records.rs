@@ -13,9 +13,8 @@ pub struct Block {
     pub sum: u64,
     /// The largest, in ticks of the histogram.
     pub max: u64,
-    /// The median of at most 16 of them, as far apart as each other, in ticks; `None` in older results.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub median: Option<u64>,
+    /// The median of at most 16 of them, as far apart as each other, in ticks.
+    pub median: u64,
 }
 
 /// Basis for conclusions from the events of a measurement about events that did not occur.
@@ -38,7 +37,6 @@ pub struct Outlier {
     /// Duration of the event, ns.
     pub value: u64,
     /// Causes, the largest share first; empty where it was not traced.
-    #[serde(default)]
     pub cause: Vec<Cause>,
     /// Kernel functions in which the thread was that had the CPU before, when it gave way,
     /// innermost first; only where asked for.
@@ -114,7 +112,7 @@ pub struct Hop {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Recordings {
     /// Linear histogram of the events.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub linear: Option<LinearRecord>,
     /// The first events above the threshold.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

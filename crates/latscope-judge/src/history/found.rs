@@ -68,7 +68,7 @@ pub struct Machine {
 pub struct Shown {
     /// Name of the file of the run.
     pub name: String,
-    /// Random name of the run; empty in older results.
+    /// Random name of the run; empty in imported results.
     pub run_id: String,
     /// RFC 3339 time of its start.
     pub started: String,

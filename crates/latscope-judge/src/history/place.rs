@@ -168,9 +168,6 @@ fn unlike(archive: &Archive, runs: &[RunName], place: usize) -> Option<String> {
     let share = |run: &RunName| {
         let mut facts = run.entry.facts.iter().filter_map(|at| archive.facts.get(*at as usize));
         let (_, text) = facts.find(|(name, _)| name == OTHERS)?;
-        if text.contains("load among them") {
-            return None;
-        }
         // `about 60 % of the CPUs`; what is less than 5 % is none.
         let number = text.strip_prefix("about ").and_then(|rest| rest.split(' ').next());
         Some(number.and_then(|number| number.parse::<f64>().ok()).unwrap_or(0.0) / 100.0)
