@@ -18,6 +18,7 @@ pub mod plan;
 pub mod quality;
 pub mod report;
 pub mod rounds;
+pub mod schema;
 pub mod statistics;
 #[cfg(any(test, feature = "fixture"))]
 #[doc(hidden)]

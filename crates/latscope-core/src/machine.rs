@@ -3,10 +3,12 @@
 
 use crate::json;
 use crate::units::CpuList;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The machine a result was measured on. In an imported result a fact that is not known is `null`.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(transform = crate::schema::permit_null)]
 pub struct Machine {
     /// Identity of the machine: the user's name for it, or a value derived from its machine-id, from which the
     /// machine-id cannot be found; `None` where the machine has no id.
@@ -78,7 +80,7 @@ pub struct Machine {
 }
 
 /// Number of a CPU and its place in the topology.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Cpu {
     /// Number of the CPU.
     pub id: u32,
@@ -93,7 +95,7 @@ pub struct Cpu {
 }
 
 /// A declared data or unified cache.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Cache {
     /// 1, 2, 3, …
     pub level: u32,
@@ -110,7 +112,7 @@ pub struct Cache {
 }
 
 /// The clock behind all time stamps, and why it was chosen.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ClockInfo {
     /// `tsc`, `cntvct` or `monotonic-raw`.
     pub source: String,
@@ -126,7 +128,7 @@ pub struct ClockInfo {
 }
 
 /// Result of a check.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum CheckState {
     /// The check found nothing to fix.
@@ -166,7 +168,7 @@ pub const EVERY_FAMILY: &[&str] = &[
 ];
 
 /// Row of `latscope doctor`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Check {
     /// Stable name: `governor`, `smt`, …
     pub id: String,

@@ -3,6 +3,7 @@
 use crate::json;
 use crate::statistics::SplitMix;
 use crate::units::{self, CpuList};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,7 +13,7 @@ use std::path::PathBuf;
 pub type Params = BTreeMap<String, ParamValue>;
 
 /// The value of a parameter. Sizes are in bytes, intervals in nanoseconds.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum ParamValue {
     /// A number: bytes, nanoseconds, threads.
@@ -52,7 +53,7 @@ pub fn params<const N: usize>(pairs: [(&str, ParamValue); N]) -> Params {
 }
 
 /// Point to measure: a probe with its parameters.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Point {
     /// Id of the probe, `family.name`.
     pub probe: String,
@@ -94,23 +95,28 @@ impl Point {
 
 /// Conditions under which a point has been measured enough: `samples` (or `events`) clean ones were taken, or they took
 /// `budget_ns`, or `limit_ns` passed. A field without a limit is `u64::MAX`, in JSON `null`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Stop {
     /// Number of clean batches wanted.
     #[serde(with = "json::limit")]
+    #[schemars(with = "Option<u64>")]
     pub samples: u64,
     /// Clean single events wanted.
     #[serde(with = "json::limit")]
+    #[schemars(with = "Option<u64>")]
     pub events: u64,
     /// Length of a batch of a short operation, ns. Shorter than a scheduler
     /// slice, so that most batches on a busy machine are undisturbed.
     #[serde(with = "json::limit")]
+    #[schemars(with = "Option<u64>")]
     pub batch_ns: u64,
     /// Undisturbed measuring time that is enough whatever the count, ns.
     #[serde(with = "json::limit")]
+    #[schemars(with = "Option<u64>")]
     pub budget_ns: u64,
     /// Time after which the point ends with what it has, ns.
     #[serde(with = "json::limit")]
+    #[schemars(with = "Option<u64>")]
     pub limit_ns: u64,
 }
 
@@ -128,7 +134,7 @@ impl Stop {
 
 /// The scheduling policy asked for measuring threads; what was granted is read
 /// back and reported.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Policy {
     /// The normal time-sharing policy.
@@ -138,7 +144,7 @@ pub enum Policy {
 }
 
 /// Conditions that the machine has to meet while a step runs.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Conditions {
     /// Lock the worker's memory (`mlockall`).
     pub lock_memory: bool,
@@ -152,12 +158,12 @@ pub struct Conditions {
 
 /// Settings of periodic threads, which older tools have as habits of their loops. Each point of such a step is a
 /// thread.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Periodic {
     /// Intervals at the begin of each thread whose activations are not recorded.
     pub warm_up: u64,
-    /// Condition that ends the step: `Stop::events` activations of each or of any thread, or `Stop::limit_ns`,
-    /// whichever comes first. With `u64::MAX` in both the step runs until it is asked to end.
+    /// Condition that ends the step: `stop.events` activations of each or of any thread, or `stop.limit_ns`,
+    /// whichever comes first. Without both limits the step runs until it is asked to end.
     pub end: End,
     /// Relative position of the threads' first instants.
     pub phase: Phase,
@@ -196,7 +202,7 @@ impl Periodic {
 }
 
 /// Treatment of events above the threshold.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct OnThreshold {
     /// Trace the kernel's scheduler and interrupts, and say of each outlier
     /// what took its time.
@@ -215,7 +221,7 @@ pub struct OnThreshold {
 }
 
 /// Contents of a trace of outliers beside the usual events, and its size.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Traced {
     /// Further events, as `sched:sched_migrate_task`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -235,7 +241,7 @@ impl Traced {
 }
 
 /// Something to do at an exceedance.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Action {
     /// Ends the run early.
@@ -255,7 +261,7 @@ pub enum Action {
 }
 
 /// Thread whose count ends a periodic step.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum End {
     /// All threads have had their activations.
@@ -265,7 +271,7 @@ pub enum End {
 }
 
 /// Relative position of the first instants of periodic threads.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Phase {
     /// All at the same instant, thread `i` later by `i` times this many ns.
@@ -281,7 +287,7 @@ pub enum Phase {
 }
 
 /// Buckets of equal width from 0.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Linear {
     /// Number of buckets in the histogram.
     pub buckets: u64,
@@ -290,7 +296,7 @@ pub struct Linear {
 }
 
 /// The work of one worker process: points measured in one go, in this order.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Step {
     /// Name of the code that measures the points: the `experiment` of their probes.
     pub name: String,
@@ -314,7 +320,7 @@ pub struct Step {
 }
 
 /// A worker that runs beside the measurement.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Load {
     /// A busy loop on each allowed CPU.
@@ -367,7 +373,7 @@ impl Load {
 }
 
 /// A limit that the result of a run is judged by.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Criterion {
     /// Quantity that is limited: `max`, `p99_9`, `missed`, or the name of a value such as `losses`.
     pub metric: String,
@@ -376,7 +382,7 @@ pub struct Criterion {
 }
 
 /// Everything a run will do.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Plan {
     /// Request in a word or two: `survey`, `memory`.
     pub job: String,

@@ -21,6 +21,7 @@ use crate::json;
 use crate::machine::Machine;
 use crate::plan::{Plan, Step};
 pub use crate::value::{Better, Value};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::io;
@@ -29,14 +30,16 @@ use std::io;
 pub const SCHEMA: &str = "latscope/1";
 
 /// A whole run: what was asked, where, and what came out.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Report {
-    /// Name of the schema, always [`SCHEMA`].
+    /// Name of the schema of the file.
+    #[schemars(extend("const" = SCHEMA))]
     pub schema: String,
     /// Program that wrote the result.
     pub tool: Tool,
     /// RFC 3339 time of the start; empty where an imported result does not say, in JSON `null`.
     #[serde(deserialize_with = "json::or_default")]
+    #[schemars(with = "Option<String>")]
     pub started: String,
     /// RFC 3339 time of the end; `None` while incomplete.
     pub finished: Option<String>,
@@ -68,7 +71,7 @@ pub struct Report {
 }
 
 /// The program that wrote a result.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Tool {
     /// Name of the program: `latscope`.
     pub name: String,
@@ -79,7 +82,7 @@ pub struct Tool {
 }
 
 /// Origin of a result that another program measured.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Imported {
     /// Name of the program: `cyclictest`, `fio`.
     pub program: String,
@@ -100,7 +103,7 @@ impl Imported {
 }
 
 /// Early end of a run that was asked to end before it was complete.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Interrupted {
     /// Source of the request: the name of a signal, `key q`, `stdout closed`.
     pub by: String,
@@ -115,7 +118,7 @@ pub struct Interrupted {
 }
 
 /// Progress: the amount done of the amount requested.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Progress {
     /// Amount done so far.
     pub done: u64,
@@ -125,7 +128,7 @@ pub struct Progress {
 }
 
 /// Something a reader of the numbers must know, as data.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Warning {
     /// Stable name of the warning.
     pub id: String,

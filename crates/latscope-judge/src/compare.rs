@@ -30,6 +30,7 @@ use latscope_core::statistics::median;
 use latscope_core::units::counted;
 use pair::{Pair, pair};
 use ranks::{FALSE_DISCOVERIES, MannWhitney};
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 pub(crate) use verdict::{SUPERIOR, reach};
@@ -61,9 +62,10 @@ impl Default for Options {
 pub const TAIL_MARGIN: f64 = 0.25;
 
 /// Comparison of two sides, point by point.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Comparison {
-    /// Name of the form, always [`SCHEMA`].
+    /// Name of the schema of the file.
+    #[schemars(extend("const" = SCHEMA))]
     pub schema: &'static str,
     /// The runs of A.
     pub a: Side,
@@ -96,7 +98,7 @@ pub struct Comparison {
 }
 
 /// The runs of a side.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Side {
     /// Random names of the runs; those of imported results are empty.
     pub run_ids: Vec<String>,
@@ -113,7 +115,7 @@ pub struct Side {
 }
 
 /// Numbers of points of each verdict, without marked points.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Counts {
     /// Number of points compared.
     pub compared: usize,
@@ -132,7 +134,7 @@ pub struct Counts {
 }
 
 /// A point that both sides have.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Point {
     /// Stable name: probe and parameters.
     pub id: String,
@@ -176,7 +178,7 @@ pub struct Point {
 }
 
 /// Comparison of how often the runs go beyond a high quantile of both sides together.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Tail {
     /// The quantile of all samples of both sides: `p99`, `p99.9`.
     pub quantile: &'static str,
@@ -191,7 +193,7 @@ pub struct Tail {
 }
 
 /// A named quantity of both sides.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct NamedValue {
     /// Unit of the figures.
     pub unit: String,

@@ -2,12 +2,13 @@
 
 use crate::quality::{Level, Reason, THROTTLED};
 use crate::units::{CpuList, counted, format_count, format_share, format_time};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Use of the CPUs of a run over a stretch of time. Shares are of all these CPUs, 0 to 1.
 ///
 /// What measuring threads waited for a CPU is in [`Contention`](super::Contention).
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Account {
     /// Length of the stretch, ns.
     pub wall_ns: u64,
@@ -41,7 +42,7 @@ pub struct Account {
 }
 
 /// Limit of CPU time set by a control group, and how often it stopped the group's threads.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Quota {
     /// CPUs' worth of time that the group may use.
     pub cpus: f64,
@@ -58,7 +59,7 @@ pub struct Quota {
 }
 
 /// Real-time threads that used up what the kernel grants them in each period.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RealTime {
     /// Time granted in each period, ns.
     pub runtime_ns: u64,
@@ -71,7 +72,7 @@ pub struct RealTime {
 }
 
 /// A process that used CPU time beside a measurement.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Consumer {
     /// Name of the process (`comm`).
     pub name: String,

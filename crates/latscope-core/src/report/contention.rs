@@ -1,10 +1,11 @@
 //! Time that measuring threads waited for a CPU.
 
 use super::Account;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Time that measuring threads waited for a CPU.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Contention {
     /// Time that the point took, ns.
     pub wall_ns: u64,

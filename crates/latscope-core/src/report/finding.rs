@@ -2,12 +2,13 @@
 
 use crate::plan::Params;
 use crate::rounds::Prediction;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// A conclusion over several points, in plain words and as data, with what it
 /// rests on.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Finding {
     /// Stable name: `cache-levels`, `effective-cache`, …
     pub id: String,
@@ -43,7 +44,7 @@ impl Finding {
 }
 
 /// Certainty of a finding.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Certainty {
     /// The figures support it: the next run is expected to say the same.
@@ -54,7 +55,7 @@ pub enum Certainty {
 }
 
 /// Figure that a finding rests on.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Evidence {
     /// Id of the probe.
     pub probe: String,
@@ -72,7 +73,7 @@ pub struct Evidence {
 }
 
 /// Number of rounds that agree, of those examined.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Agreeing {
     /// Rounds that show it.
     pub agree: u64,
@@ -81,7 +82,7 @@ pub struct Agreeing {
 }
 
 /// Verdict on a measurement: its result against all criteria.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Verdict {
     /// The worst of the checks.
     pub status: Status,
@@ -90,7 +91,7 @@ pub struct Verdict {
 }
 
 /// Criterion and the result of checking it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Check {
     /// Quantity that was checked: `max`, `p99_99`, `missed`, `threshold`, or of calls `sync`, `inherits-fifo`,
     /// `inherits-nice`.
@@ -113,7 +114,7 @@ pub struct Check {
 }
 
 /// Result of judging a criterion, from good to bad.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Status {
     /// The measurement meets the criterion.

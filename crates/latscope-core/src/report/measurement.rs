@@ -10,11 +10,12 @@ use crate::quality::{EVERY_SAMPLE_DISTURBED, IMPORTED, Level, Quality, Reason, T
 use crate::rounds::{self, Prediction, Round, Unsteady};
 use crate::units;
 use crate::value::Value;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Kind of a sample: a single operation, or many operations timed together.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Sampling {
     /// Each event was timed: quantiles speak of tails.
@@ -27,7 +28,7 @@ pub enum Sampling {
 }
 
 /// Meaning of the time between the two stamps.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Semantics {
     /// From one endpoint to the other.
@@ -50,7 +51,7 @@ impl Semantics {
 }
 
 /// Bytes behind one operation, from which rates are derived.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Work {
     /// Elementary operations in what one duration stands for.
     pub ops: u64,
@@ -62,27 +63,41 @@ pub struct Work {
 
 /// The usual figures of a distribution, in ns. From p90 up a quantile with
 /// fewer than ten samples above it is `None`.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[allow(missing_docs)] // the names say it
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Summary {
+    /// Number of clean samples.
     pub count: u64,
     /// Samples thrown away because something else ran meanwhile.
     #[serde(deserialize_with = "json::or_default")]
+    #[schemars(with = "Option<u64>")]
     pub rejected: u64,
     /// Activations that should have taken place and did not.
     #[serde(deserialize_with = "json::or_default")]
+    #[schemars(with = "Option<u64>")]
     pub missed: u64,
+    /// Smallest sample, ns.
     pub min: Option<f64>,
+    /// 10th percentile, ns.
     pub p10: Option<f64>,
+    /// Median, ns.
     pub p50: Option<f64>,
+    /// 90th percentile, ns.
     pub p90: Option<f64>,
+    /// 95th percentile, ns.
     pub p95: Option<f64>,
+    /// 99th percentile, ns.
     pub p99: Option<f64>,
+    /// 99.9th percentile, ns.
     pub p99_9: Option<f64>,
+    /// 99.99th percentile, ns.
     pub p99_99: Option<f64>,
+    /// 99.999th percentile, ns.
     pub p99_999: Option<f64>,
+    /// 99.9999th percentile, ns.
     pub p99_9999: Option<f64>,
+    /// Largest sample, ns.
     pub max: Option<f64>,
+    /// Mean of the samples, ns.
     pub mean: Option<f64>,
     /// Core cycles of the median, from an add chain timed beside each batch.
     pub cycles: Option<f64>,
@@ -124,7 +139,7 @@ const OF_ALL_ROUNDS: [&str; 6] = [
 ];
 
 /// Measured point: its identity, its quality, and its numbers.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Measurement {
     /// Id of the probe, `family.name`.
     pub probe: String,

@@ -4,11 +4,12 @@ use crate::runs::Run;
 use latscope_core::plan::Load;
 use latscope_core::statistics::median;
 use latscope_core::units::{counted, format_share};
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A fact in which two sides differ, with the values of the runs, each once.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Difference {
     /// The fact: `kernel`, `clock source`, `label board`, `doctor: smt`.
     pub what: String,
