@@ -25,3 +25,4 @@ pub mod statistics;
 pub mod testing;
 pub mod units;
 pub mod value;
+pub mod word;

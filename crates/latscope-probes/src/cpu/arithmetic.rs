@@ -109,7 +109,7 @@ fn is_row(op: Op, number: Number) -> bool {
 }
 
 fn kernel(probe: &str, Calculation { number, mode }: &Calculation) -> Option<Kernel> {
-    let op = Op::from_name(probe.trim_start_matches("cpu."))?;
+    let op = Op::named(probe.trim_start_matches("cpu."))?;
     match mode {
         Mode::Latency => arith::latency(op, *number),
         Mode::Throughput => arith::throughput(op, *number),
