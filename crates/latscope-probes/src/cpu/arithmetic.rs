@@ -82,7 +82,7 @@ probe!(
 fn plan(probe: &Probe, op: Op, input: &PlanInput) -> Vec<Point> {
     let mut points = Vec::new();
     let asked = CalculationAsked::of(input);
-    for number in asked.number.or(&Number::ALL).into_iter().filter(|number| op.applies_to(*number)) {
+    for number in asked.number.or(Number::ALL).into_iter().filter(|number| op.applies_to(*number)) {
         for mode in asked.mode.or(Mode::ALL) {
             let latency = mode == Mode::Latency;
             let addition = if latency && with_addition(op, number) { " + add" } else { "" };

@@ -36,8 +36,11 @@ enum Generated {
     Schema,
 }
 
-/// Every JSON document that latscope writes: its name, what writes it, and its schema.
-const DOCUMENTS: [(&str, &str, fn() -> Schema); 7] = [
+/// The name of a JSON document, what writes it, and its schema.
+type Document = (&'static str, &'static str, fn() -> Schema);
+
+/// Every JSON document that latscope writes.
+const DOCUMENTS: [Document; 7] = [
     ("result", "--json of all that measures, import", || schema::of::<Report>(report::SCHEMA)),
     ("plan", "--dry-run --json -", || schema::of::<Plan>("plan of a run")),
     ("machine", "doctor --json", || schema::of::<Machine>("machine")),
