@@ -341,10 +341,7 @@ impl<'a> Bench<'a> {
         let (wall_ns, run_delay_ns) = self.waits.so_far();
         // How late periodic threads have a CPU is what they measure.
         let distorts = distorts && self.periodic().is_none();
-        self.set_contention(
-            point,
-            Contention { wall_ns, run_delay_ns, distorts, gated, ..Contention::default() },
-        );
+        self.set_contention(point, Contention { wall_ns, run_delay_ns, distorts, gated });
     }
 
     /// Says that what the threads of a point waited for a CPU distorts it: its events are operations, not how late

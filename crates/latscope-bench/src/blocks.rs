@@ -54,7 +54,7 @@ impl Blocks {
             self.samples_each *= 2;
             self.apart = self.samples_each.div_ceil(KEPT).trailing_zeros();
         }
-        let block = Block { from: at, count: 1, sum: value, max: value, median: None };
+        let block = Block { from: at, count: 1, sum: value, max: value, median: 0 };
         let mut kept = [0; KEPT as usize];
         kept[0] = value;
         self.done.push(Stretch { block, kept });
@@ -66,8 +66,8 @@ impl Blocks {
             let kept = &mut kept[..stretch.block.count.div_ceil(1 << self.apart).min(KEPT) as usize];
             kept.sort_unstable();
             let middle = kept.len() / 2;
-            let below = kept.get(kept.len().saturating_sub(1) / 2)?;
-            Some(below + (kept.get(middle)? - below) / 2)
+            let below = kept[(kept.len() - 1) / 2];
+            below + (kept[middle] - below) / 2
         };
         self.done.iter().map(|stretch| Block { median: median(stretch), ..stretch.block }).collect()
     }
@@ -88,7 +88,7 @@ impl Stretch {
             count: a.count + b.count,
             sum: a.sum.saturating_add(b.sum),
             max: a.max.max(b.max),
-            median: None,
+            median: 0,
         };
         Stretch { block, kept }
     }
@@ -106,20 +106,17 @@ mod tests {
             blocks.done()
         };
         // As many as fit: exact.
-        assert_eq!(
-            medians(3).iter().map(|block| block.median).collect::<Vec<_>>(),
-            [Some(0), Some(1), Some(2)]
-        );
-        assert_eq!(medians(64)[1].median, Some(23));
+        assert_eq!(medians(3).iter().map(|block| block.median).collect::<Vec<_>>(), [0, 1, 2]);
+        assert_eq!(medians(64)[1].median, 23);
         // Of 512 samples every 32nd: that of 0, 32, …, 480.
         let long = medians(4 * 512);
-        assert_eq!((long.len(), long[0].count, long[0].median), (4, 512, Some(240)));
-        assert_eq!(long[3].median, Some(3 * 512 + 240));
+        assert_eq!((long.len(), long[0].count, long[0].median), (4, 512, 240));
+        assert_eq!(long[3].median, 3 * 512 + 240);
         // The last one is not full.
-        assert_eq!(medians(3 * 512 + 1)[3].median, Some(3 * 512));
+        assert_eq!(medians(3 * 512 + 1)[3].median, 3 * 512);
         let stall = (0..4 * 512).map(|at| if at == 77 { 1 << 40 } else { 5 });
         let mut blocks = Blocks::new(4);
         stall.for_each(|value| blocks.add(value, 0));
-        assert!(blocks.done().iter().all(|block| block.median == Some(5)));
+        assert!(blocks.done().iter().all(|block| block.median == 5));
     }
 }

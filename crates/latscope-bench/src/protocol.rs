@@ -24,7 +24,6 @@ pub struct Assignment {
     /// The directory for files, made for this step.
     pub scratch: Option<PathBuf>,
     /// Iterations of a batch of each point as an earlier round found them.
-    #[serde(default)]
     pub iterations: Vec<Option<u64>>,
     /// The `trace_marker` of the run's trace instance.
     pub trace_marker: Option<PathBuf>,
@@ -67,10 +66,8 @@ pub struct PointResult {
     /// Degree to which the point can be trusted, and the reasons against a better degree.
     pub quality: Quality,
     /// Time that the measuring threads waited for a CPU.
-    #[serde(default)]
     pub contention: Option<Contention>,
     /// Iterations of a batch, which later rounds take over.
-    #[serde(default)]
     pub iterations: Option<u64>,
     /// Named quantities that are no durations.
     pub values: BTreeMap<String, Value>,
@@ -81,23 +78,17 @@ pub struct PointResult {
     /// The samples in order of time.
     pub blocks: Vec<Block>,
     /// Meaning of the time between the two stamps, where it differs from that of the probe.
-    #[serde(default)]
     pub times: Option<Semantics>,
     /// Parameters that were known only when it was measured.
-    #[serde(default)]
     pub params: Params,
     /// Outliers: events worth naming.
     pub outliers: Vec<Outlier>,
     /// Threads that took part in the first transactions.
-    #[serde(default)]
     pub hops: Vec<Hop>,
     /// The point ended before it had all it was to have.
-    #[serde(default)]
     pub cut_short: bool,
     /// The run was asked to end before the point was done.
-    #[serde(default)]
     pub interrupted: bool,
     /// There was nothing to record, which is a result.
-    #[serde(default)]
     pub uneventful: bool,
 }

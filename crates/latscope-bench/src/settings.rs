@@ -2,7 +2,9 @@
 
 use crate::param::{Kind, Param, PlanInput};
 use anyhow::{Context, Result, ensure};
+
 use latscope_core::plan::{ParamValue, Params, Point};
+pub use latscope_core::word::Word;
 use latscope_os::kernels::{arith, bandwidth, stream};
 
 /// The parameters of a point, one type for planning, results and the worker. [`settings!`](crate::settings!)
@@ -126,7 +128,7 @@ impl Value for String {
     }
 }
 
-impl<W: Word> Value for W {
+impl<W: Choice> Value for W {
     const KIND: Kind = Kind::Choice(W::WORDS);
     type One = W;
 
@@ -310,67 +312,21 @@ pub const fn joined<const N: usize>(parts: &[&[Param]]) -> [Param; N] {
     all
 }
 
-/// A value of a parameter that is one of some words.
-pub trait Word: Copy + PartialEq + 'static {
-    /// All values, in the order in which they are planned.
-    const ALL: &'static [Self];
-    /// Words of all values, in the order of `ALL`.
-    const WORDS: &'static [&'static str];
+/// A parameter that is one of some words.
+pub trait Choice: Word {}
 
-    /// Returns the word as it stands in results and on the command line.
-    fn word(self) -> &'static str;
+impl Choice for bandwidth::Operation {}
+impl Choice for bandwidth::Step {}
+impl Choice for stream::Stream {}
+impl Choice for arith::Number {}
 
-    /// The value of a word.
-    fn named(word: &str) -> Option<Self> {
-        Self::ALL.iter().copied().find(|value| value.word() == word)
-    }
-}
-
-/// Enums of the timed kernels, whose names are the words.
-macro_rules! named {
-    ($($kind:ty),+) => {
-        $(impl Word for $kind {
-            const ALL: &'static [Self] = &<$kind>::ALL;
-            const WORDS: &'static [&'static str] = &{
-                let mut words = [""; <$kind>::ALL.len()];
-                let mut at = 0;
-                while at < words.len() {
-                    words[at] = <$kind>::ALL[at].name();
-                    at += 1;
-                }
-                words
-            };
-
-            fn word(self) -> &'static str {
-                self.name()
-            }
-        })+
-    };
-}
-named!(bandwidth::Operation, bandwidth::Step, stream::Stream, arith::Number);
-
-/// An enum of the words of a parameter: its values and their words in one place.
+/// Defines an enum of [words](latscope_core::words!) that is the value of a parameter.
 #[macro_export]
 macro_rules! words {
-    ($(#[$about:meta])* $visibility:vis enum $name:ident {
-        $($(#[$what:meta])* $value:ident = $word:literal),+ $(,)?
-    }) => {
-        $(#[$about])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-        $visibility enum $name {
-            $($(#[$what])* $value),+
-        }
+    ($(#[$about:meta])* $visibility:vis enum $name:ident $values:tt) => {
+        latscope_core::words! { $(#[$about])* $visibility enum $name $values }
 
-        impl $crate::settings::Word for $name {
-            const ALL: &'static [$name] = &[$($name::$value),+];
-            const WORDS: &'static [&'static str] = &[$($word),+];
-
-            fn word(self) -> &'static str {
-                match self {
-                    $($name::$value => $word),+
-                }
-            }
-        }
+        impl $crate::settings::Choice for $name {}
     };
 }
 

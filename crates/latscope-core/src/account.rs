@@ -2,21 +2,20 @@
 
 use crate::quality::{Level, Reason, THROTTLED};
 use crate::units::{CpuList, counted, format_count, format_share, format_time};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Use of the CPUs of a run over a stretch of time. Shares are of all these CPUs, 0 to 1.
 ///
 /// What measuring threads waited for a CPU is in [`Contention`](crate::report::Contention).
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Account {
     /// Length of the stretch, ns.
     pub wall_ns: u64,
     /// Number of CPUs of the account.
     pub cpus: u32,
-    /// CPU time of the run's own processes, ns, without its load and its peers; `None` in older files.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub ran_ns: Option<u64>,
+    /// CPU time of the run's own processes, ns, without its load and its peers.
+    pub ran_ns: u64,
     /// Share that other processes used: neither the run's own, nor its load, nor its peers.
     pub others: f64,
     /// Share that the load used which was asked for; `None` without a load.
@@ -38,13 +37,12 @@ pub struct Account {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub real_time: Option<RealTime>,
     /// Other processes that used most, most first; empty for parts of a run.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub top: Vec<Consumer>,
 }
 
 /// Limit of CPU time set by a control group, and how often it stopped the group's threads.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Quota {
     /// CPUs' worth of time that the group may use.
     pub cpus: f64,
@@ -61,8 +59,7 @@ pub struct Quota {
 }
 
 /// Real-time threads that used up what the kernel grants them in each period.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RealTime {
     /// Time granted in each period, ns.
     pub runtime_ns: u64,
@@ -75,8 +72,7 @@ pub struct RealTime {
 }
 
 /// A process that used CPU time beside a measurement.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Consumer {
     /// Name of the process (`comm`).
     pub name: String,
@@ -145,7 +141,7 @@ impl Account {
         self.peer = either(self.peer, other.peer);
         self.stolen = either(self.stolen, other.stolen);
         self.beside = either(self.beside, other.beside);
-        self.ran_ns = self.ran_ns.zip(other.ran_ns).map(|(a, b)| a.saturating_add(b));
+        self.ran_ns = self.ran_ns.saturating_add(other.ran_ns);
         self.wall_ns = self.wall_ns.saturating_add(other.wall_ns);
         self.cpus = self.cpus.max(other.cpus);
         match (&mut self.quota, &other.quota) {
@@ -260,18 +256,18 @@ mod tests {
 
     #[test]
     fn accounts_of_stretches_add_up_by_their_length() {
-        let mut all = Account { wall_ns: 1, cpus: 2, others: 0.1, ran_ns: Some(5), ..Account::default() };
+        let mut all = Account { wall_ns: 1, cpus: 2, others: 0.1, ran_ns: 5, ..Account::default() };
         let quota = Some(quota(10, 2));
         all.add(&Account {
             wall_ns: 3,
             others: 0.5,
             peer: Some(0.4),
             quota,
-            ran_ns: Some(1),
+            ran_ns: 1,
             cpus: 2,
             ..all.clone()
         });
-        assert_eq!((all.wall_ns, all.cpus, all.ran_ns), (4, 2, Some(6)));
+        assert_eq!((all.wall_ns, all.cpus, all.ran_ns), (4, 2, 6));
         assert!((all.others - 0.4).abs() < 1e-12 && all.peer.is_some_and(|peer| (peer - 0.3).abs() < 1e-12));
         all.add(&all.clone());
         assert_eq!(all.quota.as_ref().map(|quota| (quota.periods, quota.throttled)), Some((20, 4)));
@@ -304,10 +300,11 @@ mod tests {
     }
 
     #[test]
-    fn an_account_of_before_is_read_and_what_is_not_known_is_not_written() {
-        let old = r#"{"wall_ns":9,"cpus":2,"others":0.25,"top":[{"name":"sh","pid":7,"share":0.5}]}"#;
-        let account: Account = serde_json::from_str(old).unwrap();
+    fn shares_that_are_not_known_are_not_written() {
+        let text =
+            r#"{"wall_ns":9,"cpus":2,"ran_ns":3,"others":0.25,"top":[{"name":"sh","pid":7,"share":0.5}]}"#;
+        let account: Account = serde_json::from_str(text).unwrap();
         assert_eq!((account.others, account.load, account.top[0].pid), (0.25, None, 7));
-        assert_eq!(serde_json::to_string(&account).unwrap(), old);
+        assert_eq!(serde_json::to_string(&account).unwrap(), text);
     }
 }

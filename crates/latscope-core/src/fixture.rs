@@ -120,7 +120,7 @@ fn block(from: u64, samples: &[u64]) -> Block {
         count: samples.len() as u64,
         sum: samples.iter().sum(),
         max: sorted.last().copied().unwrap_or_default(),
-        median: sorted.get(sorted.len() / 2).copied(),
+        median: sorted.get(sorted.len() / 2).copied().unwrap_or_default(),
     }
 }
 

@@ -7,6 +7,7 @@
 //! sum: nothing saturates silently.
 
 use crate::json::LARGEST;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 const SUB_BITS: u32 = 7;
@@ -41,7 +42,7 @@ pub const fn bounds(bucket: usize) -> (u64, u64) {
 /// Counts of durations, in ticks of `tick_ps` picoseconds.
 ///
 /// In a result file the buckets are sparse: `[low, high, count]`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "Wire", into = "Wire")]
 pub struct Histogram {
     tick_ps: u64,
@@ -57,12 +58,12 @@ pub struct Histogram {
 
 /// Width of the bins in which another program counted, where they are wider than the buckets of a [`Histogram`]. The
 /// counts of a bin are in the bucket of the value by which the program names the bin.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Bins {
     /// Width of every bin, in ticks: at least 1.
     pub width: u64,
     /// Bins in each power of two, where their width grows with the value: at least 1.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub per_octave: Option<u64>,
 }
 
@@ -274,7 +275,7 @@ fn rank(q: f64, count: u64) -> u64 {
     ((q * count as f64 - 1e-6).ceil() as u64).clamp(1, count.max(1))
 }
 
-#[derive(Serialize, Deserialize)]
+#[derive(Serialize, Deserialize, JsonSchema)]
 struct Wire {
     tick_ps: u64,
     min: Option<u64>,
@@ -282,7 +283,7 @@ struct Wire {
     sum: u64,
     buckets: Vec<(u64, u64, u64)>,
     overflow: u64,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     bins: Option<Bins>,
 }
 

@@ -19,9 +19,11 @@ pub mod plan;
 pub mod quality;
 pub mod report;
 pub mod rounds;
+pub mod schema;
 pub mod statistics;
 #[cfg(any(test, feature = "fixture"))]
 #[doc(hidden)]
 pub mod testing;
 pub mod units;
 pub mod value;
+pub mod word;

@@ -3,11 +3,12 @@
 
 use crate::json;
 use crate::units::CpuList;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The machine a result was measured on. In an imported result a fact that is not known is `null`.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(transform = crate::schema::permit_null)]
 pub struct Machine {
     /// Identity of the machine: the user's name for it, or a value derived from its machine-id, from which the
     /// machine-id cannot be found; `None` where the machine has no id.
@@ -46,9 +47,8 @@ pub struct Machine {
     /// Caches of the first allowed CPU, as declared by sysfs or CPUID.
     #[serde(deserialize_with = "json::or_default")]
     pub caches: Vec<Cache>,
-    /// The CPUs that share a last-level cache, a list for each such cache; empty where sysfs does not say, and in older
-    /// results.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    /// The CPUs that share a last-level cache, a list for each such cache; empty where sysfs does not say.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub last_caches: Vec<CpuList>,
     /// Source of `caches`: `sysfs`, `cpuid` or `unknown`.
     #[serde(deserialize_with = "json::or_default")]
@@ -67,8 +67,8 @@ pub struct Machine {
     /// Load average over one minute, at the start.
     #[serde(deserialize_with = "json::or_default")]
     pub load_average: f64,
-    /// The scheduler of ordinary threads: `kernel`, or the name of a sched_ext scheduler; `None` where it is not known,
-    /// and in older results.
+    /// The scheduler of ordinary threads: `kernel`, or the name of a sched_ext scheduler; `None` where it is not
+    /// known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scheduler: Option<String>,
     /// The clock used for time stamps.
@@ -80,8 +80,7 @@ pub struct Machine {
 }
 
 /// Number of a CPU and its place in the topology.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Cpu {
     /// Number of the CPU.
     pub id: u32,
@@ -96,8 +95,7 @@ pub struct Cpu {
 }
 
 /// A declared data or unified cache.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Cache {
     /// 1, 2, 3, …
     pub level: u32,
@@ -114,8 +112,7 @@ pub struct Cache {
 }
 
 /// The clock behind all time stamps, and why it was chosen.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ClockInfo {
     /// `tsc`, `cntvct` or `monotonic-raw`.
     pub source: String,
@@ -131,7 +128,7 @@ pub struct ClockInfo {
 }
 
 /// Result of a check.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum CheckState {
     /// The check found nothing to fix.
@@ -157,7 +154,7 @@ impl CheckState {
 }
 
 /// Row of `latscope doctor`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Check {
     /// Stable name: `governor`, `smt`, …
     pub id: String,

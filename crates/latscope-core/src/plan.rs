@@ -3,6 +3,7 @@
 use crate::json;
 use crate::statistics::SplitMix;
 use crate::units::{self, CpuList};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,7 +13,7 @@ use std::path::PathBuf;
 pub type Params = BTreeMap<String, ParamValue>;
 
 /// The value of a parameter. Sizes are in bytes, intervals in nanoseconds.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum ParamValue {
     /// A number: bytes, nanoseconds, threads.
@@ -52,12 +53,11 @@ pub fn params<const N: usize>(pairs: [(&str, ParamValue); N]) -> Params {
 }
 
 /// Point to measure: a probe with its parameters.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Point {
     /// Id of the probe, `family.name`.
     pub probe: String,
-    /// Revision of the probe; results of before have none.
-    #[serde(default = "one")]
+    /// Revision of the probe, raised when what it times changes.
     pub revision: u32,
     /// Parameters of the point, all of them: nothing about the point is implied.
     pub params: Params,
@@ -95,23 +95,28 @@ impl Point {
 
 /// Conditions under which a point has been measured enough: `samples` (or `events`) clean ones were taken, or they took
 /// `budget_ns`, or `limit_ns` passed. A field without a limit is `u64::MAX`, in JSON `null`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Stop {
     /// Number of clean batches wanted.
     #[serde(with = "json::limit")]
+    #[schemars(with = "Option<u64>")]
     pub samples: u64,
     /// Clean single events wanted.
     #[serde(with = "json::limit")]
+    #[schemars(with = "Option<u64>")]
     pub events: u64,
     /// Length of a batch of a short operation, ns. Shorter than a scheduler
     /// slice, so that most batches on a busy machine are undisturbed.
     #[serde(with = "json::limit")]
+    #[schemars(with = "Option<u64>")]
     pub batch_ns: u64,
     /// Undisturbed measuring time that is enough whatever the count, ns.
     #[serde(with = "json::limit")]
+    #[schemars(with = "Option<u64>")]
     pub budget_ns: u64,
     /// Time after which the point ends with what it has, ns.
     #[serde(with = "json::limit")]
+    #[schemars(with = "Option<u64>")]
     pub limit_ns: u64,
 }
 
@@ -129,7 +134,7 @@ impl Stop {
 
 /// The scheduling policy asked for measuring threads; what was granted is read
 /// back and reported.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Policy {
     /// The normal time-sharing policy.
@@ -139,7 +144,7 @@ pub enum Policy {
 }
 
 /// Conditions that the machine has to meet while a step runs.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Conditions {
     /// Lock the worker's memory (`mlockall`).
     pub lock_memory: bool,
@@ -153,23 +158,21 @@ pub struct Conditions {
 
 /// Settings of periodic threads, which older tools have as habits of their loops. Each point of such a step is a
 /// thread.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Periodic {
     /// Intervals at the begin of each thread whose activations are not recorded.
     pub warm_up: u64,
-    /// Condition that ends the step: `Stop::events` activations of each or of any thread, or `Stop::limit_ns`,
-    /// whichever comes first. With `u64::MAX` in both the step runs until it is asked to end.
+    /// Condition that ends the step: `stop.events` activations of each or of any thread, or `stop.limit_ns`,
+    /// whichever comes first. Without both limits the step runs until it is asked to end.
     pub end: End,
     /// Relative position of the threads' first instants.
     pub phase: Phase,
     /// Wait for the next full second of the clock before the first instant.
-    #[serde(default)]
     pub align_second: bool,
     /// A latency above this many ns is an exceedance.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub threshold: Option<u64>,
     /// True if the first exceedance ends the step.
-    #[serde(default)]
     pub stop_at_threshold: bool,
     /// Record also what would have been felt by activations that a stall
     /// swallowed (no coordinated omission).
@@ -178,7 +181,6 @@ pub struct Periodic {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub linear: Option<Linear>,
     /// Hand every sample to the observers.
-    #[serde(default)]
     pub stream: bool,
 }
 
@@ -200,19 +202,18 @@ impl Periodic {
 }
 
 /// Treatment of events above the threshold.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct OnThreshold {
     /// Trace the kernel's scheduler and interrupts, and say of each outlier
     /// what took its time.
     pub blame: bool,
     /// Without a threshold: the worst so many events are taken for outliers.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub worst: Option<u32>,
     /// Actions at each exceedance, in this order.
-    #[serde(default)]
     pub actions: Vec<Action>,
     /// File for the trace around an exceedance.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub trace_file: Option<PathBuf>,
     /// Contents of the trace beside the scheduler and interrupts.
     #[serde(default, skip_serializing_if = "Traced::is_usual")]
@@ -220,16 +221,15 @@ pub struct OnThreshold {
 }
 
 /// Contents of a trace of outliers beside the usual events, and its size.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Traced {
     /// Further events, as `sched:sched_migrate_task`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub events: Vec<String>,
     /// The kernel's stack of each running thread that is displaced.
-    #[serde(default)]
     pub stacks: bool,
     /// Size of each CPU's buffer, bytes; `None` lets the rate of events decide.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub buffer: Option<u64>,
 }
 
@@ -241,7 +241,7 @@ impl Traced {
 }
 
 /// Something to do at an exceedance.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Action {
     /// Ends the run early.
@@ -261,7 +261,7 @@ pub enum Action {
 }
 
 /// Thread whose count ends a periodic step.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum End {
     /// All threads have had their activations.
@@ -271,7 +271,7 @@ pub enum End {
 }
 
 /// Relative position of the first instants of periodic threads.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Phase {
     /// All at the same instant, thread `i` later by `i` times this many ns.
@@ -287,7 +287,7 @@ pub enum Phase {
 }
 
 /// Buckets of equal width from 0.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Linear {
     /// Number of buckets in the histogram.
     pub buckets: u64,
@@ -296,7 +296,7 @@ pub struct Linear {
 }
 
 /// The work of one worker process: points measured in one go, in this order.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Step {
     /// Name of the code that measures the points: the `experiment` of their probes.
     pub name: String,
@@ -309,25 +309,18 @@ pub struct Step {
     /// Conditions under which each point has been measured enough.
     pub stop: Stop,
     /// Conditions that the machine has to meet during the step.
-    #[serde(default)]
     pub conditions: Conditions,
     /// Settings of the periodic threads, if the points are such threads.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub periodic: Option<Periodic>,
     /// Seed of permutations and random data.
     pub seed: u64,
     /// Number of times that the step is measured, seconds apart. The limits in `stop` are for all rounds together.
-    #[serde(default = "one")]
     pub rounds: u32,
 }
 
-/// Default for older files: one round, and the first revision of a probe.
-pub(crate) fn one() -> u32 {
-    1
-}
-
 /// A worker that runs beside the measurement.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Load {
     /// A busy loop on each allowed CPU.
@@ -380,7 +373,7 @@ impl Load {
 }
 
 /// A limit that the result of a run is judged by.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Criterion {
     /// Quantity that is limited: `max`, `p99_9`, `missed`, or the name of a value such as `losses`.
     pub metric: String,
@@ -389,23 +382,22 @@ pub struct Criterion {
 }
 
 /// Everything a run will do.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Plan {
     /// Request in a word or two: `survey`, `memory`.
     pub job: String,
     /// The steps. Each round goes through them in a random order, by their seed.
     pub steps: Vec<Step>,
     /// Rounds of the run: those of the step with most.
-    #[serde(default = "one")]
     pub rounds: u32,
     /// Load beside all steps.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub load: Option<Load>,
     /// File for the time line of the threads, if asked for.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub timeline: Option<PathBuf>,
     /// Treatment of events above the threshold.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub on_threshold: Option<OnThreshold>,
     /// Criteria of the result: judged with each save, and in the end.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

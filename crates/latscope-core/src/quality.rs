@@ -1,15 +1,15 @@
 //! Quality of a row: how far it can be trusted, as a level, and every reason against a better level.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Degree to which a number can be trusted on this machine, and the reasons against a better degree.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Quality {
     /// The worst of what the reasons stand for.
     pub level: Level,
-    /// Reasons against a better level, in the order found; empty where the level is [`Level::Ok`].
-    #[serde(default)]
+    /// Reasons against a better level, in the order found; empty where the level is `ok`.
     pub reasons: Vec<Reason>,
 }
 
@@ -113,7 +113,7 @@ pub const REASONS: &[(&str, Level, &str)] = &[
 pub const NO_VALID_REPLY: &str = "no-valid-reply";
 
 /// Degree to which a number can be trusted, from good to bad.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Level {
     /// Measured as it should be.
@@ -145,18 +145,16 @@ impl Level {
 }
 
 /// Reason against trusting a number in full.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Reason {
     /// Stable name: `emulated`, `rounds-in-two-groups`, `waited-for-a-cpu`, …
     pub id: String,
     /// Level of a number that has no other reason against it.
-    #[serde(default)]
     pub level: Level,
     /// Description of what happened, in words; empty where the id suffices.
-    #[serde(default)]
     pub text: String,
     /// Remedy for the reason, in words.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub remedy: Option<String>,
     /// The numbers in the text, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -247,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unstable_row_is_written_as_degraded_for_older_readers() {
+    fn an_unstable_row_is_better_than_a_degraded_one() {
         assert!(Level::Ok < Level::Unstable && Level::Unstable < Level::Degraded);
     }
 }

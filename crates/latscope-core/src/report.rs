@@ -20,6 +20,7 @@ use crate::json;
 use crate::machine::Machine;
 use crate::plan::{Plan, Step};
 pub use crate::value::{Better, Value};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::io;
@@ -28,35 +29,37 @@ use std::io;
 pub const SCHEMA: &str = "latscope/1";
 
 /// A whole run: what was asked, where, and what came out.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Report {
-    /// Name of the schema, always [`SCHEMA`].
+    /// Name of the schema of the file.
+    #[schemars(extend("const" = SCHEMA))]
     pub schema: String,
     /// Program that wrote the result.
     pub tool: Tool,
     /// RFC 3339 time of the start; empty where an imported result does not say, in JSON `null`.
     #[serde(deserialize_with = "json::or_default")]
+    #[schemars(with = "Option<String>")]
     pub started: String,
     /// RFC 3339 time of the end; `None` while incomplete.
     pub finished: Option<String>,
     /// Request that ended the run before it was complete, if there was such a request.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub interrupted: Option<Interrupted>,
     /// The program that measured it, if that was another.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub imported: Option<Imported>,
     /// Plan of the run.
     pub plan: Plan,
     /// Machine that the result was measured on.
     pub machine: Machine,
-    /// A random name of the run, so that no result is counted twice; empty in older files.
-    #[serde(default)]
+    /// A random name of the run, so that no result is counted twice; empty in imported results, and where the kernel had
+    /// no random bits yet.
     pub run_id: String,
     /// Labels given by the user: `board=a7`, `kernel=rt`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
     /// Account of the CPU time of the whole run.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub activity: Option<Account>,
     /// Problems and facts that a reader needs to know, each with a remedy if there is one.
     pub warnings: Vec<Warning>,
@@ -67,26 +70,24 @@ pub struct Report {
 }
 
 /// The program that wrote a result.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Tool {
     /// Name of the program: `latscope`.
     pub name: String,
     /// Version of the program.
     pub version: String,
     /// The commit it was built from; empty when unknown.
-    #[serde(default)]
     pub commit: String,
 }
 
 /// Origin of a result that another program measured.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Imported {
     /// Name of the program: `cyclictest`, `fio`.
     pub program: String,
     /// Version of the program, as its output has it; `None` if the output does not contain it.
     pub version: Option<String>,
     /// Facts that the output lacks and a reader may want to know, in words.
-    #[serde(default)]
     pub unknown: Vec<String>,
 }
 
@@ -101,39 +102,39 @@ impl Imported {
 }
 
 /// Early end of a run that was asked to end before it was complete.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Interrupted {
     /// Source of the request: the name of a signal, `key q`, `stdout closed`.
     pub by: String,
     /// Points measured in full, of those planned.
     pub points: Progress,
     /// Events of the points that were being measured, where their number or time is limited.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub events: Option<Progress>,
     /// Time for which they had been measured, ns, where that is limited.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub time: Option<Progress>,
 }
 
 /// Progress: the amount done of the amount requested.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Progress {
     /// Amount done so far.
     pub done: u64,
     /// Amount requested; `None` without a limit.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub of: Option<u64>,
 }
 
 /// Something a reader of the numbers must know, as data.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Warning {
     /// Stable name of the warning.
     pub id: String,
     /// Description of what happened.
     pub text: String,
     /// Remedy for the problem, in words.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub remedy: Option<String>,
 }
 

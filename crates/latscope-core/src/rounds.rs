@@ -3,21 +3,27 @@
 
 use crate::account::Account;
 use crate::statistics::{NORMAL_95, median, student_95};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// The figures of one round of a point, ns. Quantiles with fewer than ten
 /// samples above them are `None`, as in a [`Summary`](crate::report::Summary).
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-#[allow(missing_docs)] // the names say it
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Round {
+    /// Number of clean samples.
     pub count: u64,
+    /// Smallest sample, ns.
     pub min: Option<f64>,
+    /// Median, ns.
     pub p50: Option<f64>,
+    /// 90th percentile, ns.
     pub p90: Option<f64>,
+    /// 99th percentile, ns.
     pub p99: Option<f64>,
+    /// 99.9th percentile, ns.
     pub p99_9: Option<f64>,
+    /// Largest sample, ns.
     pub max: Option<f64>,
     /// Core cycles of the median.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -26,7 +32,7 @@ pub struct Round {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub account: Option<Account>,
     /// Named quantities that are no durations.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub values: BTreeMap<String, f64>,
 }
 
@@ -39,7 +45,7 @@ pub fn figures(rounds: &[Round]) -> Vec<f64> {
 }
 
 /// Interval in which the figure of the next run is expected.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Prediction {
     /// Lower end of the interval, ns.
     pub low: f64,

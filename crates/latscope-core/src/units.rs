@@ -3,6 +3,7 @@
 //! On screen a duration is in ns, µs, ms or s and nothing else, with three
 //! significant digits.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 use std::str::FromStr;
@@ -195,9 +196,10 @@ pub fn format_amount(bytes: u64) -> String {
 }
 
 /// A set of CPUs in the kernel's list format: `0-3,6`.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, JsonSchema)]
 pub struct CpuList(
     /// The CPU numbers, ascending, each once.
+    #[schemars(with = "String")]
     pub Vec<u32>,
 );
 

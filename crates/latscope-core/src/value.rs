@@ -1,9 +1,10 @@
 //! A quantity that is no duration, with its unit and which direction is better.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A named quantity that is no duration.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Value {
     /// Number in units of `unit`.
     pub value: f64,
@@ -14,7 +15,7 @@ pub struct Value {
 }
 
 /// Direction in which a quantity is better.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Better {
     /// A lower value is better.

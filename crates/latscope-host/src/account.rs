@@ -189,7 +189,7 @@ fn account(from: &Reading, to: &Reading, cpus: &[u32]) -> Account {
     Account {
         wall_ns,
         cpus: cpus.len() as u32,
-        ran_ns: Some(own),
+        ran_ns: own,
         others: of_all(available - known),
         load: load.map(of_all),
         peer: peer.map(of_all),

@@ -6,6 +6,7 @@ use latscope_core::machine::CheckState;
 use latscope_core::quality::Level;
 use latscope_core::report::{Account, Check, Measurement, Report, Status};
 use latscope_core::units::{counted, format_share, format_span};
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -23,7 +24,7 @@ pub struct Input<'a> {
 }
 
 /// The record of a plan.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Acceptance {
     /// The answer in one sentence.
     pub sentence: String,
@@ -46,7 +47,7 @@ pub struct Acceptance {
 }
 
 /// Verdict on one measurement of one run.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Judged {
     /// Name of the measurement.
     pub measurement: String,

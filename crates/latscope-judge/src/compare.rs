@@ -31,6 +31,7 @@ use latscope_core::statistics::median;
 use latscope_core::units::counted;
 use pair::{Pair, pair};
 use ranks::{FALSE_DISCOVERIES, MannWhitney};
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 pub(crate) use verdict::{SUPERIOR, reach};
@@ -62,9 +63,10 @@ impl Default for Options {
 pub const TAIL_MARGIN: f64 = 0.25;
 
 /// Comparison of two sides, point by point.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Comparison {
-    /// Name of the form, always [`SCHEMA`].
+    /// Name of the schema of the file.
+    #[schemars(extend("const" = SCHEMA))]
     pub schema: &'static str,
     /// The runs of A.
     pub a: Side,
@@ -97,9 +99,9 @@ pub struct Comparison {
 }
 
 /// The runs of a side.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Side {
-    /// Random names of the runs; empty names of older results.
+    /// Random names of the runs; those of imported results are empty.
     pub run_ids: Vec<String>,
     /// Name and processor of each machine, as far as known.
     pub machines: Vec<String>,
@@ -114,7 +116,7 @@ pub struct Side {
 }
 
 /// Numbers of points of each verdict, without marked points.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Counts {
     /// Number of points compared.
     pub compared: usize,
@@ -133,7 +135,7 @@ pub struct Counts {
 }
 
 /// A point that both sides have.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Point {
     /// Stable name: probe and parameters.
     pub id: String,
@@ -177,7 +179,7 @@ pub struct Point {
 }
 
 /// Comparison of how often the runs go beyond a high quantile of both sides together.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Tail {
     /// The quantile of all samples of both sides: `p99`, `p99.9`.
     pub quantile: &'static str,
@@ -192,7 +194,7 @@ pub struct Tail {
 }
 
 /// A named quantity of both sides.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct NamedValue {
     /// Unit of the figures.
     pub unit: String,

@@ -23,6 +23,7 @@ use latscope_core::plan::Params;
 use latscope_core::report::{Better, Measurement, Status};
 use latscope_core::units::{counted, format_percent, format_time, format_value};
 use ratio::Baseline;
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -30,9 +31,10 @@ use std::collections::{BTreeMap, BTreeSet};
 pub const SCHEMA: &str = "latscope-gate/1";
 
 /// Result of judging runs by a budget.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Gate {
-    /// Name of the form, always [`SCHEMA`].
+    /// Name of the schema of the file.
+    #[schemars(extend("const" = SCHEMA))]
     pub schema: &'static str,
     /// The worst of the checks.
     pub status: Status,
@@ -53,20 +55,22 @@ pub struct Gate {
 }
 
 /// Numbers of checks with each status.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-#[allow(missing_docs)] // the names say it
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Counts {
+    /// Checks that pass.
     pub pass: usize,
+    /// Checks whose limit is exceeded.
     pub exceeded: usize,
+    /// Checks that cannot be decided.
     pub inconclusive: usize,
 }
 
 /// Identification of a run.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct RunName {
     /// Name of the file of the run.
     pub file: String,
-    /// Random name of the run; empty for older results.
+    /// Random name of the run; empty for imported results.
     pub run_id: String,
     /// Start of the run, RFC 3339.
     pub started: String,
@@ -75,13 +79,13 @@ pub struct RunName {
 }
 
 /// A limit of a point, judged.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Check {
     /// Stable name: the point and the figure; unique within a run.
     pub id: String,
     /// The place of the limit in the budget, from 1; 0 for a check of a file.
     pub limit: usize,
-    /// The run, by its place in [`Gate::runs`]; `None` for all of them against the baseline.
+    /// The run, by its place in `runs`; `None` for all of them against the baseline.
     pub run: Option<usize>,
     /// The probe, or the family where no point was found.
     pub probe: String,

@@ -89,7 +89,7 @@ pub(crate) fn extremes<T: Ord + Clone + Default>(values: impl Iterator<Item = T>
     [values.iter().min(), values.iter().max()].map(|value| value.cloned().unwrap_or_default())
 }
 
-/// The runs without duplicates, and a sentence for each duplicate. Older results, in which runs have no names, are
+/// The runs without duplicates, and a sentence for each duplicate. Runs without a name, as imported ones, are
 /// duplicates if they are equal.
 pub fn once(runs: Vec<(String, Run)>) -> (Vec<(String, Run)>, Vec<String>) {
     let mut kept: Vec<(String, Run)> = Vec::new();
@@ -125,17 +125,13 @@ struct LightReport {
     #[serde(deserialize_with = "json::or_default")]
     started: String,
     finished: Option<String>,
-    #[serde(default)]
     interrupted: Option<Interrupted>,
-    #[serde(default)]
     imported: Option<Imported>,
     plan: Plan,
     machine: Machine,
-    #[serde(default)]
     run_id: String,
     #[serde(default)]
     labels: BTreeMap<String, String>,
-    #[serde(default)]
     activity: Option<Account>,
     warnings: Vec<Warning>,
     measurements: Vec<LightMeasurement>,
@@ -145,41 +141,26 @@ struct LightReport {
 #[derive(Deserialize)]
 struct LightMeasurement {
     probe: String,
-    #[serde(default = "first_revision")]
     revision: u32,
     params: Params,
-    #[serde(default)]
     title: String,
-    #[serde(default)]
     row: bool,
     sampling: Sampling,
     times: Semantics,
-    #[serde(default)]
     quality: Quality,
     #[serde(default)]
     incomplete: bool,
     summary: Summary,
     #[serde(default)]
     rounds: Vec<Round>,
-    #[serde(default)]
     contention: Option<Contention>,
-    #[serde(default)]
     account: Option<Account>,
-    #[serde(default)]
     values: BTreeMap<String, Value>,
-    #[serde(default)]
     work: Option<Work>,
     histogram: Histogram,
-    #[serde(default)]
     corrected: Option<Histogram>,
-    #[serde(default)]
     tested: Option<Tested>,
-    #[serde(default)]
     verdict: Option<Verdict>,
-}
-
-fn first_revision() -> u32 {
-    1
 }
 
 impl From<LightReport> for Report {

@@ -6,10 +6,11 @@ use crate::verdict::{report_status, subjects};
 use latscope_core::quality::Level;
 use latscope_core::report::{Measurement, Status};
 use latscope_core::statistics::median;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// Judgement on B beside A.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Answer {
     /// Something is faster, or reaches its tail less often, and nothing is worse.
@@ -27,7 +28,7 @@ pub enum Answer {
 }
 
 /// The answer of a comparison with the counts behind it. Points that are degraded or unstable do not count.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Judged {
     /// Judgement on B as a whole.
     pub answer: Answer,
@@ -150,7 +151,7 @@ pub fn judge(comparison: &Comparison) -> Judged {
 }
 
 /// A row of a table of measurements under loads: one point over the runs of an arm.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Row {
     /// Stable name: probe and parameters.
     pub id: String,
@@ -179,7 +180,7 @@ pub struct Row {
 }
 
 /// A measurement under a load in an arm: the summary of its runs.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Cell {
     /// Name of the measurement.
     pub measurement: String,

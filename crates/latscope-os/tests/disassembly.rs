@@ -4,6 +4,7 @@
 //! Needs `objdump` of GNU binutils (or the program that the variable `OBJDUMP` names).
 #![cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 
+use latscope_core::word::Word;
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 use std::sync::OnceLock;
@@ -139,12 +140,12 @@ fn use_kernels() {
     branch::mispredict(&[1]);
     call::direct(1);
     call::indirect(1);
-    for kind in Atomic::ALL {
+    for &kind in Atomic::ALL {
         atomics::run(kind, &AtomicU64::new(0), 1);
     }
     let (mut to, from) = (vec![0; 128], vec![0; 128]);
-    for operation in Operation::ALL {
-        for step in Step::ALL {
+    for &operation in Operation::ALL {
+        for &step in Step::ALL {
             for width in Width::ALL {
                 bandwidth::repeat(operation, step, width, &mut to, &from, 1);
             }
@@ -153,15 +154,15 @@ fn use_kernels() {
     bandwidth::sequential_sum(&from);
     bandwidth::sequential_xor(&from);
     let (mut to, from) = (vec![0.0; 64], vec![1.0; 64]);
-    for kind in Stream::ALL {
+    for &kind in Stream::ALL {
         stream::run(kind, &mut to, &from, &from, 2.0);
     }
 }
 
 fn kernels() -> Vec<Kernel> {
     let mut all = Vec::new();
-    for op in Op::ALL {
-        for number in Number::ALL {
+    for &op in Op::ALL {
+        for &number in Number::ALL {
             all.extend(arith::latency(op, number));
             all.extend(arith::throughput(op, number));
         }
@@ -269,7 +270,7 @@ fn instruction(op: Op, number: Number) -> String {
             Op::Shift => "shl".into(),
             Op::Rotate => "ror".into(),
             Op::PopCount => "popcnt".into(),
-            _ => op.name().into(),
+            _ => op.word().into(),
         }
     } else {
         match op {
@@ -281,7 +282,7 @@ fn instruction(op: Op, number: Number) -> String {
             Op::Or => "orr".into(),
             Op::Xor => "eor".into(),
             Op::PopCount => "cnt".into(),
-            _ => op.name().into(),
+            _ => op.word().into(),
         }
     }
 }

@@ -47,6 +47,22 @@ fn the_table_of_probes_is_that_of_the_registry() {
 }
 
 #[test]
+fn the_schemas_are_those_of_the_types() {
+    for name in ["result", "plan", "machine", "compare", "trial", "gate", "history"] {
+        let made = latscope(&["generate", "schema", name]).stdout;
+        let file = root().join(format!("docs/schema/{name}.schema.json"));
+        if std::env::var_os("LATSCOPE_RECORD").is_some() {
+            fs::write(&file, &made).unwrap();
+        }
+        assert!(
+            made == fs::read(&file).unwrap(),
+            "docs/schema/{name}.schema.json is not what the types say: `LATSCOPE_RECORD=1 cargo test -p latscope \
+             --test docs` records it again"
+        );
+    }
+}
+
+#[test]
 fn every_probe_is_on_the_page_of_its_family() {
     // Probes of ipc are its transports, told together.
     let told_alone = |probe: &&Probe| probe.family() != "ipc";

@@ -296,6 +296,7 @@ mod tests {
     use super::super::find;
     use super::*;
     use crate::context::Context;
+    use latscope_core::word::Word;
     use latscope_os::kernels::bandwidth::{self, Operation, Step};
 
     #[test]
@@ -323,8 +324,8 @@ mod tests {
     #[test]
     fn transfers_count_every_byte_of_the_buffer_once() {
         for transfer in TRANSFERS {
-            let operation = Operation::from_name(transfer.operation).unwrap();
-            let step = Step::from_name(transfer.step).unwrap();
+            let operation = Operation::named(transfer.operation).unwrap();
+            let step = Step::named(transfer.step).unwrap();
             // What the kernel of the probe says it touches in a pass over such a buffer.
             let touched = bandwidth::bytes_touched(operation, step, 1 << 20) as f64;
             assert_eq!(transfer.touched() * f64::from(1 << 20), touched, "{}", transfer.name);

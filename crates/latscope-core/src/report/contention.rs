@@ -1,19 +1,17 @@
 //! Time that measuring threads waited for a CPU.
 
 use super::Account;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Time that measuring threads waited for a CPU.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Contention {
     /// Time that the point took, ns.
     pub wall_ns: u64,
     /// Time that the measuring threads waited for a CPU though they could run (run delay of
     /// `/proc/thread-self/schedstat`), ns; `None` where the kernel does not report it.
     pub run_delay_ns: Option<u64>,
-    /// Share of the CPUs that other processes used, of files that have no account of the measurement.
-    #[serde(default, skip_serializing)]
-    pub others: Option<f64>,
     /// True if waiting distorts the figure. It does not if disturbed samples are thrown away, or if waiting is the
     /// quantity measured.
     pub distorts: bool,

@@ -2,12 +2,13 @@
 
 use crate::plan::Params;
 use crate::rounds::Prediction;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// A conclusion over several points, in plain words and as data, with what it
 /// rests on.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Finding {
     /// Stable name: `cache-levels`, `effective-cache`, …
     pub id: String,
@@ -16,18 +17,16 @@ pub struct Finding {
     /// The numbers in it, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub values: BTreeMap<String, f64>,
-    /// Certainty of the finding: claimed or doubtful. Older files do not have it: all their findings were worded as
-    /// claims.
-    #[serde(default)]
+    /// Certainty of the finding: claimed or doubtful.
     pub certainty: Certainty,
-    /// Reason for doubt, in words; older files do not have it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Reason for doubt, in words; `None` for a claim.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub doubt: Option<String>,
     /// The figures that it rests on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub evidence: Vec<Evidence>,
     /// Number of rounds that show the finding, of those examined; `None` where rounds were not examined.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub rounds: Option<Agreeing>,
 }
 
@@ -45,7 +44,7 @@ impl Finding {
 }
 
 /// Certainty of a finding.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Certainty {
     /// The figures support it: the next run is expected to say the same.
@@ -56,7 +55,7 @@ pub enum Certainty {
 }
 
 /// Figure that a finding rests on.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Evidence {
     /// Id of the probe.
     pub probe: String,
@@ -67,14 +66,14 @@ pub struct Evidence {
     /// The figure: of a time in ns, else in the unit of the value.
     pub value: f64,
     /// Interval in which the figure of the next run is expected; `None` with fewer than two rounds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub interval: Option<Prediction>,
     /// Rounds that it was measured in.
     pub rounds: u64,
 }
 
 /// Number of rounds that agree, of those examined.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Agreeing {
     /// Rounds that show it.
     pub agree: u64,
@@ -83,7 +82,7 @@ pub struct Agreeing {
 }
 
 /// Verdict on a measurement: its result against all criteria.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Verdict {
     /// The worst of the checks.
     pub status: Status,
@@ -92,7 +91,7 @@ pub struct Verdict {
 }
 
 /// Criterion and the result of checking it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Check {
     /// Quantity that was checked: `max`, `p99_99`, `missed`, `threshold`, or of calls `sync`, `inherits-fifo`,
     /// `inherits-nice`.
@@ -103,20 +102,19 @@ pub struct Check {
     pub value: Option<f64>,
     /// Events above the limit, of those in `of`: as many as there may be, where the histogram's bucket around the limit
     /// leaves it open. `None` of what is no duration.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub above: Option<u64>,
     /// Number of events examined.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub of: Option<u64>,
     /// Result of the check.
     pub status: Status,
     /// Reason for the result, in words, with its certainty.
-    #[serde(default)]
     pub text: String,
 }
 
 /// Result of judging a criterion, from good to bad.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Status {
     /// The measurement meets the criterion.

@@ -10,11 +10,12 @@ use crate::quality::{EVERY_SAMPLE_DISTURBED, IMPORTED, Level, Quality, Reason, T
 use crate::rounds::{self, Prediction, Round, Unsteady};
 use crate::units;
 use crate::value::Value;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Kind of a sample: a single operation, or many operations timed together.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Sampling {
     /// Each event was timed: quantiles speak of tails.
@@ -27,7 +28,7 @@ pub enum Sampling {
 }
 
 /// Meaning of the time between the two stamps.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Semantics {
     /// From one endpoint to the other.
@@ -50,7 +51,7 @@ impl Semantics {
 }
 
 /// Bytes behind one operation, from which rates are derived.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Work {
     /// Elementary operations in what one duration stands for.
     pub ops: u64,
@@ -62,28 +63,41 @@ pub struct Work {
 
 /// The usual figures of a distribution, in ns. From p90 up a quantile with
 /// fewer than ten samples above it is `None`.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-#[allow(missing_docs)] // the names say it
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Summary {
+    /// Number of clean samples.
     pub count: u64,
     /// Samples thrown away because something else ran meanwhile.
     #[serde(deserialize_with = "json::count")]
+    #[schemars(with = "Option<u64>")]
     pub rejected: u64,
     /// Activations that should have taken place and did not.
     #[serde(deserialize_with = "json::count")]
+    #[schemars(with = "Option<u64>")]
     pub missed: u64,
+    /// Smallest sample, ns.
     pub min: Option<f64>,
+    /// 10th percentile, ns.
     pub p10: Option<f64>,
+    /// Median, ns.
     pub p50: Option<f64>,
+    /// 90th percentile, ns.
     pub p90: Option<f64>,
+    /// 95th percentile, ns.
     pub p95: Option<f64>,
+    /// 99th percentile, ns.
     pub p99: Option<f64>,
+    /// 99.9th percentile, ns.
     pub p99_9: Option<f64>,
+    /// 99.99th percentile, ns.
     pub p99_99: Option<f64>,
+    /// 99.999th percentile, ns.
     pub p99_999: Option<f64>,
+    /// 99.9999th percentile, ns.
     pub p99_9999: Option<f64>,
+    /// Largest sample, ns.
     pub max: Option<f64>,
+    /// Mean of the samples, ns.
     pub mean: Option<f64>,
     /// Core cycles of the median, from an add chain timed beside each batch.
     pub cycles: Option<f64>,
@@ -125,27 +139,23 @@ const OF_ALL_ROUNDS: [&str; 6] = [
 ];
 
 /// Measured point: its identity, its quality, and its numbers.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Measurement {
     /// Id of the probe, `family.name`.
     pub probe: String,
-    /// Revision of the probe; results of before have none.
-    #[serde(default = "crate::plan::one")]
+    /// Revision of the probe, raised when what it times changes.
     pub revision: u32,
     /// All parameters of the point.
     pub params: Params,
     /// Title of the point for readers.
-    #[serde(default)]
     pub title: String,
     /// True if the survey's table has a row for the point.
-    #[serde(default)]
     pub row: bool,
     /// Kind of the samples: event or batch.
     pub sampling: Sampling,
     /// Meaning of the times: one way, round trip or operation.
     pub times: Semantics,
     /// Quality: a level, and each reason against a better one.
-    #[serde(default)]
     pub quality: Quality,
     /// The run ended before this point did.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -154,22 +164,20 @@ pub struct Measurement {
     pub summary: Summary,
     /// Interval in which the median of the next run is expected, from the rounds; `None` with one round.
     /// [`next_run`](Measurement::next_run) is the interval to show.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub interval: Option<Prediction>,
     /// The figures of each round, in order of time.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rounds: Vec<Round>,
     /// Time that the measuring threads waited for a CPU.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub contention: Option<Contention>,
     /// Account of the CPU time while it was measured: of its steps, in all rounds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub account: Option<Account>,
     /// Named quantities that are no durations.
-    #[serde(default)]
     pub values: BTreeMap<String, Value>,
     /// Bytes behind one operation.
-    #[serde(default)]
     pub work: Option<Work>,
     /// Histogram of all clean samples.
     pub histogram: Histogram,
@@ -184,17 +192,17 @@ pub struct Measurement {
     pub hops: Vec<Hop>,
     /// Histogram that also has the activations which never took place because an earlier activation was late; `None`
     /// where such activations cannot occur.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub corrected: Option<Histogram>,
     /// Conclusions that the events can prove; `None` for batches, and where it is not known how long the point was
     /// watched.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub tested: Option<Tested>,
     /// Exact records that the plan asked for.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub recordings: Option<Recordings>,
     /// Verdict on the criteria for the point, if there are any.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub verdict: Option<Verdict>,
 }
 

@@ -1,9 +1,10 @@
 //! Records of single events in a measurement: blocks in order of time, outliers, hops, exact records.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A stretch of a measurement in order of time.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Block {
     /// Nanoseconds since the epoch of the run at its first sample.
     pub from: u64,
@@ -13,13 +14,12 @@ pub struct Block {
     pub sum: u64,
     /// The largest, in ticks of the histogram.
     pub max: u64,
-    /// The median of at most 16 of them, as far apart as each other, in ticks; `None` in older results.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub median: Option<u64>,
+    /// The median of at most 16 of them, as far apart as each other, in ticks.
+    pub median: u64,
 }
 
 /// Basis for conclusions from the events of a measurement about events that did not occur.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Tested {
     /// Time in which an event would have been seen, ns: of threads that ran at the same time, that of one of them.
     pub time_ns: u64,
@@ -29,7 +29,7 @@ pub struct Tested {
 }
 
 /// Event worth naming, with the causes of its duration.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Outlier {
     /// Nanoseconds since the epoch of the run.
     pub at: u64,
@@ -38,14 +38,12 @@ pub struct Outlier {
     /// Duration of the event, ns.
     pub value: u64,
     /// Causes, the largest share first; empty where it was not traced.
-    #[serde(default)]
     pub cause: Vec<Cause>,
     /// Kernel functions in which the thread was that had the CPU before, when it gave way,
     /// innermost first; only where asked for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stack: Vec<String>,
-    /// Further trace events on its CPU that were asked for, in order of time; at most
-    /// [`Outlier::EVENTS`].
+    /// Further trace events on its CPU that were asked for, in order of time; at most 16.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub events: Vec<TraceEvent>,
 }
@@ -56,7 +54,7 @@ impl Outlier {
 }
 
 /// A trace event that was asked for by name, within an outlier.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TraceEvent {
     /// Nanoseconds after the begin of the outlier.
     pub at: u64,
@@ -67,7 +65,7 @@ pub struct TraceEvent {
 }
 
 /// A share of an outlier.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Cause {
     /// `irq`, `softirq`, `nmi`, `thread`, `run-queue`, `throttling`, `quota`, `lock`, `idle-exit`,
     /// `hypervisor`, `hypervisor-or-interrupts-off`, `smi`, `unknown` or `not-traced`.
@@ -81,7 +79,7 @@ pub struct Cause {
 }
 
 /// An event that took longer than the plan's threshold.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Exceedance {
     /// Number of the event among those of its thread, from 0.
     pub turn: u64,
@@ -92,7 +90,7 @@ pub struct Exceedance {
 }
 
 /// Place and scheduling of a thread that took part in a transaction.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Hop {
     /// Role of the thread: `fifo-caller`, `other-caller`, `server`.
     pub role: String,
@@ -111,10 +109,10 @@ pub struct Hop {
 }
 
 /// Exact records beside the histogram, kept only when the plan asks.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Recordings {
     /// Linear histogram of the events.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub linear: Option<LinearRecord>,
     /// The first events above the threshold.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -122,7 +120,7 @@ pub struct Recordings {
 }
 
 /// Contents of an exact linear histogram.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LinearRecord {
     /// Width of a bucket, ns.
     pub tick_ns: u64,

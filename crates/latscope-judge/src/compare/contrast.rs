@@ -5,13 +5,14 @@
 use super::ranks::{MannWhitney, superiority};
 use latscope_core::rounds::{BETWEEN_RUNS, median_by_mean};
 use latscope_core::statistics::{NORMAL_95, SplitMix, student_95};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// A figure of each round of each run of a side.
 pub type Levels = Vec<Vec<f64>>;
 
 /// Difference of two sides in one figure.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Contrast {
     /// The figure of A: the median over its runs of the medians over their rounds.
     pub a: f64,
@@ -40,7 +41,7 @@ pub struct Contrast {
 }
 
 /// Ends of an interval of a ratio.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct Range {
     /// Lower end of the interval.
     pub low: f64,

@@ -2,14 +2,14 @@
 
 use crate::runs::{Run, extremes};
 use latscope_core::plan::Load;
-use latscope_core::report::Report;
 use latscope_core::statistics::median;
 use latscope_core::units::{counted, format_share};
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A fact in which two sides differ, with the values of the runs, each once.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Difference {
     /// The fact: `kernel`, `clock source`, `label board`, `doctor: smt`.
     pub what: String,
@@ -112,11 +112,6 @@ fn apart_in_time(a: &[&Run], b: &[&Run]) -> Option<String> {
     (a.len() + b.len() > 2).then(|| format!("all runs of {early} were made before those of {late}: {text}"))
 }
 
-/// Returns true if a result counts the requested load among other processes.
-fn has_load_within(report: &Report) -> bool {
-    report.plan.load.is_some() && report.activity.as_ref().is_none_or(|account| account.load.is_none())
-}
-
 /// Sides are unlike where the share of the CPUs that others used differs by more.
 pub(crate) const UNLIKE: f64 = 0.25;
 
@@ -124,8 +119,8 @@ pub(crate) const UNLIKE: f64 = 0.25;
 /// part of it.
 pub(crate) fn unlike(a: &[&Run], b: &[&Run]) -> Option<String> {
     let [a, b] = [a, b].map(|runs| {
-        let known = runs.iter().filter(|run| !has_load_within(&run.report));
-        let shares: Vec<f64> = known.filter_map(|run| Some(run.report.activity.as_ref()?.others)).collect();
+        let known = runs.iter().filter_map(|run| Some(run.report.activity.as_ref()?.others));
+        let shares: Vec<f64> = known.collect();
         median(&shares)
     });
     unlike_shares(a?, b?, ["A", "B"])
@@ -172,9 +167,7 @@ pub(crate) fn of_run(run: &Run) -> Vec<(String, String)> {
             return "less than 5 % of the CPUs".to_owned();
         }
         let share = format_share((activity.others * 10.0).round().max(1.0) / 10.0);
-        // Older results count a load that was asked for among the others.
-        let load = if has_load_within(report) { ", the load among them" } else { "" };
-        format!("about {share} of the CPUs{load}")
+        format!("about {share} of the CPUs")
     });
     // Another program records neither load nor rounds.
     let (no_load, rounds) = match report.imported {
@@ -233,7 +226,6 @@ pub(super) fn tool(report: &latscope_core::report::Report) -> String {
 mod tests {
     use super::*;
     use latscope_core::fixture;
-    use latscope_core::report::Account;
 
     #[test]
     fn another_scheduler_is_a_difference_and_one_that_is_not_known_is_none() {
@@ -257,8 +249,6 @@ mod tests {
         let beside = |load: Option<Load>| {
             let mut report = fixture::wake();
             report.plan.load = load;
-            let activity = Account { wall_ns: 1_000_000_000, cpus: 2, others: 0.71, ..Account::default() };
-            report.activity = Some(activity);
             Run::of(report)
         };
         let all =
@@ -269,8 +259,5 @@ mod tests {
             (&load.a[..], &load.b[..]),
             (&["none".to_owned()][..], &["pi-storm".to_owned(), "stress-ng --cpu 2".to_owned()][..])
         );
-        let others = found.iter().find(|one| one.what == "other processes used").unwrap();
-        assert_eq!(others.a, ["about 70 % of the CPUs"]);
-        assert_eq!(others.b, ["about 70 % of the CPUs, the load among them"]);
     }
 }

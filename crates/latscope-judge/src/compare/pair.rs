@@ -6,6 +6,7 @@ use latscope_core::plan::Params;
 use latscope_core::quality::Level;
 use latscope_core::report::{Measurement, Sampling, Semantics};
 use latscope_core::units::counted;
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,7 +21,7 @@ pub(crate) struct Pair<'a> {
 }
 
 /// A point that both sides have and that is not compared.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Refused {
     /// Stable name of the point.
     pub id: String,

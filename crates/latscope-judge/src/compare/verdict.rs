@@ -2,11 +2,12 @@
 
 use super::contrast::Contrast;
 use super::ranks::{FALSE_DISCOVERIES, adjusted, runs_needed, smallest_p};
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::fmt;
 
 /// Verdict on the comparison of one figure.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
     /// B is above A: so by its interval, by the test over runs, and in nearly all pairs of runs.
@@ -69,7 +70,7 @@ pub(crate) fn verdict(contrast: &Contrast, margin: f64, compared: usize) -> Verd
 const MOST: f64 = 100.0;
 
 /// Further measurement that would decide a comparison.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum WouldTell {
     /// Number of runs needed on each side.
@@ -88,7 +89,7 @@ impl fmt::Display for WouldTell {
 }
 
 /// Reason why no number of runs within reach would decide.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Undecided {
     /// The ratio is nearly that of the margin.

@@ -17,7 +17,7 @@ fn measured(values: impl Iterator<Item = f64>) -> Measurement {
         count: part.len() as u64,
         sum: part.iter().sum(),
         max: part.iter().copied().max().unwrap_or(0),
-        median: None,
+        median: 0,
     };
     let blocks = values.chunks(values.len().div_ceil(128)).enumerate().map(block).collect();
     let m = point("wake.timer", params([("cpu", 0u64.into())]), Semantics::OneWay, 1.0);

@@ -28,7 +28,6 @@ pub struct Work {
     /// True if each event was timed.
     pub events: bool,
     /// Number of pairs of endpoints, if the point is a sum over these.
-    #[serde(default)]
     pub pairs: Option<u64>,
 }
 
@@ -110,7 +109,7 @@ impl Tail {
 /// A run with the figures of its points.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Entry {
-    /// Random name of the run; empty in older results.
+    /// Random name of the run; empty in imported results.
     pub run_id: String,
     /// RFC 3339 time of the start.
     pub started: String,
@@ -127,8 +126,7 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// Returns true if both entries are of one run. Older results, in which runs have no names, must be equal in all
-    /// fields.
+    /// Returns true if both entries are of one run. Runs without a name, as imported ones, must be equal in all fields.
     pub fn is_same(&self, other: &Entry) -> bool {
         if self.run_id.is_empty() { self == other } else { self.run_id == other.run_id }
     }

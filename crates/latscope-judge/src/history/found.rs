@@ -4,6 +4,7 @@ use super::archive::Entry;
 use crate::compare::Contrast;
 use crate::compare::environment::Difference;
 use latscope_core::units::counted;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// Name of the form in which histories are written.
@@ -17,9 +18,10 @@ pub(super) struct RunName<'a> {
 }
 
 /// History of all machines.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct History {
-    /// Name of the form, always [`SCHEMA`].
+    /// Name of the schema of the file.
+    #[schemars(extend("const" = SCHEMA))]
     pub schema: &'static str,
     /// Smallest reported change, as a share.
     pub margin: f64,
@@ -32,7 +34,7 @@ pub struct History {
 }
 
 /// History of one machine.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Machine {
     /// Id of the machine, or `host NAME` if it has no id.
     pub id: String,
@@ -64,11 +66,11 @@ pub struct Machine {
 }
 
 /// Identification of a run in a history.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Shown {
     /// Name of the file of the run.
     pub name: String,
-    /// Random name of the run; empty in older results.
+    /// Random name of the run; empty in imported results.
     pub run_id: String,
     /// RFC 3339 time of its start.
     pub started: String,
@@ -77,7 +79,7 @@ pub struct Shown {
 }
 
 /// A place in time at which figures changed.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Change {
     /// Stable name of the change, from the first run after it.
     pub id: String,
@@ -97,7 +99,7 @@ pub struct Change {
 }
 
 /// Kind of a figure of a point.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Figure {
     /// The median over the rounds, ns.
@@ -109,7 +111,7 @@ pub enum Figure {
 }
 
 /// A figure that changed.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Moved {
     /// Stable name of the point.
     pub id: String,
@@ -130,7 +132,7 @@ pub struct Moved {
 }
 
 /// A figure that moves slowly.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Drift {
     /// Stable name of the point.
     pub id: String,
@@ -147,7 +149,7 @@ pub struct Drift {
 }
 
 /// A run with odd figures.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Odd {
     /// Place of the run among those of the machine.
     pub run: usize,
@@ -158,7 +160,7 @@ pub struct Odd {
 }
 
 /// The figures of a point over the runs of its machine.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Point {
     /// Stable name of the point.
     pub id: String,

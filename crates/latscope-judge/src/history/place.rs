@@ -168,13 +168,10 @@ fn unlike(archive: &Archive, runs: &[RunName], place: usize) -> Option<String> {
     unlike_shares(before?, after?, ["the runs before", "the runs after"])
 }
 
-/// Share of the CPUs that other processes used, by the facts of a run; `None` if a load is part of it.
+/// Share of the CPUs that other processes used, by the facts of a run.
 fn share_of_others(archive: &Archive, run: &RunName) -> Option<f64> {
     let mut facts = run.entry.facts.iter().filter_map(|at| archive.facts.get(*at as usize));
     let (_, text) = facts.find(|(name, _)| name == OTHERS)?;
-    if text.contains("load among them") {
-        return None;
-    }
     // `about 60 % of the CPUs`; what is less than 5 % is none.
     let number = text.strip_prefix("about ").and_then(|rest| rest.split(' ').next());
     Some(number.and_then(|number| number.parse::<f64>().ok()).unwrap_or(0.0) / 100.0)

@@ -13,7 +13,7 @@ pub fn note(report: &mut Report) {
     note_where(report, |_| true);
 }
 
-/// Computes the evidence of those measurements that lack it, which are of older files.
+/// Computes the evidence of those measurements that lack it: of runs that were killed, and of other programs.
 pub(crate) fn note_missing(report: &mut Report) {
     note_where(report, |m| m.tested.is_none());
 }
@@ -89,7 +89,7 @@ mod tests {
             count: part.len() as u64,
             sum: part.iter().sum(),
             max: part.iter().copied().max().unwrap_or(0),
-            median: None,
+            median: 0,
         };
         let blocks = values.chunks(length).enumerate().map(block).collect();
         let summary = Summary::of(&histogram, &Summary::default());

@@ -10,9 +10,9 @@ use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 /// The operations in one turn of a loop.
 pub const UNROLL: u64 = 8;
 
-named! {
+latscope_core::words! {
     /// An atomic operation, sequentially consistent unless its entry states another order.
-    Atomic {
+    pub enum Atomic {
         /// Adds one and returns the earlier value (`lock xadd`, `ldaddal`).
         FetchAdd = "fetch-add",
         /// Adds one by one attempt of compare and exchange, which expects the value that the attempt before saw; fails
@@ -184,17 +184,18 @@ fn portable(word: &AtomicU64, turns: u64, operation: fn(&AtomicU64, u64) -> Resu
 #[cfg(test)]
 mod tests {
     use super::*;
+    use latscope_core::word::Word;
 
     #[test]
     fn names_lead_back() {
-        for kind in Atomic::ALL {
-            assert_eq!(Atomic::from_name(kind.name()), Some(kind));
+        for &kind in Atomic::ALL {
+            assert_eq!(Atomic::named(kind.word()), Some(kind));
         }
     }
 
     #[test]
     fn alone_every_operation_succeeds() {
-        for kind in Atomic::ALL {
+        for &kind in Atomic::ALL {
             for n in [0, 1, 8, 1_001] {
                 let word = AtomicU64::new(40);
                 let done = run(kind, &word, n);

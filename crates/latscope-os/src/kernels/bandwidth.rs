@@ -21,9 +21,9 @@ pub const ALIGNMENT: usize = 64;
 
 const BLOCK_WORDS: usize = BLOCK_BYTES / size_of::<u64>();
 
-named! {
+latscope_core::words! {
     /// Action of a pass on each element.
-    Operation {
+    pub enum Operation {
         /// Reads the source and adds it up.
         Read = "read",
         /// Writes the number 1, as an integer of 32 bits, to the destination.
@@ -38,9 +38,9 @@ named! {
     }
 }
 
-named! {
+latscope_core::words! {
     /// Elements that a pass touches.
-    Step {
+    pub enum Step {
         /// Touches all elements, by vectors.
         Every = "every",
         /// Touches one integer of 32 bits in every four, by itself (as LMbench's `rd`, `wr`, `rdwr` and `cp`).
@@ -259,6 +259,7 @@ sequential!(
 mod tests {
     use super::*;
     use crate::kernels::random::Random;
+    use latscope_core::word::Word;
 
     /// A region that begins `offset` words after a multiple of the alignment.
     struct Region {
@@ -323,8 +324,8 @@ mod tests {
 
     fn passes() -> Vec<(String, Operation, Step, Pass)> {
         let mut all = Vec::new();
-        for operation in Operation::ALL {
-            for step in Step::ALL {
+        for &operation in Operation::ALL {
+            for &step in Step::ALL {
                 for width in Width::ALL.into_iter().filter(|width| width.is_available()) {
                     let name = format!("{operation} {step} {width}");
                     all.push((name, operation, step, machine::pass(operation, step, width)));
@@ -390,8 +391,9 @@ mod tests {
     #[test]
     fn bytes_are_counted() {
         use Operation::*;
-        for step in Step::ALL {
-            let moved = Operation::ALL.map(|operation| bytes_moved(operation, step, 4_096));
+        for &step in Step::ALL {
+            let moved: Vec<u64> =
+                Operation::ALL.iter().map(|operation| bytes_moved(*operation, step, 4_096)).collect();
             assert_eq!(moved, [4_096, 8_192, 8_192, 12_288, 4_096]);
         }
         assert_eq!(bytes_touched(Copy, Step::Every, 4_096), 4_096);
@@ -414,11 +416,11 @@ mod tests {
 
     #[test]
     fn names_lead_back() {
-        for operation in Operation::ALL {
-            assert_eq!(Operation::from_name(operation.name()), Some(operation));
+        for &operation in Operation::ALL {
+            assert_eq!(Operation::named(operation.word()), Some(operation));
         }
-        for step in Step::ALL {
-            assert_eq!(Step::from_name(step.name()), Some(step));
+        for &step in Step::ALL {
+            assert_eq!(Step::named(step.word()), Some(step));
         }
         assert!(Width::Scalar.is_available());
     }

@@ -77,7 +77,7 @@ mod tests {
     #[test]
     fn counts_the_bits() {
         let random = random_bits(1);
-        let ones = random.iter().map(|word| u64::from(word.count_ones())).sum();
+        let ones: u64 = random.iter().map(|word| u64::from(word.count_ones())).sum();
         assert_eq!(mispredict(&random), ones);
         assert_eq!(mispredict(&clear_bits()), 0);
         assert_eq!(mispredict(&vec![u64::MAX; (UNPREDICTABLE_BITS / 64) as usize]), UNPREDICTABLE_BITS);

@@ -12,40 +12,6 @@
 //! item documents. A call itself costs a few nanoseconds (a function call, and the mispredicted end of its
 //! loop), so let a timed call last microseconds.
 
-/// Defines an enum of what kernels do, each item with its name in lower case: `ALL`, `name`, `from_name`, `Display`.
-macro_rules! named {
-    ($(#[$about:meta])* $kind:ident { $($(#[$doc:meta])* $item:ident = $name:literal,)+ }) => {
-        $(#[$about])*
-        #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
-        pub enum $kind {
-            $($(#[$doc])* $item,)+
-        }
-
-        impl $kind {
-            /// All items, in the order of definition.
-            pub const ALL: [Self; [$($name),+].len()] = [$(Self::$item),+];
-
-            /// Returns the name in lower case.
-            pub const fn name(self) -> &'static str {
-                match self {
-                    $(Self::$item => $name,)+
-                }
-            }
-
-            /// Returns the item with this [name](Self::name).
-            pub fn from_name(name: &str) -> Option<Self> {
-                Self::ALL.into_iter().find(|item| item.name() == name)
-            }
-        }
-
-        impl std::fmt::Display for $kind {
-            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.pad(self.name())
-            }
-        }
-    };
-}
-
 /// `asm!` whose last arguments, such as the registers of a name that change, are of one architecture.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 macro_rules! asm_with {

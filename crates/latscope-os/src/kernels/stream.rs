@@ -9,9 +9,9 @@ use super::bandwidth::Width;
 /// Elements left over from blocks of this many are not touched.
 pub const BLOCK: usize = 64;
 
-named! {
+latscope_core::words! {
     /// A kernel of STREAM; they are in the order in which it runs them.
-    Stream {
+    pub enum Stream {
         /// Copies: `to = x`.
         Copy = "copy",
         /// Scales: `to = scalar · x`.
@@ -221,10 +221,11 @@ mod machine {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use latscope_core::word::Word;
 
     #[test]
     fn each_kernel_computes_what_it_says_and_no_more() {
-        for kind in Stream::ALL {
+        for &kind in Stream::ALL {
             for width in Width::ALL.into_iter().filter(|width| width.is_available()) {
                 for (elements, done) in [(0, 0), (63, 0), (64, 64), (1_000, 960)] {
                     let x: Vec<f64> = (0..elements).map(|i| f64::from(i) / 3.0).collect();
@@ -268,10 +269,11 @@ mod tests {
 
     #[test]
     fn bytes_are_counted_both_ways() {
-        assert_eq!(Stream::ALL.map(Stream::bytes_per_element), [16, 16, 24, 24]);
-        assert_eq!(Stream::ALL.map(Stream::bytes_per_element_moved), [24, 24, 32, 32]);
-        for kind in Stream::ALL {
-            assert_eq!(Stream::from_name(kind.name()), Some(kind));
+        let bytes = |kind: &Stream| (kind.bytes_per_element(), kind.bytes_per_element_moved());
+        let all: Vec<(u64, u64)> = Stream::ALL.iter().map(bytes).collect();
+        assert_eq!(all, [(16, 24), (16, 24), (24, 32), (24, 32)]);
+        for &kind in Stream::ALL {
+            assert_eq!(Stream::named(kind.word()), Some(kind));
         }
     }
 }

@@ -82,7 +82,7 @@ probe!(
 fn plan(probe: &Probe, op: Op, input: &PlanInput) -> Vec<Point> {
     let mut points = Vec::new();
     let asked = CalculationAsked::of(input);
-    for number in asked.number.or(&Number::ALL).into_iter().filter(|number| op.applies_to(*number)) {
+    for number in asked.number.or(Number::ALL).into_iter().filter(|number| op.applies_to(*number)) {
         for mode in asked.mode.or(Mode::ALL) {
             let latency = mode == Mode::Latency;
             let addition = if latency && with_addition(op, number) { " + add" } else { "" };
@@ -109,7 +109,7 @@ fn is_row(op: Op, number: Number) -> bool {
 }
 
 fn kernel(probe: &str, Calculation { number, mode }: &Calculation) -> Option<Kernel> {
-    let op = Op::from_name(probe.trim_start_matches("cpu."))?;
+    let op = Op::named(probe.trim_start_matches("cpu."))?;
     match mode {
         Mode::Latency => arith::latency(op, *number),
         Mode::Throughput => arith::throughput(op, *number),

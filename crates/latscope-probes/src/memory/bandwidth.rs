@@ -69,7 +69,7 @@ const QUICK: [Operation; 3] = [Operation::Read, Operation::Write, Operation::Cop
 
 fn plan(input: &PlanInput, machine: &Machine) -> Vec<Point> {
     let quick = input.survey && input.profile == Profile::Quick;
-    let operations: &[Operation] = if quick { &QUICK } else { &Operation::ALL };
+    let operations: &[Operation] = if quick { &QUICK } else { Operation::ALL };
     let asked = TransferAsked::of(input);
     let threads = if quick { vec![1] } else { thread_group::thread_counts(machine.allowed.0.len()) };
     let mut points = Vec::new();

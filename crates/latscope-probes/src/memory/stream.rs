@@ -2,6 +2,7 @@
 
 use super::sizes::{self, KIB, MIB};
 use super::thread_group;
+use crate::Word;
 use crate::{
     Condition, Cpus, ExclusiveCpus, Experiment, Facts, PlanInput, Probe, Profile, Settings, Subject, settings,
 };
@@ -69,7 +70,7 @@ fn plan(input: &PlanInput, machine: &Machine) -> Vec<Point> {
         _ => beyond,
     };
     let threads = if quick { vec![1] } else { thread_group::thread_counts(machine.allowed.0.len()) };
-    let operations: &[Stream] = if quick { &[Stream::Triad] } else { &Stream::ALL };
+    let operations: &[Stream] = if quick { &[Stream::Triad] } else { Stream::ALL };
     let asked = LoopAsked::of(input);
     let mut points = Vec::new();
     for threads in asked.threads.or(&threads) {

@@ -20,7 +20,6 @@ const MOST_FIGURES: usize = 4;
 #[derive(Clone, Default)]
 struct Column {
     count: u64,
-    sum: f64,
     max: f64,
     medians: Vec<f64>,
 }
@@ -69,13 +68,10 @@ fn names(sets: &[Set]) -> Vec<String> {
 }
 
 fn figure(report: &Report, group: &Group, sets: &[(&Set, String)], left: usize) -> Figure {
-    let what = if sets.iter().all(|(set, _)| set.has_medians()) { "median" } else { "mean" };
     let mut notes = about(report, group);
-    notes.push(match what {
-        "median" => "of each moment the longest event, and the median of at most 16 of each block of events"
-            .to_owned(),
-        _ => "of each moment the longest event, and the mean of all".to_owned(),
-    });
+    notes.push(
+        "of each moment the longest event, and the median of at most 16 of each block of events".to_owned(),
+    );
     let threads = sets.iter().map(|(set, _)| set.0.len()).max().unwrap_or(0);
     if threads > 1 {
         notes.push(format!("bands: from the least to the largest of {threads} threads"));
@@ -84,9 +80,9 @@ fn figure(report: &Report, group: &Group, sets: &[(&Set, String)], left: usize) 
         notes.push(format!("{} of rows not drawn", counted(left as u64, "further set")));
     }
     let one = sets.len() == 1;
-    let drawn = sets.iter().enumerate().flat_map(|(at, (set, name))| set.curves(what, name, at));
+    let drawn = sets.iter().enumerate().flat_map(|(at, (set, name))| set.curves(name, at));
     Figure {
-        title: format!("{}: maximum and {what} over time", group.probe),
+        title: format!("{}: maximum and median over time", group.probe),
         notes,
         x: Axis {
             label: "since the start of the run".to_owned(),
@@ -105,10 +101,6 @@ impl Set<'_> {
         self.0.iter().flat_map(|m| &m.blocks)
     }
 
-    fn has_medians(&self) -> bool {
-        self.blocks().all(|block| block.median.is_some())
-    }
-
     /// Returns the begin of the first column, the width of each, ns, and their number; `None` for fewer than
     /// three columns.
     fn columns(&self) -> Option<(f64, f64, usize)> {
@@ -120,14 +112,10 @@ impl Set<'_> {
         (columns >= 3 && last > first).then_some((first as f64, width, columns))
     }
 
-    /// The maximum, and the median or the mean.
-    fn curves(&self, what: &str, name: &str, at: usize) -> Vec<Series> {
+    /// The maximum and the median.
+    fn curves(&self, name: &str, at: usize) -> Vec<Series> {
         let Some((first, width, columns)) = self.columns() else { return Vec::new() };
         let threads: Vec<Vec<Column>> = self.0.iter().map(|m| of_thread(m, first, width, columns)).collect();
-        let value: fn(&Column) -> Option<f64> = match what {
-            "median" => |column| median(&column.medians),
-            _ => |column| Some(column.sum / column.count as f64),
-        };
         let known = |at: usize, value: &dyn Fn(&Column) -> Option<f64>| -> Vec<f64> {
             threads.iter().map(|of| &of[at]).filter(|column| column.count > 0).filter_map(value).collect()
         };
@@ -155,7 +143,7 @@ impl Set<'_> {
         let largest = |known: &[f64]| known.iter().copied().reduce(f64::max);
         vec![
             curve("maximum", Shape::Steps, 0, &|column| Some(column.max), largest),
-            curve(what, Shape::Line, 1, &value, median),
+            curve("median", Shape::Line, 1, &|column| median(&column.medians), median),
         ]
     }
 }
@@ -174,9 +162,8 @@ fn of_thread(m: &Measurement, first: f64, width: f64, columns: usize) -> Vec<Col
 impl Column {
     fn add(&mut self, block: &Block, tick: f64) {
         self.count += block.count;
-        self.sum += block.sum as f64 * tick;
         self.max = self.max.max(block.max as f64 * tick);
-        self.medians.extend(block.median.map(|median| median as f64 * tick));
+        self.medians.push(block.median as f64 * tick);
     }
 }
 
@@ -217,18 +204,6 @@ mod tests {
         let mut report = fixture::wake();
         report.measurements.iter_mut().for_each(|m| m.blocks.clear());
         assert!(figures(&report, &groups(&report)[0]).is_empty());
-    }
-
-    #[test]
-    fn results_without_medians_have_the_mean_and_no_name_for_it() {
-        let mut report = fixture::wake();
-        report.measurements.iter_mut().flat_map(|m| &mut m.blocks).for_each(|block| block.median = None);
-        let figure = figures(&report, &groups(&report)[0]).remove(0);
-        assert_eq!(
-            figure.series.iter().map(|one| one.name.as_str()).collect::<Vec<_>>(),
-            ["maximum", "mean"]
-        );
-        assert!(figure.title.ends_with("maximum and mean over time"), "{}", figure.title);
     }
 
     #[test]

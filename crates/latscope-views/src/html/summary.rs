@@ -148,7 +148,6 @@ fn evidence(report: &Report, evidence: &Evidence) -> String {
         false => evidence.value.to_string(),
     };
     let own = report.of_probe(&evidence.probe).find(|m| m.params == evidence.params);
-    // Files of older versions have one of degraded points, too.
     let next = evidence.interval.filter(|_| timed && own.is_none_or(|m| m.quality.level < Level::Degraded));
     let next = next
         .map(|next| format!(", next run{} {}", as_busy(report), between(next.low, next.high)))

@@ -1,21 +1,31 @@
-//! `latscope generate`: the man page and completions, made from the same
-//! description of the command line that parses it, and the table of probes,
-//! made from their registry.
+//! `latscope generate`: the man page and completions, made from the same description of the command line that parses
+//! it, the table of probes, made from their registry, and JSON Schemas, made from the types that are written.
 
 use super::Exit;
-use anyhow::{Context, Result, ensure};
+use super::trial::Outcome;
+use anyhow::{Context, Result, bail, ensure};
 use clap::{Args, Command, ValueEnum};
 use clap_complete::Shell;
+use latscope_core::json;
+use latscope_core::machine::Machine;
+use latscope_core::plan::Plan;
+use latscope_core::report::{self, Report};
+use latscope_core::schema;
+use latscope_judge::compare::{self, Comparison};
+use latscope_judge::gate::{self, Gate};
+use latscope_judge::history::{self, History};
 use latscope_probes::FAMILIES;
+use schemars::Schema;
 
 #[derive(Debug, Args)]
 pub struct GenerateArguments {
-    /// The man page, shell completions, or the table of probes as Markdown
+    /// The man page, shell completions, the table of probes as Markdown, or a JSON Schema
     #[arg(value_name = "WHAT", value_enum)]
     what: Generated,
-    /// For completions: bash, zsh, fish, elvish or powershell
-    #[arg(value_name = "SHELL")]
-    shell: Option<String>,
+    /// For completions the shell: bash, zsh, fish, elvish or powershell. For schema the document: result, plan,
+    /// machine, compare, trial, gate or history; without it, their list
+    #[arg(value_name = "NAME")]
+    name: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -23,26 +33,54 @@ enum Generated {
     Man,
     Completions,
     Probes,
+    Schema,
 }
 
-/// Writes the man page or the completions of the command to stdout.
+/// The name of a JSON document, what writes it, and its schema.
+type Document = (&'static str, &'static str, fn() -> Schema);
+
+/// Every JSON document that latscope writes.
+const DOCUMENTS: [Document; 7] = [
+    ("result", "--json of all that measures, import", || schema::of::<Report>(report::SCHEMA)),
+    ("plan", "--dry-run --json -", || schema::of::<Plan>("plan of a run")),
+    ("machine", "doctor --json", || schema::of::<Machine>("machine")),
+    ("compare", "compare --json", || schema::of::<Comparison>(compare::SCHEMA)),
+    ("trial", "trial.json, trial and run --json", || schema::of::<Outcome>(super::trial::SCHEMA)),
+    ("gate", "gate --json", || schema::of::<Gate>(gate::SCHEMA)),
+    ("history", "history --json", || schema::of::<History>(history::SCHEMA)),
+];
+
+/// Writes what was asked for to stdout.
 ///
 /// # Errors
-/// The shell is unknown or not used, or stdout is closed.
+/// The name is unknown or not used, or stdout is closed.
 pub fn run(asked: &GenerateArguments, mut command: Command) -> Result<Exit> {
     let mut out = Vec::new();
-    ensure!(asked.what == Generated::Completions || asked.shell.is_none(), "SHELL is for `completions`");
+    let named = [Generated::Completions, Generated::Schema].contains(&asked.what);
+    ensure!(named || asked.name.is_none(), "NAME is for `completions` and `schema`");
     match asked.what {
         Generated::Man => man(command, &mut out)?,
         Generated::Probes => out = probes().into_bytes(),
+        Generated::Schema => out = schema_of(asked.name.as_deref())?.into_bytes(),
         Generated::Completions => {
-            let shell = asked.shell.as_ref().and_then(|name| name.parse::<Shell>().ok());
+            let shell = asked.name.as_ref().and_then(|name| name.parse::<Shell>().ok());
             let shell = shell.context("completions are for bash, zsh, fish, elvish or powershell: `latscope generate completions bash`")?;
             clap_complete::generate(shell, &mut command, "latscope", &mut out);
         }
     }
     latscope_host::stdout::write_data(&out)?;
     Ok(Exit::Done)
+}
+
+/// The schema of a document; without a name, the list of documents.
+fn schema_of(name: Option<&str>) -> Result<String> {
+    let Some(name) = name else {
+        return Ok(DOCUMENTS.iter().map(|(name, of, _)| format!("{name:8} {of}\n")).collect());
+    };
+    match DOCUMENTS.iter().find(|(known, ..)| *known == name) {
+        Some((.., schema)) => Ok(json::pretty(&schema())),
+        None => bail!("{name} is no document of latscope: `latscope generate schema` lists them"),
+    }
 }
 
 /// The registry as a page of the documentation.

@@ -58,7 +58,7 @@ pub struct ViewArguments {
     #[arg(long, value_name = "FILE")]
     pub csv: Option<PathBuf>,
     /// Write the histograms of single events as CSV: a line for each bucket, a column for each CPU or pair
-    #[arg(long, value_name = "FILE", alias = "csv-buckets")]
+    #[arg(long, value_name = "FILE")]
     pub csv_histogram: Option<PathBuf>,
     /// Write the tables as Markdown
     #[arg(long, value_name = "FILE")]

@@ -81,7 +81,7 @@ fn what_the_plan_cannot_give_is_refused_before_it_is_measured() {
     let (svg, more) = (place.at("m.svg"), place.at("p.svg"));
     let latency = ["memory", "latency", "--quick", "--svg", &svg, "--svg-percentiles", &more];
     refused(&latency, &["nothing to write to", "p.svg"]);
-    refused(&["cpu", "add", "--csv-buckets", &more], &["nothing to write to", "p.svg"]);
+    refused(&["cpu", "add", "--csv-histogram", &more], &["nothing to write to", "p.svg"]);
     refused(&["memory", "parallelism", "--chains", "1,99"], &["--chains 99", "1 to 32"]);
     refused(&["sync", "atomic", "--threads", "70000"], &["--threads 70000", "choose at most"]);
     refused(&["memory", "loaded", "--threads", "70000"], &["--threads 70000"]);

@@ -27,6 +27,9 @@ mod remote_ivshmem;
 mod remote_openamp;
 mod remote_tty;
 mod result;
+#[path = "../schema/mod.rs"]
+mod schema;
+mod schemas;
 mod signals;
 #[path = "../skipped/mod.rs"]
 mod skipped;

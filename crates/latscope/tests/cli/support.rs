@@ -1,6 +1,7 @@
 //! Functions that start the command and check its outcome.
 
 use crate::programs::copy_program;
+use crate::schema::assert_as_named;
 pub use crate::skipped::{has_program, is_installed, needs, root, skipped, skipped_in_part, traceable};
 use serde_json::Value;
 use std::ffi::OsStr;
@@ -209,7 +210,8 @@ pub fn json(path: impl AsRef<Path>) -> Value {
     parsed(std::str::from_utf8(&text).expect("the result is UTF-8"))
 }
 
-/// Parses JSON that the command wrote. Asserts that `jq` can carry each of its numbers.
+/// Parses JSON that the command wrote. Asserts that `jq` can carry each of its numbers, and that it has the form of its
+/// schema.
 #[track_caller]
 pub fn parsed(text: &str) -> Value {
     fn check(value: &Value) {
@@ -225,6 +227,7 @@ pub fn parsed(text: &str) -> Value {
     }
     let value = serde_json::from_str(text).unwrap_or_else(|error| panic!("no JSON: {error}: {text}"));
     check(&value);
+    assert_as_named(&value);
     value
 }
 

@@ -403,7 +403,7 @@ fn pictures_are_svg_and_show_every_thread() {
     // What a run can write, show writes of its saved result: the same, byte by byte.
     let saved = place.at("saved.json");
     fs::write(&saved, found.to_string()).unwrap();
-    let views = ["svg", "svg-percentiles", "csv", "csv-buckets", "markdown"];
+    let views = ["svg", "svg-percentiles", "csv", "csv-histogram", "markdown"];
     let at = |view: &str| place.at(&format!("again.{view}"));
     let options = views.iter().flat_map(|view| [format!("--{view}"), at(view)]);
     let words: Vec<String> = ["show".to_owned(), saved].into_iter().chain(options).collect();
@@ -411,7 +411,7 @@ fn pictures_are_svg_and_show_every_thread() {
     assert_eq!(fs::read(at("svg")).unwrap(), fs::read(&picture).unwrap());
     assert_eq!(fs::read(at("svg-percentiles")).unwrap(), fs::read(&percentiles).unwrap());
     let counted: u64 = threads(&found).iter().map(|m| m["summary"]["count"].as_u64().unwrap()).sum();
-    let buckets = fs::read_to_string(at("csv-buckets")).unwrap();
+    let buckets = fs::read_to_string(at("csv-histogram")).unwrap();
     let cells = |line: &str| line.split(',').skip(2).filter_map(|cell| cell.parse::<u64>().ok()).sum::<u64>();
     // Each thread, and the sum of all where there are several.
     let times = if threads(&found).len() > 1 { 2 } else { 1 };

@@ -16,6 +16,8 @@ mod subjects;
 mod process;
 #[path = "../programs/mod.rs"]
 mod programs;
+#[path = "../schema/mod.rs"]
+mod schema;
 #[path = "../skipped/mod.rs"]
 mod skipped;
 #[allow(dead_code, unused_imports)]

@@ -31,9 +31,9 @@ use assembly as machine;
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 use portable as machine;
 
-named! {
+latscope_core::words! {
     /// Type of the operands of a kernel.
-    Number {
+    pub enum Number {
         /// Integers of 32 bits.
         I32 = "i32",
         /// Integers of 64 bits.
@@ -52,9 +52,9 @@ impl Number {
     }
 }
 
-named! {
+latscope_core::words! {
     /// An arithmetic or bitwise operation.
-    Op {
+    pub enum Op {
         /// Addition of two operands.
         Add = "add",
         /// Subtraction of two operands.
@@ -186,6 +186,7 @@ mod operand {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use latscope_core::word::Word;
 
     /// Returns the kernels of both tables, each with a unique name.
     fn all() -> Vec<(String, Kernel)> {
@@ -193,8 +194,8 @@ mod tests {
         let mut all = Vec::new();
         for (name, table) in tables {
             for (mode, mode_name) in [(Mode::Latency, "latency"), (Mode::Throughput, "throughput")] {
-                for op in Op::ALL {
-                    let kernels = Number::ALL.into_iter().filter_map(|n| kernel(table, mode, op, n));
+                for &op in Op::ALL {
+                    let kernels = Number::ALL.iter().filter_map(|n| kernel(table, mode, op, *n));
                     all.extend(kernels.map(|k| (format!("{name} {mode_name} {op} {}", k.number), k)));
                 }
             }
@@ -238,8 +239,8 @@ mod tests {
 
     #[test]
     fn every_operation_that_applies_has_both_kernels() {
-        for op in Op::ALL {
-            for number in Number::ALL {
+        for &op in Op::ALL {
+            for &number in Number::ALL {
                 let known = latency(op, number).is_some();
                 assert_eq!(known, throughput(op, number).is_some(), "{op} {number}");
                 let optional = matches!(op, Op::Fma | Op::PopCount);
@@ -253,13 +254,13 @@ mod tests {
 
     #[test]
     fn names_are_unique_and_lead_back() {
-        for op in Op::ALL {
-            assert_eq!(Op::from_name(op.name()), Some(op));
+        for &op in Op::ALL {
+            assert_eq!(Op::named(op.word()), Some(op));
         }
-        for number in Number::ALL {
-            assert_eq!(Number::from_name(number.name()), Some(number));
+        for &number in Number::ALL {
+            assert_eq!(Number::named(number.word()), Some(number));
         }
-        assert_eq!(Op::from_name("Add"), None);
+        assert_eq!(Op::named("Add"), None);
         assert_eq!(format!("{:>4}|{:<5}|", Op::Add, Number::I32), " add|i32  |");
     }
 

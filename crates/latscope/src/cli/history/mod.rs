@@ -100,7 +100,7 @@ fn once<'a>(runs: &'a [(String, Entry)], remarks: &mut Vec<String>) -> Vec<(&'a 
     let mut kept: HashMap<(&str, &str), Vec<(&str, &Entry)>> = HashMap::new();
     let mut all = Vec::new();
     for (name, entry) in runs {
-        // Results of before runs had names are looked for among those that began at the same time.
+        // Runs without a name, as imported ones, are looked for among those that began at the same time.
         let began = if entry.run_id.is_empty() { entry.started.as_str() } else { "" };
         let alike = kept.entry((&entry.run_id, began)).or_default();
         match alike.iter().find(|(_, other)| other.is_same(entry)) {

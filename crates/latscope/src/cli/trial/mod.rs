@@ -14,4 +14,5 @@ mod shipped;
 mod show;
 
 pub use arguments::{PlanArguments, TrialArguments, run, trial};
+pub use outcome::{Outcome, SCHEMA};
 pub use shared::Shown;

@@ -7,6 +7,7 @@ use latscope_judge::compare::{Comparison, Options, compare};
 use latscope_judge::runs::Run;
 use latscope_judge::trial::{Cell, Judged, judge, rows, worst};
 use latscope_judge::verdict::exit_code;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -14,9 +15,10 @@ use std::collections::BTreeMap;
 pub const SCHEMA: &str = "latscope-trial/1";
 
 /// Outcome of a plan.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct Outcome {
-    /// Name of the schema, always [`SCHEMA`].
+    /// Name of the schema of the file.
+    #[schemars(extend("const" = SCHEMA))]
     pub schema: &'static str,
     /// The plan, with its seed.
     pub plan: PlanFile,
@@ -48,7 +50,7 @@ pub struct Outcome {
 }
 
 /// A part of the plan that was left out.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct Skipped {
     /// `measurement`, `arm` or `load`.
     pub kind: String,
@@ -66,7 +68,7 @@ impl Skipped {
 }
 
 /// A run that is planned.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct Ordered {
     /// The file of its result, in the directory of results.
     pub file: String,
@@ -108,7 +110,7 @@ impl Ordered {
 }
 
 /// A run that was made.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct Done {
     /// The file of its result, in the directory of results.
     pub file: String,
@@ -148,7 +150,7 @@ impl Done {
 }
 
 /// Comparison of two arms.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct Compared {
     /// Name of the measurement.
     pub measurement: String,

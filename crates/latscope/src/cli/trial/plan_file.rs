@@ -3,13 +3,14 @@
 
 use super::super::usage::did_you_mean;
 use anyhow::{Result, bail, ensure};
+use schemars::JsonSchema;
 use serde::de::{Error, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 /// A plan for many runs.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PlanFile {
     /// Question that the plan answers, in a line.
@@ -46,7 +47,7 @@ fn first_seed() -> u64 {
 }
 
 /// In which order the runs of a repetition are made.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Order {
     /// In a random order that follows from the seed.
@@ -57,7 +58,7 @@ pub enum Order {
 }
 
 /// A command line of latscope that measures.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Measured {
     /// Name of the measurement.
@@ -71,7 +72,7 @@ pub struct Measured {
 }
 
 /// Circumstances of a run.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Arm {
     /// Name of the arm.
@@ -96,7 +97,7 @@ pub struct Arm {
 }
 
 /// A load beside the measurements.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NamedLoad {
     /// Name of the load.
@@ -110,7 +111,7 @@ pub struct NamedLoad {
 }
 
 /// Words of a command line: a list, or one text that is split as a shell would.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Words(pub Vec<String>);
 
 impl Words {

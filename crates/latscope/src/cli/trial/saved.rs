@@ -21,8 +21,6 @@ use std::path::{Component, Path};
 #[derive(Deserialize)]
 struct Saved {
     plan: PlanFile,
-    /// Files of before do not say it.
-    #[serde(default = "usual")]
     same: f64,
     started: String,
     finished: Option<String>,
@@ -31,13 +29,7 @@ struct Saved {
     restored: Option<bool>,
     skipped: Vec<Skipped>,
     runs: Vec<Done>,
-    /// Files of before have no order: what was run is all they know of.
-    #[serde(default)]
     order: Vec<Ordered>,
-}
-
-fn usual() -> f64 {
-    Options::default().same
 }
 
 /// Returns true if a directory holds the results of a trial.
