@@ -1,0 +1,133 @@
+//! The Python package in `python/`: its wheels, and its tests.
+
+use crate::{dist, shell};
+use anyhow::{Context, Result, bail, ensure};
+use std::env;
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Tags of a wheel with a static binary. It takes neither glibc nor musl: these are the oldest that installers know.
+const COMPATIBLE: [&str; 2] = ["manylinux_2_17", "musllinux_1_2"];
+
+/// Builds a wheel in dist/ for each target whose standard library is installed. Returns the paths of all wheels.
+///
+/// # Errors
+/// Maturin cannot be installed, or a build fails.
+pub fn wheel() -> Result<Vec<PathBuf>> {
+    let venv = Venv::at("python", &requirements(&[])?)?;
+    for old in wheels()? {
+        fs::remove_file(old)?;
+    }
+    for target in dist::available() {
+        let mut maturin = venv.program("maturin");
+        maturin.args([
+            "build",
+            "--locked",
+            "--profile",
+            dist::PROFILE,
+            "--out",
+            "../dist",
+            "--target",
+            target.triple,
+        ]);
+        maturin.arg("--compatibility").args(COMPATIBLE).current_dir("python");
+        dist::configure(&mut maturin, &[target], dist::PROFILE);
+        shell::run(&mut maturin)?;
+    }
+    wheels()
+}
+
+/// Wheels in dist/.
+fn wheels() -> Result<Vec<PathBuf>> {
+    fs::create_dir_all("dist")?;
+    let paths = fs::read_dir("dist")?.map(|entry| Ok(entry?.path())).collect::<Result<Vec<_>>>()?;
+    Ok(paths.into_iter().filter(|path| path.extension().is_some_and(|name| name == "whl")).collect())
+}
+
+/// Installs a wheel of this machine's architecture in a new environment, and checks that its command measures a survey
+/// which its reader reads.
+///
+/// # Errors
+/// No wheel is for this architecture, or a program fails.
+pub fn check(wheels: &[PathBuf]) -> Result<()> {
+    let here = |path: &&PathBuf| path.to_string_lossy().contains(env::consts::ARCH);
+    let wheel = wheels.iter().find(here).context("no wheel is for this architecture")?;
+    let _ = fs::remove_dir_all(shell::target().join("wheel"));
+    let venv = Venv::at("wheel", &[format!("{}[pandas]", std::path::absolute(wheel)?.display())])?;
+    let directory = tempfile::tempdir()?;
+    let result = directory.path().join("survey.json");
+    shell::run(venv.program("latscope").arg("--version"))?;
+    shell::run(venv.program("latscope").args(["survey", "--quick", "--quiet", "--json"]).arg(&result))?;
+    let read = "import latscope, sys; print(len(latscope.read(sys.argv[1]).points()), latscope.binary())";
+    let read = shell::output(venv.program("python").args(["-c", read]).arg(&result))?;
+    let expected = venv.0.join("bin/latscope").display().to_string();
+    match read.trim().split_once(' ') {
+        Some((points, binary)) if points != "0" && binary == expected => Ok(()),
+        _ => bail!("expected points of the survey and {expected}, found {read}"),
+    }
+}
+
+/// Checks of the package: each with its name and its command. The last is its tests, which print their sum as `cargo
+/// test` does.
+///
+/// # Errors
+/// What the checks need cannot be installed, or the command they call cannot be built.
+pub fn checks() -> Result<[(&'static str, Command); 4]> {
+    let venv = Venv::at("python", &requirements(&["dev", "pandas", "arrow"])?)?;
+    shell::run(&mut shell::cargo("build --package latscope --locked"))?;
+    let mut pytest = venv.program("pytest");
+    pytest.env("PATH", path_with(&shell::target().join("debug"))?);
+    let checks = [
+        ("ruff check", venv.program("ruff"), ["check", "."].as_slice()),
+        ("ruff format", venv.program("ruff"), &["format", "--check", "."]),
+        ("mypy", venv.program("mypy"), &[]),
+        ("pytest", pytest, &["--quiet"]),
+    ];
+    Ok(checks.map(|(name, mut command, words)| {
+        command.args(words).current_dir("python");
+        (name, command)
+    }))
+}
+
+/// Search path of programs that begins with a directory.
+fn path_with(directory: &Path) -> Result<OsString> {
+    let before = env::var_os("PATH").unwrap_or_default();
+    let all = std::iter::once(std::path::absolute(directory)?).chain(env::split_paths(&before));
+    Ok(env::join_paths(all)?)
+}
+
+/// What the build of the package requires, and these of its extras. The package itself is not among them: an
+/// installation of it builds the command.
+fn requirements(extras: &[&str]) -> Result<Vec<String>> {
+    let project: toml::Table = fs::read_to_string("python/pyproject.toml")?.parse()?;
+    let optional = project["project"]["optional-dependencies"].clone();
+    let lists = std::iter::once(project["build-system"]["requires"].clone());
+    let lists = lists.chain(extras.iter().map(|extra| optional[*extra].clone()));
+    Ok(lists.map(toml::Value::try_into::<Vec<String>>).collect::<Result<Vec<_>, _>>()?.concat())
+}
+
+/// Environment of Python with packages of its own.
+struct Venv(PathBuf);
+
+impl Venv {
+    /// Makes the environment in the build directory if it is not there, and installs the missing ones of `requirements`.
+    fn at(name: &str, requirements: &[String]) -> Result<Venv> {
+        let venv = Venv(std::path::absolute(shell::target().join(name))?);
+        if !venv.0.join("bin/python").exists() {
+            let made = Command::new("python3").args(["-m", "venv"]).arg(&venv.0).status()?;
+            ensure!(
+                made.success(),
+                "no environment for Python (python3-venv): `cargo xtask setup` installs it"
+            );
+        }
+        shell::run(venv.program("python").args(["-m", "pip", "install", "--quiet"]).args(requirements))?;
+        Ok(venv)
+    }
+
+    /// Program of the environment.
+    fn program(&self, name: &str) -> Command {
+        Command::new(self.0.join("bin").join(name))
+    }
+}
