@@ -8,35 +8,45 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Tags of a wheel with a static binary. It takes neither glibc nor musl: these are the oldest that installers know.
-const COMPATIBLE: [&str; 2] = ["manylinux_2_17", "musllinux_1_2"];
+/// Platforms of a wheel with a static binary, which takes neither library: the oldest that installers know. The first
+/// is of targets for glibc.
+const PLATFORMS: [&str; 2] = ["manylinux_2_17", "musllinux_1_2"];
+
+/// Package that adds a platform to a wheel: Maturin names one only.
+const TAGGER: &str = "wheel>=0.40";
 
 /// Builds a wheel in dist/ for each target whose standard library is installed. Returns the paths of all wheels.
 ///
 /// # Errors
 /// Maturin cannot be installed, or a build fails.
 pub fn wheel() -> Result<Vec<PathBuf>> {
-    let venv = Venv::at("python", &requirements(&[])?)?;
+    let venv = Venv::at("python", &[requirements(&[])?, vec![TAGGER.to_owned()]].concat())?;
     for old in wheels()? {
         fs::remove_file(old)?;
     }
     for target in dist::available() {
+        let [mut own, mut other] = PLATFORMS;
+        if target.triple.ends_with("musl") {
+            (own, other) = (other, own);
+        }
         let mut maturin = venv.program("maturin");
-        maturin.args([
-            "build",
-            "--locked",
-            "--profile",
-            dist::PROFILE,
-            "--out",
-            "../dist",
-            "--target",
-            target.triple,
-        ]);
-        maturin.arg("--compatibility").args(COMPATIBLE).current_dir("python");
+        maturin.args(["build", "--locked", "--profile", dist::PROFILE, "--target", target.triple]);
+        maturin.args(["--compatibility", own, "--out", "../dist"]).current_dir("python");
         dist::configure(&mut maturin, &[target], dist::PROFILE);
         shell::run(&mut maturin)?;
+        let architecture = target.triple.split('-').next().unwrap_or_default();
+        let other = format!("+{other}_{architecture}");
+        let built =
+            wheels()?.into_iter().find(|path| is_for(path, architecture)).context("no wheel was built")?;
+        let tags = ["-m", "wheel", "tags", "--remove", "--platform-tag", &other];
+        shell::run(venv.program("python").args(tags).arg(built))?;
     }
     wheels()
+}
+
+/// Returns true if a wheel is for an architecture.
+fn is_for(wheel: &Path, architecture: &str) -> bool {
+    wheel.to_string_lossy().ends_with(&format!("{architecture}.whl"))
 }
 
 /// Wheels in dist/.
@@ -52,8 +62,10 @@ fn wheels() -> Result<Vec<PathBuf>> {
 /// # Errors
 /// No wheel is for this architecture, or a program fails.
 pub fn check(wheels: &[PathBuf]) -> Result<()> {
-    let here = |path: &&PathBuf| path.to_string_lossy().contains(env::consts::ARCH);
-    let wheel = wheels.iter().find(here).context("no wheel is for this architecture")?;
+    let wheel = wheels
+        .iter()
+        .find(|path| is_for(path, env::consts::ARCH))
+        .context("no wheel is for this architecture")?;
     let _ = fs::remove_dir_all(shell::target().join("wheel"));
     let venv = Venv::at("wheel", &[format!("{}[pandas]", std::path::absolute(wheel)?.display())])?;
     let directory = tempfile::tempdir()?;

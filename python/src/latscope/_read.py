@@ -132,7 +132,7 @@ def _batches(plan: _json.Object) -> dict[object, int]:
 
 def _identity(fields: _json.Object) -> object:
     params = _json.get(fields, "params", dict)
-    return fields.get("probe"), json.dumps(params, sort_keys=True)
+    return _json.get(fields, "probe", str), json.dumps(params, sort_keys=True)
 
 
 def _each(source: Source | Iterable[Source]) -> Iterator[Run]:

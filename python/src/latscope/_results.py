@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import html
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -153,7 +154,8 @@ class Results:
         if not found:
             probes = sorted({point.probe for run in self.runs for point in run.points})
             if probe not in probes:
-                return f"no point is of the probe {probe!r}; there are {_few(probes)}"
+                near = difflib.get_close_matches(probe, probes, 8) or probes
+                return f"no point is of the probe {probe!r}; there are {_few(near)}"
             return f"no point of {probe} has these parameters; there are {_few(_names(self.select(probe)))}"
         names = _names(found)
         if len(names) == 1:
