@@ -81,7 +81,7 @@ def test_one_point_is_selected_by_its_parameters(read: Read) -> None:
     assert chosen.quantile(0.5) == chosen.figures()["p50"]
     assert first.quantile(0.5, probe="cpu.cycle") == first.point("cpu.cycle").quantile(0.5)
     assert first.histogram(probe="cpu.cycle").count == first.point("cpu.cycle").histogram.count
-    for probe, params, reason in [
+    cases: list[tuple[str, dict[str, Any], str]] = [
         ("cpu.cyle", {}, "no point is of the probe 'cpu.cyle'; there are cpu.cycle"),
         ("memory.latency", {"size": 1}, r"has these parameters; there are memory.latency\[order"),
         (
@@ -89,7 +89,8 @@ def test_one_point_is_selected_by_its_parameters(read: Read) -> None:
             {"order": "random"},
             r"points of memory.latency have these parameters: memory.latency\[",
         ),
-    ]:
+    ]
+    for probe, params, reason in cases:
         with pytest.raises(SelectionError, match=reason):
             first.point(probe, **params)
     with pytest.raises(SelectionError, match=r"2 runs have cpu.cycle: merge\(\) them"):
