@@ -1,4 +1,4 @@
-"""What the command is asked, and what it answers."""
+"""Calls of the command, and its answers."""
 
 import json
 import subprocess

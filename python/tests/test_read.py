@@ -1,4 +1,4 @@
-"""What is read, and what is refused."""
+"""Reading of results, and refusal of all else."""
 
 import copy
 import gzip

@@ -8,6 +8,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+/// Description of the package.
+const PROJECT: &str = "python/pyproject.toml";
+
 /// Platforms of a wheel with a static binary, which takes neither library: the oldest that installers know. The first
 /// is of targets for glibc.
 const PLATFORMS: [&str; 2] = ["manylinux_2_17", "musllinux_1_2"];
@@ -20,7 +23,8 @@ const TAGGER: &str = "wheel>=0.40";
 /// # Errors
 /// Maturin cannot be installed, or a build fails.
 pub fn wheel() -> Result<Vec<PathBuf>> {
-    let venv = Venv::at("python", &[requirements(&[])?, vec![TAGGER.to_owned()]].concat())?;
+    let venv =
+        Venv::at("python", &[requirements(Path::new(PROJECT), &[])?, vec![TAGGER.to_owned()]].concat())?;
     for old in wheels()? {
         fs::remove_file(old)?;
     }
@@ -87,7 +91,7 @@ pub fn check(wheels: &[PathBuf]) -> Result<()> {
 /// # Errors
 /// What the checks need cannot be installed, or the command they call cannot be built.
 pub fn checks() -> Result<[(&'static str, Command); 4]> {
-    let venv = Venv::at("python", &requirements(&["dev", "pandas", "arrow"])?)?;
+    let venv = Venv::at("python", &requirements(Path::new(PROJECT), &["dev", "pandas", "arrow"])?)?;
     shell::run(&mut shell::cargo("build --package latscope --locked"))?;
     let mut pytest = venv.program("pytest");
     pytest.env("PATH", path_with(&shell::target().join("debug"))?);
@@ -110,14 +114,20 @@ fn path_with(directory: &Path) -> Result<OsString> {
     Ok(env::join_paths(all)?)
 }
 
-/// What the build of the package requires, and these of its extras. The package itself is not among them: an
-/// installation of it builds the command.
-fn requirements(extras: &[&str]) -> Result<Vec<String>> {
-    let project: toml::Table = fs::read_to_string("python/pyproject.toml")?.parse()?;
-    let optional = project["project"]["optional-dependencies"].clone();
-    let lists = std::iter::once(project["build-system"]["requires"].clone());
-    let lists = lists.chain(extras.iter().map(|extra| optional[*extra].clone()));
-    Ok(lists.map(toml::Value::try_into::<Vec<String>>).collect::<Result<Vec<_>, _>>()?.concat())
+/// Requirements of the package's build, and of some of its extras. The package itself is not among them, since its
+/// installation would build the command.
+fn requirements(project: &Path, extras: &[&str]) -> Result<Vec<String>> {
+    let project: toml::Table = fs::read_to_string(project)?.parse()?;
+    let field = |path: &[&str]| -> Result<Vec<String>> {
+        let first = project.get(path[0]);
+        let value = path[1..].iter().fold(first, |value, name| value?.get(name));
+        Ok(value.with_context(|| format!("no {} in pyproject.toml", path.join(".")))?.clone().try_into()?)
+    };
+    let mut all = field(&["build-system", "requires"])?;
+    for extra in extras {
+        all.extend(field(&["project", "optional-dependencies", extra])?);
+    }
+    Ok(all)
 }
 
 /// Environment of Python with packages of its own.
@@ -126,14 +136,15 @@ struct Venv(PathBuf);
 impl Venv {
     /// Makes the environment in the build directory if it is not there, and installs the missing ones of `requirements`.
     fn at(name: &str, requirements: &[String]) -> Result<Venv> {
-        let venv = Venv(std::path::absolute(shell::target().join(name))?);
-        if !venv.0.join("bin/python").exists() {
-            let made = Command::new("python3").args(["-m", "venv"]).arg(&venv.0).status()?;
+        let path = shell::target().join(name);
+        if !path.join("bin/python").exists() {
+            let made = Command::new("python3").args(["-m", "venv"]).arg(&path).status()?;
             ensure!(
                 made.success(),
                 "no environment for Python (python3-venv): `cargo xtask setup` installs it"
             );
         }
+        let venv = Venv(path.canonicalize()?);
         shell::run(venv.program("python").args(["-m", "pip", "install", "--quiet"]).args(requirements))?;
         Ok(venv)
     }
@@ -141,5 +152,29 @@ impl Venv {
     /// Program of the environment.
     fn program(&self, name: &str) -> Command {
         Command::new(self.0.join("bin").join(name))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requirements_are_those_of_the_project() {
+        let project = shell::workspace().join("python/pyproject.toml");
+        let required = |extras: &[&str]| requirements(&project, extras).unwrap();
+        assert!(required(&[]).iter().all(|package| package.starts_with("maturin")));
+        assert!(
+            ["pytest", "pandas"]
+                .iter()
+                .all(|name| required(&["dev", "pandas"]).iter().any(|one| one.starts_with(name)))
+        );
+        assert!(requirements(&project, &["none"]).is_err());
+    }
+
+    #[test]
+    fn a_wheel_is_for_one_architecture() {
+        let wheel = Path::new("dist/latscope-1-py3-none-manylinux_2_17_x86_64.musllinux_1_2_x86_64.whl");
+        assert!(is_for(wheel, "x86_64") && !is_for(wheel, "aarch64"));
     }
 }

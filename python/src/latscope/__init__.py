@@ -47,8 +47,8 @@ def read(source: Source | Iterable[Source]) -> Results:
 
 
 def run(*words: str, **options: Any) -> Results:
-    """Returns what the command measures: `run("survey", quick=True)`, `run("cpu", "cycle", label={"board":
-    "a7"})`.
+    """Returns a result that the command measures now: `run("survey", quick=True)`, `run("cpu", "cycle",
+    label={"board": "a7"})`.
 
     An option's name has `-` for `_`; True gives the option alone, None and False leave it out, a list is
     joined by commas, a dictionary gives the option once a pair. Times are texts with a unit, as the command

@@ -38,9 +38,9 @@ def measure(words: Sequence[str], options: Mapping[str, Any]) -> Run:
     with tempfile.TemporaryDirectory(prefix="latscope-") as directory:
         result = Path(directory) / "result.json"
         arguments = [*words, *_options(options), "--quiet", "--json", str(result)]
-        _, said, code = _call(arguments, b"", MEASURED)
+        _, messages, code = _call(arguments, b"", MEASURED)
         if not result.exists():
-            raise CommandError(["latscope", *arguments], code, said or "it wrote no result")
+            raise CommandError(["latscope", *arguments], code, messages or "it wrote no result")
         return run_from_text(result.read_bytes(), f"latscope {' '.join(words)}")
 
 
@@ -114,7 +114,7 @@ def _call(arguments: Sequence[str], text: bytes, expected: Sequence[int]) -> tup
             process.send_signal(signal.SIGTERM)
             process.wait()
             raise
-    said = messages.decode(errors="replace")
+    remarks = messages.decode(errors="replace")
     if process.returncode not in expected:
-        raise CommandError(command, process.returncode, said)
-    return output, said, process.returncode
+        raise CommandError(command, process.returncode, remarks)
+    return output, remarks, process.returncode

@@ -130,7 +130,7 @@ class Results:
         return Results((merged,))
 
     def compare(self, other: Results, **options: Any) -> dict[str, Any]:
-        """Returns what `latscope compare` says of these runs (A) and others (B): an object
+        """Returns the comparison of these runs (A) with others (B) by `latscope compare`: an object
         latscope-compare/1, whose fields and units are those of docs/compare.md ("JSON").
 
         Options are those of the command: `same="2%"`, `only="sync"`. Raises CommandError if it fails, and
