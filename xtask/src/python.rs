@@ -86,15 +86,14 @@ pub fn check(wheels: &[PathBuf]) -> Result<()> {
 }
 
 /// Checks of the package: each with its name and its command. The last is its tests, which print their sum as `cargo
-/// test` does.
+/// test` does. They call the latscope that [`check`] installed.
 ///
 /// # Errors
-/// What the checks need cannot be installed, or the command they call cannot be built.
+/// The requirements of the checks cannot be installed.
 pub fn checks() -> Result<[(&'static str, Command); 4]> {
     let venv = Venv::at("python", &requirements(Path::new(PROJECT), &["dev", "pandas", "arrow"])?)?;
-    shell::run(&mut shell::cargo("build --package latscope --locked"))?;
     let mut pytest = venv.program("pytest");
-    pytest.env("PATH", path_with(&shell::target().join("debug"))?);
+    pytest.env("PATH", path_with(&shell::target().join("wheel/bin"))?);
     let checks = [
         ("ruff check", venv.program("ruff"), ["check", "."].as_slice()),
         ("ruff format", venv.program("ruff"), &["format", "--check", "."]),
