@@ -16,8 +16,9 @@ pub const PROFILE: &str = "dist";
 const STATIC: &str = "-C target-feature=+crt-static -C relocation-model=static";
 
 /// Target to build for.
-struct Target {
-    triple: &'static str,
+pub struct Target {
+    /// Name of the target.
+    pub triple: &'static str,
     /// Linker for the target; `None` if the host's compiler can link for it.
     linker: Option<&'static str>,
     /// Flag that has the linker, lld for both targets, keep a single copy of functions with the same code. This saves 3
@@ -35,22 +36,21 @@ const TARGETS: [Target; 2] = [
 /// # Errors
 /// A build fails, or a binary is larger than the limit or not static.
 pub fn run() -> Result<Vec<PathBuf>> {
-    let mut targets = Vec::new();
-    for target in &TARGETS {
-        if is_available(target.triple) {
-            targets.push(target);
-        } else {
-            eprintln!(
-                "{}: its standard library is not installed: `rustup target add {}`",
-                target.triple, target.triple
-            );
-        }
-    }
+    let targets = available();
     if !targets.is_empty() {
         // In one go: optimising a whole program keeps one CPU busy for each.
         shell::run(&mut compile(&targets, PROFILE))?;
     }
     targets.into_iter().map(deliver).collect()
+}
+
+/// Targets whose standard library is installed. Prints the other targets.
+pub fn available() -> Vec<&'static Target> {
+    let (there, missing): (Vec<_>, Vec<_>) = TARGETS.iter().partition(|target| is_available(target.triple));
+    for Target { triple, .. } in missing {
+        eprintln!("{triple}: its standard library is not installed: `rustup target add {triple}`");
+    }
+    there
 }
 
 /// Returns true if Rust's standard library for a target is installed.
@@ -118,6 +118,15 @@ fn deliver(target: &Target) -> Result<PathBuf> {
 fn compile(targets: &[&Target], profile: &str) -> Command {
     let mut cargo = shell::cargo("build --package latscope --locked");
     cargo.args(["--profile", profile]);
+    for target in targets {
+        cargo.args(["--target", target.triple]);
+    }
+    configure(&mut cargo, targets, profile);
+    cargo
+}
+
+/// Sets the variables with which a command, or the cargo that it calls, compiles static programs.
+pub fn configure(cargo: &mut Command, targets: &[&Target], profile: &str) {
     // It would replace those of the targets.
     cargo.env_remove("RUSTFLAGS");
     // The result file names the commit; an archive without history has none.
@@ -125,7 +134,6 @@ fn compile(targets: &[&Target], profile: &str) -> Command {
         cargo.env("LATSCOPE_COMMIT", commit.trim());
     }
     for target in targets {
-        cargo.args(["--target", target.triple]);
         let variable =
             |name| format!("CARGO_TARGET_{}_{name}", target.triple.to_uppercase().replace('-', "_"));
         let fold = if profile == PROFILE { target.fold } else { "" };
@@ -134,7 +142,6 @@ fn compile(targets: &[&Target], profile: &str) -> Command {
             cargo.env(variable("LINKER"), linker);
         }
     }
-    cargo
 }
 
 fn compiled(target: &Target, profile: &str) -> PathBuf {

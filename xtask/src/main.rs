@@ -1,4 +1,4 @@
-//! Developer commands of latscope: `cargo xtask setup`, `test`, `dist`, `guest`, `image`, `peers`, `vm`.
+//! Developer commands of latscope: `cargo xtask setup`, `test`, `dist`, `guest`, `image`, `peers`, `vm`, `wheel`.
 #![forbid(unsafe_code)]
 
 mod bans;
@@ -7,6 +7,7 @@ mod guest;
 mod image;
 mod injected_preemptions;
 mod peers;
+mod python;
 mod setup;
 mod shell;
 mod test;
@@ -43,6 +44,8 @@ enum Command {
     Peers(peers::Arguments),
     /// Runs a command under another kernel, in an emulated machine
     Vm(Box<vm::Arguments>),
+    /// Builds the Python package with the static binary into dist/
+    Wheel,
 }
 
 fn main() -> ExitCode {
@@ -63,6 +66,7 @@ fn run(command: &Command) -> Result<ExitCode> {
         Command::Image => image::run()?,
         Command::Peers(arguments) => peers::run(arguments)?,
         Command::Vm(arguments) => return vm::run(arguments),
+        Command::Wheel => python::wheel().map(|_| true)?,
     };
     Ok(if succeeded { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -29,7 +29,7 @@ const fn need(name: &'static str, source: Source, without: &'static str, quick: 
     Need { name, source, without, quick }
 }
 
-const NEEDED: [Need; 17] = [
+const NEEDED: [Need; 18] = [
     need("cargo-clippy", Rustup("clippy"), "the check of lints fails", true),
     need("cargo-fmt", Rustup("rustfmt"), "the check of the format fails", true),
     need("objdump", Debian("binutils"), "the tests of the timed loops fail", true),
@@ -49,6 +49,7 @@ const NEEDED: [Need; 17] = [
     need("vnu", Npm("vnu-jar"), VALIDATOR, false),
     need("node", Debian("nodejs"), "tests of time lines in Perfetto are skipped", false),
     need(PIP, Debian("python3 python3-pip"), "tests of time lines in Perfetto are skipped", false),
+    need(VENV, Debian("python3-venv"), "the tests of the Python package fail", false),
     need(EMULATOR, Debian("qemu-user"), "the test of the binary for arm64 fails", false),
     need("valgrind", Debian("valgrind"), "tests under Valgrind are skipped", false),
     need(LIBCLANG, Debian("libclang-dev"), "the transport iceoryx2 cannot be built", false),
@@ -59,6 +60,9 @@ const VALIDATOR: &str = "the test of valid HTML is skipped";
 
 /// Program that fetches Perfetto's importer.
 const PIP: &str = "python3 -m pip";
+
+/// Program that makes environments for the Python package.
+const VENV: &str = "python3 -m venv";
 
 /// Program that runs the binary for arm64, if that is built.
 const EMULATOR: &str = "qemu-aarch64";
@@ -73,6 +77,7 @@ impl Need {
         };
         match self.name {
             PIP => succeeds("python3", &["-m", "pip", "--version"]),
+            VENV => succeeds("python3", &["-c", "import ensurepip, venv"]),
             LIBCLANG => succeeds("sh", &["-c", "ls -d /usr/lib/llvm-*/include/clang-c"]),
             EMULATOR => shell::has(EMULATOR) || !dist::is_available("aarch64-unknown-linux-musl"),
             name => shell::has(name),

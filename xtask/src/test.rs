@@ -1,6 +1,6 @@
 //! `cargo xtask test`, which runs all checks and counts their outcomes.
 
-use crate::{bans, dist, guest, image, injected_preemptions, setup, shell, vm};
+use crate::{bans, dist, guest, image, injected_preemptions, python, setup, shell, vm};
 use anyhow::{Context, Result};
 use latscope_core::report::Report;
 use latscope_core::units::format_time;
@@ -65,6 +65,11 @@ fn beyond(tally: &mut Tally) {
         }
         Err(error) => tally.check("static binaries", Err(error)),
     });
+    tally.step("wheel", |tally| {
+        tally
+            .check("the wheel measures and reads", python::wheel().and_then(|wheels| python::check(&wheels)));
+    });
+    tally.step("python", Tally::python);
     tally.step("image for QEMU", |tally| {
         let ran = image::run_all(|name, outcome| tally.check(name, outcome));
         tally.skip(ran.err());
@@ -261,6 +266,19 @@ impl Tally {
             Ok(())
         });
         self.check(&name, outcome);
+    }
+
+    /// Runs the checks of the Python package. Its tests print what `cargo test` would.
+    fn python(&mut self) {
+        match python::checks() {
+            Ok([lint, format, types, (name, tests)]) => {
+                for (name, mut command) in [lint, format, types] {
+                    self.check(name, shell::run(&mut command));
+                }
+                self.tests(name, tests);
+            }
+            Err(error) => self.check("python", Err(error)),
+        }
     }
 
     /// Checks that the binary of this machine finds injected preemptions.
