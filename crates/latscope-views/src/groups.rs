@@ -16,7 +16,7 @@ pub(super) use transactions::told;
 use super::column::{FILES, TERMINAL};
 use super::document::{Block, Document, INDENTED, Mark};
 use super::head::head;
-use super::rows::family;
+use super::rows::{EVENT_FAMILIES, family};
 use super::style::{DIM, WARNING};
 use super::styled::Text;
 use super::verdicts::{row_name, verdicts};
@@ -28,13 +28,10 @@ use latscope_core::report::Report;
 use latscope_judge::transactions::mode;
 use latscope_judge::verdict::{HOW_SURE, confidence_of};
 
-/// Families whose measurements this view is for.
-pub(super) const FAMILIES: [&str; 4] = ["wake", "noise", "ipc", "remote"];
-
 /// Returns true if a report has single events only, so that this view suits it better than the table of the
 /// survey.
 pub fn is_of_events(report: &Report) -> bool {
-    let ours = |probe: &str| FAMILIES.contains(&family(probe));
+    let ours = |probe: &str| EVENT_FAMILIES.contains(&family(probe));
     !report.measurements.is_empty() && report.measurements.iter().all(|m| ours(&m.probe))
 }
 

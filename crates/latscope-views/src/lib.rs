@@ -32,6 +32,7 @@ pub mod markdown;
 mod markup;
 mod matrix;
 pub mod overview;
+mod page;
 pub mod published;
 pub mod rows;
 #[cfg(test)]

@@ -16,6 +16,9 @@ use latscope_judge::findings::{LevelRow, level_rows};
 use latscope_judge::levels::Agreement;
 use std::collections::{BTreeSet, HashMap};
 
+/// Families of which every sample is a single event: they have views of their own.
+pub(crate) const EVENT_FAMILIES: [&str; 4] = ["wake", "noise", "ipc", "remote"];
+
 /// Row of a table: an operation and its cost.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Row {

@@ -3,8 +3,8 @@
 use super::{Block, Document, Mark, Table};
 use crate::column::{Column, PAGE, Side};
 use crate::figure::drawing;
-use crate::html::{details, document};
 use crate::markup::{Element, element};
+use crate::page::{details, document};
 use crate::style::{ALARM, BOLD, DIM, GOOD, WARNING};
 use crate::styled::Text;
 use anstyle::Style;

@@ -4,7 +4,7 @@ use super::{
     Drawing, Figure, bars, by_parameter, distribution_figure, heat_map, latency_figure, percentile_figure,
     spikes, tails, throughput_figure, time,
 };
-use crate::groups::FAMILIES;
+use crate::rows::EVENT_FAMILIES;
 use crate::rows::family as family_of;
 use latscope_core::catalogue::Catalogue;
 use latscope_core::events::{Group, groups};
@@ -74,7 +74,7 @@ pub fn pictures(report: &Report, catalogue: &Catalogue) -> Vec<Named> {
     for family in families {
         all.extend(of_family(report, family, catalogue));
         let ours = groups.iter().filter(|group| family_of(group.probe) == family);
-        all.extend(ours.flat_map(|group| match FAMILIES.contains(&family) {
+        all.extend(ours.flat_map(|group| match EVENT_FAMILIES.contains(&family) {
             true => of_events(report, group),
             false => distribution(report, group).into_iter().collect(),
         }));

@@ -1,11 +1,12 @@
 //! Families whose every event was timed: the table of each probe, and the longest events with what took their time.
 
-use super::{list, pictures};
+use super::pictures;
 use crate::column::Rows;
 use crate::document::Table;
 use crate::groups::{self, causes};
 use crate::markup::{Element, element};
-use crate::rows::family as family_of;
+use crate::page::list;
+use crate::rows::{EVENT_FAMILIES, family as family_of};
 use latscope_core::events::{Group, groups};
 use latscope_core::quality::Level;
 use latscope_core::report::Report;
@@ -17,7 +18,7 @@ const LONGEST: usize = 20;
 
 /// Returns true if a family has single events only.
 pub(super) fn is_of_events(family: &str) -> bool {
-    groups::FAMILIES.contains(&family)
+    EVENT_FAMILIES.contains(&family)
 }
 
 /// The probes of a family.

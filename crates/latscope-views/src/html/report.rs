@@ -1,8 +1,9 @@
 //! The page of a report.
 
-use super::{document, section, summary};
+use super::{section, summary};
 use crate::head;
 use crate::markup::element;
+use crate::page::document;
 use crate::rows::family;
 use latscope_core::catalogue::Catalogue;
 use latscope_core::report::Report;
@@ -17,7 +18,7 @@ pub fn report(report: &Report, catalogue: &Catalogue) -> String {
     let heading = if processor.is_empty() { what.clone() } else { format!("{what}: {processor}") };
     let header = element("header")
         .child(element("h1").text(heading))
-        .children(super::list(name_first(report)).map(|list| list.with("class", "facts")));
+        .children(crate::page::list(name_first(report)).map(|list| list.with("class", "facts")));
     let families = families(report);
     let main = element("main")
         .children(summary::summary(report, catalogue))

@@ -1,13 +1,14 @@
 //! Section of a family: its rows, each with the reasons for doubt, every point, what was timed, and the missing
 //! points.
 
-use super::{details, events, pictures, strip};
+use super::{events, pictures, strip};
 use crate::cells::{between, cycles};
 use crate::column::Rows;
 use crate::document::Table;
 use crate::head::with_remedy;
 use crate::machine_state::measured as rows;
 use crate::markup::{Element, element};
+use crate::page::details;
 use crate::rows::family as family_of;
 use crate::style::{ALARM, BOLD, GOOD, PLAIN, WARNING};
 use crate::styled::Text;

@@ -1,12 +1,13 @@
 //! The first screen: how far the figures can be trusted, ten numbers, verdicts, findings.
 
-use super::{details, list, section};
+use super::section;
 use crate::cells::between;
 use crate::column::Rows;
 use crate::document::Table;
 use crate::headline::{Headline, Source, headline};
 use crate::legend::{as_busy, next_run};
 use crate::markup::{Element, element};
+use crate::page::{details, list};
 use crate::style::BOLD;
 use crate::styled::Text;
 use crate::{groups, head, machine_state, verdicts};

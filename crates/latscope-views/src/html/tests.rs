@@ -1,5 +1,6 @@
 use super::*;
 use crate::golden::{self, check};
+use crate::page::{POLICY, SCRIPT};
 use latscope_core::catalogue::{Catalogue, Facts, ids};
 use latscope_core::fixture;
 use latscope_core::quality::{Level, Reason};
