@@ -93,9 +93,9 @@ mod tests {
         [
             table::table(report, &[], &options),
             text::details(report, "sync", &options),
-            overview::overview(report, &[], &options),
+            overview::overview(report, &[], &[], &options),
             markdown::markdown(report, &[], true, &options),
-            html::report(report, &|_| None),
+            html::report(report, &[], &|_| None),
             figure::document(report, figure::Picture::Distribution).unwrap(),
         ]
         .map(|view| view.split_whitespace().collect::<Vec<_>>().join(" "))

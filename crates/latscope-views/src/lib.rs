@@ -10,7 +10,7 @@ pub mod blame;
 mod cells;
 pub mod comparison;
 pub mod csv;
-pub mod devices;
+mod devices;
 pub mod doctor;
 pub mod figure;
 mod footnotes;
@@ -31,6 +31,7 @@ mod markup;
 mod matrix;
 pub mod overview;
 pub mod published;
+pub mod references;
 pub mod rows;
 #[cfg(test)]
 #[path = "../../latscope/tests/skipped/mod.rs"]

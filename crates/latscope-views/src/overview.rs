@@ -22,8 +22,9 @@ pub fn is_wanted(report: &Report) -> bool {
     super::rows::rows(report, &[]).len() > FEW && !headline_rows(report).0.is_empty()
 }
 
-/// Returns the first screen; `rest` says where the rest is, a sentence each.
-pub fn overview(report: &Report, rest: &[String], options: &Options) -> String {
+/// Returns the first screen; `standings` is the machine's place among published ones and `rest` the place of the rest, a
+/// sentence each.
+pub fn overview(report: &Report, standings: &[String], rest: &[String], options: &Options) -> String {
     let mut out = short_head(report, options);
     let say = |out: &mut String, text: &str, style| {
         *out += &wrap(&Text::default(), text, style, options.width, options.color);
@@ -38,6 +39,7 @@ pub fn overview(report: &Report, rest: &[String], options: &Options) -> String {
         let first = Text::styled(WARNING, "not measured  ");
         out += &wrap(&first, &format!("{title}: {why}"), PLAIN, options.width, options.color);
     }
+    standings.iter().for_each(|text| say(&mut out, text, PLAIN));
     out += &verdicts(report, options);
     out += &findings(report, options);
     out.push('\n');

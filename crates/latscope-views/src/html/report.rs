@@ -1,14 +1,15 @@
 //! The page of a report.
 
-use super::{Timed, document, section, summary};
+use super::{Timed, document, published, section, summary};
 use crate::head;
 use crate::markup::element;
 use crate::rows::family;
 use latscope_core::report::Report;
+use latscope_judge::references::Reference;
 
 /// Returns a report as an HTML page: the machine, how far its figures can be trusted, ten numbers, verdicts and
-/// findings, then a section for each family. `timed` returns what was timed for a point.
-pub fn report(report: &Report, timed: Timed) -> String {
+/// findings, its place among `references`, then a section for each family. `timed` returns what was timed for a point.
+pub fn report(report: &Report, references: &[Reference], timed: Timed) -> String {
     let (what, processor) = head::title(report);
     let name = &report.machine.name;
     let of = [what.as_str(), name, &report.started].into_iter().filter(|part| !part.is_empty());
@@ -20,6 +21,7 @@ pub fn report(report: &Report, timed: Timed) -> String {
     let families = families(report);
     let main = element("main")
         .children(summary::summary(report))
+        .children(published::section(report, references))
         .children(navigation(report, &families))
         .children(section::legend(report))
         .children(families.iter().map(|family| section::section(report, family, timed)));

@@ -10,7 +10,7 @@ fn timed(m: &Measurement) -> Option<&'static str> {
 }
 
 fn page(of: &Report) -> String {
-    report(of, &timed)
+    report(of, &[], &timed)
 }
 
 /// Returns a page with a line for each element, so that differences from the golden file are visible.

@@ -22,6 +22,7 @@ mod noise;
 mod options;
 mod outliers;
 mod output;
+mod references;
 mod remote;
 mod results;
 mod selftest;
@@ -153,6 +154,7 @@ fn command(arguments: &[OsString]) -> Result<ExitCode> {
         Command::Remote(asked) => remote::run(asked)?,
         Command::Doctor(asked) => doctor::run(asked)?,
         Command::List(asked) => list::run(asked)?,
+        Command::References(asked) => references::run(asked)?,
         Command::Show(asked) => show::run(asked)?,
         Command::Compare(asked) => compare::run(asked)?,
         Command::Trial(asked) => trial::trial(asked)?,

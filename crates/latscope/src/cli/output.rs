@@ -2,6 +2,7 @@
 
 use super::Exit;
 use super::options::ViewArguments;
+use super::references::References;
 pub use super::results::is_stdout;
 use super::results::load_one;
 use anyhow::{Context, Result, bail, ensure};
@@ -11,6 +12,7 @@ use latscope_core::plan::Plan;
 use latscope_core::report::{Measurement, Report};
 use latscope_engine::saver;
 use latscope_host::stdout;
+use latscope_judge::references::{self, Reference};
 use latscope_probes::Probe;
 use latscope_views::figure::{self, Picture};
 use latscope_views::{self as views, Options, Scale};
@@ -22,6 +24,7 @@ use std::path::{Path, PathBuf};
 pub struct Output<'a> {
     to: &'a ViewArguments,
     beside: Vec<Report>,
+    references: References,
 }
 
 impl<'a> Output<'a> {
@@ -31,8 +34,9 @@ impl<'a> Output<'a> {
     /// A result cannot be read, two outputs are to go to the same file or one to a file that is read, of which
     /// `inputs` are the others, or there is no table for an option of it.
     pub fn of(to: &'a ViewArguments, inputs: &[&Path]) -> Result<Output<'a>> {
-        let output =
-            Output { to, beside: to.beside.iter().map(|path| load_one(path)).collect::<Result<_>>()? };
+        let (references, results) = References::of(&to.references, &to.beside)?;
+        let beside = results.into_iter().map(load_one).collect::<Result<_>>()?;
+        let output = Output { to, beside, references };
         check_distinct(
             &output.files(),
             inputs.iter().copied().chain(to.beside.iter().map(PathBuf::as_path)),
@@ -55,7 +59,7 @@ impl<'a> Output<'a> {
 
     /// Returns true if the table of rows is wanted: comparisons and the human scale are columns of it.
     fn shows_rows(&self) -> bool {
-        self.to.table || !self.to.beside.is_empty() || self.to.scale == Scale::Human
+        self.to.table || !self.beside.is_empty() || self.to.scale == Scale::Human
     }
 
     /// Returns true if neither a table nor progress is wanted.
@@ -79,6 +83,7 @@ impl<'a> Output<'a> {
             ("html", &to.html),
             ("svg", &to.svg),
             ("svg-percentiles", &to.svg_percentiles),
+            ("contribute", &to.contribute),
         ];
         files.into_iter().filter_map(|(option, path)| Some((option, path.as_deref()?))).collect()
     }
@@ -167,16 +172,19 @@ impl<'a> Output<'a> {
         let csv = write(to.csv.as_deref(), || Some(views::csv::csv(report)));
         let buckets = write(to.csv_histogram.as_deref(), || views::csv::buckets(report));
         let markdown = write(to.markdown.as_deref(), || {
-            Some(views::markdown::markdown(report, &beside, in_full, &self.options(false)).into_bytes())
+            let tables = views::markdown::markdown(report, &beside, in_full, &self.options(false));
+            Some((tables + &self.references.markdown(report)).into_bytes())
         });
-        let html = write(to.html.as_deref(), || Some(page(report).into_bytes()));
+        let html = write(to.html.as_deref(), || Some(page(report, self.references.all()).into_bytes()));
+        let contribution =
+            write(to.contribute.as_deref(), || Some(references::contribution(report).into_bytes()));
         let draw = |picture| figure::document(report, picture).map(String::into_bytes);
         let drawn = self.pictures().map(|(path, picture)| write(Some(path), || draw(picture)));
         let drawn = drawn.fold(Ok(()), Result::and);
         let drawn = self.gallery().map_or(Ok(()), |path| gallery(path, report, to.quiet)).and(drawn);
         let json = to.json.json.as_deref().filter(|path| is_stdout(path));
         let json = write(json, || Some(report.to_json().into_bytes()));
-        table.and(csv).and(buckets).and(markdown).and(html).and(drawn).and(json)
+        table.and(csv).and(buckets).and(markdown).and(html).and(contribution).and(drawn).and(json)
     }
 
     fn options(&self, color: bool) -> Options {
@@ -192,11 +200,12 @@ impl<'a> Output<'a> {
         } else if in_full && !(wanted && rows) || without_rows(report) {
             views::text::all(report, &options)
         } else if !wanted && views::overview::is_wanted(report) {
-            views::overview::overview(report, &rest(saved.or(self.json_file())), &options)
+            let rest = rest(saved.or(self.json_file()));
+            views::overview::overview(report, &self.references.standings(report), &rest, &options)
         } else {
             views::survey::survey(report, beside, &options)
         };
-        Ok(stdout::write_styled(&text)?)
+        Ok(stdout::write_styled(&(text + &self.references.text(report, &options)))?)
     }
 }
 
@@ -213,12 +222,12 @@ fn rest(saved: Option<&Path>) -> Vec<String> {
 }
 
 /// The page of a report, with what the probes of this version say that they time.
-fn page(report: &Report) -> String {
+fn page(report: &Report, references: &[Reference]) -> String {
     let same = |m: &Measurement, probe: &Probe| probe.revision == m.revision && !m.is_imported();
     let timed = |m: &Measurement| {
         latscope_probes::find(&m.probe).filter(|probe| same(m, probe)).map(|probe| probe.timed)
     };
-    views::html::report(report, &timed)
+    views::html::report(report, references, &timed)
 }
 
 /// Returns true if all measurements are in curves, which have no rows in a table.
