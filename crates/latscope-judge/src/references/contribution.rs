@@ -11,6 +11,20 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Parameters that name a place on this machine, which says nothing about the operation.
 const PLACES: [&str; 4] = ["directory", "device", "filesystem", "service"];
 
+/// Checks of the machine whose findings decide how long operations take. Others may name what is private.
+const DECISIVE: [&str; 10] = [
+    "governor",
+    "boost",
+    "smt",
+    "idle-states",
+    "mitigations",
+    "preemption",
+    "transparent-huge-pages",
+    "timer-tick",
+    "numa-balancing",
+    "virtualised",
+];
+
 /// Returns the figures of a result as a file of references: levels of memory, rows of the survey's table, and the median
 /// over all pairs of CPUs. It has facts on the machine, not its name. Degraded and unstable figures are left out.
 pub fn contribution(report: &Report) -> String {
@@ -80,7 +94,8 @@ fn facts(report: &Report) -> BTreeMap<String, String> {
         ("cpus", machine.online.0.len().to_string()),
         ("memory-bytes", machine.memory.to_string()),
     ];
-    let checks = machine.checks.iter().map(|check| (format!("check-{}", check.id), check.found.clone()));
+    let decisive = machine.checks.iter().filter(|check| DECISIVE.contains(&check.id.as_str()));
+    let checks = decisive.map(|check| (format!("check-{}", check.id), check.found.clone()));
     let named = texts.map(|(name, fact)| (name.to_owned(), fact)).into_iter().chain(checks);
     let is_of_machine = |fact: &String| machine.name.is_empty() || !fact.contains(&machine.name);
     named.filter(|(_, fact)| !fact.trim().is_empty() && is_of_machine(fact)).collect()
