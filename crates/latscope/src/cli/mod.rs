@@ -1,6 +1,7 @@
 //! Arguments to request, and the commands.
 
 mod arguments;
+mod beside;
 mod bisect;
 mod budget;
 mod compare;

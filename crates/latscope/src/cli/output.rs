@@ -1,8 +1,8 @@
 //! Output of results: the table on stdout, and files.
 
 use super::Exit;
+use super::beside::References;
 use super::options::ViewArguments;
-use super::references::References;
 pub use super::results::is_stdout;
 use super::results::load_one;
 use anyhow::{Context, Result, bail, ensure};
