@@ -14,6 +14,7 @@ pub mod history;
 pub mod imports;
 pub mod levels;
 pub mod patterns;
+pub mod references;
 pub mod repeatability;
 pub mod runs;
 pub mod transactions;

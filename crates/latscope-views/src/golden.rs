@@ -115,12 +115,12 @@ fn first_screen() {
     let rest = ["All rows: latscope show a.json --table".to_owned()];
     assert!(overview::is_wanted(&report, catalogue()));
     for width in [80, 120] {
-        check(&format!("overview-{width}.txt"), &overview::overview(&report, &rest, &wide(width)));
+        check(&format!("overview-{width}.txt"), &overview::overview(&report, &[], &rest, &wide(width)));
     }
     let mutex = report.measurements.iter_mut().find(|m| m.probe == "sync.mutex").unwrap();
     mutex.lower(Reason::new(Level::Degraded, "emulated", "emulated", ""));
     for width in [40, 60, 79, 200] {
-        let text = overview::overview(&report, &rest, &wide(width));
+        let text = overview::overview(&report, &[], &rest, &wide(width));
         assert!(text.contains("ns !¹"), "a doubt stays with its figure:\n{text}");
         for line in text.lines() {
             assert!(super::styled::Text::plain(line).width() <= width, "{width}: {line}");

@@ -3,6 +3,7 @@
 
 mod events;
 mod pictures;
+mod published;
 mod report;
 mod section;
 mod strip;

@@ -93,9 +93,9 @@ mod tests {
         [
             table::table(report, &[], &options),
             text::family(report, "sync", &options),
-            overview::overview(report, &[], &options),
+            overview::overview(report, &[], &[], &options),
             markdown::markdown(report, &[], true, &options),
-            html::report(report, golden::catalogue()),
+            html::report(report, &[], golden::catalogue()),
             figure::document(report, figure::Picture::Distribution).unwrap(),
         ]
         .map(|view| view.split_whitespace().collect::<Vec<_>>().join(" "))

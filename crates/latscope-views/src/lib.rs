@@ -11,7 +11,7 @@ mod cells;
 mod column;
 pub mod comparison;
 pub mod csv;
-pub mod devices;
+mod devices;
 pub mod doctor;
 mod document;
 pub mod figure;
@@ -34,6 +34,7 @@ mod matrix;
 pub mod overview;
 mod page;
 pub mod published;
+pub mod references;
 pub mod rows;
 #[cfg(test)]
 #[path = "../../latscope/tests/skipped/mod.rs"]

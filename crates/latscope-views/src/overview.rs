@@ -23,8 +23,9 @@ pub fn is_wanted(report: &Report, catalogue: &Catalogue) -> bool {
     super::rows::rows(report, &[], catalogue).len() > FEW && !headline_rows(report, catalogue).0.is_empty()
 }
 
-/// Returns the first screen; `rest` says where the rest is, a sentence each.
-pub fn overview(report: &Report, rest: &[String], options: &Options) -> String {
+/// Returns the first screen; `standings` is the machine's place among published ones and `rest` the place of the rest, a
+/// sentence each.
+pub fn overview(report: &Report, standings: &[String], rest: &[String], options: &Options) -> String {
     let mut out = short_head(report, options);
     let say = |out: &mut String, text: &str, style| {
         *out += &wrap(&Text::default(), text, style, options.width, options.color);
@@ -39,6 +40,7 @@ pub fn overview(report: &Report, rest: &[String], options: &Options) -> String {
         let first = Text::styled(WARNING, "not measured  ");
         out += &wrap(&first, &format!("{title}: {why}"), PLAIN, options.width, options.color);
     }
+    standings.iter().for_each(|text| say(&mut out, text, PLAIN));
     verdicts(report).write(&mut out, options);
     out += &findings(report, options);
     out.push('\n');

@@ -4,7 +4,7 @@
 use super::head::{named, unfinished, with_remedy};
 use super::headline::{Source, headline};
 use super::{Options, Sort, machine_state};
-use crate::devices::{DEVICES, Part, Reference};
+use crate::devices::DEVICES;
 use latscope_core::catalogue::Catalogue;
 use latscope_core::catalogue::ids::MEMORY_LATENCY as CHASE;
 use latscope_core::merged::is_merged;
@@ -14,6 +14,7 @@ use latscope_core::report::{Measurement, Report, Semantics, Value};
 use latscope_core::units::{format_size, format_time};
 use latscope_judge::findings::{LevelRow, level_rows};
 use latscope_judge::levels::Agreement;
+use latscope_judge::references::Reference;
 use std::collections::{BTreeSet, HashMap};
 
 /// Families of which every sample is a single event: they have views of their own.
@@ -266,20 +267,19 @@ pub(super) fn rejected_share(m: &Measurement) -> f64 {
 
 /// Returns a device's number beside this machine's number.
 fn published(reference: &Reference, ours: f64, bytes: Option<u64>) -> ReferenceCell {
-    let part = match reference.part {
-        Part::Whole => 1.0,
-        Part::Half => 0.5,
-        Part::Bytes(wanted) => bytes.filter(|b| *b > 0).map_or(1.0, |b| wanted as f64 / b as f64),
-    };
-    let known = reference.part == Part::Whole || reference.part == Part::Half || bytes.is_some_and(|b| b > 0);
-    let same = reference.same && known;
+    let definition = &reference.definition;
+    let touched = bytes.filter(|bytes| *bytes > 0);
+    let share = definition.bytes.zip(touched).map(|(wanted, touched)| wanted as f64 / touched as f64);
+    let part = share.unwrap_or(1.0) / definition.factor;
+    let same = definition.differs.is_empty() && (definition.bytes.is_none() || touched.is_some());
+    let note = [&definition.differs, &definition.note].into_iter().find(|note| !note.is_empty());
     ReferenceCell {
         ns: reference.ns,
         part,
         ratio: ratio(reference.ns, ours * part),
         same,
         sign: if same { "" } else { "≠" },
-        note: Some(reference.note).filter(|note| !note.is_empty()).map(str::to_owned),
+        note: note.cloned(),
     }
 }
 

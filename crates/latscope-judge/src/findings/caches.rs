@@ -46,6 +46,11 @@ pub struct LevelRow {
 }
 
 impl LevelRow {
+    /// Returns the name of a read from the level: `L1 hit`, `memory read`.
+    pub fn title(&self) -> String {
+        if self.name == "memory" { "memory read".to_owned() } else { format!("{} hit", self.name) }
+    }
+
     /// Bytes up to which the level serves, as far as is known. This is the declared capacity if the measurement agrees
     /// with it, as it is exact; else the largest measured size that the level still served.
     pub fn capacity(&self) -> Option<u64> {

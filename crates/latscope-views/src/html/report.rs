@@ -1,16 +1,18 @@
 //! The page of a report.
 
-use super::{section, summary};
+use super::{published, section, summary};
 use crate::head;
 use crate::markup::element;
 use crate::page::document;
 use crate::rows::family;
 use latscope_core::catalogue::Catalogue;
 use latscope_core::report::Report;
+use latscope_judge::references::Reference;
 
 /// Returns a report as an HTML page: the machine, how far its figures can be trusted, ten numbers, verdicts and
-/// findings, then a section for each family. The figures and what was timed are those of `catalogue`.
-pub fn report(report: &Report, catalogue: &Catalogue) -> String {
+/// findings, its place among `references`, then a section for each family. The figures and what was timed are those of
+/// `catalogue`.
+pub fn report(report: &Report, references: &[Reference], catalogue: &Catalogue) -> String {
     let (what, processor) = head::title(report);
     let name = &report.machine.name;
     let of = [what.as_str(), name, &report.started].into_iter().filter(|part| !part.is_empty());
@@ -22,6 +24,7 @@ pub fn report(report: &Report, catalogue: &Catalogue) -> String {
     let families = families(report);
     let main = element("main")
         .children(summary::summary(report, catalogue))
+        .children(published::section(report, references))
         .children(navigation(report, &families))
         .children(section::legend(report))
         .children(families.iter().map(|family| section::section(report, family, catalogue)));

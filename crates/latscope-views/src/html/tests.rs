@@ -20,7 +20,7 @@ fn catalogue() -> Catalogue {
 }
 
 fn page(of: &Report) -> String {
-    report(of, &catalogue())
+    report(of, &[], &catalogue())
 }
 
 /// Returns a page with a line for each element, so that differences from the golden file are visible.

@@ -11,6 +11,7 @@ use super::import::ImportArguments;
 use super::ipc::IpcArguments;
 use super::list::ListArguments;
 use super::noise::NoiseArguments;
+use super::references::ListedArguments;
 use super::remote::RemoteArguments;
 use super::selftest::SelftestArguments;
 use super::show::ShowArguments;
@@ -60,6 +61,8 @@ pub enum Command {
     Doctor(DoctorArguments),
     /// Every probe and what exactly it times
     List(ListArguments),
+    /// Published figures of other machines
+    References(ListedArguments),
     /// Any view of a saved result
     Show(ShowArguments),
     Compare(CompareArguments),
@@ -95,6 +98,7 @@ impl Command {
                 | History(_)
                 | Remote(_)
                 | List(_)
+                | References(_)
                 | Selftest(_)
                 | Generate(_)
                 | As { .. }

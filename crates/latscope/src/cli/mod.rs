@@ -1,6 +1,7 @@
 //! Arguments to request, and the commands.
 
 mod arguments;
+mod beside;
 mod bisect;
 mod budget;
 mod compare;
@@ -24,6 +25,7 @@ mod older;
 mod options;
 mod outliers;
 mod output;
+mod references;
 mod remote;
 mod results;
 mod selftest;
@@ -156,6 +158,7 @@ fn command(arguments: &[OsString]) -> Result<ExitCode> {
         Command::Remote(asked) => remote::run(asked)?,
         Command::Doctor(asked) => doctor::run(asked)?,
         Command::List(asked) => list::run(asked)?,
+        Command::References(asked) => references::run(asked)?,
         Command::Show(asked) => show::run(asked)?,
         Command::Compare(asked) => compare::run(asked)?,
         Command::Trial(asked) => trial::trial(asked)?,

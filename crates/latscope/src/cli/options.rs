@@ -73,9 +73,15 @@ pub struct ViewArguments {
     /// Draw the latency at each percentile
     #[arg(long, value_name = "FILE")]
     pub svg_percentiles: Option<PathBuf>,
-    /// A saved result to show beside this one
-    #[arg(long, value_name = "RESULT")]
+    /// A saved result to show beside this one, or the published figures of machines (words of the name, as
+    /// `latscope references` lists them); published: those next to this machine's
+    #[arg(long, value_name = "RESULT|NAME")]
     pub beside: Vec<PathBuf>,
+    #[command(flatten)]
+    pub references: ReferencesArgument,
+    /// Write this machine's figures as a file of references, without its name
+    #[arg(long, value_name = "FILE.toml")]
+    pub contribute: Option<PathBuf>,
     /// human: as if an L1 hit took a second
     #[arg(long, value_name = "scale", value_parser = one_of(&SCALES), default_value = "time")]
     pub scale: Scale,
@@ -99,6 +105,13 @@ pub struct JsonArgument {
     /// Write the result as JSON; - for stdout
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub struct ReferencesArgument {
+    /// Published figures of your own: a directory of files such as --contribute writes
+    #[arg(long, value_name = "DIR")]
+    pub references: Vec<PathBuf>,
 }
 
 #[derive(Debug, Clone, Args)]

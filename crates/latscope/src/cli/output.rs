@@ -1,6 +1,7 @@
 //! Output of results: the table on stdout, and files.
 
 use super::Exit;
+use super::beside::References;
 use super::options::ViewArguments;
 pub use super::results::is_stdout;
 use super::results::load_one;
@@ -11,6 +12,7 @@ use latscope_core::plan::Plan;
 use latscope_core::report::Report;
 use latscope_engine::saver;
 use latscope_host::stdout;
+use latscope_judge::references;
 use latscope_views::figure::{self, Picture};
 use latscope_views::{self as views, Options, Scale};
 use std::fs;
@@ -22,6 +24,7 @@ pub struct Output<'a> {
     to: &'a ViewArguments,
     beside: Vec<Report>,
     catalogue: Catalogue,
+    references: References,
 }
 
 impl<'a> Output<'a> {
@@ -31,8 +34,9 @@ impl<'a> Output<'a> {
     /// A result cannot be read, two outputs are to go to the same file or one to a file that is read, of which
     /// `inputs` are the others, or there is no table for an option of it.
     pub fn of(to: &'a ViewArguments, inputs: &[&Path]) -> Result<Output<'a>> {
-        let beside = to.beside.iter().map(|path| load_one(path)).collect::<Result<_>>()?;
-        let output = Output { to, beside, catalogue: latscope_probes::catalogue() };
+        let (references, results) = References::of(&to.references, &to.beside)?;
+        let beside = results.into_iter().map(load_one).collect::<Result<_>>()?;
+        let output = Output { to, beside, catalogue: latscope_probes::catalogue(), references };
         check_distinct(
             &output.files(),
             inputs.iter().copied().chain(to.beside.iter().map(PathBuf::as_path)),
@@ -55,7 +59,7 @@ impl<'a> Output<'a> {
 
     /// Returns true if the table of rows is wanted: comparisons and the human scale are columns of it.
     fn shows_rows(&self) -> bool {
-        self.to.table || !self.to.beside.is_empty() || self.to.scale == Scale::Human
+        self.to.table || !self.beside.is_empty() || self.to.scale == Scale::Human
     }
 
     /// Returns true if neither a table nor progress is wanted.
@@ -79,6 +83,7 @@ impl<'a> Output<'a> {
             ("html", &to.html),
             ("svg", &to.svg),
             ("svg-percentiles", &to.svg_percentiles),
+            ("contribute", &to.contribute),
         ];
         files.into_iter().filter_map(|(option, path)| Some((option, path.as_deref()?))).collect()
     }
@@ -167,10 +172,13 @@ impl<'a> Output<'a> {
         let csv = write(to.csv.as_deref(), || Some(views::csv::csv(report)));
         let buckets = write(to.csv_histogram.as_deref(), || views::csv::buckets(report));
         let markdown = write(to.markdown.as_deref(), || {
-            Some(views::markdown::markdown(report, &beside, in_full, &self.options(false)).into_bytes())
+            let tables = views::markdown::markdown(report, &beside, in_full, &self.options(false));
+            Some((tables + &self.references.markdown(report)).into_bytes())
         });
-        let html =
-            write(to.html.as_deref(), || Some(views::html::report(report, &self.catalogue).into_bytes()));
+        let page = || views::html::report(report, self.references.all(), &self.catalogue).into_bytes();
+        let html = write(to.html.as_deref(), || Some(page()));
+        let contribution =
+            write(to.contribute.as_deref(), || Some(references::contribution(report).into_bytes()));
         let draw = |picture| figure::document(report, picture).map(String::into_bytes);
         let drawn = self.pictures().map(|(path, picture)| write(Some(path), || draw(picture)));
         let drawn = drawn.fold(Ok(()), Result::and);
@@ -178,7 +186,7 @@ impl<'a> Output<'a> {
             self.gallery().map_or(Ok(()), |path| gallery(path, report, &self.catalogue, to.quiet)).and(drawn);
         let json = to.json.json.as_deref().filter(|path| is_stdout(path));
         let json = write(json, || Some(report.to_json().into_bytes()));
-        table.and(csv).and(buckets).and(markdown).and(html).and(drawn).and(json)
+        table.and(csv).and(buckets).and(markdown).and(html).and(contribution).and(drawn).and(json)
     }
 
     fn options(&self, color: bool) -> Options<'_> {
@@ -195,11 +203,12 @@ impl<'a> Output<'a> {
         } else if in_full && !(wanted && rows) || self.without_rows(report) {
             views::text::all(report, &options)
         } else if !wanted && views::overview::is_wanted(report, &self.catalogue) {
-            views::overview::overview(report, &rest(saved.or(self.json_file())), &options)
+            let rest = rest(saved.or(self.json_file()));
+            views::overview::overview(report, &self.references.standings(report), &rest, &options)
         } else {
             views::survey::survey(report, beside, &options)
         };
-        Ok(stdout::write_styled(&text)?)
+        Ok(stdout::write_styled(&(text + &self.references.text(report, &options)))?)
     }
 
     /// Returns true if all measurements are in curves, which have no rows in a table.

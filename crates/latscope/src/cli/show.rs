@@ -47,7 +47,17 @@ fn directory(asked: &ShowArguments) -> Result<Exit> {
 }
 
 /// Options that a trial has no view for.
-const OF_RESULTS: [&str; 7] = ["csv_histogram", "svg", "svg_percentiles", "beside", "scale", "table", "sort"];
+const OF_RESULTS: [&str; 9] = [
+    "csv_histogram",
+    "svg",
+    "svg_percentiles",
+    "beside",
+    "references",
+    "contribute",
+    "scale",
+    "table",
+    "sort",
+];
 
 /// Shows a saved result.
 ///

@@ -1,0 +1,181 @@
+//! This machine's figures as a file of references.
+
+use super::standing::pair;
+use super::{ALL_PAIRS, NO_LOAD};
+use crate::findings::level_rows;
+use latscope_core::plan::{ParamValue, Params};
+use latscope_core::report::{Measurement, Report, Semantics};
+use latscope_core::statistics::median;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Parameters that name a place on this machine, which says nothing about the operation.
+const PLACES: [&str; 4] = ["directory", "device", "filesystem", "service"];
+
+/// Checks of the machine whose findings decide how long operations take. Others may name what is private.
+const DECISIVE: [&str; 10] = [
+    "governor",
+    "boost",
+    "smt",
+    "idle-states",
+    "mitigations",
+    "preemption",
+    "transparent-huge-pages",
+    "timer-tick",
+    "numa-balancing",
+    "virtualised",
+];
+
+/// Returns the figures of a result as a file of references: levels of memory, rows of the survey's table, and the median
+/// over all pairs of CPUs. It has facts on the machine, not its name. Degraded and unstable figures are left out.
+pub fn contribution(report: &Report) -> String {
+    let processor = match report.machine.cpu_model.trim() {
+        "" => "unknown processor",
+        model => model,
+    };
+    let virtual_on = report.machine.hypervisor.as_ref().map(|name| format!(", virtual ({name})"));
+    let machine = format!("{processor}{}", virtual_on.unwrap_or_default());
+    let mut out = format!("title = {}\n", quoted(&format!("latscope on {machine}")));
+    out += "at = \"contributed; write here where the file can be found\"\n\n[facts]\n";
+    for (name, fact) in facts(report) {
+        out += &format!("{} = {}\n", quoted(&name), quoted(&fact));
+    }
+    // The text of a command may name what is private.
+    let load = report.plan.load.as_ref().map(|load| load.words().map_or("a command", |(name, _)| name));
+    out += "\n[defaults]\nunit = \"ns\"\nstatistic = \"median\"\n";
+    out += &format!(
+        "load = {}\ntool = \"latscope\"\nversion = {}\n",
+        quoted(load.unwrap_or(NO_LOAD)),
+        quoted(&report.tool.version)
+    );
+    let date: String = report.started.chars().take(10).collect();
+    out += &format!("date = {}\n", quoted(if date.is_empty() { "not stated" } else { &date }));
+    for figure in levels(report).into_iter().chain(rows(report)).chain(pairs(report)) {
+        out += &figure.written(&machine);
+    }
+    out
+}
+
+/// Figure of a row.
+struct Figure {
+    name: String,
+    ns: f64,
+    times: Semantics,
+    row: String,
+    /// True if it is the median over all pairs of CPUs of the mean of each, half the round trip.
+    of_all_pairs: bool,
+}
+
+impl Figure {
+    fn written(&self, machine: &str) -> String {
+        let times = if self.of_all_pairs { "half the round trip" } else { self.times.words() };
+        let mut out = format!("\n[[figure]]\nname = {}\ntimes = \"{times}\"\n", quoted(&self.name));
+        if self.of_all_pairs {
+            out += &format!("factor = 2\nstatistic = \"mean\"\nover = \"{ALL_PAIRS}\"\n");
+        }
+        out + &format!("row = {}\nmachines = {{ {} = {} }}\n", self.row, quoted(machine), rounded(self.ns))
+    }
+}
+
+/// Four significant digits: more are of no use.
+fn rounded(ns: f64) -> f64 {
+    let digits = 10f64.powi(3 - ns.log10().floor() as i32);
+    (ns * digits).round() / digits
+}
+
+fn facts(report: &Report) -> BTreeMap<String, String> {
+    let machine = &report.machine;
+    let texts = [
+        ("processor", machine.cpu_model.clone()),
+        ("architecture", machine.architecture.clone()),
+        ("kernel", format!("{} {}", machine.kernel, machine.kernel_version)),
+        ("microcode", machine.microcode.clone().unwrap_or_default()),
+        ("hypervisor", machine.hypervisor.clone().unwrap_or_default()),
+        ("scheduler", machine.scheduler.clone().unwrap_or_default()),
+        ("cpus", machine.online.0.len().to_string()),
+        ("memory-bytes", machine.memory.to_string()),
+    ];
+    let decisive = machine.checks.iter().filter(|check| DECISIVE.contains(&check.id.as_str()));
+    let checks = decisive.map(|check| (format!("check-{}", check.id), check.found.clone()));
+    let named = texts.map(|(name, fact)| (name.to_owned(), fact)).into_iter().chain(checks);
+    let is_of_machine = |fact: &String| machine.name.is_empty() || !fact.contains(&machine.name);
+    named.filter(|(_, fact)| !fact.trim().is_empty() && is_of_machine(fact)).collect()
+}
+
+fn levels(report: &Report) -> Vec<Figure> {
+    let trusted = level_rows(report).into_iter().filter(|level| !level.quality.level.is_doubtful());
+    let figure = |level: crate::findings::LevelRow| Figure {
+        name: level.title(),
+        ns: level.ns,
+        times: Semantics::Operation,
+        row: format!("{{ level = {} }}", quoted(&level.name)),
+        of_all_pairs: false,
+    };
+    trusted.map(figure).collect()
+}
+
+/// The rows of the table; of those that differ in their place only, the first.
+fn rows(report: &Report) -> Vec<Figure> {
+    let mut seen = BTreeSet::new();
+    let mut figures = Vec::new();
+    for m in report.measurements.iter().filter(|m| m.row && is_trusted(m)) {
+        let params: Params = m
+            .params
+            .iter()
+            .filter(|(name, _)| !PLACES.contains(&name.as_str()))
+            .map(|(n, v)| (n.clone(), v.clone()))
+            .collect();
+        let Some(ns) = m.typical().filter(|ns| *ns > 0.0) else { continue };
+        let row = point(&m.probe, &params);
+        if seen.insert(row.clone()) {
+            let name = if m.title.is_empty() { m.probe.clone() } else { m.title.clone() };
+            figures.push(Figure { name, ns, times: m.times, row, of_all_pairs: false });
+        }
+    }
+    figures
+}
+
+/// For each probe of pairs and its other parameters, the median over the pairs, if all could be measured.
+fn pairs(report: &Report) -> Vec<Figure> {
+    let cpus = report.machine.allowed.0.len();
+    let mut found: BTreeMap<String, Vec<&Measurement>> = BTreeMap::new();
+    for m in report.measurements.iter().filter(|m| m.times == Semantics::RoundTrip && pair(m).is_some()) {
+        let params: Params = m
+            .params
+            .iter()
+            .filter(|(name, _)| *name != "pair")
+            .map(|(n, v)| (n.clone(), v.clone()))
+            .collect();
+        found.entry(point(&m.probe, &params)).or_default().push(m);
+    }
+    let whole = found.into_iter().filter(|(_, all)| {
+        all.len() == cpus * cpus.saturating_sub(1) / 2 && all.iter().all(|m| is_trusted(m))
+    });
+    let figure = |(row, all): (String, Vec<&Measurement>)| {
+        let means: Vec<f64> = all.iter().filter_map(|m| m.summary.mean).collect();
+        let name = all.first()?.probe.split_once('.')?.1.replace('-', " ");
+        Some(Figure { name, ns: median(&means)? / 2.0, times: Semantics::RoundTrip, row, of_all_pairs: true })
+    };
+    whole.filter_map(figure).collect()
+}
+
+fn is_trusted(m: &Measurement) -> bool {
+    m.typical().is_some() && !m.quality.level.is_doubtful() && !m.incomplete
+}
+
+fn point(probe: &str, params: &Params) -> String {
+    let value = |value: &ParamValue| match value {
+        ParamValue::Number(number) => number.to_string(),
+        ParamValue::Text(text) => quoted(text),
+    };
+    let params: Vec<String> =
+        params.iter().map(|(name, v)| format!("{} = {}", quoted(name), value(v))).collect();
+    let params =
+        if params.is_empty() { String::new() } else { format!(", params = {{ {} }}", params.join(", ")) };
+    format!("{{ probe = {}{params} }}", quoted(probe))
+}
+
+/// A text as a string of TOML, which has the escapes of JSON.
+fn quoted(text: &str) -> String {
+    let text: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    serde_json::Value::from(text).to_string()
+}

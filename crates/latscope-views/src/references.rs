@@ -1,0 +1,143 @@
+//! Published figures of other machines: the list of all, and those beside the rows of a report.
+
+use super::cells::{published, times_as_long};
+use super::column::{Column, Side};
+use super::document::escape;
+use super::grid::grid;
+use super::style::{BOLD, DIM, HEADING, PLAIN, WARNING};
+use super::styled::{Text, wrap};
+use super::{Options, style};
+use latscope_core::units::format_time;
+use latscope_judge::references::{Beside, Group, Likeness, Reference};
+
+/// Returns the list of figures as a table for a terminal.
+pub fn listing(references: &[&Reference], options: &Options) -> String {
+    let column = |heading: &str, side, cell: &dyn Fn(&Reference) -> String| {
+        let cells = references.iter().map(|one| Text::plain(cell(one))).collect();
+        Column::new(Text::styled(HEADING, heading), side, cells)
+    };
+    let columns = [
+        column("machine", Side::Left, &|one| one.machine.clone()),
+        column("figure", Side::Left, &|one| one.figure.clone()),
+        column("value", Side::Right, &|one| published(one.ns)),
+        column("definition", Side::Left, &Reference::defined),
+        column("tool", Side::Left, &Reference::tool),
+        column("date", Side::Left, &|one| one.definition.date.clone()),
+    ];
+    let width = columns.iter().map(|column| column.width() + 2).sum::<usize>();
+    if width <= options.width {
+        return grid(&columns, 2, options.width, options.color);
+    }
+    let mut out = String::new();
+    for one in references {
+        let first = Text::plain(format!("{}, {} ", one.machine, one.figure)).with(BOLD, published(one.ns));
+        let rest = format!("{}; {}, {}", one.defined(), one.tool(), one.definition.date);
+        let first = first.with(PLAIN, "  ");
+        out += &wrap(&Text::default(), &first.content(), PLAIN, options.width, options.color);
+        out += &wrap(&Text::plain("    "), &rest, DIM, options.width, options.color);
+    }
+    out
+}
+
+/// Returns published figures beside the rows of a report, for a terminal.
+pub fn beside(groups: &[Group], options: &Options) -> String {
+    let mut out = format!(
+        "\n{}",
+        wrap(&Text::default(), "Published beside this machine", BOLD, options.width, options.color)
+    );
+    if groups.is_empty() {
+        return out + &wrap(&Text::plain("  "), NOTHING, PLAIN, options.width, options.color);
+    }
+    for group in groups {
+        out += &wrap(&Text::default(), &group.row, PLAIN, options.width, options.color);
+        let name = |one: &Beside| Text::plain(&one.reference.machine).width();
+        let widest = group.all.iter().map(name).max().unwrap_or(0).min(options.width / 3);
+        for one in &group.all {
+            out += &line(one, widest, options);
+        }
+    }
+    out + &wrap(&Text::default(), SIGNS, DIM, options.width, options.color)
+}
+
+/// Sentence where no row has a published figure of the machines asked for.
+const NOTHING: &str = "no row here has a published figure of these machines";
+
+/// Meanings of the signs.
+const SIGNS: &str = "ratio: published, divided by this machine's figure of the same kind · ½ half the round trip, \
+                     compared with half of this machine's · ≠ another definition, no ratio · ! unstable or degraded here";
+
+fn line(one: &Beside, widest: usize, options: &Options) -> String {
+    let machine = Text::plain(&one.reference.machine);
+    let machine = machine.shortened(widest);
+    let gap = " ".repeat(widest.saturating_sub(machine.width()) + 2);
+    let sign = if one.sign().is_empty() { " " } else { one.sign() };
+    let first = Text::plain("  ").and(machine).with(PLAIN, gap);
+    let first = first.with(BOLD, format!("{:>7}", published(one.reference.ns)));
+    let first = match one.likeness {
+        Likeness::Differs(_) => first.with(WARNING, sign).with(PLAIN, " ".repeat(7)),
+        _ => first
+            .with(DIM, sign)
+            .with(style::ratio(one.ratio()), format!("{:>6} ", times_as_long(one.ratio()))),
+    };
+    wrap(&first.with(PLAIN, " "), &explained(one), DIM, options.width, options.color)
+}
+
+/// Returns the definition of a published figure, this machine's figure, and how the two differ.
+fn explained(one: &Beside) -> String {
+    let doubt = if one.is_doubtful { " !" } else { "" };
+    let (from, date) = (one.reference.tool(), &one.reference.definition.date);
+    match &one.likeness {
+        Likeness::Differs(how) => format!("{}; {how}; {from}, {date}", one.reference.defined()),
+        _ => format!("here {}{doubt}; {}; {from}, {date}", format_time(one.here), one.reference.defined()),
+    }
+}
+
+/// Returns published figures beside the rows of a report, as Markdown.
+pub fn beside_markdown(groups: &[Group]) -> String {
+    let mut out = "\n## Published beside this machine\n\n".to_owned();
+    if groups.is_empty() {
+        return out + &format!("{NOTHING}\n");
+    }
+    out += "| row | machine | published | ratio | definition |\n|:--|:--|--:|--:|:--|\n";
+    for (group, one) in groups.iter().flat_map(|group| group.all.iter().map(move |one| (group, one))) {
+        let ratio = match one.likeness {
+            Likeness::Differs(_) => String::new(),
+            _ => times_as_long(one.ratio()),
+        };
+        let [row, machine, words] =
+            [&group.row, &one.reference.machine, &explained(one)].map(|text| escape(text));
+        out += &format!(
+            "| {row} | {machine} | {} {} | {ratio} | {words} |\n",
+            published(one.reference.ns),
+            one.sign()
+        );
+    }
+    out + &format!("\n{}\n", escape(SIGNS))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use latscope_core::fixture;
+    use latscope_judge::references::built_in;
+
+    #[test]
+    fn no_line_is_wider_than_the_terminal_and_all_differences_are_marked() {
+        let report = fixture::report();
+        let groups = Group::of(&report, built_in());
+        for width in [60, 80, 200] {
+            let options = Options { width, ..Options::default() };
+            let text = beside(&groups, &options);
+            assert!(text.lines().all(|line| Text::plain(line).width() <= width), "{text}");
+            assert!(text.contains("≠") && text.contains("½") && text.contains("iPhone X"), "{text}");
+            let all: Vec<&Reference> = built_in().iter().collect();
+            let list = listing(&all, &options);
+            assert!(list.lines().all(|line| Text::plain(line).width() <= width), "{list}");
+        }
+        let markdown = beside_markdown(&groups);
+        for line in markdown.lines().filter(|line| line.contains('≠') && line.starts_with('|')) {
+            assert!(line.contains("≠ |  |"), "no ratio: {line}");
+        }
+        assert!(beside(&[], &Options::default()).contains(NOTHING));
+    }
+}

@@ -1,0 +1,117 @@
+//! Published figures that `--beside` and `--references` ask for.
+
+use super::input::{self, is_stdout};
+use super::options::ReferencesArgument;
+use anyhow::{Context, Result, bail, ensure};
+use latscope_core::report::Report;
+use latscope_judge::references::{self, Group, Reference};
+use latscope_views::Options;
+use latscope_views::references as views;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Reads the figures: those of latscope, then those of directories.
+///
+/// # Errors
+/// A directory has no file of references, or a file is none; the text names file and entry.
+pub fn load(asked: &ReferencesArgument) -> Result<Vec<Reference>> {
+    let mut all = references::built_in().to_vec();
+    for directory in &asked.references {
+        let entries = fs::read_dir(directory)
+            .with_context(|| format!("cannot read the directory {} of --references", directory.display()))?;
+        let mut files: Vec<PathBuf> = entries.map(|entry| Ok(entry?.path())).collect::<Result<_>>()?;
+        files.retain(|path| path.extension().is_some_and(|extension| extension == "toml"));
+        ensure!(
+            !files.is_empty(),
+            "--references {}: it has no file *.toml (--contribute writes one)",
+            directory.display()
+        );
+        files.sort();
+        for file in files {
+            all.extend(references::read(&file.display().to_string(), &input::text(&file)?)?);
+        }
+    }
+    Ok(all)
+}
+
+/// Word that stands for the machines next to this one.
+const PUBLISHED: &str = "published";
+
+/// Published figures, and those that shall stand beside a result.
+pub struct References {
+    all: Vec<Reference>,
+    /// Words of the names of machines that were asked for.
+    names: Vec<String>,
+    /// True if the figures next to this machine's are wanted.
+    nearest: bool,
+}
+
+impl References {
+    /// Reads the figures, and divides what shall stand beside a result into machines and files of results. A file comes
+    /// before a machine of its name.
+    ///
+    /// # Errors
+    /// A file of references cannot be read, or a word is neither a file nor a machine.
+    pub fn of<'a>(asked: &ReferencesArgument, beside: &'a [PathBuf]) -> Result<(References, Vec<&'a Path>)> {
+        let mut references = References { all: load(asked)?, names: Vec::new(), nearest: false };
+        let mut results = Vec::new();
+        for path in beside {
+            let word = path.to_str().filter(|word| !is_stdout(path) && !word.contains('/') && !path.exists());
+            match word {
+                Some(PUBLISHED) => references.nearest = true,
+                Some(word) if references.all.iter().any(|one| one.is_of(word)) => {
+                    references.names.push(word.to_owned());
+                }
+                Some(word) if path.extension().is_none() => bail!(
+                    "--beside {word}: it is no file, and no published machine has these words in its name (see \
+                     `latscope references`)"
+                ),
+                _ => results.push(path.as_path()),
+            }
+        }
+        Ok((references, results))
+    }
+
+    /// Returns all figures.
+    pub fn all(&self) -> &[Reference] {
+        &self.all
+    }
+
+    /// Returns the machine's place among those published, a sentence for each of its figures that many have.
+    pub fn standings(&self, report: &Report) -> Vec<String> {
+        references::standings(&Group::of(report, &self.all))
+    }
+
+    /// Returns the figures that shall stand beside a result; `None` if none was asked for.
+    fn groups(&self, report: &Report) -> Option<Vec<Group<'_>>> {
+        if !self.nearest && self.names.is_empty() {
+            return None;
+        }
+        let is_named = |one: &Reference| self.names.iter().any(|name| one.is_of(name));
+        let mut groups = Vec::new();
+        for group in Group::of(report, &self.all) {
+            let named = group.all.iter().filter(|one| is_named(one.reference)).cloned().collect();
+            let mut shown =
+                if self.nearest { group.clone().nearest() } else { Group { all: named, ..group.clone() } };
+            if self.nearest {
+                let missing =
+                    group.all.into_iter().filter(|one| is_named(one.reference) && !shown.all.contains(one));
+                let missing: Vec<_> = missing.collect();
+                shown.all.extend(missing);
+                shown.all.sort_by(|a, b| a.ratio().total_cmp(&b.ratio()));
+            }
+            groups.extend(Some(shown).filter(|group| !group.all.is_empty()));
+        }
+        Some(groups)
+    }
+
+    /// Returns the figures that shall stand beside a result, for a terminal; empty if none was asked for.
+    pub fn text(&self, report: &Report, options: &Options) -> String {
+        self.groups(report).map_or(String::new(), |groups| views::beside(&groups, options))
+    }
+
+    /// Returns the figures that shall stand beside a result, as Markdown; empty if none was asked for.
+    pub fn markdown(&self, report: &Report) -> String {
+        self.groups(report).map_or(String::new(), |groups| views::beside_markdown(&groups))
+    }
+}

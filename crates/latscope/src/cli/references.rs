@@ -1,0 +1,49 @@
+//! `latscope references`: published figures of other machines.
+
+use super::Exit;
+use super::beside;
+use super::options::{JsonArgument, ReferencesArgument};
+use super::output::{self, is_stdout};
+use anyhow::{Result, ensure};
+use clap::Args;
+use latscope_core::json;
+use latscope_core::units::counted;
+use latscope_engine::saver;
+use latscope_host::stdout;
+use latscope_judge::references::Reference;
+use latscope_views::Options;
+use latscope_views::references as views;
+use std::collections::BTreeSet;
+
+#[derive(Debug, Args)]
+pub struct ListedArguments {
+    /// Only figures with all these words in machine, figure, tool or source
+    words: Vec<String>,
+    #[command(flatten)]
+    references: ReferencesArgument,
+    #[command(flatten)]
+    to: JsonArgument,
+}
+
+/// Lists the figures.
+///
+/// # Errors
+/// A file of references cannot be read, no figure has the words, or the list cannot be written.
+pub fn run(asked: &ListedArguments) -> Result<Exit> {
+    let all = beside::load(&asked.references)?;
+    let wanted: Vec<&Reference> = all.iter().filter(|one| one.has(&asked.words)).collect();
+    ensure!(!wanted.is_empty(), "no figure has the words {}: give fewer", asked.words.join(" "));
+    if let Some(path) = &asked.to.json {
+        let text = json::pretty(&wanted);
+        if is_stdout(path) {
+            stdout::write(&text)?;
+            return Ok(Exit::Done);
+        }
+        saver::replace(path, text.as_bytes())?;
+    }
+    let options = Options { width: output::width(), color: true, ..Options::default() };
+    let machines: BTreeSet<&str> = wanted.iter().map(|one| one.machine.as_str()).collect();
+    let sum = [counted(wanted.len() as u64, "figure"), counted(machines.len() as u64, "machine")];
+    stdout::write_styled(&format!("{}\n{}\n", views::listing(&wanted, &options), sum.join(" of ")))?;
+    Ok(Exit::Done)
+}
