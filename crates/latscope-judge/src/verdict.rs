@@ -128,7 +128,7 @@ fn check(m: &Measurement, criterion: &Criterion) -> Check {
     // A wrong message is wrong on a busy machine, too.
     if let Some(doubt) = doubt(m).filter(|_| seen && !of_content) {
         found.status = Status::Inconclusive;
-        found.text = format!("{doubt}, which proves nothing; as measured, {}", found.text);
+        found.text = format!("{doubt}: not judged; as measured, {}", found.text);
     } else if m.incomplete && seen && found.status == Status::Pass {
         found.status = Status::Inconclusive;
         let why = m.reason().as_deref().map(|reason| format!(" ({reason})")).unwrap_or_default();

@@ -134,7 +134,7 @@ fn doubtful_measurements_prove_nothing_in_either_direction() {
     assert_eq!((check.status, check.value), (Status::Inconclusive, Some(80_000.0)));
     assert_eq!(
         check.text,
-        "measured under conditions that distort it (ran as SCHED_OTHER), which proves nothing; \
+        "measured under conditions that distort it (ran as SCHED_OTHER): not judged; \
          as measured, 2 of 60,000 were above 50.0 µs; the longest took 80.0 µs"
     );
     assert_eq!(one(&degraded, "max", 90_000.0).status, Status::Inconclusive);

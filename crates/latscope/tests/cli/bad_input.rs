@@ -125,7 +125,7 @@ fn an_option_that_nothing_uses_is_refused() {
         ("cpu --save-every 1m", "--save-every", "--json FILE"),
         ("cpu --save-every 1m --json -", "--save-every", "--json FILE"),
         ("show x --quiet --all", "--all", "the table"),
-        ("generate man bash", "SHELL", "completions"),
+        ("generate man bash", "NAME", "completions"),
     ] {
         refused(&words.split(' ').collect::<Vec<_>>(), &[option, what_for]);
     }
