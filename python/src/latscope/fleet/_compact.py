@@ -6,13 +6,15 @@ from datetime import date
 
 import duckdb
 import pyarrow as pa
+import pyarrow.parquet as pq
 from deltalake import write_deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError
 
-from ._engine import DuckDb
+from ._engine import DuckDb, question
 from ._errors import FleetError
 from ._lake import ORPHANED_AFTER, TRIES, WRITER, Lake, Snapshot, batch_age
 from ._schema import ORDER, TABLES
+from ._series import hash_of
 
 _ROLL_UP = """
     SELECT h.day, r.cpu_model, r.kernel, h.series_id, h.bucket, CAST(SUM(h.n) AS BIGINT) n,
@@ -120,3 +122,34 @@ def vacuum(lake: Lake, hours: int, dry: bool) -> list[str]:
             table.create_checkpoint()
             table.cleanup_metadata()
     return removed
+
+
+def verify(lake: Lake) -> list[str]:
+    """Reads all files of a lake, and returns what is wrong: files that are damaged or missing, points whose buckets do
+    not add up to their count, ids of series that are not the hash of their identity, ids that several machines share."""
+    snapshot = lake.snapshot()
+    faults = [fault for files in snapshot.files.values() for file in files for fault in _damage(file.uri)]
+    if faults:
+        return faults
+    engine = DuckDb(snapshot)
+    try:
+        for row in engine.query("SELECT series_id, identity FROM series_files").to_pylist():
+            if hash_of(row["identity"]) != row["series_id"]:
+                faults.append(f"series {row['series_id']} is not the hash of {row['identity']:.200}")
+        for row in engine.query(question("sums")).to_pylist():
+            faults.append(f"run {row['run_id']}, series {row['series_id']}: {row['total']} counts in buckets, {row['expected']} expected")
+        for row in engine.query(question("doubles")).to_pylist():
+            faults.append(f"several machines have the id {row['machine_id']} on {row['day']}: {row['one']}, {row['other']}")
+    finally:
+        engine.close()
+    return faults
+
+
+def _damage(uri: str) -> list[str]:
+    try:
+        with pq.ParquetFile(uri) as file:
+            for _ in file.iter_batches(1_000_000):
+                pass
+    except (OSError, pa.ArrowException) as error:
+        return [f"{uri} is damaged: {error!s:.200}"]
+    return []

@@ -22,8 +22,8 @@ class Engine(Protocol):
     def query(self, sql: str) -> pa.Table:
         """Returns the rows of a query. Raises FleetError, with the engine's text, if it fails."""
 
-    def check(self, sql: str) -> list[str]:
-        """Returns the names that a query reads. Raises FleetError unless it is one query that only reads."""
+    def check(self, sql: str) -> None:
+        """Raises FleetError unless a text is one query that only reads."""
 
     def close(self) -> None:
         """Ends the engine and its processes."""
@@ -63,13 +63,12 @@ class DuckDb:
         except duckdb.Error as error:
             raise FleetError(f"DuckDB refuses the query: {error!s:.500}") from None
 
-    def check(self, sql: str) -> list[str]:
-        """Returns the names that a query reads."""
+    def check(self, sql: str) -> None:
+        """Raises FleetError unless a text is one query that only reads."""
         try:
             statements = self.connection.extract_statements(sql)
             if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
                 raise FleetError("give one query that only reads: SELECT … or WITH … SELECT")
-            return sorted(self.connection.get_table_names(sql))
         except duckdb.Error as error:
             raise FleetError(f"DuckDB refuses the query: {error!s:.500}") from None
 

@@ -1,9 +1,9 @@
 """Views over the files of a snapshot, as SQL that both engines take."""
 
-from ._lake import Snapshot
+import re
 
-#: Whether the machine did something else during a run: its figures are compared with those of such runs only.
-BUSY = "COALESCE(others, 0) > 0.2 OR COALESCE(stolen, 0) > 0.05 OR COALESCE(throttled, 0) > 0.01"
+from ._lake import Snapshot
+from ._schema import TABLES
 
 _LOW = "(bucket - 128 * shift) * POWER(2, shift)"
 _SHIFT = "GREATEST(CAST(FLOOR(bucket / 128.0) AS INT) - 1, 0)"
@@ -17,7 +17,7 @@ def views(snapshot: Snapshot) -> dict[str, str]:
         copy = "SELECT 1 FROM lost WHERE lost.run_id = f.run_id AND lost.batch = f.batch"
         found[name] = f"SELECT f.* FROM {name}_files f" + (f" WHERE NOT EXISTS ({copy})" if lost else "")
     ranked = "SELECT *, ROW_NUMBER() OVER (PARTITION BY series_id ORDER BY identity, title) place FROM series_files"
-    found["series"] = f"SELECT * FROM ({ranked}) t WHERE place = 1"
+    found["series"] = f"SELECT {', '.join(TABLES['series'].names)} FROM ({ranked}) t WHERE place = 1"
     found["daily"] = "SELECT * FROM daily_files"
     found["buckets"] = f"""
         SELECT bucket, {_LOW} AS low, {_LOW} + POWER(2, shift) - 1 AS high
@@ -29,6 +29,14 @@ def views(snapshot: Snapshot) -> dict[str, str]:
         "SELECT day, series_id, bucket, CAST(SUM(n) AS BIGINT) n FROM daily GROUP BY day, series_id, bucket"
     )
     return found
+
+
+def tables_in(sql: str) -> list[str]:
+    """Returns the tables that a query may read: those whose name it has, and `h` for a view."""
+    words = set(re.findall(r"\w+", sql.lower()))
+    derived = words & {"buckets", "quantiles"}
+    rolled = words & {"daily_quantiles"}
+    return sorted((words & TABLES.keys()) | ({"h"} if derived else set()) | ({"daily"} if rolled else set()))
 
 
 def _quantiles(merged: str) -> str:
