@@ -44,6 +44,20 @@ def directory(tmp_path: Path) -> Path:
     return tmp_path
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Adds the number of kills of a compaction, and whether tests with Spark run."""
+    parser.addoption("--kills", default=20, type=int, help="how often a compaction is killed")
+    parser.addoption("--spark", action="store_true", help="run the tests that need Spark")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Skips the tests that need Spark unless they are asked for."""
+    if not config.getoption("spark"):
+        for item in items:
+            if item.get_closest_marker("spark"):
+                item.add_marker(pytest.mark.skip(reason="--spark runs it"))
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Prints the outcomes as a test binary of Rust does: a skipped test has a line of its own, and is in the
     sum."""

@@ -1,6 +1,7 @@
 """Commands that take care of a lake, and the demonstration."""
 
 import argparse
+import os
 import sys
 import tempfile
 from collections import Counter
@@ -17,6 +18,8 @@ from ._views import views
 
 def compact_command(arguments: argparse.Namespace) -> int:
     """Compacts days, and prints how many."""
+    if os.environ.get("LATSCOPE_FLEET_READY"):
+        print("ready", flush=True)
     done: Counter[str] = Counter()
     for one in compact(Lake(arguments.lake), arguments.since, arguments.until):
         done[one.what] += 1
@@ -53,7 +56,11 @@ def tables_command(arguments: argparse.Namespace) -> int:
         }
         for name, files in snapshot.files.items()
     ]
-    rows += [{"table": name, "files": None, "rows": None, "bytes": None, "columns": "view"} for name in views(snapshot) if name not in TABLES]
+    rows += [
+        {"table": name, "files": None, "rows": None, "bytes": None, "columns": "view"}
+        for name in views(snapshot)
+        if name not in TABLES
+    ]
     if arguments.format == "parquet":
         from ._main import show  # noqa: PLC0415
 

@@ -30,12 +30,16 @@ class Done:
     what: str
 
 
-def compact(lake: Lake, since: date | None = None, until: date | None = None, orphaned_after: float = ORPHANED_AFTER) -> Iterator[Done]:
-    """Makes one file a table of each day, without copies of runs, and the day's roll-up. Yields what was done.
+def compact(
+    lake: Lake, since: date | None = None, until: date | None = None, orphaned_after: float = ORPHANED_AFTER
+) -> Iterator[Done]:
+    """Makes one file a table of each day, without copies of runs, and the day's roll-up. Yields what was
+    done.
 
-    It may be killed at any instant and called again: each table is replaced at once, and has the same rows before and
-    after. A day that has rows of a batch without its runs is left until the batch is `orphaned_after` s old: then its
-    ingestion was killed, and its rows are removed. Raises FleetError if the lake cannot be read or written.
+    It may be killed at any instant and called again: each table is replaced at once, and has the same rows
+    before and after. A day that has rows of a batch without its runs is left until the batch is
+    `orphaned_after` s old: then its ingestion was killed, and its rows are removed. Raises FleetError if the
+    lake cannot be read or written.
     """
     for day in lake.snapshot(since, until).days():
         for attempt in range(TRIES):
@@ -82,7 +86,9 @@ def _compact_day(lake: Lake, day: date, orphaned_after: float) -> str:
 def _typed(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     """Returns a batch with the columns of a schema in their order; missing ones are null."""
     columns = [
-        batch[field.name].cast(field.type) if field.name in batch.schema.names else pa.nulls(batch.num_rows, field.type)
+        batch[field.name].cast(field.type)
+        if field.name in batch.schema.names
+        else pa.nulls(batch.num_rows, field.type)
         for field in schema
     ]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
@@ -93,7 +99,8 @@ def is_rolled_up(snapshot: Snapshot) -> bool:
     day = snapshot.days()[0]
     rolled = snapshot.tables["daily"].to_pyarrow_table(filters=[("day", "=", day)], columns=["runs"])
     runs = snapshot.tables["runs"].to_pyarrow_table(filters=[("day", "=", day)], columns=["run_id"])
-    return rolled.num_rows > 0 and rolled["runs"][0].as_py() == len(set(runs["run_id"].to_pylist()))
+    is_whole: bool = rolled.num_rows > 0 and rolled["runs"][0].as_py() == len(set(runs["run_id"].to_pylist()))
+    return is_whole
 
 
 def _compact_series(lake: Lake) -> None:
@@ -109,7 +116,8 @@ def _compact_series(lake: Lake) -> None:
 
 
 def vacuum(lake: Lake, hours: int, dry: bool) -> list[str]:
-    """Removes files that no version of the last `hours` needs, and returns their names; with `dry` only names them.
+    """Removes files that no version of the last `hours` needs, and returns their names; with `dry` only
+    names them.
 
     A question that began before may still read them: less than 24 hours is for lakes that nothing reads.
     """
@@ -125,8 +133,9 @@ def vacuum(lake: Lake, hours: int, dry: bool) -> list[str]:
 
 
 def verify(lake: Lake) -> list[str]:
-    """Reads all files of a lake, and returns what is wrong: files that are damaged or missing, points whose buckets do
-    not add up to their count, ids of series that are not the hash of their identity, ids that several machines share."""
+    """Reads all files of a lake, and returns what is wrong: files that are damaged or missing, points whose
+    buckets do not add up to their count, ids of series that are not the hash of their identity, ids that
+    several machines share."""
     snapshot = lake.snapshot()
     faults = [fault for files in snapshot.files.values() for file in files for fault in _damage(file.uri)]
     if faults:
@@ -137,9 +146,15 @@ def verify(lake: Lake) -> list[str]:
             if hash_of(row["identity"]) != row["series_id"]:
                 faults.append(f"series {row['series_id']} is not the hash of {row['identity']:.200}")
         for row in engine.query(question("sums")).to_pylist():
-            faults.append(f"run {row['run_id']}, series {row['series_id']}: {row['total']} counts in buckets, {row['expected']} expected")
+            faults.append(
+                f"run {row['run_id']}, series {row['series_id']}: {row['total']} counts, "
+                f"{row['expected']} expected"
+            )
         for row in engine.query(question("doubles")).to_pylist():
-            faults.append(f"several machines have the id {row['machine_id']} on {row['day']}: {row['one']}, {row['other']}")
+            faults.append(
+                f"several machines have the id {row['machine_id']} on {row['day']}: "
+                f"{row['one']}, {row['other']}"
+            )
     finally:
         engine.close()
     return faults

@@ -20,7 +20,8 @@ MACHINES = 60
 FAULTS = {7: Fault("syscall", shift=2.0), 23: Fault("memory", shift=1.6)}
 
 _STYLE = """body{font:16px/1.5 system-ui,sans-serif;max-width:70rem;margin:2rem auto;padding:0 1rem}
-table{border-collapse:collapse;width:100%}td,th{padding:.3rem .6rem;border-bottom:1px solid #8886;text-align:left;vertical-align:top}
+table{border-collapse:collapse;width:100%}td,th{padding:.3rem .6rem;border-bottom:1px solid
+#8886;text-align:left;vertical-align:top}
 code{font-family:ui-monospace,monospace}@media(prefers-color-scheme:dark){body{background:#111;color:#ddd}}"""
 
 
@@ -45,8 +46,8 @@ def page(lake: Lake, path: Path) -> Path:
     try:
         rows, notes = _questions.sick(engine)
         totals = engine.query(
-            "SELECT COUNT(DISTINCT machine_id) AS machines, COUNT(*) AS runs, COUNT(DISTINCT cpu_model) AS models, "
-            "COUNT(DISTINCT kernel) AS kernels FROM runs"
+            "SELECT COUNT(DISTINCT machine_id) AS machines, COUNT(*) AS runs, "
+            "COUNT(DISTINCT cpu_model) AS models, COUNT(DISTINCT kernel) AS kernels FROM runs"
         ).to_pylist()[0]
     finally:
         engine.close()
@@ -56,7 +57,8 @@ def page(lake: Lake, path: Path) -> Path:
     path.write_text(
         f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>Fleet on {day}</title>'
         f'<meta name="viewport" content="width=device-width"><style>{_STYLE}</style></head><body>'
-        f"<h1>Fleet on {day}</h1><h2>Sick machines: {len(sick)}</h2>{found}{said}<h2>Overview</h2>{_table([totals])}"
+        f"<h1>Fleet on {day}</h1><h2>Sick machines: {len(sick)}</h2>{found}{said}"
+        f"<h2>Overview</h2>{_table([totals])}"
         "</body></html>\n",
         encoding="utf-8",
     )

@@ -35,7 +35,9 @@ class DuckDb:
     def __init__(self, snapshot: Snapshot) -> None:
         """Makes the views, and shuts all files but those of the snapshot."""
         self.spill = tempfile.TemporaryDirectory(prefix="latscope-fleet-")
-        self.connection = duckdb.connect(config={"temp_directory": self.spill.name, "threads": os.cpu_count() or 1})
+        self.connection = duckdb.connect(
+            config={"temp_directory": self.spill.name, "threads": os.cpu_count() or 1}
+        )
         self.connection.execute("SET TimeZone = 'UTC'")
         uris = [file.uri for files in snapshot.files.values() for file in files]
         for name, schema in TABLES.items():
@@ -48,7 +50,9 @@ class DuckDb:
                 options = f"hive_partitioning = {str(types != '{}').lower()}, union_by_name = true"
                 options += f", hive_types = {types}" if types != "{}" else ""
                 listed = ", ".join(_literal(uri) for uri in files)
-                self.connection.execute(f"CREATE VIEW {name}_files AS FROM read_parquet([{listed}], {options})")
+                self.connection.execute(
+                    f"CREATE VIEW {name}_files AS FROM read_parquet([{listed}], {options})"
+                )
         for name, text in views(snapshot).items():
             self.connection.execute(f"CREATE VIEW {name} AS {text}")
         allowed = ", ".join(_literal(uri) for uri in uris)
@@ -88,9 +92,11 @@ def engine(name: str, snapshot: Snapshot, master: str = "local-cluster[2,1,1024]
     made: Engine
     if name == "spark":
         try:
-            from ._spark import Spark
+            from ._spark import Spark  # noqa: PLC0415
         except ImportError:
-            raise FleetError("Spark is not installed: pip install 'latscope[spark]', and Java 17 or newer") from None
+            raise FleetError(
+                "Spark is not installed: pip install 'latscope[spark]', and Java 17 or newer"
+            ) from None
         made = Spark(snapshot, master)
     else:
         made = DuckDb(snapshot)
@@ -104,7 +110,9 @@ def question(name: str, **words: Any) -> str:
     """Returns the text of a question of sql/, its `:word`s replaced by numbers or quoted texts."""
     text = (Path(__file__).parent / "sql" / f"{name}.sql").read_text()
     for word, value in words.items():
-        text = text.replace(f":{word}", str(value) if isinstance(value, int | float) else _literal(str(value)))
+        text = text.replace(
+            f":{word}", str(value) if isinstance(value, int | float) else _literal(str(value))
+        )
     return text
 
 

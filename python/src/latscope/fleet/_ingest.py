@@ -61,11 +61,12 @@ def ingest(
     processes: int | None = None,
     aside: str | None = None,
 ) -> Iterator[Account]:
-    """Adds results to a lake, and yields the account after each file. Rows are in the lake when it ends; several
-    ingestions may write to one lake at once, and a run that is there is not added again.
+    """Adds results to a lake, and yields the account after each file. Rows are in the lake when it ends;
+    several ingestions may write to one lake at once, and a run that is there is not added again.
 
-    `day` is the day of all results, for those of machines with a wrong clock. `aside` is the directory for files that
-    are no results, by default `set-aside` in the lake. Raises FleetError if the lake cannot be written.
+    `day` is the day of all results, for those of machines with a wrong clock. `aside` is the directory for
+    files that are no results, by default `set-aside` in the lake. Raises FleetError if the lake cannot be
+    written.
     """
     if aside is None:
         if not lake.is_local:
@@ -79,7 +80,10 @@ def ingest(
             _set_aside(Path(aside), parsed)
         else:
             held.append(parsed)
-        if len(held) >= BATCH_RUNS or sum(len(part["h"]) for part in (one.tables for one in held)) > BATCH_BYTES:
+        if (
+            len(held) >= BATCH_RUNS
+            or sum(len(part["h"]) for part in (one.tables for one in held)) > BATCH_BYTES
+        ):
             _write(lake, held, batch, account)
             held, batch = [], new_batch()
         yield account
@@ -96,14 +100,18 @@ def _parse_all(items: Iterable[Item], day: date | None, processes: int) -> Itera
     with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
         waiting: list[tuple[Item, Future[Parsed]]] = []
         while True:
-            waiting += [(item, pool.submit(parse, item, day)) for item in islice(rest, 4 * processes - len(waiting))]
+            waiting += [
+                (item, pool.submit(parse, item, day)) for item in islice(rest, 4 * processes - len(waiting))
+            ]
             if not waiting:
                 return
             item, future = waiting.pop(0)
             try:
                 yield future.result()
             except BrokenProcessPool:
-                raise FleetError(f"a process ended while it read {item.name}: is there enough memory?") from None
+                raise FleetError(
+                    f"a process ended while it read {item.name}: is there enough memory?"
+                ) from None
 
 
 def parse(item: Item, day: date | None) -> Parsed:
@@ -115,14 +123,24 @@ def parse(item: Item, day: date | None) -> Parsed:
         if text is None:
             path = Path(item.name)
             if not path.is_file():
-                raise ResultError(item.name, "it is no plain file" if path.exists() else "there is no such file")
+                raise ResultError(
+                    item.name, "it is no plain file" if path.exists() else "there is no such file"
+                )
             text = path.read_bytes()
         run = run_from_text(_limited(io.BytesIO(text), item.name), item.name)
         rows = rows_of(run, 0, day)
         return Parsed(item.name, len(text), {name: _packed(rows.arrow(name)) for name in _TABLES})
     except (ResultError, ForeignError) as error:
         fault = error.reason
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, pa.ArrowException) as error:
+    except (
+        OSError,
+        ValueError,
+        KeyError,
+        TypeError,
+        AttributeError,
+        OverflowError,
+        pa.ArrowException,
+    ) as error:
         fault = f"its fields are not those of a result: {error!s:.200}"
     return Parsed(item.name, len(text or b""), fault=fault, text=text)
 
@@ -156,13 +174,16 @@ def _write(lake: Lake, held: Sequence[Parsed], batch: int, account: Account) -> 
 
 
 def _fresh(lake: Lake, runs: pa.Table) -> list[int]:
-    """Returns the rows of runs that are not in the lake, or are there unfinished and are finished now; each run once."""
+    """Returns the rows of runs that are not in the lake, or are there unfinished and are finished now; each
+    run once."""
     days = sorted(set(runs["day"].to_pylist()))
     there = lake.table("runs").to_pyarrow_table(
         filters=day_filter(days[0], days[-1]), columns=["run_id", "finished"]
     )
     best = dict(zip(there["run_id"].to_pylist(), there["finished"].is_valid().to_pylist(), strict=True))
-    for run, is_finished in zip(there["run_id"].to_pylist(), there["finished"].is_valid().to_pylist(), strict=True):
+    for run, is_finished in zip(
+        there["run_id"].to_pylist(), there["finished"].is_valid().to_pylist(), strict=True
+    ):
         best[run] = best[run] or is_finished
     fresh: dict[str, int] = {}
     ended = zip(runs["run_id"].to_pylist(), runs["finished"].is_valid().to_pylist(), strict=True)

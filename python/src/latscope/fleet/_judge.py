@@ -1,14 +1,15 @@
 """Which machines are sick: distances of each machine from its peers, and how likely chance makes them.
 
-A distance is divided by its median absolute deviation over the peers. How often a healthy machine is that far out is
-not assumed to be normal: a power law (an exponential for families) is fitted to the upper tail of what the peers show (between their 90th and 98th
-percentiles, so that sick ones do not enter). The false discovery rate is controlled over all machines and series.
+A distance is divided by its median absolute deviation over the peers. How often a healthy machine is that
+far out is not assumed to be normal: a power law (an exponential for families) is fitted to the upper tail of
+what the peers show (between their 90th and 98th percentiles, so that sick ones do not enter). The false
+discovery rate is controlled over all machines and series.
 """
 
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +23,8 @@ FEWEST = 8
 #: Fewest series of a family that are judged together.
 FEWEST_SERIES = 4
 
-#: Least scale of a distance, in logarithms: machines that differ by less are not told apart, whatever their peers do.
+#: Least scale of a distance, in logarithms: machines that differ by less are not told apart, whatever their
+#: peers do.
 LEAST_SCALES = {"body": 0.01, "tail": 0.2}
 
 #: Least scale of a family's score, which is the median of scores.
@@ -38,8 +40,9 @@ FIT_OF_FEW = (0.80, 0.95)
 
 @dataclass(frozen=True)
 class Distances:
-    """Distances of M machines from their peers in S series: `body` (mean shift of five deciles) and `tail` (samples above
-    the peers' 95th percentile, against the expected number), as natural logarithms, M × S, NaN where a machine lacks a series."""
+    """Distances of M machines from their peers in S series: `body` (mean shift of five deciles) and `tail`
+    (samples above the peers' 95th percentile, against the expected number), as natural logarithms, M by S,
+    NaN where a machine lacks a series."""
 
     machines: list[str]
     series: list[int]
@@ -49,8 +52,9 @@ class Distances:
 
 @dataclass(frozen=True)
 class Finding:
-    """Finding against a machine: in a series, or in a family (`series` is None). `kind` is body or tail, `distance` the
-    logarithm of the ratio to the peers, `score` the same in robust deviations, `p` its probability by chance."""
+    """Finding against a machine: in a series, or in a family (`series` is None). `kind` is body or tail,
+    `distance` the logarithm of the ratio to the peers, `score` the same in robust deviations, `p` its
+    probability by chance."""
 
     machine: str
     series: int | None
@@ -71,8 +75,8 @@ def log_of_bucket(bucket: Ints) -> Floats:
 
 
 def distances(columns: Mapping[str, Ints], machine: list[str]) -> Distances:
-    """Returns the distances of machines of one group. `columns` and `machine` are the columns of sick.sql, one row a
-    machine and series."""
+    """Returns the distances of machines of one group. `columns` and `machine` are the columns of sick.sql,
+    one row a machine and series."""
     machines, rows = np.unique(np.array(machine), return_inverse=True)
     series, places = np.unique(columns["series_id"], return_inverse=True)
     shape = (len(machines), len(series))
@@ -115,9 +119,10 @@ def scores(distance: Floats, least: float) -> Floats:
 
 
 def by_chance(score: Floats, heavy: bool) -> Floats:
-    """Returns how likely chance makes scores as large. The tail is a power law if it is `heavy`, else exponential: the
-    scores of a family are medians. Below 500 rows a column is too short to show its tail: it takes that of all columns,
-    and its own if that is longer, as it is where the peers fall into two groups."""
+    """Returns how likely chance makes scores as large. The tail is a power law if it is `heavy`, else
+    exponential: the scores of a family are medians. Below 500 rows a column is too short to show its tail:
+    it takes that of all columns, and its own if that is longer, as it is where the peers fall into two
+    groups."""
     if len(score) >= 500:
         return _tail(score, heavy, FIT)
     together = _tail(score.reshape(-1, 1), heavy, FIT).reshape(score.shape)
@@ -142,8 +147,8 @@ def _tail(score: Floats, heavy: bool, fit: tuple[float, float]) -> Floats:
 
 
 def judge(found: Distances, family: list[str], rate: float) -> list[Finding]:
-    """Returns what speaks against machines, at a false discovery rate, the least probable by chance first. `family` has the
-    family of each series."""
+    """Returns what speaks against machines, at a false discovery rate, the least probable by chance first.
+    `family` has the family of each series."""
     chosen: list[Finding] = []
     with warnings.catch_warnings():
         # A series that all machines lack has no median.
@@ -153,21 +158,43 @@ def judge(found: Distances, family: list[str], rate: float) -> list[Finding]:
     return sorted(chosen, key=lambda one: (one.p, one.machine, one.series or 0, one.kind))
 
 
-def _judge_kind(found: Distances, family: list[str], kind: str, distance: Floats, rate: float) -> list[Finding]:
-    """Judges one kind of distance: half of the rate is for families, of which there are few, half for series."""
+def _judge_kind(
+    found: Distances, family: list[str], kind: str, distance: Floats, rate: float
+) -> list[Finding]:
+    """Judges one kind of distance: half of the rate is for families, of which there are few, half for
+    series."""
     score = scores(distance, LEAST_SCALES[kind])
-    groups = {name: [place for place, one in enumerate(family) if one == name] for name in sorted(set(family))}
+    groups = {
+        name: [place for place, one in enumerate(family) if one == name] for name in sorted(set(family))
+    }
     groups = {name: places for name, places in groups.items() if len(places) >= FEWEST_SERIES}
-    tests = [(distance, score, by_chance(score, heavy=True), found.series, family)]
+    tests: list[tuple[Floats, Floats, Floats, list[int | None], list[str]]]
+    tests = [(distance, score, by_chance(score, heavy=True), list(found.series), family)]
     if groups:
         shift, medians = (
             np.stack([np.nanmedian(each[:, places], axis=1) for places in groups.values()], axis=1)
             for each in (distance, score)
         )
         together = scores(medians, LEAST_TOGETHER)
-        tests.append((shift, together, by_chance(together, heavy=False), [None] * len(groups), list(groups)))
+        tests.append(
+            (
+                shift,
+                together,
+                by_chance(together, heavy=False),
+                cast("list[int | None]", [None] * len(groups)),
+                list(groups),
+            )
+        )
     return [
-        Finding(found.machines[row], ids[at], names[at], kind, float(far[row, at]), float(score[row, at]), float(p[row, at]))
+        Finding(
+            found.machines[row],
+            ids[at],
+            names[at],
+            kind,
+            float(far[row, at]),
+            float(score[row, at]),
+            float(p[row, at]),
+        )
         for far, score, p, ids, names in tests
         for row, at in _discoveries(p, rate / 2)
     ]

@@ -1,4 +1,5 @@
-"""The lake: Delta tables under one directory, and snapshots of them that all questions read. See docs/lake.md."""
+"""The lake: Delta tables under one directory, and snapshots of them that all questions read. See
+docs/lake.md."""
 
 import contextlib
 import os
@@ -34,7 +35,8 @@ ORPHANED_AFTER = 3600.0
 
 @dataclass(frozen=True)
 class File:
-    """Data file of a table: its address, its day, its number of rows, and the least and the greatest batch in it."""
+    """Data file of a table: its address, its day, its number of rows, and the least and the greatest batch
+    in it."""
 
     uri: str
     day: date | None
@@ -47,8 +49,9 @@ class File:
 class Snapshot:
     """What a question reads: files of whole batches only, and the copies of runs that do not count.
 
-    `lost` are pairs (run_id, batch) of rows that another batch has too. `pending` are the days that have files of
-    batches whose runs are not there: an ingestion is at work, or was killed; with the newest such batch.
+    `lost` are pairs (run_id, batch) of rows that another batch has too. `pending` are the days that have
+    files of batches whose runs are not there: an ingestion is at work, or was killed; with the newest such
+    batch.
     """
 
     root: str
@@ -66,8 +69,8 @@ class Lake:
     """Lake in a directory, or in a store that delta-rs knows (`s3://bucket/path`)."""
 
     def __init__(self, root: str | os.PathLike[str], create: bool = False) -> None:
-        """Opens a lake; with `create`, makes what is missing. Raises FleetError if there is none, or if it has a
-        newer schema."""
+        """Opens a lake; with `create`, makes what is missing. Raises FleetError if there is none, or if it
+        has a newer schema."""
         self.root = os.fspath(root).rstrip("/")
         self.is_local = "://" not in self.root
         for name in TABLES:
@@ -84,7 +87,9 @@ class Lake:
         try:
             table = DeltaTable(self.uri(name))
         except TableNotFoundError:
-            raise FleetError(f"{self.root} is no lake: it has no table {name} (`latscope-fleet ingest` makes one)") from None
+            raise FleetError(
+                f"{self.root} is no lake: it has no table {name} (`latscope-fleet ingest` makes one)"
+            ) from None
         except (DeltaError, OSError, ValueError) as error:
             raise FleetError(f"the table {name} of {self.root} cannot be read: {error!s:.300}") from None
         metadata = table.metadata()
@@ -192,7 +197,9 @@ def day_filter(since: date | None, until: date | None) -> list[tuple[str, str, d
 
 def _within(files: Iterable[File], since: date | None, until: date | None) -> Iterator[File]:
     for file in files:
-        if file.day is None or ((since is None or file.day >= since) and (until is None or file.day <= until)):
+        if file.day is None or (
+            (since is None or file.day >= since) and (until is None or file.day <= until)
+        ):
             yield file
 
 
@@ -200,7 +207,12 @@ def _copies(runs: DeltaTable, since: date | None, until: date | None) -> list[tu
     """Returns the run_id, the batch, and whether the run has finished, of all rows of `runs`."""
     rows = runs.to_pyarrow_table(filters=day_filter(since, until), columns=["run_id", "batch", "finished"])
     return list(
-        zip(rows["run_id"].to_pylist(), rows["batch"].to_pylist(), rows["finished"].is_valid().to_pylist(), strict=True)
+        zip(
+            rows["run_id"].to_pylist(),
+            rows["batch"].to_pylist(),
+            rows["finished"].is_valid().to_pylist(),
+            strict=True,
+        )
     )
 
 

@@ -21,7 +21,8 @@ MOST_ROWS = 200_000_000
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Runs the command. Returns its exit code: 0; 1 after an error; 2 where files were set aside, or damage was found."""
+    """Runs the command. Returns its exit code: 0; 1 after an error; 2 where files were set aside, or damage
+    was found."""
     arguments = _parser().parse_args(words)
     try:
         code: int = arguments.run(arguments)
@@ -41,7 +42,9 @@ def _parser() -> argparse.ArgumentParser:
     def command(name: str, run: Any, text: str, asks: bool = False) -> argparse.ArgumentParser:
         added = commands.add_parser(name, help=text, description=text)
         added.set_defaults(run=run)
-        added.add_argument("--lake", required=name != "demo", help="directory or s3://bucket/path of the lake")
+        added.add_argument(
+            "--lake", required=name != "demo", help="directory or s3://bucket/path of the lake"
+        )
         added.add_argument("--since", type=date.fromisoformat, metavar="DAY", help="first day, YYYY-MM-DD")
         added.add_argument("--until", type=date.fromisoformat, metavar="DAY", help="last day")
         if asks:
@@ -53,7 +56,9 @@ def _parser() -> argparse.ArgumentParser:
 
     one = command("ingest", _ingest, "add results: files, directories, archives, - for standard input")
     one.add_argument("paths", nargs="+", metavar="PATH")
-    one.add_argument("--day", type=date.fromisoformat, help="day of all results, if machines' clocks are wrong")
+    one.add_argument(
+        "--day", type=date.fromisoformat, help="day of all results, if machines' clocks are wrong"
+    )
     one.add_argument("--processes", type=int, help="as many as CPUs without it")
     one.add_argument("--set-aside", metavar="DIRECTORY", help="for files that are no results")
     one.add_argument("--quiet", action="store_true", help="no progress")
@@ -66,18 +71,43 @@ def _parser() -> argparse.ArgumentParser:
     one = command("sql", _sql, "answer a query", asks=True)
     one.add_argument("query")
     one.add_argument("--no-limit", action="store_true", help=f"read more than {MOST_ROWS} rows")
-    one = command("sick", _sick, "name machines that are slower than their peers; of the last day, without --since", asks=True)
+    one = command(
+        "sick",
+        _sick,
+        "name machines that are slower than their peers; of the last day, without --since",
+        asks=True,
+    )
     one.add_argument("--rate", type=float, default=0.05, help="share of what is named that may be chance")
     one = command("normal", _normal, "print the usual range of each series and processor, ns", asks=True)
     one.add_argument("--toml", action="store_true")
-    one = command("compare", lambda a: _ask(a, lambda e: _questions.compare(e, a.by)), "compare groups of runs", asks=True)
+    one = command(
+        "compare",
+        lambda a: _ask(a, lambda e: _questions.compare(e, a.by)),
+        "compare groups of runs",
+        asks=True,
+    )
     one.add_argument("--by", default="kernel", help="kernel, model, architecture, microcode or label=NAME")
-    one = command("drift", lambda a: _ask(a, lambda e: _questions.drift(e, a.least)), "find steps in daily medians", asks=True)
+    one = command(
+        "drift",
+        lambda a: _ask(a, lambda e: _questions.drift(e, a.least)),
+        "find steps in daily medians",
+        asks=True,
+    )
     one.add_argument("--least", type=float, default=0.1, help="least change, as a share")
-    one = command("worst", lambda a: _ask(a, lambda e: _questions.worst(e, a.probe, a.top)), "longest single values", asks=True)
+    one = command(
+        "worst",
+        lambda a: _ask(a, lambda e: _questions.worst(e, a.probe, a.top)),
+        "longest single values",
+        asks=True,
+    )
     one.add_argument("--probe", default="%", help="pattern of SQL: wake.%%")
     one.add_argument("--top", type=int, default=20)
-    one = command("missing", lambda a: _ask(a, lambda e: _questions.missing(e, a.days, a.until or today())), "machines that stopped reporting", asks=True)
+    one = command(
+        "missing",
+        lambda a: _ask(a, lambda e: _questions.missing(e, a.days, a.until or today())),
+        "machines that stopped reporting",
+        asks=True,
+    )
     one.add_argument("--days", type=int, default=2)
     one = command("demo", _care.demo_command, "make a small lake of shipped results, and its page")
     one.add_argument("--directory", type=Path, help="where; a new temporary one without it")
@@ -87,11 +117,21 @@ def _parser() -> argparse.ArgumentParser:
 def _ingest(arguments: argparse.Namespace) -> int:
     account = Account()
     lake = Lake(arguments.lake, create=True)
-    found = ingest(lake, items(arguments.paths), day=arguments.day, processes=arguments.processes, aside=arguments.set_aside)
+    found = ingest(
+        lake,
+        items(arguments.paths),
+        day=arguments.day,
+        processes=arguments.processes,
+        aside=arguments.set_aside,
+    )
     shows = sys.stderr.isatty() and not arguments.quiet
     for number, account in enumerate(found):
         if shows:
-            print(f"\r{number + 1} files, {account.bytes / 1e6:.0f} MB, {len(account.aside)} set aside", end="", file=sys.stderr)
+            print(
+                f"\r{number + 1} files, {account.bytes / 1e6:.0f} MB, {len(account.aside)} set aside",
+                end="",
+                file=sys.stderr,
+            )
     if shows:
         print(file=sys.stderr)
     for name, reason in account.aside:
@@ -136,7 +176,9 @@ def _sql(arguments: argparse.Namespace) -> int:
         opened.check(arguments.query)
         rows = sum(file.rows for name in tables_in(arguments.query) for file in snapshot.files[name])
         if rows > MOST_ROWS and not arguments.no_limit:
-            raise FleetError(f"the query reads {rows} rows, more than {MOST_ROWS}: choose days by --since, or --no-limit")
+            raise FleetError(
+                f"the query reads {rows} rows, more than {MOST_ROWS}: choose days by --since, or --no-limit"
+            )
         show(arguments, opened.query(arguments.query).to_pylist())
     return 0
 
@@ -163,4 +205,3 @@ def _normal(arguments: argparse.Namespace) -> int:
     with engine(arguments.engine, snapshot, arguments.master) as opened:
         sys.stdout.write(toml_of(_questions.normal(opened)))
     return 0
-

@@ -27,8 +27,14 @@ def text_of(rows: Sequence[dict[str, Any]], form: str) -> str:
     cells = [names, *([_short(_cell(row[name])) for name in names] for row in rows)]
     widths = [max(len(line[place]) for line in cells) for place in range(len(names))]
     numeric = [all(row[name] is None or isinstance(row[name], int | float) for row in rows) for name in names]
-    lines = ("  ".join(cell.rjust(width) if is_number else cell.ljust(width) for cell, width, is_number in zip(line, widths, numeric, strict=True)).rstrip() for line in cells)
-    return "\n".join(lines) + "\n" if rows else "nothing\n"
+    texts = (
+        "  ".join(
+            cell.rjust(width) if is_number else cell.ljust(width)
+            for cell, width, is_number in zip(line, widths, numeric, strict=True)
+        ).rstrip()
+        for line in cells
+    )
+    return "\n".join(texts) + "\n" if rows else "nothing\n"
 
 
 def _plain(value: Any) -> Any:
@@ -57,5 +63,8 @@ def toml_of(rows: Sequence[dict[str, Any]]) -> str:
     """Returns the bands of `normal` as TOML: a table for each processor and series, ns."""
     parts = []
     for row in rows:
-        parts.append("[[band]]\n" + "".join(f"{name} = {json.dumps(value)}\n" for name, value in row.items() if value is not None))
+        parts.append(
+            "[[band]]\n"
+            + "".join(f"{name} = {json.dumps(value)}\n" for name, value in row.items() if value is not None)
+        )
     return "\n".join(parts)

@@ -2,6 +2,7 @@
 
 import shlex
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from datetime import date, timedelta
 from itertools import groupby
 from statistics import median
@@ -12,7 +13,7 @@ import pyarrow.compute as pc
 
 from . import _judge
 from ._engine import Engine, dicts, question
-from ._series import bucket_bounds
+from ._series import BUCKETS, bucket_bounds
 
 Row: TypeAlias = dict[str, Any]
 
@@ -23,49 +24,81 @@ BY = {"kernel": "kernel", "model": "cpu_model", "architecture": "architecture", 
 _WHOLE = ("wake", "noise", "ipc", "remote")
 
 
-def sick(engine: Engine, rate: float = 0.05) -> tuple[list[Row], list[str]]:
-    """Returns the machines that differ from their peers, the surest first, and notes on what was not judged.
+@dataclass(frozen=True)
+class Group:
+    """Machines that are compared with each other: their distances, and the family of each series."""
 
-    At most a share `rate` of what is named is expected to be chance, over all machines and series.
-    """
-    table, series = engine.query(question("sick")), {row["series_id"]: row for row in dicts(engine.query("SELECT series_id, probe, title FROM series"))}
-    names = {row["machine_id"]: row["name"] for row in dicts(engine.query("SELECT machine_id, MAX(name) AS name FROM runs GROUP BY machine_id"))}
-    rows, notes = list[Row](), [_double(row) for row in dicts(engine.query(question("doubles")))]
-    groups = dicts(engine.query(question("peers")))
-    for group in groups:
-        state = "busy" if group["busy"] else "idle"
-        title = f"{group['cpu_model']}, {group['kernel']}, {state}"
+    title: str
+    found: _judge.Distances
+    family: list[str]
+
+
+def groups_of(engine: Engine, series: dict[int, Row]) -> tuple[list[Group], list[str]]:
+    """Returns the groups of peers (same processor, kernel, and state: idle or busy), and notes on those that
+    are too small to be judged."""
+    table, notes, groups = engine.query(question("sick")), list[str](), list[Group]()
+    for group in dicts(engine.query(question("peers"))):
+        title = f"{group['cpu_model']}, {group['kernel']}, {'busy' if group['busy'] else 'idle'}"
         if group["machines"] < _judge.FEWEST:
             notes.append(f"not judged: {group['machines']} of {title}; {_judge.FEWEST} peers are needed")
             continue
         part = table.filter(pc.equal(table["peers"], group["peers"]))
         columns = {name: part[name].to_numpy() for name in part.column_names if name != "machine_id"}
         found = _judge.distances(columns, part["machine_id"].to_pylist())
-        family = [series[one]["probe"].split(".")[0] for one in found.series]
+        groups.append(Group(title, found, [series[one]["probe"].split(".")[0] for one in found.series]))
+    return groups, notes
+
+
+def series_of(engine: Engine) -> dict[int, Row]:
+    """Returns the probe and the title of each series, by its id."""
+    return {
+        row["series_id"]: row for row in dicts(engine.query("SELECT series_id, probe, title FROM series"))
+    }
+
+
+def sick(engine: Engine, rate: float = 0.05) -> tuple[list[Row], list[str]]:
+    """Returns the machines that are slower than their peers, the surest first, and notes on what was not
+    judged.
+
+    At most a share `rate` of what is named is expected to be chance, over all machines and series.
+    """
+    named = engine.query("SELECT machine_id, MAX(name) AS name FROM runs GROUP BY machine_id")
+    names = {row["machine_id"]: row["name"] for row in dicts(named)}
+    series = series_of(engine)
+    groups, notes = groups_of(engine, series)
+    rows = [
+        _row(machine, names.get(machine, ""), group, findings, series)
+        for group in groups
         # Each group has its share, so that all together keep the rate.
-        for machine, findings in _by_machine(_judge.judge(found, family, rate / len(groups))):
-            rows.append(_row(machine, names.get(machine, ""), title, findings, found, family, series))
+        for machine, findings in _by_machine(_judge.judge(group.found, group.family, rate / len(groups)))
+    ]
+    notes += [_double(row) for row in dicts(engine.query(question("doubles")))]
     return sorted(rows, key=lambda row: (row["p"], row["machine_id"])), notes
 
 
 def _by_machine(findings: Sequence[_judge.Finding]) -> Iterator[tuple[str, list[_judge.Finding]]]:
-    for machine, found in groupby(sorted(findings, key=lambda one: (one.machine, one.p)), key=lambda one: one.machine):
+    for machine, found in groupby(
+        sorted(findings, key=lambda one: (one.machine, one.p)), key=lambda one: one.machine
+    ):
         yield machine, list(found)
 
 
-def _row(machine: str, name: str, peers: str, findings: list[_judge.Finding], found: _judge.Distances, family: list[str], series: dict[int, Row]) -> Row:
-    first = findings[0]
-    distance = found.body if first.kind == "body" else found.tail
-    own = distance[found.machines.index(machine)]
-    of_family = [place for place, one in enumerate(family) if one == first.family and not np.isnan(own[place])]
+def _row(
+    machine: str, name: str, group: Group, findings: list[_judge.Finding], series: dict[int, Row]
+) -> Row:
+    first, found = findings[0], group.found
+    own = (found.body if first.kind == "body" else found.tail)[found.machines.index(machine)]
+    of_family = [at for at, one in enumerate(group.family) if one == first.family and not np.isnan(own[at])]
     places = sorted(of_family, key=lambda place: (-own[place], place))[:3]
     telling = [series[found.series[place]] for place in places]
     ratio = float(np.exp(min(first.distance, 50.0)))
-    subject = f"{first.family}: {len(of_family)} series" if first.series is None else series[first.series]["title"]
+    subject = (
+        f"{first.family}: {len(of_family)} series" if first.series is None else series[first.series]["title"]
+    )
     if first.kind == "body":
-        why = f"{subject} take {ratio:.3g} times as long as on its peers ({peers})"
+        why = f"{subject} take {ratio:.3g} times as long as on its peers ({group.title})"
     else:
-        why = f"{subject} have {ratio:.3g} times as many samples in the slowest twentieth as its peers ({peers})"
+        why = f"{subject} have {ratio:.3g} times as many slow samples as on its peers ({group.title})"
     return {
         "machine_id": machine,
         "name": name,
@@ -87,7 +120,10 @@ def _command(probe: str) -> str:
 
 
 def _double(row: Row) -> str:
-    return f"several machines have the id {row['machine_id']} on {row['day']} ({row['one']}, {row['other']}): give each --machine-id"
+    names = f"{row['one']}, {row['other']}"
+    return (
+        f"several machines have the id {row['machine_id']} on {row['day']} ({names}): give each --machine-id"
+    )
 
 
 def normal(engine: Engine) -> list[Row]:
@@ -96,7 +132,8 @@ def normal(engine: Engine) -> list[Row]:
 
 
 def compare(engine: Engine, by: str) -> list[Row]:
-    """Returns the median and the 99th percentile of each series, ns, by kernel, model, or label (`label=NAME`)."""
+    """Returns the median and the 99th percentile of each series, ns, by kernel, model, or label
+    (`label=NAME`)."""
     column = BY.get(by)
     if by.startswith("label="):
         name = by.removeprefix("label=").replace("'", "''")
@@ -107,15 +144,22 @@ def compare(engine: Engine, by: str) -> list[Row]:
     for row in rows:
         for name in ("p50", "p99"):
             bucket = row.pop(f"b_{name}")
-            row[name] = None if bucket is None else sum(bucket_bounds(bucket)) / 2 * row["tick_ps"] / 1000
+            row[name] = (
+                None
+                if bucket is None or bucket == BUCKETS
+                else sum(bucket_bounds(bucket)) / 2 * row["tick_ps"] / 1000
+            )
         del row["tick_ps"]
     return list(rows)
 
 
 def drift(engine: Engine, least: float = 0.1) -> list[Row]:
-    """Returns the changes of machines' daily medians, by at least a share `least`: the day, before and after, ns."""
+    """Returns the changes of machines' daily medians, by at least a share `least`: the day, before and
+    after, ns."""
     rows = []
-    for _, found in groupby(dicts(engine.query(question("drift"))), key=lambda row: (row["machine_id"], row["series_id"])):
+    for _, found in groupby(
+        dicts(engine.query(question("drift"))), key=lambda row: (row["machine_id"], row["series_id"])
+    ):
         days = list(found)
         step = _step([row["p50"] for row in days], least)
         if step is not None:
@@ -126,12 +170,14 @@ def drift(engine: Engine, least: float = 0.1) -> list[Row]:
 
 
 def _step(values: Sequence[float], least: float) -> tuple[int, float, float] | None:
-    """Returns the place of the largest step of medians, with the medians before and after; None if there is none that
-    is four times what neighbouring days differ by, with three days on each side."""
+    """Returns the place of the largest step of medians, with the medians before and after; None if there is
+    none that is four times what neighbouring days differ by, with three days on each side."""
     best = None
     for place in range(3, len(values) - 2):
         before, after = median(values[:place]), median(values[place:])
-        rest = [abs(np.log(one / before)) for one in values[:place]] + [abs(np.log(one / after)) for one in values[place:]]
+        rest = [abs(np.log(one / before)) for one in values[:place]] + [
+            abs(np.log(one / after)) for one in values[place:]
+        ]
         size, noise = abs(np.log(after / before)), max(1.4826 * median(rest), 0.005)
         if size >= np.log1p(least) and size >= 4 * noise and (best is None or size / noise > best[0]):
             best = (size / noise, place, before, after)

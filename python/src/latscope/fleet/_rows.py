@@ -14,7 +14,7 @@ from .._errors import ResultError
 from .._point import Point
 from .._read import Run
 from ._schema import QUANTILES, TABLES
-from ._series import Series, bucket_index, series_of
+from ._series import BUCKETS, Series, bucket_index, series_of
 
 Row = dict[str, Any]
 
@@ -32,10 +32,10 @@ _RUN_ID = re.compile(r"[0-9A-Za-z:._-]{1,80}")
 class Rows:
     """Rows of one run or of several, by table."""
 
-    tables: dict[str, list[Row]] = field(default_factory=lambda: {name: [] for name in ("runs", "series", "points")})
-    columns: dict[str, list[Any]] = field(
-        default_factory=lambda: {name: [] for name in TABLES["h"].names}
+    tables: dict[str, list[Row]] = field(
+        default_factory=lambda: {name: [] for name in ("runs", "series", "points")}
     )
+    columns: dict[str, list[Any]] = field(default_factory=lambda: {name: [] for name in TABLES["h"].names})
 
     def arrow(self, name: str) -> pa.Table:
         """Returns a table of the lake with the rows of this batch."""
@@ -50,7 +50,12 @@ def rows_of(run: Run, batch: int, day: date | None = None) -> Rows:
     Raises ResultError if the run cannot be in the lake: its clock is years off, it says no day, its id is
     malformed, or numbers do not fit.
     """
-    keys: Row = {"day": day or _day(run), "batch": batch, "run_id": run_id(run), "machine_id": machine_id(run)}
+    keys: Row = {
+        "day": day or _day(run),
+        "batch": batch,
+        "run_id": run_id(run),
+        "machine_id": machine_id(run),
+    }
     if len(run.points) > MOST_POINTS:
         raise ResultError(run.source, f"it has {len(run.points)} points, more than {MOST_POINTS}")
     rows = Rows()
@@ -74,7 +79,9 @@ def run_id(run: Run) -> str:
     if not run.run_id:
         return "text:" + hashlib.sha256(run.text).hexdigest()[:32]
     if not _RUN_ID.fullmatch(run.run_id):
-        raise ResultError(run.source, f"its run_id is {run.run_id!r:.90}: letters, digits and :._- are allowed")
+        raise ResultError(
+            run.source, f"its run_id is {run.run_id!r:.90}: letters, digits and :._- are allowed"
+        )
     return run.run_id
 
 
@@ -98,7 +105,11 @@ def _day(run: Run) -> date:
 
 def _time(text: str | None, source: str) -> datetime | None:
     try:
-        return None if text is None else datetime.fromisoformat(text.replace("Z", "+00:00")).astimezone(timezone.utc)
+        return (
+            None
+            if text is None
+            else datetime.fromisoformat(text.replace("Z", "+00:00")).astimezone(timezone.utc)
+        )
     except (ValueError, OverflowError):
         raise ResultError(source, f"{text!r:.60} is no RFC 3339 time") from None
 
@@ -111,12 +122,16 @@ def _program(document: Mapping[str, Any]) -> str:
 def _run(run: Run, document: Mapping[str, Any]) -> Row:
     machine, account = run.machine, document.get("activity")
     account = account if isinstance(account, dict) else {}
-    checks = {item["id"]: item["state"] for item in _dicts(machine.get("checks")) if {"id", "state"} <= item.keys()}
+    checks = {
+        item["id"]: item["state"] for item in _dicts(machine.get("checks")) if {"id", "state"} <= item.keys()
+    }
     texts = ("name", "kernel", "kernel_version", "architecture", "command_line", "cpu_model", "microcode")
     return {
         **{name: _text(machine.get(name)) for name in (*texts, "hypervisor", "scheduler")},
         "started": _time(run.started, run.source),
-        "finished": _time(run.finished or ((run.started or None) if document.get("interrupted") else None), run.source),
+        "finished": _time(
+            run.finished or ((run.started or None) if document.get("interrupted") else None), run.source
+        ),
         "tool": _text(run.tool.get("version")),
         "tool_commit": _text(run.tool.get("commit")),
         "program": _program(document),
@@ -140,7 +155,11 @@ def _topology(machine: Mapping[str, Any]) -> str:
     parts = (("packages", "package"), ("nodes", "node"))
     cores = len({(cpu.get("package"), cpu.get("core")) for cpu in cpus})
     return " ".join(
-        [f"cpus={len(cpus)}", f"cores={cores}", *(f"{many}={len({cpu.get(one) for cpu in cpus})}" for many, one in parts)]
+        [
+            f"cpus={len(cpus)}",
+            f"cores={cores}",
+            *(f"{many}={len({cpu.get(one) for cpu in cpus})}" for many, one in parts),
+        ]
     )
 
 
@@ -172,7 +191,8 @@ def _series(point: Point, series: Series, program: str) -> Row:
 
 def _point(run: Run, point: Point, fields: Mapping[str, Any], series_id: int) -> Row:
     histogram, figures = point.histogram, point.figures()
-    interval = fields.get("interval") if isinstance(fields.get("interval"), dict) else {}
+    interval: object = fields.get("interval")
+    interval = interval if isinstance(interval, dict) else {}
     ticks = {"min": histogram.least, "max": histogram.greatest, "sum": histogram.total}
     if max(ticks.values()) >= 1 << 63:
         raise ResultError(run.source, f"{point.name:.200}: its sum has more than 63 bits")
@@ -192,11 +212,13 @@ def _point(run: Run, point: Point, fields: Mapping[str, Any], series_id: int) ->
 
 
 def _buckets(columns: dict[str, list[Any]], keys: Row, point: Point, series_id: int) -> None:
-    buckets = point.histogram.buckets
+    buckets = [(bucket_index(low), n) for low, _, n in point.histogram.buckets]
+    if point.histogram.overflow:
+        buckets.append((BUCKETS, point.histogram.overflow))
     for name, value in (keys | {"series_id": series_id}).items():
         columns[name].extend([value] * len(buckets))
-    columns["bucket"].extend(bucket_index(low) for low, _, _ in buckets)
-    columns["n"].extend(n for _, _, n in buckets)
+    columns["bucket"].extend(index for index, _ in buckets)
+    columns["n"].extend(n for _, n in buckets)
 
 
 def _dicts(value: object) -> list[dict[str, Any]]:

@@ -2,7 +2,8 @@
 
 import pyarrow as pa
 
-#: Version of the schema, a property of every table. It is raised when columns are added, never for other changes.
+#: Version of the schema, a property of every table. It is raised when columns are added, never for other
+#: changes.
 VERSION = 1
 
 #: Name of the property that has the version.

@@ -1,4 +1,5 @@
-"""Identity of a series: what must be equal so that histograms of two runs add up. See docs/lake.md ("series")."""
+"""Identity of a series: what must be equal so that histograms of two runs add up. See docs/lake.md
+("series")."""
 
 import hashlib
 import json

@@ -5,7 +5,7 @@ import tarfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from .._read import LIMIT
 
@@ -16,8 +16,8 @@ _ARCHIVES = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
 
 @dataclass(frozen=True)
 class Item:
-    """One result to read: its name, and its text if it was not read from a file of that name. `fault` says why there
-    is no text."""
+    """One result to read: its name, and its text if it was not read from a file of that name. `fault` says
+    why there is no text."""
 
     name: str
     text: bytes | None = None
@@ -45,7 +45,7 @@ def items(paths: Sequence[str]) -> Iterator[Item]:
 def _of_stream(stream: IO[bytes]) -> Iterator[Item]:
     head = stream.read(512)
     if head[257:262] == b"ustar":
-        rest = _Joined(head, stream)
+        rest: Any = _Joined(head, stream)
         try:
             with tarfile.open(fileobj=rest, mode="r|") as archive:
                 yield from _members(archive, "standard input")

@@ -14,7 +14,8 @@ from ._views import views
 
 #: Parts of a logical plan that only read. All commands (INSERT, CREATE, SET …) are other ones.
 _READING = {
-    "Aggregate", "Distinct", "Except", "Filter", "GlobalLimit", "Intersect", "LocalLimit", "Offset", "Project",
+    "Aggregate", "Distinct", "Except", "Filter", "GlobalLimit", "Intersect", "LocalLimit", "Offset",
+    "Project",
     "Sort", "SubqueryAlias", "Union", "UnresolvedHaving", "UnresolvedWith", "WithWindowDefinition",
 }  # fmt: skip
 
@@ -70,7 +71,7 @@ class Spark:
     def check(self, sql: str) -> None:
         """Raises FleetError unless a text is one query that only reads."""
         try:
-            parsed = self.session._jsparkSession.sessionState().sqlParser().parsePlan(sql)  # type: ignore[attr-defined]
+            parsed = self.session._jsparkSession.sessionState().sqlParser().parsePlan(sql)
         except PySparkException as error:
             raise FleetError(f"Spark refuses the query: {error!s:.500}") from None
         plans = [parsed]

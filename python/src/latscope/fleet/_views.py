@@ -10,18 +10,20 @@ _SHIFT = "GREATEST(CAST(FLOOR(bucket / 128.0) AS INT) - 1, 0)"
 
 
 def views(snapshot: Snapshot) -> dict[str, str]:
-    """Returns the views by name, in the order in which they are made. Each reads `NAME_files` or views before it."""
+    """Returns the views by name, in the order in which they are made. Each reads `NAME_files` or views
+    before it."""
     lost = ", ".join(f"('{run}', {batch})" for run, batch in snapshot.lost)
     found = {"lost": f"SELECT * FROM (VALUES {lost}) AS t(run_id, batch)"} if lost else {}
     for name in ("runs", "points", "h"):
         copy = "SELECT 1 FROM lost WHERE lost.run_id = f.run_id AND lost.batch = f.batch"
         found[name] = f"SELECT f.* FROM {name}_files f" + (f" WHERE NOT EXISTS ({copy})" if lost else "")
-    ranked = "SELECT *, ROW_NUMBER() OVER (PARTITION BY series_id ORDER BY identity, title) place FROM series_files"
-    found["series"] = f"SELECT {', '.join(TABLES['series'].names)} FROM ({ranked}) t WHERE place = 1"
+    columns = ", ".join(TABLES["series"].names)
+    ranked = "*, ROW_NUMBER() OVER (PARTITION BY series_id ORDER BY identity, title) place"
+    found["series"] = f"SELECT {columns} FROM (SELECT {ranked} FROM series_files) t WHERE place = 1"
     found["daily"] = "SELECT * FROM daily_files"
     found["buckets"] = f"""
         SELECT bucket, {_LOW} AS low, {_LOW} + POWER(2, shift) - 1 AS high
-        FROM (SELECT DISTINCT bucket, {_SHIFT} AS shift FROM h) t"""
+        FROM (SELECT DISTINCT bucket, {_SHIFT} AS shift FROM h WHERE bucket < 5376) t"""
     found["quantiles"] = _quantiles(
         "SELECT day, series_id, bucket, CAST(SUM(n) AS BIGINT) n FROM h GROUP BY day, series_id, bucket"
     )
@@ -40,16 +42,21 @@ def tables_in(sql: str) -> list[str]:
 
 
 def _quantiles(merged: str) -> str:
-    """Returns quantiles of all samples of a day, ns, by latscope's rule: nearest rank, the middle of its bucket, NULL
-    above the median where fewer than ten samples lie above."""
+    """Returns quantiles of all samples of a day, ns, by latscope's rule: nearest rank, the middle of its
+    bucket, NULL above the median where fewer than ten samples lie above."""
     parts = [("p10", 100), ("p50", 500), ("p90", 900), ("p99", 990), ("p99_9", 999)]
     ranks = [(name, f"FLOOR((total * {of} + 999) / 1000)") for name, of in parts]
     chosen = ", ".join(f"MIN(CASE WHEN cum >= {rank} THEN bucket END) AS b_{name}" for name, rank in ranks)
-    enough = {name: "TRUE" if of <= 500 else f"total - {rank} >= 10" for (name, of), (_, rank) in zip(parts, ranks, strict=True)}
+    enough = {
+        name: "TRUE" if of <= 500 else f"total - {rank} >= 10"
+        for (name, of), (_, rank) in zip(parts, ranks, strict=True)
+    }
     shift = "GREATEST(CAST(FLOOR(b_{0} / 128.0) AS INT) - 1, 0)"
     middle = f"((b_{{0}} - 128 * {shift}) * POWER(2, {shift}) + (POWER(2, {shift}) - 1) / 2)"
     figures = ", ".join(
-        f"CASE WHEN {enough[name]} THEN {middle.format(name)} * tick_ps / 1000 END AS {name}" for name, _ in parts
+        f"CASE WHEN b_{name} < 5376 AND {enough[name]} "
+        f"THEN {middle.format(name)} * tick_ps / 1000 END AS {name}"
+        for name, _ in parts
     )
     return f"""
         WITH m AS ({merged}),
