@@ -170,18 +170,20 @@ def drift(engine: Engine, least: float = 0.1) -> list[Row]:
 
 
 def _step(values: Sequence[float], least: float) -> tuple[int, float, float] | None:
-    """Returns the place of the largest step of medians, with the medians before and after; None if there is
-    none that is four times what neighbouring days differ by, with three days on each side."""
+    """Returns the place of the step that leaves the least deviations from the medians on its sides, and these
+    medians; None unless it is four times what days deviate by. There are three days on each side."""
     best = None
     for place in range(3, len(values) - 2):
         before, after = median(values[:place]), median(values[place:])
-        rest = [abs(np.log(one / before)) for one in values[:place]] + [
-            abs(np.log(one / after)) for one in values[place:]
-        ]
-        size, noise = abs(np.log(after / before)), max(1.4826 * median(rest), 0.005)
-        if size >= np.log1p(least) and size >= 4 * noise and (best is None or size / noise > best[0]):
-            best = (size / noise, place, before, after)
-    return None if best is None else best[1:]
+        rest = [abs(float(np.log(one / before))) for one in values[:place]]
+        rest += [abs(float(np.log(one / after))) for one in values[place:]]
+        if best is None or sum(rest) < best[0]:
+            best = (sum(rest), max(1.4826 * median(rest), 0.005), place, before, after)
+    if best is None:
+        return None
+    _, noise, place, before, after = best
+    size = abs(float(np.log(after / before)))
+    return (place, before, after) if size >= max(float(np.log1p(least)), 4 * noise) else None
 
 
 def worst(engine: Engine, probe: str, top: int) -> list[Row]:

@@ -30,7 +30,12 @@ def items(paths: Sequence[str]) -> Iterator[Item]:
         if path == "-":
             yield from _of_stream(sys.stdin.buffer)
         elif Path(path).is_dir():
-            names = (str(found) for found in sorted(Path(path).rglob("*")) if found.is_file())
+            # A lake below the directory has JSON of its own.
+            inner = {"_delta_log", "set-aside"}
+            found = (
+                one for one in sorted(Path(path).rglob("*")) if one.is_file() and inner.isdisjoint(one.parts)
+            )
+            names = (str(one) for one in found)
             yield from items([name for name in names if name.endswith(ENDINGS + _ARCHIVES)])
         elif path.endswith(_ARCHIVES):
             try:
