@@ -51,11 +51,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Skips the tests that need Spark unless they are asked for."""
-    if not config.getoption("spark"):
+    """Skips the tests that need Spark unless they are asked for and there is Java."""
+    reason = "Java is missing" if shutil.which("java") is None else "--spark runs it"
+    if not config.getoption("spark") or shutil.which("java") is None:
         for item in items:
             if item.get_closest_marker("spark"):
-                item.add_marker(pytest.mark.skip(reason="--spark runs it"))
+                item.add_marker(pytest.mark.skip(reason=reason))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

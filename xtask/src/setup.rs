@@ -50,6 +50,7 @@ const NEEDED: [Need; 18] = [
     need("node", Debian("nodejs"), "tests of time lines in Perfetto are skipped", false),
     need(PIP, Debian("python3 python3-pip"), "tests of time lines in Perfetto are skipped", false),
     need(VENV, Debian("python3-venv"), "the tests of the Python package fail", false),
+    need("java", Debian("openjdk-17-jre-headless"), "the tests with Spark are skipped", false),
     need(EMULATOR, Debian("qemu-user"), "the test of the binary for arm64 fails", false),
     need("valgrind", Debian("valgrind"), "tests under Valgrind are skipped", false),
     need(LIBCLANG, Debian("libclang-dev"), "the transport iceoryx2 cannot be built", false),

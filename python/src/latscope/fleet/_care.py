@@ -8,6 +8,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from ._bench import bench
 from ._compact import compact, vacuum, verify
 from ._demo import demo
 from ._lake import Lake
@@ -74,4 +75,10 @@ def demo_command(arguments: argparse.Namespace) -> int:
     """Makes the demonstration, and prints where its page is."""
     directory = arguments.directory or Path(tempfile.mkdtemp(prefix="latscope-fleet-"))
     print(demo(directory))
+    return 0
+
+
+def bench_command(arguments: argparse.Namespace) -> int:
+    """Measures on a fleet that is made in the lake, and prints a table."""
+    sys.stdout.write(text_of(bench(Lake(arguments.lake, create=True), arguments.machines), "table"))
     return 0
