@@ -1,8 +1,11 @@
 """Results that the tests read, and the sum that `cargo xtask test` counts."""
 
+import gzip
+import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import hypothesis
 import pytest
@@ -42,6 +45,29 @@ def directory(tmp_path: Path) -> Path:
     (tmp_path / "trial.json").write_text('{"schema": "latscope-trial/1"}')
     (tmp_path / "a1.log").write_text("no result")
     return tmp_path
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Any:
+    """New lake. The test is skipped without the packages of the fleet."""
+    pytest.importorskip("deltalake")
+    from latscope.fleet import Lake  # noqa: PLC0415
+
+    return Lake(tmp_path / "lake", create=True)
+
+
+@pytest.fixture
+def edited(tmp_path: Path) -> Callable[..., Path]:
+    """Function that writes a result with other fields, and returns its path."""
+    document = json.loads(gzip.decompress((DATA / "wake.json.gz").read_bytes()))
+
+    def write(name: str, **fields: Any) -> Path:
+        machine = document["machine"] | fields.pop("machine", {})
+        path = tmp_path / f"{name}.json"
+        path.write_text(json.dumps(document | {"machine": machine, "run_id": name} | fields))
+        return path
+
+    return write
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -165,12 +165,13 @@ def test_spark_answers_the_same_though_an_executor_is_killed(fleet: Lake, survey
     from latscope.fleet._spark import Spark  # noqa: PLC0415
 
     since = DAY - timedelta(days=30)
+    killed: list[bool] = []
     for lake in (surveys, fleet):
         local = DuckDb(lake.snapshot(since))
         spark = Spark(lake.snapshot(since), "local-cluster[2,1,1024]")
         try:
             if lake is fleet:
-                killer = threading.Timer(1.0, _kill_an_executor)
+                killer = threading.Timer(1.0, lambda: killed.append(_kill_an_executor()))
                 killer.start()
             for ask in (
                 _questions.sick,
@@ -195,10 +196,12 @@ def test_spark_answers_the_same_though_an_executor_is_killed(fleet: Lake, survey
         finally:
             spark.close()
             local.close()
+    assert killed == [True]
 
 
-def _kill_an_executor() -> None:
-    """Kills one executor of Spark that this process started, as soon as there is one."""
+def _kill_an_executor() -> bool:
+    """Kills one executor of Spark that this process started, as soon as there is one. Returns true if there
+    was."""
     for _ in range(200):
         found = subprocess.run(
             ["ps", "-eo", "pid=,ppid=,args="], capture_output=True, text=True, check=True
@@ -208,8 +211,9 @@ def _kill_an_executor() -> None:
         for pid, _, *words in rows:
             if words and "CoarseGrainedExecutorBackend" in words[0] and _is_below(int(pid), parents):
                 os.kill(int(pid), signal.SIGKILL)
-                return
+                return True
         time.sleep(0.05)
+    return False
 
 
 def _is_below(pid: int, parents: dict[int, int]) -> bool:
