@@ -1,8 +1,11 @@
 """Results that the tests read, and the sum that `cargo xtask test` counts."""
 
+import gzip
+import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import hypothesis
 import pytest
@@ -42,6 +45,44 @@ def directory(tmp_path: Path) -> Path:
     (tmp_path / "trial.json").write_text('{"schema": "latscope-trial/1"}')
     (tmp_path / "a1.log").write_text("no result")
     return tmp_path
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Any:
+    """New lake. The test is skipped without the packages of the fleet."""
+    pytest.importorskip("deltalake")
+    from latscope.fleet import Lake  # noqa: PLC0415
+
+    return Lake(tmp_path / "lake", create=True)
+
+
+@pytest.fixture
+def edited(tmp_path: Path) -> Callable[..., Path]:
+    """Function that writes a result with other fields, and returns its path."""
+    document = json.loads(gzip.decompress((DATA / "wake.json.gz").read_bytes()))
+
+    def write(name: str, **fields: Any) -> Path:
+        machine = document["machine"] | fields.pop("machine", {})
+        path = tmp_path / f"{name}.json"
+        path.write_text(json.dumps(document | {"machine": machine, "run_id": name} | fields))
+        return path
+
+    return write
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Adds the number of kills of a compaction, and whether tests with Spark run."""
+    parser.addoption("--kills", default=20, type=int, help="how often a compaction is killed")
+    parser.addoption("--spark", action="store_true", help="run the tests that need Spark")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Skips the tests that need Spark unless they are asked for and there is Java."""
+    reason = "Java is missing" if shutil.which("java") is None else "--spark runs it"
+    if not config.getoption("spark") or shutil.which("java") is None:
+        for item in items:
+            if item.get_closest_marker("spark"):
+                item.add_marker(pytest.mark.skip(reason=reason))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

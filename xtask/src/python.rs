@@ -91,14 +91,14 @@ pub fn check(wheels: &[PathBuf]) -> Result<()> {
 /// # Errors
 /// The requirements of the checks cannot be installed.
 pub fn checks() -> Result<[(&'static str, Command); 4]> {
-    let venv = Venv::at("python", &requirements(Path::new(PROJECT), &["dev", "pandas", "arrow"])?)?;
+    let venv = Venv::at("python", &requirements(Path::new(PROJECT), &["dev", "pandas", "arrow", "fleet", "spark"])?)?;
     let mut pytest = venv.program("pytest");
     pytest.env("PATH", path_with(&shell::target().join("wheel/bin"))?);
     let checks = [
         ("ruff check", venv.program("ruff"), ["check", "."].as_slice()),
         ("ruff format", venv.program("ruff"), &["format", "--check", "."]),
         ("mypy", venv.program("mypy"), &[]),
-        ("pytest", pytest, &["--quiet"]),
+        ("pytest", pytest, &["--quiet", "--spark"]),
     ];
     Ok(checks.map(|(name, mut command, words)| {
         command.args(words).current_dir("python");

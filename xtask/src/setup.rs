@@ -29,7 +29,7 @@ const fn need(name: &'static str, source: Source, without: &'static str, quick: 
     Need { name, source, without, quick }
 }
 
-const NEEDED: [Need; 18] = [
+const NEEDED: [Need; 19] = [
     need("cargo-clippy", Rustup("clippy"), "the check of lints fails", true),
     need("cargo-fmt", Rustup("rustfmt"), "the check of the format fails", true),
     need("objdump", Debian("binutils"), "the tests of the timed loops fail", true),
@@ -50,6 +50,7 @@ const NEEDED: [Need; 18] = [
     need("node", Debian("nodejs"), "tests of time lines in Perfetto are skipped", false),
     need(PIP, Debian("python3 python3-pip"), "tests of time lines in Perfetto are skipped", false),
     need(VENV, Debian("python3-venv"), "the tests of the Python package fail", false),
+    need("java", Debian("openjdk-17-jre-headless"), "the tests with Spark are skipped", false),
     need(EMULATOR, Debian("qemu-user"), "the test of the binary for arm64 fails", false),
     need("valgrind", Debian("valgrind"), "tests under Valgrind are skipped", false),
     need(LIBCLANG, Debian("libclang-dev"), "the transport iceoryx2 cannot be built", false),

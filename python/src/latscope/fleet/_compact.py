@@ -1,0 +1,170 @@
+"""Care of a lake: a day's files become one, what is not needed is removed, and all is read and counted."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import date
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+from deltalake import write_deltalake
+from deltalake.exceptions import CommitFailedError, DeltaError
+
+from ._engine import DuckDb, question
+from ._errors import FleetError
+from ._lake import ORPHANED_AFTER, TRIES, WRITER, Lake, Snapshot, batch_age
+from ._schema import ORDER, TABLES
+from ._series import hash_of
+
+_ROLL_UP = """
+    SELECT h.day, r.cpu_model, r.kernel, h.series_id, h.bucket, CAST(SUM(h.n) AS BIGINT) n,
+           (SELECT COUNT(DISTINCT run_id) FROM runs) AS runs
+    FROM h JOIN runs r ON r.run_id = h.run_id GROUP BY ALL ORDER BY ALL"""
+
+
+@dataclass(frozen=True)
+class Done:
+    """What was done to a day: `compacted`, `left` (it is compact), or `busy` (an ingestion is at work)."""
+
+    day: date
+    what: str
+
+
+def compact(
+    lake: Lake, since: date | None = None, until: date | None = None, orphaned_after: float = ORPHANED_AFTER
+) -> Iterator[Done]:
+    """Makes one file a table of each day, without copies of runs, and the day's roll-up. Yields what was
+    done.
+
+    It may be killed at any instant and called again: each table is replaced at once, and has the same rows
+    before and after. A day that has rows of a batch without its runs is left until the batch is
+    `orphaned_after` s old: then its ingestion was killed, and its rows are removed. Raises FleetError if the
+    lake cannot be read or written.
+    """
+    for day in lake.snapshot(since, until).days():
+        for attempt in range(TRIES):
+            try:
+                yield Done(day, _compact_day(lake, day, orphaned_after))
+                break
+            except CommitFailedError as error:
+                # An ingestion wrote rows of this day: they must be in it.
+                if attempt == TRIES - 1:
+                    raise FleetError(f"{day}: others write all the time: {error!s:.200}") from None
+            except (DeltaError, OSError, duckdb.Error, pa.ArrowException) as error:
+                raise FleetError(f"{day} cannot be compacted, and is as before: {error!s:.300}") from None
+    _compact_series(lake)
+
+
+def _compact_day(lake: Lake, day: date, orphaned_after: float) -> str:
+    snapshot = lake.snapshot(day, day)
+    if day in snapshot.pending and batch_age(snapshot.pending[day]) < orphaned_after:
+        return "busy"
+    many = any(len(snapshot.files[name]) > 1 for name in ("runs", "points", "h"))
+    if not many and not snapshot.lost and not snapshot.pending and is_rolled_up(snapshot):
+        return "left"
+    engine = DuckDb(snapshot)
+    try:
+        for name in ("h", "points", "runs", "daily"):
+            text = f"SELECT * FROM {name} ORDER BY {', '.join(ORDER[name])}" if name != "daily" else _ROLL_UP
+            rows = engine.connection.sql(text).to_arrow_reader(1_000_000)
+            typed = pa.RecordBatchReader.from_batches(
+                TABLES[name], (_typed(batch, TABLES[name]) for batch in rows)
+            )
+            write_deltalake(
+                snapshot.tables[name],
+                typed,
+                mode="overwrite",
+                predicate=f"day = '{day.isoformat()}'",
+                writer_properties=WRITER,
+                target_file_size=1 << 30,
+            )
+    finally:
+        engine.close()
+    return "compacted"
+
+
+def _typed(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """Returns a batch with the columns of a schema in their order; missing ones are null."""
+    columns = [
+        batch[field.name].cast(field.type)
+        if field.name in batch.schema.names
+        else pa.nulls(batch.num_rows, field.type)
+        for field in schema
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def is_rolled_up(snapshot: Snapshot) -> bool:
+    """Returns true if the roll-up of a snapshot's only day has all of its runs."""
+    day = snapshot.days()[0]
+    rolled = snapshot.tables["daily"].to_pyarrow_table(filters=[("day", "=", day)], columns=["runs"])
+    runs = snapshot.tables["runs"].to_pyarrow_table(filters=[("day", "=", day)], columns=["run_id"])
+    is_whole: bool = rolled.num_rows > 0 and rolled["runs"][0].as_py() == len(set(runs["run_id"].to_pylist()))
+    return is_whole
+
+
+def _compact_series(lake: Lake) -> None:
+    def write() -> None:
+        table = lake.table("series")
+        rows = table.to_pyarrow_table()
+        first = {series: place for place, series in reversed(list(enumerate(rows["series_id"].to_pylist())))}
+        if len(first) < rows.num_rows or len(table.file_uris()) > 1:
+            kept = rows.take(pa.array(sorted(first.values()), pa.int64())).cast(TABLES["series"])
+            write_deltalake(table, kept, mode="overwrite", writer_properties=WRITER)
+
+    lake.commit(write)
+
+
+def vacuum(lake: Lake, hours: int, dry: bool) -> list[str]:
+    """Removes files that no version of the last `hours` needs, and returns their names; with `dry` only
+    names them.
+
+    A question that began before may still read them: less than 24 hours is for lakes that nothing reads.
+    """
+    removed: list[str] = []
+    for name in TABLES:
+        table = lake.table(name)
+        found = table.vacuum(hours, dry_run=dry, enforce_retention_duration=False)
+        removed += [f"{name}/{path}" for path in found]
+        if not dry:
+            table.create_checkpoint()
+            table.cleanup_metadata()
+    return removed
+
+
+def verify(lake: Lake) -> list[str]:
+    """Reads all files of a lake, and returns what is wrong: files that are damaged or missing, points whose
+    buckets do not add up to their count, ids of series that are not the hash of their identity, ids that
+    several machines share."""
+    snapshot = lake.snapshot()
+    faults = [fault for files in snapshot.files.values() for file in files for fault in _damage(file.uri)]
+    if faults:
+        return faults
+    engine = DuckDb(snapshot)
+    try:
+        for row in engine.query("SELECT series_id, identity FROM series_files").to_pylist():
+            if hash_of(row["identity"]) != row["series_id"]:
+                faults.append(f"series {row['series_id']} is not the hash of {row['identity']:.200}")
+        for row in engine.query(question("sums")).to_pylist():
+            faults.append(
+                f"run {row['run_id']}, series {row['series_id']}: {row['total']} counts, "
+                f"{row['expected']} expected"
+            )
+        for row in engine.query(question("doubles")).to_pylist():
+            faults.append(
+                f"several machines have the id {row['machine_id']} on {row['day']}: "
+                f"{row['one']}, {row['other']}"
+            )
+    finally:
+        engine.close()
+    return faults
+
+
+def _damage(uri: str) -> list[str]:
+    try:
+        with pq.ParquetFile(uri) as file:
+            for _ in file.iter_batches(1_000_000):
+                pass
+    except (OSError, pa.ArrowException) as error:
+        return [f"{uri} is damaged: {error!s:.200}"]
+    return []

@@ -1,0 +1,122 @@
+"""Engines, which answer SQL over the files of a snapshot: DuckDB in this process, Spark on many machines."""
+
+import os
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Protocol
+
+import duckdb
+import pyarrow as pa
+
+from ._errors import FleetError
+from ._lake import Snapshot
+from ._schema import TABLES
+from ._views import views
+
+
+class Engine(Protocol):
+    """Engine with the tables and views of a snapshot."""
+
+    def query(self, sql: str) -> pa.Table:
+        """Returns the rows of a query. Raises FleetError, with the engine's text, if it fails."""
+
+    def check(self, sql: str) -> None:
+        """Raises FleetError unless a text is one query that only reads."""
+
+    def close(self) -> None:
+        """Ends the engine and its processes."""
+
+
+class DuckDb:
+    """DuckDB: no process, no service."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        """Makes the views, and shuts all files but those of the snapshot."""
+        self.spill = tempfile.TemporaryDirectory(prefix="latscope-fleet-")
+        self.connection = duckdb.connect(
+            config={"temp_directory": self.spill.name, "threads": os.cpu_count() or 1}
+        )
+        self.connection.execute("SET TimeZone = 'UTC'")
+        uris = [file.uri for files in snapshot.files.values() for file in files]
+        for name, schema in TABLES.items():
+            files = [file.uri for file in snapshot.files[name]]
+            if not files:
+                self.connection.register("nothing", schema.empty_table())
+                self.connection.execute(f"CREATE TABLE {name}_files AS FROM nothing")
+            else:
+                types = "{'day': DATE}" if "day" in schema.names else "{}"
+                options = f"hive_partitioning = {str(types != '{}').lower()}, union_by_name = true"
+                options += f", hive_types = {types}" if types != "{}" else ""
+                listed = ", ".join(_literal(uri) for uri in files)
+                self.connection.execute(
+                    f"CREATE VIEW {name}_files AS FROM read_parquet([{listed}], {options})"
+                )
+        for name, text in views(snapshot).items():
+            self.connection.execute(f"CREATE VIEW {name} AS {text}")
+        allowed = ", ".join(_literal(uri) for uri in uris)
+        self.connection.execute(f"SET allowed_paths = [{allowed}]")
+        for setting in ("enable_external_access = false", "lock_configuration = true"):
+            self.connection.execute(f"SET {setting}")
+
+    def query(self, sql: str) -> pa.Table:
+        """Returns the rows of a query."""
+        try:
+            return self.connection.sql(sql).to_arrow_table()
+        except duckdb.Error as error:
+            raise FleetError(f"DuckDB refuses the query: {error!s:.500}") from None
+
+    def check(self, sql: str) -> None:
+        """Raises FleetError unless a text is one query that only reads."""
+        try:
+            statements = self.connection.extract_statements(sql)
+            if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
+                raise FleetError("give one query that only reads: SELECT … or WITH … SELECT")
+        except duckdb.Error as error:
+            raise FleetError(f"DuckDB refuses the query: {error!s:.500}") from None
+
+    def close(self) -> None:
+        """Frees the memory and the directory for what did not fit into it."""
+        self.connection.close()
+        self.spill.cleanup()
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+@contextmanager
+def engine(name: str, snapshot: Snapshot, master: str = "local-cluster[2,1,1024]") -> Iterator[Engine]:
+    """Gives an engine, `duckdb` or `spark`, over a snapshot. Raises FleetError if it is not installed."""
+    made: Engine
+    if name == "spark":
+        try:
+            from ._spark import Spark  # noqa: PLC0415
+        except ImportError:
+            raise FleetError(
+                "Spark is not installed: pip install 'latscope[spark]', and Java 17 or newer"
+            ) from None
+        made = Spark(snapshot, master)
+    else:
+        made = DuckDb(snapshot)
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+def question(name: str, **words: Any) -> str:
+    """Returns the text of a question of sql/, its `:word`s replaced by numbers or quoted texts."""
+    text = (Path(__file__).parent / "sql" / f"{name}.sql").read_text()
+    for word, value in words.items():
+        text = text.replace(
+            f":{word}", str(value) if isinstance(value, int | float) else _literal(str(value))
+        )
+    return text
+
+
+def dicts(table: pa.Table) -> Sequence[dict[str, Any]]:
+    """Returns the rows of a table."""
+    rows: list[dict[str, Any]] = table.to_pylist()
+    return rows

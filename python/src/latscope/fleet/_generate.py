@@ -1,0 +1,163 @@
+"""Fleets of known truth, made of real runs: each machine draws from them, and some are made sick. Not
+measured."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, timezone
+from typing import TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from .._read import Run
+from ._judge import log_of_bucket
+from ._lake import Lake
+from ._rows import Rows, rows_of
+from ._schema import TABLES
+
+Ints: TypeAlias = NDArray[np.int64]
+Histogram: TypeAlias = tuple[NDArray[np.float64], Ints]
+
+
+@dataclass(frozen=True)
+class Fault:
+    """Fault of a machine: in a family, all values become `shift` times as long, and a share `tail_share` of
+    them `tail` times."""
+
+    family: str
+    shift: float = 1.0
+    tail: float = 1.0
+    tail_share: float = 0.0
+
+
+def bucket_of_log(value: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Returns indices of buckets from natural logarithms of ticks."""
+    ticks = np.maximum(np.exp(value) - 0.5, 0).astype(np.int64)
+    shift = np.maximum(np.floor(np.log2(np.maximum(ticks, 1))).astype(np.int64) - 7, 0)
+    return (shift << 7) + (ticks >> shift)
+
+
+def generate(
+    lake: Lake,
+    runs: Sequence[Run],
+    machines: int,
+    day: date,
+    faults: Mapping[int, Fault],
+    spread: float = 0.03,
+    seed: int = 0,
+    only: Sequence[str] = (),
+) -> None:
+    """Adds one run of each of `machines` machines on a day to a lake.
+
+    A machine takes each family from a random one of `runs`, with its samples drawn anew, and each series
+    stretched by a factor of its own, of which `spread` is the standard deviation (of logarithms). Machines
+    have the names `m000000`, … `faults` has those of sick ones by number. `only` are families to take.
+    """
+    random = np.random.default_rng(seed)
+    parts = [rows_of(run, 0, day) for run in runs]
+    series = {row["series_id"]: row for rows in parts for row in rows.tables["series"]}
+    lake.append("series", pa.Table.from_pylist(list(series.values()), schema=TABLES["series"]))
+    batch = (seed + 1) << 20
+    histograms = _histograms(parts)
+    choice = {
+        family: random.integers(len(runs), size=machines)
+        for family in sorted({_family(one) for one in series.values()})
+    }
+    names = [f"m{number:06}" for number in range(machines)]
+    for start in range(0, machines, 1000):
+        numbers = range(start, min(start + 1000, machines))
+        tables = [
+            _series_rows(
+                random, histograms[one], choice[_family(row)], numbers, faults, spread, _family(row), one
+            )
+            for one, row in sorted(series.items())
+            if one in histograms and (not only or _family(row) in only)
+        ]
+        machine, ids, bucket, n = (np.concatenate(column) for column in zip(*tables, strict=True))
+        order = np.argsort(machine, kind="stable")
+        named = pa.array(names).take(pa.array(machine[order]))
+        keys = {
+            "day": pa.repeat(pa.scalar(day), len(order)),
+            "batch": pa.repeat(pa.scalar(batch, pa.int64()), len(order)),
+        }
+        columns = keys | {
+            "run_id": pc.binary_join_element_wise(named, pa.scalar(day.isoformat()), ":"),
+            "machine_id": named,
+            "series_id": ids[order],
+            "bucket": bucket[order].astype(np.int16),
+            "n": n[order],
+        }
+        lake.append("h", pa.table(columns, schema=TABLES["h"]))
+    lake.append("runs", pa.Table.from_pylist(list(_runs(parts, names, day, batch)), schema=TABLES["runs"]))
+
+
+def _family(series: Mapping[str, object]) -> str:
+    return str(series["probe"]).split(".")[0]
+
+
+def _histograms(parts: Sequence[Rows]) -> dict[int, list[Histogram]]:
+    """Returns logarithms of ticks and counts of each series in the runs that have it."""
+    found: dict[int, list[Histogram]] = {}
+    for rows in parts:
+        columns = {name: np.array(rows.columns[name]) for name in ("series_id", "bucket", "n")}
+        for one in np.unique(columns["series_id"]):
+            at = columns["series_id"] == one
+            found.setdefault(int(one), []).append(
+                (log_of_bucket(columns["bucket"][at].astype(np.int64)), columns["n"][at])
+            )
+    return found
+
+
+def _series_rows(
+    random: np.random.Generator,
+    histograms: list[Histogram],
+    choice: Ints,
+    numbers: range,
+    faults: Mapping[int, Fault],
+    spread: float,
+    family: str,
+    one: int,
+) -> tuple[Ints, ...]:
+    """Returns columns of `h` for one series of some machines: machine, series, bucket, count."""
+    factor = random.normal(0, spread, len(numbers))
+    parts = []
+    for place, number in enumerate(numbers):
+        logs, n = histograms[choice[number] % len(histograms)]
+        total = min(int(n.sum()), 1 << 40)
+        drawn = random.multinomial(total, n / n.sum())
+        logs = logs + factor[place]
+        fault = faults.get(number)
+        if fault is not None and fault.family == family:
+            logs = logs + math.log(fault.shift)
+            if fault.tail_share:
+                hit = random.binomial(drawn, fault.tail_share)
+                logs = np.concatenate([logs, logs + math.log(fault.tail)])
+                drawn = np.concatenate([drawn - hit, hit])
+        buckets, back = np.unique(bucket_of_log(logs), return_inverse=True)
+        counts = np.bincount(back, weights=drawn).astype(np.int64)
+        keep = counts > 0
+        parts.append((np.full(keep.sum(), number), np.full(keep.sum(), one), buckets[keep], counts[keep]))
+    machine, series, bucket, count = (np.concatenate(column) for column in zip(*parts, strict=True))
+    return machine, series, bucket, count
+
+
+def _runs(parts: Sequence[Rows], names: Sequence[str], day: date, batch: int) -> Iterator[dict[str, object]]:
+    row = parts[0].tables["runs"][0]
+    started = datetime(day.year, day.month, day.day, 3, tzinfo=timezone.utc)
+    for name in names:
+        own = {"run_id": f"{name}:{day.isoformat()}", "machine_id": name, "name": name, "source": "generated"}
+        yield (
+            row
+            | own
+            | {
+                "day": day,
+                "batch": batch,
+                "started": started,
+                "finished": started,
+                "others": 0.0,
+                "stolen": 0.0,
+            }
+        )

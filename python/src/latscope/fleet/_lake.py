@@ -1,0 +1,230 @@
+"""The lake: Delta tables under one directory, and snapshots of them that all questions read. See
+docs/lake.md."""
+
+import contextlib
+import os
+import random
+import re
+import time
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from datetime import date, datetime, timezone
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from deltalake import DeltaTable, WriterProperties, write_deltalake
+from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
+
+from ._errors import FleetError
+from ._schema import PROPERTY, TABLES, VERSION
+
+#: Description of a table of a lake.
+DESCRIPTION = "latscope-fleet: docs/lake.md"
+
+#: How files are written. A row group of a compacted file has the rows of many machines.
+WRITER = WriterProperties(compression="ZSTD", max_row_group_size=4_000_000)
+
+#: How often a write is tried again where another one came first.
+TRIES = 30
+
+#: Age at which a batch without its runs counts as one whose ingestion was killed, s.
+ORPHANED_AFTER = 3600.0
+
+
+@dataclass(frozen=True)
+class File:
+    """Data file of a table: its address, its day, its number of rows, and the least and the greatest batch
+    in it."""
+
+    uri: str
+    day: date | None
+    rows: int
+    bytes: int
+    batches: tuple[int, int] | None
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """What a question reads: files of whole batches only, and the copies of runs that do not count.
+
+    `lost` are pairs (run_id, batch) of rows that another batch has too. `pending` are the days that have
+    files of batches whose runs are not there: an ingestion is at work, or was killed; with the newest such
+    batch.
+    """
+
+    root: str
+    tables: dict[str, DeltaTable]
+    files: dict[str, tuple[File, ...]]
+    lost: tuple[tuple[str, int], ...]
+    pending: dict[date, int]
+
+    def days(self) -> list[date]:
+        """Returns the days that have runs, ascending."""
+        return sorted({file.day for file in self.files["runs"] if file.day is not None})
+
+
+class Lake:
+    """Lake in a directory, or in a store that delta-rs knows (`s3://bucket/path`)."""
+
+    def __init__(self, root: str | os.PathLike[str], create: bool = False) -> None:
+        """Opens a lake; with `create`, makes what is missing. Raises FleetError if there is none, or if it
+        has a newer schema."""
+        self.root = os.fspath(root).rstrip("/")
+        self.is_local = "://" not in self.root
+        for name in TABLES:
+            if create:
+                self._create(name)
+            self.table(name)
+
+    def uri(self, name: str) -> str:
+        """Returns the address of a table."""
+        return f"{self.root}/{name}"
+
+    def table(self, name: str) -> DeltaTable:
+        """Returns a table as it is now. Raises FleetError if it is missing, damaged or has a newer schema."""
+        try:
+            table = DeltaTable(self.uri(name))
+        except TableNotFoundError:
+            raise FleetError(
+                f"{self.root} is no lake: it has no table {name} (`latscope-fleet ingest` makes one)"
+            ) from None
+        except (DeltaError, OSError, ValueError) as error:
+            raise FleetError(f"the table {name} of {self.root} cannot be read: {error!s:.300}") from None
+        metadata = table.metadata()
+        # A table of ours without the property: the process that made it was killed before it was set.
+        version = metadata.configuration.get(PROPERTY, "1" if metadata.description == DESCRIPTION else "")
+        if not re.fullmatch(r"[0-9]{1,9}", version):
+            raise FleetError(f"{self.uri(name)} is a table of something else: it has no property {PROPERTY}")
+        if int(version) > VERSION:
+            raise FleetError(
+                f"{self.root} has schema {version}, and this program knows {VERSION}: use a newer latscope"
+            )
+        return table
+
+    def _create(self, name: str) -> None:
+        partition = None if name == "series" else ["day"]
+        if self.is_local:
+            Path(self.root).mkdir(parents=True, exist_ok=True)
+        with contextlib.suppress(CommitFailedError):
+            # Another process may make it at the same time.
+            DeltaTable.create(
+                self.uri(name),
+                TABLES[name],
+                mode="ignore",
+                partition_by=partition,
+                description=DESCRIPTION,
+            )
+            # delta-rs takes no property of its user's at once.
+            table = DeltaTable(self.uri(name))
+            if PROPERTY not in table.metadata().configuration and table.metadata().description == DESCRIPTION:
+                table.alter.set_table_properties({PROPERTY: str(VERSION)}, raise_if_not_exists=False)
+
+    def append(self, name: str, rows: pa.Table) -> None:
+        """Adds rows to a table. Raises FleetError if they cannot be written."""
+        self.commit(
+            lambda: write_deltalake(
+                self.table(name), rows, mode="append", schema_mode="merge", writer_properties=WRITER
+            )
+        )
+
+    def commit(self, write: Callable[[], Any]) -> None:
+        """Calls a function that writes, again where another process wrote first. Raises FleetError."""
+        for attempt in range(TRIES):
+            try:
+                write()
+                return
+            except CommitFailedError as error:
+                if attempt == TRIES - 1:
+                    raise FleetError(f"{self.root}: others write all the time: {error!s:.300}") from None
+                time.sleep(random.uniform(0.01, 0.1) * (attempt + 1))
+            except (DeltaError, OSError) as error:
+                raise FleetError(f"{self.root} cannot be written: {error!s:.300}") from None
+
+    def snapshot(self, since: date | None = None, until: date | None = None) -> Snapshot:
+        """Returns the files of the days from `since` to `until`, both included; None leaves a side open."""
+        # First runs: an ingestion writes them last, so that all other rows of these runs are there.
+        tables = {name: self.table(name) for name in ("runs", *(name for name in TABLES if name != "runs"))}
+        files = {name: tuple(_within(files_of(table), since, until)) for name, table in tables.items()}
+        copies = _copies(tables["runs"], since, until)
+        batches = {batch for _, batch, _ in copies}
+        pending: dict[date, int] = {}
+        for name in ("points", "h"):
+            kept = []
+            for file in files[name]:
+                if file.batches and file.batches[0] == file.batches[1] and file.batches[0] not in batches:
+                    assert file.day is not None
+                    pending[file.day] = max(pending.get(file.day, 0), file.batches[0])
+                else:
+                    kept.append(file)
+            files[name] = tuple(kept)
+        return Snapshot(self.root, tables, files, _lost(copies), pending)
+
+
+def new_batch() -> int:
+    """Returns the id of a new batch, which grows with time: µs since 1970, and 10 random bits."""
+    return (time.time_ns() // 1000 << 10) | random.getrandbits(10)
+
+
+def batch_age(batch: int) -> float:
+    """Returns the age of a batch in s."""
+    return time.time() - (batch >> 10) / 1e6
+
+
+def files_of(table: DeltaTable) -> Iterator[File]:
+    """Yields the data files of a table."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        actions = pa.table(table.get_add_actions(flatten=True)).to_pylist()
+    for action in actions:
+        day = action.get("partition.day")
+        low, high = action.get("min.batch"), action.get("max.batch")
+        yield File(
+            uri=f"{table.table_uri.rstrip('/').removeprefix('file://')}/{action['path']}",
+            day=date.fromisoformat(day) if isinstance(day, str) else day,
+            rows=action["num_records"],
+            bytes=action["size_bytes"],
+            batches=None if low is None or high is None else (low, high),
+        )
+
+
+def day_filter(since: date | None, until: date | None) -> list[tuple[str, str, date]] | None:
+    """Returns a filter of delta-rs for days."""
+    limits = [("day", ">=", since), ("day", "<=", until)]
+    return [(name, sign, day) for name, sign, day in limits if day is not None] or None
+
+
+def _within(files: Iterable[File], since: date | None, until: date | None) -> Iterator[File]:
+    for file in files:
+        if file.day is None or (
+            (since is None or file.day >= since) and (until is None or file.day <= until)
+        ):
+            yield file
+
+
+def _copies(runs: DeltaTable, since: date | None, until: date | None) -> list[tuple[str, int, bool]]:
+    """Returns the run_id, the batch, and whether the run has finished, of all rows of `runs`."""
+    rows = runs.to_pyarrow_table(filters=day_filter(since, until), columns=["run_id", "batch", "finished"])
+    return list(
+        zip(
+            rows["run_id"].to_pylist(),
+            rows["batch"].to_pylist(),
+            rows["finished"].is_valid().to_pylist(),
+            strict=True,
+        )
+    )
+
+
+def _lost(copies: list[tuple[str, int, bool]]) -> tuple[tuple[str, int], ...]:
+    """Returns the copies that do not count: of each run the first finished one counts, else the first."""
+    best: dict[str, tuple[bool, int]] = {}
+    for run, batch, finished in copies:
+        rank = (not finished, batch)
+        best[run] = min(best.get(run, rank), rank)
+    return tuple(sorted({(run, batch) for run, batch, _ in copies if best[run][1] != batch}))
+
+
+def today() -> date:
+    """Returns the day now, UTC."""
+    return datetime.now(timezone.utc).date()

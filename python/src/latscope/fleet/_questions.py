@@ -1,0 +1,196 @@
+"""Questions to the lake. Each returns rows, as dictionaries, that `_output` prints."""
+
+import shlex
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+from itertools import groupby
+from statistics import median
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow.compute as pc
+
+from . import _judge
+from ._engine import Engine, dicts, question
+from ._series import BUCKETS, bucket_bounds
+
+Row: TypeAlias = dict[str, Any]
+
+#: Columns that `compare` can group runs by.
+BY = {"kernel": "kernel", "model": "cpu_model", "architecture": "architecture", "microcode": "microcode"}
+
+#: Families that are one command without names of probes.
+_WHOLE = ("wake", "noise", "ipc", "remote")
+
+
+@dataclass(frozen=True)
+class Group:
+    """Machines that are compared with each other: their distances, and the family of each series."""
+
+    title: str
+    found: _judge.Distances
+    family: list[str]
+
+
+def groups_of(engine: Engine, series: dict[int, Row]) -> tuple[list[Group], list[str]]:
+    """Returns the groups of peers (same processor, kernel, and state: idle or busy), and notes on those that
+    are too small to be judged."""
+    table, notes, groups = engine.query(question("sick")), list[str](), list[Group]()
+    for group in dicts(engine.query(question("peers"))):
+        title = f"{group['cpu_model']}, {group['kernel']}, {'busy' if group['busy'] else 'idle'}"
+        if group["machines"] < _judge.FEWEST:
+            notes.append(f"not judged: {group['machines']} of {title}; {_judge.FEWEST} peers are needed")
+            continue
+        part = table.filter(pc.equal(table["peers"], group["peers"]))
+        columns = {name: part[name].to_numpy() for name in part.column_names if name != "machine_id"}
+        found = _judge.distances(columns, part["machine_id"].to_pylist())
+        groups.append(Group(title, found, [series[one]["probe"].split(".")[0] for one in found.series]))
+    return groups, notes
+
+
+def series_of(engine: Engine) -> dict[int, Row]:
+    """Returns the probe and the title of each series, by its id."""
+    return {
+        row["series_id"]: row for row in dicts(engine.query("SELECT series_id, probe, title FROM series"))
+    }
+
+
+def sick(engine: Engine, rate: float = 0.05) -> tuple[list[Row], list[str]]:
+    """Returns the machines that are slower than their peers, the surest first, and notes on what was not
+    judged.
+
+    At most a share `rate` of what is named is expected to be chance, over all machines and series.
+    """
+    named = engine.query("SELECT machine_id, MAX(name) AS name FROM runs GROUP BY machine_id")
+    names = {row["machine_id"]: row["name"] for row in dicts(named)}
+    series = series_of(engine)
+    groups, notes = groups_of(engine, series)
+    rows = [
+        _row(machine, names.get(machine, ""), group, findings, series)
+        for group in groups
+        # Each group has its share, so that all together keep the rate.
+        for machine, findings in _by_machine(_judge.judge(group.found, group.family, rate / len(groups)))
+    ]
+    notes += [_double(row) for row in dicts(engine.query(question("doubles")))]
+    return sorted(rows, key=lambda row: (row["p"], row["machine_id"])), notes
+
+
+def _by_machine(findings: Sequence[_judge.Finding]) -> Iterator[tuple[str, list[_judge.Finding]]]:
+    for machine, found in groupby(
+        sorted(findings, key=lambda one: (one.machine, one.p)), key=lambda one: one.machine
+    ):
+        yield machine, list(found)
+
+
+def _row(
+    machine: str, name: str, group: Group, findings: list[_judge.Finding], series: dict[int, Row]
+) -> Row:
+    first, found = findings[0], group.found
+    own = (found.body if first.kind == "body" else found.tail)[found.machines.index(machine)]
+    of_family = [at for at, one in enumerate(group.family) if one == first.family and not np.isnan(own[at])]
+    places = sorted(of_family, key=lambda place: (-own[place], place))[:3]
+    telling = [series[found.series[place]] for place in places]
+    ratio = float(np.exp(min(first.distance, 50.0)))
+    subject = (
+        f"{first.family}: {len(of_family)} series" if first.series is None else series[first.series]["title"]
+    )
+    if first.kind == "body":
+        why = f"{subject} take {ratio:.3g} times as long as on its peers ({group.title})"
+    else:
+        why = f"{subject} have {ratio:.3g} times as many slow samples as on its peers ({group.title})"
+    return {
+        "machine_id": machine,
+        "name": name,
+        "family": first.family,
+        "kind": first.kind,
+        "ratio": round(ratio, 3),
+        "score": round(first.score, 1),
+        "p": first.p,
+        "why": why,
+        "series": "; ".join(one["title"] for one in telling),
+        "confirm": _command(telling[0]["probe"] if telling else first.family),
+    }
+
+
+def _command(probe: str) -> str:
+    family, _, name = probe.partition(".")
+    words = ["latscope", family, *([name] if name and family not in _WHOLE else [])]
+    return shlex.join(words)
+
+
+def _double(row: Row) -> str:
+    names = f"{row['one']}, {row['other']}"
+    return (
+        f"several machines have the id {row['machine_id']} on {row['day']} ({names}): give each --machine-id"
+    )
+
+
+def normal(engine: Engine) -> list[Row]:
+    """Returns the usual range of each series and processor, ns."""
+    return list(dicts(engine.query(question("normal"))))
+
+
+def compare(engine: Engine, by: str) -> list[Row]:
+    """Returns the median and the 99th percentile of each series, ns, by kernel, model, or label
+    (`label=NAME`)."""
+    column = BY.get(by)
+    if by.startswith("label="):
+        name = by.removeprefix("label=").replace("'", "''")
+        column = f"COALESCE(labels['{name}'], '')"
+    if column is None:
+        raise ValueError(f"--by {by}: choose {', '.join(BY)} or label=NAME")
+    rows = dicts(engine.query(question("compare").replace(":by", column)))
+    for row in rows:
+        for name in ("p50", "p99"):
+            bucket = row.pop(f"b_{name}")
+            row[name] = (
+                None
+                if bucket is None or bucket == BUCKETS
+                else sum(bucket_bounds(bucket)) / 2 * row["tick_ps"] / 1000
+            )
+        del row["tick_ps"]
+    return list(rows)
+
+
+def drift(engine: Engine, least: float = 0.1) -> list[Row]:
+    """Returns the changes of machines' daily medians, by at least a share `least`: the day, before and
+    after, ns."""
+    rows = []
+    for _, found in groupby(
+        dicts(engine.query(question("drift"))), key=lambda row: (row["machine_id"], row["series_id"])
+    ):
+        days = list(found)
+        step = _step([row["p50"] for row in days], least)
+        if step is not None:
+            place, before, after = step
+            row = {name: days[place][name] for name in ("machine_id", "probe", "title", "series_id", "day")}
+            rows.append(row | {"before": before, "after": after, "ratio": round(after / before, 3)})
+    return sorted(rows, key=lambda row: (-abs(np.log(row["ratio"])), row["machine_id"], row["series_id"]))
+
+
+def _step(values: Sequence[float], least: float) -> tuple[int, float, float] | None:
+    """Returns the place of the step that leaves the least deviations from the medians on its sides, and these
+    medians; None unless it is four times what days deviate by. There are three days on each side."""
+    best = None
+    for place in range(3, len(values) - 2):
+        before, after = median(values[:place]), median(values[place:])
+        rest = [abs(float(np.log(one / before))) for one in values[:place]]
+        rest += [abs(float(np.log(one / after))) for one in values[place:]]
+        if best is None or sum(rest) < best[0]:
+            best = (sum(rest), max(1.4826 * median(rest), 0.005), place, before, after)
+    if best is None:
+        return None
+    _, noise, place, before, after = best
+    size = abs(float(np.log(after / before)))
+    return (place, before, after) if size >= max(float(np.log1p(least)), 4 * noise) else None
+
+
+def worst(engine: Engine, probe: str, top: int) -> list[Row]:
+    """Returns the longest values of single events, ns, of probes that a pattern of SQL (`wake.%`) names."""
+    return list(dicts(engine.query(question("worst", probe=probe, top=top))))
+
+
+def missing(engine: Engine, days: int, now: date) -> list[Row]:
+    """Returns the machines that have not reported for `days` days."""
+    return list(dicts(engine.query(question("missing", since=(now - timedelta(days=days)).isoformat()))))

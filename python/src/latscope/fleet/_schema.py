@@ -1,0 +1,109 @@
+"""Tables of the lake: their columns, and the version of their schema. docs/lake.md describes each column."""
+
+import pyarrow as pa
+
+#: Version of the schema, a property of every table. It is raised when columns are added, never for other
+#: changes.
+VERSION = 1
+
+#: Name of the property that has the version.
+PROPERTY = "latscope.lake"
+
+_TEXTS = pa.map_(pa.string(), pa.string())
+_KEYS = [("day", pa.date32()), ("batch", pa.int64()), ("run_id", pa.string()), ("machine_id", pa.string())]
+_QUANTILES = ("p10", "p50", "p90", "p95", "p99", "p99_9", "p99_99", "p99_999")
+
+TABLES: dict[str, pa.Schema] = {
+    "runs": pa.schema(
+        [
+            *_KEYS,
+            ("name", pa.string()),
+            ("started", pa.timestamp("us", "UTC")),
+            ("finished", pa.timestamp("us", "UTC")),
+            ("tool", pa.string()),
+            ("tool_commit", pa.string()),
+            ("program", pa.string()),
+            ("job", pa.string()),
+            ("kernel", pa.string()),
+            ("kernel_version", pa.string()),
+            ("architecture", pa.string()),
+            ("command_line", pa.string()),
+            ("cpu_model", pa.string()),
+            ("microcode", pa.string()),
+            ("topology", pa.string()),
+            ("cpus", pa.int32()),
+            ("memory", pa.int64()),
+            ("hypervisor", pa.string()),
+            ("scheduler", pa.string()),
+            ("root", pa.bool_()),
+            ("checks", _TEXTS),
+            ("wall_ns", pa.int64()),
+            ("others", pa.float64()),
+            ("load", pa.float64()),
+            ("peer", pa.float64()),
+            ("stolen", pa.float64()),
+            ("throttled", pa.float64()),
+            ("points", pa.int32()),
+            ("labels", _TEXTS),
+            ("source", pa.string()),
+        ]
+    ),
+    "series": pa.schema(
+        [
+            ("series_id", pa.int64()),
+            ("probe", pa.string()),
+            ("revision", pa.int32()),
+            ("params", _TEXTS),
+            ("times", pa.string()),
+            ("program", pa.string()),
+            ("sampling", pa.string()),
+            ("batch_ns", pa.int64()),
+            ("tick_ps", pa.int64()),
+            ("title", pa.string()),
+            ("unit", pa.string()),
+            ("value_units", _TEXTS),
+            ("identity", pa.string()),
+        ]
+    ),
+    "points": pa.schema(
+        [
+            *_KEYS,
+            ("series_id", pa.int64()),
+            ("count", pa.int64()),
+            ("overflow", pa.int64()),
+            ("min", pa.int64()),
+            ("max", pa.int64()),
+            ("sum", pa.int64()),
+            *((name, pa.float64()) for name in _QUANTILES),
+            ("low", pa.float64()),
+            ("high", pa.float64()),
+            ("quantities", pa.map_(pa.string(), pa.float64())),
+            ("level", pa.string()),
+            ("reasons", pa.string()),
+            ("verdict", pa.string()),
+        ]
+    ),
+    "h": pa.schema([*_KEYS, ("series_id", pa.int64()), ("bucket", pa.int16()), ("n", pa.int64())]),
+    "daily": pa.schema(
+        [
+            ("day", pa.date32()),
+            ("cpu_model", pa.string()),
+            ("kernel", pa.string()),
+            ("series_id", pa.int64()),
+            ("bucket", pa.int16()),
+            ("n", pa.int64()),
+            ("runs", pa.int64()),
+        ]
+    ),
+}
+
+#: Order of the rows of a compacted file: a machine's rows lie together, so that its ids cost nothing.
+ORDER = {
+    "runs": ("machine_id", "run_id"),
+    "points": ("machine_id", "run_id", "series_id"),
+    "h": ("machine_id", "run_id", "series_id", "bucket"),
+    "daily": ("cpu_model", "kernel", "series_id", "bucket"),
+}
+
+#: Names of the quantiles that `points` has, ns.
+QUANTILES = _QUANTILES

@@ -1,0 +1,233 @@
+"""Questions to fleets of known truth, and the same answers from both engines."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from datetime import date, timedelta
+from pathlib import Path
+
+import pytest
+
+import latscope
+
+pytest.importorskip("deltalake")
+pytest.importorskip("duckdb")
+
+from latscope.fleet import Lake, _main, _questions
+from latscope.fleet._compact import compact
+from latscope.fleet._engine import DuckDb, Engine
+from latscope.fleet._generate import Fault, generate
+from latscope.fleet._judge import Distances, judge
+
+DAY = date(2026, 11, 24)
+DEMO = Path(_main.__file__).parent / "demo"
+FAULTS = {
+    3: Fault("syscall", shift=1.6),
+    50: Fault("memory", shift=1.4),
+    77: Fault("cpu", shift=1.3),
+    90: Fault("sync", shift=2.0),
+}
+SICK = {f"m{number:06}" for number in FAULTS}
+
+
+@pytest.fixture(scope="module")
+def fleet(tmp_path_factory: pytest.TempPathFactory) -> Lake:
+    """Lake of 100 machines on one day, four of them sick."""
+    lake = Lake(tmp_path_factory.mktemp("fleet") / "lake", create=True)
+    generate(lake, latscope.read(DEMO).runs, 100, DAY, FAULTS)
+    list(compact(lake))
+    return lake
+
+
+@pytest.fixture(scope="module")
+def surveys(tmp_path_factory: pytest.TempPathFactory) -> Lake:
+    """Lake of a machine that became slower on the sixth of ten days, and of one that stopped reporting."""
+    directory = tmp_path_factory.mktemp("surveys")
+    text = latscope.read(Path(__file__).parent / "data" / "survey-a.json.gz").runs[0].text
+    document = json.loads(text)
+    document["measurements"] = [one for one in document["measurements"] if one["probe"] == "cpu.cycle"]
+    for number in range(20):
+        day, machine = divmod(number, 2)
+        if machine and day > 5:
+            continue
+        point = document["measurements"][0]
+        point.pop("rounds", None)
+        low = 400 if day >= 6 else 300
+        # A bucket above 256 ticks is two wide.
+        buckets = {"buckets": [[low, low + 1, 20]], "min": low, "max": low, "sum": low * 20}
+        fields = {
+            "started": f"2026-11-{day + 1:02}T00:00:00.000Z",
+            "run_id": f"r{number}",
+            "labels": {"rack": str(machine)},
+        }
+        about = document["machine"] | {"id": f"machine-{machine}"}
+        whole = (
+            document
+            | fields
+            | {"machine": about, "measurements": [point | {"histogram": point["histogram"] | buckets}]}
+        )
+        (directory / f"{number}.json").write_text(json.dumps(whole))
+    assert (
+        _main.main(
+            ["ingest", "--quiet", "--processes", "1", "--lake", str(directory / "lake"), str(directory)]
+        )
+        == 0
+    )
+    return Lake(directory / "lake")
+
+
+@pytest.fixture
+def engine(fleet: Lake) -> Iterator[Engine]:
+    opened = DuckDb(fleet.snapshot())
+    yield opened
+    opened.close()
+
+
+def test_the_sick_machines_are_named_and_no_others(engine: Engine) -> None:
+    rows, notes = _questions.sick(engine)
+    assert {row["machine_id"] for row in rows} == SICK
+    assert notes == []
+    by_machine = {row["machine_id"]: row for row in rows}
+    for number, fault in FAULTS.items():
+        row = by_machine[f"m{number:06}"]
+        assert row["family"] == fault.family
+        assert row["ratio"] == pytest.approx(fault.shift, rel=0.15)
+        assert row["confirm"].startswith(f"latscope {fault.family} ")
+
+
+def test_a_fleet_without_sick_machines_names_none(engine: Engine) -> None:
+    (group,), _ = _questions.groups_of(engine, _questions.series_of(engine))
+    found = group.found
+    healthy = [place for place, name in enumerate(found.machines) if name not in SICK]
+    named = 0
+    for draw in range(20):
+        places = healthy[draw % 5 :: 2]
+        part = Distances(
+            [found.machines[at] for at in places], found.series, found.body[places], found.tail[places]
+        )
+        named += bool(judge(part, group.family, 0.05))
+    assert named <= 1
+
+
+def test_peers_that_are_too_few_are_not_judged(surveys: Lake, capsys: pytest.CaptureFixture[str]) -> None:
+    assert _main.main(["sick", "--lake", surveys.root]) == 0
+    said = capsys.readouterr()
+    assert said.out == "nothing\n"
+    assert "8 peers are needed" in said.err
+
+
+def test_a_step_is_found_on_its_day(surveys: Lake, capsys: pytest.CaptureFixture[str]) -> None:
+    assert _main.main(["drift", "--lake", surveys.root, "--format", "json"]) == 0
+    (row,) = json.loads(capsys.readouterr().out)
+    assert (row["machine_id"], row["day"], row["probe"]) == ("machine-0", "2026-11-07", "cpu.cycle")
+    assert row["ratio"] == pytest.approx(4 / 3, rel=0.01)
+
+
+def test_other_questions(surveys: Lake, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def ask(*words: str) -> list[dict[str, object]]:
+        assert _main.main([*words, "--lake", surveys.root, "--format", "json"]) == 0
+        rows: list[dict[str, object]] = json.loads(capsys.readouterr().out)
+        return rows
+
+    assert [row["machine_id"] for row in ask("missing", "--until", "2026-11-10")] == ["machine-1"]
+    assert [(row["side"], row["samples"]) for row in ask("compare", "--by", "label=rack")] == [
+        ("0", 200),
+        ("1", 120),
+    ]
+    (band,) = ask("normal")
+    assert (band["machines"], band["runs"], band["low"], band["high"]) == (2, 16, 0.3, 0.4)
+    assert ask("worst") == []
+    assert {"h", "quantiles"} <= {str(row["table"]) for row in ask("tables")}
+    assert _main.main(["normal", "--toml", "--lake", surveys.root]) == 0
+    assert 'probe = "cpu.cycle"' in capsys.readouterr().out
+    assert _main.main(["compare", "--by", "x", "--lake", surveys.root]) == 1
+    words = ["normal", "--lake", surveys.root, "--format", "parquet", "--output", str(tmp_path / "n.parquet")]
+    assert _main.main(words) == 0
+
+
+def test_the_demonstration_names_its_sick_machines(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert _main.main(["demo", "--directory", str(tmp_path)]) == 0
+    page = Path(capsys.readouterr().out.strip()).read_text()
+    assert "Sick machines: 2" in page
+    assert sum(path.stat().st_size for path in DEMO.iterdir()) < 500_000
+
+
+@pytest.mark.spark
+@pytest.mark.filterwarnings("ignore")
+def test_spark_answers_the_same_though_an_executor_is_killed(fleet: Lake, surveys: Lake) -> None:
+    from latscope.fleet._spark import Spark  # noqa: PLC0415
+
+    since = DAY - timedelta(days=30)
+    killed: list[bool] = []
+    for lake in (surveys, fleet):
+        local = DuckDb(lake.snapshot(since))
+        spark = Spark(lake.snapshot(since), "local-cluster[2,1,1024]")
+        try:
+            if lake is fleet:
+                killer = threading.Timer(1.0, lambda: killed.append(_kill_an_executor()))
+                killer.start()
+            for ask in (
+                _questions.sick,
+                _questions.normal,
+                _questions.drift,
+                lambda opened: _questions.compare(opened, "kernel"),
+                lambda opened: _questions.compare(opened, "label=rack"),
+                lambda opened: _questions.worst(opened, "%", 9),
+                lambda opened: _questions.missing(opened, 2, DAY),
+                lambda opened: opened.query("SELECT * FROM quantiles ORDER BY day, series_id").to_pylist(),
+            ):
+                assert repr(ask(spark)) == repr(ask(local))
+            for query in (
+                "INSERT OVERWRITE DIRECTORY '/tmp/x' SELECT 1",
+                "SELECT reflect('a', 'b')",
+                "SET a = 1",
+            ):
+                with pytest.raises(latscope.Error):
+                    spark.check(query)
+            with pytest.raises(latscope.Error):
+                spark.query("SELECT * FROM csv.`/etc/passwd`")
+        finally:
+            spark.close()
+            local.close()
+    assert killed == [True]
+
+
+def _kill_an_executor() -> bool:
+    """Kills one executor of Spark that this process started, as soon as there is one. Returns true if there
+    was."""
+    for _ in range(200):
+        found = subprocess.run(
+            ["ps", "-eo", "pid=,ppid=,args="], capture_output=True, text=True, check=True
+        ).stdout
+        rows = [line.split(None, 2) for line in found.splitlines()]
+        parents = {int(pid): int(parent) for pid, parent, *_ in rows}
+        for pid, _, *words in rows:
+            if words and "CoarseGrainedExecutorBackend" in words[0] and _is_below(int(pid), parents):
+                os.kill(int(pid), signal.SIGKILL)
+                return True
+        time.sleep(0.05)
+    return False
+
+
+def _is_below(pid: int, parents: dict[int, int]) -> bool:
+    while pid in parents and pid != os.getpid():
+        pid = parents[pid]
+    return pid == os.getpid()
+
+
+def test_the_program_runs_as_a_module() -> None:
+    called = [sys.executable, "-m", "latscope.fleet", "--help"]
+    path = str(Path(latscope.__file__).parents[1])
+    assert (
+        "sick"
+        in subprocess.run(
+            called, capture_output=True, text=True, check=True, env=os.environ | {"PYTHONPATH": path}
+        ).stdout
+    )
