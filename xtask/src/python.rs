@@ -91,7 +91,10 @@ pub fn check(wheels: &[PathBuf]) -> Result<()> {
 /// # Errors
 /// The requirements of the checks cannot be installed.
 pub fn checks() -> Result<[(&'static str, Command); 4]> {
-    let venv = Venv::at("python", &requirements(Path::new(PROJECT), &["dev", "pandas", "arrow", "fleet", "spark"])?)?;
+    let venv = Venv::at(
+        "python",
+        &requirements(Path::new(PROJECT), &["dev", "pandas", "arrow", "fleet", "spark"])?,
+    )?;
     let mut pytest = venv.program("pytest");
     pytest.env("PATH", path_with(&shell::target().join("wheel/bin"))?);
     let checks = [
