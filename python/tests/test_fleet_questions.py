@@ -1,5 +1,6 @@
 """Questions to fleets of known truth, and the same answers from both engines."""
 
+import contextlib
 import json
 import os
 import signal
@@ -171,7 +172,7 @@ def test_spark_answers_the_same_though_an_executor_is_killed(fleet: Lake, survey
         spark = Spark(lake.snapshot(since), "local-cluster[2,1,1024]")
         try:
             if lake is fleet:
-                killer = threading.Timer(1.0, lambda: killed.append(_kill_an_executor()))
+                killer = threading.Thread(target=lambda: killed.append(_kill_an_executor()))
                 killer.start()
             for ask in (
                 _questions.sick,
@@ -196,29 +197,28 @@ def test_spark_answers_the_same_though_an_executor_is_killed(fleet: Lake, survey
         finally:
             spark.close()
             local.close()
+    killer.join()
     assert killed == [True]
 
 
 def _kill_an_executor() -> bool:
     """Kills one executor of Spark that this process started, as soon as there is one. Returns true if there
     was."""
-    for _ in range(200):
-        found = subprocess.run(
-            ["ps", "-eo", "pid=,ppid=,args="], capture_output=True, text=True, check=True
-        ).stdout
-        rows = [line.split(None, 2) for line in found.splitlines()]
-        parents = {int(pid): int(parent) for pid, parent, *_ in rows}
-        for pid, _, *words in rows:
-            if words and "CoarseGrainedExecutorBackend" in words[0] and _is_below(int(pid), parents):
-                os.kill(int(pid), signal.SIGKILL)
-                return True
+    for _ in range(1200):
+        for process in Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):
+                words = (process / "cmdline").read_bytes()
+                if b"CoarseGrainedExecutorBackend" in words and _is_below(int(process.name)):
+                    os.kill(int(process.name), signal.SIGKILL)
+                    return True
         time.sleep(0.05)
     return False
 
 
-def _is_below(pid: int, parents: dict[int, int]) -> bool:
-    while pid in parents and pid != os.getpid():
-        pid = parents[pid]
+def _is_below(pid: int) -> bool:
+    while pid > 1 and pid != os.getpid():
+        stat = Path(f"/proc/{pid}/stat").read_text()
+        pid = int(stat.rpartition(")")[2].split()[1])
     return pid == os.getpid()
 
 

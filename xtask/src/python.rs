@@ -71,10 +71,11 @@ pub fn check(wheels: &[PathBuf]) -> Result<()> {
         .find(|path| is_for(path, env::consts::ARCH))
         .context("no wheel is for this architecture")?;
     let _ = fs::remove_dir_all(shell::target().join("wheel"));
-    let venv = Venv::at("wheel", &[format!("{}[pandas]", std::path::absolute(wheel)?.display())])?;
+    let venv = Venv::at("wheel", &[format!("{}[fleet,pandas]", std::path::absolute(wheel)?.display())])?;
     let directory = tempfile::tempdir()?;
     let result = directory.path().join("survey.json");
     shell::run(venv.program("latscope").arg("--version"))?;
+    shell::run(venv.program("latscope-fleet").arg("--help"))?;
     shell::run(venv.program("latscope").args(["survey", "--quick", "--quiet", "--json"]).arg(&result))?;
     let read = "import latscope, sys; print(len(latscope.read(sys.argv[1]).points()), latscope.binary())";
     let read = shell::output(venv.program("python").args(["-c", read]).arg(&result))?;
