@@ -24,7 +24,7 @@ pub(crate) static BANDWIDTH: Probe = Probe {
         revision: 1,
         params: Transfer::LIST,
         exclusive_cpus: ExclusiveCpus::Threads,
-        ..Facts::BATCHES
+        ..Facts::LOOPS
     },
     check: Transfer::check,
     experiment: &EXPERIMENT,

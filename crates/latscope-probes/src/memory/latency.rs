@@ -23,7 +23,7 @@ pub static LATENCY: Probe = Probe {
         source: "the processor's manual: load-to-use latency; the order is a single random cycle (Sattolo)",
         revision: 1,
         params: Walk::LIST,
-        ..Facts::BATCHES
+        ..Facts::LOOPS
     },
     check: Walk::check,
     experiment: &EXPERIMENT,

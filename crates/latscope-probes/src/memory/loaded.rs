@@ -31,7 +31,7 @@ pub static LOADED: Probe = Probe {
         params: Loaded::LIST,
         exclusive_cpus: ExclusiveCpus::ThreadsAndOne,
         may_be_zero: &["delay", "threads"],
-        ..Facts::BATCHES
+        ..Facts::LOOPS
     },
     check: Loaded::check,
     experiment: &EXPERIMENT,

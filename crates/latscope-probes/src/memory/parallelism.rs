@@ -22,7 +22,7 @@ pub(crate) static PARALLELISM: Probe = Probe {
         source: "memory-level parallelism: line fill buffers and misses outstanding, the processor's manual",
         revision: 1,
         params: Loads::LIST,
-        ..Facts::BATCHES
+        ..Facts::LOOPS
     },
     check: Loads::check,
     experiment: &EXPERIMENT,

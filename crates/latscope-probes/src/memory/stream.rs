@@ -24,7 +24,7 @@ pub static STREAM: Probe = Probe {
         revision: 1,
         params: Loop::LIST,
         exclusive_cpus: ExclusiveCpus::Threads,
-        ..Facts::BATCHES
+        ..Facts::LOOPS
     },
     check: Loop::check,
     experiment: &EXPERIMENT,

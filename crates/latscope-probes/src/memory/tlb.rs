@@ -26,7 +26,7 @@ pub static TLB: Probe = Probe {
         source: "the processor's manual: translation look-aside buffers and page walks",
         revision: 1,
         params: Visits::LIST,
-        ..Facts::BATCHES
+        ..Facts::LOOPS
     },
     check: Visits::check,
     experiment: &EXPERIMENT,

@@ -27,7 +27,7 @@ pub(crate) static ATOMIC: Probe = Probe {
         revision: 1,
         params: Setting::LIST,
         exclusive_cpus: ExclusiveCpus::Threads,
-        ..Facts::BATCHES
+        ..Facts::LOOPS
     },
     check: Setting::check,
     experiment: &EXPERIMENT,
