@@ -45,6 +45,9 @@ const ARCHITECTURES: [Architecture; 3] = [
     },
 ];
 
+/// Compiler flags for lld, which keeps a single copy of functions with the same code.
+const LLD: &str = "-Clinker-flavor=ld.lld -Clink-arg=--icf=all";
+
 /// Package of the standard library, which depends on the library that the compiler is linked to.
 const LIBRARY: &str = "libstd-rust-dev";
 /// Beginning of the name of the library that the compiler is linked to.
@@ -63,8 +66,8 @@ pub fn latscope(architectures: &[&Architecture]) -> Result<Vec<PathBuf>> {
     for architecture in architectures {
         let triple = architecture.triple;
         cargo.args(["--target", triple]);
-        cargo.env(super::variable(triple, "LINKER"), linker()?);
-        cargo.env(super::variable(triple, "RUSTFLAGS"), flags(architecture, &compiler)?);
+        cargo.env(super::variable(triple, "LINKER"), linker(architecture, &compiler)?);
+        cargo.env(super::variable(triple, "RUSTFLAGS"), format!("{} {LLD}", super::STATIC));
     }
     ["CARGO_ENCODED_RUSTFLAGS", "RUSTUP_TOOLCHAIN"].iter().for_each(|name| {
         cargo.env_remove(name);
@@ -115,7 +118,7 @@ fn wrapper(compiler: &Root) -> Result<PathBuf> {
 }
 
 /// Path of the linker that comes with Rust. It links for any machine.
-fn linker() -> Result<PathBuf> {
+fn lld() -> Result<PathBuf> {
     setup::program("rustc", "rustc")?;
     let root = shell::output(Command::new("rustc").args(["--print", "sysroot"]))?;
     let path = Path::new(root.trim()).join("lib/rustlib/x86_64-unknown-linux-gnu/bin/rust-lld");
@@ -123,19 +126,20 @@ fn linker() -> Result<PathBuf> {
     Ok(path)
 }
 
-/// Flags that gcc would pass to the linker of a static program.
-fn flags(architecture: &Architecture, compiler: &Root) -> Result<String> {
+/// Writes a program that cargo takes for the linker: it adds the files that gcc would pass for a static program, in their
+/// order. Flags of the compiler would all come after the C library, which has a second copy of a function in `crt1.o`.
+fn linker(architecture: &Architecture, compiler: &Root) -> Result<PathBuf> {
     let libraries = compiler.path(&format!("usr/lib/{}", architecture.libraries));
     let gcc = compiler.only(&format!("usr/lib/gcc/{}", architecture.libraries))?;
-    let files = [
-        libraries.join("crt1.o"),
-        libraries.join("crti.o"),
-        gcc.join("crtbeginT.o"),
-        gcc.join("crtend.o"),
-        libraries.join("crtn.o"),
-    ];
-    let places = [&libraries, &gcc].map(|place| format!("-L{}", place.display()));
-    let link = files.iter().map(|file| file.display().to_string()).chain(places);
-    let link: Vec<String> = link.map(|word| format!("-Clink-arg={word}")).collect();
-    Ok(format!("{} -Clinker-flavor=ld.lld -Clink-arg=--icf=all {}", super::STATIC, link.join(" ")))
+    let quoted = |path: PathBuf| quoted(&path.display().to_string());
+    let [crt1, crti, crtn] = ["crt1.o", "crti.o", "crtn.o"].map(|name| quoted(libraries.join(name)));
+    let [begin, end] = ["crtbeginT.o", "crtend.o"].map(|name| quoted(gcc.join(name)));
+    let [lld, libraries, gcc] = [lld()?, libraries, gcc].map(quoted);
+    // The compiler's first words are `-flavor gnu`.
+    let script = format!(
+        "#!/bin/sh\nshift 2\nexec {lld} -flavor gnu {crt1} {crti} {begin} -L{libraries} -L{gcc} \"$@\" {end} {crtn}\n"
+    );
+    let path = Path::new(CACHE).join(format!("ld-{}", architecture.name));
+    shell::write_script(&path, &script)?;
+    Ok(std::path::absolute(path)?)
 }
