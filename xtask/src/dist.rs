@@ -1,6 +1,10 @@
 //! Static binaries: single files that run on any machine of an architecture.
 
+mod debian;
+mod sbom;
+
 use crate::shell;
+use crate::vm::boot::AVAILABLE;
 use anyhow::{Context, Result, bail};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -31,17 +35,50 @@ const TARGETS: [Target; 2] = [
     Target { triple: "aarch64-unknown-linux-musl", linker: Some("rust-lld"), fold: "-C link-arg=--icf=all" },
 ];
 
-/// Builds all targets whose standard library is installed, and prints the other targets.
+/// Builds the binary of each architecture into dist/, with the list of what is in them and their checksums. The first
+/// binary is that of this machine.
 ///
 /// # Errors
-/// A build fails, or a binary is larger than the limit or not static.
+/// A build fails, or a binary is larger than the limit.
 pub fn run() -> Result<Vec<PathBuf>> {
+    fs::create_dir_all("dist")?;
     let targets = available();
+    let mut binaries = Vec::new();
     if !targets.is_empty() {
         // In one go: optimising a whole program keeps one CPU busy for each.
         shell::run(&mut compile(&targets, PROFILE))?;
     }
-    targets.into_iter().map(deliver).collect()
+    for target in targets {
+        binaries.push(deliver(&compiled(target, PROFILE).join("latscope"), target.architecture())?);
+    }
+    if AVAILABLE {
+        let others = debian::architectures();
+        for (program, architecture) in debian::latscope(&others)?.iter().zip(others) {
+            binaries.push(deliver(program, architecture.name)?);
+        }
+    }
+    sbom::write()?;
+    sum()?;
+    Ok(binaries)
+}
+
+/// Writes the checksums of all files in dist/.
+///
+/// # Errors
+/// A file cannot be read.
+pub fn sum() -> Result<()> {
+    const SUM: &str = "rm -f SHA256SUMS && find * -type f | LC_ALL=C sort | xargs sha256sum > ../SHA256SUMS.new \
+        && mv ../SHA256SUMS.new SHA256SUMS";
+    shell::output(Command::new("sh").args(["-ec", SUM]).current_dir("dist")).map(drop)
+}
+
+/// Builds the binary for 32-bit ARM.
+///
+/// # Errors
+/// The compiler cannot be fetched, or the build fails.
+pub fn for_arm() -> Result<PathBuf> {
+    let arm: Vec<_> = debian::architectures().into_iter().filter(|found| found.name == "armv7").collect();
+    debian::latscope(&arm)?.pop().context("no build for ARM")
 }
 
 /// Targets whose standard library is installed. Prints the other targets.
@@ -51,6 +88,13 @@ pub fn available() -> Vec<&'static Target> {
         eprintln!("{triple}: its standard library is not installed: `rustup target add {triple}`");
     }
     there
+}
+
+impl Target {
+    /// Name of the architecture, with which the name of a binary ends.
+    fn architecture(&self) -> &'static str {
+        self.triple.split('-').next().unwrap_or_default()
+    }
 }
 
 /// Returns true if Rust's standard library for a target is installed.
@@ -101,12 +145,9 @@ fn this_target() -> Result<&'static Target> {
 }
 
 /// Copies a built binary to dist/.
-fn deliver(target: &Target) -> Result<PathBuf> {
-    let from = compiled(target, PROFILE).join("latscope");
-    let architecture = target.triple.split('-').next().unwrap_or_default();
+fn deliver(from: &Path, architecture: &str) -> Result<PathBuf> {
     let to = PathBuf::from("dist").join(format!("latscope-{architecture}"));
-    fs::create_dir_all("dist")?;
-    shell::copy_program(&from, &to).with_context(|| format!("no binary at {}", from.display()))?;
+    shell::copy_program(from, &to).with_context(|| format!("no binary at {}", from.display()))?;
     let size = fs::metadata(&to)?.len();
     eprintln!("{}: {:.2} MB", to.display(), size as f64 / 1e6);
     if size > LIMIT {
@@ -116,8 +157,7 @@ fn deliver(target: &Target) -> Result<PathBuf> {
 }
 
 fn compile(targets: &[&Target], profile: &str) -> Command {
-    let mut cargo = shell::cargo("build --package latscope --locked");
-    cargo.args(["--profile", profile]);
+    let mut cargo = build(profile);
     for target in targets {
         cargo.args(["--target", target.triple]);
     }
@@ -125,23 +165,39 @@ fn compile(targets: &[&Target], profile: &str) -> Command {
     cargo
 }
 
+/// Command that builds latscope from this commit.
+fn build(profile: &str) -> Command {
+    let mut cargo = shell::cargo("build --package latscope --locked");
+    cargo.args(["--profile", profile]);
+    prepare(&mut cargo);
+    cargo
+}
+
 /// Sets the variables with which a command, or the cargo that it calls, compiles static programs.
 pub fn configure(cargo: &mut Command, targets: &[&Target], profile: &str) {
+    prepare(cargo);
+    for target in targets {
+        let fold = if profile == PROFILE { target.fold } else { "" };
+        cargo.env(variable(target.triple, "RUSTFLAGS"), format!("{STATIC} {fold}"));
+        if let Some(linker) = target.linker {
+            cargo.env(variable(target.triple, "LINKER"), linker);
+        }
+    }
+}
+
+/// Takes the flags away that would replace those of the targets, and names the commit for the result file.
+fn prepare(cargo: &mut Command) {
     // It would replace those of the targets.
     cargo.env_remove("RUSTFLAGS");
     // The result file names the commit; an archive without history has none.
     if let Ok(commit) = shell::output(Command::new("git").args(["rev-parse", "HEAD"])) {
         cargo.env("LATSCOPE_COMMIT", commit.trim());
     }
-    for target in targets {
-        let variable =
-            |name| format!("CARGO_TARGET_{}_{name}", target.triple.to_uppercase().replace('-', "_"));
-        let fold = if profile == PROFILE { target.fold } else { "" };
-        cargo.env(variable("RUSTFLAGS"), format!("{STATIC} {fold}"));
-        if let Some(linker) = target.linker {
-            cargo.env(variable("LINKER"), linker);
-        }
-    }
+}
+
+/// Name of a variable of cargo for a target.
+fn variable(triple: &str, name: &str) -> String {
+    format!("CARGO_TARGET_{}_{name}", triple.to_uppercase().replace('-', "_"))
 }
 
 fn compiled(target: &Target, profile: &str) -> PathBuf {

@@ -1,4 +1,5 @@
-//! Developer commands of latscope: `cargo xtask setup`, `test`, `dist`, `guest`, `image`, `peers`, `vm`, `wheel`.
+//! Developer commands of latscope: `cargo xtask setup`, `test`, `dist`, `packages`, `guest`, `image`, `peers`, `vm`,
+//! `wheel`.
 #![forbid(unsafe_code)]
 
 mod bans;
@@ -6,6 +7,7 @@ mod dist;
 mod guest;
 mod image;
 mod injected_preemptions;
+mod packages;
 mod peers;
 mod python;
 mod setup;
@@ -36,6 +38,8 @@ enum Command {
     },
     /// Builds static, stripped binaries into dist/
     Dist,
+    /// Makes packages and a container image of the static binaries into dist/
+    Packages,
     /// Runs latscope in an ARM machine whose remote processor it is, too
     Guest,
     /// Builds the remote processor for QEMU, boots it and talks to it
@@ -62,6 +66,7 @@ fn run(command: &Command) -> Result<ExitCode> {
         Command::Setup => setup::run().map(|()| true)?,
         Command::Test { all } => test::run(*all)?,
         Command::Dist => dist::run().map(|_| true)?,
+        Command::Packages => packages::build(&dist::run()?).map(|()| true)?,
         Command::Guest => return guest::run(),
         Command::Image => image::run()?,
         Command::Peers(arguments) => peers::run(arguments)?,

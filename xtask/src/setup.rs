@@ -1,6 +1,6 @@
 //! Requirements of the tests beside Rust and its linker.
 
-use crate::{dist, shell};
+use crate::shell;
 use anyhow::{Result, bail};
 use std::process::Command;
 
@@ -29,7 +29,7 @@ const fn need(name: &'static str, source: Source, without: &'static str, quick: 
     Need { name, source, without, quick }
 }
 
-const NEEDED: [Need; 19] = [
+const NEEDED: [Need; 23] = [
     need("cargo-clippy", Rustup("clippy"), "the check of lints fails", true),
     need("cargo-fmt", Rustup("rustfmt"), "the check of the format fails", true),
     need("objdump", Debian("binutils"), "the tests of the timed loops fail", true),
@@ -51,7 +51,16 @@ const NEEDED: [Need; 19] = [
     need(PIP, Debian("python3 python3-pip"), "tests of time lines in Perfetto are skipped", false),
     need(VENV, Debian("python3-venv"), "the tests of the Python package fail", false),
     need("java", Debian("openjdk-17-jre-headless"), "the tests with Spark are skipped", false),
-    need(EMULATOR, Debian("qemu-user"), "the test of the binary for arm64 fails", false),
+    need(
+        "qemu-riscv64-static",
+        Debian("qemu-user-static"),
+        "tests of binaries for other machines fail",
+        false,
+    ),
+    need("mmdebstrap", Debian("mmdebstrap"), "the tests of the packages fail", false),
+    need("rpm", Debian("rpm"), "the tests of the packages fail", false),
+    need("bsdtar", Debian("libarchive-tools"), "the tests of the packages fail", false),
+    need("buildah", Debian("buildah"), "the packages cannot be made", false),
     need("valgrind", Debian("valgrind"), "tests under Valgrind are skipped", false),
     need(LIBCLANG, Debian("libclang-dev"), "the transport iceoryx2 cannot be built", false),
 ];
@@ -65,9 +74,6 @@ const PIP: &str = "python3 -m pip";
 /// Program that makes environments for the Python package.
 const VENV: &str = "python3 -m venv";
 
-/// Program that runs the binary for arm64, if that is built.
-const EMULATOR: &str = "qemu-aarch64";
-
 /// Library with which the transport iceoryx2 is built.
 const LIBCLANG: &str = "libclang";
 
@@ -80,7 +86,6 @@ impl Need {
             PIP => succeeds("python3", &["-m", "pip", "--version"]),
             VENV => succeeds("python3", &["-c", "import ensurepip, venv"]),
             LIBCLANG => succeeds("sh", &["-c", "ls -d /usr/lib/llvm-*/include/clang-c"]),
-            EMULATOR => shell::has(EMULATOR) || !dist::is_available("aarch64-unknown-linux-musl"),
             name => shell::has(name),
         }
     }

@@ -1,8 +1,7 @@
 //! `cargo xtask test`, which runs all checks and counts their outcomes.
 
-use crate::{bans, dist, guest, image, injected_preemptions, python, setup, shell, vm};
+use crate::{bans, dist, guest, image, injected_preemptions, packages, python, setup, shell, vm};
 use anyhow::{Context, Result};
-use latscope_core::report::Report;
 use latscope_core::units::format_time;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -62,6 +61,7 @@ fn beyond(tally: &mut Tally) {
         Ok(binaries) => {
             binaries.iter().for_each(|binary| tally.binary(binary));
             tally.injected_preemptions(binaries.first());
+            tally.packages(&binaries);
         }
         Err(error) => tally.check("static binaries", Err(error)),
     });
@@ -247,7 +247,18 @@ impl Tally {
         }
     }
 
-    /// Checks that a static binary runs a small survey. A binary for another architecture runs in an emulator.
+    /// Makes the packages, and checks them.
+    fn packages(&mut self, binaries: &[PathBuf]) {
+        match packages::build(binaries) {
+            Ok(()) => {
+                let ran = packages::checks::run_all(|name, outcome| self.check(name, outcome));
+                self.skip(ran.err());
+            }
+            Err(error) => self.check("packages", Err(error)),
+        }
+    }
+
+    /// Checks that a static binary runs a quick survey. A binary for another architecture runs in an emulator.
     fn binary(&mut self, binary: &Path) {
         let name = format!("{} measures", binary.display());
         let outcome = emulator(binary).and_then(|emulator| {
@@ -259,11 +270,7 @@ impl Tally {
             if let Some(emulator) = &emulator {
                 command.arg(&program).env("LATSCOPE_RUNNER", emulator);
             }
-            let json = shell::output(command.args(["cpu", "cycle", "rdtsc", "--quick", "--json", "-"]))?;
-            let report = Report::from_json(json.as_bytes())?;
-            let cycle = report.of_probe("cpu.cycle").next().context("no cpu.cycle in the result")?;
-            anyhow::ensure!(cycle.summary.count > 0, "cpu.cycle was not measured: {:?}", cycle.reason());
-            Ok(())
+            packages::checks::survey(&mut command)
         });
         self.check(&name, outcome);
     }
@@ -317,8 +324,8 @@ fn emulator(binary: &Path) -> Result<Option<String>> {
     if architecture == std::env::consts::ARCH {
         return Ok(None);
     }
-    let program = format!("qemu-{architecture}");
-    setup::program(&program, "qemu-user")?;
+    let program = format!("qemu-{}-static", if architecture == "armv7" { "arm" } else { architecture });
+    setup::program(&program, "qemu-user-static")?;
     Ok(Some(program))
 }
 

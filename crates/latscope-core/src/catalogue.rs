@@ -37,6 +37,8 @@ pub struct Facts {
     pub by_name_only: bool,
     /// CPUs that a point takes for itself.
     pub exclusive_cpus: ExclusiveCpus,
+    /// True if what is timed is a loop of instructions, which is assembly only on some architectures.
+    pub is_loop: bool,
     /// Names of the parameters for which 0 is something to measure.
     pub may_be_zero: &'static [&'static str],
     /// Kind of the activity that a row has the time of.
@@ -221,6 +223,7 @@ impl Facts {
         samples: Samples::Events,
         by_name_only: false,
         exclusive_cpus: ExclusiveCpus::None,
+        is_loop: false,
         may_be_zero: &[],
         subject: Subject::Operation,
         headline: None,
@@ -232,6 +235,9 @@ impl Facts {
 
     /// Facts of a probe of delays, each a single event; all else is as in [`Facts::DEFAULT`].
     pub const DELAYS: Facts = Facts { subject: Subject::Delay, ..Facts::DEFAULT };
+
+    /// Facts of a probe of batches of a loop of instructions; all else is as in [`Facts::DEFAULT`].
+    pub const LOOPS: Facts = Facts { is_loop: true, ..Facts::BATCHES };
 
     /// Returns the part of the id before the dot.
     pub fn family(&self) -> &'static str {

@@ -48,6 +48,11 @@ pub const REASONS: &[(&str, Level, &str)] = &[
     ),
     ("calls-failed", Level::Degraded, "calls failed; they are in no figure"),
     ("coarse-clock", Level::Degraded, "the clock is too coarse for the gaps that were looked for"),
+    (
+        "compiled-loop",
+        Level::Degraded,
+        "the timed loop is no assembly on this architecture: the compiler chose its instructions",
+    ),
     ("emulated", Level::Degraded, "the machine is emulated: the figure is the emulator's"),
     (
         "every-sample-disturbed",

@@ -3,6 +3,7 @@
 
 mod deadlines;
 mod judging;
+mod marks;
 
 use crate::collect;
 use crate::criteria::Watch;
@@ -26,9 +27,9 @@ use latscope_host::guardian::{Guardian, Ticket};
 use latscope_host::load::{self, Loaded};
 use latscope_judge::findings;
 use latscope_os::clock::{Clock, monotonic_ns};
+use latscope_os::kernels;
 use latscope_os::sched;
 use latscope_os::signal::{self, Signals, TERMINATION};
-use latscope_os::worker;
 use rustix::rand::{GetRandomFlags, getrandom};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -345,8 +346,13 @@ impl Coordinator<'_> {
     /// in the order of the plan, whatever the order of the rounds, and to what
     /// earlier rounds of the step found.
     fn enter(&mut self, index: usize, mut measured: Vec<Measurement>) {
-        if let Some(emulator) = emulator(&self.report.machine) {
-            measured.iter_mut().for_each(|m| mark_emulated(m, &emulator));
+        if let Some(emulator) = marks::emulator(&self.report.machine) {
+            measured.iter_mut().for_each(|m| marks::mark_emulated(m, &emulator));
+        }
+        if !kernels::ARE_ASSEMBLY {
+            measured.iter_mut().for_each(|m| {
+                marks::mark_compiled(m, self.registry.find(&m.probe).map(|probe| &probe.facts))
+            });
         }
         measured.extend(collect::merged(self.registry, &measured));
         let segment = self.segment(index);
@@ -548,22 +554,9 @@ fn tell(observers: &mut [&mut dyn Observer], event: &Event) {
     observers.iter_mut().for_each(|observer| observer.observe(event));
 }
 
-/// The emulator that all figures are those of, if there is one.
-fn emulator(machine: &Machine) -> Option<String> {
-    let runner = std::env::var(worker::RUNNER).ok();
-    runner.or_else(|| machine.hypervisor.clone().filter(|name| name.contains("emulated")))
-}
-
 /// The iterations that a worker found for the batches of its points.
 fn iterations(results: &[Option<PointResult>]) -> Vec<Option<u64>> {
     results.iter().map(|result| result.as_ref()?.iterations).collect()
-}
-
-fn mark_emulated(measurement: &mut Measurement, emulator: &str) {
-    if measurement.quality.level != Level::Unsupported {
-        let text = format!("emulated ({emulator}): the figure is the emulator's");
-        measurement.lower(Reason::new(Level::Degraded, "emulated", text, "measure on the machine itself"));
-    }
 }
 
 /// Reason why a point that is measured now has no more samples.

@@ -100,7 +100,25 @@ unsafe fn instruction(number: libc::c_long, a: [usize; 6]) -> usize {
     answer
 }
 
-#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+#[cfg(target_arch = "riscv64")]
+#[inline(always)]
+unsafe fn instruction(number: libc::c_long, a: [usize; 6]) -> usize {
+    let answer;
+    // SAFETY: the registers are those of the RISC-V kernel ABI (syscall(2)); `ecall` preserves all others and leaves
+    // the stack alone.
+    unsafe {
+        std::arch::asm!(
+            "ecall",
+            in("a7") number as usize,
+            inlateout("a0") a[0] => answer,
+            in("a1") a[1], in("a2") a[2], in("a3") a[3], in("a4") a[4], in("a5") a[5],
+            options(nostack),
+        );
+    }
+    answer
+}
+
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64")))]
 unsafe fn instruction(number: libc::c_long, a: [usize; 6]) -> usize {
     // SAFETY: the caller vouches for the arguments.
     let answer = unsafe { libc::syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]) };

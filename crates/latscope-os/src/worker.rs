@@ -7,6 +7,7 @@ use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 /// First inherited descriptor of a worker; the others follow in order.
@@ -76,7 +77,7 @@ pub fn own_binary_behind(prefix: &[String]) -> io::Result<Command> {
 /// More than [`MOST_DESCRIPTORS`] are given.
 pub fn spawn(args: &[&str], descriptors: &[&OwnedFd], lifetime: Lifetime) -> io::Result<Child> {
     let mut command = own_binary();
-    command.args(args).stdin(Stdio::null()).stdout(Stdio::null());
+    command.args(args).stdin(nothing()?).stdout(nothing()?);
     start(command, descriptors, lifetime)
 }
 
@@ -90,6 +91,16 @@ pub fn spawn(args: &[&str], descriptors: &[&OwnedFd], lifetime: Lifetime) -> io:
 /// The errors of [`spawn`].
 pub fn accompany(command: Command, descriptors: &[&OwnedFd]) -> io::Result<Child> {
     start(command, descriptors, Lifetime::WithParent)
+}
+
+/// Standard stream from which nothing can be read, and into which nothing is written. It works without a /dev/null, too.
+fn nothing() -> io::Result<Stdio> {
+    if Path::new("/dev/null").exists() {
+        return Ok(Stdio::null());
+    }
+    // The other end is closed at once.
+    let (reading, _) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
+    Ok(Stdio::from(reading))
 }
 
 fn start(mut command: Command, descriptors: &[&OwnedFd], lifetime: Lifetime) -> io::Result<Child> {
@@ -132,7 +143,7 @@ pub fn shell<'a>(
 ) -> io::Result<Child> {
     let mut shell = Command::new("sh");
     shell.args(["-c", command]).envs(environment).process_group(0);
-    shell.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    shell.stdin(nothing()?).stdout(nothing()?).stderr(nothing()?);
     let prepare = || {
         unblock_signals();
         Ok(())

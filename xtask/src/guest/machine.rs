@@ -1,13 +1,12 @@
 //! Emulated machine, and the process that is its remote processor.
 
-use super::cross;
 use super::sid::Emulator;
 use crate::vm::CACHE;
 use crate::vm::boot::{self, CONSOLE, Ended, PORT_MODULES, Timeouts};
 use crate::vm::initramfs::Contents;
 use crate::vm::kernel::{self, Unpacked};
 use crate::vm::packages::{Suite, once};
-use crate::{setup, shell};
+use crate::{dist, setup, shell};
 use anyhow::{Context, Result, ensure};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -51,7 +50,7 @@ impl Machine {
         once(&dir, |dir| bookworm()?.unpack("busybox-static:armhf", dir))?;
         let programs = [dir.join("bin/busybox"), dir.join("usr/bin/busybox")];
         let busybox = programs.into_iter().find(|program| program.exists()).context("no busybox for ARM")?;
-        let latscope = cross::latscope().context("latscope for ARM")?;
+        let latscope = dist::for_arm().context("latscope for ARM")?;
         let mut cargo = shell::cargo("build --package latscope --locked --features vhost-user");
         shell::run(&mut cargo)?;
         let remote = Path::new(CACHE).join("latscope-vhost-user");

@@ -2,13 +2,11 @@
 //!
 //! An unmodified Debian kernel for ARM boots in QEMU. Its remote processor is `latscope remote serve --vhost-user` on
 //! this machine. A latscope built for ARM sends pings from the guest. Only Debian's kernels for armhf have the drivers,
-//! and only new QEMUs lend a device to another process. The compiler is Debian's, too, since it comes with a standard
-//! library for ARM.
+//! and only new QEMUs lend a device to another process. It is the static binary for ARM that runs in the guest.
 
 mod checks;
-mod cross;
 mod machine;
-mod sid;
+pub mod sid;
 
 use crate::vm::boot::AVAILABLE;
 use anyhow::Result;

@@ -18,14 +18,18 @@ const LIBRARIES: &str = "usr/lib/x86_64-linux-gnu";
 pub struct Root(PathBuf);
 
 impl Root {
-    /// Unpacks the chosen packages once under a name.
+    /// Unpacks the chosen packages once under a name. They are of this machine's architecture and of further ones.
     ///
     /// # Errors
     /// The packages cannot be fetched.
-    pub fn unpacked(name: &str, choose: impl FnOnce(&Suite) -> Result<Vec<String>>) -> Result<Root> {
+    pub fn unpacked(
+        name: &str,
+        further: &[&str],
+        choose: impl FnOnce(&Suite) -> Result<Vec<String>>,
+    ) -> Result<Root> {
         let dir = std::path::absolute(Path::new(CACHE).join(name))?;
         once(&dir, |dir| {
-            let suite = Suite::of(SUITE, &["amd64", "armhf"])?;
+            let suite = Suite::of(SUITE, &[&["amd64"], further].concat())?;
             suite.unpack_all(&choose(&suite)?, dir)
         })?;
         Ok(Root(dir))
@@ -71,7 +75,8 @@ impl Emulator {
     /// # Errors
     /// The errors are those of [`Root::unpacked`].
     pub fn unpacked() -> Result<Emulator> {
-        Ok(Emulator(Root::unpacked("qemu-arm", |suite| suite.with_dependencies("qemu-system-arm"))?))
+        let choose = |suite: &Suite| suite.with_dependencies("qemu-system-arm");
+        Ok(Emulator(Root::unpacked("qemu-arm", &[], choose)?))
     }
 
     /// Command that starts the emulator, which ends when this process ends.

@@ -15,7 +15,7 @@ use std::process::Command;
 const MIRROR: &str = "http://deb.debian.org/debian";
 
 /// Path of the keys that Debian's suites are signed with.
-const KEYS: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
+pub const KEYS: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
 
 /// Makes a directory unless it exists: complete, or not at all.
 ///
@@ -76,12 +76,8 @@ impl Suite {
         )?;
         fs::create_dir_all(state.join("lists/partial"))?;
         fs::create_dir_all(state.join("archives/partial"))?;
-        let format = "$(ORIGIN)|$(LABEL)|$(REPO_URI)";
-        let mut targets = Command::new("apt-get");
-        let targets =
-            shell::output(targets.args(["indextargets", "--format", format, "Identifier: Packages"]))?;
         let keys = if Path::new(KEYS).exists() { format!("[signed-by={KEYS}] ") } else { String::new() };
-        let mirror = mirror(&targets);
+        let mirror = machine_mirror()?;
         fs::write(state.join("sources.list"), format!("deb {keys}{mirror} {name} main\n"))?;
         let suite = Suite { options: options(&state, architectures) };
         shell::output(suite.apt("apt-get").args(["-qq", "update"]))?;
@@ -170,7 +166,18 @@ fn to_install(simulated: &str) -> Vec<String> {
     lines.filter_map(|line| line.split_whitespace().next()).map(str::to_owned).collect()
 }
 
-/// Mirror of Debian that this machine uses, from lines of `origin|label|address`.
+/// Mirror of Debian that this machine uses.
+///
+/// # Errors
+/// This is not a machine with apt.
+pub fn machine_mirror() -> Result<String> {
+    let format = "$(ORIGIN)|$(LABEL)|$(REPO_URI)";
+    let mut targets = Command::new("apt-get");
+    let targets = shell::output(targets.args(["indextargets", "--format", format, "Identifier: Packages"]))?;
+    Ok(mirror(&targets).to_owned())
+}
+
+/// Mirror of Debian, from lines of `origin|label|address`.
 fn mirror(targets: &str) -> &str {
     targets.lines().find_map(|line| line.strip_prefix("Debian|Debian|")).unwrap_or(MIRROR)
 }

@@ -67,6 +67,9 @@ macro_rules! offsets {
     };
 }
 
+/// True on the architectures on which the loops are assembly.
+pub const ARE_ASSEMBLY: bool = cfg!(any(target_arch = "x86_64", target_arch = "aarch64"));
+
 pub mod arith;
 pub mod atomics;
 pub mod bandwidth;

@@ -39,7 +39,7 @@ macro_rules! probe {
                 source: "the instruction tables of the processor's maker; the kernels are assembly",
                 revision: 1,
                 params: Calculation::LIST,
-                ..Facts::BATCHES
+                ..Facts::LOOPS
             },
             check: Calculation::check,
             experiment: &EXPERIMENT,

@@ -22,7 +22,7 @@ words! {
 }
 
 probes! {
-    EXPERIMENT, Jump, plan, ..crate::Facts::BATCHES;
+    EXPERIMENT, Jump, plan, ..crate::Facts::LOOPS;
     BRANCH "cpu.branch", "branch", "the processor's optimisation manual: branch misprediction penalty",
         "One conditional jump on a bit, with the shift that brings the next bit: on clear bits (predicted); on random bits a mispredicted jump and the predicted one that comes with it, since half of the guesses are right.";
 }

@@ -21,7 +21,7 @@ words! {
 }
 
 probes! {
-    EXPERIMENT, Call, plan, ..crate::Facts::BATCHES;
+    EXPERIMENT, Call, plan, ..crate::Facts::LOOPS;
     CALL "cpu.call", "function call", "the processor's optimisation manual: call, return stack, indirect branches",
         "One call of an empty function and its return, well predicted.";
 }

@@ -8,7 +8,7 @@ use latscope_os::kernels::cycle;
 use std::hint::black_box;
 
 probes! {
-    EXPERIMENT, (), crate::only_point, ..crate::Facts::BATCHES;
+    EXPERIMENT, (), crate::only_point, ..crate::Facts::LOOPS;
     CYCLE "cpu.cycle", "core cycle", "the processor's optimisation manual: latency of add register, register",
         "One addition of two registers in a chain of dependent additions, which takes one cycle on every core of today.";
 }

@@ -29,7 +29,7 @@ pub(crate) static BANDWIDTH: Probe = Probe {
         exclusive_cpus: ExclusiveCpus::Threads,
         subject: Subject::Many,
         sensitive_to: &[Condition::TwoCpus],
-        ..Facts::BATCHES
+        ..Facts::LOOPS
     },
     check: Transfer::check,
     experiment: &EXPERIMENT,

@@ -24,7 +24,7 @@ pub static LATENCY: Probe = Probe {
         revision: 1,
         params: Walk::LIST,
         sensitive_to: &[Condition::PageSize, Condition::UnaskedHugePages],
-        ..Facts::BATCHES
+        ..Facts::LOOPS
     },
     check: Walk::check,
     experiment: &EXPERIMENT,

@@ -34,7 +34,7 @@ pub static LOADED: Probe = Probe {
         exclusive_cpus: ExclusiveCpus::ThreadsAndOne,
         may_be_zero: &["delay", "threads"],
         sensitive_to: &[Condition::TwoCpus],
-        ..Facts::BATCHES
+        ..Facts::LOOPS
     },
     check: Loaded::check,
     experiment: &EXPERIMENT,

@@ -23,7 +23,7 @@ pub(crate) static PARALLELISM: Probe = Probe {
         revision: 1,
         params: Loads::LIST,
         sensitive_to: &[Condition::PageSize, Condition::UnaskedHugePages],
-        ..Facts::BATCHES
+        ..Facts::LOOPS
     },
     check: Loads::check,
     experiment: &EXPERIMENT,

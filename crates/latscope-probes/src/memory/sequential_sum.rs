@@ -23,7 +23,7 @@ pub(crate) static SEQUENTIAL_SUM: Probe = Probe {
         source: "the processor's optimisation manual: hardware prefetching",
         revision: 1,
         params: Summing::LIST,
-        ..Facts::BATCHES
+        ..Facts::LOOPS
     },
     check: Summing::check,
     experiment: &EXPERIMENT,

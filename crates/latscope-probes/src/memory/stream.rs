@@ -29,7 +29,7 @@ pub static STREAM: Probe = Probe {
         exclusive_cpus: ExclusiveCpus::Threads,
         subject: Subject::Many,
         sensitive_to: &[Condition::TwoCpus],
-        ..Facts::BATCHES
+        ..Facts::LOOPS
     },
     check: Loop::check,
     experiment: &EXPERIMENT,

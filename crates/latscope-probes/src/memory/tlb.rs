@@ -27,7 +27,7 @@ pub static TLB: Probe = Probe {
         revision: 1,
         params: Visits::LIST,
         sensitive_to: &[Condition::PageSize, Condition::UnaskedHugePages, Condition::Virtualisation],
-        ..Facts::BATCHES
+        ..Facts::LOOPS
     },
     check: Visits::check,
     experiment: &EXPERIMENT,

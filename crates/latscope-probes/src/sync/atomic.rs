@@ -30,7 +30,7 @@ pub(crate) static ATOMIC: Probe = Probe {
         params: Setting::LIST,
         exclusive_cpus: ExclusiveCpus::Threads,
         sensitive_to: &[Condition::SharedCore],
-        ..Facts::BATCHES
+        ..Facts::LOOPS
     },
     check: Setting::check,
     experiment: &EXPERIMENT,

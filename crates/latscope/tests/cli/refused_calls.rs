@@ -156,6 +156,23 @@ fn calls_that_only_help_are_not_missed() {
 }
 
 #[test]
+fn what_an_old_kernel_lacks_has_rows_that_say_so() {
+    // Linux 3.10 has none of these.
+    let calls = "statx,clone3,pidfd_open,memfd_create,getrandom,openat2,close_range,copy_file_range,membarrier,\
+                 io_uring_setup,io_uring_enter,io_uring_register,rseq,faccessat2";
+    let only = "cpu,memory.latency,sync,syscall,file,thread,wake,ipc,remote,process";
+    let found = result("ENOSYS", calls, only);
+    for probe in ["cpu.cycle", "syscall.getppid", "sync.pipe", "thread.create", "process.fork", "wake.timer"]
+    {
+        measured(&found, probe);
+    }
+    let all = found["measurements"].as_array().unwrap();
+    let without: Vec<_> = all.iter().filter(|m| m["quality"]["level"] == "unsupported").collect();
+    assert!(without.iter().all(|m| !reason(m).is_empty()), "{without:#?}");
+    has_reason(&of_probe(&found, "syscall.getrandom"), "unsupported", "not implemented");
+}
+
+#[test]
 fn what_the_engine_cannot_do_without_is_told_in_a_line() {
     for calls in ["socketpair", "signalfd4"] {
         let (ran, found) = survey("EPERM", calls, "cpu.cycle");

@@ -1,0 +1,49 @@
+//! Reasons that what the whole command runs on gives to every measurement.
+
+use latscope_core::catalogue::Facts;
+use latscope_core::machine::Machine;
+use latscope_core::quality::{Level, Reason};
+use latscope_core::report::Measurement;
+use latscope_os::worker;
+
+/// The emulator that all figures are those of, if there is one.
+pub(super) fn emulator(machine: &Machine) -> Option<String> {
+    let runner = std::env::var(worker::RUNNER).ok();
+    runner.or_else(|| machine.hypervisor.clone().filter(|name| name.contains("emulated")))
+}
+
+/// Marks a figure as an emulator's.
+pub(super) fn mark_emulated(measurement: &mut Measurement, emulator: &str) {
+    if measurement.quality.level != Level::Unsupported {
+        let text = format!("emulated ({emulator}): the figure is the emulator's");
+        measurement.lower(Reason::new(Level::Degraded, "emulated", text, "measure on the machine itself"));
+    }
+}
+
+/// Marks the figure of a probe whose loop is assembly on other architectures than this.
+pub(super) fn mark_compiled(measurement: &mut Measurement, probe: Option<&Facts>) {
+    if measurement.quality.level != Level::Unsupported && probe.is_some_and(|facts| facts.is_loop) {
+        let text =
+            "the timed loop is compiled: it may have further instructions, and loads and stores between";
+        measurement.lower(Reason::new(Level::Degraded, "compiled-loop", text, "measure on x86-64 or arm64"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_figures_of_loops_are_marked_as_compiled() {
+        let marked = |level, facts| {
+            let mut measurement = Measurement::default();
+            measurement.lower(Reason::new(level, "one-cpu", "", ""));
+            mark_compiled(&mut measurement, facts);
+            measurement.quality.reasons.iter().any(|reason| reason.id == "compiled-loop")
+        };
+        assert!(marked(Level::Degraded, Some(&Facts::LOOPS)));
+        assert!(!marked(Level::Degraded, Some(&Facts::BATCHES)));
+        assert!(!marked(Level::Degraded, None));
+        assert!(!marked(Level::Unsupported, Some(&Facts::LOOPS)));
+    }
+}
