@@ -38,7 +38,7 @@ enum Command {
     },
     /// Builds static, stripped binaries into dist/
     Dist,
-    /// Makes packages and a container image of the static binaries into dist/
+    /// Makes packages and a container image of the static binaries into dist/, and runs them in roots of their own
     Packages,
     /// Runs latscope in an ARM machine whose remote processor it is, too
     Guest,
@@ -66,7 +66,7 @@ fn run(command: &Command) -> Result<ExitCode> {
         Command::Setup => setup::run().map(|()| true)?,
         Command::Test { all } => test::run(*all)?,
         Command::Dist => dist::run().map(|_| true)?,
-        Command::Packages => packages::build(&dist::run()?).map(|()| true)?,
+        Command::Packages => packages::run()?,
         Command::Guest => return guest::run(),
         Command::Image => image::run()?,
         Command::Peers(arguments) => peers::run(arguments)?,

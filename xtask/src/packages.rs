@@ -27,6 +27,24 @@ const ARCHITECTURES: [Names; 4] = [
     ("riscv64", "riscv64", "linux/riscv64"),
 ];
 
+/// Builds the binaries and the packages, and runs every check by name.
+///
+/// # Errors
+/// A build fails, or the checks cannot run on this machine.
+pub fn run() -> Result<bool> {
+    build(&dist::run()?)?;
+    let mut passed = true;
+    let outcome = checks::run_all(|name, outcome| {
+        passed &= outcome.is_ok();
+        match outcome {
+            Ok(()) => println!("ok      {name}"),
+            Err(error) => println!("failed  {name}: {error:#}"),
+        }
+    });
+    outcome.map_err(anyhow::Error::msg)?;
+    Ok(passed)
+}
+
 /// Makes the packages of these binaries and the image, into dist/.
 ///
 /// # Errors

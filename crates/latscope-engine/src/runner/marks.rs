@@ -32,11 +32,22 @@ pub(super) fn mark_compiled(measurement: &mut Measurement, probe: Option<&Facts>
 #[cfg(test)]
 mod tests {
     use super::*;
+    use latscope_core::histogram::Histogram;
+    use latscope_core::plan::{Point, params};
+    use latscope_core::report::{Sampling, Semantics};
 
     #[test]
     fn only_figures_of_loops_are_marked_as_compiled() {
         let marked = |level, facts| {
-            let mut measurement = Measurement::default();
+            let point = Point {
+                probe: "cpu.cycle".to_owned(),
+                revision: 1,
+                params: params([]),
+                title: "core cycle".to_owned(),
+                row: true,
+            };
+            let (sampling, times) = (Sampling::Event, Semantics::Operation);
+            let mut measurement = Measurement::of(point, sampling, times, Histogram::new(1));
             measurement.lower(Reason::new(level, "one-cpu", "", ""));
             mark_compiled(&mut measurement, facts);
             measurement.quality.reasons.iter().any(|reason| reason.id == "compiled-loop")
