@@ -81,7 +81,11 @@ pub fn main() -> ExitCode {
     // What goes wrong there says nothing about the commit.
     let is_bisecting = arguments.get(1).is_some_and(|word| word == bisect::NAME);
     let command = || if is_bisecting { bisect::guarded(|| command(&arguments)) } else { command(&arguments) };
-    let outcome = inner(&arguments).or_else(|| personality(&arguments)).unwrap_or_else(command);
+    let outcome = if latscope_os::worker::is_privileged_by_file() {
+        Err(anyhow!(PRIVILEGED))
+    } else {
+        inner(&arguments).or_else(|| personality(&arguments)).unwrap_or_else(command)
+    };
     let outcome = outcome.and_then(|code| match stdout::failure() {
         None => Ok(code),
         Some(error) => Err(error.into()),
@@ -109,14 +113,12 @@ const ROLES: [&[Role]; 5] =
 fn inner(arguments: &[OsString]) -> Option<Result<ExitCode>> {
     let mut roles = ROLES.iter().copied().flatten();
     let role = roles.find(|role| arguments.get(1).is_some_and(|name| name == role.name))?;
-    if latscope_os::worker::is_privileged_by_file() {
-        return Some(Err(anyhow!(PRIVILEGED)));
-    }
     let rest: Vec<String> = arguments[2..].iter().map(|text| text.to_string_lossy().into_owned()).collect();
     Some(role.run(&rest).map(|()| ExitCode::SUCCESS))
 }
 
-/// Roles do what their descriptors and arguments say: with rights of the file any user could have them do it.
+/// The command writes where its options say, and its processes do what their descriptors say: any user could have the
+/// rights of the file used for that.
 const PRIVILEGED: &str = "this file has capabilities, or a set-user-ID bit, by which any user could misuse it: remove them \
      (`setcap -r FILE`), and allow priorities with `ulimit -r` or LimitRTPRIO=";
 

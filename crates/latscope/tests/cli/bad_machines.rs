@@ -6,7 +6,7 @@ use crate::support::{
 };
 use serde_json::Value;
 use std::fs;
-use std::os::unix::fs::chown;
+use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
 
 /// CPUs that the tests may use.
@@ -200,4 +200,21 @@ fn little_memory_closes_only_what_needs_much() {
     let found = json(&result);
     measured(&found, "cpu.cycle");
     has_reason(&of_probe(&found, "memory.stream"), "unsupported", "memory");
+}
+
+#[test]
+fn with_a_set_user_id_bit_it_says_so_once_and_does_nothing() {
+    if !root("with_a_set_user_id_bit_it_says_so_once_and_does_nothing") {
+        return;
+    }
+    let (place, binary) = public_binary();
+    fs::set_permissions(&binary, fs::Permissions::from_mode(0o4755)).unwrap();
+    for words in
+        [&["wake", "--max", "10s", "--duration", "100ms"][..], &["list"], &["as", "cyclictest", "-l", "1"]]
+    {
+        let ran = end(program([&binary]).args(words).current_dir(place.path()).uid(NOBODY).gid(NOBODY));
+        let sentence = ran.refused();
+        assert!(sentence.contains("set-user-ID bit"), "{sentence}");
+        assert_eq!(ran.out, "", "{words:?}");
+    }
 }
