@@ -83,7 +83,7 @@ pub const SUBJECTS: &[Subject] = &[
     // A worker that crashes costs its own points, and the run goes on.
     Subject {
         name: "cpu",
-        long: "cpu add cycle --type i64 --mode latency --duration 5s --count 1000000000",
+        long: "cpu add cycle --type i64 --mode latency --duration 60s --count 1000000000",
         short: "cpu add cycle --quick",
         form: Form::Points,
         sleeps: false,
