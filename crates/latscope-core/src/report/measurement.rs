@@ -6,7 +6,7 @@ use crate::histogram::Histogram;
 use crate::json;
 use crate::machine::Machine;
 use crate::plan::{ParamValue, Params, Point};
-use crate::quality::{EVERY_SAMPLE_DISTURBED, IMPORTED, Level, Quality, Reason, THROTTLED};
+use crate::quality::{EVERY_SAMPLE_DISTURBED, IMPORTED, Level, Quality, Reason, SHARED_CACHE, THROTTLED};
 use crate::rounds::{self, Prediction, Round, Unsteady};
 use crate::units;
 use crate::value::Value;
@@ -377,12 +377,16 @@ impl Measurement {
     /// the interval, whether the row is unstable, whether others explain it.
     pub fn settle(&mut self) {
         self.summary = Summary::of(&self.histogram, &self.summary);
-        self.quality.retain(|reason| !OF_ALL_ROUNDS.contains(&reason.id.as_str()));
+        // This reason needs the machine to be found anew. It stays the last, as in the run.
+        let shared_cache = self.quality.reasons.iter().find(|reason| reason.id == SHARED_CACHE).cloned();
+        let is_derived = |id: &str| id == SHARED_CACHE || OF_ALL_ROUNDS.contains(&id);
+        self.quality.retain(|reason| !is_derived(&reason.id));
         if self.rounds.len() > 1 {
             self.settle_rounds();
         }
         self.settle_account();
-        if let Some(reason) = bounds::impossible(&self.params, &self.values) {
+        let impossible = bounds::impossible(&self.params, &self.values);
+        for reason in impossible.into_iter().chain(shared_cache) {
             self.quality.lower(reason);
         }
     }

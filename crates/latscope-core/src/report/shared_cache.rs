@@ -47,7 +47,7 @@ mod tests {
     use super::*;
     use crate::machine::Cache;
     use crate::plan::params;
-    use crate::report::{Account, Semantics};
+    use crate::report::{Account, Contention, Semantics};
     use crate::testing::point;
     use crate::units::CpuList;
 
@@ -91,5 +91,25 @@ mod tests {
         m.account.as_mut().unwrap().beside = Some(0.02);
         m.settle_shared_cache(&machine());
         assert!(m.quality.level == Level::Ok && m.reason().is_none());
+    }
+
+    #[test]
+    fn reading_a_row_again_keeps_the_order_of_its_reasons() {
+        let mut m = row(8 << 20, Some(0.5));
+        let account = m.account.as_mut().unwrap();
+        (account.wall_ns, account.others) = (1_000_000, 0.9);
+        m.contention = Some(Contention {
+            wall_ns: 1_000_000,
+            run_delay_ns: Some(800_000),
+            distorts: true,
+            gated: false,
+        });
+        m.settle();
+        m.settle_shared_cache(&machine());
+        let written = m.clone();
+        m.settle();
+        assert_eq!(m.quality, written.quality);
+        let ids: Vec<_> = m.quality.reasons.iter().map(|reason| &*reason.id).collect();
+        assert_eq!(ids, ["waited-for-a-cpu", SHARED_CACHE]);
     }
 }
