@@ -223,6 +223,13 @@ impl Report {
         Ok(value)
     }
 
+    /// Returns the report without the samples in order of time, most of its text.
+    pub fn without_blocks(&self) -> Report {
+        let mut lean = self.clone();
+        lean.measurements.iter_mut().for_each(|m| m.blocks.clear());
+        lean
+    }
+
     /// The text of a result file.
     ///
     /// # Panics

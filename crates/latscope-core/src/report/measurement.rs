@@ -322,6 +322,7 @@ impl Measurement {
             (Some(_), None) => {}
         }
         self.blocks.append(&mut next.blocks);
+        Block::thin(&mut self.blocks);
         self.outliers.append(&mut next.outliers);
         self.hops.append(&mut next.hops);
         match (&mut self.corrected, &next.corrected) {

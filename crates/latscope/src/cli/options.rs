@@ -54,6 +54,9 @@ pub struct RunArguments {
 pub struct ViewArguments {
     #[command(flatten)]
     pub json: JsonArgument,
+    /// Leave a part out of --json. blocks: the samples in order of time, most of the file
+    #[arg(long, value_name = "PART", value_parser = ["blocks"], requires = "json")]
+    pub without: Option<String>,
     /// Write all points as CSV
     #[arg(long, value_name = "FILE")]
     pub csv: Option<PathBuf>,
@@ -102,7 +105,7 @@ const SCALES: [(&str, Scale); 2] = [("time", Scale::Time), ("human", Scale::Huma
 
 #[derive(Debug, Args)]
 pub struct JsonArgument {
-    /// Write the result as JSON; - for stdout
+    /// Write the result as JSON, packed by gzip if FILE ends with .gz; - for stdout. A link is replaced, not followed
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
 }

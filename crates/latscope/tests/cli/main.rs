@@ -17,6 +17,7 @@ mod hostile;
 mod import;
 mod ipc;
 mod live;
+mod packed;
 mod page;
 mod process;
 #[path = "../programs/mod.rs"]
