@@ -60,6 +60,9 @@ pub struct ViewArguments {
     /// Write all points as CSV
     #[arg(long, value_name = "FILE")]
     pub csv: Option<PathBuf>,
+    /// Write all figures as CSV, one value a line, with a column for each parameter
+    #[arg(long, value_name = "FILE")]
+    pub csv_long: Option<PathBuf>,
     /// Write the histograms of single events as CSV: a line for each bucket, a column for each CPU or pair
     #[arg(long, value_name = "FILE")]
     pub csv_histogram: Option<PathBuf>,
@@ -73,6 +76,9 @@ pub struct ViewArguments {
     /// directory or ends with /
     #[arg(long, value_name = "FILE|DIR/")]
     pub svg: Option<PathBuf>,
+    /// Write the points for Prometheus, such as into the directory of node_exporter's textfile collector
+    #[arg(long, value_name = "FILE.prom")]
+    pub openmetrics: Option<PathBuf>,
     /// Draw the latency at each percentile
     #[arg(long, value_name = "FILE")]
     pub svg_percentiles: Option<PathBuf>,

@@ -80,7 +80,9 @@ impl<'a> Output<'a> {
         let files = [
             ("json", &to.json.json),
             ("csv", &to.csv),
+            ("csv-long", &to.csv_long),
             ("csv-histogram", &to.csv_histogram),
+            ("openmetrics", &to.openmetrics),
             ("markdown", &to.markdown),
             ("html", &to.html),
             ("svg", &to.svg),
@@ -172,6 +174,10 @@ impl<'a> Output<'a> {
         let beside: Vec<&Report> = self.beside.iter().collect();
         let table = if self.shows_table() { self.table(report, &beside, in_full, saved) } else { Ok(()) };
         let csv = write(to.csv.as_deref(), || Some(views::csv::csv(report)));
+        let long = write(to.csv_long.as_deref(), || Some(views::csv::long(report)));
+        let metrics =
+            write(to.openmetrics.as_deref(), || Some(views::openmetrics::openmetrics(report).into_bytes()));
+        let csv = csv.and(long).and(metrics);
         let buckets = write(to.csv_histogram.as_deref(), || views::csv::buckets(report));
         let markdown = write(to.markdown.as_deref(), || {
             let tables = views::markdown::markdown(report, &beside, in_full, &self.options(false));

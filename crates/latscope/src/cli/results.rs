@@ -100,7 +100,7 @@ fn is_lost(path: &Path, error: &anyhow::Error) -> bool {
 }
 
 /// The files of a directory by name; what is no plain file is skipped.
-fn of_directory(path: &Path, skipped: &mut Vec<String>) -> Result<Vec<PathBuf>> {
+pub fn of_directory(path: &Path, skipped: &mut Vec<String>) -> Result<Vec<PathBuf>> {
     let cannot = || format!("cannot read {}", path.display());
     let entries = fs::read_dir(path).with_context(cannot)?;
     let mut all: Vec<PathBuf> = entries

@@ -47,7 +47,9 @@ fn directory(asked: &ShowArguments) -> Result<Exit> {
 }
 
 /// Options that a trial has no view for.
-const OF_RESULTS: [&str; 10] = [
+const OF_RESULTS: [&str; 12] = [
+    "csv_long",
+    "openmetrics",
     "without",
     "csv_histogram",
     "svg",

@@ -17,6 +17,8 @@ mod hostile;
 mod import;
 mod ipc;
 mod live;
+mod merge;
+mod openmetrics;
 mod packed;
 mod page;
 mod process;
