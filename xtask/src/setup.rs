@@ -29,7 +29,7 @@ const fn need(name: &'static str, source: Source, without: &'static str, quick: 
     Need { name, source, without, quick }
 }
 
-const NEEDED: [Need; 23] = [
+const NEEDED: [Need; 25] = [
     need("cargo-clippy", Rustup("clippy"), "the check of lints fails", true),
     need("cargo-fmt", Rustup("rustfmt"), "the check of the format fails", true),
     need("objdump", Debian("binutils"), "the tests of the timed loops fail", true),
@@ -61,6 +61,13 @@ const NEEDED: [Need; 23] = [
     need("rpm", Debian("rpm"), "the tests of the packages fail", false),
     need("bsdtar", Debian("libarchive-tools"), "the tests of the packages fail", false),
     need("buildah", Debian("buildah"), "the packages cannot be made", false),
+    need("promtool", Debian("prometheus"), "the test of OpenMetrics by promtool is skipped", false),
+    need(
+        "prometheus-node-exporter",
+        Debian("prometheus-node-exporter"),
+        "the test of OpenMetrics by node_exporter is skipped",
+        false,
+    ),
     need("valgrind", Debian("valgrind"), "tests under Valgrind are skipped", false),
     need(LIBCLANG, Debian("libclang-dev"), "the transport iceoryx2 cannot be built", false),
 ];

@@ -38,6 +38,7 @@ pub fn report() -> Report {
         finished: Some("2026-11-21T10:00:52.3Z".to_owned()),
         interrupted: None,
         imported: None,
+        merged: None,
         plan: plan(&measurements),
         machine: machine(),
         warnings: vec![Warning {

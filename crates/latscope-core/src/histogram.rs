@@ -174,6 +174,11 @@ impl Histogram {
         };
     }
 
+    /// Bins in which another program counted; `None` if none did.
+    pub fn bins(&self) -> Option<Bins> {
+        self.bins
+    }
+
     /// Length of a tick, ps.
     pub fn tick_ps(&self) -> u64 {
         self.tick_ps

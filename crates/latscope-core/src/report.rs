@@ -7,6 +7,7 @@
 mod contention;
 mod finding;
 mod measurement;
+mod merging;
 mod records;
 mod shared_cache;
 
@@ -14,6 +15,7 @@ pub use crate::account::*;
 pub use contention::*;
 pub use finding::*;
 pub use measurement::*;
+pub use merging::*;
 pub use records::*;
 
 use crate::json;
@@ -48,6 +50,9 @@ pub struct Report {
     /// The program that measured it, if that was another.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub imported: Option<Imported>,
+    /// Runs that were merged into the result; `None` for a result of one run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub merged: Option<Merged>,
     /// Plan of the run.
     pub plan: Plan,
     /// Machine that the result was measured on.
@@ -221,6 +226,13 @@ impl Report {
             summary.filter(|(name, _)| ["missed", "rejected"].contains(&name.as_str())).for_each(forget);
         }
         Ok(value)
+    }
+
+    /// Returns the report without the samples in order of time, most of its text.
+    pub fn without_blocks(&self) -> Report {
+        let mut lean = self.clone();
+        lean.measurements.iter_mut().for_each(|m| m.blocks.clear());
+        lean
     }
 
     /// The text of a result file.

@@ -34,6 +34,9 @@ pub struct Round {
     /// Named quantities that are no durations.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub values: BTreeMap<String, f64>,
+    /// Place of the run among the merged runs, from 0; `None` in a result of one run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub run: Option<u32>,
 }
 
 /// The medians of the rounds, in order of time. A round with less than a tenth of

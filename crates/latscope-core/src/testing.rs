@@ -18,6 +18,7 @@ pub fn report(measurements: Vec<Measurement>) -> Report {
         finished: None,
         interrupted: None,
         imported: None,
+        merged: None,
         plan: Plan {
             rounds: 1,
             job: "survey".to_owned(),

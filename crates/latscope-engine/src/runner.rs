@@ -141,6 +141,7 @@ fn empty_report(plan: Plan, machine: Machine, labels: BTreeMap<String, String>) 
         finished: None,
         interrupted: None,
         imported: None,
+        merged: None,
         plan,
         machine,
         warnings: Vec::new(),

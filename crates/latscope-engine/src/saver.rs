@@ -4,6 +4,8 @@
 
 use crate::observers::{Event, Observer};
 use anyhow::{Context, Result, anyhow, bail};
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use latscope_core::report::Report;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
@@ -22,6 +24,7 @@ pub struct Saver {
     path: PathBuf,
     every: Duration,
     saved: Option<Instant>,
+    without_blocks: bool,
     /// True if a failure to save was reported.
     told: bool,
 }
@@ -35,12 +38,20 @@ impl Saver {
     /// The directory does not exist or must not be written to.
     pub fn new(path: &Path, every: Duration) -> Result<Saver> {
         check(path)?;
-        Ok(Saver { path: path.to_owned(), every: every.max(LEAST), saved: None, told: false })
+        let (path, every) = (path.to_owned(), every.max(LEAST));
+        Ok(Saver { path, every, saved: None, without_blocks: false, told: false })
+    }
+
+    /// Returns the saver, which leaves out the samples in order of time if `leave_out` is true.
+    pub fn without_blocks(self, leave_out: bool) -> Saver {
+        Saver { without_blocks: leave_out, ..self }
     }
 
     fn save(&mut self, report: &Report, tell: bool) {
         // It is tried again, in the end with an error; a crash until then would lose what was measured.
-        if let Err(error) = save(&self.path, report)
+        let lean = self.without_blocks.then(|| report.without_blocks());
+        // Packed in little time: the measurement goes on.
+        if let Err(error) = save_at(&self.path, lean.as_ref().unwrap_or(report), Compression::fast())
             && tell
             && !std::mem::replace(&mut self.told, true)
         {
@@ -157,17 +168,36 @@ pub fn is_special(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|metadata| !metadata.is_file())
 }
 
-/// Saves a report atomically: readers see the old file or the new one.
+/// Saves a report atomically: readers see the old file or the new one. The file is packed by gzip if its name ends with
+/// `.gz`, as are those of [`replace`].
 ///
 /// # Errors
 /// The directory cannot be written to, or the disk is full; then the old file
 /// is still there and nothing else is.
 pub fn save(path: &Path, report: &Report) -> Result<()> {
-    replace_with(path, |file| {
+    save_at(path, report, Compression::default())
+}
+
+fn save_at(path: &Path, report: &Report, level: Compression) -> Result<()> {
+    replace_with(path, |file| packed(path, file, level, |to| report.write_json(to)))
+}
+
+/// Writes to a file, through gzip if its name asks for that.
+fn packed(
+    path: &Path,
+    file: &mut File,
+    level: Compression,
+    write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> io::Result<()> {
+    if path.extension().is_none_or(|extension| extension != "gz") {
         let mut buffer = BufWriter::new(file);
-        report.write_json(&mut buffer)?;
-        buffer.flush()
-    })
+        write(&mut buffer)?;
+        return buffer.flush();
+    }
+    // JSON comes in small pieces, each of which would be a call of the packer.
+    let mut buffer = BufWriter::with_capacity(1 << 16, GzEncoder::new(file, level));
+    write(&mut buffer)?;
+    buffer.into_inner().map_err(io::IntoInnerError::into_error)?.finish().map(drop)
 }
 
 /// Replaces a file that the user named by a text in the same way.
@@ -175,7 +205,7 @@ pub fn save(path: &Path, report: &Report) -> Result<()> {
 /// # Errors
 /// As of [`save`].
 pub fn replace(path: &Path, text: &[u8]) -> Result<()> {
-    replace_with(path, |file| file.write_all(text))
+    replace_with(path, |file| packed(path, file, Compression::default(), |to| to.write_all(text)))
 }
 
 /// Replaces whatever has this name, which is not the user's, by a file: what a link leads to is not

@@ -110,7 +110,12 @@ pub fn read_report(text: &[u8]) -> Result<Report, ReadError> {
 /// # Errors
 /// The errors of [`read_report`].
 pub fn read_run(text: &[u8]) -> Result<Run, ReadError> {
-    Run::from_json(text).or_else(|error| otherwise(text, error).map(Run::of))
+    match Run::from_json(text) {
+        // The run is the unit of judging.
+        Ok(run) if run.report.merged.is_some() => Err(ReadError::Other("several runs merged into one")),
+        Ok(run) => Ok(run),
+        Err(error) => otherwise(text, error).map(Run::of),
+    }
 }
 
 /// Reads a text that is no result of latscope as the output of another program.

@@ -13,6 +13,7 @@ mod halves;
 pub mod history;
 pub mod imports;
 pub mod levels;
+pub mod merge;
 pub mod patterns;
 pub mod references;
 pub mod repeatability;

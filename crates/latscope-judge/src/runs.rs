@@ -8,8 +8,8 @@ use latscope_core::machine::Machine;
 use latscope_core::plan::{Params, Plan};
 use latscope_core::quality::Quality;
 use latscope_core::report::{
-    Account, Contention, Imported, Interrupted, LoadError, Measurement, Report, SCHEMA, Sampling, Semantics,
-    Summary, Tested, Tool, Value, Verdict, Warning, Work,
+    Account, Contention, Imported, Interrupted, LoadError, Measurement, Merged, Report, SCHEMA, Sampling,
+    Semantics, Summary, Tested, Tool, Value, Verdict, Warning, Work,
 };
 use latscope_core::rounds::Round;
 use serde::Deserialize;
@@ -127,6 +127,7 @@ struct LightReport {
     finished: Option<String>,
     interrupted: Option<Interrupted>,
     imported: Option<Imported>,
+    merged: Option<Merged>,
     plan: Plan,
     machine: Machine,
     run_id: String,
@@ -172,6 +173,7 @@ impl From<LightReport> for Report {
             finished: light.finished,
             interrupted: light.interrupted,
             imported: light.imported,
+            merged: light.merged,
             plan: light.plan,
             machine: light.machine,
             run_id: light.run_id,

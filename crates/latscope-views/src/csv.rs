@@ -12,7 +12,7 @@ use latscope_core::report::{
 };
 use latscope_judge::findings::{LevelRow, level_rows};
 use latscope_judge::verdict::confidence_of;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Returns the report as CSV with a header line. A missing value is an empty field. Below the measurements are
 /// the levels of memory that the table has, as `memory.level`.
@@ -174,6 +174,63 @@ fn details(report: &Report, lines: &Lines) -> Vec<Column> {
     ]
 }
 
+/// Returns the figures of a report as CSV with one value a line, and a column for each parameter, `param_size`.
+pub fn long(report: &Report) -> Vec<u8> {
+    let params: BTreeSet<&String> = report.measurements.iter().flat_map(|m| m.params.keys()).collect();
+    let first =
+        ["machine", "started", "run_id", "probe", "revision", "title", "sampling", "times", "quality"];
+    let heading = first.map(str::to_owned).into_iter();
+    let heading = heading.chain(params.iter().map(|name| format!("param_{name}")));
+    let heading = heading.chain(["figure", "value", "unit"].map(str::to_owned));
+    let mut records: Vec<Vec<String>> = vec![heading.collect()];
+    for m in &report.measurements {
+        let sampling = if m.sampling == Sampling::Event { "event" } else { "batch" };
+        let (times, quality) = (name(&m.times), m.quality.level.word());
+        let point =
+            [&m.probe, &m.revision.to_string(), &m.title, sampling, &times, quality].map(str::to_owned);
+        let run = [&report.machine.name, &report.started, &report.run_id].map(String::clone);
+        let values = params.iter().map(|name| m.params.get(*name).map_or(String::new(), ToString::to_string));
+        let about: Vec<String> = run.into_iter().chain(point).chain(values).collect();
+        for (figure, value, unit) in figures_of(m) {
+            records.push(about.iter().cloned().chain([figure, value.to_string(), unit]).collect());
+        }
+    }
+    document::written(records.into_iter())
+}
+
+/// The figures of a measurement, each with its name and unit; those that it lacks are left out.
+fn figures_of(m: &Measurement) -> Vec<(String, f64, String)> {
+    let s = &m.summary;
+    let next = m.next_run();
+    let times = [
+        ("min", s.min),
+        ("p10", s.p10),
+        ("p50", s.p50),
+        ("p90", s.p90),
+        ("p95", s.p95),
+        ("p99", s.p99),
+        ("p99_9", s.p99_9),
+        ("p99_99", s.p99_99),
+        ("p99_999", s.p99_999),
+        ("p99_9999", s.p99_9999),
+        ("max", s.max),
+        ("mean", s.mean),
+        ("next_run_low", next.map(|next| next.low)),
+        ("next_run_high", next.map(|next| next.high)),
+    ];
+    let counts = [
+        ("count", Some(s.count as f64), "count"),
+        ("rejected", m.missed().map(|_| s.rejected as f64), "count"),
+        ("missed", m.missed().map(|missed| missed as f64), "count"),
+        ("cycles", s.cycles, "cycles"),
+        ("touched", m.rate_touched(), "B/s"),
+    ];
+    let all = times.into_iter().map(|(figure, value)| (figure, value, "ns")).chain(counts);
+    let known = all.filter_map(|(figure, value, unit)| Some((figure.to_owned(), value?, unit.to_owned())));
+    let values = m.values.iter().map(|(name, value)| (name.clone(), value.value, value.unit.clone()));
+    known.chain(values).collect()
+}
+
 /// The histograms of the single events of a report as CSV: a line for each
 /// bucket that is not empty, with its bounds in ns (both inclusive) and a column
 /// of counts for each measurement. Values beyond the last bucket are in a line
@@ -268,6 +325,30 @@ mod tests {
         }
     }
 
+    #[test]
+    fn the_long_form_has_one_value_a_line_and_a_column_for_each_parameter() {
+        let report = fixture::wake();
+        let bytes = long(&report);
+        let mut reader = ::csv::Reader::from_reader(bytes.as_slice());
+        let headers = reader.headers().unwrap().clone();
+        let column = |name: &str| headers.iter().position(|c| c == name).unwrap();
+        let lines: Vec<_> = reader.records().map(|line| line.unwrap()).collect();
+        for m in &report.measurements {
+            let cpu = m.params["cpu"].to_string();
+            let of = |figure: &str| {
+                let mut found = lines
+                    .iter()
+                    .filter(|line| line[column("param_cpu")] == *cpu && line[column("figure")] == *figure);
+                let line = found.next().unwrap_or_else(|| panic!("{figure} of CPU {cpu}"));
+                assert!(found.next().is_none());
+                (line[column("value")].parse::<f64>().unwrap(), line[column("unit")].to_owned())
+            };
+            assert_eq!(of("p50"), (m.summary.p50.unwrap(), "ns".to_owned()));
+            assert_eq!(of("count"), (m.summary.count as f64, "count".to_owned()));
+        }
+        assert!(lines.iter().all(|line| !line[column("value")].is_empty()));
+    }
+
     /// Fills every text of a result that others chose with characters that a terminal would obey.
     fn hostile(report: &mut Report) {
         let hostile = |text: &mut String| text.insert_str(0, "a\u{1b}[2J\r\n\u{7}\u{9b}b");
@@ -291,7 +372,7 @@ mod tests {
         // The titles stand for the rows where nothing else tells them apart.
         report.measurements.truncate(2);
         report.measurements.iter_mut().for_each(|m| m.params.clear());
-        for bytes in [csv(&report), buckets(&report).unwrap()] {
+        for bytes in [csv(&report), long(&report), buckets(&report).unwrap()] {
             let text = String::from_utf8(bytes).unwrap();
             let control = |c: char| c.is_control() && c != '\n';
             assert!(!text.contains(control), "{text}");

@@ -5,7 +5,7 @@ use super::style::{ALARM, BOLD, DIM, WARNING};
 use super::styled::{Text, single, wrap};
 use latscope_core::merged::is_merged;
 use latscope_core::plan::Load;
-use latscope_core::report::{Account, Interrupted, Progress, Report, Sampling};
+use latscope_core::report::{Account, Interrupted, Merged, Progress, Report, Sampling};
 use latscope_core::units::{
     counted, fold_cpus, format_amount, format_count, format_share, format_size, format_time, three_digits,
 };
@@ -147,6 +147,9 @@ fn clock(report: &Report) -> String {
 
 /// Returns the start of the run, its duration, its rounds, its load, and the user's labels.
 fn run(report: &Report) -> String {
+    if let Some(merged) = &report.merged {
+        return merged_words(merged);
+    }
     let mut text = report.started.clone();
     if let Some(took) = took(report) {
         text += &format!(" · took {}", format_time(took.as_nanos() as f64));
@@ -172,6 +175,27 @@ fn run(report: &Report) -> String {
         text += &format!(" · {key}={value}");
     }
     text
+}
+
+/// Returns the number of runs that were merged, when they began, and what differs between them.
+fn merged_words(merged: &Merged) -> String {
+    let began: Vec<&str> =
+        merged.runs.iter().map(|run| &*run.started).filter(|time| !time.is_empty()).collect();
+    let mut text = format!("merged from {}", counted(merged.runs.len() as u64, "run"));
+    if let [first, .., last] = began[..] {
+        text += &format!(", begun from {first} to {last}");
+    }
+    text += "; each counts as a round";
+    let facts = merged.differs.iter().map(|fact| {
+        let values = fact.values.iter().map(|(value, runs)| match fact.values.len() {
+            ..=4 => format!("{value} ({runs})"),
+            _ => value.clone(),
+        });
+        let values: Vec<String> = values.take(4).collect();
+        let more = if fact.values.len() > 4 { ", …" } else { "" };
+        format!(" · {}: {}{more}", fact.what, values.join(", "))
+    });
+    text + &facts.collect::<String>()
 }
 
 /// Returns the account in a few words: the quota that stopped the run, otherwise the share that others used;

@@ -31,6 +31,7 @@ mod machine_state;
 pub mod markdown;
 mod markup;
 mod matrix;
+pub mod openmetrics;
 pub mod overview;
 mod page;
 pub mod published;

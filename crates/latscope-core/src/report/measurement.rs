@@ -288,18 +288,53 @@ impl Measurement {
             cycles: s.cycles,
             account: self.account.clone(),
             values: self.values.iter().map(|(name, value)| (name.clone(), value.value)).collect(),
+            run: None,
         }
+    }
+
+    /// Returns the point as a part of merged runs: with the run at this place as its only round, and without what is
+    /// in order of time or judged.
+    pub fn as_run(mut self, run: u32) -> Measurement {
+        self.rounds = vec![Round { run: Some(run), ..self.as_round() }];
+        (self.blocks, self.outliers, self.hops) = (Vec::new(), Vec::new(), Vec::new());
+        (self.recordings, self.verdict, self.interval) = (None, None, None);
+        self.settle();
+        self
+    }
+
+    /// Takes in the same point of other runs, as [`as_run`](Measurement::as_run) returns it.
+    pub fn add_runs(&mut self, mut next: Measurement) {
+        let [mine, its] = [self.summary.count as f64, next.summary.count as f64];
+        self.tested = match (self.tested, next.tested) {
+            (Some(a), Some(b)) => Some(Tested {
+                time_ns: a.time_ns.saturating_add(b.time_ns),
+                independent: weighted_mean([(a.independent, mine), (b.independent, its)].into_iter()),
+            }),
+            (a, None) if its == 0.0 => a,
+            (None, b) if mine == 0.0 => b,
+            _ => None,
+        };
+        self.rounds.append(&mut next.rounds);
+        self.rounds.sort_by_key(|round| round.run);
+        self.add_samples(next, mine > 0.0);
     }
 
     /// Takes in the same point of a later round: samples and counts add up; what
     /// speaks against one of the rounds speaks against all.
     ///
     /// A round without a figure does not take it from the others.
-    pub fn add_round(&mut self, mut next: Measurement) {
+    pub fn add_round(&mut self, next: Measurement) {
         if self.rounds.is_empty() {
             self.rounds.push(self.as_round());
         }
+        let measured = self.rounds.iter().any(|round| round.count > 0);
         self.rounds.push(next.as_round());
+        self.add_samples(next, measured);
+    }
+
+    /// Adds what was measured in further rounds, which are in the list already. `measured` says whether there were
+    /// samples before.
+    fn add_samples(&mut self, mut next: Measurement, measured: bool) {
         if self.summary.count == 0 && next.summary.count > 0 {
             (self.sampling, self.work, self.times) = (next.sampling, next.work, next.times);
             self.histogram = std::mem::replace(&mut next.histogram, Histogram::new(1000));
@@ -310,7 +345,7 @@ impl Measurement {
         self.summary.missed += next.summary.missed;
         self.add_values(next.values);
         self.incomplete |= next.incomplete;
-        self.add_quality(&next.quality, next.summary.count > 0);
+        self.add_quality(&next.quality, measured, next.summary.count > 0);
         match (&mut self.contention, &next.contention) {
             (Some(mine), Some(its)) => mine.add(its),
             (mine @ None, its) => mine.clone_from(its),
@@ -322,6 +357,7 @@ impl Measurement {
             (Some(_), None) => {}
         }
         self.blocks.append(&mut next.blocks);
+        Block::thin(&mut self.blocks);
         self.outliers.append(&mut next.outliers);
         self.hops.append(&mut next.hops);
         match (&mut self.corrected, &next.corrected) {
@@ -334,8 +370,7 @@ impl Measurement {
 
     /// Adds the quality of a further round. A point that failed in some rounds only was measured, though not as
     /// planned.
-    fn add_quality(&mut self, next: &Quality, next_measured: bool) {
-        let measured = self.rounds[..self.rounds.len() - 1].iter().any(|round| round.count > 0);
+    fn add_quality(&mut self, next: &Quality, measured: bool, next_measured: bool) {
         let mut next = next.clone();
         if measured || next_measured {
             // That nothing happened in one round is no result of all.

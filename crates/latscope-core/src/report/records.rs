@@ -18,6 +18,49 @@ pub struct Block {
     pub median: u64,
 }
 
+impl Block {
+    /// Blocks that a measurement has at most.
+    pub const MOST: usize = 256;
+
+    /// Merges neighbours until no more than [`MOST`](Block::MOST) are left, by the least number of samples in a block
+    /// that allows it, so that blocks stay alike. No maximum is lost.
+    pub(crate) fn thin(blocks: &mut Vec<Block>) {
+        let mut least = blocks.iter().map(|block| block.count).min().unwrap_or(0).max(1);
+        while blocks.len() > Block::MOST {
+            least = least.saturating_mul(2);
+            let mut parts = std::mem::take(blocks).into_iter().peekable();
+            while let Some(first) = parts.next() {
+                let (mut count, mut together) = (first.count, vec![first]);
+                while count < least
+                    && let Some(next) = parts.next()
+                {
+                    count = count.saturating_add(next.count);
+                    together.push(next);
+                }
+                blocks.push(Block::of(together));
+            }
+        }
+    }
+
+    /// The block of neighbours. Its median is that of theirs, each as often as it has samples.
+    fn of(mut parts: Vec<Block>) -> Block {
+        let whole = parts[1..].iter().fold(parts[0], |whole, part| Block {
+            count: whole.count.saturating_add(part.count),
+            sum: whole.sum.saturating_add(part.sum),
+            max: whole.max.max(part.max),
+            ..whole
+        });
+        parts.sort_unstable_by_key(|part| part.median);
+        let mut seen = 0u64;
+        let reaches_middle = |part: &&Block| {
+            seen = seen.saturating_add(part.count);
+            seen >= whole.count.div_ceil(2)
+        };
+        let median = parts.iter().find(reaches_middle).map_or(whole.median, |part| part.median);
+        Block { median, ..whole }
+    }
+}
+
 /// Basis for conclusions from the events of a measurement about events that did not occur.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Tested {
@@ -132,4 +175,44 @@ pub struct LinearRecord {
     pub overflow: u64,
     /// Turns of the first values beyond the last bucket, at most `buckets`.
     pub overflow_turns: Vec<u64>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_rounds_have_no_more_blocks_than_one_and_no_sample_is_lost() {
+        let mut blocks = Vec::new();
+        for round in 0..8u64 {
+            let block = |at: u64| Block { from: 1000 * round + at, count: 4, sum: 4, max: at, median: round };
+            blocks.extend((0..250).map(block));
+            blocks.push(Block {
+                from: 1000 * round + 250,
+                count: 1,
+                sum: 1,
+                max: 9000 + round,
+                median: round,
+            });
+            Block::thin(&mut blocks);
+            assert!(blocks.len() <= Block::MOST, "{}", blocks.len());
+            assert_eq!(blocks.iter().map(|block| block.count).sum::<u64>(), (round + 1) * 1001);
+            assert_eq!(blocks.iter().map(|block| block.sum).sum::<u64>(), (round + 1) * 1001);
+            assert_eq!(blocks.iter().map(|block| block.max).max(), Some(9000 + round));
+        }
+        assert!(blocks.is_sorted_by_key(|block| block.from) && blocks.is_sorted_by_key(|block| block.median));
+        let [least, most] = [blocks.iter().min_by_key(|b| b.count), blocks.iter().max_by_key(|b| b.count)];
+        let usual = blocks.len() - 1;
+        assert!(
+            blocks[..usual].iter().all(|block| 2 * block.count > most.unwrap().count),
+            "{least:?} {most:?}"
+        );
+    }
+
+    #[test]
+    fn few_blocks_stay_as_they_are() {
+        let mut blocks = vec![Block { count: 3, ..Block::default() }; Block::MOST];
+        Block::thin(&mut blocks);
+        assert_eq!(blocks, vec![Block { count: 3, ..Block::default() }; Block::MOST]);
+    }
 }

@@ -63,6 +63,7 @@ impl Source<'_> {
             finished: None,
             interrupted: None,
             imported: Some(imported),
+            merged: None,
             plan: Plan {
                 job: self.program.to_owned(),
                 steps: Vec::new(),

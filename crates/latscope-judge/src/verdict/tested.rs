@@ -10,7 +10,9 @@ use std::collections::BTreeMap;
 
 /// Computes the evidence of all measurements of a report.
 pub fn note(report: &mut Report) {
-    note_where(report, |_| true);
+    // What was merged has no blocks of its own.
+    let merged = report.merged.is_some();
+    note_where(report, |m| !merged || m.tested.is_none());
 }
 
 /// Computes the evidence of those measurements that lack it: of runs that were killed, and of other programs.

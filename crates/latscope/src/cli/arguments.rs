@@ -10,6 +10,7 @@ use super::history::HistoryArguments;
 use super::import::ImportArguments;
 use super::ipc::IpcArguments;
 use super::list::ListArguments;
+use super::merge::MergeArguments;
 use super::noise::NoiseArguments;
 use super::references::ListedArguments;
 use super::remote::RemoteArguments;
@@ -71,6 +72,7 @@ pub enum Command {
     Gate(GateArguments),
     BisectCheck(BisectArguments),
     Import(ImportArguments),
+    Merge(MergeArguments),
     History(HistoryArguments),
     /// Checks on known truths that the instrument finds what is there
     Selftest(SelftestArguments),
@@ -95,6 +97,7 @@ impl Command {
                 | Compare(_)
                 | Gate(_)
                 | Import(_)
+                | Merge(_)
                 | History(_)
                 | Remote(_)
                 | List(_)

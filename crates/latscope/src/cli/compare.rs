@@ -2,11 +2,10 @@
 
 use super::Exit;
 use super::judged::JudgedArguments;
-use super::output::{check_distinct, is_stdout, unless_unread, width, write};
+use super::output::{check_distinct, is_stdout, unless_unread, width, write, write_json};
 use super::results::{self, Results};
 use anyhow::{Result, bail, ensure};
 use clap::Args;
-use latscope_core::json;
 use latscope_core::report::Status;
 use latscope_host::stdout;
 use latscope_judge::compare::{self, Comparison};
@@ -113,8 +112,7 @@ fn show(asked: &CompareArguments, found: &Comparison, taken: bool) -> Result<()>
     let options = Options { width: width(), color: true, ..Options::default() };
     let text = || stdout::write_styled(&views::text(found, asked.all, &options));
     let text = if taken { Ok(()) } else { text() };
-    let json = || Some(json::pretty(found).into_bytes());
-    let json = write(asked.judged.files.json.json.as_deref(), json);
+    let json = write_json(asked.judged.files.json.json.as_deref(), found);
     let csv = write(asked.judged.files.csv.as_deref(), || Some(views::csv(found)));
     let markdown = write(asked.judged.files.markdown.as_deref(), || {
         Some(views::markdown(found, asked.all).into_bytes())

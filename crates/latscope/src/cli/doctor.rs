@@ -4,11 +4,9 @@ use super::options::JsonArgument;
 use super::{Exit, output};
 use anyhow::Result;
 use clap::Args;
-use latscope_core::json;
 use latscope_host::machine;
 use latscope_host::stdout;
 use latscope_views::Options;
-use std::path::Path;
 
 #[derive(Debug, Args)]
 pub struct DoctorArguments {
@@ -24,12 +22,10 @@ pub fn run(asked: &DoctorArguments) -> Result<Exit> {
     let catalogue = latscope_probes::catalogue();
     let machine = machine::this_machine(&catalogue);
     if let Some(path) = &asked.to.json {
-        let text = json::pretty(&machine);
-        if path == Path::new("-") {
-            stdout::write(&text)?;
+        output::write_json(Some(path), &machine)?;
+        if output::is_stdout(path) {
             return Ok(Exit::Done);
         }
-        latscope_engine::saver::replace(path, text.as_bytes())?;
     }
     let options =
         Options { width: output::width(), color: true, catalogue: &catalogue, ..Options::default() };

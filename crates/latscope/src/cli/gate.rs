@@ -4,11 +4,10 @@ use super::Exit;
 use super::budget;
 use super::input::InputArguments;
 use super::options::JsonArgument;
-use super::output::{check_distinct, is_stdout, unless_unread, width, write};
+use super::output::{check_distinct, is_stdout, unless_unread, width, write, write_json};
 use super::results::{self, Results};
 use anyhow::{Result, bail, ensure};
 use clap::Args;
-use latscope_core::json;
 use latscope_core::report::Status;
 use latscope_host::stdout;
 use latscope_judge::compare;
@@ -175,7 +174,7 @@ fn show(asked: &GateArguments, gate: &Gate, taken: bool) -> Result<()> {
     let text = || stdout::write_styled(&views::text(gate, asked.all, &options));
     let text = if taken { Ok(()) } else { text() };
     let github = if asked.github { stdout::write_data(views::annotations(gate).as_bytes()) } else { Ok(()) };
-    let json = write(asked.json.json.as_deref(), || Some(json::pretty(gate).into_bytes()));
+    let json = write_json(asked.json.json.as_deref(), gate);
     let junit = write(asked.junit.as_deref(), || Some(views::junit(gate).into_bytes()));
     let markdown = write(asked.markdown.as_deref(), || Some(views::markdown(gate).into_bytes()));
     Ok(text.and(github)?).and(json).and(junit).and(markdown)

@@ -1,7 +1,9 @@
-//! Reads files that others may have written: plain files of a limited size, without what a terminal would obey.
+//! Reads files that others may have written: plain files of a limited size, packed by gzip or not, without what a
+//! terminal would obey.
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 use clap::Args;
+use flate2::read::MultiGzDecoder;
 use latscope_core::units::format_size;
 use latscope_host::clean::is_command;
 use rustix::fs::OFlags;
@@ -11,7 +13,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// The most bytes that are read of a file.
+/// The most bytes that are read of a file, and that what it unpacks to may have.
 const LIMIT: u64 = 1 << 30;
 
 /// Set once, by an option, before anything is read.
@@ -60,11 +62,11 @@ pub fn text(path: &Path) -> Result<String> {
         .with_context(|| format!("cannot read {}: it is no text", name(path)))
 }
 
-/// Reads a file up to a limit. One that a path may lead to is opened without waiting for it.
+/// Reads a file up to a limit, and unpacks what begins as gzip does, whatever its name. One that a path may lead to is opened without waiting for it.
 fn bytes(path: &Path, limit: u64) -> Result<Vec<u8>> {
     let cannot = || format!("cannot read {}", name(path));
     if is_stdout(path) {
-        return limited(std::io::stdin().lock(), path, limit);
+        return unpacked(limited(std::io::stdin().lock(), path, limit)?, path, limit);
     }
     // `<(…)` of a shell is a pipe that another process writes to.
     let flags = if is_descriptor(path) { OFlags::NOCTTY } else { OFlags::NONBLOCK | OFlags::NOCTTY };
@@ -80,7 +82,25 @@ fn bytes(path: &Path, limit: u64) -> Result<Vec<u8>> {
     if about.is_file() && about.len() > limit {
         bail!("{}", too_large(path));
     }
-    limited(file, path, limit)
+    unpacked(limited(file, path, limit)?, path, limit)
+}
+
+/// The bytes by which gzip is recognised.
+const GZIP: [u8; 2] = [0x1f, 0x8b];
+
+/// Returns the text that gzip packed; any other text as it is.
+fn unpacked(text: Vec<u8>, path: &Path, limit: u64) -> Result<Vec<u8>> {
+    if !text.starts_with(&GZIP) {
+        return Ok(text);
+    }
+    let mut out = Vec::with_capacity(text.len().saturating_mul(4).min(1 << 26));
+    MultiGzDecoder::new(text.as_slice())
+        .take(limit.saturating_add(1))
+        .read_to_end(&mut out)
+        .map_err(|_| anyhow!("what gzip packed there is damaged or cut off (measure it again)"))
+        .with_context(|| format!("cannot use {}", name(path)))?;
+    ensure!(out.len() as u64 <= limit, too_large(path));
+    Ok(out)
 }
 
 /// Returns true if a path is of a descriptor of this process.
@@ -109,6 +129,11 @@ fn is_forbidden(number: u32) -> bool {
 
 /// Replaces what a terminal would obey by U+FFFD, also where JSON has it as `\u001b`.
 fn without_commands(text: Vec<u8>) -> Vec<u8> {
+    // As good as every result; each byte is then looked at once.
+    let is_plain = |byte: &u8| matches!(byte, b' '..=b'[' | b']'..=b'~' | b'\n' | b'\t' | b'\r');
+    if text.iter().all(is_plain) {
+        return text;
+    }
     let mut out = match String::from_utf8(text) {
         Ok(text) if text.chars().any(|c| is_forbidden(c.into())) => text
             .chars()
@@ -166,5 +191,33 @@ mod tests {
             assert!(bytes(special, 99).unwrap_err().to_string().contains("no plain file"));
         }
         assert!(limited(std::io::repeat(1), Path::new("-"), 50).is_err());
+    }
+
+    fn packed(text: &[u8]) -> Vec<u8> {
+        let mut packer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+        std::io::Write::write_all(&mut packer, text).unwrap();
+        packer.finish().unwrap()
+    }
+
+    #[test]
+    fn gzip_is_unpacked_whatever_the_name_and_never_to_more_than_the_limit() {
+        let place = tempfile::tempdir().unwrap();
+        let file = place.path().join("r.json");
+        let text = vec![b'x'; 1 << 20];
+        let whole = packed(&text);
+        assert!(whole.len() < 2000);
+        let read = |content: &[u8], limit| {
+            std::fs::write(&file, content).unwrap();
+            bytes(&file, limit).map_err(|error| format!("{error:#}"))
+        };
+        assert_eq!(read(&whole, 1 << 20).unwrap(), text);
+        assert!(read(&whole, (1 << 20) - 1).unwrap_err().contains("--any-size"));
+        assert_eq!(read(&[packed(b"a"), packed(b"b")].concat(), 99).unwrap(), b"ab");
+        let mut wrong = whole.clone();
+        wrong[whole.len() / 2] ^= 1;
+        for damaged in [&whole[..2], &whole[..whole.len() / 2], &whole[..whole.len() - 1], &wrong] {
+            let error = read(damaged, 1 << 20).unwrap_err();
+            assert!(error.contains("r.json: what gzip packed there is damaged"), "{error}");
+        }
     }
 }

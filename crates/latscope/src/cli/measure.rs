@@ -128,7 +128,8 @@ pub fn run<M: Measures>(command: &M) -> Result<Exit> {
     let mut watcher = if output.quiet() { None } else { Some(command.watcher()?) };
     let mut saver = match output.json_file() {
         Some(path) => {
-            Some(Saver::new(path, Duration::from_nanos(arguments.save_every.unwrap_or(SAVE_EVERY)))?)
+            let every = Duration::from_nanos(arguments.save_every.unwrap_or(SAVE_EVERY));
+            Some(Saver::new(path, every)?.without_blocks(output.leaves_out_blocks()))
         }
         None => None,
     };
@@ -198,7 +199,7 @@ pub fn check_threads(plan: &Plan) -> Result<()> {
 /// A file could not be written, or nothing could be measured.
 fn show(report: &Report, output: &Output, in_full: bool) -> Result<()> {
     // A reader may take the table late, or never: what is saved by then cannot be lost.
-    let saved = output.json_file().map_or(Ok(()), |path| saver::save(path, report));
+    let saved = output.json_file().map_or(Ok(()), |path| saver::save(path, &output.saved_form(report)));
     let shown = output::unless_unread(output.show(report, in_full, None));
     saved.and(shown)?;
     if let Some(lost) = report.warnings.iter().find(|warning| warning.id == TRACE_LOST) {

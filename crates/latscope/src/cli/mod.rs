@@ -19,6 +19,7 @@ mod judged;
 mod list;
 mod live;
 mod measure;
+mod merge;
 mod names;
 mod noise;
 mod older;
@@ -167,6 +168,7 @@ fn command(arguments: &[OsString]) -> Result<ExitCode> {
         Command::Run(asked) => trial::run(asked)?,
         Command::Gate(asked) => gate::run(asked)?,
         Command::BisectCheck(asked) => return bisect::run(asked, Arguments::command()),
+        Command::Merge(asked) => merge::run(asked)?,
         Command::Import(asked) => import::run(asked)?,
         Command::History(asked) => history::run(asked)?,
         Command::Selftest(asked) => selftest::run(asked)?,

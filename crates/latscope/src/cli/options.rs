@@ -54,9 +54,15 @@ pub struct RunArguments {
 pub struct ViewArguments {
     #[command(flatten)]
     pub json: JsonArgument,
+    /// Leave a part out of --json. blocks: the samples in order of time, most of the file
+    #[arg(long, value_name = "PART", value_parser = ["blocks"], requires = "json")]
+    pub without: Option<String>,
     /// Write all points as CSV
     #[arg(long, value_name = "FILE")]
     pub csv: Option<PathBuf>,
+    /// Write all figures as CSV, one value a line, with a column for each parameter
+    #[arg(long, value_name = "FILE")]
+    pub csv_long: Option<PathBuf>,
     /// Write the histograms of single events as CSV: a line for each bucket, a column for each CPU or pair
     #[arg(long, value_name = "FILE")]
     pub csv_histogram: Option<PathBuf>,
@@ -70,6 +76,9 @@ pub struct ViewArguments {
     /// directory or ends with /
     #[arg(long, value_name = "FILE|DIR/")]
     pub svg: Option<PathBuf>,
+    /// Write the points for Prometheus, such as into the directory of node_exporter's textfile collector
+    #[arg(long, value_name = "FILE.prom")]
+    pub openmetrics: Option<PathBuf>,
     /// Draw the latency at each percentile
     #[arg(long, value_name = "FILE")]
     pub svg_percentiles: Option<PathBuf>,
@@ -102,7 +111,7 @@ const SCALES: [(&str, Scale); 2] = [("time", Scale::Time), ("human", Scale::Huma
 
 #[derive(Debug, Args)]
 pub struct JsonArgument {
-    /// Write the result as JSON; - for stdout
+    /// Write the result as JSON, packed by gzip if FILE ends with .gz; - for stdout. A link is replaced, not followed
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
 }

@@ -15,6 +15,8 @@ use latscope_host::stdout;
 use latscope_judge::references;
 use latscope_views::figure::{self, Picture};
 use latscope_views::{self as views, Options, Scale};
+use serde::Serialize;
+use std::borrow::Cow;
 use std::fs;
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
@@ -78,7 +80,9 @@ impl<'a> Output<'a> {
         let files = [
             ("json", &to.json.json),
             ("csv", &to.csv),
+            ("csv-long", &to.csv_long),
             ("csv-histogram", &to.csv_histogram),
+            ("openmetrics", &to.openmetrics),
             ("markdown", &to.markdown),
             ("html", &to.html),
             ("svg", &to.svg),
@@ -170,6 +174,10 @@ impl<'a> Output<'a> {
         let beside: Vec<&Report> = self.beside.iter().collect();
         let table = if self.shows_table() { self.table(report, &beside, in_full, saved) } else { Ok(()) };
         let csv = write(to.csv.as_deref(), || Some(views::csv::csv(report)));
+        let long = write(to.csv_long.as_deref(), || Some(views::csv::long(report)));
+        let metrics =
+            write(to.openmetrics.as_deref(), || Some(views::openmetrics::openmetrics(report).into_bytes()));
+        let csv = csv.and(long).and(metrics);
         let buckets = write(to.csv_histogram.as_deref(), || views::csv::buckets(report));
         let markdown = write(to.markdown.as_deref(), || {
             let tables = views::markdown::markdown(report, &beside, in_full, &self.options(false));
@@ -185,8 +193,18 @@ impl<'a> Output<'a> {
         let drawn =
             self.gallery().map_or(Ok(()), |path| gallery(path, report, &self.catalogue, to.quiet)).and(drawn);
         let json = to.json.json.as_deref().filter(|path| is_stdout(path));
-        let json = write(json, || Some(report.to_json().into_bytes()));
+        let json = write(json, || Some(self.saved_form(report).to_json().into_bytes()));
         table.and(csv).and(buckets).and(markdown).and(html).and(contribution).and(drawn).and(json)
+    }
+
+    /// Returns the report as it is written to `--json`: with the parts that are wanted.
+    pub fn saved_form<'r>(&self, report: &'r Report) -> Cow<'r, Report> {
+        if self.leaves_out_blocks() { Cow::Owned(report.without_blocks()) } else { Cow::Borrowed(report) }
+    }
+
+    /// Returns true if the samples in order of time are not written to `--json`.
+    pub fn leaves_out_blocks(&self) -> bool {
+        self.to.without.is_some()
     }
 
     fn options(&self, color: bool) -> Options<'_> {
@@ -240,6 +258,27 @@ pub fn write(path: Option<&Path>, view: impl FnOnce() -> Option<Vec<u8>>) -> Res
     let Some(path) = path else { return Ok(()) };
     let content = view().with_context(|| nothing_for(path))?;
     if is_stdout(path) { Ok(stdout::write_data(&content)?) } else { saver::replace(path, &content) }
+}
+
+/// Writes a value as JSON: on one line to a file, indented on stdout, where a person may read it.
+///
+/// # Errors
+/// As of [`write`].
+pub fn write_json(path: Option<&Path>, value: &impl Serialize) -> Result<()> {
+    let Some(path) = path else { return Ok(()) };
+    let text = if is_stdout(path) { json::pretty(value).into_bytes() } else { line(value)? };
+    write(Some(path), || Some(text))
+}
+
+/// Returns the JSON of a value on one line, with its end.
+///
+/// # Errors
+/// The value has no JSON form.
+pub fn line(value: &impl Serialize) -> Result<Vec<u8>> {
+    let mut text = Vec::new();
+    json::write(&mut text, value)?;
+    text.push(b'\n');
+    Ok(text)
 }
 
 /// The name of a file that is tried in a directory for pictures.

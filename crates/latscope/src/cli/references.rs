@@ -6,9 +6,7 @@ use super::options::{JsonArgument, ReferencesArgument};
 use super::output::{self, is_stdout};
 use anyhow::{Result, ensure};
 use clap::Args;
-use latscope_core::json;
 use latscope_core::units::counted;
-use latscope_engine::saver;
 use latscope_host::stdout;
 use latscope_judge::references::Reference;
 use latscope_views::Options;
@@ -34,12 +32,10 @@ pub fn run(asked: &ListedArguments) -> Result<Exit> {
     let wanted: Vec<&Reference> = all.iter().filter(|one| one.has(&asked.words)).collect();
     ensure!(!wanted.is_empty(), "no figure has the words {}: give fewer", asked.words.join(" "));
     if let Some(path) = &asked.to.json {
-        let text = json::pretty(&wanted);
+        output::write_json(Some(path), &wanted)?;
         if is_stdout(path) {
-            stdout::write(&text)?;
             return Ok(Exit::Done);
         }
-        saver::replace(path, text.as_bytes())?;
     }
     let options = Options { width: output::width(), color: true, ..Options::default() };
     let machines: BTreeSet<&str> = wanted.iter().map(|one| one.machine.as_str()).collect();

@@ -58,13 +58,25 @@ pub fn load(paths: &[PathBuf]) -> Result<Results> {
     }
     let (runs, twice) = runs::once(results.runs);
     (results.runs, results.skipped) = (runs, results.skipped.into_iter().chain(twice).collect());
-    let names: Vec<String> = paths.iter().map(|path| name(path)).collect();
-    ensure!(
-        !results.runs.is_empty(),
-        "there is no result in {} (choose files that --json wrote)",
-        names.join(", ")
-    );
+    let lost = || results.lost.iter().map(|(file, why)| format!("{file}: {why}")).collect();
+    ensure!(!results.runs.is_empty(), "{}", nothing_in(paths, lost()));
     Ok(results)
+}
+
+/// Most damaged files that an error names.
+const NAMED: usize = 3;
+
+/// The error of paths without a result, with their files that cannot be read, and why.
+pub fn nothing_in(paths: &[PathBuf], mut lost: Vec<String>) -> String {
+    let names: Vec<String> = paths.iter().map(|path| name(path)).collect();
+    let there = format!("there is no result in {}", names.join(", "));
+    if lost.is_empty() {
+        return there + " (choose files that --json wrote)";
+    }
+    if let Some(more) = lost.len().checked_sub(NAMED).filter(|more| *more > 0) {
+        lost.splice(NAMED.., [format!("{more} more cannot be read")]);
+    }
+    format!("{there} that can be read: {}", lost.join("; "))
 }
 
 /// Remark on a file of a directory that is no result; `None` for the files that latscope itself leaves beside results.
@@ -72,7 +84,7 @@ pub fn skipped(path: &Path, error: &anyhow::Error) -> Option<String> {
     let log = path.extension().is_some_and(|name| name == "log");
     let beside = match error.downcast_ref::<ReadError>() {
         Some(ReadError::Other(_)) => true,
-        Some(ReadError::Load(_)) => log && path.with_file_name(TRIAL).exists(),
+        Some(ReadError::Load(_)) => log && as_kept(path.with_file_name(TRIAL)).exists(),
         _ => false,
     };
     (!beside).then(|| format!("skipped: {error:#}"))
@@ -81,14 +93,14 @@ pub fn skipped(path: &Path, error: &anyhow::Error) -> Option<String> {
 /// Returns true if a file of a directory that cannot be read is a result, or may be: a crash leaves empty files, too.
 fn is_lost(path: &Path, error: &anyhow::Error) -> bool {
     let empty = || {
-        path.extension().is_some_and(|name| name == "json")
+        [".json", ".json.gz"].iter().any(|end| path.as_os_str().as_encoded_bytes().ends_with(end.as_bytes()))
             && fs::metadata(path).is_ok_and(|file| file.len() == 0)
     };
     error.downcast_ref::<ReadError>().is_none_or(|error| error.is_of_result() || empty())
 }
 
 /// The files of a directory by name; what is no plain file is skipped.
-fn of_directory(path: &Path, skipped: &mut Vec<String>) -> Result<Vec<PathBuf>> {
+pub fn of_directory(path: &Path, skipped: &mut Vec<String>) -> Result<Vec<PathBuf>> {
     let cannot = || format!("cannot read {}", path.display());
     let entries = fs::read_dir(path).with_context(cannot)?;
     let mut all: Vec<PathBuf> = entries
@@ -138,6 +150,13 @@ pub fn load_one(path: &Path) -> Result<Report> {
 fn read<T>(path: &Path, of: fn(&[u8]) -> Result<T, ReadError>) -> Result<T> {
     let text = input::result(path)?;
     of(&text).with_context(|| format!("cannot use {}", name(path)))
+}
+
+/// The path of a file, or with `.gz` behind it if only that is there.
+pub fn as_kept(path: PathBuf) -> PathBuf {
+    let mut packed = path.clone().into_os_string();
+    packed.push(".gz");
+    if !path.exists() && Path::new(&packed).is_file() { packed.into() } else { path }
 }
 
 /// The file that `trial` and `run` leave beside their results.

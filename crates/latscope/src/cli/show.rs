@@ -47,7 +47,10 @@ fn directory(asked: &ShowArguments) -> Result<Exit> {
 }
 
 /// Options that a trial has no view for.
-const OF_RESULTS: [&str; 9] = [
+const OF_RESULTS: [&str; 12] = [
+    "csv_long",
+    "openmetrics",
+    "without",
     "csv_histogram",
     "svg",
     "svg_percentiles",
@@ -74,7 +77,7 @@ pub fn run(asked: &ShowArguments) -> Result<Exit> {
     let report = results::load_one(&asked.result)?;
     output.show(&report, asked.all, Some(&asked.result))?;
     if let Some(path) = output.json_file() {
-        latscope_engine::saver::save(path, &report)?;
+        latscope_engine::saver::save(path, &output.saved_form(&report))?;
     }
     // A result that was judged is as good as when it was measured: also one of a run that was killed.
     Ok(criteria::of_verdict(&report))

@@ -17,6 +17,9 @@ mod hostile;
 mod import;
 mod ipc;
 mod live;
+mod merge;
+mod openmetrics;
+mod packed;
 mod page;
 mod process;
 #[path = "../programs/mod.rs"]

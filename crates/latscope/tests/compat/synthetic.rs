@@ -133,6 +133,7 @@ pub fn printed(job: Job, measurements: Vec<Measurement>) -> Page {
         findings: Vec::new(),
         interrupted: None,
         imported: None,
+        merged: None,
         measurements,
     };
     job.print(&planned, &report)

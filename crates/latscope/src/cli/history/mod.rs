@@ -4,12 +4,11 @@ mod index;
 
 use super::Exit;
 use super::judged::JudgedArguments;
-use super::output::{check_distinct, is_stdout, unless_unread, width, write};
+use super::output::{check_distinct, is_stdout, unless_unread, width, write, write_json};
 use super::results;
-use anyhow::{Result, ensure};
+use anyhow::{Result, bail, ensure};
 use clap::Args;
 use index::Directory;
-use latscope_core::json;
 use latscope_host::stdout;
 use latscope_judge::history::{self as judge, Entry, History};
 use latscope_views::{Options, history as views};
@@ -77,11 +76,10 @@ pub fn run(asked: &HistoryArguments) -> Result<Exit> {
 fn look(asked: &HistoryArguments, read: Directory) -> Result<History> {
     let Directory { archive, runs, mut remarks } = read;
     let runs = once(&runs, &mut remarks);
-    let directory = asked.directory.display();
-    ensure!(
-        !runs.is_empty(),
-        "there is no result in {directory} (choose a directory with files that --json wrote)"
-    );
+    if runs.is_empty() {
+        let lost = remarks.iter().filter_map(|text| text.strip_prefix("skipped: ").map(str::to_owned));
+        bail!("{}", results::nothing_in(std::slice::from_ref(&asked.directory), lost.collect()));
+    }
     let probes = archive.works.iter().map(|work| work.probe.as_str()).collect();
     results::check_only(&asked.judged.only, &probes, "no result has")?;
     let options = judge::Options {
@@ -121,7 +119,7 @@ fn show(asked: &HistoryArguments, found: &History, taken: bool) -> Result<()> {
     let lines = !asked.judged.only.is_empty();
     let text = || stdout::write_styled(&views::text(found, asked.all, lines, &options));
     let text = if taken { Ok(()) } else { text() };
-    let json = write(asked.judged.files.json.json.as_deref(), || Some(json::pretty(found).into_bytes()));
+    let json = write_json(asked.judged.files.json.json.as_deref(), found);
     let csv = write(asked.judged.files.csv.as_deref(), || Some(views::csv(found)));
     let markdown =
         write(asked.judged.files.markdown.as_deref(), || Some(views::markdown(found).into_bytes()));

@@ -14,7 +14,6 @@ use super::settings::Settings;
 use super::shared::SharedArguments;
 use super::show::{self, View};
 use anyhow::{Context, Result, bail, ensure};
-use latscope_core::json;
 use latscope_core::quality::THROTTLED;
 use latscope_core::report::{Account, MORE_TIME, Report, Warning};
 use latscope_core::units::counted;
@@ -335,7 +334,7 @@ impl Trial<'_> {
 
     /// Writes what is known so far.
     fn save(&self) -> Result<()> {
-        saver::replace_name(&self.directory.join(results::TRIAL), json::pretty(&self.outcome).as_bytes())
+        saver::replace_name(&self.directory.join(results::TRIAL), &output::line(&self.outcome)?)
     }
 
     /// Puts back what was changed, compares what there is, shows and saves it.

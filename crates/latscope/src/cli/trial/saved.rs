@@ -4,7 +4,7 @@
 use super::super::Exit;
 use super::super::criteria;
 use super::super::input;
-use super::super::results::{self, TRIAL};
+use super::super::results::{self, TRIAL, as_kept};
 use super::outcome::{Counted, Done, Ordered, Outcome, Skipped, comparisons, table};
 use super::plan_file::PlanFile;
 use super::shared::Shown;
@@ -34,7 +34,7 @@ struct Saved {
 
 /// Returns true if a directory holds the results of a trial.
 pub fn is_trial(directory: &Path) -> bool {
-    directory.join(TRIAL).is_file()
+    as_kept(directory.join(TRIAL)).is_file()
 }
 
 /// Shows the results of a directory, with what is missing of them, and writes files of them; returns the exit code of
@@ -43,7 +43,7 @@ pub fn is_trial(directory: &Path) -> bool {
 /// # Errors
 /// The file of the trial cannot be read or is no such file, or stdout or a file cannot be written.
 pub fn show(directory: &Path, to: Shown) -> Result<Exit> {
-    let file = directory.join(TRIAL);
+    let file = as_kept(directory.join(TRIAL));
     let read = input::text(&file)?;
     let saved: Saved =
         serde_json::from_str(&read).with_context(|| format!("{} is no file of a trial", file.display()))?;
@@ -80,8 +80,9 @@ fn outcome(saved: Saved, directory: &Path) -> Result<(Outcome, Counted)> {
     named.try_for_each(|name| within(name))?;
     for one in &order {
         let known = runs.iter().any(|run| run.file == one.file);
-        if !known && directory.join(&one.file).exists() {
-            let why = complete(&directory.join(&one.file)).err();
+        let file = as_kept(directory.join(&one.file));
+        if !known && file.exists() {
+            let why = complete(&file).err();
             runs.push(Done { counted: why.is_none(), why, ..Done::unknown(one) });
         }
     }
@@ -89,7 +90,7 @@ fn outcome(saved: Saved, directory: &Path) -> Result<(Outcome, Counted)> {
     for run in runs.iter_mut().filter(|run| run.counted) {
         let place = run.ordered().place(&plan);
         ensure!(place.is_some(), "{} has a run of {}, which its plan does not have", TRIAL, run.measurement);
-        match complete(&directory.join(&run.file)) {
+        match complete(&as_kept(directory.join(&run.file))) {
             Ok(result) => found.entry(place.expect("it was looked at")).or_default().push(result),
             Err(why) => (run.counted, run.why) = (false, Some(why)),
         }
@@ -105,8 +106,9 @@ pub fn record(outcome: &Outcome, view: View, directory: &Path) -> Option<Accepta
     }
     // Of each run once more with its outliers, which the table leaves out. One that cannot be read was said to be so.
     let counted = outcome.runs.iter().filter(|run| run.counted);
-    let read: Vec<(&Done, Report)> =
-        counted.filter_map(|run| Some((run, results::load_one(&directory.join(&run.file)).ok()?))).collect();
+    let read: Vec<(&Done, Report)> = counted
+        .filter_map(|run| Some((run, results::load_one(&as_kept(directory.join(&run.file))).ok()?)))
+        .collect();
     let inputs: Vec<Input> = read.iter().map(|(run, report)| input(run, report)).collect();
     let skipped: Vec<String> = outcome.skipped.iter().map(Skipped::words).collect();
     acceptance(&inputs, &skipped)

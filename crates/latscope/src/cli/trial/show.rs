@@ -1,11 +1,10 @@
 //! Output of a plan and its outcome: on screen and in files.
 
-use super::super::output::{check_distinct, is_stdout, width, write};
+use super::super::output::{check_distinct, is_stdout, width, write, write_json};
 use super::outcome::{Compared, Done, Ordered, Outcome, Skipped};
 use super::plan_file::{Arm, Order, PlanFile, Planned};
 use super::shared::{SharedArguments, Shown};
 use anyhow::{Result, ensure};
-use latscope_core::json;
 use latscope_core::units::counted;
 use latscope_engine::remaining::about;
 use latscope_engine::saver;
@@ -87,7 +86,7 @@ fn arms(plan: &PlanFile, options: &Options) -> String {
 pub fn show(outcome: &Outcome, view: View, to: Shown) -> Result<()> {
     let taken = to.quiet || to.files.named().iter().any(|(_, path)| is_stdout(path));
     let shown = if taken { Ok(()) } else { stdout::write_styled(&text(outcome, view, to.all)) };
-    let json = write(to.files.json.json.as_deref(), || Some(json::pretty(outcome).into_bytes()));
+    let json = write_json(to.files.json.json.as_deref(), outcome);
     let csv = write(to.files.csv.as_deref(), || match (view, &outcome.comparisons[..]) {
         (View::Comparison, [compared]) => Some(comparison::csv(&compared.comparison)),
         _ => Some(views::csv(&outcome.table)),

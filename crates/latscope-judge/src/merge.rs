@@ -1,0 +1,244 @@
+//! Several runs merged into one result: histograms of equal points are added, and each run is kept as a round of its
+//! points, so that the spread between runs stays known.
+
+use crate::compare::environment::{self, LABEL};
+use crate::runs::Run;
+use latscope_core::json::LARGEST;
+use latscope_core::machine::Machine;
+use latscope_core::plan::{Plan, Step};
+use latscope_core::report::{Differing, Measurement, Merged, MergedRun, Report, Sampling};
+use std::collections::{BTreeMap, BTreeSet};
+use std::mem;
+
+/// Reason why results are not merged.
+#[derive(Debug, thiserror::Error)]
+pub enum MergeError {
+    /// A run is in two results.
+    #[error("{0} and {1} have the same run ({2}): leave one of them out")]
+    Twice(String, String, String),
+    /// The samples of a point cannot be counted.
+    #[error("{0} has more than 2^53 samples in all: merge fewer results")]
+    TooMany(String),
+    /// There is no result to merge.
+    #[error("there is no result to merge")]
+    Nothing,
+}
+
+/// A result with the runs that it is made of, and the name of its file.
+struct Part {
+    name: String,
+    report: Report,
+    merged: Merged,
+}
+
+/// A point, with the requested length of a batch, ns.
+struct Series {
+    m: Measurement,
+    batch_ns: Option<u64>,
+}
+
+/// Merges results, each with the name of its file. The order of the results does not matter: runs are in order of time.
+///
+/// # Errors
+/// A run is in two of the results, or a point has too many samples.
+pub fn merge(results: Vec<(String, Report)>) -> Result<Report, MergeError> {
+    let mut parts: Vec<Part> = results.into_iter().map(|(name, report)| Part::of(name, report)).collect();
+    parts.sort_by(|a, b| a.merged.runs.first().cmp(&b.merged.runs.first()));
+    let runs = renumbered(&mut parts)?;
+    let series = added(&mut parts)?;
+    let mut reports = parts.into_iter().map(|part| part.report);
+    let mut whole = reports.next().ok_or(MergeError::Nothing)?;
+    let mut machines = vec![mem::take(&mut whole.machine)];
+    for other in reports {
+        machines.push(add_head(&mut whole, other));
+    }
+    whole.machine = common(&machines);
+    whole.started =
+        runs.iter().map(|run| &run.started).find(|at| !at.is_empty()).cloned().unwrap_or_default();
+    whole.finished = runs.iter().filter_map(|run| run.finished.clone()).max();
+    (whole.run_id, whole.findings, whole.interrupted) = (String::new(), Vec::new(), None);
+    let plan = &mut whole.plan;
+    (plan.rounds, plan.stop_when_exceeded, plan.on_threshold, plan.timeline) = (1, false, None, None);
+    plan.criteria.clear();
+    let (measurements, batch_ns) = series.into_iter().map(|series| (series.m, series.batch_ns)).unzip();
+    whole.measurements = measurements;
+    whole.merged = Some(Merged { differs: differences(&runs), runs, batch_ns });
+    Ok(whole)
+}
+
+impl Part {
+    fn of(name: String, mut report: Report) -> Part {
+        if let Some(merged) = report.merged.take() {
+            return Part { name, report, merged };
+        }
+        let run = Run::of(report);
+        let batch_ns = run.points().map(|(_, batch_ns)| batch_ns).collect();
+        let mut facts: BTreeMap<String, String> = environment::of_run(&run).into_iter().collect();
+        let mut report = run.report;
+        let early = report.is_unfinished() || report.interrupted.is_some();
+        facts.insert("ended".to_owned(), if early { "early" } else { "as planned" }.to_owned());
+        facts.retain(|_, value| !value.is_empty());
+        let (started, run_id, finished) =
+            (report.started.clone(), report.run_id.clone(), report.finished.clone());
+        let measurements = mem::take(&mut report.measurements);
+        report.measurements = measurements.into_iter().map(|m| m.as_run(0)).collect();
+        let runs = vec![MergedRun { started, run_id, finished, facts }];
+        Part { name, report, merged: Merged { runs, differs: Vec::new(), batch_ns } }
+    }
+}
+
+/// All runs in order of time. Rounds then name the place of their run among all.
+fn renumbered(parts: &mut [Part]) -> Result<Vec<MergedRun>, MergeError> {
+    let mut all: Vec<(MergedRun, usize, usize)> = Vec::new();
+    for (of, part) in parts.iter().enumerate() {
+        all.extend(part.merged.runs.iter().cloned().enumerate().map(|(at, run)| (run, of, at)));
+    }
+    all.sort();
+    let mut known: BTreeMap<&str, usize> = BTreeMap::new();
+    for (run, of, _) in all.iter().filter(|(run, ..)| !run.run_id.is_empty()) {
+        if let Some(other) = known.insert(&run.run_id, *of) {
+            let name = |of: usize| parts[of].name.clone();
+            return Err(MergeError::Twice(name(other), name(*of), run.run_id.clone()));
+        }
+    }
+    let places: BTreeMap<(usize, usize), u32> =
+        (0..).zip(&all).map(|(place, (_, of, at))| ((*of, *at), place)).collect();
+    for (of, part) in parts.iter_mut().enumerate() {
+        for round in part.report.measurements.iter_mut().flat_map(|m| &mut m.rounds) {
+            round.run = round.run.and_then(|run| places.get(&(of, run as usize)).copied());
+        }
+    }
+    Ok(all.into_iter().map(|(run, ..)| run).collect())
+}
+
+/// The points of all results, equal ones added, in the order of the first run that has them.
+fn added(parts: &mut [Part]) -> Result<Vec<Series>, MergeError> {
+    let mut all: Vec<Series> = Vec::new();
+    for part in parts {
+        let measurements = mem::take(&mut part.report.measurements).into_iter();
+        let lengths = part.merged.batch_ns.iter().copied().chain(std::iter::repeat(None));
+        for series in measurements.zip(lengths).map(|(m, batch_ns)| Series { m, batch_ns }) {
+            match all.iter_mut().find(|known| known.takes(&series)) {
+                Some(known) => known.add(series)?,
+                None => all.push(series),
+            }
+        }
+    }
+    all.sort_by_key(|series| series.m.rounds.iter().filter_map(|round| round.run).min());
+    Ok(all)
+}
+
+impl Series {
+    /// Returns true if the samples of both can be counted together. What was not measured goes with what was.
+    fn takes(&self, other: &Series) -> bool {
+        let [a, b] = [&self.m, &other.m];
+        let is_batch = |m: &Measurement| m.sampling != Sampling::Event;
+        let is_alike = || {
+            (a.times, is_batch(a), self.batch_ns) == (b.times, is_batch(b), other.batch_ns)
+                && (a.histogram.tick_ps(), a.histogram.bins()) == (b.histogram.tick_ps(), b.histogram.bins())
+        };
+        (&a.probe, a.revision, &a.params) == (&b.probe, b.revision, &b.params)
+            && (a.summary.count == 0 || b.summary.count == 0 || is_alike())
+    }
+
+    fn add(&mut self, other: Series) -> Result<(), MergeError> {
+        if self.m.summary.count.saturating_add(other.m.summary.count) > LARGEST {
+            return Err(MergeError::TooMany(other.m.title));
+        }
+        if self.m.summary.count == 0 {
+            self.batch_ns = other.batch_ns;
+        }
+        self.m.add_runs(other.m);
+        Ok(())
+    }
+}
+
+/// Adds what is known of another result beside its points, and returns its machine.
+fn add_head(whole: &mut Report, other: Report) -> Machine {
+    whole.labels.retain(|name, value| other.labels.get(name) == Some(value));
+    for warning in other.warnings {
+        if !whole.warnings.contains(&warning) {
+            whole.warnings.push(warning);
+        }
+    }
+    match (&mut whole.activity, &other.activity) {
+        (Some(mine), Some(its)) => mine.add(its),
+        (mine @ None, its) => mine.clone_from(its),
+        (Some(_), None) => {}
+    }
+    if whole.imported != other.imported {
+        whole.imported = None;
+    }
+    add_plan(&mut whole.plan, other.plan);
+    other.machine
+}
+
+/// Adds the points that only the other plan has.
+fn add_plan(plan: &mut Plan, other: Plan) {
+    if plan.job != other.job {
+        plan.job = "merged".to_owned();
+    }
+    if plan.load != other.load {
+        plan.load = None;
+    }
+    let known: BTreeSet<_> = plan.steps.iter().flat_map(|step| &step.points).cloned().map(identity).collect();
+    for step in other.steps {
+        let points: Vec<_> = step
+            .points
+            .iter()
+            .filter(|point| !known.contains(&identity((*point).clone())))
+            .cloned()
+            .collect();
+        if !points.is_empty() {
+            plan.steps.push(Step { points, ..step });
+        }
+    }
+    for note in other.notes {
+        if !plan.notes.contains(&note) {
+            plan.notes.push(note);
+        }
+    }
+}
+
+fn identity(point: latscope_core::plan::Point) -> (String, u32, latscope_core::plan::Params) {
+    (point.probe, point.revision, point.params)
+}
+
+/// Facts on a machine that differ from run to run, and are those of the first.
+const OF_THE_MOMENT: [&str; 4] = ["checks", "clock", "load_average", "memory_available"];
+
+/// The facts that all machines share; others are unknown.
+fn common(machines: &[Machine]) -> Machine {
+    let value = |machine: &Machine| serde_json::to_value(machine).unwrap_or_default();
+    let unknown = value(&Machine::default());
+    let mut shared = value(&machines[0]);
+    for other in machines[1..].iter().map(value) {
+        let facts = shared.as_object_mut().into_iter().flatten();
+        for (name, fact) in facts.filter(|(name, _)| !OF_THE_MOMENT.contains(&name.as_str())) {
+            if other[name.as_str()] != *fact {
+                *fact = unknown[name.as_str()].clone();
+            }
+        }
+    }
+    serde_json::from_value(shared).unwrap_or_default()
+}
+
+/// The facts in which runs differ. What a run does not record is no difference, but for labels.
+fn differences(runs: &[MergedRun]) -> Vec<Differing> {
+    let names: BTreeSet<&String> = runs.iter().flat_map(|run| run.facts.keys()).collect();
+    let differing = |name: &String| {
+        let mut values: BTreeMap<String, u32> = BTreeMap::new();
+        for run in runs {
+            match run.facts.get(name) {
+                Some(value) => *values.entry(value.clone()).or_default() += 1,
+                None if name.starts_with(LABEL) => *values.entry("none".to_owned()).or_default() += 1,
+                None => {}
+            }
+        }
+        (values.len() > 1).then(|| Differing { what: name.clone(), values })
+    };
+    names.into_iter().filter_map(differing).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,209 @@
+//! A report as OpenMetrics text, which the textfile collector of node_exporter and Prometheus read, too.
+
+use latscope_core::report::{Measurement, Report, Sampling, Status};
+use std::collections::BTreeSet;
+use std::fmt::Write;
+
+/// Binary logarithms of the bounds of the buckets, ns: the same for every series, so that series add up.
+const BOUNDS: std::ops::RangeInclusive<u32> = 7..=25;
+
+/// Returns the points that were measured, the run, and the verdicts as OpenMetrics text.
+pub fn openmetrics(report: &Report) -> String {
+    let mut seen = BTreeSet::new();
+    let points: Vec<(String, &Measurement)> = report
+        .measurements
+        .iter()
+        .map(|m| (labels(m), m))
+        .filter(|(of, _)| seen.insert(of.clone()))
+        .collect();
+    let mut text = String::new();
+    let mut points_of = |name: &str, help: &str, value: &dyn Fn(&Measurement) -> Option<f64>| {
+        gauge(&mut text, name, help, points.iter().map(|(of, m)| (of.as_str(), value(m))));
+    };
+    let seconds = |ns: Option<f64>| ns.map(|ns| ns / 1e9);
+    points_of("latscope_latency_p50_seconds", "Median of a point", &|m| seconds(m.summary.p50));
+    points_of(
+        "latscope_latency_p99_seconds",
+        "99th percentile of a point with at least 1000 samples",
+        &|m| seconds(m.summary.p99),
+    );
+    points_of("latscope_latency_max_seconds", "Largest sample of a point", &|m| seconds(m.summary.max));
+    points_of(
+        "latscope_quality_level",
+        "How far to trust a point: 0 ok, 1 unstable, 2 degraded, 3 not measured",
+        &|m| Some(f64::from(m.quality.level as u8)),
+    );
+    points_of("latscope_verdict_status", "Criteria of a point: 0 met, 1 inconclusive, 2 exceeded", &|m| {
+        Some(m.verdict.as_ref().map(|verdict| status(verdict.status))?)
+    });
+    histograms(&mut text, &points);
+    run(&mut text, report);
+    text + "# EOF\n"
+}
+
+fn status(status: Status) -> f64 {
+    match status {
+        Status::Pass => 0.0,
+        Status::Inconclusive => 1.0,
+        Status::Exceeded => 2.0,
+    }
+}
+
+/// Labels that name a point.
+fn labels(m: &Measurement) -> String {
+    let params: Vec<String> = m.params.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    let sampling = if m.sampling == Sampling::Event { "event" } else { "batch" };
+    joined(&[
+        ("probe", &m.probe),
+        ("revision", &m.revision.to_string()),
+        ("params", &params.join(",")),
+        ("title", &m.title),
+        ("sampling", sampling),
+    ])
+}
+
+fn joined(labels: &[(&str, &str)]) -> String {
+    let labels: Vec<String> =
+        labels.iter().map(|(name, value)| format!("{name}=\"{}\"", escaped(value))).collect();
+    labels.join(",")
+}
+
+/// Returns a text as the value of a label. Characters that a terminal would obey are replaced.
+fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '\\' => out += "\\\\",
+            '"' => out += "\\\"",
+            '\n' => out += "\\n",
+            c if c.is_control() => out.push('\u{fffd}'),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+fn begin(text: &mut String, name: &str, kind: &str, help: &str) {
+    *text += &format!("# HELP {name} {help}\n# TYPE {name} {kind}\n");
+    if name.ends_with("_seconds") {
+        *text += &format!("# UNIT {name} seconds\n");
+    }
+}
+
+/// Adds a gauge, unless it has no value at all.
+fn gauge<'a>(
+    text: &mut String,
+    name: &str,
+    help: &str,
+    values: impl Iterator<Item = (&'a str, Option<f64>)>,
+) {
+    let known: Vec<(&str, f64)> = values.filter_map(|(labels, value)| Some((labels, value?))).collect();
+    if known.is_empty() {
+        return;
+    }
+    begin(text, name, "gauge", help);
+    for (labels, value) in known {
+        let labels = if labels.is_empty() { String::new() } else { format!("{{{labels}}}") };
+        writeln!(text, "{name}{labels} {value:e}").expect("memory can be written to");
+    }
+}
+
+/// Adds the distributions of single events. A bound is the last value of a bucket of the result, so that counts are
+/// exact.
+fn histograms(text: &mut String, points: &[(String, &Measurement)]) {
+    const NAME: &str = "latscope_latency_seconds";
+    let events: Vec<_> =
+        points.iter().filter(|(_, m)| m.sampling == Sampling::Event && m.summary.count > 0).collect();
+    if events.is_empty() {
+        return;
+    }
+    begin(text, NAME, "histogram", "Single events of a point");
+    for (of, m) in events {
+        let mut add = |le: &str, count: u64| *text += &format!("{NAME}_bucket{{{of},le=\"{le}\"}} {count}\n");
+        for bound in BOUNDS.map(|bits| ((1u64 << bits) - 1) as f64) {
+            let below = m.histogram.buckets_ns().take_while(|(_, high, _)| *high <= bound);
+            add(&format!("{:e}", bound / 1e9), below.map(|(.., count)| count).sum());
+        }
+        let count = m.histogram.count();
+        add("+Inf", count);
+        let sum = m.histogram.mean().unwrap_or(0.0) * count as f64 / 1e9;
+        *text += &format!("{NAME}_sum{{{of}}} {sum:e}\n{NAME}_count{{{of}}} {count}\n");
+    }
+}
+
+fn run(text: &mut String, report: &Report) {
+    let machine = &report.machine;
+    let about = joined(&[
+        ("run_id", &report.run_id),
+        ("job_name", &report.plan.job),
+        ("machine", &machine.name),
+        ("kernel", &machine.kernel),
+        ("cpu_model", &machine.cpu_model),
+        ("version", &report.tool.version),
+    ]);
+    let at = |time: &str| {
+        let time = humantime::parse_rfc3339_weak(time).ok()?;
+        Some(time.duration_since(std::time::UNIX_EPOCH).ok()?.as_secs_f64())
+    };
+    let mut one = |name: &str, help: &str, labels: &str, value: Option<f64>| {
+        gauge(text, name, help, std::iter::once((labels, value)));
+    };
+    let runs = report.merged.as_ref().map_or(1, |merged| merged.runs.len());
+    one("latscope_run_info", "The run and its machine", &about, Some(1.0));
+    one("latscope_runs", "Runs in the result", "", Some(runs as f64));
+    one("latscope_run_start_timestamp_seconds", "Start of the run", "", at(&report.started));
+    let finished = report.finished.as_deref().and_then(at);
+    one("latscope_run_end_timestamp_seconds", "End of the run", "", finished);
+    let others = report.activity.as_ref().map(|activity| activity.others);
+    one("latscope_run_others_ratio", "Share of the CPUs that other processes used", "", others);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use latscope_core::fixture;
+
+    #[test]
+    fn every_event_is_counted_in_at_most_twenty_buckets() {
+        let report = fixture::wake();
+        let text = openmetrics(&report);
+        for m in &report.measurements {
+            let of = labels(m);
+            let line = |part: &str| format!("latscope_latency_seconds_{part}{{{of}");
+            let buckets: Vec<u64> = text
+                .lines()
+                .filter(|l| l.starts_with(&line("bucket")))
+                .map(|l| l.rsplit(' ').next().unwrap().parse().unwrap())
+                .collect();
+            assert!(buckets.len() == 20 && buckets.is_sorted(), "{buckets:?}");
+            assert_eq!(buckets.last(), Some(&m.summary.count));
+            // 65,535 ns is the bound before the largest event.
+            assert_eq!(buckets[16 - 7], m.summary.count - 1);
+            assert!(text.contains(&format!("{}}} {}", line("count"), m.summary.count)));
+        }
+        assert!(text.ends_with("# EOF\n") && text.contains("# UNIT latscope_latency_p50_seconds seconds\n"));
+    }
+
+    #[test]
+    fn labels_are_escaped_and_no_series_is_there_twice() {
+        let mut report = fixture::wake();
+        report.measurements[0].title = "a\"b\\c\nd\u{1b}[2J".to_owned();
+        report.measurements.push(report.measurements[0].clone());
+        let text = openmetrics(&report);
+        assert!(text.contains("title=\"a\\\"b\\\\c\\nd\u{fffd}[2J\""), "{text}");
+        let names: Vec<&str> = text
+            .lines()
+            .filter(|line| !line.starts_with('#'))
+            .map(|line| line.rsplit_once(' ').unwrap().0)
+            .collect();
+        assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), names.len());
+        assert!(!text.contains(|c: char| c.is_control() && c != '\n'));
+    }
+
+    #[test]
+    fn batches_have_no_distribution_of_events() {
+        let text = openmetrics(&fixture::report());
+        assert!(text.contains("latscope_latency_p50_seconds{probe=\"cpu.add\""));
+        assert!(!text.contains("latscope_latency_seconds_bucket{probe=\"cpu.add\""));
+    }
+}

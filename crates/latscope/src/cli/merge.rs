@@ -1,0 +1,87 @@
+//! `latscope merge`: adds the results of several runs up to one.
+
+use super::Exit;
+use super::input::InputArguments;
+use super::options::JsonArgument;
+use super::output::{check_distinct, is_stdout};
+use super::results::{self, load_one, name};
+use anyhow::{Context, Result, ensure};
+use clap::Args;
+use latscope_core::report::Report;
+use latscope_core::units::counted;
+use latscope_engine::saver;
+use latscope_host::stdout;
+use latscope_judge::merge::merge;
+use std::path::PathBuf;
+
+/// Adds the results of several runs up to one, such as those of many nights or boards
+///
+/// Histograms of equal points are added. A point that only some runs have stays with these. Each run is kept as a
+/// round, so that the spread between runs is shown; compare, gate and history take the runs themselves. Samples in
+/// order of time, outliers and verdicts are left out.
+#[derive(Debug, Args)]
+pub struct MergeArguments {
+    /// Results, also merged ones, or directories of results; - for stdin
+    #[arg(required = true, value_name = "RESULT")]
+    results: Vec<PathBuf>,
+    #[command(flatten)]
+    input: InputArguments,
+    #[command(flatten)]
+    json: JsonArgument,
+}
+
+/// Reads the results, merges them, and says what differs between the runs.
+///
+/// # Errors
+/// A result cannot be read, a run is in two of the results, or the file cannot be written.
+pub fn run(asked: &MergeArguments) -> Result<Exit> {
+    asked.input.apply();
+    let to = asked.json.json.as_deref().context("merge writes a result: add --json FILE")?;
+    check_distinct(&[("json", to)], asked.results.iter().map(PathBuf::as_path))?;
+    let whole = merge(read(&asked.results)?)?;
+    if is_stdout(to) {
+        stdout::write_data(whole.to_json().as_bytes())?;
+        return Ok(Exit::Done);
+    }
+    saver::save(to, &whole)?;
+    stdout::write(&described(&name(to), &whole))?;
+    Ok(Exit::Done)
+}
+
+/// Reads files, and the results among those of directories. What grows with time is not kept.
+fn read(paths: &[PathBuf]) -> Result<Vec<(String, Report)>> {
+    let inputs = paths.iter().filter(|path| is_stdout(path)).count();
+    ensure!(inputs < 2, "standard input can be read once: choose files for the others");
+    let (mut found, mut lost) = (Vec::new(), Vec::new());
+    for path in paths {
+        if is_stdout(path) || !path.is_dir() {
+            found.push((name(path), load_one(path)?.without_blocks()));
+            continue;
+        }
+        for file in results::of_directory(path, &mut lost)? {
+            match load_one(&file) {
+                Ok(report) => found.push((name(&file), report.without_blocks())),
+                Err(error) => lost.extend(results::skipped(&file, &error)),
+            }
+        }
+    }
+    ensure!(!found.is_empty(), "{}", results::nothing_in(paths, lost));
+    lost.iter().for_each(|said| latscope_host::eprintln!("latscope: {said}"));
+    Ok(found)
+}
+
+/// `all.json: merged from 5 runs, 533 points, 12 of them not in all runs`, and a line for each fact that differs.
+fn described(file: &str, whole: &Report) -> String {
+    let Some(merged) = &whole.merged else { return String::new() };
+    let [runs, points] = [merged.runs.len(), whole.measurements.len()].map(|number| number as u64);
+    let partial = whole.measurements.iter().filter(|m| m.rounds.len() < merged.runs.len()).count();
+    let partial = if partial > 0 { format!(", {partial} of them not in all runs") } else { String::new() };
+    let mut text =
+        format!("{file}: merged from {}, {}{partial}\n", counted(runs, "run"), counted(points, "point"));
+    for fact in &merged.differs {
+        let values =
+            fact.values.iter().map(|(value, runs)| format!("{value} ({})", counted((*runs).into(), "run")));
+        text += &format!("  differs: {}: {}\n", fact.what, values.collect::<Vec<_>>().join(", "));
+    }
+    text
+}
