@@ -15,6 +15,7 @@ pub mod histogram;
 pub mod json;
 pub mod machine;
 pub mod merged;
+pub mod need;
 pub mod plan;
 pub mod quality;
 pub mod report;

@@ -9,6 +9,7 @@ mod bad_machines;
 mod binder_tests;
 mod blame;
 mod compare;
+mod container;
 mod full_disk;
 mod gate;
 mod generated;
