@@ -18,6 +18,7 @@ pub mod merged;
 pub mod need;
 pub mod plan;
 pub mod quality;
+pub mod redact;
 pub mod report;
 pub mod rounds;
 pub mod schema;

@@ -4,6 +4,7 @@
 
 use crate::observers::{Event, Observer};
 use anyhow::{Context, Result, anyhow, bail};
+use latscope_core::redact::Redactor;
 use latscope_core::report::Report;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
@@ -24,6 +25,8 @@ pub struct Saver {
     saved: Option<Instant>,
     /// True if a failure to save was reported.
     told: bool,
+    /// True if what says whose machine it is is left out.
+    redacts: bool,
 }
 
 impl Saver {
@@ -35,12 +38,25 @@ impl Saver {
     /// The directory does not exist or must not be written to.
     pub fn new(path: &Path, every: Duration) -> Result<Saver> {
         check(path)?;
-        Ok(Saver { path: path.to_owned(), every: every.max(LEAST), saved: None, told: false })
+        Ok(Saver { path: path.to_owned(), every: every.max(LEAST), saved: None, told: false, redacts: false })
+    }
+
+    /// Leaves out of the file what says whose machine it is, if `redacts`.
+    #[must_use]
+    pub fn redacting(self, redacts: bool) -> Saver {
+        Saver { redacts, ..self }
     }
 
     fn save(&mut self, report: &Report, tell: bool) {
         // It is tried again, in the end with an error; a crash until then would lose what was measured.
-        if let Err(error) = save(&self.path, report)
+        let saved = match self.redacts {
+            true => Redactor::default()
+                .report(report)
+                .context("cannot redact the result")
+                .and_then(|report| save(&self.path, &report)),
+            false => save(&self.path, report),
+        };
+        if let Err(error) = saved
             && tell
             && !std::mem::replace(&mut self.told, true)
         {

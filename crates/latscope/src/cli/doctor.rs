@@ -1,7 +1,7 @@
 //! `latscope doctor`: what on this machine distorts latency.
 
 use super::options::JsonArgument;
-use super::{Exit, output};
+use super::{Exit, output, redact};
 use anyhow::Result;
 use clap::Args;
 use latscope_core::json;
@@ -14,6 +14,9 @@ use std::path::Path;
 pub struct DoctorArguments {
     #[command(flatten)]
     to: JsonArgument,
+    /// Leave out the host name, the machine id and the command line of the kernel
+    #[arg(long)]
+    redact: bool,
 }
 
 /// Checks the machine and shows what was found.
@@ -22,7 +25,8 @@ pub struct DoctorArguments {
 /// The output cannot be written.
 pub fn run(asked: &DoctorArguments) -> Result<Exit> {
     let catalogue = latscope_probes::catalogue();
-    let machine = machine::this_machine(&catalogue);
+    redact::apply(asked.redact);
+    let machine = redact::machine(machine::this_machine(&catalogue))?;
     if let Some(path) = &asked.to.json {
         let text = json::pretty(&machine);
         if path == Path::new("-") {

@@ -1,5 +1,6 @@
 //! Reads files that others may have written: plain files of a limited size, without what a terminal would obey.
 
+use super::redact;
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
 use latscope_core::units::format_size;
@@ -17,18 +18,22 @@ const LIMIT: u64 = 1 << 30;
 /// Set once, by an option, before anything is read.
 static UNLIMITED: AtomicBool = AtomicBool::new(false);
 
-/// An option of commands that read results.
+/// Options of commands that read results.
 #[derive(Debug, Args)]
 pub struct InputArguments {
     /// Read results of more than 1 GiB, too
     #[arg(long)]
     any_size: bool,
+    /// Leave out what says whose machine it is: host, machine id, command line of the kernel, labels, paths, commands
+    #[arg(long)]
+    redact: bool,
 }
 
 impl InputArguments {
     /// Sets for the whole process what may be read.
     pub fn apply(&self) {
         UNLIMITED.store(self.any_size, Ordering::Relaxed);
+        redact::apply(self.redact);
     }
 }
 

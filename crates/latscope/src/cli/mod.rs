@@ -25,6 +25,7 @@ mod older;
 mod options;
 mod outliers;
 mod output;
+mod redact;
 mod references;
 mod remote;
 mod results;

@@ -47,7 +47,8 @@ fn directory(asked: &ShowArguments) -> Result<Exit> {
 }
 
 /// Options that a trial has no view for.
-const OF_RESULTS: [&str; 9] = [
+const OF_RESULTS: [&str; 10] = [
+    "redact",
     "csv_histogram",
     "svg",
     "svg_percentiles",

@@ -22,6 +22,7 @@ mod page;
 mod process;
 #[path = "../programs/mod.rs"]
 mod programs;
+mod redact;
 mod refused_calls;
 mod remote;
 mod remote_ivshmem;
@@ -37,5 +38,6 @@ mod skipped;
 mod support;
 mod terminal;
 mod trial;
+mod turns;
 mod views;
 mod wake;
