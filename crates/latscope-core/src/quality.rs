@@ -15,6 +15,8 @@ pub struct Quality {
 
 /// The reason of what ended before it was measured in full: what there is, is not distorted by that.
 pub const CUT_SHORT: &str = "cut-short";
+/// Id of a reason: no sample was taken.
+pub const NOTHING_MEASURED: &str = "nothing-measured";
 /// Id of a reason: the load that was asked for did not last as long as the measurement.
 pub const LOAD_ENDED: &str = "load-ended";
 /// Id of a warning: the command of the load used hardly any CPU time.

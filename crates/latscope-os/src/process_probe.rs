@@ -47,6 +47,11 @@ impl<'a> Program<'a> {
         let arguments = arguments.iter().map(|argument| argument.as_ptr()).chain([ptr::null()]).collect();
         Program { path, arguments }
     }
+
+    /// Path of the program.
+    pub fn path(&self) -> &CStr {
+        self.path
+    }
 }
 
 const NO_ENVIRONMENT: [*const c_char; 1] = [ptr::null()];

@@ -26,6 +26,7 @@ mod older;
 mod options;
 mod outliers;
 mod output;
+mod redact;
 mod references;
 mod remote;
 mod results;

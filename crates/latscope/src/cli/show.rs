@@ -47,10 +47,11 @@ fn directory(asked: &ShowArguments) -> Result<Exit> {
 }
 
 /// Options that a trial has no view for.
-const OF_RESULTS: [&str; 12] = [
+const OF_RESULTS: [&str; 13] = [
     "csv_long",
     "openmetrics",
     "without",
+    "redact",
     "csv_histogram",
     "svg",
     "svg_percentiles",
