@@ -109,6 +109,7 @@ def listening(text: str) -> socket.socket:
     try:
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         made.bind((host.strip("[]"), int(port)))
+        made.listen(128)
     except (OSError, OverflowError) as error:
         made.close()
         raise FleetError(f"--listen {text}: {error}") from None
@@ -125,7 +126,8 @@ class Site:
         loopback = _is_loopback(host)
         if token == "":
             token = os.environ.get(TOKEN) or (None if loopback else secrets.token_urlsafe(24))
-        named = f"[{host}]" if ":" in host else host
+        named = socket.gethostname() if ipaddress.ip_address(host).is_unspecified else host
+        named = f"[{named}]" if ":" in named else named
         self.address = f"http://{named}:{port}/" + (f"?token={token}" if token else "")
         self.access = (
             "who has this address with its token may read"
