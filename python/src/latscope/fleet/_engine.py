@@ -111,12 +111,11 @@ def question(name: str, **words: Any) -> str:
     """Returns the text of a question of sql/, its `:word`s replaced by numbers or quoted texts."""
     text = (Path(__file__).parent / "sql" / f"{name}.sql").read_text()
 
-    def value(found: re.Match[str]) -> str:
-        value = words.get(found[1], found[0])
-        return value if value is found[0] else _term(value)
+    def term(found: re.Match[str]) -> str:
+        return _term(words[found[1]]) if found[1] in words else found[0]
 
     # All at once: a text that has `:word` in it stays as it is.
-    return re.sub(r":([a-z]+)", value, text)
+    return re.sub(r":([a-z]+)", term, text)
 
 
 def _term(value: Any) -> str:
