@@ -147,7 +147,7 @@ class Pages:
             "machine": machine,
             "all": rows,
             "own": next((row for row in rows if row["machine_id"] == machine), None),
-            "trend": self.fleet.before("page_trend", day, series=one["series_id"], machine=machine),
+            "several_days": len(self.fleet.days_before(day)) > 1,
             "peers": self._peers(request),
         }
         shown = table(words, rows, ("machine_id", "name", "level"), "p50")

@@ -14,7 +14,7 @@ import numpy as np
 
 from . import _judge, _questions
 from ._engine import DuckDb, Engine, dicts, question
-from ._lake import Lake
+from ._lake import Lake, files_of
 from ._schema import TABLES
 from ._table import Row
 
@@ -109,7 +109,16 @@ class Fleet:
 
     def days(self) -> list[date]:
         """Returns the days of the lake, the last first."""
-        return self.answers.get("days", lambda: self.lake.snapshot().days()[::-1])
+
+        def find() -> list[date]:
+            files = files_of(self.lake.table("runs"))
+            return sorted({file.day for file in files if file.day is not None}, reverse=True)
+
+        return self.answers.get("days", find)
+
+    def days_before(self, day: date) -> list[date]:
+        """Returns the days whose runs are listed beside those of a day, that day among them."""
+        return [one for one in self.days() if day - timedelta(days=DAYS) <= one <= day]
 
     def rows(self, name: str, since: date, until: date, /, **words: Any) -> list[Row]:
         """Returns the answer to a question of sql/ about some days."""
