@@ -45,10 +45,10 @@ def pages(lake: Lake, results: Path | None = None) -> Starlette:
         "/run": site.run,
         "/report": site.report,
         "/metrics": site.metrics,
-        "/plot/families.svg": site.families_plot,
-        "/plot/machines.svg": site.machines_plot,
-        "/plot/samples.svg": site.samples_plot,
-        "/plot/trend.svg": site.trend_plot,
+        "/plot/families.svg": site.kept(site.families_plot),
+        "/plot/machines.svg": site.kept(site.machines_plot),
+        "/plot/samples.svg": site.kept(site.samples_plot),
+        "/plot/trend.svg": site.kept(site.trend_plot),
     }
     routes = [Route(path, _answering(answer)) for path, answer in answers.items()]
     static = StaticFiles(directory=Path(__file__).parent / "static")
@@ -209,6 +209,10 @@ class Pages:
     def metrics(self, request: Request) -> Response:
         """Returns the figures for Prometheus."""
         return Response(metrics(self.fleet), headers={"Content-Type": CONTENT_TYPE})
+
+    def kept(self, answer: Answer) -> Answer:
+        """Returns a function whose answers are kept until the lake changes."""
+        return lambda request: self.fleet.answers.get(str(request.url), lambda: answer(request))
 
     def families_plot(self, request: Request) -> Response:
         """Returns the plot of a machine's families."""
