@@ -3,11 +3,13 @@
 import contextlib
 import json
 import os
+import pty
 import signal
 import subprocess
 import sys
 import threading
 import time
+import urllib.request
 from collections.abc import Iterator
 from datetime import date, timedelta
 from pathlib import Path
@@ -155,9 +157,30 @@ def test_the_demonstration_names_its_sick_machines(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert _main.main(["demo", "--directory", str(tmp_path)]) == 0
-    page = Path(capsys.readouterr().out.strip()).read_text()
-    assert "Sick machines: 2" in page
+    *rows, after = capsys.readouterr().out.splitlines()
+    assert [row.split()[0] for row in rows] == ["machine_id", "m000023", "m000007"]
+    assert after == f"latscope-fleet serve --lake {tmp_path}/lake"
     assert sum(path.stat().st_size for path in DEMO.iterdir()) < 500_000
+    pages = _served(tmp_path)
+    assert "Fleet on 2026-11-24" in pages
+    assert 'href="#missing">1<' in pages
+
+
+def _served(directory: Path) -> str:
+    """Returns the first page that the demonstration shows in a terminal, and ends it by Ctrl-C."""
+    pytest.importorskip("starlette")
+    mine, terminal = pty.openpty()
+    called = [sys.executable, "-m", "latscope.fleet", "demo", "--directory", str(directory)]
+    path = str(Path(latscope.__file__).parents[1])
+    with subprocess.Popen(called, stdout=terminal, env=os.environ | {"PYTHONPATH": path}) as process:
+        os.close(terminal)
+        with open(mine, encoding="utf-8") as lines:
+            address = next(line.strip() for line in lines if line.startswith("http"))
+            with urllib.request.urlopen(address) as answer:
+                text: str = answer.read().decode()
+            process.send_signal(signal.SIGINT)
+            assert process.wait() == 0
+    return text
 
 
 @pytest.mark.spark

@@ -1,6 +1,7 @@
 """Engines, which answer SQL over the files of a snapshot: DuckDB in this process, Spark on many machines."""
 
 import os
+import re
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -109,11 +110,16 @@ def engine(name: str, snapshot: Snapshot, master: str = "local-cluster[2,1,1024]
 def question(name: str, **words: Any) -> str:
     """Returns the text of a question of sql/, its `:word`s replaced by numbers or quoted texts."""
     text = (Path(__file__).parent / "sql" / f"{name}.sql").read_text()
-    for word, value in words.items():
-        text = text.replace(
-            f":{word}", str(value) if isinstance(value, int | float) else _literal(str(value))
-        )
-    return text
+
+    def term(found: re.Match[str]) -> str:
+        return _term(words[found[1]]) if found[1] in words else found[0]
+
+    # All at once: a text that has `:word` in it stays as it is.
+    return re.sub(r":([a-z]+)", term, text)
+
+
+def _term(value: Any) -> str:
+    return str(value) if isinstance(value, int | float) else _literal(str(value))
 
 
 def dicts(table: pa.Table) -> Sequence[dict[str, Any]]:

@@ -4,15 +4,17 @@ measured."""
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime, timezone
-from typing import TypeAlias
+from datetime import date, datetime, timedelta, timezone
+from typing import Any, TypeAlias
 
+import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from .._read import Run
+from ._engine import question
 from ._judge import log_of_bucket
 from ._lake import Lake
 from ._rows import Rows, rows_of
@@ -49,12 +51,14 @@ def generate(
     spread: float = 0.03,
     seed: int = 0,
     only: Sequence[str] = (),
+    points: bool = False,
 ) -> None:
     """Adds one run of each of `machines` machines on a day to a lake.
 
     A machine takes each family from a random one of `runs`, with its samples drawn anew, and each series
     stretched by a factor of its own, of which `spread` is the standard deviation (of logarithms). Machines
-    have the names `m000000`, … `faults` has those of sick ones by number. `only` are families to take.
+    have the names `m000000`, … `faults` has those of sick ones by number. `only` are families to take. With
+    `points`, the figures of each run are added too, from the buckets.
     """
     random = np.random.default_rng(seed)
     parts = [rows_of(run, 0, day) for run in runs]
@@ -90,8 +94,29 @@ def generate(
             "bucket": bucket[order].astype(np.int16),
             "n": n[order],
         }
-        lake.append("h", pa.table(columns, schema=TABLES["h"]))
+        buckets = pa.table(columns, schema=TABLES["h"])
+        lake.append("h", buckets)
+        if points:
+            lake.append("points", points_of(buckets, series))
     lake.append("runs", pa.Table.from_pylist(list(_runs(parts, names, day, batch)), schema=TABLES["runs"]))
+
+
+def points_of(buckets: pa.Table, series: Mapping[int, Mapping[str, Any]]) -> pa.Table:
+    """Returns rows of `points` from rows of `h`: extremes and sums are those of the middles of buckets."""
+    found = duckdb.connect()
+    ticks = pa.table({"series_id": list(series), "tick_ps": [row["tick_ps"] for row in series.values()]})
+    found.register("h", buckets)
+    found.register("ticks", ticks)
+    rows = found.sql(question("points_of")).to_arrow_table()
+    found.close()
+    missing = {"quantities": {}, "reasons": "", "level": "ok"}
+    columns = {
+        name: rows[name]
+        if name in rows.column_names
+        else pa.array([missing.get(name)] * rows.num_rows, TABLES["points"].field(name).type)
+        for name in TABLES["points"].names
+    }
+    return pa.table(columns).cast(TABLES["points"])
 
 
 def _family(series: Mapping[str, object]) -> str:
@@ -156,7 +181,7 @@ def _runs(parts: Sequence[Rows], names: Sequence[str], day: date, batch: int) ->
                 "day": day,
                 "batch": batch,
                 "started": started,
-                "finished": started,
+                "finished": started + timedelta(seconds=45),
                 "others": 0.0,
                 "stolen": 0.0,
             }

@@ -2,7 +2,7 @@
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -111,9 +111,26 @@ def _parser() -> argparse.ArgumentParser:
     one.add_argument("--days", type=int, default=2)
     one = command("bench", _care.bench_command, "measure ingestion, sizes and questions on a made fleet")
     one.add_argument("--machines", type=int, default=1000)
-    one = command("demo", _care.demo_command, "make a small lake of shipped results, and its page")
-    one.add_argument("--directory", type=Path, help="where; a new temporary one without it")
+    _add_pages(command)
     return parser
+
+
+def _add_pages(command: Callable[..., argparse.ArgumentParser]) -> None:
+    one = command("serve", _care.serve_command, "show the fleet on pages for a browser, which only read")
+    one.add_argument("--listen", default="127.0.0.1:8100", metavar="HOST:PORT", help="port 0 is a free one")
+    one.add_argument(
+        "--token",
+        default="",
+        help="who has it may read; none: all may; without it none on loopback, else a random one. "
+        "$LATSCOPE_FLEET_TOKEN is not seen by other users",
+    )
+    one.add_argument("--results", type=Path, metavar="DIR", help="where the ingested files are, for reports")
+    command(
+        "metrics", _care.metrics_command, "print the figures of the last day, or of --until, as OpenMetrics"
+    )
+    one = command("demo", _care.demo_command, "make a small lake of shipped results, and show its pages")
+    one.add_argument("--directory", type=Path, help="where; a new temporary one without it")
+    one.add_argument("--no-serve", action="store_true", help="no pages")
 
 
 def _ingest(arguments: argparse.Namespace) -> int:

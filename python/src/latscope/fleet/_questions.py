@@ -56,23 +56,26 @@ def series_of(engine: Engine) -> dict[int, Row]:
     }
 
 
-def sick(engine: Engine, rate: float = 0.05) -> tuple[list[Row], list[str]]:
+def sick(
+    engine: Engine, rate: float = 0.05, judged: tuple[list[Group], list[str]] | None = None
+) -> tuple[list[Row], list[str]]:
     """Returns the machines that are slower than their peers, the surest first, and notes on what was not
     judged.
 
-    At most a share `rate` of what is named is expected to be chance, over all machines and series.
+    At most a share `rate` of what is named is expected to be chance, over all machines and series. `judged`
+    is what `groups_of` returned, if that is known.
     """
     named = engine.query("SELECT machine_id, MAX(name) AS name FROM runs GROUP BY machine_id")
     names = {row["machine_id"]: row["name"] for row in dicts(named)}
     series = series_of(engine)
-    groups, notes = groups_of(engine, series)
+    groups, notes = judged or groups_of(engine, series)
     rows = [
         _row(machine, names.get(machine, ""), group, findings, series)
         for group in groups
         # Each group has its share, so that all together keep the rate.
         for machine, findings in _by_machine(_judge.judge(group.found, group.family, rate / len(groups)))
     ]
-    notes += [_double(row) for row in dicts(engine.query(question("doubles")))]
+    notes = notes + [_double(row) for row in dicts(engine.query(question("doubles")))]
     return sorted(rows, key=lambda row: (row["p"], row["machine_id"])), notes
 
 
