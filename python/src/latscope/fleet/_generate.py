@@ -57,8 +57,8 @@ def generate(
     have the names `m000000`, … `faults` has those of sick ones by number. `only` are families to take.
     """
     random = np.random.default_rng(seed)
-    parts = [rows_of(run, 0, day) for run in runs]
-    series = {row["series_id"]: row for rows in parts for row in rows.tables["series"]}
+    parts = [rows_of(run.document, run.text, run.source, day) for run in runs]
+    series = {row["series_id"]: row for rows in parts for row in rows.series}
     lake.append("series", pa.Table.from_pylist(list(series.values()), schema=TABLES["series"]))
     batch = (seed + 1) << 20
     histograms = _histograms(parts)
@@ -102,7 +102,7 @@ def _histograms(parts: Sequence[Rows]) -> dict[int, list[Histogram]]:
     """Returns logarithms of ticks and counts of each series in the runs that have it."""
     found: dict[int, list[Histogram]] = {}
     for rows in parts:
-        columns = {name: np.array(rows.columns[name]) for name in ("series_id", "bucket", "n")}
+        columns = {name: rows.h[name].to_numpy() for name in ("series_id", "bucket", "n")}
         for one in np.unique(columns["series_id"]):
             at = columns["series_id"] == one
             found.setdefault(int(one), []).append(
@@ -145,7 +145,7 @@ def _series_rows(
 
 
 def _runs(parts: Sequence[Rows], names: Sequence[str], day: date, batch: int) -> Iterator[dict[str, object]]:
-    row = parts[0].tables["runs"][0]
+    row = parts[0].run
     started = datetime(day.year, day.month, day.day, 3, tzinfo=timezone.utc)
     for name in names:
         own = {"run_id": f"{name}:{day.isoformat()}", "machine_id": name, "name": name, "source": "generated"}

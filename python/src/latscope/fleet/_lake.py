@@ -121,11 +121,16 @@ class Lake:
             if PROPERTY not in table.metadata().configuration and table.metadata().description == DESCRIPTION:
                 table.alter.set_table_properties({PROPERTY: str(VERSION)}, raise_if_not_exists=False)
 
-    def append(self, name: str, rows: pa.Table) -> None:
-        """Adds rows to a table. Raises FleetError if they cannot be written."""
+    def append(self, name: str, rows: pa.Table | Callable[[], pa.RecordBatchReader]) -> None:
+        """Adds rows, or those that a function reads, to a table. Raises FleetError if they cannot be
+        written."""
         self.commit(
             lambda: write_deltalake(
-                self.table(name), rows, mode="append", schema_mode="merge", writer_properties=WRITER
+                self.table(name),
+                rows() if callable(rows) else rows,
+                mode="append",
+                schema_mode="merge",
+                writer_properties=WRITER,
             )
         )
 
