@@ -1,6 +1,7 @@
 """Engines, which answer SQL over the files of a snapshot: DuckDB in this process, Spark on many machines."""
 
 import os
+import re
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -29,6 +30,10 @@ class Engine(Protocol):
         """Ends the engine and its processes."""
 
 
+#: What DuckDB holds in memory; the rest goes to a temporary directory. Python and its tables need as much again.
+MEMORY = "1GB"
+
+
 class DuckDb:
     """DuckDB: no process, no service."""
 
@@ -36,7 +41,12 @@ class DuckDb:
         """Makes the views, and shuts all files but those of the snapshot."""
         self.spill = tempfile.TemporaryDirectory(prefix="latscope-fleet-")
         self.connection = duckdb.connect(
-            config={"temp_directory": self.spill.name, "threads": os.cpu_count() or 1}
+            config={
+                "temp_directory": self.spill.name,
+                "threads": os.cpu_count() or 1,
+                "memory_limit": MEMORY,
+                "preserve_insertion_order": False,
+            }
         )
         self.connection.execute("SET TimeZone = 'UTC'")
         uris = [file.uri for files in snapshot.files.values() for file in files]
@@ -57,6 +67,9 @@ class DuckDb:
             self.connection.execute(f"CREATE VIEW {name} AS {text}")
         allowed = ", ".join(_literal(uri) for uri in uris)
         self.connection.execute(f"SET allowed_paths = [{allowed}]")
+        # A file's footer is read for its columns, and again for its rows.
+        if uris:
+            self.connection.execute("SET parquet_metadata_cache = true")
         for setting in ("enable_external_access = false", "lock_configuration = true"):
             self.connection.execute(f"SET {setting}")
 
@@ -107,13 +120,18 @@ def engine(name: str, snapshot: Snapshot, master: str = "local-cluster[2,1,1024]
 
 
 def question(name: str, **words: Any) -> str:
-    """Returns the text of a question of sql/, its `:word`s replaced by numbers or quoted texts."""
+    """Returns the text of a question of sql/, its `:word`s replaced by numbers, quoted texts, or lists of tuples of
+    numbers."""
     text = (Path(__file__).parent / "sql" / f"{name}.sql").read_text()
-    for word, value in words.items():
-        text = text.replace(
-            f":{word}", str(value) if isinstance(value, int | float) else _literal(str(value))
-        )
-    return text
+
+    def value(found: re.Match[str]) -> str:
+        word = words[found[1]]
+        if isinstance(word, list):
+            return ", ".join(map(str, word))
+        return str(word) if isinstance(word, int | float) else _literal(str(word))
+
+    # All at once: a name of a machine may look like a word.
+    return re.sub(rf":({'|'.join(words)})\b", value, text) if words else text
 
 
 def dicts(table: pa.Table) -> Sequence[dict[str, Any]]:

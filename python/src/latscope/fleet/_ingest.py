@@ -74,10 +74,10 @@ def ingest(
             held.append(parsed)
             size += len(parsed.h) + len(parsed.points)
         if len(held) >= BATCH_RUNS or size > BATCH_BYTES:
-            _write(lake, held, batch, account)
+            _write(lake, held, batch, account, day)
             held, batch, size = [], new_batch(), 0
         yield account
-    _write(lake, held, batch, account)
+    _write(lake, held, batch, account, day)
     yield account
 
 
@@ -106,12 +106,12 @@ def _parse_all(items: Iterable[Item], day: date | None, processes: int) -> Itera
             yield from found
 
 
-def _write(lake: Lake, held: Sequence[Parsed], batch: int, account: Account) -> None:
+def _write(lake: Lake, held: Sequence[Parsed], batch: int, account: Account, day: date | None) -> None:
     """Writes one batch: runs last, since the rows of a batch count from then on."""
     if not held:
         return
     runs = pa.Table.from_pylist([(one.run or {}) | {"batch": batch} for one in held], schema=TABLES["runs"])
-    fresh = _fresh(lake, runs)
+    fresh = _fresh(lake, runs, day is not None)
     account.known += len(held) - len(fresh)
     account.added += len(fresh)
     series = [row for one in held for row in one.series]
@@ -143,12 +143,12 @@ def _keyed(name: str, parts: Sequence[bytes], runs: pa.Table) -> Callable[[], pa
     return lambda: pa.RecordBatchReader.from_batches(TABLES[name], batches())
 
 
-def _fresh(lake: Lake, runs: pa.Table) -> list[int]:
+def _fresh(lake: Lake, runs: pa.Table, any_day: bool) -> list[int]:
     """Returns the rows of runs that are not in the lake, or are there unfinished and are finished now; each
-    run once."""
+    run once. With `any_day` they may be there on other days."""
     days = sorted(set(runs["day"].to_pylist()))
     there = lake.table("runs").to_pyarrow_table(
-        filters=day_filter(days[0], days[-1]), columns=["run_id", "finished"]
+        filters=None if any_day else day_filter(days[0], days[-1]), columns=["run_id", "finished"]
     )
     best = dict(zip(there["run_id"].to_pylist(), there["finished"].is_valid().to_pylist(), strict=True))
     for run, is_finished in zip(

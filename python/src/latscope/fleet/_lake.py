@@ -7,6 +7,7 @@ import random
 import re
 import time
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import date, datetime, timezone
@@ -23,8 +24,9 @@ from ._schema import PROPERTY, TABLES, VERSION
 #: Description of a table of a lake.
 DESCRIPTION = "latscope-fleet: docs/lake.md"
 
-#: How files are written. A row group of a compacted file has the rows of many machines.
-WRITER = WriterProperties(compression="ZSTD", max_row_group_size=4_000_000)
+#: Most rows of a row group of a table, where not a million. A question to one machine reads one row group of a
+#: compacted file of points, which has the rows of about fifty machines.
+ROW_GROUPS = {"points": 16_384}
 
 #: How often a write is tried again where another one came first.
 TRIES = 30
@@ -35,14 +37,14 @@ ORPHANED_AFTER = 3600.0
 
 @dataclass(frozen=True)
 class File:
-    """Data file of a table: its address, its day, its number of rows, and the least and the greatest batch
-    in it."""
+    """Data file of a table: its address, its day, its number of rows, its size, and the batch of all its rows,
+    None if they are of several: then the file was compacted."""
 
     uri: str
     day: date | None
     rows: int
     bytes: int
-    batches: tuple[int, int] | None
+    batch: int | None
 
 
 @dataclass(frozen=True)
@@ -130,7 +132,7 @@ class Lake:
                 rows() if callable(rows) else rows,
                 mode="append",
                 schema_mode="merge",
-                writer_properties=WRITER,
+                writer_properties=writer(name),
             )
         )
 
@@ -152,19 +154,31 @@ class Lake:
         # First runs: an ingestion writes them last, so that all other rows of these runs are there.
         tables = {name: self.table(name) for name in ("runs", *(name for name in TABLES if name != "runs"))}
         files = {name: tuple(_within(files_of(table), since, until)) for name, table in tables.items()}
-        copies = _copies(tables["runs"], since, until)
-        batches = {batch for _, batch, _ in copies}
+        batches = {file.batch for file in files["runs"]}
+        days = [file.day for file in files["runs"]]
+        # A day that was compacted has one file of runs, each of them once.
+        unsettled = {day for day, files_of_day in Counter(days).items() if files_of_day > 1}
+        unsettled |= {
+            file.day
+            for name in ("points", "h")
+            for file in files[name]
+            if file.batch is not None and file.batch not in batches
+        }
+        copies = _copies(tables["runs"], unsettled)
+        batches |= {batch for _, batch, _ in copies}
         pending: dict[date, int] = {}
         for name in ("points", "h"):
-            kept = []
             for file in files[name]:
-                if file.batches and file.batches[0] == file.batches[1] and file.batches[0] not in batches:
+                if file.batch is not None and file.batch not in batches:
                     assert file.day is not None
-                    pending[file.day] = max(pending.get(file.day, 0), file.batches[0])
-                else:
-                    kept.append(file)
-            files[name] = tuple(kept)
+                    pending[file.day] = max(pending.get(file.day, 0), file.batch)
+            files[name] = tuple(file for file in files[name] if file.batch is None or file.batch in batches)
         return Snapshot(self.root, tables, files, _lost(copies), pending)
+
+
+def writer(name: str) -> WriterProperties:
+    """Returns how files of a table are written."""
+    return WriterProperties(compression="ZSTD", max_row_group_size=ROW_GROUPS.get(name, 1_000_000))
 
 
 def new_batch() -> int:
@@ -181,8 +195,10 @@ def files_of(table: DeltaTable) -> Iterator[File]:
     """Yields the data files of a table."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        actions = pa.table(table.get_add_actions(flatten=True)).to_pylist()
-    for action in actions:
+        actions = pa.table(table.get_add_actions(flatten=True))
+    # There is a column for the least and the greatest value of each column of the table.
+    needed = ("path", "num_records", "size_bytes", "partition.day", "min.batch", "max.batch")
+    for action in actions.select([name for name in needed if name in actions.column_names]).to_pylist():
         day = action.get("partition.day")
         low, high = action.get("min.batch"), action.get("max.batch")
         yield File(
@@ -190,7 +206,7 @@ def files_of(table: DeltaTable) -> Iterator[File]:
             day=date.fromisoformat(day) if isinstance(day, str) else day,
             rows=action["num_records"],
             bytes=action["size_bytes"],
-            batches=None if low is None or high is None else (low, high),
+            batch=low if low == high else None,
         )
 
 
@@ -208,9 +224,14 @@ def _within(files: Iterable[File], since: date | None, until: date | None) -> It
             yield file
 
 
-def _copies(runs: DeltaTable, since: date | None, until: date | None) -> list[tuple[str, int, bool]]:
-    """Returns the run_id, the batch, and whether the run has finished, of all rows of `runs`."""
-    rows = runs.to_pyarrow_table(filters=day_filter(since, until), columns=["run_id", "batch", "finished"])
+def _copies(runs: DeltaTable, days: set[date | None]) -> list[tuple[str, int, bool]]:
+    """Returns the run_id, the batch, and whether the run has finished, of all rows of `runs` of some days."""
+    if not days:
+        return []
+    rows = runs.to_pyarrow_table(
+        filters=[("day", "in", sorted(day for day in days if day is not None))],
+        columns=["run_id", "batch", "finished"],
+    )
     return list(
         zip(
             rows["run_id"].to_pylist(),

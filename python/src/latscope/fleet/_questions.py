@@ -9,6 +9,7 @@ from statistics import median
 from typing import Any, TypeAlias
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from . import _judge
@@ -16,6 +17,9 @@ from ._engine import Engine, dicts, question
 from ._series import BUCKETS, bucket_bounds
 
 Row: TypeAlias = dict[str, Any]
+
+#: Rows of `h` that `sick` sorts at once.
+SORTED_ROWS = 8_000_000
 
 #: Columns that `compare` can group runs by.
 BY = {"kernel": "kernel", "model": "cpu_model", "architecture": "architecture", "microcode": "microcode"}
@@ -36,17 +40,31 @@ class Group:
 def groups_of(engine: Engine, series: dict[int, Row]) -> tuple[list[Group], list[str]]:
     """Returns the groups of peers (same processor, kernel, and state: idle or busy), and notes on those that
     are too small to be judged."""
-    table, notes, groups = engine.query(question("sick")), list[str](), list[Group]()
+    notes, groups = list[str](), list[Group]()
+    rows = dicts(engine.query("SELECT DISTINCT machine_id FROM runs ORDER BY machine_id"))
+    machines = [row["machine_id"] for row in rows]
+    table = _columns(engine, machines)
     for group in dicts(engine.query(question("peers"))):
         title = f"{group['cpu_model']}, {group['kernel']}, {'busy' if group['busy'] else 'idle'}"
         if group["machines"] < _judge.FEWEST:
             notes.append(f"not judged: {group['machines']} of {title}; {_judge.FEWEST} peers are needed")
             continue
         part = table.filter(pc.equal(table["peers"], group["peers"]))
-        columns = {name: part[name].to_numpy() for name in part.column_names if name != "machine_id"}
-        found = _judge.distances(columns, part["machine_id"].to_pylist())
+        found = _judge.distances({name: part[name].to_numpy() for name in part.column_names}, machines)
         groups.append(Group(title, found, [series[one]["probe"].split(".")[0] for one in found.series]))
     return groups, notes
+
+
+def _columns(engine: Engine, machines: list[str]) -> pa.Table:
+    """Returns the rows of sick.sql of all machines, which are in order: those of a range after those of another."""
+    tails = [tuple(row.values()) for row in dicts(engine.query(question("tails")))]
+    if not tails:
+        return pa.table({name: pa.array([], pa.int64()) for name in ("peers", "machine")})
+    (rows,) = dicts(engine.query("SELECT COUNT(*) AS n FROM h"))
+    step = -(-len(machines) // -(-rows["n"] // SORTED_ROWS))
+    ranges = [machines[first : first + step] for first in range(0, len(machines), step)]
+    texts = [question("sick", first=part[0], last=part[-1], tails=tails) for part in ranges]
+    return pa.concat_tables([engine.query(text) for text in texts])
 
 
 def series_of(engine: Engine) -> dict[int, Row]:
