@@ -30,7 +30,8 @@ class Engine(Protocol):
         """Ends the engine and its processes."""
 
 
-#: What DuckDB holds in memory; the rest goes to a temporary directory. Python and its tables need as much again.
+#: What DuckDB holds in memory; the rest goes to a temporary directory. Python and its tables need as much
+#: again.
 MEMORY = "1GB"
 
 
@@ -120,14 +121,14 @@ def engine(name: str, snapshot: Snapshot, master: str = "local-cluster[2,1,1024]
 
 
 def question(name: str, **words: Any) -> str:
-    """Returns the text of a question of sql/, its `:word`s replaced by numbers, quoted texts, or lists of tuples of
-    numbers."""
+    """Returns the text of a question of sql/, its `:word`s replaced by numbers, quoted texts, or lists of
+    texts or of tuples of numbers."""
     text = (Path(__file__).parent / "sql" / f"{name}.sql").read_text()
 
     def value(found: re.Match[str]) -> str:
         word = words[found[1]]
         if isinstance(word, list):
-            return ", ".join(map(str, word))
+            return ", ".join(_literal(one) if isinstance(one, str) else str(one) for one in word)
         return str(word) if isinstance(word, int | float) else _literal(str(word))
 
     # All at once: a name of a machine may look like a word.

@@ -8,7 +8,7 @@ import re
 import time
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timezone
 from pathlib import Path
@@ -24,8 +24,8 @@ from ._schema import PROPERTY, TABLES, VERSION
 #: Description of a table of a lake.
 DESCRIPTION = "latscope-fleet: docs/lake.md"
 
-#: Most rows of a row group of a table, where not a million. A question to one machine reads one row group of a
-#: compacted file of points, which has the rows of about fifty machines.
+#: Most rows of a row group of a table, where not a million. A question to one machine reads one row group of
+#: a compacted file of points, which has the rows of about fifty machines.
 ROW_GROUPS = {"points": 16_384}
 
 #: How often a write is tried again where another one came first.
@@ -37,8 +37,8 @@ ORPHANED_AFTER = 3600.0
 
 @dataclass(frozen=True)
 class File:
-    """Data file of a table: its address, its day, its number of rows, its size, and the batch of all its rows,
-    None if they are of several: then the file was compacted."""
+    """Data file of a table: its address, its day, its number of rows, its size, and the batch of all its
+    rows, None if they are of several: then the file was compacted."""
 
     uri: str
     day: date | None
@@ -149,11 +149,15 @@ class Lake:
             except (DeltaError, OSError) as error:
                 raise FleetError(f"{self.root} cannot be written: {error!s:.300}") from None
 
-    def snapshot(self, since: date | None = None, until: date | None = None) -> Snapshot:
-        """Returns the files of the days from `since` to `until`, both included; None leaves a side open."""
+    def snapshot(
+        self, since: date | None = None, until: date | None = None, only: Sequence[str] = tuple(TABLES)
+    ) -> Snapshot:
+        """Returns the files of the days from `since` to `until`, both included; None leaves a side open.
+        Tables that are not in `only`, which has `runs`, are empty."""
         # First runs: an ingestion writes them last, so that all other rows of these runs are there.
-        tables = {name: self.table(name) for name in ("runs", *(name for name in TABLES if name != "runs"))}
-        files = {name: tuple(_within(files_of(table), since, until)) for name, table in tables.items()}
+        tables = {name: self.table(name) for name in sorted(only, key=lambda name: name != "runs")}
+        files: dict[str, tuple[File, ...]] = dict.fromkeys(TABLES, ())
+        files |= {name: tuple(_within(files_of(table), since, until)) for name, table in tables.items()}
         batches = {file.batch for file in files["runs"]}
         days = [file.day for file in files["runs"]]
         # A day that was compacted has one file of runs, each of them once.

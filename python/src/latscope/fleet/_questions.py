@@ -5,7 +5,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from itertools import groupby
-from statistics import median
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -56,7 +55,8 @@ def groups_of(engine: Engine, series: dict[int, Row]) -> tuple[list[Group], list
 
 
 def _columns(engine: Engine, machines: list[str]) -> pa.Table:
-    """Returns the rows of sick.sql of all machines, which are in order: those of a range after those of another."""
+    """Returns the rows of sick.sql of all machines, which are in order: those of a range after those of
+    another."""
     tails = [tuple(row.values()) for row in dicts(engine.query(question("tails")))]
     if not tails:
         return pa.table({name: pa.array([], pa.int64()) for name in ("peers", "machine")})
@@ -171,37 +171,12 @@ def compare(engine: Engine, by: str) -> list[Row]:
     return list(rows)
 
 
-def drift(engine: Engine, least: float = 0.1) -> list[Row]:
-    """Returns the changes of machines' daily medians, by at least a share `least`: the day, before and
-    after, ns."""
-    rows = []
-    for _, found in groupby(
-        dicts(engine.query(question("drift"))), key=lambda row: (row["machine_id"], row["series_id"])
-    ):
-        days = list(found)
-        step = _step([row["p50"] for row in days], least)
-        if step is not None:
-            place, before, after = step
-            row = {name: days[place][name] for name in ("machine_id", "probe", "title", "series_id", "day")}
-            rows.append(row | {"before": before, "after": after, "ratio": round(after / before, 3)})
-    return sorted(rows, key=lambda row: (-abs(np.log(row["ratio"])), row["machine_id"], row["series_id"]))
-
-
-def _step(values: Sequence[float], least: float) -> tuple[int, float, float] | None:
-    """Returns the place of the step that leaves the least deviations from the medians on its sides, and these
-    medians; None unless it is four times what days deviate by. There are three days on each side."""
-    best = None
-    for place in range(3, len(values) - 2):
-        before, after = median(values[:place]), median(values[place:])
-        rest = [abs(float(np.log(one / before))) for one in values[:place]]
-        rest += [abs(float(np.log(one / after))) for one in values[place:]]
-        if best is None or sum(rest) < best[0]:
-            best = (sum(rest), max(1.4826 * median(rest), 0.005), place, before, after)
-    if best is None:
-        return None
-    _, noise, place, before, after = best
-    size = abs(float(np.log(after / before)))
-    return (place, before, after) if size >= max(float(np.log1p(least)), 4 * noise) else None
+def machine(engine: Engine, machine_id: str, probe: str | None) -> list[Row]:
+    """Returns the runs of a machine, in order of time; with `probe`, a pattern of SQL (`wake.%`), the figures
+    of its series instead, ns."""
+    if probe is None:
+        return list(dicts(engine.query(question("machine_runs", machine=machine_id))))
+    return list(dicts(engine.query(question("machine", machine=machine_id, probe=probe))))
 
 
 def worst(engine: Engine, probe: str, top: int) -> list[Row]:

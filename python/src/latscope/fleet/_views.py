@@ -8,7 +8,8 @@ from ._schema import TABLES
 _LOW = "(bucket - 128 * shift) * POWER(2, shift)"
 _SHIFT = "GREATEST(CAST(FLOOR(bucket / 128.0) AS INT) - 1, 0)"
 
-#: Runs with the numbers, from 1, of their group of peers (same processor, kernel and state) and of their machine.
+#: Runs with the numbers, from 1, of their group of peers (same processor, kernel and state) and of their
+#: machine.
 _PEERS = """
     SELECT run_id, machine_id, cpu_model, kernel, busy,
            CAST(DENSE_RANK() OVER (ORDER BY cpu_model, kernel, busy) AS INT) AS peers,
