@@ -86,10 +86,11 @@ def test_other_schemas_are_told_apart(lake: Lake, tmp_path: Path) -> None:
 def test_a_lake_without_later_columns_is_read_and_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from latscope.fleet import _schema  # noqa: PLC0415
+    from latscope.fleet import _lake, _schema  # noqa: PLC0415
 
     runs = _schema.TABLES["runs"]
     with monkeypatch.context() as older:
+        older.setattr(_lake, "VERSION", 0)
         older.setitem(_schema.TABLES, "runs", runs.remove(runs.get_field_index("scheduler")))
         lake = Lake(tmp_path / "lake", create=True)
     add(lake, *FILES)

@@ -50,6 +50,10 @@ class DuckDb:
             }
         )
         self.connection.execute("SET TimeZone = 'UTC'")
+        # A file's footer is read for its columns, and again for its rows.
+        self.connection.execute("LOAD parquet; SET parquet_metadata_cache = true")
+        # Columns that files lack are looked for in each of them.
+        unites = str(not snapshot.has_all_columns).lower()
         uris = [file.uri for files in snapshot.files.values() for file in files]
         for name, schema in TABLES.items():
             files = [file.uri for file in snapshot.files[name]]
@@ -58,7 +62,7 @@ class DuckDb:
                 self.connection.execute(f"CREATE TABLE {name}_files AS FROM nothing")
             else:
                 types = "{'day': DATE}" if "day" in schema.names else "{}"
-                options = f"hive_partitioning = {str(types != '{}').lower()}, union_by_name = true"
+                options = f"hive_partitioning = {str(types != '{}').lower()}, union_by_name = {unites}"
                 options += f", hive_types = {types}" if types != "{}" else ""
                 listed = ", ".join(_literal(uri) for uri in files)
                 self.connection.execute(
@@ -68,9 +72,6 @@ class DuckDb:
             self.connection.execute(f"CREATE VIEW {name} AS {text}")
         allowed = ", ".join(_literal(uri) for uri in uris)
         self.connection.execute(f"SET allowed_paths = [{allowed}]")
-        # A file's footer is read for its columns, and again for its rows.
-        if uris:
-            self.connection.execute("SET parquet_metadata_cache = true")
         for setting in ("enable_external_access = false", "lock_configuration = true"):
             self.connection.execute(f"SET {setting}")
 

@@ -53,7 +53,7 @@ class Snapshot:
 
     `lost` are pairs (run_id, batch) of rows that another batch has too. `pending` are the days that have
     files of batches whose runs are not there: an ingestion is at work, or was killed; with the newest such
-    batch.
+    batch. `has_all_columns` is true if no file can lack a column: an older schema made none of the tables.
     """
 
     root: str
@@ -61,6 +61,7 @@ class Snapshot:
     files: dict[str, tuple[File, ...]]
     lost: tuple[tuple[str, int], ...]
     pending: dict[date, int]
+    has_all_columns: bool
 
     def days(self) -> list[date]:
         """Returns the days that have runs, ascending."""
@@ -75,10 +76,12 @@ class Lake:
         has a newer schema."""
         self.root = os.fspath(root).rstrip("/")
         self.is_local = "://" not in self.root
-        for name in TABLES:
-            if create:
-                self._create(name)
+        for name in TABLES if create else ():
+            self._create(name)
             self.table(name)
+        if not create:
+            # The others are checked when they are read.
+            self.table("runs")
 
     def uri(self, name: str) -> str:
         """Returns the address of a table."""
@@ -177,7 +180,8 @@ class Lake:
                     assert file.day is not None
                     pending[file.day] = max(pending.get(file.day, 0), file.batch)
             files[name] = tuple(file for file in files[name] if file.batch is None or file.batch in batches)
-        return Snapshot(self.root, tables, files, _lost(copies), pending)
+        made = {table.metadata().configuration.get(PROPERTY) for table in tables.values()}
+        return Snapshot(self.root, tables, files, _lost(copies), pending, made == {str(VERSION)})
 
 
 def writer(name: str) -> WriterProperties:

@@ -117,7 +117,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     one.add_argument("--days", type=int, default=2)
     one = command("bench", _care.bench_command, "measure ingestion, sizes and questions on a made fleet")
-    one.add_argument("--machines", type=int, default=1000)
+    one.add_argument("--machines", type=int, nargs="+", default=[100, 1000], help="numbers of machines")
     one = command("demo", _care.demo_command, "make a small lake of shipped results, and its page")
     one.add_argument("--directory", type=Path, help="where; a new temporary one without it")
     return parser
