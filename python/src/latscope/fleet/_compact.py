@@ -50,7 +50,7 @@ def compact(
                 # An ingestion wrote rows of this day: they must be in it.
                 if attempt == TRIES - 1:
                     raise FleetError(f"{day}: others write all the time: {error!s:.200}") from None
-            except (DeltaError, OSError, duckdb.Error, pa.ArrowException) as error:
+            except (DeltaError, FleetError, OSError, duckdb.Error, pa.ArrowException) as error:
                 raise FleetError(f"{day} cannot be compacted, and is as before: {error!s:.300}") from None
     _compact_series(lake)
 

@@ -50,11 +50,18 @@ class DuckDb:
             }
         )
         self.connection.execute("SET TimeZone = 'UTC'")
+        self.uris = [file.uri for files in snapshot.files.values() for file in files]
+        try:
+            self._open(snapshot)
+        except duckdb.Error as error:
+            self.close()
+            raise self._refusal(error) from None
+
+    def _open(self, snapshot: Snapshot) -> None:
         # A file's footer is read for its columns, and again for its rows.
         self.connection.execute("LOAD parquet; SET parquet_metadata_cache = true")
         # Columns that files lack are looked for in each of them.
         unites = str(not snapshot.has_all_columns).lower()
-        uris = [file.uri for files in snapshot.files.values() for file in files]
         for name, schema in TABLES.items():
             files = [file.uri for file in snapshot.files[name]]
             if not files:
@@ -70,7 +77,7 @@ class DuckDb:
                 )
         for name, text in views(snapshot).items():
             self.connection.execute(f"CREATE VIEW {name} AS {text}")
-        allowed = ", ".join(_literal(uri) for uri in uris)
+        allowed = ", ".join(_literal(uri) for uri in self.uris)
         self.connection.execute(f"SET allowed_paths = [{allowed}]")
         for setting in ("enable_external_access = false", "lock_configuration = true"):
             self.connection.execute(f"SET {setting}")
@@ -80,7 +87,16 @@ class DuckDb:
         try:
             return self.connection.sql(sql).to_arrow_table()
         except duckdb.Error as error:
-            raise FleetError(f"DuckDB refuses the query: {error!s:.500}") from None
+            raise self._refusal(error) from None
+
+    def _refusal(self, error: duckdb.Error) -> FleetError:
+        named = next((uri for uri in self.uris if uri in str(error)), None)
+        if named is None:
+            return FleetError(f"DuckDB refuses the query: {error!s:.500}")
+        return FleetError(
+            f"the file {named} of the lake is damaged or missing: choose other days by --since and --until; "
+            "`latscope-fleet verify` names all such files"
+        )
 
     def check(self, sql: str) -> None:
         """Raises FleetError unless a text is one query that only reads."""
