@@ -19,7 +19,7 @@ import latscope
 pytest.importorskip("deltalake")
 pytest.importorskip("duckdb")
 
-from latscope.fleet import Lake, _main, _questions
+from latscope.fleet import Lake, _bench, _main, _questions
 from latscope.fleet._compact import compact
 from latscope.fleet._drift import drift
 from latscope.fleet._engine import DuckDb, Engine
@@ -218,6 +218,24 @@ def test_the_demonstration_names_its_sick_machines(
     page = Path(capsys.readouterr().out.strip()).read_text()
     assert "Sick machines: 2" in page
     assert sum(path.stat().st_size for path in DEMO.iterdir()) < 500_000
+
+
+def test_the_bench_measures_days_and_a_year(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, value in {"COPIES": 2, "YEAR": (3, 2), "SAMPLED": 9}.items():
+        monkeypatch.setattr(_bench, name, value)
+    assert _main.main(["bench", "--lake", str(tmp_path / "lake"), "--machines", "8", "10"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    starts = (
+        "what",
+        "ingestion of 2 results",
+        "a machine's year",
+        "8 machines ",
+        "10 machines, 1 of 10",
+        "most ",
+    )
+    assert [line.startswith(start) for line, start in zip(lines, starts, strict=True)] == [True] * 6
 
 
 @pytest.mark.spark
