@@ -112,5 +112,10 @@ def metrics_command(arguments: argparse.Namespace) -> int:
 
 def bench_command(arguments: argparse.Namespace) -> int:
     """Measures on a fleet that is made in the lake, and prints a table."""
-    sys.stdout.write(text_of(bench(Lake(arguments.lake, create=True), arguments.machines), "table"))
+    rows = bench(Lake(arguments.lake, create=True), arguments.machines)
+    rounded = [
+        {name: float(f"{value:.3g}") if isinstance(value, float) else value for name, value in row.items()}
+        for row in rows
+    ]
+    sys.stdout.write(text_of(rounded, "table"))
     return 0

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from . import _care, _questions
+from ._drift import drift
 from ._engine import engine
 from ._errors import FleetError
 from ._ingest import Account, ingest
@@ -89,11 +90,17 @@ def _parser() -> argparse.ArgumentParser:
     one.add_argument("--by", default="kernel", help="kernel, model, architecture, microcode or label=NAME")
     one = command(
         "drift",
-        lambda a: _ask(a, lambda e: _questions.drift(e, a.least)),
-        "find steps in daily medians",
+        lambda a: _ask(a, lambda e: drift(e, a.least, a.by)),
+        "find steps in daily medians, and what changed with them",
         asks=True,
     )
+    one.add_argument("--by", default="machine", help="machine, model, kernel (of a model) or label=NAME")
     one.add_argument("--least", type=float, default=0.1, help="least change, as a share")
+    one = command(
+        "machine", _machine, "name the runs of a machine, or print figures of its series", asks=True
+    )
+    one.add_argument("machine", metavar="ID")
+    one.add_argument("--probe", help="figures of series, by a pattern of SQL: wake.%%")
     one = command(
         "worst",
         lambda a: _ask(a, lambda e: _questions.worst(e, a.probe, a.top)),
@@ -110,7 +117,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     one.add_argument("--days", type=int, default=2)
     one = command("bench", _care.bench_command, "measure ingestion, sizes and questions on a made fleet")
-    one.add_argument("--machines", type=int, default=1000)
+    one.add_argument("--machines", type=int, nargs="+", default=[100, 1000], help="numbers of machines")
     _add_pages(command)
     return parser
 
@@ -212,6 +219,19 @@ def _sick(arguments: argparse.Namespace) -> int:
         rows, notes = _questions.sick(opened, arguments.rate)
         for note in notes:
             print(note, file=sys.stderr)
+        return rows
+
+    return _ask(arguments, ask, snapshot)
+
+
+def _machine(arguments: argparse.Namespace) -> int:
+    tables = ("runs",) if arguments.probe is None else ("runs", "series", "points")
+    snapshot = Lake(arguments.lake).snapshot(arguments.since, arguments.until, tables)
+
+    def ask(opened: Any) -> Any:
+        rows = _questions.machine(opened, arguments.machine, arguments.probe)
+        if not rows:
+            raise FleetError(f"{arguments.lake} has nothing of the machine {arguments.machine} there")
         return rows
 
     return _ask(arguments, ask, snapshot)
