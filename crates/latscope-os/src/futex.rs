@@ -4,7 +4,7 @@ use crate::shared_cell::{Scope, Shareable};
 use rustix::io::Errno;
 use rustix::thread::{Timespec, futex};
 use std::io;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
 /// Counter of tokens to be taken; a taker sleeps in the kernel while there are none.
@@ -111,10 +111,13 @@ impl Bell {
     }
 }
 
-/// A lock in one word on which a taker sleeps by futex(2).
+/// A lock in one word.
 pub trait Lock: Sync {
-    /// Takes the lock; sleeps while another thread has it.
+    /// Takes the lock; waits while another thread has it.
     fn lock(&self);
+
+    /// Takes the lock if it is free; returns false otherwise.
+    fn try_lock(&self) -> bool;
 
     /// Gives the lock back; only by the thread that took it.
     fn unlock(&self);
@@ -126,8 +129,12 @@ pub trait Lock: Sync {
 pub struct PlainLock(AtomicU32);
 
 impl Lock for PlainLock {
+    fn try_lock(&self) -> bool {
+        self.0.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).is_ok()
+    }
+
     fn lock(&self) {
-        if self.0.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).is_ok() {
+        if self.try_lock() {
             return;
         }
         while self.0.swap(2, Ordering::Acquire) != 0 {
@@ -161,9 +168,13 @@ impl PiLock {
 }
 
 impl Lock for PiLock {
-    fn lock(&self) {
+    fn try_lock(&self) -> bool {
         let own = rustix::thread::gettid().as_raw_nonzero().get() as u32;
-        if self.0.compare_exchange(0, own, Ordering::Acquire, Ordering::Relaxed).is_ok() {
+        self.0.compare_exchange(0, own, Ordering::Acquire, Ordering::Relaxed).is_ok()
+    }
+
+    fn lock(&self) {
+        if self.try_lock() {
             return;
         }
         while let Err(error) = futex::lock_pi(&self.0, futex::Flags::PRIVATE, None) {
@@ -177,6 +188,28 @@ impl Lock for PiLock {
             // It fails only for one who does not have the lock.
             let _ = futex::unlock_pi(&self.0, futex::Flags::PRIVATE);
         }
+    }
+}
+
+/// A lock whose takers try again until they have it, without the kernel.
+#[derive(Debug, Default)]
+pub struct SpinLock(AtomicBool);
+
+impl Lock for SpinLock {
+    fn try_lock(&self) -> bool {
+        !self.0.swap(true, Ordering::Acquire)
+    }
+
+    fn lock(&self) {
+        while !self.try_lock() {
+            while self.0.load(Ordering::Relaxed) {
+                std::hint::spin_loop();
+            }
+        }
+    }
+
+    fn unlock(&self) {
+        self.0.store(false, Ordering::Release);
     }
 }
 
@@ -254,6 +287,7 @@ mod tests {
     #[test]
     fn only_one_has_a_lock() {
         excludes(&PlainLock::default());
+        excludes(&SpinLock::default());
         match PiLock::supported() {
             Ok(()) => excludes(&PiLock::default()),
             Err(error) => assert_eq!(error.kind(), io::ErrorKind::Unsupported),

@@ -6,6 +6,7 @@ mod context_switch;
 mod core_to_core;
 mod figures;
 mod hand_off;
+mod lock;
 mod mutex;
 mod pipes;
 mod placement;
@@ -49,6 +50,7 @@ pub static PROBES: &[&Probe] = &[
     &hand_off::EVENTFD,
     &hand_off::PIPE,
     &hand_off::UNIX_STREAM,
+    &lock::LOCK,
     &context_switch::CONTEXT_SWITCH,
     &context_switch::RING,
     &bandwidth::PIPE,
