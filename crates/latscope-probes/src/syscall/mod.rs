@@ -6,6 +6,7 @@ mod getrandom;
 mod mapping;
 mod page_fault;
 mod ready;
+mod shootdown;
 mod signal;
 
 use super::{Condition, Family, FamilyFacts, Probe};
@@ -47,4 +48,6 @@ pub static PROBES: &[&Probe] = &[
     &mapping::MMAP,
     &mapping::MUNMAP,
     &mapping::MPROTECT,
+    &shootdown::SHOOTDOWN,
+    &shootdown::GAP,
 ];
