@@ -7,6 +7,7 @@ mod core_to_core;
 mod figures;
 mod hand_off;
 mod lock;
+mod membarrier;
 mod mutex;
 mod pipes;
 mod placement;
@@ -51,6 +52,7 @@ pub static PROBES: &[&Probe] = &[
     &hand_off::PIPE,
     &hand_off::UNIX_STREAM,
     &lock::LOCK,
+    &membarrier::MEMBARRIER,
     &context_switch::CONTEXT_SWITCH,
     &context_switch::RING,
     &bandwidth::PIPE,
