@@ -1,6 +1,7 @@
 //! A count in memory with sleeping and waking by futex(2) directly.
 
 use crate::shared_cell::{Scope, Shareable};
+use crate::syscall::check;
 use rustix::io::Errno;
 use rustix::thread::{Timespec, futex};
 use std::io;
@@ -213,6 +214,75 @@ impl Lock for SpinLock {
     }
 }
 
+/// Threads that sleep until all of them are woken at once, and a second word to which they can be requeued.
+#[derive(Debug, Default)]
+pub struct Crowd {
+    gate: AtomicU32,
+    lane: AtomicU32,
+}
+
+impl Crowd {
+    /// Returns the number of openings so far.
+    pub fn openings(&self) -> u32 {
+        self.gate.load(Ordering::Acquire)
+    }
+
+    /// Sleeps until the crowd was opened more than `seen` times, or is woken after a requeue.
+    pub fn wait(&self, seen: u32) {
+        while self.openings() == seen {
+            // EAGAIN and EINTR lead to another look.
+            let _ = futex::wait(&self.gate, futex::Flags::PRIVATE, seen, None);
+        }
+    }
+
+    /// Opens it and wakes all that sleep by one call. Returns how many slept.
+    #[inline]
+    pub fn wake_all(&self) -> usize {
+        self.gate.fetch_add(1, Ordering::Release);
+        // It fails only for an address that is none.
+        futex::wake(&self.gate, futex::Flags::PRIVATE, i32::MAX as u32).unwrap_or(0)
+    }
+
+    /// Opens it, wakes one and requeues all others to the second word by one call (FUTEX_CMP_REQUEUE). Returns how many
+    /// were woken or requeued.
+    #[inline]
+    pub fn requeue_all(&self) -> usize {
+        let opened = self.gate.fetch_add(1, Ordering::Release) + 1;
+        let (flags, all) = (futex::Flags::PRIVATE, i32::MAX as u32);
+        // EAGAIN takes another thread that opens, and there is one.
+        futex::cmp_requeue(&self.gate, flags, 1, all, &self.lane, opened).unwrap_or(0)
+    }
+
+    /// Wakes one of those that were requeued.
+    #[inline]
+    pub fn wake_requeued(&self) {
+        let _ = futex::wake(&self.lane, futex::Flags::PRIVATE, 1);
+    }
+}
+
+const PR_FUTEX_HASH: libc::c_int = 78;
+const SET_SLOTS: libc::c_ulong = 1;
+const GET_SLOTS: libc::c_ulong = 2;
+
+/// Returns the slots of this process's own hash table of futexes, 0 while it uses the global one.
+///
+/// # Errors
+/// EINVAL: the kernel has no such tables (before Linux 6.16, or without `CONFIG_FUTEX_PRIVATE_HASH`).
+pub fn hash_slots() -> io::Result<u32> {
+    // SAFETY: the call takes numbers only.
+    check(unsafe { libc::prctl(PR_FUTEX_HASH, GET_SLOTS, 0, 0, 0) }).map(|slots| slots as u32)
+}
+
+/// Gives this process its own hash table of futexes with so many slots, a power of two; 0 for the global one, which it
+/// then keeps.
+///
+/// # Errors
+/// As [`hash_slots`]; EBUSY, if the process uses the global table for good.
+pub fn set_hash_slots(slots: u32) -> io::Result<()> {
+    // SAFETY: the call takes numbers only.
+    check(unsafe { libc::prctl(PR_FUTEX_HASH, SET_SLOTS, libc::c_ulong::from(slots), 0, 0) }).map(drop)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -263,6 +333,24 @@ mod tests {
         });
         bell.ring();
         assert_eq!((bell.wait(1, None), bell.rings()), (2, 2));
+    }
+
+    #[test]
+    fn a_crowd_is_woken_at_once_or_one_after_the_other() {
+        for requeue in [false, true] {
+            let crowd = Crowd::default();
+            std::thread::scope(|scope| {
+                for _ in 0..3 {
+                    scope.spawn(|| {
+                        crowd.wait(0);
+                        crowd.wake_requeued();
+                    });
+                }
+                // Those that do not sleep yet see that it was opened.
+                let _ = if requeue { crowd.requeue_all() } else { crowd.wake_all() };
+            });
+            assert_eq!(crowd.openings(), 1);
+        }
     }
 
     fn excludes(lock: &impl Lock) {

@@ -5,6 +5,7 @@ mod bandwidth;
 mod context_switch;
 mod core_to_core;
 mod figures;
+mod futex_crowd;
 mod hand_off;
 mod lock;
 mod membarrier;
@@ -53,6 +54,7 @@ pub static PROBES: &[&Probe] = &[
     &hand_off::UNIX_STREAM,
     &lock::LOCK,
     &membarrier::MEMBARRIER,
+    &futex_crowd::FUTEX_CROWD,
     &context_switch::CONTEXT_SWITCH,
     &context_switch::RING,
     &bandwidth::PIPE,

@@ -181,8 +181,15 @@ const IDS: &[&str] = &[
 ];
 
 /// Probes that change settings of the kernel, need an option, or last long. They are measured only when asked for.
-const NOT_SURVEYED: &[&str] =
-    &["wake.timerlat", "wake.response", "noise.osnoise", "noise.hwlat", "sync.lock", "syscall.shootdown-gap"];
+const NOT_SURVEYED: &[&str] = &[
+    "wake.timerlat",
+    "wake.response",
+    "noise.osnoise",
+    "noise.hwlat",
+    "sync.lock",
+    "syscall.shootdown-gap",
+    "sync.futex-crowd",
+];
 
 /// Returns true for a probe that is an alternative to another probe in the survey.
 fn is_for_comparison(id: &str) -> bool {
