@@ -1,6 +1,7 @@
 //! Costs of requests to the kernel: system calls, signals, page faults and mappings.
 
 pub(crate) mod calls;
+mod contended_fault;
 mod figures;
 mod getrandom;
 mod mapping;
@@ -45,6 +46,7 @@ pub static PROBES: &[&Probe] = &[
     &signal::DELIVER,
     &signal::FAULT,
     &page_fault::PAGE_FAULT,
+    &contended_fault::CONTENDED_FAULT,
     &mapping::MMAP,
     &mapping::MUNMAP,
     &mapping::MPROTECT,

@@ -189,6 +189,7 @@ const NOT_SURVEYED: &[&str] = &[
     "sync.lock",
     "syscall.shootdown-gap",
     "sync.futex-crowd",
+    "syscall.contended-fault",
 ];
 
 /// Returns true for a probe that is an alternative to another probe in the survey.
