@@ -190,6 +190,7 @@ const NOT_SURVEYED: &[&str] = &[
     "syscall.shootdown-gap",
     "sync.futex-crowd",
     "syscall.contended-fault",
+    "cpu.idle-exit",
 ];
 
 /// Returns true for a probe that is an alternative to another probe in the survey.
