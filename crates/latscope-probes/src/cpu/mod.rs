@@ -7,6 +7,7 @@ mod call;
 mod clock;
 mod cycle;
 mod idle_exit;
+mod ramp;
 
 use super::{Condition, Family, FamilyFacts, Probe};
 use latscope_core::plan::Step;
@@ -42,6 +43,7 @@ pub static PROBES: &[&Probe] = &[
     &clock::RDTSC,
     &clock::VDSO,
     &clock::SYSCALL,
+    &ramp::RAMP,
     &idle_exit::IDLE_EXIT,
 ];
 

@@ -191,6 +191,7 @@ const NOT_SURVEYED: &[&str] = &[
     "sync.futex-crowd",
     "syscall.contended-fault",
     "cpu.idle-exit",
+    "cpu.ramp",
 ];
 
 /// Returns true for a probe that is an alternative to another probe in the survey.
