@@ -8,6 +8,7 @@ mod clock;
 mod cycle;
 mod idle_exit;
 mod ramp;
+mod vm_exit;
 
 use super::{Condition, Family, FamilyFacts, Probe};
 use latscope_core::plan::Step;
@@ -43,6 +44,7 @@ pub static PROBES: &[&Probe] = &[
     &clock::RDTSC,
     &clock::VDSO,
     &clock::SYSCALL,
+    &vm_exit::VM_EXIT,
     &ramp::RAMP,
     &idle_exit::IDLE_EXIT,
 ];
