@@ -47,6 +47,7 @@ pub mod shared;
 pub mod shared_cell;
 pub mod signal;
 pub mod signal_probe;
+pub mod slice_extension;
 pub mod socket_peer;
 pub mod stdio;
 mod syscall;

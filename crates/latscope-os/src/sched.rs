@@ -160,6 +160,15 @@ pub fn set_slice(ns: u64) -> io::Result<()> {
     })
 }
 
+/// The time slice of the calling thread under a time-sharing policy, ns (sched_getattr(2), `sched_runtime`); 0 where the
+/// kernel does not say, before 6.12.
+///
+/// # Errors
+/// The call fails only under a seccomp filter.
+pub fn slice() -> io::Result<u64> {
+    Ok(get_attr(0)?.sched_runtime)
+}
+
 /// Confines the calling thread to `cpus` (sched_setaffinity(2)).
 ///
 /// # Errors
@@ -220,6 +229,16 @@ mod tests {
         assert_eq!(seen, State { policy: 0, priority: 0, nice: 7 });
         assert_eq!(thread.join().unwrap(), seen);
         assert!(state(u32::MAX >> 1).is_err());
+    }
+
+    #[test]
+    fn a_slice_is_read_back_as_set_or_is_not_known() {
+        std::thread::spawn(|| {
+            set_slice(3_000_000).unwrap();
+            assert!([0, 3_000_000].contains(&slice().unwrap()));
+        })
+        .join()
+        .unwrap();
     }
 
     #[test]

@@ -43,6 +43,7 @@ pub mod process;
 pub mod remote;
 pub mod scheduled;
 pub mod selftest;
+mod siblings;
 pub mod sync;
 pub mod syscall;
 pub mod thread;

@@ -52,7 +52,7 @@ fn values<'a>(points: &[&'a Measurement], name: &str) -> BTreeSet<Option<&'a Par
 pub(super) fn show(name: &str, value: &ParamValue) -> String {
     match (name, value) {
         ("size" | "stride", ParamValue::Number(bytes)) => format_size(*bytes),
-        ("interval", ParamValue::Number(ns)) => format_time(*ns as f64),
+        ("interval" | "pause" | "hold", ParamValue::Number(ns)) => format_time(*ns as f64),
         _ => value.to_string(),
     }
 }

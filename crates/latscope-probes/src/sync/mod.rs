@@ -5,7 +5,10 @@ mod bandwidth;
 mod context_switch;
 mod core_to_core;
 mod figures;
+mod futex_crowd;
 mod hand_off;
+mod lock;
+mod membarrier;
 mod mutex;
 mod pipes;
 mod placement;
@@ -49,6 +52,9 @@ pub static PROBES: &[&Probe] = &[
     &hand_off::EVENTFD,
     &hand_off::PIPE,
     &hand_off::UNIX_STREAM,
+    &lock::LOCK,
+    &membarrier::MEMBARRIER,
+    &futex_crowd::FUTEX_CROWD,
     &context_switch::CONTEXT_SWITCH,
     &context_switch::RING,
     &bandwidth::PIPE,

@@ -1,11 +1,13 @@
 //! Costs of requests to the kernel: system calls, signals, page faults and mappings.
 
 pub(crate) mod calls;
+mod contended_fault;
 mod figures;
 mod getrandom;
 mod mapping;
 mod page_fault;
 mod ready;
+mod shootdown;
 mod signal;
 
 use super::{Condition, Family, FamilyFacts, Probe};
@@ -44,7 +46,10 @@ pub static PROBES: &[&Probe] = &[
     &signal::DELIVER,
     &signal::FAULT,
     &page_fault::PAGE_FAULT,
+    &contended_fault::CONTENDED_FAULT,
     &mapping::MMAP,
     &mapping::MUNMAP,
     &mapping::MPROTECT,
+    &shootdown::SHOOTDOWN,
+    &shootdown::GAP,
 ];

@@ -77,6 +77,7 @@ pub fn usual(index: u64, cpu: Option<u32>) -> Thread {
         via: Via::Direct,
         work: 0,
         touch: 0,
+        slice: None,
     }
 }
 
