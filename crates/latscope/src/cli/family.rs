@@ -1,6 +1,7 @@
 //! `latscope cpu|memory|…`: one family with its own parameters.
 
 use super::measure::{self, Measures};
+use super::nodes;
 use super::options::{DirectoryArgument, Dynamic, Registered, RunArguments, TimelineArgument, time};
 use anyhow::{Result, bail};
 use clap::builder::{PossibleValuesParser, TypedValueParser, ValueParser};
@@ -134,6 +135,7 @@ fn parameter_argument((param, choices): (&'static Param, Vec<&'static str>)) -> 
         Kind::Size => ("SIZE,…", ValueParser::new(|text: &str| parse_size(text).map(ParamValue::Number))),
         Kind::Time => ("TIME,…", ValueParser::new(|text: &str| time(text).map(ParamValue::Number))),
         Kind::Number => ("N,…", ValueParser::new(|text: &str| text.parse().map(ParamValue::Number))),
+        Kind::Nodes => ("NODE,…", ValueParser::new(nodes::value)),
         Kind::Choice(_) | Kind::Stated => {
             ("WORD,…", PossibleValuesParser::new(choices).map(ParamValue::Text).into())
         }
@@ -180,7 +182,7 @@ impl FamilyArguments {
 /// # Errors
 /// There is nothing to measure, or not with so many threads.
 pub fn plan(probes: &[&'static Probe], request: &Request, machine: &Machine) -> Result<Plan> {
-    let plan = planner::plan(&REGISTRY, probes, request, machine);
+    let plan = planner::plan(&REGISTRY, probes, request, &nodes::usable(request, machine)?);
     if plan.steps.is_empty() {
         bail!("nothing to measure: the probes asked for have no points with these parameters");
     }

@@ -20,6 +20,7 @@ mod list;
 mod live;
 mod measure;
 mod names;
+mod nodes;
 mod noise;
 mod older;
 mod options;
