@@ -3,6 +3,7 @@
 
 mod drawn;
 pub mod ipc;
+pub mod machines;
 mod wake;
 
 pub use drawn::{remote, server};

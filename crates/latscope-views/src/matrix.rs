@@ -22,7 +22,7 @@ pub(super) struct Matrix<'a> {
 }
 
 /// Parameters that may follow from another.
-const PLACES: [&str; 4] = ["directory", "device", "node-cpus", "bound"];
+const PLACES: [&str; 5] = ["directory", "device", "node-cpus", "bound", "class"];
 
 /// Returns the parameters in which points differ. A parameter that follows from another, as a directory does
 /// from its file system, is left out.

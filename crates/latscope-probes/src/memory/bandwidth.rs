@@ -410,7 +410,8 @@ mod tests {
         assert_eq!((pass.lines() * LINE, pass.pieces()), (252 * KIB, 4));
         pass.piece();
         let doubled = memory.iter().filter(|word| **word != 1).count() as u64 * 8;
-        assert!((80 * KIB..=84 * KIB).contains(&doubled), "{doubled}");
+        // Of a strip that is not aligned, a block is left out.
+        assert!((72 * KIB..=84 * KIB).contains(&doubled), "{doubled}");
     }
 
     #[test]

@@ -124,7 +124,23 @@ fn plan(input: &PlanInput, machine: &Machine) -> Vec<Point> {
             }
         }
     }
+    if input.survey {
+        points.extend(of_other_nodes(machine));
+    }
     points
+}
+
+/// Largest memory of a survey's rows of nodes: it has to be made for each of them.
+const NODE_CAP: u64 = 128 * MIB;
+
+/// A survey's rows of the memory of other nodes, and of the own beside it.
+fn of_other_nodes(machine: &Machine) -> Vec<Point> {
+    let (size, order, pages) = (nodes::size(machine, NODE_CAP), Order::Random, PageSize::Huge);
+    let row = |(what, between)| {
+        let walk = Walk { size, order, stride: None, pages, between };
+        LATENCY.point(walk, format!("memory read, {what}"), true)
+    };
+    nodes::surveyed(machine).into_iter().map(row).collect()
 }
 
 /// Walks from each pair of nodes that is asked for: in random order, which no prefetcher follows, unless another is

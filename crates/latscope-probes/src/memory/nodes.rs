@@ -31,7 +31,8 @@ settings! {
 /// Nodes of a machine, each with those of its CPUs that the run may use. A kernel without nodes has one.
 pub fn nodes(machine: &Machine) -> Vec<Node> {
     if machine.nodes.is_empty() {
-        return vec![Node { cpus: machine.allowed.clone(), memory: machine.memory, ..Node::default() }];
+        let memory = if machine.memory > 0 { machine.memory } else { u64::MAX };
+        return vec![Node { cpus: machine.allowed.clone(), memory, ..Node::default() }];
     }
     let usable = |node: &Node| {
         let mut node = node.clone();
@@ -64,6 +65,34 @@ pub(super) fn pairs(input: &PlanInput, machine: &Machine, threads: Option<usize>
         with_memory.map(move |to| Between::new(from, to, threads))
     });
     pairs.collect()
+}
+
+/// Memory of a node, seen from the CPUs that a survey prefers.
+const OWN: &str = "own node";
+const OTHER: &str = "other node";
+const WITHOUT_CPUS: &str = "node without CPUs";
+
+/// The pairs that a survey has rows of, with what their memory is: from the last CPU, which a survey prefers, its own
+/// node, the farthest node with CPUs, and the farthest without. None where there is one node.
+pub(super) fn surveyed(machine: &Machine) -> Vec<(&'static str, Between)> {
+    let nodes = nodes(machine);
+    let last = machine.allowed.0.last();
+    let Some(from) = nodes.iter().find(|node| last.is_some_and(|last| node.cpus.0.contains(last))) else {
+        return Vec::new();
+    };
+    let all_cpus =
+        |id: u32| machine.nodes.iter().find(|node| node.id == id).is_some_and(|node| !node.cpus.0.is_empty());
+    let farthest = |with_cpus: bool| {
+        let others = nodes.iter().filter(|node| node.id != from.id && node.memory > 0);
+        let kind = others.filter(|node| all_cpus(node.id) == with_cpus);
+        kind.max_by_key(|node| (machine.distance(from.id, node.id), std::cmp::Reverse(node.id)))
+    };
+    let others: Vec<(&str, &Node)> = [(OTHER, farthest(true)), (WITHOUT_CPUS, farthest(false))]
+        .into_iter()
+        .filter_map(|(what, node)| Some((what, node?)))
+        .collect();
+    let own = (!others.is_empty() && from.memory > 0).then_some((OWN, from));
+    own.into_iter().chain(others).map(|(what, to)| (what, Between::new(from, to, Some(1)))).collect()
 }
 
 /// Bytes that all pairs use: beyond the caches, and at most a quarter of the smallest node's memory.
@@ -226,8 +255,21 @@ pub(super) mod tests {
         let pair = &pairs(&asked(&[("nodes", "2")]), &machine(), Some(1))[1];
         assert_eq!((pair.cpus(), pair.node()), (vec![3], Some(2)));
         assert_eq!(pair.title(), ", CPUs of node 1, memory of node 2");
-        assert_eq!(pairs(&asked(&[]), &sizes::tests::machine(), None).len(), 0);
+        assert_eq!(pairs(&asked(&[]), &sizes::tests::machine(), None).len(), 1);
         assert_eq!((size(&machine(), u64::MAX), size(&machine(), 4 * MIB)), (64 * MIB, 4 * MIB));
+    }
+
+    #[test]
+    fn a_survey_sees_the_farthest_node_of_each_kind() {
+        let seen = |machine: &Machine| {
+            let pairs = surveyed(machine).into_iter();
+            pairs.map(|(what, pair)| (what, pair.cpu_nodes.unwrap(), pair.nodes.unwrap())).collect::<Vec<_>>()
+        };
+        assert_eq!(seen(&machine()), [(OWN, 1, 1), (OTHER, 1, 0), (WITHOUT_CPUS, 1, 2)]);
+        assert_eq!(seen(&sizes::tests::machine()), []);
+        let mut farther = latscope_core::fixture::machines::eight_nodes();
+        farther.nodes[5].distances[3] = 40;
+        assert_eq!(seen(&farther), [(OWN, 5, 5), (OTHER, 5, 3), (WITHOUT_CPUS, 5, 6)]);
     }
 
     #[test]

@@ -142,13 +142,15 @@ fn parameter_argument((param, choices): (&'static Param, Vec<&'static str>)) -> 
     };
     let units =
         if matches!(param.kind, Kind::Size) { "\n4K and 4KiB are 4096 bytes, 4kB is 4000" } else { "" };
-    Arg::new(param.name)
-        .long(param.name)
-        .value_name(value_name)
-        .value_delimiter(',')
-        .value_parser(parser)
-        .help(format!("{}{units}", param.help))
-        .help_heading("Parameters")
+    let arg = Arg::new(param.name).long(param.name);
+    let arg = match param.kind {
+        // An option that is given or not.
+        Kind::Choice(["yes"]) => {
+            arg.num_args(0..=1).require_equals(true).hide_possible_values(true).default_missing_value("yes")
+        }
+        _ => arg.value_name(value_name).value_delimiter(','),
+    };
+    arg.value_parser(parser).help(format!("{}{units}", param.help)).help_heading("Parameters")
 }
 
 impl FamilyArguments {
