@@ -282,17 +282,15 @@ fn one_matrix(machine: &Machine, matrix: &Matrix, shown: Shown, options: &Option
 
 /// Returns what firmware states for a load from one node's memory by the CPUs of another: the distance, then the latency.
 fn claims(machine: &Machine, m: &Measurement) -> Vec<String> {
-    let Some((from, to)) =
-        nodes(m).filter(|_| m.probe == ids::MEMORY_LATENCY && m.params.get("threads").is_none())
-    else {
+    let Some((from, to)) = nodes(m).filter(|_| m.probe == ids::MEMORY_LATENCY) else {
         return Vec::new();
     };
     let distance = machine.distance(from, to).map(|distance| distance.to_string());
-    distance.into_iter().chain(machine.claimed_latency(from, to).map(|ns| format_time(ns as f64))).collect()
+    distance.into_iter().chain(machine.claimed_latency(from, to).map(|ns| ns.to_string())).collect()
 }
 
 /// Meaning of the numbers behind a median.
-const CLAIMS: &str = "behind · what firmware states: the distance (SLIT, 10 is the own memory), and the latency of a read (HMAT)";
+const CLAIMS: &str = "behind · what firmware states: the distance (SLIT, 10 is the own memory), and the latency of a read in ns (HMAT)";
 
 /// Returns the text of a point in a matrix, with its mark.
 fn cell(machine: &Machine, m: &Measurement, shown: Shown) -> Text {

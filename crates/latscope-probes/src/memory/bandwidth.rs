@@ -30,6 +30,7 @@ pub(crate) static BANDWIDTH: Probe = Probe {
         source: "LMbench's bw_mem counts alike; write-allocation: the processor's manual",
         revision: 1,
         params: Transfer::LIST,
+        may_be_zero: nodes::MAY_BE_ZERO,
         exclusive_cpus: ExclusiveCpus::Threads,
         subject: Subject::Many,
         sensitive_to: &[Condition::TwoCpus],

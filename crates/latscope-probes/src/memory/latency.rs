@@ -27,6 +27,7 @@ pub static LATENCY: Probe = Probe {
         source: "the processor's manual: load-to-use latency; the order is a single random cycle (Sattolo)",
         revision: 1,
         params: Walk::LIST,
+        may_be_zero: nodes::MAY_BE_ZERO,
         sensitive_to: &[Condition::PageSize, Condition::UnaskedHugePages],
         ..Facts::LOOPS
     },
@@ -45,6 +46,7 @@ pub static SINGLE_LOAD: Probe = Probe {
         source: "the processor's manual: load-to-use latency, and stamps that wait for the load",
         revision: 1,
         params: Walk::LIST,
+        may_be_zero: nodes::MAY_BE_ZERO,
         by_name_only: true,
         sensitive_to: &[Condition::PageSize, Condition::UnaskedHugePages],
         ..Facts::DEFAULT
@@ -166,7 +168,10 @@ fn between_nodes(input: &PlanInput, machine: &Machine) -> impl Iterator<Item = W
 fn single_loads(input: &PlanInput, machine: &Machine) -> Vec<Point> {
     let point = |walk: Walk| {
         let (size, pages) = (format_size(walk.size), format_size(walk.pages.bytes()));
-        let title = format!("single load, {size}, pages of {pages}{}", walk.between.title());
+        let title = match walk.between.node() {
+            Some(_) => format!("single load{}, {pages} pages", walk.between.title()),
+            None => format!("single load, {size}, pages of {pages}"),
+        };
         SINGLE_LOAD.point(walk, title, false)
     };
     if nodes::are_asked(input) {
@@ -388,7 +393,7 @@ mod tests {
         assert!(
             points.iter().all(|point| point.text("order") == "random" && point.number("size") == 64 * MIB)
         );
-        assert!(points[0].title.ends_with("pages of 4 KiB, CPUs of node 0, memory of node 0"));
+        assert!(points[0].title.ends_with("pages of 4 KiB, node 0 → 0"));
         let again = single_loads(&nodes::tests::asked(&[("nodes", "all")]), &nodes::tests::machine());
         assert_eq!(again, points[12..]);
     }

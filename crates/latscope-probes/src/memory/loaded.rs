@@ -33,7 +33,7 @@ pub static LOADED: Probe = Probe {
         revision: 1,
         params: Loaded::LIST,
         exclusive_cpus: ExclusiveCpus::ThreadsAndOne,
-        may_be_zero: &["delay", "threads"],
+        may_be_zero: &["delay", "threads", "nodes", "cpu-nodes"],
         sensitive_to: &[Condition::TwoCpus],
         ..Facts::LOOPS
     },

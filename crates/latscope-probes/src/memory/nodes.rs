@@ -28,6 +28,9 @@ settings! {
     }
 }
 
+/// Parameters of nodes, whose numbers begin at 0.
+pub(super) const MAY_BE_ZERO: &[&str] = &["nodes", "cpu-nodes"];
+
 /// Nodes of a machine, each with those of its CPUs that the run may use. A kernel without nodes has one.
 pub fn nodes(machine: &Machine) -> Vec<Node> {
     if machine.nodes.is_empty() {
@@ -127,10 +130,10 @@ impl Between {
         list.unwrap_or_default().0.into_iter().rev().collect()
     }
 
-    /// Words for titles: `, CPUs of node 0, memory of node 2`; empty without nodes.
+    /// Words for titles, from the node of the CPUs to that of the memory: `, node 0 → 2`; empty without nodes.
     pub fn title(&self) -> String {
         match (self.cpu_nodes, self.nodes) {
-            (Some(from), Some(to)) => format!(", CPUs of node {from}, memory of node {to}"),
+            (Some(from), Some(to)) => format!(", node {from} → {to}"),
             _ => String::new(),
         }
     }
@@ -254,7 +257,7 @@ pub(super) mod tests {
         assert_eq!(of(&[("nodes", "2"), ("cpu-nodes", "1")], None), [(1, 2)]);
         let pair = &pairs(&asked(&[("nodes", "2")]), &machine(), Some(1))[1];
         assert_eq!((pair.cpus(), pair.node()), (vec![3], Some(2)));
-        assert_eq!(pair.title(), ", CPUs of node 1, memory of node 2");
+        assert_eq!(pair.title(), ", node 1 → 2");
         assert_eq!(pairs(&asked(&[]), &sizes::tests::machine(), None).len(), 1);
         assert_eq!((size(&machine(), u64::MAX), size(&machine(), 4 * MIB)), (64 * MIB, 4 * MIB));
     }

@@ -49,14 +49,19 @@ const MOST_DIFFERENCE: f64 = 0.05;
 /// Pairs of a class that are measured again alone.
 const CHECKED: usize = 3;
 
-/// Round trips in a batch.
-const TRIPS: u64 = 1_000;
+/// Round trips of the first batch, and the fewest of a batch.
+const FIRST: u64 = 16;
+
+/// Most round trips in a batch.
+const MOST: u64 = 5_000;
 
 /// What was measured of a pair.
 #[derive(Debug, Clone, Default)]
 struct Taken {
     /// Time of a round trip in each batch, ns, and the stamp at its begin.
     batches: Vec<(f64, u64)>,
+    /// Round trips in a batch.
+    trips: u64,
     /// True if something else ran during each of them.
     disturbed: bool,
 }
@@ -73,11 +78,13 @@ impl Taken {
 /// A thread cannot be started.
 pub(super) fn measure(bench: &mut Bench, pairs: &[Pair], sides: (Side, Side)) -> Result<()> {
     let mut taken: BTreeMap<usize, Taken> = BTreeMap::new();
-    for round in rounds(pairs) {
+    let rounds = rounds(pairs);
+    for (number, round) in rounds.iter().enumerate() {
         if bench.is_stopping() {
             break;
         }
-        taken.extend(at_once(bench, &round, sides)?);
+        bench.waiting(&format!("round {} of {}", number + 1, rounds.len()));
+        taken.extend(at_once(bench, round, sides)?);
     }
     let mut classes: BTreeMap<&str, Vec<&Pair>> = BTreeMap::new();
     for pair in pairs.iter().filter(|pair| taken.contains_key(&pair.point)) {
@@ -94,6 +101,7 @@ pub(super) fn measure(bench: &mut Bench, pairs: &[Pair], sides: (Side, Side)) ->
         let again = difference > MOST_DIFFERENCE;
         for pair in members {
             if again && !bench.is_stopping() {
+                bench.waiting("pairs that are measured alone");
                 taken.extend(at_once(bench, &[pair], sides)?);
             }
             bench.set_param(pair.point, "taken", if again { "alone" } else { "at-once" }.into());
@@ -116,7 +124,7 @@ fn rounds(pairs: &[Pair]) -> Vec<Vec<&Pair>> {
 }
 
 fn report(bench: &mut Bench, point: usize, taken: &Taken) {
-    bench.batch_means(point, TRIPS, &taken.batches, taken.disturbed);
+    bench.batch_means(point, taken.trips, &taken.batches, taken.disturbed);
     if let Some(median) = bench.median(point) {
         bench.value(point, "one-way", median / 2.0, "ns", latscope_core::report::Better::Less);
     }
@@ -134,6 +142,9 @@ const OVER: u64 = u64::MAX;
 struct Order {
     /// Number of the batch to answer.
     batch: AtomicU64,
+    /// Round trips of the batch, and those of all before it.
+    trips: AtomicU64,
+    before: AtomicU64,
     /// True if something else ran on the CPU of the answering thread.
     disturbed: AtomicBool,
 }
@@ -141,7 +152,8 @@ struct Order {
 /// Measures disjoint pairs at the same time.
 fn at_once(bench: &Bench, pairs: &[&Pair], (ask, answer): (Side, Side)) -> Result<BTreeMap<usize, Taken>> {
     let timebase = bench.timebase();
-    let samples = bench.stop().samples.clamp(1, 100) as usize;
+    let stop = bench.stop();
+    let limits = (stop.samples.clamp(1, 100) as usize, stop.batch_ns as f64);
     let orders: Vec<Order> = pairs.iter().map(|_| Order::default()).collect();
     let mut taken: Vec<Taken> = vec![Taken::default(); pairs.len()];
     let begin = AtomicU64::new(0);
@@ -161,7 +173,7 @@ fn at_once(bench: &Bench, pairs: &[&Pair], (ask, answer): (Side, Side)) -> Resul
                 while begin.load(Ordering::Acquire) < threads && waiting.elapsed() < LONGEST {
                     std::thread::yield_now();
                 }
-                *taken = lead(&lines, order, timebase, ask, samples);
+                *taken = lead(&lines, order, timebase, ask, limits);
                 order.batch.store(OVER, Ordering::Release);
             });
             if led.is_err() {
@@ -175,29 +187,36 @@ fn at_once(bench: &Bench, pairs: &[&Pair], (ask, answer): (Side, Side)) -> Resul
     Ok(pairs.iter().zip(taken).map(|(pair, taken)| (pair.point, taken)).collect())
 }
 
-/// Measures batches until there are enough, or the time is over.
-fn lead(lines: &Lines, order: &Order, timebase: Timebase, ask: Side, samples: usize) -> Taken {
+/// Measures batches until there are enough, or the time is over. The first one shows how long a trip takes, and brings
+/// the lines and the code into the caches.
+fn lead(lines: &Lines, order: &Order, timebase: Timebase, ask: Side, limits: (usize, f64)) -> Taken {
     let (clock, begun) = (timebase.clock(), Instant::now());
+    let (samples, batch_ns) = limits;
     let (mut clean, mut disturbed) = (Vec::new(), Vec::new());
-    // The first batch brings the lines and the code into the caches.
+    let (mut trips, mut before) = (FIRST, 0);
     for batch in 0..=samples as u64 {
-        order.disturbed.store(false, Ordering::Relaxed);
+        order.trips.store(trips, Ordering::Relaxed);
+        order.before.store(before, Ordering::Relaxed);
         let watch = Watch::open();
         order.batch.store(batch + 1, Ordering::Release);
         let start = clock.start();
-        ask(lines, batch * TRIPS, TRIPS);
+        ask(lines, before, trips);
         let ns = timebase.ns(clock.end() - start);
-        let bad = watch.disturbed(ns) || order.disturbed.load(Ordering::Acquire);
-        if batch > 0 {
-            if bad { &mut disturbed } else { &mut clean }.push((ns / TRIPS as f64, start));
-        }
-        if begun.elapsed() > LONGEST {
-            break;
+        before += trips;
+        // The other side may notice only after its answer: then the next batch counts as disturbed, too.
+        let bad = order.disturbed.swap(false, Ordering::AcqRel) || watch.disturbed(ns);
+        if batch == 0 {
+            trips = ((batch_ns * trips as f64 / ns.max(1.0)) as u64).clamp(FIRST, MOST);
+        } else {
+            if bad { &mut disturbed } else { &mut clean }.push((ns / trips as f64, start));
+            if begun.elapsed() > LONGEST {
+                break;
+            }
         }
     }
     match clean.is_empty() {
-        true => Taken { batches: disturbed, disturbed: true },
-        false => Taken { batches: clean, disturbed: false },
+        true => Taken { batches: disturbed, trips, disturbed: true },
+        false => Taken { batches: clean, trips, disturbed: false },
     }
 }
 
@@ -222,7 +241,7 @@ fn respond(lines: &Lines, order: &Order, timebase: Timebase, answer: Side) {
         if batch == OVER {
             return;
         }
-        answer(lines, done * TRIPS, TRIPS);
+        answer(lines, order.before.load(Ordering::Relaxed), order.trips.load(Ordering::Relaxed));
         if watch.disturbed(timebase.ns(clock.end() - opened)) {
             order.disturbed.store(true, Ordering::Release);
         }

@@ -58,10 +58,23 @@ settings! {
         /// All pairs of CPUs, as many at the same time as there are CPUs for. Some of each class are measured again alone;
         /// if that differs by more than 5 %, all of the class are.
         all_pairs("all-pairs"): Option<AllPairs>;
+        /// The CPU of the pair on whose node the lines are, where asked for: they are on a fresh page that it touches
+        /// first. Without it they are on the node of the first CPU.
+        home: Option<Home>;
         /// Nearest thing that the two CPUs share.
         class: Option<String>;
         /// How the pair was measured in the end: `at-once` with others, or `alone`.
         taken: Option<String>;
+    }
+}
+
+words! {
+    /// CPU of a pair on whose node the lines are.
+    enum Home {
+        /// The one that asks.
+        First = "first",
+        /// The one that answers.
+        Second = "second",
     }
 }
 
@@ -106,7 +119,11 @@ fn plan(input: &PlanInput, machine: &Machine) -> Vec<Point> {
     };
     let mut classes: Vec<Option<Class>> = Vec::new();
     let mut points = Vec::new();
-    for mode in TravelAsked::of(input).mode.or(Mode::ALL) {
+    let asked = TravelAsked::of(input);
+    let homes =
+        if asked.home.given() { asked.home.or(&[]).into_iter().map(Some).collect() } else { vec![None] };
+    let modes = asked.mode.or(Mode::ALL);
+    for (mode, home) in modes.iter().flat_map(|mode| homes.iter().map(move |home| (*mode, *home))) {
         for (a, b, class) in &pairs {
             // The first pair of each class is a row, and beside others it is named after the class.
             let first = !classes.contains(class);
@@ -118,10 +135,11 @@ fn plan(input: &PlanInput, machine: &Machine) -> Vec<Point> {
                 None if a == b => String::new(),
                 _ => format!(" {a}-{b}"),
             };
-            let title = format!("core to core{place}, {}{left_out}", mode.word().replace('-', " "));
+            let lines = home.map_or(String::new(), |home| format!(", line of the {} CPU", home.word()));
+            let title = format!("core to core{place}, {}{lines}{left_out}", mode.word().replace('-', " "));
             points.push({
                 let pair = format!("{a}-{b}");
-                let travel = Travel { pair, mode, all_pairs: None, class: None, taken: None };
+                let travel = Travel { pair, mode, all_pairs: None, home, class: None, taken: None };
                 CORE_TO_CORE.point(travel, title, first)
             });
         }
@@ -141,7 +159,8 @@ fn all_pairs_of(input: &PlanInput, machine: &Machine) -> Vec<Point> {
                 let class = Some(places.class(*a, *b).word().to_owned());
                 let pair = format!("{a}-{b}");
                 let title = format!("core to core {pair}, {}", mode.word().replace('-', " "));
-                let travel = Travel { pair, mode, all_pairs: Some(AllPairs::Yes), class, taken: None };
+                let travel =
+                    Travel { pair, mode, all_pairs: Some(AllPairs::Yes), home: None, class, taken: None };
                 points.push(CORE_TO_CORE.point(travel, title, false));
             }
         }
@@ -217,15 +236,16 @@ fn cpus_of(pair: &str) -> Result<(u32, u32)> {
 }
 
 fn measure(bench: &mut Bench, index: usize, point: &Point) -> Result<()> {
-    let Travel { pair, mode, .. } = Travel::read(point)?;
+    let Travel { pair, mode, home, .. } = Travel::read(point)?;
     let (here, there) = cpus_of(&pair)?;
     if here == there {
         placement::lacks_a_cpu(bench, index);
         return Ok(());
     }
-    threads::pin(here)?;
-    // Fresh pages for each pair, first touched on its first CPU.
+    // Fresh pages for each pair, first touched on the CPU whose node they shall be of.
+    threads::pin(if home == Some(Home::Second) { there } else { here })?;
     let lines = SharedCell::<[Lane<AtomicU64>; 2]>::create(Scope::Threads)?;
+    threads::pin(here)?;
     let answer = answer(mode);
     let theirs = lines.clone();
     let mut turn = 0;
@@ -334,6 +354,16 @@ mod tests {
         let many = planned("0-99", false);
         assert_eq!(many.len(), 2 * SAMPLED);
         assert!(many[0].title.ends_with("(256 of 4950 pairs measured)"));
+    }
+
+    #[test]
+    fn the_lines_are_of_the_node_of_either_cpu_where_asked_for() {
+        let mut input = PlanInput { survey: false, ..harness::input() };
+        input.values.insert("home".into(), vec!["first".into(), "second".into()]);
+        let points = plan(&input, &harness::machine());
+        assert_eq!(points.iter().filter(|point| point.text("home") == "second").count() * 2, points.len());
+        assert!(points[0].title.contains(", line of the first CPU"), "{}", points[0].title);
+        harness::measure(&EXPERIMENT, points).iter().for_each(harness::check);
     }
 
     #[test]

@@ -49,8 +49,7 @@ const NODES: usize = 4;
 const NODES_WITH_CPUS: usize = 3;
 
 const PLACED: &str = "latscope memory latency --nodes all --size 8MiB --quick --rounds 1 --quiet --json -";
-const SCREEN: &str =
-    "latscope memory latency --nodes all --pages 4KiB --size 8MiB --quick --rounds 1 --no-live";
+const SCREEN: &str = "latscope memory latency --nodes all --pages 4KiB --size 8MiB --quick --rounds 1";
 const PAIRS: &str = "latscope survey --quick --rounds 1 --only sync.core-to-core --quiet --json -";
 
 fn pair(m: &Measurement) -> Option<(String, String)> {
