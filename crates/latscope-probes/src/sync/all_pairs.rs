@@ -49,6 +49,9 @@ const MOST_DIFFERENCE: f64 = 0.05;
 /// Pairs of a class that are measured again alone.
 const CHECKED: usize = 3;
 
+/// Pairs from one message to the next: a worker that is silent for long is ended.
+const TOLD: usize = 16;
+
 /// Round trips of the first batch, and the fewest of a batch.
 const FIRST: u64 = 16;
 
@@ -99,9 +102,12 @@ pub(super) fn measure(bench: &mut Bench, pairs: &[Pair], sides: (Side, Side)) ->
                 .map_or(difference, |(alone, together)| difference.max((together / alone - 1.0).abs()));
         }
         let again = difference > MOST_DIFFERENCE;
-        for pair in members {
+        let count = members.len();
+        for (number, pair) in members.into_iter().enumerate() {
             if again && !bench.is_stopping() {
-                bench.waiting("pairs that are measured alone");
+                if number % TOLD == 0 {
+                    bench.waiting(&format!("pair {} of {count} alone", number + 1));
+                }
                 taken.extend(at_once(bench, &[pair], sides)?);
             }
             bench.set_param(pair.point, "taken", if again { "alone" } else { "at-once" }.into());
