@@ -81,30 +81,20 @@ fn nearer(one: &Claims, other: &Claims) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use latscope_core::fixture;
     use latscope_core::machine::Node;
-    use latscope_core::report::Certainty;
+    use latscope_core::plan::params;
+    use latscope_core::report::{Certainty, Semantics};
+    use latscope_core::testing::{self, point};
 
     fn report(ns: [f64; 3]) -> Report {
-        let mut report = fixture::report();
-        let like = report.of_probe(ids::MEMORY_LATENCY).find(|m| Figure::p50(m).is_some()).unwrap().clone();
-        let scale = |m: &mut Measurement, ns: f64| {
-            let by = ns / m.typical().unwrap();
-            for p50 in [&mut m.summary.p50, &mut m.summary.mean].into_iter().flatten() {
-                *p50 *= by;
-            }
-            m.rounds.iter_mut().for_each(|round| round.p50 = round.p50.map(|p50| p50 * by));
+        let loads = |(node, ns): (u64, f64)| {
+            let mut of =
+                params([("order", "random".into()), ("pages", "2MiB".into()), ("size", (1 << 26).into())]);
+            of.insert("nodes".to_owned(), node.into());
+            of.insert("cpu-nodes".to_owned(), 0.into());
+            point(ids::MEMORY_LATENCY, of, Semantics::Operation, ns)
         };
-        report.measurements = (0..3_u64)
-            .map(|node| {
-                let mut m = like.clone();
-                m.params.insert("order".to_owned(), "random".into());
-                m.params.insert("nodes".to_owned(), node.into());
-                m.params.insert("cpu-nodes".to_owned(), 0.into());
-                scale(&mut m, ns[node as usize]);
-                m
-            })
-            .collect();
+        let mut report = testing::report((0..).zip(ns).map(loads).collect());
         report.machine.nodes = (0..3)
             .map(|id| Node {
                 id,
@@ -132,6 +122,5 @@ mod tests {
     fn an_order_that_fits_or_is_within_the_intervals_is_none() {
         assert_eq!(findings(&report([80.0, 120.0, 190.0])), []);
         assert_eq!(findings(&report([80.0, 120.0, 120.0])), []);
-        assert_eq!(findings(&fixture::report()), []);
     }
 }
