@@ -291,6 +291,8 @@ pub enum Kind {
     Size,
     /// A plain number: `8`.
     Number,
+    /// Numbers of NUMA nodes, `0,2`, or `all`.
+    Nodes,
     /// A duration, in ns: `1ms`.
     Time,
     /// A word out of this list.

@@ -267,7 +267,7 @@ mod tests {
             title: String::new(),
             row: false,
         };
-        let mut progress = Progress { total: 144, ..Progress::new(|_| 0.0) };
+        let mut progress = Progress { total: 144, ..Progress::new(|_, _| 0.0) };
         let seen = [3, 39, 32, 40, 200].map(|index| {
             progress.point(&point, index);
             progress.reached

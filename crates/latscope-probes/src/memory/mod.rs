@@ -5,6 +5,7 @@ mod bandwidth;
 mod figures;
 mod latency;
 mod loaded;
+mod nodes;
 mod parallelism;
 mod regions;
 mod sequential_sum;
@@ -12,7 +13,9 @@ mod sizes;
 mod stream;
 mod thread_group;
 mod tlb;
+mod traffic;
 
+pub use nodes::nodes;
 pub(crate) use regions::PageSize;
 
 use super::{Condition, Family, FamilyFacts, Probe};
@@ -41,6 +44,7 @@ pub static FAMILY: Family = Family {
 /// The probes of the family.
 pub static PROBES: &[&Probe] = &[
     &latency::LATENCY,
+    &latency::SINGLE_LOAD,
     &sequential_sum::SEQUENTIAL_SUM,
     &bandwidth::BANDWIDTH,
     &stream::STREAM,

@@ -1,5 +1,6 @@
 //! Costs of the interaction of threads: locks, atomics, cache lines, hand-offs.
 
+mod all_pairs;
 mod atomic;
 mod bandwidth;
 mod context_switch;

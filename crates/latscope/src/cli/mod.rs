@@ -21,6 +21,7 @@ mod live;
 mod measure;
 mod merge;
 mod names;
+mod nodes;
 mod noise;
 mod older;
 mod options;
