@@ -53,6 +53,7 @@ mod syscall;
 pub mod system_v;
 pub mod thread;
 pub mod trace_marker;
+pub mod uring;
 pub mod usage;
 pub mod vsock;
 pub mod window;

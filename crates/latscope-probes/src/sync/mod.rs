@@ -12,6 +12,8 @@ mod placement;
 mod rwlock;
 mod thread_group;
 
+pub(crate) use placement::lacks_a_cpu;
+
 use super::{Condition, Family, FamilyFacts, Probe};
 
 /// The family.

@@ -7,6 +7,7 @@ mod mapping;
 mod page_fault;
 mod ready;
 mod signal;
+mod uring;
 
 use super::{Condition, Family, FamilyFacts, Probe};
 
@@ -47,4 +48,5 @@ pub static PROBES: &[&Probe] = &[
     &mapping::MMAP,
     &mapping::MUNMAP,
     &mapping::MPROTECT,
+    &uring::NOP,
 ];
