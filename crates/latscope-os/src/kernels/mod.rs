@@ -78,5 +78,6 @@ pub mod call;
 pub mod chase;
 pub mod cycle;
 pub mod empty;
+pub mod forward;
 pub mod random;
 pub mod stream;

@@ -6,6 +6,7 @@ mod branch;
 mod call;
 mod clock;
 mod cycle;
+mod forward;
 
 use super::{Condition, Family, FamilyFacts, Probe};
 
@@ -37,6 +38,7 @@ pub static PROBES: &[&Probe] = &[
     &arithmetic::FMA,
     &branch::BRANCH,
     &call::CALL,
+    &forward::FORWARD,
     &clock::RDTSC,
     &clock::VDSO,
     &clock::SYSCALL,
