@@ -76,6 +76,7 @@ pub mod bandwidth;
 pub mod branch;
 pub mod call;
 pub mod chase;
+pub mod code;
 pub mod cycle;
 pub mod empty;
 pub mod forward;

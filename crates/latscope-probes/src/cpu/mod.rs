@@ -7,6 +7,9 @@ mod call;
 mod clock;
 mod cycle;
 mod forward;
+mod indirect;
+mod jump;
+mod returns;
 
 use super::{Condition, Family, FamilyFacts, Probe};
 
@@ -39,6 +42,9 @@ pub static PROBES: &[&Probe] = &[
     &branch::BRANCH,
     &call::CALL,
     &forward::FORWARD,
+    &jump::JUMP,
+    &indirect::INDIRECT,
+    &returns::RETURNS,
     &clock::RDTSC,
     &clock::VDSO,
     &clock::SYSCALL,
