@@ -8,6 +8,7 @@ mod loaded;
 mod parallelism;
 mod regions;
 mod sequential_sum;
+mod single;
 mod sizes;
 mod stream;
 mod thread_group;
@@ -47,4 +48,5 @@ pub static PROBES: &[&Probe] = &[
     &parallelism::PARALLELISM,
     &loaded::LOADED,
     &tlb::TLB,
+    &single::SINGLE,
 ];
