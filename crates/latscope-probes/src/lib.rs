@@ -32,6 +32,7 @@ macro_rules! probes {
 }
 
 pub mod activity;
+mod apart;
 pub mod available;
 pub mod cpu;
 pub mod failure;

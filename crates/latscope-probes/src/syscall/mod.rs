@@ -6,7 +6,9 @@ mod getrandom;
 mod mapping;
 mod page_fault;
 mod ready;
+mod seccomp;
 mod signal;
+mod traced;
 mod uring;
 
 use super::{Condition, Family, FamilyFacts, Probe};
@@ -49,4 +51,6 @@ pub static PROBES: &[&Probe] = &[
     &mapping::MUNMAP,
     &mapping::MPROTECT,
     &uring::NOP,
+    &seccomp::FILTERED,
+    &traced::EVENTS,
 ];
