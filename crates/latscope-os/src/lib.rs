@@ -33,6 +33,7 @@ pub mod memory;
 pub mod memory_lock;
 pub mod message_queue;
 pub mod monitor;
+pub mod network;
 pub mod page;
 pub mod posix_timer;
 pub mod process_probe;

@@ -7,10 +7,12 @@ mod core_to_core;
 mod figures;
 mod hand_off;
 mod mutex;
+mod network;
 mod pipes;
 mod placement;
 mod rwlock;
 mod thread_group;
+mod udp;
 
 pub(crate) use placement::lacks_a_cpu;
 
@@ -56,4 +58,5 @@ pub static PROBES: &[&Probe] = &[
     &bandwidth::PIPE,
     &bandwidth::UNIX,
     &bandwidth::TCP,
+    &udp::UDP,
 ];

@@ -1,6 +1,7 @@
 //! Costs of requests to the kernel: system calls, signals, page faults and mappings.
 
 pub(crate) mod calls;
+mod connect;
 mod figures;
 mod getrandom;
 mod mapping;
@@ -51,6 +52,7 @@ pub static PROBES: &[&Probe] = &[
     &mapping::MUNMAP,
     &mapping::MPROTECT,
     &uring::NOP,
+    &connect::ESTABLISH,
     &seccomp::FILTERED,
     &traced::EVENTS,
 ];
