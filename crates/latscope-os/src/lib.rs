@@ -55,6 +55,7 @@ pub mod stdio;
 mod syscall;
 pub mod system_v;
 pub mod thread;
+pub mod timer_slack;
 pub mod trace_marker;
 pub mod uring;
 pub mod usage;

@@ -9,6 +9,8 @@ mod page_fault;
 mod ready;
 mod seccomp;
 mod signal;
+mod sleep;
+mod timer;
 mod traced;
 mod uring;
 
@@ -55,4 +57,6 @@ pub static PROBES: &[&Probe] = &[
     &connect::ESTABLISH,
     &seccomp::FILTERED,
     &traced::EVENTS,
+    &timer::SET,
+    &sleep::SLACK,
 ];
