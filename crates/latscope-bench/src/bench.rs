@@ -47,7 +47,7 @@ impl Default for Batch {
 }
 
 /// Sends messages to the coordinator.
-pub type Report<'a> = dyn FnMut(Message) + 'a;
+pub type Report<'a> = dyn FnMut(Message) + Send + 'a;
 
 /// The engine as a probe's code sees it.
 pub struct Bench<'a> {

@@ -265,9 +265,9 @@ pub struct Param {
 /// Returns the kind of a parameter by its name, if its numbers have a unit: [`Kind::Time`] or [`Kind::Size`]. A name means
 /// the same in all probes, also in those of other versions and of imports.
 pub fn kind_of(name: &str) -> Option<Kind> {
-    const TIMES: [&str; 12] = [
+    const TIMES: [&str; 13] = [
         "interval", "work", "runtime", "deadline", "hold", "hog", "timeout", "pace", "gap", "delay", "pause",
-        "slice",
+        "slice", "slack",
     ];
     const SIZES: [&str; 5] = ["size", "payload", "touch", "touched", "stride"];
     match name {

@@ -32,6 +32,7 @@ macro_rules! probes {
 }
 
 pub mod activity;
+mod apart;
 pub mod available;
 mod classes;
 pub mod cpu;

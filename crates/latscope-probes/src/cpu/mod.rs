@@ -6,8 +6,12 @@ mod branch;
 mod call;
 mod clock;
 mod cycle;
+mod forward;
 mod idle_exit;
+mod indirect;
+mod jump;
 mod ramp;
+mod returns;
 mod vm_exit;
 
 use super::{Condition, Family, FamilyFacts, Probe};
@@ -41,6 +45,10 @@ pub static PROBES: &[&Probe] = &[
     &arithmetic::FMA,
     &branch::BRANCH,
     &call::CALL,
+    &forward::FORWARD,
+    &jump::JUMP,
+    &indirect::INDIRECT,
+    &returns::RETURNS,
     &clock::RDTSC,
     &clock::VDSO,
     &clock::SYSCALL,

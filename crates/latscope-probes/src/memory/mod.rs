@@ -9,6 +9,7 @@ mod nodes;
 mod parallelism;
 mod regions;
 mod sequential_sum;
+mod single;
 mod sizes;
 mod stream;
 mod thread_group;
@@ -51,4 +52,5 @@ pub static PROBES: &[&Probe] = &[
     &parallelism::PARALLELISM,
     &loaded::LOADED,
     &tlb::TLB,
+    &single::SINGLE,
 ];

@@ -11,10 +11,14 @@ mod hand_off;
 mod lock;
 mod membarrier;
 mod mutex;
+mod network;
 mod pipes;
 mod placement;
 mod rwlock;
 mod thread_group;
+mod udp;
+
+pub(crate) use placement::lacks_a_cpu;
 
 use super::{Condition, Family, FamilyFacts, Probe};
 
@@ -61,4 +65,5 @@ pub static PROBES: &[&Probe] = &[
     &bandwidth::PIPE,
     &bandwidth::UNIX,
     &bandwidth::TCP,
+    &udp::UDP,
 ];
