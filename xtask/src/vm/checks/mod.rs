@@ -125,8 +125,7 @@ fn run(word: &str, kernels: &[Kernel], profile: &str, mut each: impl FnMut(&str,
         let wanted = |check: &&Check| check.kernels.contains(kernel) && check.name.contains(word);
         let usual = FAMILIES.iter().copied().flatten().filter(wanted).collect::<Vec<_>>();
         let of_nodes = nodes::CHECKS.iter().filter(wanted).collect::<Vec<_>>();
-        let machines: [(&str, Vec<&Check>, fn(&mut Machine)); 2] =
-            [("", usual, |_| {}), (" of four nodes", of_nodes, nodes::shape)];
+        let machines = [("", usual, usual_shape as Shape), (" of four nodes", of_nodes, nodes::shape)];
         for (machine, chosen, shape) in machines.into_iter().filter(|(_, chosen, _)| !chosen.is_empty()) {
             for (check, outcome) in chosen.iter().zip(boot(*kernel, &chosen, profile, shape)) {
                 each(&format!("VM {kernel}{machine}: {}", check.name), outcome);
@@ -135,8 +134,13 @@ fn run(word: &str, kernels: &[Kernel], profile: &str, mut each: impl FnMut(&str,
     }
 }
 
+/// Changes a machine before it boots.
+type Shape = fn(&mut Machine);
+
+fn usual_shape(_: &mut Machine) {}
+
 /// Runs tests under a single kernel, on a machine of this shape. Returns the outcome of each.
-fn boot(kernel: Kernel, checks: &[&Check], profile: &str, shape: fn(&mut Machine)) -> Vec<Result<()>> {
+fn boot(kernel: Kernel, checks: &[&Check], profile: &str, shape: Shape) -> Vec<Result<()>> {
     let trials = match dist::example("binder_trials", profile) {
         Ok(trials) => trials.to_string_lossy().into_owned(),
         Err(error) => return checks.iter().map(|_| Err(anyhow::anyhow!("{error:#}"))).collect(),
