@@ -10,7 +10,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Largest number of lines of code in a crate, without tests and comments.
-const LARGEST: usize = 16_000;
+/// The probes need the most: each is a file that knows nothing of the others.
+const LARGEST: usize = 18_000;
 
 type Uses = BTreeMap<String, BTreeSet<String>>;
 
