@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from hosts import DEPLOY, Host, found, needs, sshd
+from slurm import cluster
 
 import latscope
 
@@ -140,3 +141,37 @@ def test_the_spool_keeps_results_until_they_are_sent(tmp_path: Path, command: st
     assert kept.name == "20250102T000000Z-a.json.gz"
     assert points_of(new) > 10
     assert subprocess.run([script], env=environment, capture_output=True, check=False).returncode == 64
+
+
+def test_slurm_measures_a_node_alone_and_drains_one_over_its_budget(tmp_path: Path, command: str) -> None:
+    needs("slurmctld", "slurmd", "munged", "srun", "sinfo")
+    if os.geteuid() != 0:
+        pytest.skip("slurmd needs root's rights")
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    (programs / "latscope").symlink_to(Path(command).resolve())
+    budget = tmp_path / "budget.toml"
+    variables = {
+        "PATH": os.pathsep.join([str(programs), os.environ["PATH"]]),
+        "LATSCOPE_OPTIONS": "--only cpu",
+        "LATSCOPE_SPOOL": str(tmp_path / "spool"),
+        "LATSCOPE_BUDGET": str(budget),
+    }
+    check = DEPLOY / "slurm" / "healthcheck.sh"
+    with cluster(tmp_path / "slurm", check, variables) as environment:
+        survey = [DEPLOY / "slurm" / "survey.sh", tmp_path / "results", "--nodes=1"]
+        called(survey, env=environment)
+        (result,) = (tmp_path / "results").iterdir()
+        assert points_of(result) > 10
+        assert latscope.read(result).runs[0].labels["slurm_job"] == result.name.split("-")[-1].split(".")[0]
+        called([check], env=environment)
+        assert state(environment) == "idle"
+        budget.write_text('[[limit]]\nprobe = "cpu"\np50 = "0.001ns"\n')
+        called([check], env=environment)
+        assert state(environment).startswith("drained latscope: budget exceeded")
+    assert all(points_of(path) > 10 for path in (tmp_path / "spool").iterdir())
+
+
+def state(environment: dict[str, str]) -> str:
+    """Returns the state of the only node, with the reason."""
+    return called(["sinfo", "-h", "-o", "%T %E"], env=environment).stdout.strip().removesuffix(" none")
