@@ -36,10 +36,11 @@ def found(program: str) -> str | None:
 
 @dataclass(frozen=True)
 class Host:
-    """Host of an sshd: its name in the configuration, the options that ssh and scp need, and the directory of
-    both."""
+    """Host of an sshd: its name in the configuration, its port on loopback, the options that ssh and scp
+    need, and the directory of both."""
 
     name: str
+    port: int
     options: tuple[str, ...]
     directory: Path
 
@@ -85,7 +86,7 @@ def sshd(directory: Path) -> Iterator[Host]:
         )
         try:
             wait_for(port, process)
-            yield Host("board", ("-F", str(directory / "ssh_config")), directory)
+            yield Host("board", port, ("-F", str(directory / "ssh_config")), directory)
         finally:
             process.terminate()
             process.wait()

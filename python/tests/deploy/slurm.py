@@ -1,5 +1,5 @@
-"""A cluster of Slurm with one node on loopback: munged, slurmctld and slurmd, with files in a directory of its
-own."""
+"""A cluster of Slurm with one node on loopback: munged, slurmctld and slurmd, with all files in one
+directory."""
 
 import os
 import secrets
@@ -92,7 +92,7 @@ def cluster(directory: Path, program: Path, variables: dict[str, str]) -> Iterat
         wait_for(ports[1], start("slurmd", "-D"))
         for _ in range(600):
             told = subprocess.run(
-                ["sinfo", "-h", "-o", "%T"], capture_output=True, text=True, env=environment
+                ["sinfo", "-h", "-o", "%T"], capture_output=True, text=True, env=environment, check=False
             )
             if told.stdout.strip() == "idle":
                 break

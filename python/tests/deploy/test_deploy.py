@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from hosts import DEPLOY, Host, found, needs, sshd
+from lava import JOB, device, job, results, written
 from slurm import cluster
 
 import latscope
@@ -175,3 +176,53 @@ def test_slurm_measures_a_node_alone_and_drains_one_over_its_budget(tmp_path: Pa
 def state(environment: dict[str, str]) -> str:
     """Returns the state of the only node, with the reason."""
     return called(["sinfo", "-h", "-o", "%T %E"], env=environment).stdout.strip().removesuffix(" none")
+
+
+def test_lava_takes_every_figure(board: Host, tmp_path: Path, command: str) -> None:
+    needs("lava-run")
+    yaml = pytest.importorskip("yaml")
+    if os.geteuid() != 0:
+        pytest.skip("LAVA makes directories in the root of the board")
+    definition = yaml.safe_load((DEPLOY / "lava" / "survey.yaml").read_text())
+    parameters = {"LATSCOPE": command, "OPTIONS": "--only cpu"}
+    words = ["lava-run", "--job-id", JOB, "--output-dir", tmp_path / "out"]
+    words += ["--device", written(tmp_path / "device.yaml", device(board.port, board.directory / "user"))]
+    words += [written(tmp_path / "job.yaml", job(definition, parameters))]
+    (tmp_path / "out").mkdir()
+    try:
+        done = called(words, env={name: value for name, value in os.environ.items() if "PYTHON" not in name})
+    finally:
+        for left in Path("/").glob(f"lava-{JOB}*"):
+            shutil.rmtree(left) if left.is_dir() else left.unlink()
+    figures = [one for one in results(done.stdout + done.stderr) if str(one["case"]).startswith("cpu.")]
+    assert len(figures) > 10, done.stdout + done.stderr
+    medians = [one for one in figures if one["case"].endswith(".p50") and one["result"] != "skip"]
+    assert all(one["units"] == "ns" and one["measurement"] > 0 for one in medians)
+    assert {one["result"] for one in figures} <= {"pass", "unknown", "skip"}
+
+
+def test_tmt_takes_every_figure(tmp_path: Path, command: str) -> None:
+    needs("tmt")
+    shutil.copytree(DEPLOY / "tmt", tmp_path / "plan")
+    words = [
+        found("tmt"),
+        "--feeling-safe",
+        "--root",
+        tmp_path / "plan",
+        "run",
+        "--id",
+        tmp_path / "run",
+        "--all",
+    ]
+    words += ["--environment", f"LATSCOPE={command}", "--environment", "LATSCOPE_OPTIONS='--only cpu'"]
+    called([*words, "provision", "--how", "local"])
+    (path,) = tmp_path.glob("run/**/execute/results.yaml")
+    text = path.read_text()
+    assert text.count("name: /survey/cpu.") > 10
+    assert "result: error" not in text
+
+
+@pytest.mark.parametrize("name", ["daemonset", "job"])
+def test_kubernetes_takes_the_form_of_the_files(name: str) -> None:
+    needs("kubernetes-validate")
+    called([found("kubernetes-validate"), "--strict", DEPLOY / "kubernetes" / f"{name}.yaml"])

@@ -47,9 +47,10 @@ fn directory(asked: &ShowArguments) -> Result<Exit> {
 }
 
 /// Options that a trial has no view for.
-const OF_RESULTS: [&str; 12] = [
+const OF_RESULTS: [&str; 13] = [
     "csv_long",
     "openmetrics",
+    "lava",
     "without",
     "csv_histogram",
     "svg",
