@@ -1,7 +1,9 @@
 """What a lake refuses, sets aside or names: results, names, files, schemas and queries."""
 
+import contextlib
 import gzip
 import json
+import subprocess
 from collections.abc import Callable
 from datetime import date
 from pathlib import Path
@@ -47,10 +49,10 @@ def test_what_is_no_result_is_set_aside(lake: Lake, tmp_path: Path, edited: Call
 
 
 def test_hostile_names_are_texts(lake: Lake, edited: Callable[..., Path]) -> None:
-    name = "'; DROP TABLE h; --\x1b[2J\n<script>\\' \ud800"
+    name = "'; DROP TABLE h; --\x1b[2J\n<script>\\' ../"
     add(lake, edited("a", labels={name: name}, machine={"name": name, "id": name}))
     (row,) = ask(lake, "SELECT name, machine_id, labels FROM runs")
-    assert row["name"] == row["machine_id"] == "'; DROP TABLE h; --\ufffd[2J\ufffd<script>\\' ?"
+    assert row["name"] == row["machine_id"] == "'; DROP TABLE h; --\ufffd[2J\ufffd<script>\\' ../"
     for words in (["missing"], ["sick"], ["compare", "--by", f"label={row['name']}"], ["worst"]):
         done = command(*words, "--lake", lake.root, "--format", "json")
         assert done.returncode == 0, done.stderr
@@ -74,6 +76,71 @@ def test_damage_is_found_and_named(lake: Lake) -> None:
     assert command("verify", "--lake", lake.root).returncode == 2
 
 
+@pytest.mark.parametrize("damage", ["cut", "overwritten", "missing"])
+def test_a_damaged_day_is_named_and_the_others_answer(
+    lake: Lake, edited: Callable[..., Path], damage: str
+) -> None:
+    days = ("2026-11-20", "2026-11-21", "2026-11-22")
+    add(lake, *(edited(f"r{day}", started=f"{day}T01:00:00.000Z") for day in days))
+    (file,) = (Path(one.uri) for one in lake.snapshot().files["h"] if str(one.day) == days[1])
+    whole = file.read_bytes()
+    if damage == "missing":
+        file.unlink()
+    else:
+        file.write_bytes(whole[:-30] if damage == "cut" else bytes(len(whole)))
+    query = ["sql", "--lake", lake.root, "SELECT CAST(SUM(n) AS BIGINT) AS n FROM h", "--format", "csv"]
+    done = command(*query)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert f"{file} of the lake is damaged or missing" in done.stderr, done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    for only in (["--until", days[0]], ["--since", days[2]]):
+        done = command(*query, *only)
+        assert done.returncode == 0, done.stderr
+        assert int(done.stdout.split()[1]) > 0
+    assert any(file.name in fault for fault in verify(lake))
+    add(lake, edited("late", started=f"{days[1]}T02:00:00.000Z"))
+    with pytest.raises(FleetError, match="2026-11-21 cannot be compacted, and is as before"):
+        list(compact(lake))
+
+
+def test_a_renamed_kernel_makes_a_group_of_its_own(lake: Lake, edited: Callable[..., Path]) -> None:
+    named = {"a": "6.12.1", "b": "6.12.1-custom", "c": "6.12.1"}
+    add(lake, *(edited(name, machine={"id": name, "kernel": kernel}) for name, kernel in named.items()))
+    done = command("sick", "--lake", lake.root)
+    assert (done.returncode, done.stdout) == (0, "nothing\n")
+    notes = [line for line in done.stderr.splitlines() if line.startswith("not judged: ")]
+    assert [note.split()[2] for note in notes] == ["2", "1"]
+    assert "6.12.1-custom" in notes[1]
+
+
+def test_a_full_file_system_while_compacting_changes_nothing(tmp_path: Path) -> None:
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(disk)]
+    if subprocess.run(mount, capture_output=True, check=False).returncode != 0:
+        pytest.skip("a file system cannot be mounted here")
+    try:
+        lake = Lake(disk / "lake", create=True)
+        for name in FILES:
+            add(lake, name)
+        before = ask(lake, "SELECT * FROM quantiles ORDER BY day, series_id")
+        filling = disk / "filling"
+        with contextlib.suppress(OSError), filling.open("wb") as file:
+            while True:
+                file.write(bytes(4096))
+                file.flush()
+        done = command("compact", "--lake", lake.root)
+        assert done.returncode == 1
+        assert "cannot be compacted, and is as before" in done.stderr
+        assert ask(lake, "SELECT * FROM quantiles ORDER BY day, series_id") == before
+        filling.unlink()
+        assert "compacted" in {one.what for one in compact(lake)}
+        assert ask(lake, "SELECT * FROM quantiles ORDER BY day, series_id") == before
+        assert verify(lake) == []
+    finally:
+        subprocess.run(["umount", str(disk)], check=True)
+
+
 def test_other_schemas_are_told_apart(lake: Lake, tmp_path: Path) -> None:
     with pytest.raises(FleetError, match="is no lake"):
         Lake(tmp_path / "none")
@@ -86,10 +153,11 @@ def test_other_schemas_are_told_apart(lake: Lake, tmp_path: Path) -> None:
 def test_a_lake_without_later_columns_is_read_and_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from latscope.fleet import _schema  # noqa: PLC0415
+    from latscope.fleet import _lake, _schema  # noqa: PLC0415
 
     runs = _schema.TABLES["runs"]
     with monkeypatch.context() as older:
+        older.setattr(_lake, "VERSION", 0)
         older.setitem(_schema.TABLES, "runs", runs.remove(runs.get_field_index("scheduler")))
         lake = Lake(tmp_path / "lake", create=True)
     add(lake, *FILES)
@@ -106,6 +174,12 @@ def test_a_lake_without_later_columns_is_read_and_written(
         "SELECT 1; SELECT 2",
         "SELECT * FROM read_csv('/etc/passwd')",
         "SELECT * FROM read_text('set-aside/x')",
+        "SELECT * FROM '/etc/passwd'",
+        "SELECT * FROM read_parquet('/tmp/x.parquet')",
+        "SELECT * FROM glob('/etc/*')",
+        "EXPORT DATABASE '/tmp/x'",
+        "PRAGMA database_list",
+        "CREATE TABLE x AS SELECT 1",
         "SET threads = 1",
         "INSTALL httpfs",
         "no SQL",

@@ -3,11 +3,13 @@
 import contextlib
 import json
 import os
+import pty
 import signal
 import subprocess
 import sys
 import threading
 import time
+import urllib.request
 from collections.abc import Iterator
 from datetime import date, timedelta
 from pathlib import Path
@@ -19,8 +21,9 @@ import latscope
 pytest.importorskip("deltalake")
 pytest.importorskip("duckdb")
 
-from latscope.fleet import Lake, _main, _questions
+from latscope.fleet import Lake, _bench, _main, _questions
 from latscope.fleet._compact import compact
+from latscope.fleet._drift import drift
 from latscope.fleet._engine import DuckDb, Engine
 from latscope.fleet._generate import Fault, generate
 from latscope.fleet._judge import Distances, judge
@@ -66,7 +69,8 @@ def surveys(tmp_path_factory: pytest.TempPathFactory) -> Lake:
             "run_id": f"r{number}",
             "labels": {"rack": str(machine)},
         }
-        about = document["machine"] | {"id": f"machine-{machine}"}
+        kernel = {"kernel": "6.12" if day >= 6 else "6.1"}
+        about = document["machine"] | {"id": f"machine-{machine}"} | kernel
         whole = (
             document
             | fields
@@ -129,6 +133,64 @@ def test_a_step_is_found_on_its_day(surveys: Lake, capsys: pytest.CaptureFixture
     assert row["ratio"] == pytest.approx(4 / 3, rel=0.01)
 
 
+def test_what_changed_with_a_step_is_named(
+    surveys: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    change = {"id": "c9a9", "run": 6, "moved": [{}, {}], "with": []}
+    runs = [{"started": f"2026-11-{day + 1:02}T00:00:00.000Z"} for day in range(10)]
+    answer = json.dumps({"machines": [{"runs": runs, "changes": [change]}]})
+    program = tmp_path / "latscope"
+    program.write_text(f"#!/bin/sh\necho '{answer}'\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+
+    def ask(*words: str) -> list[dict[str, object]]:
+        assert _main.main(["drift", "--lake", surveys.root, "--format", "json", *words]) == 0
+        rows: list[dict[str, object]] = json.loads(capsys.readouterr().out)
+        return rows
+
+    (row,) = ask()
+    assert (row["with"], row["history"]) == ("kernel: 6.1 → 6.12", "change c9a9: 2 figures")
+    (row,) = ask("--by", "model")
+    assert (row["day"], row["with"]) == ("2026-11-07", "kernel: 6.1 → 6.12")
+    (row,) = ask("--by", "label=rack")
+    assert row["group"] == "0"
+    assert ask("--by", "kernel") == []
+    program.write_text("#!/bin/sh\necho no JSON\n")
+    assert ask()[0]["history"] is None
+
+
+@pytest.mark.usefixtures("command")
+def test_the_history_of_a_machine_agrees(
+    surveys: Lake, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    directory = Path(surveys.root).parent
+    last = json.loads((directory / "18.json").read_text())
+    paths = [directory / f"{number}.json" for number in range(0, 20, 2)]
+    for day in range(11, 21):
+        paths.append(tmp_path / f"{day}.json")
+        own = {"run_id": f"late{day}", "started": f"2026-11-{day}T00:00:00.000Z"}
+        paths[-1].write_text(json.dumps(last | own))
+    lake = str(tmp_path / "lake")
+    assert _main.main(["ingest", "--processes", "1", "--lake", lake, *map(str, paths)]) == 0
+    capsys.readouterr()
+    assert _main.main(["drift", "--lake", lake, "--format", "json"]) == 0
+    (row,) = json.loads(capsys.readouterr().out)
+    assert row["history"].startswith("change ")
+
+
+def test_a_machine_is_asked_for(surveys: Lake, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["machine", "machine-0", "--lake", surveys.root, "--format", "json"]
+    assert _main.main(words) == 0
+    runs = json.loads(capsys.readouterr().out)
+    assert [row["kernel"] for row in runs] == ["6.1"] * 6 + ["6.12"] * 4
+    assert _main.main([*words, "--probe", "cpu.%", "--since", "2026-11-05"]) == 0
+    figures = json.loads(capsys.readouterr().out)
+    assert [row["p50"] for row in figures] == [0.3] * 2 + [0.4] * 4
+    assert _main.main([*words, "--probe", "wake.%"]) == 1
+    assert "has nothing of the machine machine-0" in capsys.readouterr().err
+
+
 def test_other_questions(surveys: Lake, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     def ask(*words: str) -> list[dict[str, object]]:
         assert _main.main([*words, "--lake", surveys.root, "--format", "json"]) == 0
@@ -155,9 +217,48 @@ def test_the_demonstration_names_its_sick_machines(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert _main.main(["demo", "--directory", str(tmp_path)]) == 0
-    page = Path(capsys.readouterr().out.strip()).read_text()
-    assert "Sick machines: 2" in page
+    *rows, after = capsys.readouterr().out.splitlines()
+    assert [row.split()[0] for row in rows] == ["machine_id", "m000023", "m000007"]
+    assert after == f"latscope-fleet serve --lake {tmp_path}/lake"
     assert sum(path.stat().st_size for path in DEMO.iterdir()) < 500_000
+    pages = _served(tmp_path)
+    assert "Fleet on 2026-11-24" in pages
+    assert 'href="#missing">1<' in pages
+
+
+def _served(directory: Path) -> str:
+    """Returns the first page that the demonstration shows in a terminal, and ends it by Ctrl-C."""
+    pytest.importorskip("starlette")
+    mine, terminal = pty.openpty()
+    called = [sys.executable, "-m", "latscope.fleet", "demo", "--directory", str(directory)]
+    path = str(Path(latscope.__file__).parents[1])
+    with subprocess.Popen(called, stdout=terminal, env=os.environ | {"PYTHONPATH": path}) as process:
+        os.close(terminal)
+        with open(mine, encoding="utf-8") as lines:
+            address = next(line.strip() for line in lines if line.startswith("http"))
+            with urllib.request.urlopen(address) as answer:
+                text: str = answer.read().decode()
+            process.send_signal(signal.SIGINT)
+            assert process.wait() == 0
+    return text
+
+
+def test_the_bench_measures_days_and_a_year(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, value in {"COPIES": 2, "YEAR": (3, 2), "SAMPLED": 9}.items():
+        monkeypatch.setattr(_bench, name, value)
+    assert _main.main(["bench", "--lake", str(tmp_path / "lake"), "--machines", "8", "10"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    starts = (
+        "what",
+        "ingestion of 2 results",
+        "a machine's year",
+        "8 machines ",
+        "10 machines, 1 of 10",
+        "most ",
+    )
+    assert [line.startswith(start) for line, start in zip(lines, starts, strict=True)] == [True] * 6
 
 
 @pytest.mark.spark
@@ -177,7 +278,10 @@ def test_spark_answers_the_same_though_an_executor_is_killed(fleet: Lake, survey
             for ask in (
                 _questions.sick,
                 _questions.normal,
-                _questions.drift,
+                drift,
+                lambda opened: drift(opened, by="model"),
+                lambda opened: _questions.machine(opened, "machine-0", "%"),
+                lambda opened: _questions.machine(opened, "machine-0", None),
                 lambda opened: _questions.compare(opened, "kernel"),
                 lambda opened: _questions.compare(opened, "label=rack"),
                 lambda opened: _questions.worst(opened, "%", 9),

@@ -31,7 +31,7 @@ const fn need(name: &'static str, source: Source, without: &'static str, quick: 
     Need { name, source, without, quick }
 }
 
-const NEEDED: [Need; 33] = [
+const NEEDED: [Need; 34] = [
     need("cargo-clippy", Rustup("clippy"), "the check of lints fails", true),
     need("cargo-fmt", Rustup("rustfmt"), "the check of the format fails", true),
     need("objdump", Debian("binutils"), "the tests of the timed loops fail", true),
@@ -41,6 +41,7 @@ const NEEDED: [Need; 33] = [
         "tests without root's rights and of the virtual machine fail",
         true,
     ),
+    need(PROFILE, Debian("golang-github-containers-common"), "tests in a container are skipped", true),
     need("trace-cmd", Debian("trace-cmd"), "tests that open a trace in it are skipped", true),
     need("cyclictest", Debian("rt-tests"), "tests against the real programs are skipped", true),
     need("qemu-system-x86_64", Debian("qemu-system-x86"), "tests of the remote in QEMU are skipped", true),
@@ -102,6 +103,9 @@ const VENV: &str = "python3 -m venv";
 /// Library with which the transport iceoryx2 is built.
 const LIBCLANG: &str = "libclang";
 
+/// Seccomp filter of containers.
+const PROFILE: &str = "/usr/share/containers/seccomp.json";
+
 impl Need {
     fn is_there(&self) -> bool {
         let succeeds = |program: &str, words: &[&str]| {
@@ -110,6 +114,7 @@ impl Need {
         match self.name {
             PIP => succeeds("python3", &["-m", "pip", "--version"]),
             VENV => succeeds("python3", &["-c", "import ensurepip, venv"]),
+            PROFILE => std::path::Path::new(PROFILE).exists(),
             LIBCLANG => succeeds("sh", &["-c", "ls -d /usr/lib/llvm-*/include/clang-c"]),
             name => shell::has(name),
         }

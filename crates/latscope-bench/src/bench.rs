@@ -5,7 +5,7 @@ use crate::hold::Shortfall;
 use crate::live::{Live, Recorders};
 use crate::protocol::{Assignment, Message, PointResult};
 use crate::recorder::{Slots, Writer};
-use crate::sampler::{self, MAX_PARTS, NOT_TIMED, Outcome, Shape};
+use crate::sampler::{self, MAX_PARTS, NOT_TIMED, Outcome, Shape, Sink};
 use crate::settings::Settings;
 use crate::timebase::{AnyClock, Timebase};
 use crate::waits::Waits;
@@ -47,7 +47,7 @@ impl Default for Batch {
 }
 
 /// Sends messages to the coordinator.
-pub type Report<'a> = dyn FnMut(Message) + 'a;
+pub type Report<'a> = dyn FnMut(Message) + Send + 'a;
 
 /// The engine as a probe's code sees it.
 pub struct Bench<'a> {
@@ -247,6 +247,18 @@ impl<'a> Bench<'a> {
     /// Times a short operation in batches: `event(n)` runs `n` iterations.
     pub fn batch(&mut self, point: usize, batch: Batch, mut event: impl FnMut(u64)) {
         self.batch_prepared(point, batch, &mut || (), &mut event);
+    }
+
+    /// Records batches that other threads timed: the time of one of `ops` operations, ns, and the stamp at the begin of
+    /// each. `disturbed` batches are those of a point of which no other was clean.
+    pub fn batch_means(&mut self, point: usize, ops: u64, batches: &[(f64, u64)], disturbed: bool) {
+        self.begin(&[point]);
+        let mut sink = self.recorders(&[point], Sampling::Batch { ops });
+        for (ns, at) in batches {
+            sink.record(0, (ns * 1e3).round() as u64, *at);
+        }
+        let outcome = Outcome { disturbed, ..Outcome::default() };
+        self.finish(&[point], sink, outcome, &Gate::ThreadGroup(Arc::default()));
     }
 
     /// Times a short operation as [`batch`](Self::batch) does, and calls `prepare` right before each batch, outside of

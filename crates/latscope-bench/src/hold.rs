@@ -33,7 +33,8 @@ pub fn real_time_remedy() -> &'static str {
     static REMEDY: OnceLock<String> = OnceLock::new();
     REMEDY.get_or_init(|| match empty_budget(Path::new("/")) {
         Some(file) => format!("give this control group a real-time budget: `echo 950000 > {file}` as root"),
-        None => "run as root, or raise the limit of priorities (`ulimit -r 99`; systemd: LimitRTPRIO=99)"
+        None => "run as root, or raise the limit of priorities (`ulimit -r 99`; systemd: LimitRTPRIO=99; docker: --ulimit \
+                 rtprio=99)"
             .to_owned(),
     })
 }
@@ -82,7 +83,7 @@ pub fn hold(conditions: &Conditions) -> (Held, Vec<Shortfall>) {
         shortfalls.push(Shortfall {
             id: MEMORY_NOT_LOCKED,
             reason,
-            remedy: "run as root, or raise `ulimit -l`",
+            remedy: "run as root, or raise `ulimit -l` (docker: --ulimit memlock=-1)",
         });
     }
     let latency = conditions.cpu_dma_latency.map(|us| dma_latency("/dev/cpu_dma_latency", us));
@@ -90,7 +91,7 @@ pub fn hold(conditions: &Conditions) -> (Held, Vec<Shortfall>) {
         Ok(file) => file,
         Err(error) => {
             let reason = format!("CPUs may sleep deeply: /dev/cpu_dma_latency: {error}");
-            let remedy = "run as root, or give write access to /dev/cpu_dma_latency (udev)";
+            let remedy = "run as root, or give write access to /dev/cpu_dma_latency (udev; docker: --device /dev/cpu_dma_latency)";
             shortfalls.push(Shortfall { id: IDLE_NOT_HELD, reason, remedy });
             None
         }

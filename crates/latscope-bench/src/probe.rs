@@ -41,6 +41,8 @@ pub struct Experiment {
     pub run: fn(&mut Bench) -> anyhow::Result<()>,
     /// Time that a point takes beside its budget, s: buffers to fill, processes with memory, CPUs to be kept awake first.
     pub setup_s: f64,
+    /// Time that a step takes once, however many points it has, s: CPUs to be kept busy first, threads to be started.
+    pub once_s: f64,
     /// Rounds in a survey, where they are fewer than those of others.
     pub fewer_rounds: Option<FewerRounds>,
     /// Changes a planned step into what holds for this experiment alone.
@@ -65,7 +67,16 @@ impl Experiment {
         cpus: Cpus,
         run: fn(&mut Bench) -> anyhow::Result<()>,
     ) -> Experiment {
-        Experiment { name, cpus, scratch: false, run, setup_s: 0.0, fewer_rounds: None, adapt: |_, _| {} }
+        Experiment {
+            name,
+            cpus,
+            scratch: false,
+            run,
+            setup_s: 0.0,
+            once_s: 0.0,
+            fewer_rounds: None,
+            adapt: |_, _| {},
+        }
     }
 
     /// Gives it a directory for files.
@@ -77,6 +88,12 @@ impl Experiment {
     /// States the time that a point takes beside its budget, s, as measured on a virtual machine with two CPUs.
     pub const fn setup(mut self, seconds: f64) -> Experiment {
         self.setup_s = seconds;
+        self
+    }
+
+    /// States the time that a step takes once, s, as measured on the same machine.
+    pub const fn setup_once(mut self, seconds: f64) -> Experiment {
+        self.once_s = seconds;
         self
     }
 

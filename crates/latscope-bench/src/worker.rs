@@ -41,7 +41,7 @@ fn run(
     registry: &Registry,
     assignment: Assignment,
     (slots, memory): (Slots, OwnedFd),
-    tell: &mut dyn FnMut(Message),
+    tell: &mut (dyn FnMut(Message) + Send),
 ) -> Result<()> {
     let step = &assignment.step;
     let experiment =

@@ -1,6 +1,6 @@
 //! Replacements for older tools: the programs of LMbench 3 in [`lmbench`], those of rt-tests in [`rt`], AOSP's tests of
-//! binder in [`binder_tests`], and the benchmark of openEuler's MCS in [`mcs`]. They take the arguments of the
-//! originals, measure with latscope's probes, and print the text of the originals.
+//! binder in [`binder_tests`], the benchmark of openEuler's MCS in [`mcs`], and [`schbench`]. They take the arguments of
+//! the originals, measure with latscope's probes, and print the text of the originals.
 //!
 //! Each is a [`Program`]: its options, and functions that read a call and carry it out. Reading the arguments and
 //! printing the text are pure functions. The numbers are always latscope's.
@@ -11,6 +11,7 @@ pub mod getopt;
 pub mod lmbench;
 pub mod mcs;
 pub mod rt;
+pub mod schbench;
 
 mod context;
 mod environment;
@@ -29,7 +30,12 @@ pub const ROLES: &[Role] = &[rt::paced::ROLE];
 
 /// Returns every program that latscope replaces.
 pub fn all() -> impl Iterator<Item = &'static dyn Personality> {
-    let tools = rt::PROGRAMS.iter().chain(binder_tests::PROGRAMS).chain(mcs::PROGRAMS).copied();
+    let tools = rt::PROGRAMS
+        .iter()
+        .chain(binder_tests::PROGRAMS)
+        .chain(mcs::PROGRAMS)
+        .chain(schbench::PROGRAMS)
+        .copied();
     tools.chain(lmbench::PROGRAMS.iter().map(|program| program as &dyn Personality))
 }
 

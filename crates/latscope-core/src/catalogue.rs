@@ -265,8 +265,10 @@ pub struct Param {
 /// Returns the kind of a parameter by its name, if its numbers have a unit: [`Kind::Time`] or [`Kind::Size`]. A name means
 /// the same in all probes, also in those of other versions and of imports.
 pub fn kind_of(name: &str) -> Option<Kind> {
-    const TIMES: [&str; 10] =
-        ["interval", "work", "runtime", "deadline", "hold", "hog", "timeout", "pace", "gap", "delay"];
+    const TIMES: [&str; 13] = [
+        "interval", "work", "runtime", "deadline", "hold", "hog", "timeout", "pace", "gap", "delay", "pause",
+        "slice", "slack",
+    ];
     const SIZES: [&str; 5] = ["size", "payload", "touch", "touched", "stride"];
     match name {
         name if TIMES.contains(&name) => Some(Kind::Time),
@@ -289,6 +291,8 @@ pub enum Kind {
     Size,
     /// A plain number: `8`.
     Number,
+    /// Numbers of NUMA nodes, `0,2`, or `all`.
+    Nodes,
     /// A duration, in ns: `1ms`.
     Time,
     /// A word out of this list.

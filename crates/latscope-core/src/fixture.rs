@@ -3,6 +3,7 @@
 
 mod drawn;
 pub mod ipc;
+pub mod machines;
 mod wake;
 
 pub use drawn::{remote, server};
@@ -431,6 +432,7 @@ fn machine() -> Machine {
             cache(3, "Unified", 105 * MIB, 15),
         ],
         last_caches: Vec::new(),
+        nodes: Vec::new(),
         caches_from: "sysfs".to_owned(),
         memory: 24 << 30,
         memory_available: 20 << 30,

@@ -44,6 +44,9 @@ pub struct Machine {
     /// Allowed CPUs, each with its core, package and NUMA node.
     #[serde(deserialize_with = "json::or_default")]
     pub cpus: Vec<Cpu>,
+    /// NUMA nodes, those without CPUs or without memory included; empty where sysfs has none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub nodes: Vec<Node>,
     /// Caches of the first allowed CPU, as declared by sysfs or CPUID.
     #[serde(deserialize_with = "json::or_default")]
     pub caches: Vec<Cache>,
@@ -92,6 +95,45 @@ pub struct Cpu {
     pub node: u32,
     /// CPUs of the same core, itself included.
     pub siblings: CpuList,
+}
+
+/// A NUMA node, and what firmware says of its memory.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Node {
+    /// Number of the node.
+    pub id: u32,
+    /// CPUs of the node; empty for a node of memory only.
+    pub cpus: CpuList,
+    /// Size of its memory, bytes.
+    pub memory: u64,
+    /// Distances from this node to each of the nodes, in their order (SLIT of ACPI: 10 is its own memory).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub distances: Vec<u32>,
+    /// Figures that firmware states for its memory, as used from the nearest nodes (HMAT of ACPI, by sysfs
+    /// `access0` and `access1`).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub claims: Vec<Claim>,
+}
+
+/// Figures that firmware states for a node's memory. A figure that it does not state is absent.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Claim {
+    /// Class of initiators: 0 for the nearest of any kind, 1 for the nearest with CPUs.
+    pub class: u32,
+    /// Nodes from which the memory is used.
+    pub initiators: Vec<u32>,
+    /// Latency of a read, ns.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_latency: Option<u64>,
+    /// Latency of a write, ns.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub write_latency: Option<u64>,
+    /// Bandwidth of reads, MB/s.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_bandwidth: Option<u64>,
+    /// Bandwidth of writes, MB/s.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub write_bandwidth: Option<u64>,
 }
 
 /// A declared data or unified cache.
@@ -169,6 +211,18 @@ pub struct Check {
 }
 
 impl Machine {
+    /// The distance between two nodes as firmware states it; `None` where it does not.
+    pub fn distance(&self, from: u32, to: u32) -> Option<u32> {
+        let at = self.nodes.iter().position(|node| node.id == to)?;
+        self.nodes.iter().find(|node| node.id == from)?.distances.get(at).copied()
+    }
+
+    /// The latency of a read that firmware states for the memory of `to`, used from `from`, ns.
+    pub fn claimed_latency(&self, from: u32, to: u32) -> Option<u64> {
+        let claims = &self.nodes.iter().find(|node| node.id == to)?.claims;
+        claims.iter().filter(|claim| claim.initiators.contains(&from)).find_map(|claim| claim.read_latency)
+    }
+
     /// Declared size of the data or unified cache of a level, in bytes.
     pub fn cache_size(&self, level: u32) -> Option<u64> {
         self.caches.iter().find(|c| c.level == level && c.kind != "Instruction").map(|c| c.size)

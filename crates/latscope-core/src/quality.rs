@@ -15,6 +15,8 @@ pub struct Quality {
 
 /// The reason of what ended before it was measured in full: what there is, is not distorted by that.
 pub const CUT_SHORT: &str = "cut-short";
+/// Id of a reason: no sample was taken.
+pub const NOTHING_MEASURED: &str = "nothing-measured";
 /// Id of a reason: the load that was asked for did not last as long as the measurement.
 pub const LOAD_ENDED: &str = "load-ended";
 /// Id of a warning: the command of the load used hardly any CPU time.
@@ -74,6 +76,11 @@ pub const REASONS: &[(&str, Level, &str)] = &[
     ("not-in-page-cache", Level::Degraded, "part of the file was not in the page cache"),
     ("not-kept-awake", Level::Degraded, "a CPU that was to stay awake may have idled"),
     ("one-cpu", Level::Degraded, "both sides had to share one CPU"),
+    (
+        "other-node",
+        Level::Degraded,
+        "part of the memory is on another node than asked for, or where it is is not known",
+    ),
     ("out-of-order", Level::Degraded, "the server saw requests out of order"),
     ("page-cache-unknown", Level::Degraded, "whether the file was in the page cache cannot be found out"),
     ("page-size", Level::Degraded, "the pages were not all of the size asked for"),

@@ -127,9 +127,29 @@ pub trait Observer {
     }
 }
 
-/// Progress on stderr: one line that is rewritten on a terminal, a line for
-/// each family otherwise.
+/// Form in which progress is shown.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Style {
+    /// As `Bar` on a terminal, else as `Plain`.
+    #[default]
+    Auto,
+    /// One line that is rewritten.
+    Bar,
+    /// A line every ten seconds.
+    Plain,
+    /// Nothing at all.
+    None,
+}
+
+/// Time between two lines of progress that are not rewritten.
+const PERIOD: Duration = Duration::from_secs(10);
+
+/// Columns of a line that is rewritten on what is no terminal.
+const COLUMNS: usize = 80;
+
+/// Progress on stderr: one line that is rewritten on a terminal, a line every ten seconds otherwise.
 pub struct Progress {
+    style: Style,
     setup: SetupCost,
     total: usize,
     remaining: Remaining,
@@ -143,30 +163,59 @@ impl Progress {
     /// Returns a display that shows nothing yet.
     pub fn new(setup: SetupCost) -> Progress {
         let (remaining, family) = (Remaining::default(), String::new());
-        Progress { setup, total: 0, remaining, family, reached: 0, drawn: None }
+        Progress { style: Style::Auto, setup, total: 0, remaining, family, reached: 0, drawn: None }
+    }
+
+    /// Shows it in a form of the user's choice.
+    #[must_use]
+    pub fn in_style(self, style: Style) -> Progress {
+        Progress { style, ..self }
     }
 
     fn point(&mut self, point: &Point, index: usize) {
         self.reached = self.reached.max(index).min(self.total);
         let index = self.reached;
-        let family = point.probe.split('.').next().unwrap_or_default();
-        if let Some(width) = status_width() {
+        point.probe.split('.').next().unwrap_or_default().clone_into(&mut self.family);
+        if let Some(width) = self.width() {
             // Ten times a second is enough for eyes.
-            if self.drawn.is_some_and(|drawn| drawn.elapsed().as_millis() < 100) {
+            if !self.is_due(Duration::from_millis(100)) {
                 return;
             }
-            self.drawn = Some(Instant::now());
             let share = index * 20 / self.total.max(1);
             let bar = format!("{}{}", "━".repeat(share), "─".repeat(20 - share.min(20)));
             let left = self.left();
             let line = format!("{bar} {index}/{}{left}  {}: {}", self.total, point.probe, point.title);
             let line: String = line.chars().take(width - 1).collect();
             self.say(format_args!("\r\x1b[K{line}"));
-        } else if family != self.family {
-            let left = self.left();
+        } else {
+            self.line();
+        }
+    }
+
+    /// Says how far the run is, if that was not said of late.
+    fn line(&mut self) {
+        if self.total > 0 && self.style != Style::None && self.is_due(PERIOD) {
+            let (family, index, left) = (&self.family, self.reached, self.left());
             self.say(format_args!("measuring {family} ({index} of {} points done{left})\n", self.total));
         }
-        family.clone_into(&mut self.family);
+    }
+
+    /// Returns true if the last text is older than `period`; the next one is then shown now.
+    fn is_due(&mut self, period: Duration) -> bool {
+        let due = self.drawn.is_none_or(|drawn| drawn.elapsed() >= period);
+        if due {
+            self.drawn = Some(Instant::now());
+        }
+        due
+    }
+
+    /// Columns of the line that is rewritten; `None` if lines are written one below the other.
+    fn width(&self) -> Option<usize> {
+        match self.style {
+            Style::Auto => status_width(),
+            Style::Bar => status_width().or(Some(COLUMNS)),
+            Style::Plain | Style::None => None,
+        }
     }
 
     /// `, about 32s left`, where that is known.
@@ -190,12 +239,17 @@ impl Observer for Progress {
             Event::Closed(_) => self.remaining.closed(),
             Event::Point { point, index, .. } => self.point(point, *index),
             Event::Warning(warning) => {
-                let clear = if status_width().is_some() { "\r\x1b[K" } else { "" };
+                let clear = if self.width().is_some() { "\r\x1b[K" } else { "" };
                 self.say(format_args!("{clear}latscope: {}\n", warning.text));
             }
-            Event::Finished(_) if status_width().is_some() => self.say(format_args!("\r\x1b[K")),
+            Event::Snapshot(_) if self.width().is_none() => self.line(),
+            Event::Finished(_) if self.width().is_some() => self.say(format_args!("\r\x1b[K")),
             _ => {}
         }
+    }
+
+    fn period(&self) -> Option<Duration> {
+        self.width().is_none().then_some(PERIOD)
     }
 }
 
@@ -213,7 +267,7 @@ mod tests {
             title: String::new(),
             row: false,
         };
-        let mut progress = Progress { total: 144, ..Progress::new(|_| 0.0) };
+        let mut progress = Progress { total: 144, ..Progress::new(|_, _| 0.0) };
         let seen = [3, 39, 32, 40, 200].map(|index| {
             progress.point(&point, index);
             progress.reached

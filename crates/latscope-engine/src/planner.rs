@@ -71,6 +71,8 @@ pub fn plan(registry: &Registry, probes: &[&'static Probe], request: &Request, m
                 std::ptr::eq(group.0, probe.experiment) && group.1 == directory
             };
             match groups.iter_mut().find(same) {
+                // A point of one probe may also be planned with those of another.
+                Some(group) if group.2.contains(&point) => {}
                 Some(group) => group.2.push(point),
                 None => groups.push((probe.experiment, directory, vec![point])),
             }

@@ -11,8 +11,8 @@ const WORKER: f64 = 0.015;
 /// The part of its budget that a point uses: some have enough samples before.
 const USED: f64 = 0.55;
 
-/// Lookup of the time that a point of a step takes beside its budget, s, by the name of the step.
-pub type SetupCost = fn(&str) -> f64;
+/// Lookup of the time that a step takes beside the budgets of its points, s, by its name and their number.
+pub type SetupCost = fn(&str, usize) -> f64;
 
 /// Weight of the plan against the time taken, s.
 const TRUST: f64 = 5.0;
@@ -24,8 +24,10 @@ const LAST: f64 = 0.4;
 fn planned(step: &Step, setup: SetupCost) -> Option<f64> {
     let stop = &step.stop;
     let limited = |ns: u64| (ns != u64::MAX).then_some(ns as f64 / 1e9);
-    let before = setup(&step.name);
-    let points = step.points.len() as f64;
+    let before = setup(&step.name, step.points.len());
+    // Points of a CPU each are measured at the same time.
+    let together = step.points.iter().all(|point| point.params.contains_key("cpu"));
+    let points = if together { 1.0 } else { step.points.len() as f64 };
     // Threads and callers run at the same time; a remote, and payloads, are measured one after the other.
     let in_turn = |point: &Point| point.params.get("mode") == Some(&"throughput".into());
     if step.periodic.is_some() && step.name != "remote" && !step.points.iter().any(in_turn) {
@@ -36,11 +38,11 @@ fn planned(step: &Step, setup: SetupCost) -> Option<f64> {
         let events = (stop.events != u64::MAX).then_some(stop.events as f64);
         let counted = interval.reduce(f64::max).zip(events).map(|(interval, events)| interval * events);
         let once = limited(stop.limit_ns).into_iter().chain(counted).reduce(f64::min);
-        return Some(WORKER + points * before + once.or(limited(stop.budget_ns))?);
+        return Some(WORKER + before + once.or(limited(stop.budget_ns))?);
     }
     let point = [stop.budget_ns, stop.limit_ns].into_iter().filter_map(limited).reduce(f64::min)?;
     let used = if stop.samples == u64::MAX { 1.0 } else { USED };
-    Some(WORKER + points * (used * point + before))
+    Some(WORKER + points * used * point + before)
 }
 
 /// Expected time of a plan, all rounds of all steps; `None` if a step has no limit.

@@ -6,6 +6,7 @@ use crate::observers::{Event, Observer};
 use anyhow::{Context, Result, anyhow, bail};
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use latscope_core::redact::Redactor;
 use latscope_core::report::Report;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
@@ -27,6 +28,8 @@ pub struct Saver {
     without_blocks: bool,
     /// True if a failure to save was reported.
     told: bool,
+    /// True if what says whose machine it is is left out.
+    redacts: bool,
 }
 
 impl Saver {
@@ -39,19 +42,36 @@ impl Saver {
     pub fn new(path: &Path, every: Duration) -> Result<Saver> {
         check(path)?;
         let (path, every) = (path.to_owned(), every.max(LEAST));
-        Ok(Saver { path, every, saved: None, without_blocks: false, told: false })
+        Ok(Saver { path, every, saved: None, without_blocks: false, told: false, redacts: false })
     }
 
     /// Returns the saver, which leaves out the samples in order of time if `leave_out` is true.
+    #[must_use]
     pub fn without_blocks(self, leave_out: bool) -> Saver {
         Saver { without_blocks: leave_out, ..self }
     }
 
-    fn save(&mut self, report: &Report, tell: bool) {
-        // It is tried again, in the end with an error; a crash until then would lose what was measured.
+    /// Returns the saver, which leaves out what says whose machine it is if `redacts` is true.
+    #[must_use]
+    pub fn redacting(self, redacts: bool) -> Saver {
+        Saver { redacts, ..self }
+    }
+
+    fn write(&self, report: &Report) -> Result<()> {
+        let redacted = if self.redacts {
+            Some(Redactor::default().report(report).context("cannot redact the result")?)
+        } else {
+            None
+        };
+        let report = redacted.as_ref().unwrap_or(report);
         let lean = self.without_blocks.then(|| report.without_blocks());
         // Packed in little time: the measurement goes on.
-        if let Err(error) = save_at(&self.path, lean.as_ref().unwrap_or(report), Compression::fast())
+        save_at(&self.path, lean.as_ref().unwrap_or(report), Compression::fast())
+    }
+
+    fn save(&mut self, report: &Report, tell: bool) {
+        // It is tried again, in the end with an error; a crash until then would lose what was measured.
+        if let Err(error) = self.write(report)
             && tell
             && !std::mem::replace(&mut self.told, true)
         {

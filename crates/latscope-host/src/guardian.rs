@@ -94,11 +94,24 @@ impl Guardian {
         self.say(&Entry::Forget(ticket.0))
     }
 
-    /// Makes a fresh directory in `parent` that is removed at the end of the run.
+    /// Makes a fresh directory in `parent` that is removed at the end of the run. In place of the directory for
+    /// temporary files one in memory does.
     ///
     /// # Errors
     /// The directory cannot be made; the text names it.
     pub fn scratch_directory(&mut self, parent: &Path) -> Result<(PathBuf, Ticket)> {
+        let error = match self.directory_in(parent) {
+            Err(error) if parent == std::env::temp_dir() => error,
+            made => return made,
+        };
+        self.directory_in(Path::new("/dev/shm")).map_err(|_| {
+            error.context(
+                "no directory for temporary files can be written: set TMPDIR (docker: --tmpfs /tmp:exec)",
+            )
+        })
+    }
+
+    fn directory_in(&mut self, parent: &Path) -> Result<(PathBuf, Ticket)> {
         let path = parent.join(format!(".latscope-{:016x}", random()));
         let ticket = self.journal(Undo::RemoveDirectory(path.clone()))?;
         if let Err(error) = fs::create_dir(&path) {

@@ -18,6 +18,7 @@ pub mod role;
 pub mod stderr;
 pub mod stdout;
 pub mod terminal;
+pub mod turn;
 pub mod undo;
 
 /// The roles of processes that this crate starts.

@@ -9,6 +9,7 @@ mod caches;
 pub(crate) mod evidence;
 mod exchange;
 mod memory;
+mod nodes;
 mod noise;
 mod run;
 mod select;
@@ -26,9 +27,10 @@ pub const FRAME_NS: f64 = 1e9 / 60.0;
 /// All conclusions that a report supports: the caches, then the cost of hand-offs, threads and files, stolen time,
 /// priorities, then facts about the run itself.
 pub fn findings(report: &Report, catalogue: &Catalogue) -> Vec<Finding> {
-    let parts: [fn(&Report) -> Vec<Finding>; 6] = [
+    let parts: [fn(&Report) -> Vec<Finding>; 7] = [
         caches::findings,
         memory::findings,
+        nodes::findings,
         exchange::findings,
         storage::findings,
         noise::findings,

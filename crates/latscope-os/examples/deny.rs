@@ -35,11 +35,13 @@ const CALLS: &[(&str, c_long)] = &[
     ("sched_setaffinity", libc::SYS_sched_setaffinity),
     ("sched_setattr", libc::SYS_sched_setattr),
     ("sched_setscheduler", libc::SYS_sched_setscheduler),
+    ("seccomp", libc::SYS_seccomp),
     ("signalfd4", libc::SYS_signalfd4),
     ("socketpair", libc::SYS_socketpair),
     ("statx", libc::SYS_statx),
     ("timer_create", libc::SYS_timer_create),
     ("timerfd_create", libc::SYS_timerfd_create),
+    ("unshare", libc::SYS_unshare),
 ];
 
 const ERRORS: &[(&str, i32)] =

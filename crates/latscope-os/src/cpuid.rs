@@ -88,6 +88,21 @@ pub fn model() -> Option<Model> {
     leaf(1, 0).map(|r| model_of(r.eax))
 }
 
+/// True on the architecture that has the instruction.
+pub const EXISTS: bool = cfg!(target_arch = "x86_64");
+
+/// Executes CPUID of leaf 0, which waits for all instructions before it and, in a virtual machine, leaves the guest.
+/// Returns the last leaf of the range; 0 on other architectures.
+#[inline]
+pub fn serialise() -> u32 {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: every x86-64 processor has CPUID; it writes the registers of the result and nothing else.
+    #[allow(unused_unsafe)]
+    return unsafe { core::arch::x86_64::__cpuid(0) }.eax;
+    #[cfg(not(target_arch = "x86_64"))]
+    0
+}
+
 /// Returns a leaf of this processor; `None` for a leaf beyond the last of its range.
 #[cfg(target_arch = "x86_64")]
 fn leaf(number: u32, sub: u32) -> Option<Registers> {

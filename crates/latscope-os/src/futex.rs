@@ -1,10 +1,11 @@
 //! A count in memory with sleeping and waking by futex(2) directly.
 
 use crate::shared_cell::{Scope, Shareable};
+use crate::syscall::check;
 use rustix::io::Errno;
 use rustix::thread::{Timespec, futex};
 use std::io;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
 /// Counter of tokens to be taken; a taker sleeps in the kernel while there are none.
@@ -111,10 +112,13 @@ impl Bell {
     }
 }
 
-/// A lock in one word on which a taker sleeps by futex(2).
+/// A lock in one word.
 pub trait Lock: Sync {
-    /// Takes the lock; sleeps while another thread has it.
+    /// Takes the lock; waits while another thread has it.
     fn lock(&self);
+
+    /// Takes the lock if it is free; returns false otherwise.
+    fn try_lock(&self) -> bool;
 
     /// Gives the lock back; only by the thread that took it.
     fn unlock(&self);
@@ -126,8 +130,12 @@ pub trait Lock: Sync {
 pub struct PlainLock(AtomicU32);
 
 impl Lock for PlainLock {
+    fn try_lock(&self) -> bool {
+        self.0.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).is_ok()
+    }
+
     fn lock(&self) {
-        if self.0.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).is_ok() {
+        if self.try_lock() {
             return;
         }
         while self.0.swap(2, Ordering::Acquire) != 0 {
@@ -161,9 +169,13 @@ impl PiLock {
 }
 
 impl Lock for PiLock {
-    fn lock(&self) {
+    fn try_lock(&self) -> bool {
         let own = rustix::thread::gettid().as_raw_nonzero().get() as u32;
-        if self.0.compare_exchange(0, own, Ordering::Acquire, Ordering::Relaxed).is_ok() {
+        self.0.compare_exchange(0, own, Ordering::Acquire, Ordering::Relaxed).is_ok()
+    }
+
+    fn lock(&self) {
+        if self.try_lock() {
             return;
         }
         while let Err(error) = futex::lock_pi(&self.0, futex::Flags::PRIVATE, None) {
@@ -178,6 +190,97 @@ impl Lock for PiLock {
             let _ = futex::unlock_pi(&self.0, futex::Flags::PRIVATE);
         }
     }
+}
+
+/// A lock whose takers try again until they have it, without the kernel.
+#[derive(Debug, Default)]
+pub struct SpinLock(AtomicBool);
+
+impl Lock for SpinLock {
+    fn try_lock(&self) -> bool {
+        !self.0.swap(true, Ordering::Acquire)
+    }
+
+    fn lock(&self) {
+        while !self.try_lock() {
+            while self.0.load(Ordering::Relaxed) {
+                std::hint::spin_loop();
+            }
+        }
+    }
+
+    fn unlock(&self) {
+        self.0.store(false, Ordering::Release);
+    }
+}
+
+/// Threads that sleep until all of them are woken at once, and a second word to which they can be requeued.
+#[derive(Debug, Default)]
+pub struct Crowd {
+    gate: AtomicU32,
+    lane: AtomicU32,
+}
+
+impl Crowd {
+    /// Returns the number of openings so far.
+    pub fn openings(&self) -> u32 {
+        self.gate.load(Ordering::Acquire)
+    }
+
+    /// Sleeps until the crowd was opened more than `seen` times, or is woken after a requeue.
+    pub fn wait(&self, seen: u32) {
+        while self.openings() == seen {
+            // EAGAIN and EINTR lead to another look.
+            let _ = futex::wait(&self.gate, futex::Flags::PRIVATE, seen, None);
+        }
+    }
+
+    /// Opens it and wakes all that sleep by one call. Returns how many slept.
+    #[inline]
+    pub fn wake_all(&self) -> usize {
+        self.gate.fetch_add(1, Ordering::Release);
+        // It fails only for an address that is none.
+        futex::wake(&self.gate, futex::Flags::PRIVATE, i32::MAX as u32).unwrap_or(0)
+    }
+
+    /// Opens it, wakes one and requeues all others to the second word by one call (FUTEX_CMP_REQUEUE). Returns how many
+    /// were woken or requeued.
+    #[inline]
+    pub fn requeue_all(&self) -> usize {
+        let opened = self.gate.fetch_add(1, Ordering::Release) + 1;
+        let (flags, all) = (futex::Flags::PRIVATE, i32::MAX as u32);
+        // EAGAIN takes another thread that opens, and there is one.
+        futex::cmp_requeue(&self.gate, flags, 1, all, &self.lane, opened).unwrap_or(0)
+    }
+
+    /// Wakes one of those that were requeued.
+    #[inline]
+    pub fn wake_requeued(&self) {
+        let _ = futex::wake(&self.lane, futex::Flags::PRIVATE, 1);
+    }
+}
+
+const PR_FUTEX_HASH: libc::c_int = 78;
+const SET_SLOTS: libc::c_ulong = 1;
+const GET_SLOTS: libc::c_ulong = 2;
+
+/// Returns the slots of this process's own hash table of futexes, 0 while it uses the global one.
+///
+/// # Errors
+/// EINVAL: the kernel has no such tables (before Linux 6.16, or without `CONFIG_FUTEX_PRIVATE_HASH`).
+pub fn hash_slots() -> io::Result<u32> {
+    // SAFETY: the call takes numbers only.
+    check(unsafe { libc::prctl(PR_FUTEX_HASH, GET_SLOTS, 0, 0, 0) }).map(|slots| slots as u32)
+}
+
+/// Gives this process its own hash table of futexes with so many slots, a power of two; 0 for the global one, which it
+/// then keeps.
+///
+/// # Errors
+/// As [`hash_slots`]; EBUSY, if the process uses the global table for good.
+pub fn set_hash_slots(slots: u32) -> io::Result<()> {
+    // SAFETY: the call takes numbers only.
+    check(unsafe { libc::prctl(PR_FUTEX_HASH, SET_SLOTS, libc::c_ulong::from(slots), 0, 0) }).map(drop)
 }
 
 #[cfg(test)]
@@ -232,6 +335,24 @@ mod tests {
         assert_eq!((bell.wait(1, None), bell.rings()), (2, 2));
     }
 
+    #[test]
+    fn a_crowd_is_woken_at_once_or_one_after_the_other() {
+        for requeue in [false, true] {
+            let crowd = Crowd::default();
+            std::thread::scope(|scope| {
+                for _ in 0..3 {
+                    scope.spawn(|| {
+                        crowd.wait(0);
+                        crowd.wake_requeued();
+                    });
+                }
+                // Those that do not sleep yet see that it was opened.
+                let _ = if requeue { crowd.requeue_all() } else { crowd.wake_all() };
+            });
+            assert_eq!(crowd.openings(), 1);
+        }
+    }
+
     fn excludes(lock: &impl Lock) {
         let inside = AtomicU32::new(0);
         let turns = AtomicU32::new(0);
@@ -254,6 +375,7 @@ mod tests {
     #[test]
     fn only_one_has_a_lock() {
         excludes(&PlainLock::default());
+        excludes(&SpinLock::default());
         match PiLock::supported() {
             Ok(()) => excludes(&PiLock::default()),
             Err(error) => assert_eq!(error.kind(), io::ErrorKind::Unsupported),

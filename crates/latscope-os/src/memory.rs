@@ -2,10 +2,12 @@
 //! every page of them present (mmap(2), madvise(2)).
 
 use crate::mapping::Mapping;
+use crate::nodes;
 use crate::page::{HUGE_PAGE, page_size};
 use rustix::io::Errno;
 use rustix::mm::{Advice, MapFlags, MprotectFlags, ProtFlags, madvise, mprotect};
 use std::fmt;
+use std::io;
 use std::ptr::NonNull;
 
 /// Kind of pages that a region is made of.
@@ -78,30 +80,46 @@ impl Region {
     /// The size is zero or absurd, or more than is available (checked before the memory is touched, so that the
     /// out-of-memory killer is not called), or the kernel refuses.
     pub fn new(bytes: usize, pages: Pages) -> Result<Region, Error> {
+        Region::placed(bytes, pages, None)
+    }
+
+    /// Maps a region as [`Region::new`] does whose pages are bound to a NUMA node.
+    ///
+    /// # Errors
+    /// The errors are those of [`Region::new`], where what is available is that of the node. The kernel refuses a node
+    /// that does not exist or has no memory.
+    pub fn on_node(bytes: usize, pages: Pages, node: u32) -> Result<Region, Error> {
+        Region::placed(bytes, pages, Some(node))
+    }
+
+    fn placed(bytes: usize, pages: Pages, node: Option<u32>) -> Result<Region, Error> {
         let page = match pages {
             Pages::Base => page_size(),
             Pages::Huge => HUGE_PAGE,
         };
         let rounded = bytes.checked_next_multiple_of(page).filter(|b| *b > 0 && *b < isize::MAX as usize / 2);
         let rounded = rounded.ok_or(Error::Size(bytes))?;
-        let available = available_memory();
+        // Memory bound to a node that has too little calls the out-of-memory killer, whatever others have.
+        let of_node = node.and_then(nodes::available).unwrap_or(u64::MAX);
+        let available = available_memory().min(of_node);
         // Some must be left for other processes.
         if rounded as u64 > available - available / 16 {
             return Err(Error::Unavailable { wanted: rounded, available });
         }
         let refused = |errno| Error::Refused { wanted: rounded, errno };
-        let mut region = match (pages, Region::reserved(rounded)) {
+        let mut region = match (pages, Region::reserved(rounded, node)) {
             (Pages::Huge, Some(region)) => region,
-            _ => Region::advised(rounded, page, pages).map_err(refused)?,
+            _ => Region::advised(rounded, page, pages, node).map_err(refused)?,
         };
         region.touch();
         Ok(region)
     }
 
     /// Maps a region from the pool of reserved huge pages, if the pool holds enough.
-    fn reserved(bytes: usize) -> Option<Region> {
+    fn reserved(bytes: usize, node: Option<u32>) -> Option<Region> {
         let flags = MapFlags::HUGETLB | MapFlags::HUGE_2MB;
         let mapping = Mapping::anonymous(bytes, ProtFlags::READ | ProtFlags::WRITE, flags).ok()?;
+        place(mapping.start.addr().get(), bytes, node).ok()?;
         // A limit of the control group would show as SIGBUS at the first touch;
         // populating tells it as an error instead (Linux 5.14).
         // SAFETY: populating changes nothing that is visible.
@@ -110,7 +128,7 @@ impl Region {
     }
 
     /// Ordinary memory, with advice about huge pages.
-    fn advised(bytes: usize, page: usize, pages: Pages) -> Result<Region, Errno> {
+    fn advised(bytes: usize, page: usize, pages: Pages, node: Option<u32>) -> Result<Region, Errno> {
         let mapping = Mapping::anonymous(bytes + 2 * page, ProtFlags::empty(), MapFlags::NORESERVE)?;
         // The first multiple of a page of this kind that has a page of the mapping before it.
         let address = mapping.start.addr().get();
@@ -123,6 +141,7 @@ impl Region {
         // SAFETY: the range lies inside of the mapping just made, which is not used yet.
         unsafe {
             mprotect(start.as_ptr(), bytes, MprotectFlags::READ | MprotectFlags::WRITE)?;
+            place(start.addr().get(), bytes, node)?;
             // Kernels without transparent huge pages do not know the advice: no harm is done.
             let _ = madvise(start.as_ptr(), bytes, advice);
             // Only quicker than touching, and unknown before Linux 5.14.
@@ -137,6 +156,23 @@ impl Region {
         for (page, words) in (1..).zip(self.words().chunks_mut(step)) {
             words[0] = page;
         }
+    }
+
+    /// Returns the policy of the memory in words, as the kernel has it: `default`, `bind 2`.
+    ///
+    /// # Errors
+    /// The kernel knows no nodes, or a seccomp filter refuses the call.
+    pub fn policy(&self) -> io::Result<String> {
+        nodes::policy(self.start.addr().get())
+    }
+
+    /// Counts the pages of the smallest size by the node that they are on at this moment.
+    ///
+    /// # Errors
+    /// The kernel knows no nodes, or a seccomp filter refuses the call.
+    pub fn pages_by_node(&self) -> io::Result<nodes::Pages> {
+        let start = self.start.addr().get();
+        nodes::count((start..start + self.bytes).step_by(page_size()))
     }
 
     /// Returns the length in bytes.
@@ -169,6 +205,13 @@ impl Region {
         let huge = huge_bytes(&maps, self.start.as_ptr() as usize)?;
         Some(huge as f64 / self.bytes as f64)
     }
+}
+
+/// Binds memory to a node, if there is one.
+fn place(start: usize, bytes: usize, node: Option<u32>) -> Result<(), Errno> {
+    let Some(node) = node else { return Ok(()) };
+    nodes::bind(start, bytes, node)
+        .map_err(|error| error.raw_os_error().map_or(Errno::INVAL, Errno::from_raw_os_error))
 }
 
 /// The bytes in huge pages, reserved and transparent, of the mapping that starts
@@ -258,6 +301,21 @@ mod tests {
                 assert!((0.0..=1.0).contains(&region.huge_share().unwrap()));
             }
         }
+    }
+
+    #[test]
+    fn memory_bound_to_a_node_is_there_page_by_page() {
+        // The node of the first page that comes without a policy has memory.
+        let Ok(pages) = Region::new(1, Pages::Base).unwrap().pages_by_node() else { return };
+        let Some(node) = pages.into_keys().next().flatten() else { return };
+        for pages in [Pages::Base, Pages::Huge] {
+            let Ok(region) = Region::on_node(4 << 20, pages, node) else { continue };
+            let counted = region.pages_by_node().unwrap();
+            assert_eq!(counted.values().sum::<u64>(), (region.bytes() / page_size()) as u64);
+            assert_eq!(counted.into_keys().collect::<Vec<_>>(), [Some(node)], "{pages:?}");
+            assert_eq!(region.policy().unwrap(), format!("bind {node}"));
+        }
+        assert!(matches!(Region::on_node(1, Pages::Base, 1000), Err(Error::Refused { .. })));
     }
 
     #[test]

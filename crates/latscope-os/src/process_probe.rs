@@ -1,10 +1,10 @@
-//! Children that only exit or only run another program: fork(2), vfork(2),
-//! execve(2), posix_spawn(3).
+//! Children that only exit or only run another program: fork(2), vfork(2), clone3(2), execve(2), posix_spawn(3).
 //!
 //! A forked child executes nothing but the few instructions in here: no Rust
 //! code, no library, no stack. It therefore cannot meet a lock that another
 //! thread of the parent held.
 
+use rustix::fd::{AsFd, AsRawFd};
 use rustix::io::{Errno, Result};
 use rustix::process::{Pid, WaitOptions, waitpid};
 use std::ffi::{CStr, c_char};
@@ -47,6 +47,11 @@ impl<'a> Program<'a> {
         let arguments = arguments.iter().map(|argument| argument.as_ptr()).chain([ptr::null()]).collect();
         Program { path, arguments }
     }
+
+    /// Path of the program.
+    pub fn path(&self) -> &CStr {
+        self.path
+    }
 }
 
 const NO_ENVIRONMENT: [*const c_char; 1] = [ptr::null()];
@@ -68,6 +73,111 @@ pub fn fork_exit(memory: Memory) -> Result<()> {
     // SAFETY: the child does nothing but exit.
     let child = unsafe { clone_exit(memory.flags())? };
     wait(child).map(drop)
+}
+
+/// Namespace that a child gets for itself: namespaces(7).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)] // the names say it
+pub enum Namespace {
+    Uts,
+    Ipc,
+    Net,
+    Mount,
+    Pid,
+    User,
+}
+
+impl Namespace {
+    fn flag(self) -> usize {
+        let flag = match self {
+            Namespace::Uts => libc::CLONE_NEWUTS,
+            Namespace::Ipc => libc::CLONE_NEWIPC,
+            Namespace::Net => libc::CLONE_NEWNET,
+            Namespace::Mount => libc::CLONE_NEWNS,
+            Namespace::Pid => libc::CLONE_NEWPID,
+            Namespace::User => libc::CLONE_NEWUSER,
+        };
+        flag as usize
+    }
+}
+
+/// Forks a child with a copy of the memory, in a new namespace if one is given, which exits at once, and waits for it.
+///
+/// # Errors
+/// The errors of [`fork_exit`]; EPERM (CAP_SYS_ADMIN), EINVAL (a kernel without namespaces of this kind), ENOSPC (a
+/// limit on namespaces).
+#[inline]
+pub fn fork_exit_in(namespace: Option<Namespace>) -> Result<()> {
+    let flags = Memory::Copied.flags() | namespace.map_or(0, Namespace::flag);
+    // SAFETY: the child does nothing but exit.
+    let child = unsafe { clone_exit(flags)? };
+    wait(child).map(drop)
+}
+
+/// Forks a child with a copy of the memory, in the control group whose directory is open, which exits at once, and
+/// waits for it: clone3(2), CLONE_INTO_CGROUP.
+///
+/// # Errors
+/// The errors of [`fork_exit`]; EBADF (no directory of a control group of version 2), ENOSYS, EINVAL (before Linux
+/// 5.7), EACCES, EBUSY.
+#[inline]
+pub fn fork_exit_into(group: impl AsFd) -> Result<()> {
+    let arguments = CloneArguments {
+        flags: INTO_GROUP,
+        exit_signal: libc::SIGCHLD as u64,
+        group: group.as_fd().as_raw_fd() as u64,
+        ..CloneArguments::default()
+    };
+    // SAFETY: the arguments make a process with a copy of the memory, which does nothing but exit.
+    let child = unsafe { clone3_exit(&arguments)? };
+    wait(child).map(drop)
+}
+
+/// `struct clone_args` of clone3(2), third version.
+#[repr(C)]
+#[derive(Debug, Default)]
+struct CloneArguments {
+    flags: u64,
+    pidfd: u64,
+    child_tid: u64,
+    parent_tid: u64,
+    exit_signal: u64,
+    stack: u64,
+    stack_size: u64,
+    tls: u64,
+    set_tid: u64,
+    set_tid_size: u64,
+    group: u64,
+}
+
+/// CLONE_INTO_CGROUP.
+const INTO_GROUP: u64 = 1 << 33;
+
+/// A child that exits at once, and is waited for when this is dropped.
+#[derive(Debug)]
+pub struct Ended(Pid);
+
+impl Ended {
+    /// Forks a child with a copy of the memory, which exits at once.
+    ///
+    /// # Errors
+    /// The errors of [`fork_exit`].
+    pub fn child() -> Result<Ended> {
+        // SAFETY: the child does nothing but exit.
+        unsafe { clone_exit(Memory::Copied.flags()).map(Ended) }
+    }
+
+    /// Returns the id of the child, which no other process gets meanwhile.
+    pub fn id(&self) -> Pid {
+        self.0
+    }
+}
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        // It can only fail for a child that is gone and reaped, which it is not.
+        let _ = wait(self.0);
+    }
 }
 
 /// Forks a child with a copy of the memory, which executes `program`; waits
@@ -143,12 +253,12 @@ fn child(answer: isize) -> Result<Pid> {
     }
 }
 
-/// clone(2); the child runs `$child`, then exits with what is in the register of the first argument. It disturbs no
+/// clone(2) or clone3(2), by its number and first two arguments; the child runs `$child`, then exits with what is in the register of the first argument. It disturbs no
 /// memory of a parent that it shares it with, since only registers are used. `{names}` of operands are those of
 /// registers that system calls preserve.
 #[cfg(target_arch = "x86_64")]
 macro_rules! clone {
-    ($flags:ident, $child:expr, $($operand:tt)*) => {{
+    ($number:expr, $first:expr, $second:expr, $child:expr, $($operand:tt)*) => {{
         let answer: isize;
         std::arch::asm!(
             "syscall",
@@ -160,8 +270,8 @@ macro_rules! clone {
             "2:",
             exit_group = const libc::SYS_exit_group,
             $($operand)*
-            inlateout("rax") libc::SYS_clone as isize => answer,
-            inlateout("rdi") $flags => _, inlateout("rsi") 0usize => _, inlateout("rdx") 0usize => _,
+            inlateout("rax") $number as isize => answer,
+            inlateout("rdi") $first => _, inlateout("rsi") $second => _, inlateout("rdx") 0usize => _,
             in("r10") 0usize, in("r8") 0usize,
             out("rcx") _, out("r11") _,
         );
@@ -170,7 +280,7 @@ macro_rules! clone {
 }
 #[cfg(target_arch = "aarch64")]
 macro_rules! clone {
-    ($flags:ident, $child:expr, $($operand:tt)*) => {{
+    ($number:expr, $first:expr, $second:expr, $child:expr, $($operand:tt)*) => {{
         let answer: isize;
         std::arch::asm!(
             "svc #0",
@@ -181,8 +291,8 @@ macro_rules! clone {
             "2:",
             exit_group = const libc::SYS_exit_group,
             $($operand)*
-            inlateout("x8") libc::SYS_clone => _,
-            inlateout("x0") $flags => answer, inlateout("x1") 0usize => _, inlateout("x2") 0usize => _,
+            inlateout("x8") $number => _,
+            inlateout("x0") $first => answer, inlateout("x1") $second => _, inlateout("x2") 0usize => _,
             in("x3") 0usize, in("x4") 0usize,
         );
         child(answer)
@@ -197,7 +307,25 @@ macro_rules! clone {
 #[inline]
 unsafe fn clone_exit(flags: usize) -> Result<Pid> {
     // SAFETY: as the caller vouches; the child only exits.
-    unsafe { clone!(flags, either!("xor edi, edi", ""),) }
+    unsafe { clone!(libc::SYS_clone, flags, 0usize, either!("xor edi, edi", "mov x0, 0"),) }
+}
+
+/// clone3(2) with these arguments; the child exits with 0.
+///
+/// # Safety
+/// The arguments make a process, not a thread.
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+#[inline]
+unsafe fn clone3_exit(arguments: &CloneArguments) -> Result<Pid> {
+    // SAFETY: as the caller vouches; the child only exits.
+    unsafe {
+        clone!(
+            libc::SYS_clone3,
+            &raw const *arguments as usize,
+            size_of::<CloneArguments>(),
+            either!("xor edi, edi", "mov x0, 0"),
+        )
+    }
 }
 
 /// clone(2) with these flags; the child executes a program or exits with
@@ -213,7 +341,9 @@ unsafe fn clone_execute(flags: usize, execve: [usize; 3]) -> Result<Pid> {
     // taken by the arguments of clone(2).
     unsafe {
         clone!(
+            libc::SYS_clone,
             flags,
+            0usize,
             either!(
                 "mov rdi, {path}\nmov rsi, {arguments}\nmov rdx, {environment}
                  mov eax, {execve}\nsyscall\nmov edi, {not_executed}",
@@ -235,6 +365,11 @@ unsafe fn clone_exit(_: usize) -> Result<Pid> {
 }
 
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+unsafe fn clone3_exit(_: &CloneArguments) -> Result<Pid> {
+    Err(Errno::NOSYS)
+}
+
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 unsafe fn clone_execute(_: usize, _: [usize; 3]) -> Result<Pid> {
     Err(Errno::NOSYS)
 }
@@ -249,6 +384,20 @@ mod tests {
         for memory in [Memory::Copied, Memory::Shared] {
             assert_eq!(fork_exit(memory), Ok(()));
         }
+    }
+
+    #[test]
+    fn children_in_namespaces_exit_or_a_right_is_missing() {
+        keep_children();
+        use Namespace::*;
+        assert_eq!(fork_exit_in(None), Ok(()));
+        for namespace in [Uts, Ipc, Net, Mount, Pid, User] {
+            let made = fork_exit_in(Some(namespace));
+            assert!([Ok(()), Err(Errno::PERM), Err(Errno::INVAL)].contains(&made), "{namespace:?}: {made:?}");
+        }
+        let file = std::fs::File::open("/dev/null").unwrap();
+        assert!([Err(Errno::BADF), Err(Errno::NOSYS)].contains(&fork_exit_into(&file)));
+        drop(Ended::child().unwrap());
     }
 
     #[test]

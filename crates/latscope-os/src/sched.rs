@@ -160,6 +160,15 @@ pub fn set_slice(ns: u64) -> io::Result<()> {
     })
 }
 
+/// The time slice of the calling thread under a time-sharing policy, ns (sched_getattr(2), `sched_runtime`); 0 where the
+/// kernel does not say, before 6.12.
+///
+/// # Errors
+/// The call fails only under a seccomp filter.
+pub fn slice() -> io::Result<u64> {
+    Ok(get_attr(0)?.sched_runtime)
+}
+
 /// Confines the calling thread to `cpus` (sched_setaffinity(2)).
 ///
 /// # Errors
@@ -178,11 +187,11 @@ pub fn pin_thread(thread: u32, cpus: &[u32]) -> io::Result<()> {
 }
 
 fn confine(thread: Option<rustix::thread::Pid>, cpus: &[u32]) -> io::Result<()> {
-    let mut set = rustix::thread::CpuSet::new();
-    cpus.iter()
-        .filter(|cpu| **cpu < rustix::thread::CpuSet::MAX_CPU as u32)
-        .for_each(|cpu| set.set(*cpu as usize));
-    Ok(rustix::thread::sched_setaffinity(thread, &set)?)
+    let mask = mask(cpus);
+    let thread = thread.map_or(0, |thread| thread.as_raw_nonzero().get());
+    // SAFETY: the kernel reads as many bytes as the mask has.
+    check(unsafe { libc::syscall(libc::SYS_sched_setaffinity, thread, size_of_val(&*mask), mask.as_ptr()) })
+        .map(drop)
 }
 
 /// The CPUs the calling thread may run on (sched_getaffinity(2)).
@@ -190,8 +199,47 @@ fn confine(thread: Option<rustix::thread::Pid>, cpus: &[u32]) -> io::Result<()> 
 /// # Errors
 /// The call fails only under a seccomp filter.
 pub fn allowed_cpus() -> io::Result<Vec<u32>> {
-    let set = rustix::thread::sched_getaffinity(None)?;
-    Ok((0..rustix::thread::CpuSet::MAX_CPU).filter(|cpu| set.is_set(*cpu)).map(|cpu| cpu as u32).collect())
+    let mut words = (1024 / Word::BITS) as usize;
+    loop {
+        let mut mask: Vec<Word> = vec![0; words];
+        // SAFETY: the kernel writes at most as many bytes as the mask has.
+        let got = check(unsafe {
+            libc::syscall(libc::SYS_sched_getaffinity, 0, size_of_val(&*mask), mask.as_mut_ptr())
+        });
+        match got {
+            Ok(_) => return Ok(cpus(&mask)),
+            // The mask is shorter than that of the kernel.
+            Err(error)
+                if error.raw_os_error() == Some(libc::EINVAL)
+                    && words < (MOST_CPUS / Word::BITS) as usize =>
+            {
+                words *= 2
+            }
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Word of the kernel's masks of CPUs.
+type Word = libc::c_ulong;
+
+/// More CPUs than any kernel can be built for. A longer mask is not tried.
+const MOST_CPUS: u32 = 1 << 20;
+
+/// Returns a mask of CPUs, as long as its last one needs.
+fn mask(cpus: &[u32]) -> Vec<Word> {
+    let possible = || cpus.iter().filter(|cpu| **cpu < MOST_CPUS);
+    let mut mask: Vec<Word> = vec![0; possible().max().map_or(1, |last| (last / Word::BITS) as usize + 1)];
+    for cpu in possible() {
+        mask[(cpu / Word::BITS) as usize] |= 1 << (cpu % Word::BITS);
+    }
+    mask
+}
+
+/// Returns the CPUs of a mask, ascending.
+fn cpus(mask: &[Word]) -> Vec<u32> {
+    let all = 0..mask.len() as u32 * Word::BITS;
+    all.filter(|cpu| mask[(cpu / Word::BITS) as usize] >> (cpu % Word::BITS) & 1 == 1).collect()
 }
 
 #[cfg(test)]
@@ -203,6 +251,22 @@ mod tests {
         assert_eq!(SIZE, 48);
         assert_eq!(std::mem::offset_of!(SchedAttr, sched_priority), 20);
         assert_eq!(std::mem::offset_of!(SchedAttr, sched_runtime), 24);
+    }
+
+    #[test]
+    fn a_mask_has_room_for_any_cpu() {
+        for some in [&[][..], &[0], &[63, 64], &[5, 1023, 1024, 4099]] {
+            assert_eq!(cpus(&mask(some)), some);
+        }
+        std::thread::spawn(|| {
+            let allowed = allowed_cpus().unwrap();
+            // CPUs that do not exist are ignored beside one that does.
+            pin(&[allowed[0], 5000]).unwrap();
+            assert_eq!(allowed_cpus().unwrap(), allowed[..1]);
+            assert!(pin(&[5000]).is_err());
+        })
+        .join()
+        .unwrap();
     }
 
     #[test]
@@ -220,6 +284,16 @@ mod tests {
         assert_eq!(seen, State { policy: 0, priority: 0, nice: 7 });
         assert_eq!(thread.join().unwrap(), seen);
         assert!(state(u32::MAX >> 1).is_err());
+    }
+
+    #[test]
+    fn a_slice_is_read_back_as_set_or_is_not_known() {
+        std::thread::spawn(|| {
+            set_slice(3_000_000).unwrap();
+            assert!([0, 3_000_000].contains(&slice().unwrap()));
+        })
+        .join()
+        .unwrap();
     }
 
     #[test]

@@ -16,7 +16,7 @@ use latscope_os::kernels::{
     bandwidth::{self, Operation, Step, Width},
     branch, call,
     chase::{ChaseMap, MAX_CHAINS, REGISTER_CHAINS},
-    cycle, empty,
+    cycle, empty, forward,
     stream::{self, Stream},
 };
 
@@ -140,6 +140,9 @@ fn use_kernels() {
     branch::mispredict(&[1]);
     call::direct(1);
     call::indirect(1);
+    for narrow in [false, true] {
+        forward::store_and_load(&mut [0], 0, narrow, 1);
+    }
     for &kind in Atomic::ALL {
         atomics::run(kind, &AtomicU64::new(0), 1);
     }
@@ -355,6 +358,27 @@ fn calls_are_calls() {
         let (run, behind) = longest(function(symbol), |i| i.name == name);
         assert_eq!(run.len() as u64, call::CALLS_PER_ITERATION, "{symbol}");
         assert_eq!(run[0].operands.starts_with('*'), X86 && symbol.ends_with("indirect"));
+        assert_loop_ends(symbol, &behind);
+    }
+}
+
+#[test]
+fn a_load_of_the_chain_follows_every_store() {
+    for (symbol, store) in [("latscope_kernel_store", "str"), ("latscope_kernel_store_narrow", "strb")] {
+        let moves = |i: &Instruction| if X86 { i.name == "mov" } else { [store, "ldr"].contains(&&*i.name) };
+        let (run, behind) = longest(function(symbol), moves);
+        // On x86-64 the moves before the loop have the same name.
+        let pairs = &run[run.len() - 2 * forward::PAIRS_PER_ITERATION as usize..];
+        for pair in pairs.chunks(2) {
+            let (stored, loaded) = (&pair[0].operands, &pair[1].operands);
+            let meet = if X86 {
+                stored.ends_with(')') && loaded.ends_with(loaded[1..].split([',', ')']).nth(1).unwrap())
+            } else {
+                stored.split(',').next().map(|register| &register[1..])
+                    == loaded.split(',').next().map(|register| &register[1..])
+            };
+            assert!(meet, "{symbol}: {pair:?}");
+        }
         assert_loop_ends(symbol, &behind);
     }
 }

@@ -26,6 +26,11 @@ impl Parts {
 }
 
 impl Part {
+    /// Returns the place of the part among those that are timed; `None` if no point asks for it.
+    pub fn index(self) -> Option<usize> {
+        self.0
+    }
+
     /// Executes the operation, and times it if a point asks for that.
     #[inline(always)]
     pub fn time<T>(self, splits: &mut Splits, operation: impl FnOnce() -> T) -> T {

@@ -46,9 +46,10 @@ pub fn refuse(bench: &mut Bench, point: usize, operation: &str, error: Errno) {
 pub fn explain(operation: &str, error: Errno) -> (String, &'static str) {
     let remedy = match error {
         Errno::PERM | Errno::NOSYS => {
-            "allow the system call (a container's seccomp filter?), or run outside of the container"
+            "allow the system call (docker: --security-opt seccomp=FILE or unconfined), or run outside of the container"
         }
         Errno::ACCESS => "use a directory that may be written and is not mounted noexec (--dir, TMPDIR)",
+        Errno::NOENT => "make or mount that file (docker: -v or --device)",
         Errno::ROFS => "choose a directory that can be written (--dir)",
         Errno::NOSPC | Errno::DQUOT => "free some space, or choose another directory (--dir)",
         Errno::MFILE | Errno::NFILE => "raise the limit on open files (`ulimit -n`, `ulimit -Hn` as root)",

@@ -32,7 +32,9 @@ macro_rules! probes {
 }
 
 pub mod activity;
+mod apart;
 pub mod available;
+mod classes;
 pub mod cpu;
 pub mod failure;
 pub mod file;
@@ -43,6 +45,7 @@ pub mod process;
 pub mod remote;
 pub mod scheduled;
 pub mod selftest;
+mod siblings;
 pub mod sync;
 pub mod syscall;
 pub mod thread;
@@ -76,9 +79,9 @@ pub static FAMILIES: &[&Family] = &[
     &remote::FAMILY,
 ];
 
-/// Returns the time that a point of a step takes beside its budget, s, by the name of the step; 0 for an unknown one.
-pub fn setup_s(step: &str) -> f64 {
-    REGISTRY.experiment(step).map_or(0.0, |experiment| experiment.setup_s)
+/// Returns the time that a step of so many points takes beside their budgets, s, by its name; 0 for an unknown one.
+pub fn setup_s(step: &str, points: usize) -> f64 {
+    REGISTRY.experiment(step).map_or(0.0, |experiment| experiment.once_s + points as f64 * experiment.setup_s)
 }
 
 /// The only point of a probe without parameters.
@@ -148,6 +151,20 @@ mod tests {
             plan(&REGISTRY, &probes, &survey(), &machine),
             plan(&REGISTRY, &probes, &survey(), &machine)
         );
+    }
+
+    #[test]
+    fn a_survey_of_any_number_of_cpus_ends_in_time_by_its_own_estimate() {
+        let probes: Vec<_> = all().filter(|probe| !probe.by_name_only).collect();
+        for machine in latscope_core::fixture::machines::all() {
+            for (profile, rounds, limit) in [(Profile::Quick, 3, 10.0), (Profile::Normal, 8, 60.0)] {
+                let input = PlanInput { profile, ..survey().input };
+                let request = Request { rounds, ..Request::new("survey", input) };
+                let plan = plan(&REGISTRY, &probes, &request, &machine);
+                let expected = latscope_engine::remaining::expected(&plan, setup_s).unwrap().as_secs_f64();
+                assert!(expected <= limit, "{}, {profile:?}: {expected} s", machine.name);
+            }
+        }
     }
 
     #[test]

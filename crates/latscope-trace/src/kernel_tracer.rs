@@ -92,7 +92,7 @@ pub fn tracefs_with(tracer: &str) -> Result<PathBuf, Unavailable> {
     let mounts = fs::read_to_string("/proc/mounts").unwrap_or_default();
     let tracefs = tracefs::mount_point(&mounts).ok_or_else(|| Unavailable {
         reason: "tracefs is not mounted".to_owned(),
-        remedy: "run `mount -t tracefs nodev /sys/kernel/tracing` as root",
+        remedy: "run `mount -t tracefs nodev /sys/kernel/tracing` as root (docker: --privileged -v /sys/kernel/tracing:/sys/kernel/tracing)",
     })?;
     available(&tracefs, tracer).map(|()| tracefs)
 }

@@ -39,7 +39,7 @@ impl Instance {
         let mounts = fs::read_to_string("/proc/mounts").unwrap_or_default();
         let tracefs = mount_point(&mounts).ok_or_else(|| Unavailable {
             reason: "tracefs is not mounted".to_owned(),
-            remedy: "run `mount -t tracefs nodev /sys/kernel/tracing` as root",
+            remedy: "run `mount -t tracefs nodev /sys/kernel/tracing` as root (docker: --privileged -v /sys/kernel/tracing:/sys/kernel/tracing)",
         })?;
         Instance::create_in(&tracefs, journal)
     }
@@ -176,6 +176,17 @@ pub fn has_event(event: &str) -> Option<bool> {
     let events = mount_point(&fs::read_to_string("/proc/mounts").ok()?)?.join("events");
     fs::read_dir(&events).ok()?;
     Some(events.join(event.replacen(':', "/", 1)).join("format").exists())
+}
+
+/// Returns the id of an event, as `raw_syscalls/sys_enter`, for perf_event_open(2).
+///
+/// # Errors
+/// tracefs is not mounted or cannot be read, or the kernel has no such event; the text names the file.
+pub fn event_id(event: &str) -> io::Result<u64> {
+    let tracefs = mount_point(&fs::read_to_string("/proc/mounts")?).unwrap_or_else(|| USUAL.into());
+    let path = tracefs.join("events").join(event).join("id");
+    let text = fs::read_to_string(&path).map_err(|error| named(&path, &error))?;
+    text.trim().parse().map_err(|_| named(&path, &ErrorKind::InvalidData.into()))
 }
 
 /// Number of instances that this process has made.

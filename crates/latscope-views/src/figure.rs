@@ -9,6 +9,7 @@ mod distribution;
 mod heat_map;
 mod latency;
 mod many;
+mod node_map;
 mod percentiles;
 mod quantiles;
 mod spikes;

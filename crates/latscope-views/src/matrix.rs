@@ -21,15 +21,18 @@ pub(super) struct Matrix<'a> {
     pub cells: Vec<Vec<Option<&'a Measurement>>>,
 }
 
+/// Parameters that may follow from another.
+const PLACES: [&str; 5] = ["directory", "device", "node-cpus", "bound", "class"];
+
 /// Returns the parameters in which points differ. A parameter that follows from another, as a directory does
 /// from its file system, is left out.
 pub(super) fn varying<'a>(points: &[&'a Measurement]) -> Vec<&'a str> {
     let names: BTreeSet<&str> = points.iter().flat_map(|m| m.params.keys()).map(String::as_str).collect();
     let mut differing: Vec<&str> = names.into_iter().filter(|name| values(points, name).len() > 1).collect();
-    differing.sort_by_key(|name| (["directory", "device"].contains(name), *name));
+    differing.sort_by_key(|name| (PLACES.contains(name), *name));
     let mut kept: Vec<&str> = Vec::new();
     for name in differing {
-        let places = ["directory", "device"].contains(&name);
+        let places = PLACES.contains(&name);
         if !(places && kept.iter().any(|other| follows(points, name, other))) {
             kept.push(name);
         }
@@ -52,7 +55,7 @@ fn values<'a>(points: &[&'a Measurement], name: &str) -> BTreeSet<Option<&'a Par
 pub(super) fn show(name: &str, value: &ParamValue) -> String {
     match (name, value) {
         ("size" | "stride", ParamValue::Number(bytes)) => format_size(*bytes),
-        ("interval", ParamValue::Number(ns)) => format_time(*ns as f64),
+        ("interval" | "pause" | "hold", ParamValue::Number(ns)) => format_time(*ns as f64),
         _ => value.to_string(),
     }
 }
@@ -77,6 +80,10 @@ pub(super) fn matrices<'a>(points: &[&'a Measurement], fits: &dyn Fn(&[String]) 
     if let Some(at) = names.iter().position(|name| *name == "pair") {
         names.remove(at);
         return split(points, &names).into_iter().map(|(title, group)| pairs(title, &group)).collect();
+    }
+    if points.iter().all(|m| nodes(m).is_some()) && names.iter().any(|name| NODES.contains(name)) {
+        names.retain(|name| !NODES.contains(name));
+        return between_nodes(points, &names);
     }
     names.sort_by_key(|name| (*name != "size", std::cmp::Reverse(values(points, name).len())));
     let Some((axis, others)) = names.split_first() else { return Vec::new() };
@@ -119,6 +126,59 @@ impl<'a> Matrix<'a> {
         let columns = columns.into_iter().map(|(heading, _)| heading).collect();
         Matrix { title, axis, rows, columns, cells }
     }
+}
+
+/// Parameters that name the nodes of CPUs and memory.
+const NODES: [&str; 2] = ["cpu-nodes", "nodes"];
+
+/// Largest number of combinations of other parameters that have a matrix of nodes each.
+const MOST_NODE_MATRICES: usize = 2;
+
+/// The node of the CPUs and that of the memory of a point, if they were chosen.
+pub(super) fn nodes(m: &Measurement) -> Option<(u32, u32)> {
+    let [from, to] = NODES.map(|name| match m.params.get(name) {
+        Some(ParamValue::Number(node)) => u32::try_from(*node).ok(),
+        _ => None,
+    });
+    from.zip(to)
+}
+
+/// Returns matrices of CPU node against memory node; of many combinations of the other parameters, one matrix of pairs
+/// of nodes against these.
+fn between_nodes<'a>(points: &[&'a Measurement], others: &[&str]) -> Vec<Matrix<'a>> {
+    let groups = split(points, others);
+    let pairs: BTreeSet<(u32, u32)> = points.iter().filter_map(|m| nodes(m)).collect();
+    if groups.len() > MOST_NODE_MATRICES {
+        let mut cells = vec![vec![None; groups.len()]; pairs.len()];
+        for (column, (_, group)) in groups.iter().enumerate() {
+            for m in group {
+                let row = nodes(m).and_then(|pair| pairs.iter().position(|known| *known == pair));
+                row.into_iter().for_each(|row| cells[row][column] = Some(*m));
+            }
+        }
+        let rows = pairs.iter().map(|(from, to)| format!("{from} → {to}")).collect();
+        let columns = groups.into_iter().map(|(heading, _)| heading).collect();
+        return vec![Matrix { title: String::new(), axis: "CPU → memory node", rows, columns, cells }];
+    }
+    let from: Vec<u32> = BTreeSet::from_iter(pairs.iter().map(|pair| pair.0)).into_iter().collect();
+    let to: Vec<u32> = BTreeSet::from_iter(pairs.iter().map(|pair| pair.1)).into_iter().collect();
+    let matrix = |(title, group): (String, Vec<&'a Measurement>)| {
+        let mut cells = vec![vec![None; to.len()]; from.len()];
+        for (m, (a, b)) in group.into_iter().filter_map(|m| Some((m, nodes(m)?))) {
+            if let (Ok(row), Ok(column)) = (from.binary_search(&a), to.binary_search(&b)) {
+                cells[row][column] = Some(m);
+            }
+        }
+        let columns = to.iter().map(|node| format!("memory {node}")).collect();
+        Matrix {
+            title,
+            axis: "CPUs of node",
+            rows: from.iter().map(u32::to_string).collect(),
+            columns,
+            cells,
+        }
+    };
+    groups.into_iter().map(matrix).collect()
 }
 
 /// Returns a matrix of CPU against CPU; a pair stands in the row of its larger and the column of its smaller
@@ -181,6 +241,39 @@ mod tests {
         assert!(matrices.len() > 1);
         let filled: usize = matrices.iter().map(|m| m.cells.iter().flatten().flatten().count()).sum();
         assert_eq!(filled, points.len());
+    }
+
+    /// Points between two nodes with CPUs and one more with memory only.
+    fn of_nodes(others: &[(&str, &str)]) -> Vec<Measurement> {
+        let mut points = Vec::new();
+        for (pages, order) in others {
+            for (from, to) in [(0_u64, 0_u64), (0, 2), (1, 0), (1, 2)] {
+                let cpus = if from == 0 { "3" } else { "7" };
+                let params = [("pages", (*pages).into()), ("order", (*order).into()), ("nodes", to.into())];
+                let mut m = fixture::batch("memory.latency", "", params, 80.0);
+                m.params.insert("cpu-nodes".to_owned(), from.into());
+                m.params.insert("node-cpus".to_owned(), cpus.into());
+                points.push(m);
+            }
+        }
+        points
+    }
+
+    #[test]
+    fn nodes_have_a_matrix_each_or_a_row_for_each_pair() {
+        let measured = of_nodes(&[("2MiB", "random"), ("4KiB", "random")]);
+        let points: Vec<&Measurement> = measured.iter().collect();
+        let square = matrices(&points, &|_| true);
+        assert_eq!(
+            (square.len(), square[0].title.as_str(), square[0].rows.join(" ")),
+            (2, "2MiB", "0 1".to_owned())
+        );
+        assert_eq!(square[0].columns, ["memory 0", "memory 2"]);
+        assert!(square.iter().flat_map(|m| &m.cells).flatten().all(Option::is_some));
+        let measured = of_nodes(&[("2MiB", "random"), ("4KiB", "random"), ("4KiB", "page")]);
+        let many = matrices(&measured.iter().collect::<Vec<_>>(), &|_| true);
+        assert_eq!((many.len(), many[0].rows.join(", ").as_str()), (1, "0 → 0, 0 → 2, 1 → 0, 1 → 2"));
+        assert_eq!(many[0].columns.len(), 3);
     }
 
     #[test]

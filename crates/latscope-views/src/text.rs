@@ -7,12 +7,13 @@ use super::document::{Table, WIDER};
 use super::grid::grid;
 use super::head::head;
 use super::legend::{Signs, mark, next_run};
-use super::matrix::{Matrix, matrices, show, varying};
+use super::matrix::{Matrix, matrices, nodes, show, varying};
 use super::rows::{family as family_of, rejected_share};
 use super::style::{BOLD, DIM, HEADING, PLAIN};
 use super::styled::{Text, single, wrap};
 use super::verdicts::verdicts;
 use super::{Options, survey, unmeasured};
+use latscope_core::catalogue::ids;
 use latscope_core::machine::Machine;
 use latscope_core::report::{Measurement, Report, Sampling, Semantics, Summary};
 use latscope_core::units::{format_rate, format_share, format_time, format_value};
@@ -82,6 +83,10 @@ pub(crate) fn every_point(report: &Report, family: &str, options: &Options) -> S
 
 /// Returns true if a matrix shows the points of a probe better than a list.
 fn is_sweep(points: &[&Measurement]) -> bool {
+    if points.iter().all(|m| m.sampling == Sampling::Event && nodes(m).is_some()) {
+        // Their quantiles matter, which a matrix does not have.
+        return false;
+    }
     let pairs = points.iter().filter(|m| m.params.contains_key("pair")).count();
     points.len() >= SWEEP_POINTS && varying(points).len() > 1 || pairs > 2
 }
@@ -240,6 +245,9 @@ fn matrix_of(machine: &Machine, points: &[&Measurement], shown: Shown, options: 
         }
         out += &one_matrix(machine, &matrix, shown, options);
     }
+    if shown == Shown::Median && points.iter().any(|m| !claims(machine, m).is_empty()) {
+        out += &wrap(&Text::plain("  "), CLAIMS, DIM, options.width, options.color);
+    }
     let legend = Signs { round_trip: false, one_way: false, ..Signs::of(points.iter().copied()) }.meanings();
     if !legend.is_empty() {
         out += &wrap(&Text::plain("  "), &legend.join(" · "), DIM, options.width, options.color);
@@ -272,11 +280,26 @@ fn one_matrix(machine: &Machine, matrix: &Matrix, shown: Shown, options: &Option
     out
 }
 
+/// Returns what firmware states for a load from one node's memory by the CPUs of another: the distance, then the latency.
+fn claims(machine: &Machine, m: &Measurement) -> Vec<String> {
+    let Some((from, to)) = nodes(m).filter(|_| m.probe == ids::MEMORY_LATENCY) else {
+        return Vec::new();
+    };
+    let distance = machine.distance(from, to).map(|distance| distance.to_string());
+    distance.into_iter().chain(machine.claimed_latency(from, to).map(|ns| ns.to_string())).collect()
+}
+
+/// Meaning of the numbers behind a median.
+const CLAIMS: &str = "behind · what firmware states: the distance (SLIT, 10 is the own memory), and the latency of a read in ns (HMAT)";
+
 /// Returns the text of a point in a matrix, with its mark.
 fn cell(machine: &Machine, m: &Measurement, shown: Shown) -> Text {
     let rate = |rate: Option<f64>| rate.map_or("-".to_owned(), format_rate);
     let text = match shown {
-        Shown::Median => m.typical().map_or("-".to_owned(), format_time),
+        Shown::Median => {
+            let median = m.typical().map_or("-".to_owned(), format_time);
+            claims(machine, m).into_iter().fold(median, |text, claim| format!("{text} · {claim}"))
+        }
         Shown::Rate => match moved(m, machine) {
             Some(moved) => joined(&rate(m.rate_touched()), &format_rate(moved)),
             None => rate(m.rate_touched()),

@@ -5,7 +5,7 @@ figures").
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
@@ -122,8 +122,7 @@ class Point:
         """
         figure = self.histogram.quantile(q)
         medians = self._round_medians() if q == 0.5 else []
-        # To a tenth of a picosecond: half of a sum has digits that no clock has.
-        return _rounded(_interpolated(medians) * 1e4) / 1e4 if medians else figure
+        return median_of_rounds(medians) if medians else figure
 
     def figures(self) -> dict[str, float | int | None]:
         """Returns the fields of `summary` in docs/result-schema.md, computed from histogram and rounds:
@@ -182,12 +181,22 @@ class Point:
         )
 
     def _round_medians(self) -> list[float]:
-        """Returns the medians of the rounds. A round with less than a tenth of the usual samples is left
-        out."""
-        if len(self.rounds) < 2:
-            return []
-        enough = _interpolated([float(one.count) for one in self.rounds]) / 10.0
-        return [one.p50 for one in self.rounds if one.count >= enough and one.p50 is not None]
+        return enough_medians([(one.count, one.p50) for one in self.rounds])
+
+
+def enough_medians(rounds: Sequence[tuple[int, float | None]]) -> list[float]:
+    """Returns the medians of rounds, of which counts and medians are given; none of fewer than two rounds. A
+    round with less than a tenth of the usual samples is left out."""
+    if len(rounds) < 2:
+        return []
+    enough = _interpolated([float(count) for count, _ in rounds]) / 10.0
+    return [p50 for count, p50 in rounds if count >= enough and p50 is not None]
+
+
+def median_of_rounds(medians: list[float]) -> float:
+    """Returns the median of medians of rounds, ns, to a tenth of a picosecond: half of a sum has digits that
+    no clock has."""
+    return _rounded(_interpolated(medians) * 1e4) / 1e4
 
 
 def point_from_json(fields: _json.Object, batch_ns: int | None) -> Point:

@@ -75,6 +75,9 @@ pub struct Machine {
     /// Profile with which cargo builds latscope; `release` and `dev` build faster
     #[arg(long, default_value = dist::PROFILE)]
     pub profile: String,
+    /// Arguments of the emulator for packages and nodes, after which it has the machine's CPUs and memory
+    #[arg(skip)]
+    pub topology: Vec<String>,
 }
 
 /// Outcome of a machine that has ended.
@@ -145,7 +148,11 @@ impl Machine {
         // The emulator must not outlive us, however we end.
         let mut command = Command::new("setpriv");
         command.args(["--pdeathsig", "KILL", "qemu-system-x86_64"]);
-        command.args(["-accel", "tcg,thread=multi", "-cpu", "max", "-smp", &self.cpus.to_string()]);
+        command.args(["-accel", "tcg,thread=multi", "-cpu", "max"]);
+        match self.topology.as_slice() {
+            [] => command.args(["-smp", &self.cpus.to_string()]),
+            topology => command.args(topology),
+        };
         command.args(["-m", &format!("{}M", self.memory >> 20)]);
         command.args(["-nodefaults", "-no-user-config", "-no-reboot", "-display", "none"]);
         command.arg("-serial").arg(format!("file:{}", scratch.join(CONSOLE).display()));

@@ -6,7 +6,9 @@ use crate::histogram::Histogram;
 use crate::json;
 use crate::machine::Machine;
 use crate::plan::{ParamValue, Params, Point};
-use crate::quality::{EVERY_SAMPLE_DISTURBED, IMPORTED, Level, Quality, Reason, SHARED_CACHE, THROTTLED};
+use crate::quality::{
+    EVERY_SAMPLE_DISTURBED, IMPORTED, Level, NOTHING_MEASURED, Quality, Reason, SHARED_CACHE, THROTTLED,
+};
 use crate::rounds::{self, Prediction, Round, Unsteady};
 use crate::units;
 use crate::value::Value;
@@ -446,6 +448,12 @@ impl Measurement {
     /// looks as if others had taken their time.
     fn settle_account(&mut self) {
         let Some(account) = &self.account else { return };
+        // What is not possible here would not be with all of the CPUs.
+        let impossible =
+            |reason: &Reason| reason.level == Level::Unsupported && reason.id != NOTHING_MEASURED;
+        if self.quality.reasons.iter().any(impossible) {
+            return;
+        }
         let gated = self.contention.as_ref().is_some_and(|contention| contention.gated);
         if let Some(quota) = account.throttled_much().filter(|_| !gated) {
             let reason = quota.reason();

@@ -18,13 +18,18 @@ pub(super) static PIPE: Transport = transport::<Stream>("pipe", "pipe", "pipe(7)
 /// The names go before the files are used.
 pub(super) static FIFO: Transport = transport::<Stream>("fifo", "FIFO file", "fifo(7)", |payload| {
     let fifos = fifos().map_err(|error| {
-        unavailable("no FIFO can be made", error, "set TMPDIR to a directory you may write to")
+        unavailable(
+            "no FIFO can be made",
+            error,
+            "set TMPDIR to a directory you may write to (docker: --tmpfs /tmp:exec)",
+        )
     })?;
     Ok(both(fifos, payload))
 });
 
 fn fifos() -> io::Result<[(OwnedFd, OwnedFd); 2]> {
-    let directory = tempfile::Builder::new().prefix(".latscope-").tempdir()?;
+    let in_memory = |_| tempfile::Builder::new().prefix(".latscope-").tempdir_in("/dev/shm");
+    let directory = tempfile::Builder::new().prefix(".latscope-").tempdir().or_else(in_memory)?;
     Ok([fifo(&directory.path().join("there"))?, fifo(&directory.path().join("back"))?])
 }
 

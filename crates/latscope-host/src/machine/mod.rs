@@ -33,6 +33,12 @@ pub fn measured_on(machine: &mut Machine, cpus: &CpuList, catalogue: &Catalogue)
     doctor::measured_on(&Root::real(), machine, cpus, catalogue);
 }
 
+/// CPUs of this machine that share a last-level cache, a list for each such cache; empty where sysfs does not say.
+pub fn last_caches() -> Vec<CpuList> {
+    let root = Root::real();
+    topology::last_caches(&root, &topology::online(&root))
+}
+
 /// This machine, with all checks. Permissions are tried, in some 30 ms.
 pub fn this_machine(catalogue: &Catalogue) -> Machine {
     let root = Root::real();

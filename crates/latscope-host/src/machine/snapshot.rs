@@ -35,6 +35,7 @@ pub fn describe(root: &Root, facts: &Facts) -> Machine {
         microcode: root.field("/proc/cpuinfo", "microcode"),
         cpus: topology::cpus(root, &online),
         last_caches: topology::last_caches(root, &online),
+        nodes: topology::described_nodes(root),
         online,
         allowed,
         caches,

@@ -2,7 +2,7 @@
 //! Documentation/ABI/testing/sysfs-devices-system-cpu describe it.
 
 use super::root::{Root, fields};
-use latscope_core::machine::{Cache, Cpu};
+use latscope_core::machine::{Cache, Claim, Cpu, Node};
 use latscope_core::units::CpuList;
 
 const CPUS: &str = "/sys/devices/system/cpu";
@@ -39,6 +39,39 @@ pub(super) fn nodes(root: &Root) -> Vec<(u32, CpuList)> {
         .into_iter()
         .map(|(node, path)| (node, root.cpu_list(&format!("{path}/cpulist")).unwrap_or_default()))
         .collect()
+}
+
+/// The NUMA nodes with what firmware says of them (Documentation/admin-guide/mm/numaperf.rst).
+pub(super) fn described_nodes(root: &Root) -> Vec<Node> {
+    let node = |(id, cpus): (u32, CpuList)| {
+        let directory = format!("/sys/devices/system/node/node{id}");
+        let distances = root.text(&format!("{directory}/distance")).unwrap_or_default();
+        let total = root.field(&format!("{directory}/meminfo"), &format!("Node {id} MemTotal"));
+        let memory = total.and_then(|size| size.trim_end_matches("kB").trim_end().parse::<u64>().ok());
+        Node {
+            id,
+            cpus,
+            memory: memory.unwrap_or(0).saturating_mul(1024),
+            distances: distances.split_whitespace().filter_map(|number| number.parse().ok()).collect(),
+            claims: [0, 1].into_iter().filter_map(|class| claim(root, &directory, class)).collect(),
+        }
+    };
+    nodes(root).into_iter().map(node).collect()
+}
+
+/// What firmware states for the initiators of a class; `None` if there are none.
+fn claim(root: &Root, node: &str, class: u32) -> Option<Claim> {
+    let directory = format!("{node}/access{class}/initiators");
+    let initiators = root.numbered(&directory, "node").into_iter().map(|(node, _)| node).collect::<Vec<_>>();
+    let figure = |name: &str| root.number::<u64>(&format!("{directory}/{name}")).filter(|figure| *figure > 0);
+    (!initiators.is_empty()).then(|| Claim {
+        class,
+        initiators,
+        read_latency: figure("read_latency"),
+        write_latency: figure("write_latency"),
+        read_bandwidth: figure("read_bandwidth"),
+        write_bandwidth: figure("write_bandwidth"),
+    })
 }
 
 fn cpu(root: &Root, id: u32, node: u32) -> Cpu {
@@ -124,6 +157,31 @@ mod tests {
         for (text, size) in cases {
             assert_eq!(cache_size(text), size, "{text}");
         }
+    }
+
+    #[test]
+    fn nodes_have_what_firmware_says_of_them() {
+        let (_directory, root) = super::super::root::tree(&[
+            ("/sys/devices/system/node/node0/cpulist", "0-3\n"),
+            ("/sys/devices/system/node/node0/distance", "10 28\n"),
+            ("/sys/devices/system/node/node0/meminfo", "Node 0 MemTotal:        2048 kB\n"),
+            ("/sys/devices/system/node/node2/cpulist", "\n"),
+            ("/sys/devices/system/node/node2/distance", "28 10\n"),
+            ("/sys/devices/system/node/node2/meminfo", "Node 2 MemTotal:        1024 kB\n"),
+            ("/sys/devices/system/node/node2/access0/initiators/node0/x", ""),
+            ("/sys/devices/system/node/node2/access0/initiators/read_latency", "140\n"),
+            ("/sys/devices/system/node/node2/access0/initiators/write_latency", "0\n"),
+        ]);
+        let nodes = described_nodes(&root);
+        assert_eq!((nodes[0].memory, nodes[0].cpus.0.len(), nodes[0].claims.len()), (2 << 20, 4, 0));
+        let claim = Claim { class: 0, initiators: vec![0], read_latency: Some(140), ..Claim::default() };
+        assert_eq!((nodes[1].id, nodes[1].cpus.0.len(), &nodes[1].claims[..]), (2, 0, &[claim][..]));
+        let machine = latscope_core::machine::Machine { nodes, ..Default::default() };
+        assert_eq!(
+            (machine.distance(0, 2), machine.distance(2, 0), machine.distance(0, 1)),
+            (Some(28), Some(28), None)
+        );
+        assert_eq!((machine.claimed_latency(0, 2), machine.claimed_latency(2, 0)), (Some(140), None));
     }
 
     #[test]

@@ -77,6 +77,7 @@ pub(super) fn level_figures(report: &Report) -> Vec<(String, Figure)> {
 pub(super) fn chases<'a>(report: &'a Report, order: &str, pages: &str) -> Vec<&'a Measurement> {
     let mut points: Vec<&Measurement> = measured(report, ids::MEMORY_LATENCY)
         .filter(|m| is(m, "order", order) && is(m, "pages", pages) && number(m, "size").is_some())
+        .filter(|m| !m.params.contains_key("nodes"))
         .collect();
     points.sort_by_key(|m| number(m, "size"));
     points

@@ -190,6 +190,16 @@ impl<'a> ChaseMap<'a> {
         Cursor(unsafe { &*std::ptr::with_exposed_provenance::<usize>(reached) })
     }
 
+    /// Follows one pointer: a single load.
+    #[inline(always)]
+    pub fn step(&self, from: Cursor<'a>) -> Cursor<'a> {
+        // SAFETY: the cursor is on the cycle of a map, which is borrowed for 'a; its pointers lead to elements of the map.
+        unsafe {
+            let next = std::ptr::from_ref(from.0).read_volatile();
+            Cursor(&*std::ptr::with_exposed_provenance::<usize>(next))
+        }
+    }
+
     /// Returns `chains` places at equal distances along the cycle, to be walked at once; the number is brought
     /// into `1..=`[`MAX_CHAINS`].
     ///

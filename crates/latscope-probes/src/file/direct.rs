@@ -45,7 +45,7 @@ settings! {
 }
 
 /// Returns true for file systems without a device: they read directly from memory.
-fn has_no_device(filesystem: &str) -> bool {
+pub(super) fn has_no_device(filesystem: &str) -> bool {
     ["tmpfs", "ramfs"].contains(&filesystem)
 }
 
@@ -64,7 +64,7 @@ fn plan(input: &PlanInput) -> Vec<Point> {
 }
 
 const NAME: &CStr = c"direct";
-const FILE_BYTES: u64 = 16 << 20;
+pub(super) const FILE_BYTES: u64 = 16 << 20;
 
 fn run(bench: &mut Bench) -> anyhow::Result<()> {
     let scratch = Scratch::open(bench)?;
@@ -110,7 +110,7 @@ fn read_directly(
 }
 
 /// Brings the file to the device and out of the page cache.
-fn on_device(filled: &Filled) -> Result<()> {
+pub(super) fn on_device(filled: &Filled) -> Result<()> {
     fsync(&filled.file)?;
     fadvise(&filled.file, 0, None, Advice::DontNeed)
 }
@@ -153,19 +153,19 @@ fn time(
     Ok(())
 }
 
-fn cached_pages(filled: &Filled) -> Result<u64> {
+pub(super) fn cached_pages(filled: &Filled) -> Result<u64> {
     let bytes = filled.bytes as usize;
     Ok(Mapping::shared(&filled.file, bytes)?.resident(0, bytes)? as u64)
 }
 
 /// Random multiples of `size` within the file (xorshift64).
-struct Offsets {
-    state: u64,
-    size: u64,
+pub(super) struct Offsets {
+    pub state: u64,
+    pub size: u64,
 }
 
 impl Offsets {
-    fn next(&mut self) -> u64 {
+    pub fn next(&mut self) -> u64 {
         self.state ^= self.state << 13;
         self.state ^= self.state >> 7;
         self.state ^= self.state << 17;

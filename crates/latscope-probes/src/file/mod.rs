@@ -8,6 +8,7 @@ mod lifecycle;
 mod name;
 mod read;
 mod scratch;
+mod uring;
 
 use super::{Condition, Directory, Family, FamilyFacts, PlanInput, Probe, Settings, settings};
 use latscope_core::plan::Point;
@@ -36,6 +37,7 @@ pub static PROBES: &[&Probe] = &[
     &read::READ,
     &read::READ_MMAP,
     &direct::READ_DIRECT,
+    &uring::READ_URING,
     &lifecycle::CREATE,
     &lifecycle::WRITE,
     &lifecycle::CLOSE,
@@ -121,7 +123,7 @@ mod tests {
             for m in measure(&TIDY, planned.collect()) {
                 check(&m);
                 // Not every file system has direct reads.
-                let must = m.probe != "file.read-direct";
+                let must = !["file.read-direct", "file.read-uring"].contains(&m.probe.as_str());
                 assert!(!must || m.quality.level != Level::Unsupported, "{}: {:?}", m.probe, m.reason());
             }
         }

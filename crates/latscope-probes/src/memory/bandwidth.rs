@@ -1,16 +1,20 @@
 //! Bandwidth of the caches and the memory, by operation, step, size and number of threads.
 
+use super::nodes::{self, Between};
+use super::regions::PageSize;
 use super::sizes::{self, KIB, LINE, MIB};
 use super::thread_group;
+use super::traffic::{STRIP, Traffic};
 use crate::{
     Condition, Cpus, ExclusiveCpus, Experiment, Facts, PlanInput, Probe, Profile, Settings, Subject, Word,
     settings,
 };
 use anyhow::Result;
 use latscope_bench::bench::{Batch, Bench};
+use latscope_bench::threads;
 use latscope_core::machine::Machine;
 use latscope_core::plan::Point;
-use latscope_core::report::{Semantics, Work};
+use latscope_core::report::Semantics;
 use latscope_core::units::format_size;
 use latscope_os::kernels::bandwidth::{self, BLOCK_BYTES, Operation, Step, Width};
 use latscope_os::memory::Region;
@@ -26,6 +30,7 @@ pub(crate) static BANDWIDTH: Probe = Probe {
         source: "LMbench's bw_mem counts alike; write-allocation: the processor's manual",
         revision: 1,
         params: Transfer::LIST,
+        may_be_zero: nodes::MAY_BE_ZERO,
         exclusive_cpus: ExclusiveCpus::Threads,
         subject: Subject::Many,
         sensitive_to: &[Condition::TwoCpus],
@@ -41,13 +46,16 @@ settings! {
     struct Transfer, asked for as TransferAsked {
         /// Bytes that all threads together work on; a copy is from one half to the other.
         size: u64 as Size, axis;
-        /// `modify` doubles each element in place; `non-temporal-write` goes past the caches.
-        operation: Operation;
+        /// `modify` doubles each element in place; `non-temporal-write` goes past the caches; the mixes double some lines
+        /// in place and read the others, in strips of 4 KiB, so that memory reads two or three lines for each that it
+        /// writes.
+        operation: Traffic;
         /// Every element; or every fourth integer of 32 bits, which fetches just as many lines; or, where asked for,
         /// each integer by itself.
         step: Step;
         /// Threads, one on each CPU, each with memory of its own.
         threads: u64, axis;
+        ..between: Between;
     }
 }
 
@@ -65,11 +73,14 @@ const PIECE: u64 = 256 * KIB;
 const GAP: usize = 2048 / size_of::<u64>();
 
 /// Operations of a quick survey, and of the survey's rows.
-const QUICK: [Operation; 3] = [Operation::Read, Operation::Write, Operation::Copy];
+const QUICK: [Traffic; 3] = [Traffic::Read, Traffic::Write, Traffic::Copy];
 
 fn plan(input: &PlanInput, machine: &Machine) -> Vec<Point> {
+    if nodes::are_asked(input) {
+        return between_nodes(input, machine);
+    }
     let quick = input.survey && input.profile == Profile::Quick;
-    let operations: &[Operation] = if quick { &QUICK } else { Operation::ALL };
+    let operations: &[Traffic] = if quick { &QUICK } else { &Traffic::USUAL };
     let asked = TransferAsked::of(input);
     let threads = if quick { vec![1] } else { thread_group::thread_counts(machine.allowed.0.len()) };
     let mut points = Vec::new();
@@ -80,7 +91,29 @@ fn plan(input: &PlanInput, machine: &Machine) -> Vec<Point> {
             let steps = [Step::Every, Step::EveryFourth];
             for step in asked.step.or(&steps[..if only_every { 1 } else { 2 }]) {
                 for (size, place) in sizes_for(input, machine, threads.max(1)) {
-                    points.push(point(&place, Transfer { size, operation, step, threads }));
+                    let between = Between::default();
+                    points.push(point(&place, Transfer { size, operation, step, threads, between }));
+                }
+            }
+        }
+    }
+    points
+}
+
+/// Points for each pair of nodes that is asked for, by all CPUs of a node unless a number of threads is.
+fn between_nodes(input: &PlanInput, machine: &Machine) -> Vec<Point> {
+    let asked = TransferAsked::of(input);
+    let mut points = Vec::new();
+    for operation in asked.operation.or(Traffic::ALL) {
+        for step in asked.step.or(&[Step::Every]) {
+            for size in asked.size.or(&[nodes::size(machine, SURVEY_CAP)]) {
+                for between in nodes::pairs(input, machine, None) {
+                    let all = between.cpus().len() as u64;
+                    for threads in asked.threads.or(&[all]) {
+                        let size = share(size, threads.max(1)) * threads.max(1);
+                        let between = between.clone();
+                        points.push(point("", Transfer { size, operation, step, threads, between }));
+                    }
                 }
             }
         }
@@ -119,7 +152,7 @@ fn share(size: u64, threads: u64) -> u64 {
 }
 
 fn point(place: &str, transfer: Transfer) -> Point {
-    let Transfer { size, operation, step, threads } = transfer;
+    let Transfer { size, operation, step, threads, .. } = transfer;
     let row = place == "memory" && step == Step::Every && threads == 1 && QUICK.contains(&operation);
     let mut title = format!("{} 64 B", operation.word().replace('-', " "));
     title += &match place {
@@ -134,48 +167,82 @@ fn point(place: &str, transfer: Transfer) -> Point {
     if threads != 1 {
         title += &format!(", {threads} threads");
     }
+    title += &transfer.between.title();
     BANDWIDTH.point(transfer, title, row)
-}
-
-impl Transfer {
-    /// Bytes touched and moved for one line.
-    fn work(&self) -> Work {
-        Work {
-            ops: 1,
-            bytes_touched: bandwidth::bytes_touched(self.operation, self.step, LINE),
-            bytes_moved: bandwidth::bytes_moved(self.operation, self.step, LINE),
-        }
-    }
 }
 
 fn run(bench: &mut Bench) -> Result<()> {
     let transfers: Vec<Transfer> = bench.settings()?;
+    let (between, here): (Vec<usize>, Vec<usize>) =
+        (0..transfers.len()).partition(|index| transfers[*index].between.node().is_some());
+    for index in &between {
+        measure_between(bench, *index, &transfers[*index])?;
+    }
+    if !between.is_empty() {
+        threads::pin(bench.cpus()[0])?;
+    }
+    if here.is_empty() {
+        return Ok(());
+    }
     let wanted: Vec<(u64, u64)> = transfers.iter().map(|asked| (asked.threads, asked.size)).collect();
     let (mut regions, possible) =
         thread_group::regions(bench, &wanted, |part| part + 2 * GAP * size_of::<u64>());
-    for index in possible {
-        measure(bench, index, &transfers[index], &mut regions)?;
+    let cpus = bench.cpus().to_vec();
+    for index in possible.into_iter().filter(|index| here.contains(index)) {
+        measure(bench, index, &transfers[index], &cpus, &mut regions)?;
     }
     Ok(())
 }
 
-fn measure(bench: &mut Bench, index: usize, transfer: &Transfer, regions: &mut [Region]) -> Result<()> {
+/// Measures a transfer between nodes, in memory of its own.
+fn measure_between(bench: &mut Bench, index: usize, transfer: &Transfer) -> Result<()> {
+    let cpus = transfer.between.cpus();
+    let threads = transfer.threads as usize;
+    if !(1..=cpus.len()).contains(&threads) {
+        let reason = format!("{threads} threads want a CPU each, and the node has {}", cpus.len());
+        bench.unsupported(index, reason, "give fewer --threads");
+        return Ok(());
+    }
+    let bytes = vec![transfer.size as usize / threads + 2 * GAP * size_of::<u64>(); threads];
+    let pages = PageSize::Huge;
+    let Some(mut regions) = nodes::regions(bench, &[index], &transfer.between, pages, &bytes) else {
+        return Ok(());
+    };
+    let placed = nodes::verify(bench, index, &transfer.between, pages, &regions);
+    if placed && nodes::go_to(bench, index, &transfer.between) {
+        measure(bench, index, transfer, &cpus, &mut regions)?;
+    }
+    Ok(())
+}
+
+fn measure(
+    bench: &mut Bench,
+    index: usize,
+    transfer: &Transfer,
+    cpus: &[u32],
+    regions: &mut [Region],
+) -> Result<()> {
     let threads = transfer.threads as usize;
     let words = transfer.size as usize / threads / size_of::<u64>();
+    if transfer.size / transfer.threads < transfer.operation.mixed() {
+        let reason = format!("a mix takes {} for each thread", format_size(transfer.operation.mixed()));
+        bench.unsupported(index, reason, "choose a larger --size");
+        return Ok(());
+    }
     let passes: Vec<Pass> =
         regions[..threads].iter_mut().map(|region| Pass::new(transfer, region.words(), words)).collect();
     let lines = passes[0].lines() * threads as u64;
     // Once through all of it, as far as caches can hold it.
     let warm = passes[0].pieces().min(64);
-    let batch =
-        Batch { ops: lines, work: Some(transfer.work()), cycles: threads == 1, warm, ..Batch::default() };
+    let work = Some(transfer.operation.work(transfer.step));
+    let batch = Batch { ops: lines, work, cycles: threads == 1, warm, ..Batch::default() };
     let events = passes.into_iter().map(|mut pass| move |n| (0..n).for_each(|_| pass.piece())).collect();
-    thread_group::measure(bench, index, batch, events)
+    thread_group::measure_on(bench, index, cpus, batch, events)
 }
 
 /// A walk through a thread's memory, piece by piece, over and over.
 struct Pass<'a> {
-    operation: Operation,
+    operation: Traffic,
     step: Step,
     /// The memory; for a copy its second half.
     destination: &'a mut [u64],
@@ -194,10 +261,12 @@ impl<'a> Pass<'a> {
     /// between the halves.
     fn new(transfer: &Transfer, memory: &'a mut [u64], words: usize) -> Pass<'a> {
         let Transfer { operation, step, .. } = *transfer;
-        let halves = if operation == Operation::Copy { 2 } else { 1 };
+        let halves = if operation == Traffic::Copy { 2 } else { 1 };
         let whole = words / halves;
         let full = PIECE as usize / halves / size_of::<u64>();
-        let piece = whole.min(full);
+        // A piece has the whole mix some times.
+        let mixed = (operation.mixed() as usize / size_of::<u64>()).max(1);
+        let piece = whole.min(full) / mixed * mixed;
         // So short that a call and its return would count.
         let passes = (full / piece) as u64;
         let (source, rest) = memory.split_at_mut(if halves == 2 { whole } else { 0 });
@@ -217,10 +286,18 @@ impl<'a> Pass<'a> {
     fn piece(&mut self) {
         let range = self.next..self.next + self.piece;
         self.next = if range.end + self.piece > self.destination.len() { 0 } else { range.end };
+        let operation = self.operation.operation();
+        if self.operation.reads() > 0 {
+            let strips = self.operation.mixed() as usize / STRIP as usize;
+            for _ in 0..self.passes {
+                mix(&mut self.destination[range.clone()], strips, self.step, self.width);
+            }
+            return;
+        }
         let run = |destination: &mut [u64], source: &[u64]| {
-            bandwidth::repeat(self.operation, self.step, self.width, destination, source, self.passes)
+            bandwidth::repeat(operation, self.step, self.width, destination, source, self.passes)
         };
-        black_box(match self.operation {
+        black_box(match operation {
             // The kernel of a read takes a source.
             Operation::Read => run(&mut [], &self.destination[range]),
             Operation::Copy => run(&mut self.destination[range.clone()], &self.source[range]),
@@ -229,11 +306,22 @@ impl<'a> Pass<'a> {
     }
 }
 
+/// Doubles the last of every few strips of memory in place and reads the others.
+fn mix(memory: &mut [u64], strips: usize, step: Step, width: Width) {
+    let words = STRIP as usize / size_of::<u64>();
+    for stretch in memory.chunks_exact_mut(strips * words) {
+        let (read, doubled) = stretch.split_at_mut((strips - 1) * words);
+        black_box(bandwidth::repeat(Operation::Read, step, width, &mut [], read, 1));
+        bandwidth::repeat(Operation::Modify, step, width, doubled, &[], 1);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::sizes::tests::machine;
     use super::*;
     use latscope_core::plan::ParamValue;
+    use latscope_core::report::Work;
     use latscope_engine::harness;
 
     fn input(profile: Profile, survey: bool) -> PlanInput {
@@ -278,21 +366,22 @@ mod tests {
 
     #[test]
     fn both_ways_to_count_bytes_are_stated() {
-        let work = |operation, step| Transfer { size: MIB, operation, step, threads: 1 }.work();
-        let read = work(Operation::Read, Step::Every);
+        let work = Traffic::work;
+        let read = work(Traffic::Read, Step::Every);
         assert_eq!(read, Work { ops: 1, bytes_touched: 64, bytes_moved: 64 });
-        let copy = work(Operation::Copy, Step::Every);
+        let copy = work(Traffic::Copy, Step::Every);
         assert_eq!(copy, Work { ops: 1, bytes_touched: 64, bytes_moved: 192 });
-        let write = work(Operation::Write, Step::EveryFourth);
+        let write = work(Traffic::Write, Step::EveryFourth);
         assert_eq!(write, Work { ops: 1, bytes_touched: 16, bytes_moved: 128 });
-        assert_eq!(work(Operation::NonTemporalWrite, Step::Every).bytes_moved, 64);
+        assert_eq!(work(Traffic::NonTemporalWrite, Step::Every).bytes_moved, 64);
     }
 
     #[test]
     fn a_pass_covers_all_of_its_memory_again_and_again() {
         let mut memory = vec![7; 96 * 1024];
-        let operation = Operation::Write;
-        let transfer = Transfer { size: 768 * KIB, operation, step: Step::Every, threads: 1 };
+        let operation = Traffic::Write;
+        let between = Between::default();
+        let transfer = Transfer { size: 768 * KIB, operation, step: Step::Every, threads: 1, between };
         let mut pass = Pass::new(&transfer, &mut memory, 96 * 1024);
         assert_eq!((pass.pieces(), pass.lines()), (3, 4096));
         (0..4).for_each(|_| pass.piece());
@@ -310,6 +399,32 @@ mod tests {
         let measured = harness::measure(&EXPERIMENT, points);
         measured.iter().for_each(harness::check);
         assert!(measured.iter().all(|m| m.work.is_some()));
+    }
+
+    #[test]
+    fn a_mix_doubles_its_share_of_the_lines() {
+        let mut memory = vec![1; 128 * 1024];
+        let operation = Traffic::ThreeReadsAWrite;
+        let between = Between::default();
+        let transfer = Transfer { size: MIB, operation, step: Step::Every, threads: 1, between };
+        let mut pass = Pass::new(&transfer, &mut memory, 128 * 1024);
+        assert_eq!((pass.lines() * LINE, pass.pieces()), (252 * KIB, 4));
+        pass.piece();
+        let doubled = memory.iter().filter(|word| **word != 1).count() as u64 * 8;
+        // Of a strip that is not aligned, a block is left out.
+        assert!((72 * KIB..=84 * KIB).contains(&doubled), "{doubled}");
+    }
+
+    #[test]
+    fn between_nodes_every_mix_is_planned_and_measured_by_all_cpus_of_a_node() {
+        let input = nodes::tests::asked(&[("nodes", "all")]);
+        let points = plan(&input, &nodes::tests::machine());
+        assert_eq!(points.len(), 7 * 6);
+        assert!(points.iter().all(|point| point.number("threads") == 2));
+        let input = nodes::tests::asked(&[("nodes", "all"), ("size", "4194304")]);
+        let measured = harness::measure(&EXPERIMENT, plan(&input, &harness::machine()));
+        assert!(measured.len() >= 7);
+        measured.iter().for_each(harness::check);
     }
 
     #[test]

@@ -1,17 +1,21 @@
 //! The latency of a load, by the size of the working set: a chain of pointers,
 //! each load waiting for the address from the one before.
 
+use super::nodes::{self, Between};
 use super::regions::{self, PageSize};
 use super::sizes::{self, KIB, LINE, MIB};
 use crate::{Condition, Cpus, Experiment, Facts, PlanInput, Probe, Profile, Settings, Word, settings, words};
 use anyhow::Result;
 use latscope_bench::bench::{Batch, Bench};
+use latscope_bench::gate::Gate;
+use latscope_bench::threads;
 use latscope_core::machine::Machine;
-use latscope_core::plan::Point;
+use latscope_core::plan::{Point, Stop};
 use latscope_core::report::Semantics;
 use latscope_core::units::format_size;
 use latscope_os::kernels::chase::growing::GrowingChase;
 use latscope_os::kernels::chase::{ChaseMap, UNROLL};
+use std::hint::black_box;
 
 /// Probe of a dependent load.
 pub static LATENCY: Probe = Probe {
@@ -23,12 +27,33 @@ pub static LATENCY: Probe = Probe {
         source: "the processor's manual: load-to-use latency; the order is a single random cycle (Sattolo)",
         revision: 1,
         params: Walk::LIST,
+        may_be_zero: nodes::MAY_BE_ZERO,
         sensitive_to: &[Condition::PageSize, Condition::UnaskedHugePages],
         ..Facts::LOOPS
     },
     check: Walk::check,
     experiment: &EXPERIMENT,
     plan,
+};
+
+/// Probe of a dependent load that is timed alone.
+pub static SINGLE_LOAD: Probe = Probe {
+    facts: Facts {
+        id: "memory.single-load",
+        title: "load, each timed alone",
+        timed: "One load of a chain of dependent loads in random order, between two stamps of its own; the time of the stamps is in it.",
+        times: Semantics::Operation,
+        source: "the processor's manual: load-to-use latency, and stamps that wait for the load",
+        revision: 1,
+        params: Walk::LIST,
+        may_be_zero: nodes::MAY_BE_ZERO,
+        by_name_only: true,
+        sensitive_to: &[Condition::PageSize, Condition::UnaskedHugePages],
+        ..Facts::DEFAULT
+    },
+    check: Walk::check,
+    experiment: &EXPERIMENT,
+    plan: single_loads,
 };
 
 settings! {
@@ -44,6 +69,7 @@ settings! {
         stride: Option<u64> as Size;
         /// Size of the pages; those of 2 MiB are verified.
         pages: PageSize;
+        ..between: Between;
     }
 }
 
@@ -79,6 +105,10 @@ const WARM_SIZE: u64 = 64 * MIB;
 const WARM_STEPS: u64 = 128 << 10;
 
 fn plan(input: &PlanInput, machine: &Machine) -> Vec<Point> {
+    if nodes::are_asked(input) {
+        let idle = between_nodes(input, machine).map(|walk| point(input, machine, walk));
+        return idle.chain(single_loads(input, machine)).collect();
+    }
     let asked = WalkAsked::of(input);
     let mut points = Vec::new();
     for pages in asked.pages.or(&[PageSize::Huge, PageSize::Base]) {
@@ -89,11 +119,71 @@ fn plan(input: &PlanInput, machine: &Machine) -> Vec<Point> {
                 let step = if order == Order::Page { pages.bytes() } else { step };
                 let usual = usual_sizes(input, machine, (order, pages), step);
                 for size in sizes::rounded(asked.size.or(&usual), step) {
-                    let walk = Walk { size, order, stride: strides.then_some(step), pages };
+                    let stride = strides.then_some(step);
+                    let walk = Walk { size, order, stride, pages, between: Between::default() };
                     points.push(point(input, machine, walk));
                 }
             }
         }
+    }
+    if input.survey {
+        points.extend(of_other_nodes(machine));
+    }
+    points
+}
+
+/// Largest memory of a survey's rows of nodes: it has to be made for each of them.
+const NODE_CAP: u64 = 128 * MIB;
+
+/// A survey's rows of the memory of other nodes, and of the own beside it.
+fn of_other_nodes(machine: &Machine) -> Vec<Point> {
+    let (size, order, pages) = (nodes::size(machine, NODE_CAP), Order::Random, PageSize::Huge);
+    let row = |(what, between)| {
+        let walk = Walk { size, order, stride: None, pages, between };
+        LATENCY.point(walk, format!("memory read, {what}"), true)
+    };
+    nodes::surveyed(machine).into_iter().map(row).collect()
+}
+
+/// Walks from each pair of nodes that is asked for: in random order, which no prefetcher follows, unless another is
+/// asked for.
+fn between_nodes(input: &PlanInput, machine: &Machine) -> impl Iterator<Item = Walk> {
+    let asked = WalkAsked::of(input);
+    let orders = asked.order.or(&[Order::Random]);
+    let sizes = asked.size.or(&[nodes::size(machine, SURVEY_CAP)]);
+    let mut walks = Vec::new();
+    for pages in asked.pages.or(PageSize::ALL) {
+        for size in sizes::rounded(sizes.clone(), pages.bytes()) {
+            for order in orders.iter().copied() {
+                let stride = (order == Order::Stride).then(|| asked.stride.first().unwrap_or(STRIDE));
+                let pairs = nodes::pairs(input, machine, Some(1)).into_iter();
+                walks.extend(pairs.map(|between| Walk { size, order, stride, pages, between }));
+            }
+        }
+    }
+    walks.into_iter()
+}
+
+/// Points of single loads: between the nodes asked for, or here, in memory.
+fn single_loads(input: &PlanInput, machine: &Machine) -> Vec<Point> {
+    let point = |walk: Walk| {
+        let (size, pages) = (format_size(walk.size), format_size(walk.pages.bytes()));
+        let title = match walk.between.node() {
+            Some(_) => format!("single load{}, {pages} pages", walk.between.title()),
+            None => format!("single load, {size}, pages of {pages}"),
+        };
+        SINGLE_LOAD.point(walk, title, false)
+    };
+    if nodes::are_asked(input) {
+        return between_nodes(input, machine).filter(|walk| walk.order == Order::Random).map(point).collect();
+    }
+    let asked = WalkAsked::of(input);
+    let mut points = Vec::new();
+    for pages in asked.pages.or(PageSize::ALL) {
+        let sizes = asked.size.or(&[sizes::beyond_caches(machine).min(SURVEY_CAP)]);
+        let walk =
+            |size| Walk { size, order: Order::Random, stride: None, pages, between: Between::default() };
+        points.extend(sizes::rounded(sizes, pages.bytes()).into_iter().map(|size| point(walk(size))));
     }
     points
 }
@@ -146,7 +236,11 @@ fn density(input: &PlanInput, curve: Curve) -> Density {
 fn point(input: &PlanInput, machine: &Machine, walk: Walk) -> Point {
     let stride = walk.stride.map_or(String::new(), |stride| format!(" {stride} B"));
     let (size, pages) = (format_size(walk.size), format_size(walk.pages.bytes()));
-    let mut title = format!("load, {}{stride}, {size}, pages of {pages}", walk.order.word());
+    let order = walk.order.word();
+    let mut title = format!("load, {order}{stride}, {size}, pages of {pages}{}", walk.between.title());
+    if walk.between.node().is_some() {
+        return LATENCY.point(walk, title, false);
+    }
     if sizes::is_capped(input) && walk.size == SURVEY_CAP && sizes::beyond_caches(machine) > SURVEY_CAP {
         title += match input.survey {
             true => " (a survey ends here; latscope memory goes on)",
@@ -158,8 +252,11 @@ fn point(input: &PlanInput, machine: &Machine, walk: Walk) -> Point {
 
 fn run(bench: &mut Bench) -> Result<()> {
     let walks: Vec<Walk> = bench.settings()?;
+    run_between(bench, &walks)?;
     for pages in [PageSize::Huge, PageSize::Base] {
-        let indices: Vec<usize> = (0..walks.len()).filter(|i| walks[*i].pages == pages).collect();
+        let indices: Vec<usize> = (0..walks.len())
+            .filter(|i| walks[*i].pages == pages && walks[*i].between.node().is_none())
+            .collect();
         let size = |index: usize| walks[index].size;
         let Some((mut region, fitting)) = regions::for_points(bench, indices, pages.pages(), size) else {
             continue;
@@ -178,6 +275,41 @@ fn run(bench: &mut Bench) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Measures the walks between nodes: memory is made once for all CPUs that walk in it.
+fn run_between(bench: &mut Bench, walks: &[Walk]) -> Result<()> {
+    let mut waiting: Vec<usize> = (0..walks.len()).filter(|i| walks[*i].between.node().is_some()).collect();
+    let any = !waiting.is_empty();
+    while let Some(first) = waiting.first().map(|index| &walks[*index]) {
+        let memory = |walk: &Walk| (walk.size, walk.order, walk.stride, walk.pages, walk.between.nodes);
+        let (same, rest): (Vec<usize>, Vec<usize>) =
+            waiting.iter().copied().partition(|index| memory(&walks[*index]) == memory(first));
+        waiting = rest;
+        let bytes = [first.size as usize];
+        let Some(mut made) = nodes::regions(bench, &same, &first.between, first.pages, &bytes) else {
+            continue;
+        };
+        let placed: Vec<usize> = same
+            .into_iter()
+            .filter(|index| nodes::verify(bench, *index, &walks[*index].between, first.pages, &made))
+            .collect();
+        let links = made[0].links();
+        let map = match first.order {
+            Order::Random => ChaseMap::random(
+                &mut links[..first.size as usize / size_of::<usize>()],
+                LINE as usize,
+                bench.seed(),
+            ),
+            _ => ordered(first, links, bench.seed()),
+        };
+        for index in placed {
+            if nodes::go_to(bench, index, &walks[index].between) {
+                measure(bench, index, &map);
+            }
+        }
+    }
+    if any { threads::pin(bench.cpus()[0]) } else { Ok(()) }
 }
 
 /// The chain of a walk whose order is not random.
@@ -199,6 +331,9 @@ const PAGE_WALKS: u64 = 6_000;
 
 /// Times a walk along a chain.
 pub fn measure(bench: &mut Bench, index: usize, map: &ChaseMap) {
+    if bench.points()[index].probe == SINGLE_LOAD.id {
+        return measure_single(bench, index, map);
+    }
     let elements = map.len() as u64;
     let warm = if map.bytes() as u64 <= WARM_SIZE { elements } else { elements.min(WARM_STEPS) };
     let mut cursor = map.walk(map.start(), warm);
@@ -211,12 +346,27 @@ pub fn measure(bench: &mut Bench, index: usize, map: &ChaseMap) {
     bench.batch(index, batch, |n| cursor = map.walk(cursor, n * UNROLL));
 }
 
+/// Single loads for each that a profile asks for: a tail takes many.
+const SINGLE_LOADS: u64 = 20;
+
+/// Times each load of a walk alone.
+fn measure_single(bench: &mut Bench, index: usize, map: &ChaseMap) {
+    let mut cursor = map.walk(map.start(), (map.len() as u64).min(WARM_STEPS));
+    let stop = bench.stop();
+    let counted = stop.budget_ns == u64::MAX;
+    let events = if counted { stop.events } else { stop.events.saturating_mul(SINGLE_LOADS) };
+    bench.set_stop(Stop { events, ..stop });
+    bench.each(index, Gate::Thread, || cursor = black_box(map.step(cursor)));
+    bench.set_stop(stop);
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::sizes::tests::machine;
     use super::*;
     use latscope_core::machine::Cache;
     use latscope_core::plan::ParamValue;
+    use latscope_core::quality::Level;
     use latscope_engine::harness;
     use std::collections::BTreeMap;
 
@@ -234,6 +384,32 @@ mod tests {
 
     fn named(curves: [(&str, &str, usize); 5]) -> BTreeMap<(String, String), usize> {
         curves.into_iter().map(|(order, pages, n)| ((order.to_owned(), pages.to_owned()), n)).collect()
+    }
+
+    #[test]
+    fn between_nodes_each_pair_has_idle_and_single_loads_on_both_pages() {
+        let points = plan(&nodes::tests::asked(&[("nodes", "all")]), &nodes::tests::machine());
+        assert_eq!(points.len(), 2 * 2 * 6);
+        assert!(
+            points.iter().all(|point| point.text("order") == "random" && point.number("size") == 64 * MIB)
+        );
+        assert!(points[0].title.ends_with("pages of 4 KiB, node 0 → 0"));
+        let again = single_loads(&nodes::tests::asked(&[("nodes", "all")]), &nodes::tests::machine());
+        assert_eq!(again, points[12..]);
+    }
+
+    #[test]
+    fn memory_of_this_machines_nodes_is_measured_where_it_was_bound() {
+        let machine = harness::machine();
+        let mut input = nodes::tests::asked(&[("nodes", "all")]);
+        input.values.insert("size".into(), vec![ParamValue::Number(4 * MIB)]);
+        let measured = harness::measure(&EXPERIMENT, plan(&input, &machine));
+        assert!(!measured.is_empty());
+        for m in &measured {
+            harness::check(m);
+            let elsewhere = m.values.get("pages-elsewhere").map(|pages| pages.value);
+            assert!(elsewhere.is_none_or(|pages| pages == 0.0) || m.quality.level != Level::Ok);
+        }
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The latency of a load while other CPUs keep the memory busy.
 
-use super::regions;
+use super::nodes::{self, Between};
+use super::regions::{self, PageSize};
 use super::sizes::{self, KIB, LINE, MIB};
 use crate::{
     Condition, Cpus, ExclusiveCpus, Experiment, Facts, PlanInput, Probe, Profile, Settings, settings,
@@ -32,7 +33,7 @@ pub static LOADED: Probe = Probe {
         revision: 1,
         params: Loaded::LIST,
         exclusive_cpus: ExclusiveCpus::ThreadsAndOne,
-        may_be_zero: &["delay", "threads"],
+        may_be_zero: &["delay", "threads", "nodes", "cpu-nodes"],
         sensitive_to: &[Condition::TwoCpus],
         ..Facts::LOOPS
     },
@@ -50,6 +51,7 @@ settings! {
         delay: u64 as Time, axis;
         /// Bytes that the chain leads through.
         size: u64 as Stated;
+        ..between: Between;
     }
 }
 
@@ -67,6 +69,11 @@ const CAP: u64 = 256 * MIB;
 const COPY_CAP: u64 = 64 * MIB;
 
 fn plan(input: &PlanInput, machine: &Machine) -> Vec<Point> {
+    if nodes::are_asked(input) {
+        let size = nodes::size(machine, CAP);
+        let curve = |between: Between| curve(input, size, between);
+        return nodes::pairs(input, machine, None).into_iter().flat_map(curve).collect();
+    }
     let quick = input.survey && input.profile == Profile::Quick;
     let others = (machine.allowed.0.len() as u64).saturating_sub(1).max(1);
     let size = sizes::beyond_caches(machine).min(CAP);
@@ -74,18 +81,30 @@ fn plan(input: &PlanInput, machine: &Machine) -> Vec<Point> {
     let mut points = Vec::new();
     // First nothing beside it, to compare with.
     if !asked.threads.given() {
-        points.push(point(size, 0, 0));
+        points.push(point(size, 0, 0, Between::default()));
     }
     for threads in asked.threads.or(&[others]) {
         let delays: &[u64] = if quick { &DELAYS[..1] } else { &DELAYS };
         let delays = if threads == 0 { vec![0] } else { asked.delay.or(delays) };
-        points.extend(delays.into_iter().map(|delay| point(size, threads, delay)));
+        points.extend(delays.into_iter().map(|delay| point(size, threads, delay, Between::default())));
     }
     points
 }
 
-fn point(size: u64, threads: u64, delay: u64) -> Point {
-    let title = match (threads, delay) {
+/// The curve of a pair of nodes: all other CPUs of the node copy, unless a number of threads is asked for.
+fn curve(input: &PlanInput, size: u64, between: Between) -> Vec<Point> {
+    let asked = LoadedAsked::of(input);
+    let others = between.cpus().len() as u64 - 1;
+    let mut points = vec![point(size, 0, 0, between.clone())];
+    for threads in asked.threads.or(&[others]).into_iter().filter(|threads| *threads > 0) {
+        let delays = asked.delay.or(&DELAYS).into_iter();
+        points.extend(delays.map(|delay| point(size, threads, delay, between.clone())));
+    }
+    points
+}
+
+fn point(size: u64, threads: u64, delay: u64, between: Between) -> Point {
+    let mut title = match (threads, delay) {
         (0, _) => format!("load, memory idle, {}", format_size(size)),
         (threads, 0) => format!("load, {} copying without pause", counted(threads, "thread")),
         (threads, delay) => {
@@ -93,15 +112,19 @@ fn point(size: u64, threads: u64, delay: u64) -> Point {
             format!("load, {threads} copying 4 KiB every {delay} and its time")
         }
     };
-    LOADED.point(Loaded { threads, delay, size }, title, false)
+    title += &between.title();
+    LOADED.point(Loaded { threads, delay, size, between }, title, false)
 }
 
 fn run(bench: &mut Bench) -> Result<()> {
     let wanted: Vec<Loaded> = bench.settings()?;
+    let (between, here): (Vec<usize>, Vec<usize>) =
+        (0..wanted.len()).partition(|index| wanted[*index].between.node().is_some());
+    run_between(bench, &wanted, between)?;
     let cpus = bench.cpus().to_vec();
     let others = cpus.len() as u64 - 1;
     let (possible, impossible): (Vec<usize>, Vec<usize>) =
-        (0..wanted.len()).partition(|index| wanted[*index].threads <= others);
+        here.into_iter().partition(|index| wanted[*index].threads <= others);
     for index in impossible {
         let threads = wanted[index].threads;
         let reason = format!(
@@ -132,6 +155,43 @@ fn run(bench: &mut Bench) -> Result<()> {
         }
     };
     possible.into_iter().try_for_each(|index| measure(bench, index, &map, &cpus, &mut copies))
+}
+
+/// Measures the curves between nodes: the chain and the copies of a pair are made once.
+fn run_between(bench: &mut Bench, wanted: &[Loaded], mut waiting: Vec<usize>) -> Result<()> {
+    let any = !waiting.is_empty();
+    let pages = PageSize::Huge;
+    while let Some(first) = waiting.first().map(|index| &wanted[*index]) {
+        let (curve, rest): (Vec<usize>, Vec<usize>) =
+            waiting.iter().copied().partition(|index| wanted[*index].between == first.between);
+        waiting = rest;
+        let cpus = first.between.cpus();
+        let most = curve.iter().map(|index| wanted[*index].threads as usize).max().unwrap_or(0);
+        let copies = most.min(cpus.len() - 1);
+        let mut bytes = vec![first.size as usize];
+        bytes.resize(1 + copies, (first.size.min(COPY_CAP) as usize / copies.max(1)).max(2 * MIB as usize));
+        let Some(mut made) = nodes::regions(bench, &curve, &first.between, pages, &bytes) else { continue };
+        let placed: Vec<usize> = curve
+            .into_iter()
+            .filter(|index| nodes::verify(bench, *index, &first.between, pages, &made))
+            .collect();
+        let (chain, copying) = made.split_at_mut(1);
+        let links = &mut chain[0].links()[..first.size as usize / size_of::<usize>()];
+        let map = ChaseMap::random(links, LINE as usize, bench.seed());
+        for index in placed {
+            if wanted[index].threads as usize > copies {
+                let reason = format!(
+                    "{} copying threads want a CPU each beside the measuring one, and the node has {}",
+                    wanted[index].threads,
+                    cpus.len()
+                );
+                bench.unsupported(index, reason, "give fewer --threads");
+            } else if nodes::go_to(bench, index, &first.between) {
+                measure(bench, index, &map, &cpus, copying)?;
+            }
+        }
+    }
+    if any { threads::pin(bench.cpus()[0]) } else { Ok(()) }
 }
 
 /// Sets a flag when dropped, also by a panic.
@@ -236,8 +296,20 @@ mod tests {
     }
 
     #[test]
+    fn each_pair_of_nodes_has_a_curve() {
+        let points = plan(&nodes::tests::asked(&[("nodes", "all")]), &nodes::tests::machine());
+        assert_eq!(points.len(), 6 * (1 + DELAYS.len()));
+        assert!(points[..8].iter().all(|point| point.number("nodes") == 0 && point.number("cpu-nodes") == 0));
+        let input = nodes::tests::asked(&[("nodes", "all"), ("delay", "1000")]);
+        let measured = harness::measure(&EXPERIMENT, plan(&input, &harness::machine()));
+        assert!(!measured.is_empty());
+        measured.iter().for_each(harness::check);
+    }
+
+    #[test]
     fn it_is_measured_where_there_is_a_second_cpu_and_refused_where_not() {
-        let points = vec![point(8 * MIB, 0, 0), point(8 * MIB, 1, 0), point(8 * MIB, 100_000, 0)];
+        let point = |threads| point(8 * MIB, threads, 0, Between::default());
+        let points = vec![point(0), point(1), point(100_000)];
         let measured = harness::measure(&EXPERIMENT, points);
         measured.iter().for_each(harness::check);
         assert_eq!(measured[0].values["load"].value, 0.0);

@@ -5,14 +5,18 @@ mod bandwidth;
 mod figures;
 mod latency;
 mod loaded;
+mod nodes;
 mod parallelism;
 mod regions;
 mod sequential_sum;
+mod single;
 mod sizes;
 mod stream;
 mod thread_group;
 mod tlb;
+mod traffic;
 
+pub use nodes::nodes;
 pub(crate) use regions::PageSize;
 
 use super::{Condition, Family, FamilyFacts, Probe};
@@ -41,10 +45,12 @@ pub static FAMILY: Family = Family {
 /// The probes of the family.
 pub static PROBES: &[&Probe] = &[
     &latency::LATENCY,
+    &latency::SINGLE_LOAD,
     &sequential_sum::SEQUENTIAL_SUM,
     &bandwidth::BANDWIDTH,
     &stream::STREAM,
     &parallelism::PARALLELISM,
     &loaded::LOADED,
     &tlb::TLB,
+    &single::SINGLE,
 ];

@@ -43,12 +43,29 @@ impl Drop for Over<'_> {
 ///
 /// # Errors
 /// A CPU cannot be used.
-pub fn measure<E>(bench: &mut Bench, point: usize, mut batch: Batch, events: Vec<E>) -> Result<()>
+pub fn measure<E>(bench: &mut Bench, point: usize, batch: Batch, events: Vec<E>) -> Result<()>
+where
+    E: FnMut(u64) + Send,
+{
+    let cpus = bench.cpus().to_vec();
+    measure_on(bench, point, &cpus, batch, events)
+}
+
+/// Measures a point as [`measure`] does, on these CPUs; the calling thread is on the first of them.
+///
+/// # Errors
+/// A CPU cannot be used.
+pub fn measure_on<E>(
+    bench: &mut Bench,
+    point: usize,
+    cpus: &[u32],
+    mut batch: Batch,
+    events: Vec<E>,
+) -> Result<()>
 where
     E: FnMut(u64) + Send,
 {
     let signals = Signals::default();
-    let cpus = bench.cpus().to_vec();
     let timebase = bench.timebase();
     let mut events = events.into_iter();
     let Some(mut own) = events.next() else { return Ok(()) };

@@ -3,6 +3,7 @@
 use super::counters::{Counters, Seen};
 use super::duty::Duty;
 use super::gap_loop::{Class, GapsSeen, Order, Shared};
+use crate::classes;
 use crate::{Cpus, Experiment, Facts, PlanInput, Probe, Settings, settings, words};
 use anyhow::{Context, Result, bail};
 use latscope_bench::bench::Bench;
@@ -72,6 +73,10 @@ fn plan(input: &PlanInput, machine: &Machine) -> Vec<Point> {
     // A priority means that a policy with priorities is wanted.
     let asked = LoopAsked::of(input);
     let usual = if asked.priority.given() { Policy::Fifo } else { Policy::Other };
+    let (cpus, some) = match input.survey {
+        true => classes::surveyed(machine),
+        false => (machine.allowed.0.clone(), String::new()),
+    };
     let mut points = Vec::new();
     for gap in asked.gap.or(&[SHORTEST]) {
         for policy in asked.policy.or(&[usual]) {
@@ -80,8 +85,8 @@ fn plan(input: &PlanInput, machine: &Machine) -> Vec<Point> {
                 Policy::Fifo => asked.priority.or(&[PRIORITY]).into_iter().map(Some).collect(),
             };
             for priority in priorities {
-                points.extend(machine.allowed.0.iter().map(|cpu| {
-                    let title = format!("gaps of {} or more on CPU {cpu}", format_time(gap as f64));
+                points.extend(cpus.iter().map(|cpu| {
+                    let title = format!("gaps of {} or more on CPU {cpu}{some}", format_time(gap as f64));
                     BUSY.point(Loop { gap, policy, priority, cpu: *cpu }, title, false)
                 }));
             }

@@ -56,6 +56,11 @@ impl Seen {
         self.interrupts.iter().map(|(_, count)| count).sum()
     }
 
+    /// Number of interrupts of a source.
+    pub(crate) fn of(&self, source: &str) -> u64 {
+        self.interrupts.iter().find(|(name, _)| name == source).map_or(0, |(_, count)| *count)
+    }
+
     /// Number of softirqs of all kinds.
     pub(crate) fn softirq_count(&self) -> u64 {
         self.softirqs.iter().map(|(_, count)| count).sum()
@@ -155,6 +160,7 @@ intr 14844211 0 0
         assert_eq!(seen.interrupts, [("LOC".to_owned(), 250), ("virtio1-req.0".to_owned(), 3)]);
         assert_eq!(seen.softirqs, [("TIMER".to_owned(), 4)]);
         assert_eq!((seen.interrupt_count(), seen.softirq_count(), seen.stolen_ms), (253, 4, 30));
+        assert_eq!((seen.of("LOC"), seen.of("TLB")), (250, 0));
         assert_eq!(after.since(&before, 0), Seen::default());
         assert_eq!(after.since(&before, 7), Seen::default());
     }

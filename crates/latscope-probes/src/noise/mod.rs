@@ -1,7 +1,7 @@
 //! Time taken from a busy loop.
 
 mod busy;
-mod counters;
+pub(crate) mod counters;
 mod duty;
 mod gap_loop;
 mod hwlat;

@@ -1,7 +1,9 @@
 //! Costs of making a process and of running a program in it.
 
+mod clone;
 mod figures;
 mod fork;
+mod pidfd;
 mod program;
 mod tiny_program;
 
@@ -27,4 +29,13 @@ pub static FAMILY: Family = Family {
 };
 
 /// The probes of the family.
-pub static PROBES: &[&Probe] = &[&fork::FORK, &fork::VFORK, &program::SPAWN, &program::EXEC, &program::SHELL];
+pub static PROBES: &[&Probe] = &[
+    &fork::FORK,
+    &fork::VFORK,
+    &program::SPAWN,
+    &program::EXEC,
+    &program::SHELL,
+    &clone::CHILD,
+    &pidfd::OPEN,
+    &pidfd::POLL,
+];

@@ -8,9 +8,12 @@ use latscope_bench::bench::Bench;
 use latscope_bench::gate::Gate;
 use latscope_core::plan::Point;
 use latscope_os::process_probe::{Program, fork_execute, keep_children, spawn};
+use rustix::fd::OwnedFd;
+use rustix::fs::{StatVfsMountFlags, statvfs};
 use rustix::io::{Errno, Result};
 use std::ffi::{CStr, CString};
 use std::io::Read;
+use std::path::Path;
 use std::time::Duration;
 
 static PROGRAMS: Experiment = Experiment::new("process.program", Cpus::One, run).in_scratch();
@@ -93,7 +96,7 @@ const SHELLS: [&CStr; 2] = [c"/bin/sh", c"/system/bin/sh"];
 
 fn run(bench: &mut Bench) -> anyhow::Result<()> {
     keep_children();
-    let tiny = tiny_program::write(bench.scratch()?);
+    let tiny = Tiny::write(bench.scratch()?);
     for (index, point) in bench.points().iter().enumerate() {
         let placement = match point.probe.as_str() {
             "process.exec" => Linked::read(point)?.placement,
@@ -134,11 +137,40 @@ fn run_shell(bench: &mut Bench, index: usize, mode: Option<ShellMode>) {
     }
 }
 
+/// The tiny program, in a file, or in memory where files in the directory cannot be run.
+struct Tiny {
+    path: CString,
+    memory: Option<OwnedFd>,
+}
+
+impl Tiny {
+    fn write(directory: &Path) -> Result<Tiny> {
+        let runs = statvfs(directory).is_ok_and(|about| !about.f_flag.contains(StatVfsMountFlags::NOEXEC));
+        if runs {
+            return Ok(Tiny { path: tiny_program::write(directory)?, memory: None });
+        }
+        let (path, memory) = tiny_program::write_to_memory()?;
+        Ok(Tiny { path, memory: Some(memory) })
+    }
+}
+
 type Start = fn(&Program<'_>) -> Result<i32>;
 
-fn run_tiny(bench: &mut Bench, point: usize, path: &Result<CString>, start: Start) {
-    match path {
-        Ok(path) => time_program(bench, point, &Program::new(path, &[c"exit"]), start),
+fn run_tiny(bench: &mut Bench, point: usize, tiny: &Result<Tiny>, start: Start) {
+    match tiny {
+        Ok(tiny) => {
+            time_program(bench, point, &Program::new(&tiny.path, &[c"exit"]), start);
+            if tiny.memory.is_some() {
+                let reason =
+                    "the program lies in a memfd, since no directory for temporary files lets programs run";
+                bench.degrade(
+                    point,
+                    "not-as-asked",
+                    reason,
+                    "set TMPDIR to another one (docker: --tmpfs /tmp:exec)",
+                );
+            }
+        }
         Err(error) => refuse(bench, point, "write a program", *error),
     }
 }
@@ -177,9 +209,9 @@ fn try_once(program: &Program<'_>) -> std::result::Result<(), (String, &'static 
         Err(Errno::ACCESS) => Err((
             "run a program: permission denied; is the directory for temporary files mounted noexec?"
                 .to_owned(),
-            "set TMPDIR to a directory from which programs may run",
+            "set TMPDIR to a directory from which programs may run (docker: --tmpfs /tmp:exec)",
         )),
-        Err(error) => Err(explain("run a program", error)),
+        Err(error) => Err(explain(&format!("run a program: {}", program.path().to_string_lossy()), error)),
     }
 }
 
@@ -239,6 +271,15 @@ mod tests {
     }
 
     #[test]
+    fn the_tiny_program_runs_from_memory() {
+        keep_children();
+        let (path, _memory) = tiny_program::write_to_memory().unwrap();
+        let program = Program::new(&path, &[c"exit"]);
+        assert_eq!(try_once(&program), Ok(()));
+        assert_eq!(fork_execute(&program), Ok(0));
+    }
+
+    #[test]
     fn the_tiny_program_is_not_dynamic_and_damaged_files_are_not_either() {
         let directory = tempfile::tempdir().unwrap();
         let path = tiny_program::write(directory.path()).unwrap();
@@ -253,6 +294,6 @@ mod tests {
         let (reason, _) = try_once(&Program::new(c"/bin/sh", &[c"sh", c"-c", c"exit 4"])).unwrap_err();
         assert!(reason.contains("exit code 4"), "{reason}");
         let (reason, _) = try_once(&Program::new(c"/nonexistent", &[c"x"])).unwrap_err();
-        assert!(reason.starts_with("run a program: "), "{reason}");
+        assert!(reason.starts_with("run a program: /nonexistent: "), "{reason}");
     }
 }

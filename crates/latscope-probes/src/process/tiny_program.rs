@@ -1,7 +1,8 @@
 //! The smallest program: a static ELF file of one page that exits with 0,
 //! made here, so that nothing but starting a program is measured.
 
-use rustix::fs::{CWD, Mode, OFlags, openat};
+use rustix::fd::{AsRawFd, OwnedFd};
+use rustix::fs::{CWD, MemfdFlags, Mode, OFlags, memfd_create, openat};
 use rustix::io::{Errno, Result};
 use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;
@@ -73,11 +74,26 @@ pub fn write(directory: &Path) -> Result<CString> {
     let path = directory.join("exit");
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::CLOEXEC;
     let file = openat(CWD, &path, flags, Mode::RWXU)?;
-    let image = image(machine, code);
-    if rustix::io::write(&file, &image)? != image.len() {
-        return Err(Errno::NOSPC);
-    }
+    write_image(&file, &image(machine, code))?;
     CString::new(path.as_os_str().as_bytes()).map_err(|_| Errno::INVAL)
+}
+
+/// Writes the program into a memfd. Returns its path, which is one only while the descriptor is open.
+///
+/// # Errors
+/// The errors of making and writing a memfd; ENOSYS if the instructions of this machine are not known here.
+pub fn write_to_memory() -> Result<(CString, OwnedFd)> {
+    let (machine, code) = MACHINE.ok_or(Errno::NOSYS)?;
+    // A kernel that knows no such flag lets every memfd be run.
+    let flags = MemfdFlags::CLOEXEC;
+    let file = memfd_create(c"exit", flags | MemfdFlags::EXEC).or_else(|_| memfd_create(c"exit", flags))?;
+    write_image(&file, &image(machine, code))?;
+    let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+    Ok((CString::new(path).map_err(|_| Errno::INVAL)?, file))
+}
+
+fn write_image(file: &OwnedFd, image: &[u8]) -> Result<()> {
+    if rustix::io::write(file, image)? == image.len() { Ok(()) } else { Err(Errno::NOSPC) }
 }
 
 #[cfg(test)]

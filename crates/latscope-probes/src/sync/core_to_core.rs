@@ -1,8 +1,10 @@
 //! Time that a cache line takes from one core to another and back.
 
+use super::all_pairs::{self, Pair};
 use super::placement;
 use super::thread_group::{Share, ThreadGroup};
-use crate::{Condition, Cpus, Experiment, Facts, PlanInput, Probe, Settings, Word, settings, words};
+use crate::classes::{self, Class, Places};
+use crate::{Condition, Cpus, Experiment, Facts, PlanInput, Probe, Profile, Settings, Word, settings, words};
 use anyhow::{Context, Result};
 use latscope_bench::bench::Bench;
 use latscope_bench::threads;
@@ -10,6 +12,7 @@ use latscope_core::machine::Machine;
 use latscope_core::plan::Point;
 use latscope_core::report::{Better, Semantics};
 use latscope_os::shared_cell::{Lane, Scope, SharedCell};
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Probe of the matrix of round trips between all pairs of CPUs.
@@ -30,8 +33,10 @@ pub(crate) static CORE_TO_CORE: Probe = Probe {
     plan,
 };
 
-static EXPERIMENT: Experiment =
-    Experiment::new("sync.core-to-core", Cpus::All, run).setup(0.15).fewer_rounds(4, 1, placement::AWAKE);
+static EXPERIMENT: Experiment = Experiment::new("sync.core-to-core", Cpus::All, run)
+    .setup(0.005)
+    .setup_once(0.3)
+    .fewer_rounds(4, 1, placement::AWAKE);
 
 words! {
     /// Lines that go between the cores.
@@ -50,50 +55,149 @@ settings! {
         pair: String, axis;
         /// One line that both change by compare-and-exchange, or a line for each direction.
         mode: Mode;
+        /// All pairs of CPUs, as many at the same time as there are CPUs for. Some of each class are measured again alone;
+        /// if that differs by more than 5 %, all of the class are.
+        all_pairs("all-pairs"): Option<AllPairs>;
+        /// The CPU of the pair on whose node the lines are, where asked for: they are on a fresh page that it touches
+        /// first. Without it they are on the node of the first CPU.
+        home: Option<Home>;
+        /// Nearest thing that the two CPUs share.
+        class: Option<String>;
+        /// How the pair was measured in the end: `at-once` with others, or `alone`.
+        taken: Option<String>;
+    }
+}
+
+words! {
+    /// CPU of a pair on whose node the lines are.
+    enum Home {
+        /// The one that asks.
+        First = "first",
+        /// The one that answers.
+        Second = "second",
+    }
+}
+
+words! {
+    /// Measurement of all pairs.
+    enum AllPairs {
+        /// Many pairs at the same time.
+        Yes = "yes",
     }
 }
 
 /// Pairs in a survey: all pairs of eight CPUs.
 const SURVEYED: usize = 28;
 
+/// CPUs up to which a run of its own measures all pairs, one after the other; of more it measures some of each class.
+const MOST_CPUS: usize = 64;
+
+/// Pairs of a run of its own with more CPUs.
+const SAMPLED: usize = 256;
+
+/// Two CPUs and what they share.
+type Shared = (u32, u32, Option<Class>);
+
 fn plan(input: &PlanInput, machine: &Machine) -> Vec<Point> {
-    let cpus = &machine.allowed.0;
-    let mut all: Vec<(u32, u32)> =
-        cpus.iter().enumerate().flat_map(|(i, a)| cpus[i + 1..].iter().map(move |b| (*a, *b))).collect();
-    if let ([only], true) = (cpus.as_slice(), all.is_empty()) {
-        // Reported as unsupported rather than left out.
-        all.push((*only, *only));
+    if TravelAsked::of(input).all_pairs.given() {
+        return all_pairs_of(input, machine);
     }
-    let pairs = if input.survey { sample(&all, SURVEYED) } else { all.clone() };
-    let left_out = match all.len() {
+    let cpus = &machine.allowed.0;
+    let total = cpus.len() * cpus.len().saturating_sub(1) / 2;
+    let quick = input.survey && input.profile == Profile::Quick;
+    let pairs = match cpus.as_slice() {
+        // Reported as unsupported rather than left out.
+        [only] => vec![(*only, *only, None)],
+        _ if quick && total > SURVEYED => sampled(machine, SURVEYED / 2),
+        _ if input.survey => sampled(machine, SURVEYED),
+        _ if cpus.len() > MOST_CPUS => sampled(machine, SAMPLED),
+        _ => sampled(machine, total),
+    };
+    let left_out = match total {
         total if total > pairs.len() => format!(" ({} of {total} pairs measured)", pairs.len()),
         _ => String::new(),
     };
+    let mut classes: Vec<Option<Class>> = Vec::new();
     let mut points = Vec::new();
-    for mode in TravelAsked::of(input).mode.or(Mode::ALL) {
-        for (a, b) in &pairs {
-            let pair = format!("{a}-{b}");
-            let named = if a == b { String::new() } else { format!(" {pair}") };
-            let title = format!("core to core{named}, {}{left_out}", mode.word().replace('-', " "));
-            points.push(CORE_TO_CORE.point(Travel { pair, mode }, title, (*a, *b) == pairs[0]));
+    let asked = TravelAsked::of(input);
+    let homes =
+        if asked.home.given() { asked.home.or(&[]).into_iter().map(Some).collect() } else { vec![None] };
+    let modes = asked.mode.or(Mode::ALL);
+    for (mode, home) in modes.iter().flat_map(|mode| homes.iter().map(move |home| (*mode, *home))) {
+        for (a, b, class) in &pairs {
+            // The first pair of each class is a row, and beside others it is named after the class.
+            let first = !classes.contains(class);
+            if first {
+                classes.push(*class);
+            }
+            let place = match class {
+                Some(class) if first => format!(", {}", class.word()),
+                None if a == b => String::new(),
+                _ => format!(" {a}-{b}"),
+            };
+            let lines = home.map_or(String::new(), |home| format!(", line of the {} CPU", home.word()));
+            let title = format!("core to core{place}, {}{lines}{left_out}", mode.word().replace('-', " "));
+            points.push({
+                let pair = format!("{a}-{b}");
+                let travel = Travel { pair, mode, all_pairs: None, home, class: None, taken: None };
+                CORE_TO_CORE.point(travel, title, first)
+            });
+        }
+        classes.clear();
+    }
+    points
+}
+
+/// Points of all pairs, measured many at the same time.
+fn all_pairs_of(input: &PlanInput, machine: &Machine) -> Vec<Point> {
+    let places = Places::of(machine);
+    let cpus = &machine.allowed.0;
+    let mut points = Vec::new();
+    for mode in TravelAsked::of(input).mode.or(&[Mode::Cas]) {
+        for (i, a) in cpus.iter().enumerate() {
+            for b in &cpus[i + 1..] {
+                let class = Some(places.class(*a, *b).word().to_owned());
+                let pair = format!("{a}-{b}");
+                let title = format!("core to core {pair}, {}", mode.word().replace('-', " "));
+                let travel =
+                    Travel { pair, mode, all_pairs: Some(AllPairs::Yes), home: None, class, taken: None };
+                points.push(CORE_TO_CORE.point(travel, title, false));
+            }
         }
     }
     points
 }
 
-/// At most `count` of `all`, evenly spaced, the first and the last among them.
-fn sample<T: Copy>(all: &[T], count: usize) -> Vec<T> {
-    if all.len() <= count {
-        return all.to_vec();
+/// At most `most` pairs, as many of each class as of the others, those of a class evenly spaced. A class is named if
+/// there are several.
+fn sampled(machine: &Machine, most: usize) -> Vec<Shared> {
+    let cpus = &machine.allowed.0;
+    let places = Places::of(machine);
+    let mut classes: BTreeMap<usize, Vec<Shared>> = BTreeMap::new();
+    for (i, a) in cpus.iter().enumerate() {
+        for b in &cpus[i + 1..] {
+            let class = places.class(*a, *b);
+            let rank = Class::ALL.iter().position(|known| *known == class).unwrap_or(0);
+            classes.entry(rank).or_default().push((*a, *b, Some(class)));
+        }
     }
-    (0..count).map(|i| all[i * (all.len() - 1) / (count - 1)]).collect()
+    let several = classes.len() > 1;
+    let mut pairs = classes::sample(classes.into_values().collect(), most);
+    pairs.sort_by_key(|(a, b, _)| (*a, *b));
+    if !several {
+        pairs.iter_mut().for_each(|pair| pair.2 = None);
+    }
+    pairs
 }
 
 fn run(bench: &mut Bench) -> Result<()> {
     if bench.cpus().len() > 1 {
         placement::heat(bench);
     }
-    for (index, point) in bench.points().iter().enumerate() {
+    let points = bench.points();
+    run_all_pairs(bench, &points)?;
+    let one_by_one = points.iter().enumerate().filter(|(_, point)| !point.params.contains_key("all-pairs"));
+    for (index, point) in one_by_one {
         if let Err(error) = measure(bench, index, point) {
             bench.unsupported(index, format!("{error:#}"), "");
         }
@@ -101,17 +205,47 @@ fn run(bench: &mut Bench) -> Result<()> {
     Ok(())
 }
 
-fn measure(bench: &mut Bench, index: usize, point: &Point) -> Result<()> {
-    let Travel { pair, mode } = Travel::read(point)?;
+/// Measures the points of all pairs, if there are any.
+fn run_all_pairs(bench: &mut Bench, points: &[Point]) -> Result<()> {
+    for mode in Mode::ALL {
+        let mut pairs = Vec::new();
+        for (index, point) in points.iter().enumerate().filter(|(_, p)| p.params.contains_key("all-pairs")) {
+            let travel = Travel::read(point)?;
+            if travel.mode == *mode {
+                let class = travel.class.unwrap_or_default();
+                pairs.push(Pair { point: index, cpus: cpus_of(&travel.pair)?, class });
+            }
+        }
+        if pairs.is_empty() {
+            continue;
+        }
+        if let Err(error) = all_pairs::measure(bench, &pairs, (ask(*mode), answer(*mode))) {
+            let reason = format!("{error:#}");
+            pairs.iter().for_each(|pair| {
+                bench.unsupported(pair.point, reason.as_str(), "allow the CPUs and more threads")
+            });
+        }
+    }
+    Ok(())
+}
+
+/// The two CPUs of `a-b`.
+fn cpus_of(pair: &str) -> Result<(u32, u32)> {
     let (here, there) = pair.split_once('-').context("a pair is two CPUs, a-b")?;
-    let (here, there): (u32, u32) = (here.parse()?, there.parse()?);
+    Ok((here.parse()?, there.parse()?))
+}
+
+fn measure(bench: &mut Bench, index: usize, point: &Point) -> Result<()> {
+    let Travel { pair, mode, home, .. } = Travel::read(point)?;
+    let (here, there) = cpus_of(&pair)?;
     if here == there {
         placement::lacks_a_cpu(bench, index);
         return Ok(());
     }
-    threads::pin(here)?;
-    // Fresh pages for each pair, first touched on its first CPU.
+    // Fresh pages for each pair, first touched on the CPU whose node they shall be of.
+    threads::pin(if home == Some(Home::Second) { there } else { here })?;
     let lines = SharedCell::<[Lane<AtomicU64>; 2]>::create(Scope::Threads)?;
+    threads::pin(here)?;
     let answer = answer(mode);
     let theirs = lines.clone();
     let mut turn = 0;
@@ -134,8 +268,10 @@ fn measure(bench: &mut Bench, index: usize, point: &Point) -> Result<()> {
     Ok(())
 }
 
-type Lines = [Lane<AtomicU64>; 2];
-type Side = fn(&Lines, u64, u64);
+/// Lines that go to and fro between two CPUs.
+pub(super) type Lines = [Lane<AtomicU64>; 2];
+/// One side of so many trips, after those that were before.
+pub(super) type Side = fn(&Lines, u64, u64);
 
 fn ask(mode: Mode) -> Side {
     if mode == Mode::Cas { |lines, _, count| swap(lines, 0, 1, count) } else { ask_by_two_lines }
@@ -187,12 +323,61 @@ mod tests {
     }
 
     #[test]
+    fn a_survey_has_a_row_and_some_pairs_of_each_class() {
+        use latscope_core::fixture::machines;
+        let plan_for = |machine: &Machine, profile| {
+            plan(&PlanInput { survey: true, profile, ..PlanInput::default() }, machine)
+        };
+        let points = plan_for(&machines::two_packages(), Profile::Normal);
+        assert_eq!(points.len(), 2 * SURVEYED);
+        let rows: Vec<&str> = points.iter().filter(|p| p.row).map(|p| p.title.as_str()).take(4).collect();
+        let expected = ["same last cache", "same node", "other package", "threads of a core"]
+            .map(|class| format!("core to core, {class}, cas (28 of 73536 pairs measured)"));
+        let mut rows: Vec<String> = rows.into_iter().map(str::to_owned).collect();
+        rows.sort();
+        let mut wanted = expected.to_vec();
+        wanted.sort();
+        assert_eq!(rows, wanted);
+        assert_eq!(plan_for(&machines::thousand(), Profile::Quick).len(), SURVEYED);
+        let sparse = plan_for(&machines::sparse(), Profile::Normal);
+        assert!(sparse.iter().any(|point| point.text("pair").ends_with("-1503")));
+    }
+
+    #[test]
     fn a_survey_of_many_cpus_measures_some_pairs_and_says_so() {
-        let some = planned("0-15", true);
+        let machine = Machine { allowed: "0-15".parse().unwrap(), ..Machine::default() };
+        let some = plan(&PlanInput { survey: true, ..PlanInput::default() }, &machine);
         assert_eq!(some.len(), 2 * SURVEYED);
         assert!(some[0].title.ends_with("(28 of 120 pairs measured)"), "{}", some[0].title);
         assert_eq!((some[0].text("pair"), some[27].text("pair")), ("0-1", "14-15"));
         assert_eq!(planned("0-15", false).len(), 2 * 120);
+        let many = planned("0-99", false);
+        assert_eq!(many.len(), 2 * SAMPLED);
+        assert!(many[0].title.ends_with("(256 of 4950 pairs measured)"));
+    }
+
+    #[test]
+    fn the_lines_are_of_the_node_of_either_cpu_where_asked_for() {
+        let mut input = PlanInput { survey: false, ..harness::input() };
+        input.values.insert("home".into(), vec!["first".into(), "second".into()]);
+        let points = plan(&input, &harness::machine());
+        assert_eq!(points.iter().filter(|point| point.text("home") == "second").count() * 2, points.len());
+        assert!(points[0].title.contains(", line of the first CPU"), "{}", points[0].title);
+        harness::measure(&EXPERIMENT, points).iter().for_each(harness::check);
+    }
+
+    #[test]
+    fn all_pairs_are_measured_at_once_or_again_alone() {
+        let mut input = PlanInput { survey: false, ..harness::input() };
+        input.values.insert("all-pairs".into(), vec!["yes".into()]);
+        let points = plan(&input, &harness::machine());
+        let cpus = harness::machine().allowed.0.len();
+        assert_eq!(points.len(), cpus * (cpus - 1) / 2);
+        for m in harness::measure(&EXPERIMENT, points) {
+            harness::check(&m);
+            let taken = m.params["taken"].to_string();
+            assert!(["alone", "at-once"].contains(&taken.as_str()), "{taken}");
+        }
     }
 
     #[test]

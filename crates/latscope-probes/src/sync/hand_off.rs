@@ -1,7 +1,7 @@
 //! Hand-off between two threads: round trips by each mechanism, by placement.
 
 use super::placement::{self, Placement};
-use crate::{Cpus, Experiment, Facts, Headline, PlanInput, Probe, Settings, Word, settings};
+use crate::{Cpus, Experiment, Facts, Headline, PlanInput, Probe, Settings, settings};
 use anyhow::{Context, Result};
 use latscope_bench::bench::Bench;
 use latscope_bench::threads;
@@ -9,6 +9,7 @@ use latscope_core::machine::Machine;
 use latscope_core::plan::{Point, Stop};
 use latscope_core::report::{Better, Semantics};
 use latscope_exchange::Call;
+use latscope_exchange::Closed;
 use latscope_exchange::Link;
 use latscope_exchange::echo;
 use latscope_exchange::links;
@@ -17,13 +18,18 @@ use latscope_os::monitor::Monitor;
 use latscope_os::semaphore::Semaphore;
 use latscope_os::shared_cell::Scope;
 use latscope_os::usage::thread_counts;
+use rustix::thread::sched_getcpu;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 settings! {
     /// Two threads.
     struct Threads, asked for as ThreadsAsked {
         /// Where the two threads run: on one CPU; on two that idle while their thread waits (the round trip then
-        /// contains two exits from idle); on two that are kept from idling.
+        /// contains two exits from idle); on two that are kept from idling; or, where asked for, wherever the scheduler
+        /// puts them, with the share of trips in which both were in one last-level cache.
         placement: Placement;
     }
 }
@@ -97,10 +103,11 @@ fn plan(probe: &Probe, what: &str, input: &PlanInput) -> Vec<Point> {
             Placement::SameCore => "same core",
             Placement::TwoCores => "two cores",
             Placement::TwoCoresAwake => "two awake",
+            Placement::Scheduler => "placed by the scheduler",
         };
         probe.point(Threads { placement }, format!("{what}, {place}"), true)
     };
-    ThreadsAsked::of(input).placement.or(Placement::ALL).into_iter().map(point).collect()
+    ThreadsAsked::of(input).placement.or(&Placement::FIXED).into_iter().map(point).collect()
 }
 
 fn run(bench: &mut Bench) -> Result<()> {
@@ -157,9 +164,18 @@ fn measure<L: Link + 'static>(
 ) -> Result<()> {
     let (mut near, far) = ends.context("the two ends cannot be connected")?;
     let awake = placement::keep_awake(bench, point, placement, cpus);
-    placement::settle(placement, cpus[0]).context("the measuring thread cannot be set up")?;
-    let partner = threads::start(move || placement::settle(placement, cpus[1]), move || answer(far))
-        .context("the other thread")?;
+    let settle = settling(placement, bench.allowed());
+    settle(cpus[0]).context("the measuring thread cannot be set up")?;
+    let mut places = (placement == Placement::Scheduler).then(Places::default);
+    let noted = places.as_ref().map(|places| places.there.clone());
+    let partner = threads::start(
+        move || settle(cpus[1]),
+        move || match noted {
+            Some(cpu) => answer(Noting { link: far, cpu }),
+            None => answer(far),
+        },
+    )
+    .context("the other thread")?;
     let mut trips = 0u64;
     let mut lost = false;
     let mut call = || {
@@ -178,6 +194,9 @@ fn measure<L: Link + 'static>(
         bench.set_stop(longer(stop, placement));
         bench.each(point, placement.gate(), || {
             call();
+            if let Some(places) = &mut places {
+                places.note();
+            }
         });
         bench.set_stop(stop);
     }
@@ -190,7 +209,68 @@ fn measure<L: Link + 'static>(
     // Each trip has two hand-offs, and in each of them one thread waits.
     let blocked = 100.0 * (slept + partner_slept) as f64 / (2 * trips) as f64;
     bench.value(point, "blocked", blocked.min(100.0), "%", Better::Neither);
+    if let Some(places) = places {
+        places.report(bench, point);
+    }
     Ok(())
+}
+
+/// Returns what puts a thread where the placement has it.
+fn settling(placement: Placement, allowed: &[u32]) -> impl Fn(u32) -> Result<()> + Clone + Send + 'static {
+    let allowed = allowed.to_vec();
+    move |cpu| match placement {
+        Placement::Scheduler => placement::settle_freely(&allowed),
+        _ => placement::settle(placement, cpu),
+    }
+}
+
+/// CPUs on which the two threads of trips were.
+#[derive(Default)]
+struct Places {
+    /// CPU on which the other thread received last.
+    there: Arc<AtomicU32>,
+    /// Trips by the CPUs of the measuring and the other thread.
+    trips: BTreeMap<(u32, u32), u64>,
+}
+
+impl Places {
+    /// Counts a trip that has just ended. The reading of the CPU, some 30 ns, is in the time of the trip.
+    fn note(&mut self) {
+        *self.trips.entry((sched_getcpu() as u32, self.there.load(Ordering::Relaxed))).or_default() += 1;
+    }
+
+    /// States the shares of trips in which both threads were on one CPU, and in one last-level cache.
+    fn report(&self, bench: &mut Bench, point: usize) {
+        let caches = latscope_host::machine::last_caches();
+        let total: u64 = self.trips.values().sum();
+        let mut state = |name: &str, is: &dyn Fn(u32, u32) -> bool| {
+            let count: u64 = self.trips.iter().filter(|((a, b), _)| is(*a, *b)).map(|(_, count)| count).sum();
+            bench.value(point, name, 100.0 * count as f64 / total.max(1) as f64, "%", Better::Neither);
+        };
+        state("same-cpu", &|a, b| a == b);
+        if !caches.is_empty() {
+            let shared = |a, b| caches.iter().any(|cpus| cpus.0.contains(&a) && cpus.0.contains(&b));
+            state("same-cache", &|a, b| a == b || shared(a, b));
+        }
+    }
+}
+
+/// A link whose receiver notes the CPU on which it woke up.
+struct Noting<L> {
+    link: L,
+    cpu: Arc<AtomicU32>,
+}
+
+impl<L: Link> Link for Noting<L> {
+    fn send(&mut self) -> Result<(), Closed> {
+        self.link.send()
+    }
+
+    fn recv(&mut self) -> Result<(), Closed> {
+        self.link.recv()?;
+        self.cpu.store(sched_getcpu() as u32, Ordering::Relaxed);
+        Ok(())
+    }
 }
 
 /// Runs the other thread, which answers until the first thread is done. Returns how often it slept.
@@ -232,6 +312,22 @@ mod tests {
         let points = (PIPE.plan)(&input, &harness::machine());
         assert_eq!(points.len(), 1);
         assert_eq!(points[0].title, "pipe hand-off, same core");
+    }
+
+    #[test]
+    fn the_scheduler_places_the_threads_where_asked_for_and_the_places_are_stated() {
+        let mut input = harness::input();
+        input.values.insert("placement".into(), vec![ParamValue::from("scheduler")]);
+        let points = (FUTEX.plan)(&input, &harness::machine());
+        assert_eq!(points[0].title, "futex hand-off, placed by the scheduler");
+        let measured = harness::measure(&EXPERIMENT, points);
+        harness::check(&measured[0]);
+        if measured[0].quality.level != Level::Unsupported {
+            let share = |name: &str| measured[0].values.get(name).map(|share| share.value);
+            let same_cpu = share("same-cpu").unwrap();
+            assert!((0.0..=100.0).contains(&same_cpu));
+            assert!(share("same-cache").is_none_or(|share| (same_cpu..=100.0).contains(&share)));
+        }
     }
 
     #[test]

@@ -1,16 +1,24 @@
 //! Costs of the interaction of threads: locks, atomics, cache lines, hand-offs.
 
+mod all_pairs;
 mod atomic;
 mod bandwidth;
 mod context_switch;
 mod core_to_core;
 mod figures;
+mod futex_crowd;
 mod hand_off;
+mod lock;
+mod membarrier;
 mod mutex;
+mod network;
 mod pipes;
 mod placement;
 mod rwlock;
 mod thread_group;
+mod udp;
+
+pub(crate) use placement::lacks_a_cpu;
 
 use super::{Condition, Family, FamilyFacts, Probe};
 
@@ -49,9 +57,13 @@ pub static PROBES: &[&Probe] = &[
     &hand_off::EVENTFD,
     &hand_off::PIPE,
     &hand_off::UNIX_STREAM,
+    &lock::LOCK,
+    &membarrier::MEMBARRIER,
+    &futex_crowd::FUTEX_CROWD,
     &context_switch::CONTEXT_SWITCH,
     &context_switch::RING,
     &bandwidth::PIPE,
     &bandwidth::UNIX,
     &bandwidth::TCP,
+    &udp::UDP,
 ];

@@ -17,7 +17,7 @@
 //! to those who may.
 
 use crate::words;
-use anyhow::Result;
+use anyhow::{Context, Result};
 use latscope_bench::bench::Bench;
 use latscope_bench::gate::Gate;
 use latscope_bench::threads;
@@ -35,6 +35,8 @@ words! {
         TwoCores = "two-cores",
         /// Each on its own, both kept from idling.
         TwoCoresAwake = "two-cores-awake",
+        /// Wherever the scheduler puts them.
+        Scheduler = "scheduler",
     }
 }
 
@@ -51,6 +53,9 @@ impl Placement {
             _ => None,
         }
     }
+
+    /// Placements that threads are put into; the scheduler's own is measured where it is asked for.
+    pub const FIXED: [Placement; 3] = [Placement::SameCore, Placement::TwoCores, Placement::TwoCoresAwake];
 
     /// Gate that decides which groups of round trips are clean.
     pub fn gate(self) -> Gate {
@@ -88,6 +93,18 @@ pub fn settle(placement: Placement, cpu: u32) -> Result<()> {
     // Kernels that know no slices ignore it; nothing measured depends on it
     // but how often a busy machine lets us measure.
     let _ = sched::set_slice(SLICE_NS);
+    Ok(())
+}
+
+/// Lets the calling thread run on all of `cpus`, under the policy of the placement.
+///
+/// # Errors
+/// The CPUs or the policy are refused.
+pub(crate) fn settle_freely(cpus: &[u32]) -> Result<()> {
+    sched::pin(cpus).context("the CPUs cannot be used")?;
+    if sched::policy()? != Placement::Scheduler.policy() {
+        sched::set_policy(Placement::Scheduler.policy())?;
+    }
     Ok(())
 }
 

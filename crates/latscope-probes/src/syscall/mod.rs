@@ -1,12 +1,20 @@
 //! Costs of requests to the kernel: system calls, signals, page faults and mappings.
 
 pub(crate) mod calls;
+mod connect;
+mod contended_fault;
 mod figures;
 mod getrandom;
 mod mapping;
 mod page_fault;
 mod ready;
+mod seccomp;
+mod shootdown;
 mod signal;
+mod sleep;
+mod timer;
+mod traced;
+mod uring;
 
 use super::{Condition, Family, FamilyFacts, Probe};
 
@@ -44,7 +52,16 @@ pub static PROBES: &[&Probe] = &[
     &signal::DELIVER,
     &signal::FAULT,
     &page_fault::PAGE_FAULT,
+    &contended_fault::CONTENDED_FAULT,
     &mapping::MMAP,
     &mapping::MUNMAP,
     &mapping::MPROTECT,
+    &shootdown::SHOOTDOWN,
+    &shootdown::GAP,
+    &uring::NOP,
+    &connect::ESTABLISH,
+    &seccomp::FILTERED,
+    &traced::EVENTS,
+    &timer::SET,
+    &sleep::SLACK,
 ];

@@ -159,17 +159,16 @@ fn open_connections(count: u64) -> Result<Vec<OwnedFd>> {
 ///
 /// # Errors
 /// EMFILE: the limit cannot be raised far enough.
-fn allow_descriptors(count: u64) -> Result<()> {
+pub(super) fn allow_descriptors(count: u64) -> Result<()> {
     const OTHERS: u64 = 64;
     let wanted = count.saturating_add(OTHERS);
     let mut limit = getrlimit(Resource::Nofile);
     if limit.current.is_none_or(|current| current >= wanted) {
         return Ok(());
     }
-    if limit.maximum.is_some_and(|maximum| maximum < wanted) {
-        return Err(Errno::MFILE);
-    }
     limit.current = Some(wanted);
+    // A higher maximum takes CAP_SYS_RESOURCE.
+    limit.maximum = limit.maximum.map(|maximum| maximum.max(wanted));
     // Refused beyond the system's own limit, fs.nr_open.
     setrlimit(Resource::Nofile, limit).map_err(|_| Errno::MFILE)
 }

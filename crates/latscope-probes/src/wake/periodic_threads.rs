@@ -245,7 +245,7 @@ fn settle(thread: &Thread) -> Result<Settled> {
         Policy::Other => {
             // Without it a sleep of the normal class may last 50 µs longer (prctl(2)).
             let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
-            return Ok(None);
+            return Ok(thread.slice.and_then(granted_slice));
         }
         Policy::Fifo(priority) => sched::Policy::Fifo(priority),
         Policy::RoundRobin(priority) => sched::Policy::RoundRobin(priority),
@@ -260,6 +260,26 @@ fn settle(thread: &Thread) -> Result<Settled> {
         let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
     }
     Ok(shortfall)
+}
+
+/// Gives the calling thread a time slice and reads it back; the answer is why it has another.
+fn granted_slice(wanted: u64) -> Option<Shortfall> {
+    let has = sched::set_slice(wanted).and_then(|()| sched::slice());
+    other_slice(wanted, has.map_err(|error| error.to_string()))
+}
+
+/// Returns the shortfall of a thread that `has` a time slice, or why that is not known; 0 where the kernel does not say.
+fn other_slice(wanted: u64, has: Result<u64, String>) -> Option<Shortfall> {
+    let asked = format_time(wanted as f64);
+    let reason = match has {
+        Ok(slice) if slice == wanted => return None,
+        Ok(0) => format!("no slice of {asked}: this kernel lets no thread choose its slice"),
+        Ok(slice) => {
+            format!("asked for a slice of {asked}, but the kernel gave {}", format_time(slice as f64))
+        }
+        Err(error) => format!("no slice of {asked}: {error}"),
+    };
+    Some(Shortfall { id: "not-as-asked", reason, remedy: "use Linux 6.12 or later, and 100us to 100ms" })
 }
 
 fn refused_deadline(runtime: u64, thread: &Thread) -> String {
@@ -432,5 +452,19 @@ impl Recording<'_> {
                 at_monotonic.saturating_sub(self.periodic_threads.epoch),
             );
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_slice_than_asked_for_is_a_shortfall() {
+        assert_eq!(other_slice(100_000, Ok(100_000)), None);
+        let reason = |has| other_slice(50_000, has).unwrap().reason;
+        assert_eq!(reason(Ok(100_000)), "asked for a slice of 50.0 µs, but the kernel gave 100 µs");
+        assert!(reason(Ok(0)).contains("lets no thread choose"));
+        assert!(reason(Err("refused".to_owned())).ends_with(": refused"));
     }
 }

@@ -25,6 +25,8 @@ pub struct Thread {
     pub work: u64,
     /// Bytes of memory that each activation reads and writes.
     pub touch: u64,
+    /// Time slice asked for under SCHED_OTHER, ns; `None` for that of the kernel.
+    pub slice: Option<u64>,
 }
 
 /// A scheduling policy as a parameter.
@@ -128,6 +130,7 @@ impl Settings for Thread {
         Param::stated("via", "How the thread that stamps is woken by the one whose timer expired.", false),
         Param::stated("work", "Computing time of each activation, ns.", false),
         Param::stated("touch", "Memory read and written by each activation, bytes.", false),
+        Param::stated("slice", "Time slice asked for, ns (SCHED_OTHER, Linux 6.12).", false),
     ];
 
     fn params(&self) -> Params {
@@ -160,6 +163,9 @@ impl Settings for Thread {
         if self.touch > 0 {
             put("touch", self.touch.into());
         }
+        if let Some(slice) = self.slice {
+            put("slice", slice.into());
+        }
         params
     }
 
@@ -183,6 +189,7 @@ impl Settings for Thread {
             via: get::<Option<Via>>(params, "via")?.unwrap_or(Via::Direct),
             work: get::<Option<u64>>(params, "work")?.unwrap_or(0),
             touch: get::<Option<u64>>(params, "touch")?.unwrap_or(0),
+            slice: get(params, "slice")?,
         })
     }
 }
@@ -205,6 +212,7 @@ mod tests {
             via: Via::Direct,
             work: 0,
             touch: 0,
+            slice: None,
         };
         let policies = [Policy::Other, Policy::RoundRobin(1), Policy::Deadline { runtime: 5, deadline: 9 }];
         let mut threads: Vec<Thread> = policies.map(|policy| Thread { policy, ..usual.clone() }).into();
@@ -217,6 +225,7 @@ mod tests {
             touch: 4096,
             ..usual.clone()
         }));
+        threads.push(Thread { policy: Policy::Other, slice: Some(100_000), ..usual.clone() });
         threads.push(usual);
         for thread in threads {
             assert_eq!(Thread::read(&TIMER.point(thread.clone(), "", true)).unwrap(), thread);

@@ -4,6 +4,7 @@ use super::activations::Waiter;
 use super::periodic_threads::{Done, Member, PeriodicThreads};
 use super::thread::{ClockName, Method, Policy, Thread, Via};
 use super::waiter::{Monotonic, Nanosleep};
+use crate::classes;
 use crate::{Cpus, Experiment, Facts, Headline, PlanInput, Probe, Settings};
 use anyhow::{Result, bail};
 use latscope_bench::bench::Bench;
@@ -56,7 +57,8 @@ pub static RESPONSE: Probe = Probe {
 };
 
 static EXPERIMENT: Experiment = Experiment::new("wake.timer", Cpus::All, run)
-    .setup(0.05)
+    .setup(0.001)
+    .setup_once(0.1)
     .adapted_by(|step, _| step.conditions = usual_conditions());
 
 /// Usual priority, below the kernel's own threads of highest priority (migration, watchdog).
@@ -77,6 +79,7 @@ pub fn usual(index: u64, cpu: Option<u32>) -> Thread {
         via: Via::Direct,
         work: 0,
         touch: 0,
+        slice: None,
     }
 }
 
@@ -90,13 +93,15 @@ pub fn usual_rules() -> Periodic {
     Periodic { corrected: true, ..Periodic::new(Phase::Staggered, 100) }
 }
 
-/// The points of a survey: a thread on each CPU.
+/// The points of a survey: a thread on each CPU, of very many on some of each node.
 fn plan(_: &PlanInput, machine: &Machine) -> Vec<Point> {
-    let threads = machine.allowed.0.iter().zip(0..).map(|(cpu, index)| usual(index, Some(*cpu)));
+    let (cpus, some) = classes::surveyed(machine);
+    let threads = cpus.iter().zip(0..).map(|(cpu, index)| usual(index, Some(*cpu)));
     threads
         .map(|thread| {
             let place = thread.cpu.map_or("any CPU".to_owned(), |cpu| format!("CPU {cpu}"));
-            let title = format!("wake-up every {}, lateness, {place}", format_time(thread.interval as f64));
+            let title =
+                format!("wake-up every {}, lateness, {place}{some}", format_time(thread.interval as f64));
             TIMER.point(thread, title, false)
         })
         .collect()

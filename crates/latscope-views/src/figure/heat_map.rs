@@ -6,7 +6,8 @@ use latscope_core::catalogue::ids;
 use latscope_core::machine::Machine;
 use latscope_core::plan::ParamValue;
 use latscope_core::report::{Measurement, Report};
-use std::collections::BTreeMap;
+use latscope_core::statistics::median;
+use std::collections::{BTreeMap, BTreeSet};
 
 const PROBE: &str = ids::CORE_TO_CORE;
 
@@ -36,13 +37,10 @@ fn pair(m: &Measurement) -> Option<(u32, u32)> {
 }
 
 fn map(report: &Report, mode: &str, points: &[Point]) -> Cells {
-    let mut cpus: Vec<(Place, u32)> = points
-        .iter()
-        .flat_map(|(_, (a, b))| [*a, *b])
-        .map(|cpu| (place(&report.machine, cpu), cpu))
-        .collect();
+    let numbers: BTreeSet<u32> = points.iter().flat_map(|(_, (a, b))| [*a, *b]).collect();
+    let mut cpus: Vec<(Place, u32)> =
+        numbers.into_iter().map(|cpu| (place(&report.machine, cpu), cpu)).collect();
     cpus.sort();
-    cpus.dedup();
     let index: BTreeMap<u32, usize> = cpus.iter().enumerate().map(|(at, (_, cpu))| (*cpu, at)).collect();
     let group = |at: usize| (cpus[at].0.package, cpus[at].0.node, cpus[at].0.cache);
     let cell = |(m, (a, b)): &Point| {
@@ -69,7 +67,7 @@ fn map(report: &Report, mode: &str, points: &[Point]) -> Cells {
     }
     notes.push(order);
     let times = measured.first().map_or("", |m| m.times.words());
-    Cells {
+    merged(Cells {
         title: format!("Core to core, {mode}"),
         notes,
         side: "CPU".to_owned(),
@@ -78,6 +76,39 @@ fn map(report: &Report, mode: &str, points: &[Point]) -> Cells {
         label: format!("{times}, median"),
         unit: Unit::Nanoseconds,
         cells: points.iter().filter_map(cell).collect(),
+    })
+}
+
+/// Maximum number of rows, for a cell of a picture is no smaller than a dot of a screen.
+const MOST_ROWS: usize = 256;
+
+/// Returns the map with the cells of some CPUs each as one, their median, if there are too many to be seen.
+fn merged(cells: Cells) -> Cells {
+    let each = cells.names.len().div_ceil(MOST_ROWS);
+    if each <= 1 {
+        return cells;
+    }
+    let mut groups: BTreeMap<(usize, usize), Vec<&Cell>> = BTreeMap::new();
+    for cell in &cells.cells {
+        groups.entry((cell.row / each, cell.column / each)).or_default().push(cell);
+    }
+    let one = |((row, column), of): ((usize, usize), Vec<&Cell>)| {
+        let value = median(&of.iter().map(|cell| cell.value).collect::<Vec<_>>())?;
+        let doubtful = of.iter().filter(|cell| cell.doubtful).count();
+        Some(Cell { row, column, value, doubtful: 2 * doubtful > of.len() })
+    };
+    let mut notes = cells.notes;
+    notes.push(format!(
+        "each cell is the median of the pairs of {each} and {each} CPUs, named after the first"
+    ));
+    let mut borders: Vec<usize> = cells.borders.iter().map(|at| at.div_ceil(each)).collect();
+    borders.dedup();
+    Cells {
+        names: cells.names.into_iter().step_by(each).collect(),
+        cells: groups.into_iter().filter_map(one).collect(),
+        borders,
+        notes,
+        ..cells
     }
 }
 
@@ -102,7 +133,7 @@ fn place(machine: &Machine, cpu: u32) -> Place {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use latscope_core::fixture::{self, batch};
+    use latscope_core::fixture;
     use latscope_core::machine::Cpu;
     use latscope_core::units::CpuList;
 
@@ -142,23 +173,24 @@ mod tests {
 
     #[test]
     fn a_map_of_very_many_cpus_stays_small() {
-        let mut report = fixture::report();
-        let cpus = 576_u32;
-        report.machine.cpus =
-            (0..cpus).map(|id| Cpu { id, core: id / 2, package: id / 288, ..Cpu::default() }).collect();
-        let one = batch("sync.core-to-core", "", [("mode", "cas".into()), ("pair", "".into())], 50.0);
-        report.measurements = (0..cpus)
-            .flat_map(|a| (0..a).map(move |b| (a, b)))
-            .map(|(a, b)| {
-                let mut m = one.clone();
-                m.params.insert("pair".to_owned(), format!("{b}-{a}").as_str().into());
-                // Hardly two neighbours have the same colour.
-                m.summary.p50 = Some(40.0 + f64::from((a * 7919 + b * 104_729) % 400));
-                m
-            })
-            .collect();
-        let text = super::super::document_of(&Drawing::Cells(of(&report)));
-        assert!(text.len() < 2 << 20, "{} bytes", text.len());
+        let cpus = 1_024;
+        // Hardly two neighbours have the same colour.
+        let value = |a: usize, b: usize| 40.0 + ((a * 7919 + b * 104_729) % 400) as f64;
+        let cell = |row, column| Cell { row, column, value: value(row, column), doubtful: false };
+        let all = Cells {
+            names: (0..cpus).map(|cpu| cpu.to_string()).collect(),
+            borders: vec![256, 512, 768],
+            cells: (0..cpus).flat_map(|a| (0..a).map(move |b| cell(a, b))).collect(),
+            ..of(&fixture::report())
+        };
+        let cells = merged(all);
+        assert_eq!(
+            (cells.names.len(), &cells.names[1], &cells.borders[..]),
+            (256, &"4".to_owned(), &[64, 128, 192][..])
+        );
+        let text = super::super::document_of(&Drawing::Cells(cells));
+        assert!(text.len() < 500_000, "{} bytes", text.len());
+        assert!(text.contains("each cell is the median of the pairs of 4 and 4 CPUs"));
         assert!(text.matches("<path").count() < 12);
         assert!(text.matches("<text").count() < 80);
     }

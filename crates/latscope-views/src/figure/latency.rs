@@ -3,6 +3,7 @@
 use super::about::of_points;
 use super::by_parameter::{medians, spaced};
 use super::{Axis, Figure, Mark, MarkAxis, Scale, Series, Unit};
+use crate::matrix::nodes;
 use latscope_core::catalogue::ids;
 use latscope_core::plan::ParamValue;
 use latscope_core::quality::Level;
@@ -29,7 +30,9 @@ const PREFERRED: [(&str, &str); 6] = [
 /// no order was measured at two sizes.
 pub fn latency_figure(report: &Report) -> Option<Figure> {
     let mut curves: BTreeMap<(usize, String), Vec<(f64, &Measurement)>> = BTreeMap::new();
-    for m in report.of_probe(ids::MEMORY_LATENCY).filter(|m| m.quality.level != Level::Unsupported) {
+    // Those between nodes have a map.
+    let drawn = |m: &&Measurement| m.quality.level != Level::Unsupported && nodes(m).is_none();
+    for m in report.of_probe(ids::MEMORY_LATENCY).filter(drawn) {
         let (Some(ParamValue::Number(size)), Some(_)) = (m.params.get("size"), m.typical()) else {
             continue;
         };

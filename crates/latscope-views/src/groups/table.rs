@@ -42,7 +42,12 @@ pub(in super::super) fn table(group: &Group) -> Table {
     let signs = Signs::of(lines.iter().map(|line| line.m));
     let signs = Signs { round_trip: false, one_way: false, ..signs }.meanings().join(" · ");
     let signs = Some(signs).filter(|signs| !signs.is_empty());
-    let notes = signs.into_iter().chain(none_of(&zero)).chain(notes(group).map(str::to_owned)).collect();
+    let notes = signs
+        .into_iter()
+        .chain(spread(group))
+        .chain(none_of(&zero))
+        .chain(notes(group).map(str::to_owned))
+        .collect();
     Table { least: usize::MAX, notes, wider: WIDER, ..Table::new(columns) }
 }
 
@@ -82,7 +87,7 @@ fn lines<'a>(group: &Group<'a>) -> Vec<Line<'a>> {
         summary: row.m.summary.clone(),
         derived: false,
     };
-    let mut lines: Vec<Line> = group.singles.iter().map(|row| line(row, Default::default())).collect();
+    let mut lines: Vec<Line> = shown(group).into_iter().map(|row| line(row, Default::default())).collect();
     lines.extend(group.merged.iter().map(|row| line(row, BOLD)));
     let alone = group.whole().len() == 1;
     for row in group.whole() {
@@ -101,6 +106,44 @@ fn lines<'a>(group: &Group<'a>) -> Vec<Line<'a>> {
         }
     }
     lines
+}
+
+/// Number of single rows up to which all are shown, and of those that are shown of more.
+const MOST_ROWS: usize = 64;
+const WORST: usize = 8;
+
+/// Returns the rows of a group that are shown: all, or of very many the worst, by their maximum, the worst first.
+fn shown<'g, 'a>(group: &'g Group<'a>) -> Vec<&'g Row<'a>> {
+    let mut rows: Vec<&Row> = group.singles.iter().collect();
+    if rows.len() > MOST_ROWS {
+        let max = |row: &Row| row.m.summary.max.unwrap_or(0.0);
+        rows.sort_by(|a, b| max(b).total_cmp(&max(a)));
+        rows.truncate(WORST);
+    }
+    rows
+}
+
+/// Says of very many rows how their figures are spread, and where all of them are.
+fn spread(group: &Group) -> Option<String> {
+    let count = group.singles.len();
+    let over = |of: fn(&Summary) -> Option<f64>| {
+        let mut figures: Vec<f64> = group.singles.iter().filter_map(|row| of(&row.m.summary)).collect();
+        figures.sort_by(f64::total_cmp);
+        let at = |share: f64| {
+            figures.get(((figures.len() as f64 * share) as usize).min(figures.len().saturating_sub(1)))
+        };
+        let figures = [0.1, 0.5, 0.9].map(|share| at(share).map(|ns| format_time(*ns)));
+        Some(figures.into_iter().collect::<Option<Vec<_>>>()?.join(", "))
+    };
+    (count > MOST_ROWS).then(|| {
+        let figure = |name: &str, of: Option<String>| of.map(|of| format!("{name} {of}"));
+        let figures = [figure("p50", over(|s| s.p50)), figure("p99", over(|s| s.p99)), figure("max", over(|s| s.max))];
+        let figures = figures.into_iter().flatten().collect::<Vec<_>>().join("; ");
+        format!(
+            "The {WORST} worst of {} by max; a tenth, half and nine tenths of all are below: {figures}. CSV and JSON have every row.",
+            format_count(count as u64)
+        )
+    })
 }
 
 /// Values that are most important in a row.
@@ -159,6 +202,30 @@ mod tests {
     fn text(width: usize) -> String {
         let report = fixture::wake();
         table(&groups(&report)[0]).written(&Options { width, ..Options::default() })
+    }
+
+    #[test]
+    fn of_very_many_threads_the_worst_are_rows_and_the_others_quantiles() {
+        let mut report = fixture::wake();
+        let one = report.measurements[0].clone();
+        let thread = |cpu: u64| {
+            let mut m = one.clone();
+            m.params.insert("cpu".to_owned(), cpu.into());
+            m.params.insert("thread".to_owned(), cpu.into());
+            m.summary.max = Some(1_000.0 * (cpu + 1) as f64);
+            m
+        };
+        report.measurements = (0..1_024).map(thread).collect();
+        let groups = groups(&report);
+        let labels: Vec<String> = lines(&groups[0]).iter().map(|line| line.label.content()).collect();
+        let worst = labels.iter().filter(|label| label.contains("CPU")).take(2).cloned().collect::<Vec<_>>();
+        assert!(worst[0].contains("CPU 1023") && worst[1].contains("CPU 1022"), "{labels:?}");
+        assert!(lines(&groups[0]).iter().filter(|line| !line.derived).count() <= WORST + 1);
+        let text = spread(&groups[0]).unwrap();
+        assert!(
+            text.starts_with("The 8 worst of 1,024 by max") && text.contains("max 103 µs, 513 µs, 922 µs"),
+            "{text}"
+        );
     }
 
     #[test]

@@ -44,7 +44,7 @@ fn names() -> Names {
     for probe in probes::all() {
         let kind = |takes: Takes| match takes {
             Takes::Size => Kind::Size,
-            Takes::Number => Kind::Number,
+            Takes::Number | Takes::Nodes => Kind::Number,
             Takes::Time => Kind::Time,
             Takes::Choice(words) => Kind::Choice(words.iter().map(|word| (*word).to_owned()).collect()),
             Takes::Stated => Kind::Stated,

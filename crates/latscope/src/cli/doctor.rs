@@ -1,7 +1,7 @@
 //! `latscope doctor`: what on this machine distorts latency.
 
 use super::options::JsonArgument;
-use super::{Exit, output};
+use super::{Exit, output, redact};
 use anyhow::Result;
 use clap::Args;
 use latscope_host::machine;
@@ -12,6 +12,9 @@ use latscope_views::Options;
 pub struct DoctorArguments {
     #[command(flatten)]
     to: JsonArgument,
+    /// Leave out the host name, the machine id and the command line of the kernel
+    #[arg(long)]
+    redact: bool,
 }
 
 /// Checks the machine and shows what was found.
@@ -20,7 +23,8 @@ pub struct DoctorArguments {
 /// The output cannot be written.
 pub fn run(asked: &DoctorArguments) -> Result<Exit> {
     let catalogue = latscope_probes::catalogue();
-    let machine = machine::this_machine(&catalogue);
+    redact::apply(asked.redact);
+    let machine = redact::machine(machine::this_machine(&catalogue))?;
     if let Some(path) = &asked.to.json {
         output::write_json(Some(path), &machine)?;
         if output::is_stdout(path) {

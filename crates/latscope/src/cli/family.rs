@@ -1,6 +1,7 @@
 //! `latscope cpu|memory|…`: one family with its own parameters.
 
 use super::measure::{self, Measures};
+use super::nodes;
 use super::options::{DirectoryArgument, Dynamic, Registered, RunArguments, TimelineArgument, time};
 use anyhow::{Result, bail};
 use clap::builder::{PossibleValuesParser, TypedValueParser, ValueParser};
@@ -134,19 +135,22 @@ fn parameter_argument((param, choices): (&'static Param, Vec<&'static str>)) -> 
         Kind::Size => ("SIZE,…", ValueParser::new(|text: &str| parse_size(text).map(ParamValue::Number))),
         Kind::Time => ("TIME,…", ValueParser::new(|text: &str| time(text).map(ParamValue::Number))),
         Kind::Number => ("N,…", ValueParser::new(|text: &str| text.parse().map(ParamValue::Number))),
+        Kind::Nodes => ("NODE,…", ValueParser::new(nodes::value)),
         Kind::Choice(_) | Kind::Stated => {
             ("WORD,…", PossibleValuesParser::new(choices).map(ParamValue::Text).into())
         }
     };
     let units =
         if matches!(param.kind, Kind::Size) { "\n4K and 4KiB are 4096 bytes, 4kB is 4000" } else { "" };
-    Arg::new(param.name)
-        .long(param.name)
-        .value_name(value_name)
-        .value_delimiter(',')
-        .value_parser(parser)
-        .help(format!("{}{units}", param.help))
-        .help_heading("Parameters")
+    let arg = Arg::new(param.name).long(param.name);
+    let arg = match param.kind {
+        // An option that is given or not.
+        Kind::Choice(["yes"]) => {
+            arg.num_args(0..=1).require_equals(true).hide_possible_values(true).default_missing_value("yes")
+        }
+        _ => arg.value_name(value_name).value_delimiter(','),
+    };
+    arg.value_parser(parser).help(format!("{}{units}", param.help)).help_heading("Parameters")
 }
 
 impl FamilyArguments {
@@ -180,7 +184,7 @@ impl FamilyArguments {
 /// # Errors
 /// There is nothing to measure, or not with so many threads.
 pub fn plan(probes: &[&'static Probe], request: &Request, machine: &Machine) -> Result<Plan> {
-    let plan = planner::plan(&REGISTRY, probes, request, machine);
+    let plan = planner::plan(&REGISTRY, probes, request, &nodes::usable(request, machine)?);
     if plan.steps.is_empty() {
         bail!("nothing to measure: the probes asked for have no points with these parameters");
     }

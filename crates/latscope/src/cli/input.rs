@@ -1,6 +1,7 @@
 //! Reads files that others may have written: plain files of a limited size, packed by gzip or not, without what a
 //! terminal would obey.
 
+use super::redact;
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use clap::Args;
 use flate2::read::MultiGzDecoder;
@@ -19,18 +20,22 @@ const LIMIT: u64 = 1 << 30;
 /// Set once, by an option, before anything is read.
 static UNLIMITED: AtomicBool = AtomicBool::new(false);
 
-/// An option of commands that read results.
+/// Options of commands that read results.
 #[derive(Debug, Args)]
 pub struct InputArguments {
     /// Read results of more than 1 GiB, too
     #[arg(long)]
     any_size: bool,
+    /// Leave out what says whose machine it is: host, machine id, command line of the kernel, labels, paths, commands
+    #[arg(long)]
+    redact: bool,
 }
 
 impl InputArguments {
     /// Sets for the whole process what may be read.
     pub fn apply(&self) {
         UNLIMITED.store(self.any_size, Ordering::Relaxed);
+        redact::apply(self.redact);
     }
 }
 

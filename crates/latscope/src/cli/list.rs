@@ -6,8 +6,10 @@ use super::usage::did_you_mean;
 use super::{Exit, output};
 use anyhow::{Result, bail};
 use clap::Args;
+use latscope_core::need::Need;
 use latscope_core::quality::Level;
 use latscope_core::report::Report;
+use latscope_core::units::counted;
 use latscope_engine::planner::{self, Request};
 use latscope_probes::REGISTRY;
 use latscope_probes::file::directory;
@@ -16,7 +18,7 @@ use latscope_views::doctor;
 
 #[derive(Debug, Args)]
 pub struct ListArguments {
-    /// Also say whether this machine can run each, by trying
+    /// Also say whether this machine can run each, by trying, and how many rows which option of a container adds
     #[arg(long)]
     check: bool,
     /// Only this family
@@ -49,6 +51,7 @@ pub fn run(asked: &ListArguments) -> Result<Exit> {
         }
         text.push('\n');
     }
+    text += &checked.as_ref().map(|report| wrapped("", "", &counts(report))).unwrap_or_default();
     latscope_host::stdout::write(&text)?;
     Ok(Exit::Done)
 }
@@ -101,6 +104,31 @@ fn verdicts(report: &Report, probe: &Probe) -> Vec<(&'static str, String)> {
         }
     }
     answers
+}
+
+/// `131 of 144 rows here; --ulimit memlock=-1: 9 more; not on this machine: 4`. A row that lacks several things counts
+/// once, with all of them.
+fn counts(report: &Report) -> String {
+    let rows: Vec<_> = report.measurements.iter().filter(|m| m.row).collect();
+    let mut lacking: Vec<(Vec<&'static Need>, usize)> = Vec::new();
+    let (mut here, mut absent) = (0, 0);
+    for m in &rows {
+        let needs = Need::of(&m.quality);
+        match lacking.iter_mut().find(|(known, _)| *known == needs) {
+            _ if needs.is_empty() && m.quality.level == Level::Unsupported => absent += 1,
+            _ if needs.is_empty() => here += 1,
+            Some((_, count)) => *count += 1,
+            None => lacking.push((needs, 1)),
+        }
+    }
+    lacking.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    let mut said = vec![format!("{here} of {} here", counted(rows.len() as u64, "row"))];
+    said.extend(lacking.iter().map(|(needs, count)| {
+        let options: Vec<&str> = needs.iter().map(|need| need.option).collect();
+        format!("{}: {count} more", options.join(" and "))
+    }));
+    said.extend((absent > 0).then(|| format!("not on this machine: {absent}")));
+    said.join("; ")
 }
 
 /// Runs every probe with a few samples a point.

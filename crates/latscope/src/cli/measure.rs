@@ -2,8 +2,8 @@
 
 use super::options::RunArguments;
 use super::output::{self, Output};
-use super::{Exit, criteria};
-use anyhow::{Result, bail, ensure};
+use super::{Exit, criteria, redact};
+use anyhow::{Context, Result, bail, ensure};
 use latscope_bench::settings;
 use latscope_bench::timebase::Timebase;
 use latscope_core::catalogue::ExclusiveCpus;
@@ -12,12 +12,13 @@ use latscope_core::plan::{Plan, Point, Step};
 use latscope_core::quality::{Level, NO_VALID_REPLY};
 use latscope_core::report::{Report, Status, Warning};
 use latscope_core::units::{counted, format_count};
-use latscope_engine::observers::{Event, Observer, Progress};
+use latscope_engine::observers::{Event, Observer, Progress, Style};
 use latscope_engine::outliers::TRACE_LOST;
 use latscope_engine::planner::Request;
 use latscope_engine::runner::{self, Run};
 use latscope_engine::saver::{self, Saver};
 use latscope_host::machine;
+use latscope_host::turn::{self, Turn};
 use latscope_judge::verdict::{self, Criterion};
 use latscope_probes::{PlanInput, REGISTRY};
 use latscope_views::unfinished;
@@ -60,7 +61,8 @@ pub trait Measures {
     /// # Errors
     /// There is no terminal to show it on.
     fn watcher(&self) -> Result<Box<dyn Observer>> {
-        Ok(Box::new(Progress::new(latscope_probes::setup_s)))
+        let style = self.run_arguments().progress;
+        Ok(Box::new(Progress::new(latscope_probes::setup_s).in_style(style)))
     }
 
     /// Adds findings to a result that was judged.
@@ -81,6 +83,15 @@ impl Environment {
             machine: Machine { clock, ..machine::this_machine(&latscope_probes::catalogue()) },
             timebase,
         }
+    }
+
+    /// Looks at the machine, which has the identity that the user gave it.
+    fn named(arguments: &RunArguments) -> Environment {
+        let mut environment = Environment::survey();
+        if let Some(id) = arguments.names.machine_id() {
+            environment.machine.id = id;
+        }
+        environment
     }
 
     /// Carries out a plan, named as the user asked.
@@ -107,11 +118,9 @@ impl Environment {
 pub fn run<M: Measures>(command: &M) -> Result<Exit> {
     let arguments = command.run_arguments();
     let labels = arguments.names.labels()?;
+    redact::apply(arguments.redact);
     let output = Output::of(&arguments.views, &[])?;
-    let mut environment = Environment::survey();
-    if let Some(id) = arguments.names.machine_id() {
-        environment.machine.id = id;
-    }
+    let environment = Environment::named(arguments);
     let machine = &environment.machine;
     arguments.cpus.iter().try_for_each(|cpus| check_cpus(&cpus.0, machine))?;
     let plan = judging(command, noting_rounds(command.plan(machine)?, arguments)?)?;
@@ -123,13 +132,20 @@ pub fn run<M: Measures>(command: &M) -> Result<Exit> {
     if arguments.dry_run {
         return output.plan(&plan);
     }
+    redact::check(&plan)?;
     output.check_files(&plan)?;
+    let _turn = turn(arguments)?;
+    // While another one ran, its load was seen.
+    let environment = if arguments.turn.is_some() { Environment::named(arguments) } else { environment };
+    let machine = &environment.machine;
     let warnings = command.warnings(&plan, machine);
-    let mut watcher = if output.quiet() { None } else { Some(command.watcher()?) };
+    let silent = output.quiet() || arguments.progress == Style::None;
+    let mut watcher = if silent { None } else { Some(command.watcher()?) };
     let mut saver = match output.json_file() {
         Some(path) => {
             let every = Duration::from_nanos(arguments.save_every.unwrap_or(SAVE_EVERY));
-            Some(Saver::new(path, every)?.without_blocks(output.leaves_out_blocks()))
+            let saver = Saver::new(path, every)?.without_blocks(output.leaves_out_blocks());
+            Some(saver.redacting(arguments.redact))
         }
         None => None,
     };
@@ -142,12 +158,29 @@ pub fn run<M: Measures>(command: &M) -> Result<Exit> {
     let mut report = environment.run(plan, labels, observers)?;
     report.warnings.extend(warnings);
     command.conclude(&mut report);
+    let report = redact::report(report)?;
     show(&report, &output, M::IN_FULL)?;
     // The exit code alone does not tell an error from a run that was cut short.
     if let Some(text) = unfinished(&report).filter(|_| output.quiet()) {
         eprintln!("latscope: incomplete: {text}");
     }
     Ok(criteria::exit(&report))
+}
+
+/// Waits for other runs on this host as the user asked, and lets later ones wait for this one.
+///
+/// # Errors
+/// Another run lasts longer than the user waits, or there is no place for the lock.
+fn turn(arguments: &RunArguments) -> Result<Turn> {
+    let Some(limit) = arguments.turn.map(Duration::from_nanos) else { return Ok(turn::begin()) };
+    let shown = humantime::format_duration(limit);
+    let quiet = arguments.views.quiet;
+    let said = |other: &str| {
+        if !quiet {
+            eprintln!("latscope: waiting for {other}, at most {shown}");
+        }
+    };
+    turn::wait(limit, said).with_context(|| format!("--wait {shown}: this run has not begun"))
 }
 
 impl RunArguments {

@@ -63,7 +63,7 @@ impl Measures for NoiseArguments {
     }
 
     fn watcher(&self) -> Result<Box<dyn Observer>> {
-        self.live.watcher()
+        self.live.watcher(self.family.run.progress)
     }
 }
 

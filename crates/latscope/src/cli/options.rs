@@ -8,6 +8,7 @@ use clap::{ArgMatches, Args, Command, FromArgMatches, value_parser};
 use latscope_core::json;
 use latscope_core::plan::Load;
 use latscope_core::units::{CpuList, ParseError, parse_duration};
+use latscope_engine::observers::Style;
 use latscope_host::load;
 use latscope_probes::Word;
 use latscope_views::{Scale, Sort};
@@ -39,6 +40,17 @@ pub struct RunArguments {
     pub seed: u64,
     #[command(flatten)]
     pub names: NameArguments,
+    /// Leave out of all files and the table what says whose machine it is: host, machine id, command line of the
+    /// kernel, labels, paths, commands
+    #[arg(long)]
+    pub redact: bool,
+    /// Wait for the end of other latscopes on this host, at most so long, such as 5m
+    #[arg(long = "wait", value_name = "T", value_parser = some_time)]
+    pub turn: Option<u64>,
+    /// How progress is shown on stderr. bar: a line that is rewritten, or the live screen; plain: a line every 10 s;
+    /// auto: bar on a terminal, else plain
+    #[arg(long, value_name = "WORD", value_parser = one_of(&STYLES), default_value = "auto")]
+    pub progress: Style,
     /// Show the plan and measure nothing
     #[arg(long)]
     pub dry_run: bool,
@@ -113,6 +125,10 @@ pub struct ViewArguments {
     #[arg(long, short)]
     pub quiet: bool,
 }
+
+/// Words of --progress.
+const STYLES: [(&str, Style); 4] =
+    [("auto", Style::Auto), ("bar", Style::Bar), ("plain", Style::Plain), ("none", Style::None)];
 
 const ORDERS: [(&str, Sort); 2] = [("value", Sort::Value), ("family", Sort::Family)];
 

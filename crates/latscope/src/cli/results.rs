@@ -2,6 +2,7 @@
 
 use super::input;
 pub use super::input::{is_stdout, name};
+use super::redact;
 use super::usage::did_you_mean;
 use anyhow::{Context, Result, ensure};
 use latscope_core::report::Report;
@@ -44,14 +45,14 @@ pub fn load(paths: &[PathBuf]) -> Result<Results> {
     let paths_of: Vec<&Path> = files.iter().map(|(path, _)| path.as_path()).collect();
     for ((path, named), run) in files.iter().zip(read_each(&paths_of, |_, run| run)) {
         match run {
-            Ok(run) => results.runs.push((name(path), run)),
+            Ok(run) => results.runs.push((redact::file(name(path)), run)),
             Err(error) if *named => return Err(error),
             Err(error) => {
                 if let Some(said) = skipped(path, &error) {
-                    results.skipped.push(said);
+                    results.skipped.push(redact::remark(said, path));
                 }
                 if is_lost(path, &error) {
-                    results.lost.push((name(path), format!("{:#}", error.root_cause())));
+                    results.lost.push((redact::file(name(path)), format!("{:#}", error.root_cause())));
                 }
             }
         }
@@ -125,7 +126,7 @@ pub fn read_each<T: Send>(files: &[&Path], each: impl Fn(&Path, Result<Run>) -> 
         loop {
             let at = next.fetch_add(1, Ordering::Relaxed);
             let Some(path) = files.get(at) else { return done };
-            done.push((at, each(path, read(path, imports::read_run))));
+            done.push((at, each(path, read(path, imports::read_run).and_then(redact::run))));
         }
     };
     let mut done = thread::scope(|scope| {
@@ -143,7 +144,7 @@ pub fn read_each<T: Send>(files: &[&Path], each: impl Fn(&Path, Result<Run>) -> 
 /// # Errors
 /// The file cannot be read, or is no result; the text names it.
 pub fn load_one(path: &Path) -> Result<Report> {
-    read(path, imports::read_report)
+    read(path, imports::read_report).and_then(redact::report)
 }
 
 /// The one way in which a file becomes a result, also that of another program.

@@ -52,6 +52,7 @@ const OF_RESULTS: [&str; 13] = [
     "openmetrics",
     "lava",
     "without",
+    "redact",
     "csv_histogram",
     "svg",
     "svg_percentiles",

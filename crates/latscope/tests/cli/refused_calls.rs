@@ -130,6 +130,28 @@ fn without_descriptors_of_events_only_their_probes_are_closed() {
 }
 
 #[test]
+fn without_calls_of_one_probe_each_only_these_are_closed() {
+    let refused = "io_uring_setup,perf_event_open,pidfd_open,seccomp,timerfd_create,unshare";
+    let probes =
+        ["syscall.uring-nop", "syscall.seccomp", "syscall.traced", "syscall.timer-set", "process.pidfd-open"];
+    for error in ["EPERM", "ENOSYS"] {
+        let only = format!("syscall.getppid,process.clone,sync.udp,{}", probes.join(","));
+        let found = result(error, refused, &only);
+        measured(&found, "syscall.getppid");
+        for probe in probes {
+            let points = of_probe(&found, probe);
+            assert!(!points.is_empty(), "{probe}");
+            for m in points {
+                assert!(m["quality"]["level"] == "unsupported" && !reason(m).is_empty(), "{m:#}");
+            }
+        }
+        let veth: Vec<_> =
+            of_probe(&found, "sync.udp").into_iter().filter(|m| m["params"]["via"] == "veth").collect();
+        has_reason(&veth, "unsupported", "CAP_SYS_ADMIN");
+    }
+}
+
+#[test]
 fn without_getrandom_its_row_has_no_figure() {
     for (error, reason) in [("EPERM", "not permitted"), ("ENOSYS", "not implemented")] {
         let found = result(error, "getrandom", "syscall.getrandom,syscall.getppid");

@@ -180,8 +180,19 @@ const IDS: &[&str] = &[
     "remote.ping remote.long-ping",
 ];
 
-/// Probes that change settings of the kernel, or need an option. They are measured only when asked for.
-const NOT_SURVEYED: [&str; 4] = ["wake.timerlat", "wake.response", "noise.osnoise", "noise.hwlat"];
+/// Probes that change settings of the kernel, need an option, or last long. They are measured only when asked for.
+const NOT_SURVEYED: &[&str] = &[
+    "wake.timerlat",
+    "wake.response",
+    "noise.osnoise",
+    "noise.hwlat",
+    "sync.lock",
+    "syscall.shootdown-gap",
+    "sync.futex-crowd",
+    "syscall.contended-fault",
+    "cpu.idle-exit",
+    "cpu.ramp",
+];
 
 /// Returns true for a probe that is an alternative to another probe in the survey.
 fn is_for_comparison(id: &str) -> bool {

@@ -208,6 +208,7 @@ const OTHERS: &[&[&str]] = &[
     &["schd-dbg"],
     &["mica_main", "--ping"],
     &["pty_test", "/dev/pts/no-such", "--bandwidth"],
+    &["schbench", "-t", "2", "-r", "1"],
 ];
 
 #[test]

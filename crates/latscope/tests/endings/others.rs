@@ -179,6 +179,16 @@ fn of_the_programs_of_mcs_and_binder() {
     }
 }
 
+#[test]
+fn of_schbench() {
+    let call = "as schbench -t 1 -F 1 -n 1 -r";
+    let (code, out, _) = ran(&format!("{call} 1"), &[], None);
+    assert!(code == Some(0) && out.contains("average rps: "), "{out}");
+    // It is ended as the real one is.
+    let (code, _, _) = ran(&format!("{call} 600"), &[], Some(TOLD));
+    assert_eq!(code, None);
+}
+
 /// Endings of `serve` with an echo, and of `pty_test` over its terminal.
 #[test]
 fn of_what_serves_and_of_pty_test() {

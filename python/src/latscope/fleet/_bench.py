@@ -3,81 +3,144 @@
 import gzip
 import json
 import os
+import resource
 import time
-from collections.abc import Callable
-from datetime import date
-from functools import partial
+import zlib
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import date, timedelta
 from pathlib import Path
 from typing import Any, TypeAlias
 
+import pyarrow as pa
+
 import latscope
 
+from .._read import Run
 from . import _questions
 from ._compact import compact
 from ._engine import DuckDb
 from ._errors import FleetError
 from ._generate import generate
 from ._ingest import ingest
-from ._lake import Lake
+from ._lake import Lake, new_batch
+from ._rows import rows_of
+from ._schema import KEYS, TABLES
 from ._sources import Item
 
 Row: TypeAlias = dict[str, Any]
 
 DAY = date(2026, 11, 23)
 
-#: Results that are ingested.
-COPIES = 100
+#: Results that are ingested, the length of their blocks, and the days of a year with its machines.
+COPIES = 400
+BLOCKS = 2_000_000
+YEAR = (365, 100)
 
-_YEAR = """
-    SELECT day, series_id, bucket, CAST(SUM(n) AS BIGINT) AS n FROM h
-    WHERE machine_id = 'm000000' GROUP BY day, series_id, bucket"""
+#: From this number of machines on only each tenth series is made; sizes and times are multiplied by ten.
+SAMPLED = 50_000
+
+_ONE = "SELECT series_id, bucket, n FROM h WHERE machine_id = 'm000000'"
 
 
-def bench(lake: Lake, machines: int) -> list[Row]:
-    """Returns what was measured, a row each: what, value, unit. Raises FleetError if the lake is not
-    empty."""
+def bench(lake: Lake, machines: Sequence[int], with_year: bool = True) -> list[Row]:
+    """Returns what was measured for days of several numbers of machines, a row each: s, MB. Raises FleetError
+    if the lake is not empty."""
     if lake.snapshot().days():
         raise FleetError(f"{lake.root} has results: choose a new directory")
-    rows = _ingestion(Lake(f"{lake.root}/ingestion", create=True))
     runs = latscope.read(Path(__file__).parent / "demo").runs
-    generate(lake, runs, machines, DAY, {})
-    rows.append(_timed("compaction of a day", lambda: list(compact(lake))))
+    rows = [_ingestion(Lake(f"{lake.root}/ingestion", create=True))]
+    if with_year:
+        rows.append(_year(Lake(f"{lake.root}/year", create=True), runs[0]))
+    rows += [_day(Lake(f"{lake.root}/{number}", create=True), runs, number) for number in machines]
+    names = dict.fromkeys(name for row in rows for name in row)
+    peak = sum(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    last = {"what": "most memory, with the largest process", "GB": round(peak / 1e6, 2)}
+    return [{name: row.get(name) for name in [*names, "GB"]} for row in [*rows, last]]
+
+
+def _day(lake: Lake, runs: Sequence[Run], machines: int) -> Row:
+    """Measures a day of a made fleet."""
+    factor = 10 if machines >= SAMPLED else 1
+    generate(lake, [_each_tenth(run) for run in runs] if factor > 1 else runs, machines, DAY, {})
+    row: Row = {"what": f"{machines} machines" + (", 1 of 10 series" if factor > 1 else "")}
+    row["compact"] = factor * _timed(lambda: list(compact(lake)))
     snapshot = lake.snapshot()
-    size = sum(file.bytes for name in ("runs", "points", "h") for file in snapshot.files[name])
-    rows.append({"what": "compacted size of a day", "value": size / 1e6, "unit": "MB"})
-    rows.append(
-        {"what": "buckets of a day", "value": sum(file.rows for file in snapshot.files["h"]), "unit": "rows"}
-    )
-    engine = DuckDb(snapshot)
-    try:
-        for what, sql in (
-            ("p50, p99, p99.9 of all series, from buckets", "SELECT * FROM quantiles"),
-            ("the same from the roll-up", "SELECT * FROM daily_quantiles"),
-            ("all buckets of one machine", _YEAR),
-        ):
-            rows.append(_timed(what, partial(engine.query, sql)))
-        rows.append(_timed("sick", lambda: _questions.sick(engine)))
-    finally:
-        engine.close()
-    return [{"what": f"{machines} machines", "value": None, "unit": ""}, *rows]
+    row["MB"] = round(factor * sum(file.bytes for file in snapshot.files["h"]) / 1e6, 1)
+    row["buckets"] = factor * sum(file.rows for file in snapshot.files["h"])
+
+    def ask(question: Callable[[DuckDb], object]) -> float:
+        engine = DuckDb(lake.snapshot())
+        try:
+            return factor * _timed(lambda: question(engine))
+        finally:
+            engine.close()
+
+    row["quantiles"] = ask(lambda engine: engine.query("SELECT * FROM quantiles"))
+    row["rolled up"] = ask(lambda engine: engine.query("SELECT * FROM daily_quantiles"))
+    row["one machine"] = ask(lambda engine: engine.query(_ONE))
+    row["sick"] = ask(_questions.sick)
+    row["sick, ms a machine"] = 1e3 * row["sick"] / machines
+    return row
 
 
-def _timed(what: str, work: Callable[[], object]) -> Row:
+def _timed(work: Callable[[], object]) -> float:
     begin = time.perf_counter()
     work()
-    return {"what": what, "value": round(time.perf_counter() - begin, 3), "unit": "s"}
+    return time.perf_counter() - begin
 
 
-def _ingestion(lake: Lake) -> list[Row]:
+def _each_tenth(run: Run) -> Run:
+    document = run.document
+    document["measurements"] = document["measurements"][::10]
+    return replace(run, packed=zlib.compress(json.dumps(document).encode(), 1), points=run.points[::10])
+
+
+def _ingestion(lake: Lake) -> Row:
+    """Measures the ingestion of quick surveys of the usual size: the shipped ones have no blocks."""
     text = gzip.decompress(sorted((Path(__file__).parent / "demo").iterdir())[0].read_bytes())
     document = json.loads(text)
-    items = [
-        Item(f"{number}", json.dumps(document | {"run_id": f"bench-{number}"}).encode())
-        for number in range(COPIES)
-    ]
-    row = _timed("", lambda: list(ingest(lake, items, processes=os.cpu_count())))
+    points = document["measurements"]
+    block = {"from": 6601417982, "count": 1, "sum": 29713, "max": 29713, "median": 29713}
+    each = BLOCKS // len(json.dumps(block)) // len(points)
+    for point in points:
+        point["blocks"] = [block] * each
+    names = [f"bench-{number}" for number in range(COPIES)]
+    items = [Item(name, json.dumps(document | {"run_id": name}).encode()) for name in names]
+    seconds = _timed(lambda: list(ingest(lake, items, processes=os.cpu_count())))
     size = sum(len(item.text or b"") for item in items) / 1e6
-    return [
-        {"what": f"ingestion of {COPIES} results", "value": size / row["value"], "unit": "MB/s"},
-        {"what": "the same", "value": COPIES / row["value"], "unit": "results/s"},
-    ]
+    return {"what": f"ingestion of {COPIES} results", "MB/s": size / seconds, "results/s": COPIES / seconds}
+
+
+def _year(lake: Lake, run: Run) -> Row:
+    """Measures a year of one of some machines, with a file a day as compaction leaves it."""
+    days, machines = YEAR
+    rows = rows_of(run.document, run.text, run.source, DAY)
+    lake.append("series", pa.Table.from_pylist(rows.series, schema=TABLES["series"]))
+    points = pa.concat_tables([rows.points] * machines)
+    names = [f"m{number:06}" for number in range(machines)]
+    for number in range(days):
+        day, batch = DAY - timedelta(days=number), new_batch()
+        own = [{"day": day, "batch": batch, "run_id": f"{name}:{day}", "machine_id": name} for name in names]
+        keys = pa.Table.from_pylist(own, schema=pa.schema([TABLES["h"].field(name) for name in KEYS]))
+        of = pa.array([place for place in range(machines) for _ in range(rows.points.num_rows)])
+        columns = dict(zip(KEYS, keys.take(of).columns, strict=True))
+        columns |= dict(zip(points.column_names, points.columns, strict=True))
+        lake.append("points", pa.table(columns, schema=TABLES["points"]))
+        lake.append("runs", pa.Table.from_pylist([rows.run | one for one in own], schema=TABLES["runs"]))
+
+    def ask(probe: str) -> float:
+        engine = DuckDb(lake.snapshot(only=("runs", "series", "points")))
+        try:
+            found = _questions.machine(engine, names[machines // 2], probe)
+            assert len({row["day"] for row in found}) == days
+        finally:
+            engine.close()
+        return 0.0
+
+    what = f"a machine's year ({days} days of {machines} machines)"
+    return {
+        "what": what,
+        "one series": _timed(lambda: ask("cpu.cycle")),
+        "all series": _timed(lambda: ask("%")),
+    }

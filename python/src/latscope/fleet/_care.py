@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import shlex
 import sys
 import tempfile
 from collections import Counter
@@ -11,8 +12,10 @@ from typing import Any
 from ._bench import bench
 from ._compact import compact, vacuum, verify
 from ._demo import demo
+from ._engine import engine
 from ._lake import Lake
 from ._output import text_of
+from ._questions import sick
 from ._schema import TABLES
 from ._views import views
 
@@ -72,13 +75,47 @@ def tables_command(arguments: argparse.Namespace) -> int:
 
 
 def demo_command(arguments: argparse.Namespace) -> int:
-    """Makes the demonstration, and prints where its page is."""
+    """Makes the demonstration, names the sick machines, and serves the pages until a signal comes; without
+    a terminal or with --no-serve it prints what to call."""
     directory = arguments.directory or Path(tempfile.mkdtemp(prefix="latscope-fleet-"))
-    print(demo(directory))
+    lake = demo(directory)
+    with engine("duckdb", lake.snapshot(lake.snapshot().days()[-1])) as opened:
+        rows, _ = sick(opened)
+    wanted = ("machine_id", "why", "confirm")
+    sys.stdout.write(text_of([{name: row[name] for name in wanted} for row in rows], "table", widest=160))
+    if arguments.no_serve or not sys.stdout.isatty():
+        print(f"latscope-fleet serve --lake {shlex.quote(lake.root)}")
+        return 0
+    from ._serve import serve  # noqa: PLC0415
+
+    serve(lake, "127.0.0.1:0")
+    return 0
+
+
+def serve_command(arguments: argparse.Namespace) -> int:
+    """Serves the pages until a signal comes."""
+    from ._serve import serve  # noqa: PLC0415
+
+    token = None if arguments.token == "none" else arguments.token
+    serve(Lake(arguments.lake), arguments.listen, token, arguments.results)
+    return 0
+
+
+def metrics_command(arguments: argparse.Namespace) -> int:
+    """Prints the figures of a day."""
+    from ._metrics import metrics  # noqa: PLC0415
+    from ._web import Fleet  # noqa: PLC0415
+
+    sys.stdout.write(metrics(Fleet(Lake(arguments.lake)), arguments.until))
     return 0
 
 
 def bench_command(arguments: argparse.Namespace) -> int:
     """Measures on a fleet that is made in the lake, and prints a table."""
-    sys.stdout.write(text_of(bench(Lake(arguments.lake, create=True), arguments.machines), "table"))
+    rows = bench(Lake(arguments.lake, create=True), arguments.machines)
+    rounded = [
+        {name: float(f"{value:.3g}") if isinstance(value, float) else value for name, value in row.items()}
+        for row in rows
+    ]
+    sys.stdout.write(text_of(rounded, "table"))
     return 0

@@ -12,7 +12,7 @@ from deltalake.exceptions import CommitFailedError, DeltaError
 
 from ._engine import DuckDb, question
 from ._errors import FleetError
-from ._lake import ORPHANED_AFTER, TRIES, WRITER, File, Lake, Snapshot, batch_age
+from ._lake import ORPHANED_AFTER, TRIES, File, Lake, Snapshot, batch_age, writer
 from ._schema import ORDER, TABLES
 from ._series import hash_of
 from ._store import source
@@ -51,7 +51,7 @@ def compact(
                 # An ingestion wrote rows of this day: they must be in it.
                 if attempt == TRIES - 1:
                     raise FleetError(f"{day}: others write all the time: {error!s:.200}") from None
-            except (DeltaError, OSError, duckdb.Error, pa.ArrowException) as error:
+            except (DeltaError, FleetError, OSError, duckdb.Error, pa.ArrowException) as error:
                 raise FleetError(f"{day} cannot be compacted, and is as before: {error!s:.300}") from None
     _compact_series(lake)
 
@@ -67,7 +67,7 @@ def _compact_day(lake: Lake, day: date, orphaned_after: float) -> str:
     try:
         for name in ("h", "points", "runs", "daily"):
             text = f"SELECT * FROM {name} ORDER BY {', '.join(ORDER[name])}" if name != "daily" else _ROLL_UP
-            rows = engine.connection.sql(text).to_arrow_reader(1_000_000)
+            rows = engine.connection.sql(text).to_arrow_reader(200_000)
             typed = pa.RecordBatchReader.from_batches(
                 TABLES[name], (_typed(batch, TABLES[name]) for batch in rows)
             )
@@ -76,7 +76,7 @@ def _compact_day(lake: Lake, day: date, orphaned_after: float) -> str:
                 typed,
                 mode="overwrite",
                 predicate=f"day = '{day.isoformat()}'",
-                writer_properties=WRITER,
+                writer_properties=writer(name),
                 target_file_size=1 << 30,
             )
     finally:
@@ -111,7 +111,7 @@ def _compact_series(lake: Lake) -> None:
         first = {series: place for place, series in reversed(list(enumerate(rows["series_id"].to_pylist())))}
         if len(first) < rows.num_rows or len(table.file_uris()) > 1:
             kept = rows.take(pa.array(sorted(first.values()), pa.int64())).cast(TABLES["series"])
-            write_deltalake(table, kept, mode="overwrite", writer_properties=WRITER)
+            write_deltalake(table, kept, mode="overwrite", writer_properties=writer("series"))
 
     lake.commit(write)
 

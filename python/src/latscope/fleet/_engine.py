@@ -1,6 +1,7 @@
 """Engines, which answer SQL over the files of a snapshot: DuckDB in this process, Spark on many machines."""
 
 import os
+import re
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -30,6 +31,11 @@ class Engine(Protocol):
         """Ends the engine and its processes."""
 
 
+#: What DuckDB holds in memory; the rest goes to a temporary directory. Python and its tables need as much
+#: again.
+MEMORY = "1GB"
+
+
 class DuckDb:
     """DuckDB: no process, no service."""
 
@@ -37,10 +43,26 @@ class DuckDb:
         """Makes the views, and shuts all files but those of the snapshot."""
         self.spill = tempfile.TemporaryDirectory(prefix="latscope-fleet-")
         self.connection = duckdb.connect(
-            config={"temp_directory": self.spill.name, "threads": os.cpu_count() or 1}
+            config={
+                "temp_directory": self.spill.name,
+                "threads": os.cpu_count() or 1,
+                "memory_limit": MEMORY,
+                "preserve_insertion_order": False,
+            }
         )
         self.connection.execute("SET TimeZone = 'UTC'")
-        uris = [file.uri for files in snapshot.files.values() for file in files]
+        self.uris = [file.uri for files in snapshot.files.values() for file in files]
+        try:
+            self._open(snapshot)
+        except duckdb.Error as error:
+            self.close()
+            raise self._refusal(error) from None
+
+    def _open(self, snapshot: Snapshot) -> None:
+        # A file's footer is read for its columns, and again for its rows.
+        self.connection.execute("LOAD parquet; SET parquet_metadata_cache = true")
+        # Columns that files lack are looked for in each of them.
+        unites = str(not snapshot.has_all_columns).lower()
         for name, schema in TABLES.items():
             files = [file.uri for file in snapshot.files[name]]
             if not files:
@@ -51,7 +73,7 @@ class DuckDb:
                 self.connection.register(f"{name}_files", rows)
             else:
                 types = "{'day': DATE}" if "day" in schema.names else "{}"
-                options = f"hive_partitioning = {str(types != '{}').lower()}, union_by_name = true"
+                options = f"hive_partitioning = {str(types != '{}').lower()}, union_by_name = {unites}"
                 options += f", hive_types = {types}" if types != "{}" else ""
                 listed = ", ".join(_literal(uri) for uri in files)
                 self.connection.execute(
@@ -59,7 +81,7 @@ class DuckDb:
                 )
         for name, text in views(snapshot).items():
             self.connection.execute(f"CREATE VIEW {name} AS {text}")
-        allowed = ", ".join(_literal(uri) for uri in uris)
+        allowed = ", ".join(_literal(uri) for uri in self.uris)
         self.connection.execute(f"SET allowed_paths = [{allowed}]")
         for setting in ("enable_external_access = false", "lock_configuration = true"):
             self.connection.execute(f"SET {setting}")
@@ -69,7 +91,16 @@ class DuckDb:
         try:
             return self.connection.sql(sql).to_arrow_table()
         except duckdb.Error as error:
-            raise FleetError(f"DuckDB refuses the query: {error!s:.500}") from None
+            raise self._refusal(error) from None
+
+    def _refusal(self, error: duckdb.Error) -> FleetError:
+        named = next((uri for uri in self.uris if uri in str(error)), None)
+        if named is None:
+            return FleetError(f"DuckDB refuses the query: {error!s:.500}")
+        return FleetError(
+            f"the file {named} of the lake is damaged or missing: choose other days by --since and --until; "
+            "`latscope-fleet verify` names all such files"
+        )
 
     def check(self, sql: str) -> None:
         """Raises FleetError unless a text is one query that only reads."""
@@ -111,13 +142,18 @@ def engine(name: str, snapshot: Snapshot, master: str = "local-cluster[2,1,1024]
 
 
 def question(name: str, **words: Any) -> str:
-    """Returns the text of a question of sql/, its `:word`s replaced by numbers or quoted texts."""
+    """Returns the text of a question of sql/, its `:word`s replaced by numbers, quoted texts, or lists of
+    texts or of tuples of numbers."""
     text = (Path(__file__).parent / "sql" / f"{name}.sql").read_text()
-    for word, value in words.items():
-        text = text.replace(
-            f":{word}", str(value) if isinstance(value, int | float) else _literal(str(value))
-        )
-    return text
+
+    def value(found: re.Match[str]) -> str:
+        word = words[found[1]]
+        if isinstance(word, list):
+            return ", ".join(_literal(one) if isinstance(one, str) else str(one) for one in word)
+        return str(word) if isinstance(word, int | float) else _literal(str(word))
+
+    # All at once: a name of a machine may look like a word.
+    return re.sub(rf":({'|'.join(words)})\b", value, text) if words else text
 
 
 def dicts(table: pa.Table) -> Sequence[dict[str, Any]]:

@@ -4,15 +4,17 @@ measured."""
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime, timezone
-from typing import TypeAlias
+from datetime import date, datetime, timedelta, timezone
+from typing import Any, TypeAlias
 
+import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from .._read import Run
+from ._engine import question
 from ._judge import log_of_bucket
 from ._lake import Lake
 from ._rows import Rows, rows_of
@@ -49,16 +51,18 @@ def generate(
     spread: float = 0.03,
     seed: int = 0,
     only: Sequence[str] = (),
+    points: bool = False,
 ) -> None:
     """Adds one run of each of `machines` machines on a day to a lake.
 
     A machine takes each family from a random one of `runs`, with its samples drawn anew, and each series
     stretched by a factor of its own, of which `spread` is the standard deviation (of logarithms). Machines
-    have the names `m000000`, … `faults` has those of sick ones by number. `only` are families to take.
+    have the names `m000000`, … `faults` has those of sick ones by number. `only` are families to take. With
+    `points`, the figures of each run are added too, from the buckets.
     """
     random = np.random.default_rng(seed)
-    parts = [rows_of(run, 0, day) for run in runs]
-    series = {row["series_id"]: row for rows in parts for row in rows.tables["series"]}
+    parts = [rows_of(run.document, run.text, run.source, day) for run in runs]
+    series = {row["series_id"]: row for rows in parts for row in rows.series}
     lake.append("series", pa.Table.from_pylist(list(series.values()), schema=TABLES["series"]))
     batch = (seed + 1) << 20
     histograms = _histograms(parts)
@@ -90,8 +94,29 @@ def generate(
             "bucket": bucket[order].astype(np.int16),
             "n": n[order],
         }
-        lake.append("h", pa.table(columns, schema=TABLES["h"]))
+        buckets = pa.table(columns, schema=TABLES["h"])
+        lake.append("h", buckets)
+        if points:
+            lake.append("points", points_of(buckets, series))
     lake.append("runs", pa.Table.from_pylist(list(_runs(parts, names, day, batch)), schema=TABLES["runs"]))
+
+
+def points_of(buckets: pa.Table, series: Mapping[int, Mapping[str, Any]]) -> pa.Table:
+    """Returns rows of `points` from rows of `h`: extremes and sums are those of the middles of buckets."""
+    found = duckdb.connect()
+    ticks = pa.table({"series_id": list(series), "tick_ps": [row["tick_ps"] for row in series.values()]})
+    found.register("h", buckets)
+    found.register("ticks", ticks)
+    rows = found.sql(question("points_of")).to_arrow_table()
+    found.close()
+    missing = {"quantities": {}, "reasons": "", "level": "ok"}
+    columns = {
+        name: rows[name]
+        if name in rows.column_names
+        else pa.array([missing.get(name)] * rows.num_rows, TABLES["points"].field(name).type)
+        for name in TABLES["points"].names
+    }
+    return pa.table(columns).cast(TABLES["points"])
 
 
 def _family(series: Mapping[str, object]) -> str:
@@ -102,7 +127,7 @@ def _histograms(parts: Sequence[Rows]) -> dict[int, list[Histogram]]:
     """Returns logarithms of ticks and counts of each series in the runs that have it."""
     found: dict[int, list[Histogram]] = {}
     for rows in parts:
-        columns = {name: np.array(rows.columns[name]) for name in ("series_id", "bucket", "n")}
+        columns = {name: rows.h[name].to_numpy() for name in ("series_id", "bucket", "n")}
         for one in np.unique(columns["series_id"]):
             at = columns["series_id"] == one
             found.setdefault(int(one), []).append(
@@ -123,29 +148,42 @@ def _series_rows(
 ) -> tuple[Ints, ...]:
     """Returns columns of `h` for one series of some machines: machine, series, bucket, count."""
     factor = random.normal(0, spread, len(numbers))
+    chosen = choice[numbers.start : numbers.stop] % len(histograms)
+    sick = np.array([number in faults and faults[number].family == family for number in numbers], bool)
     parts = []
-    for place, number in enumerate(numbers):
-        logs, n = histograms[choice[number] % len(histograms)]
-        total = min(int(n.sum()), 1 << 40)
-        drawn = random.multinomial(total, n / n.sum())
-        logs = logs + factor[place]
-        fault = faults.get(number)
-        if fault is not None and fault.family == family:
-            logs = logs + math.log(fault.shift)
-            if fault.tail_share:
-                hit = random.binomial(drawn, fault.tail_share)
-                logs = np.concatenate([logs, logs + math.log(fault.tail)])
-                drawn = np.concatenate([drawn - hit, hit])
-        buckets, back = np.unique(bucket_of_log(logs), return_inverse=True)
-        counts = np.bincount(back, weights=drawn).astype(np.int64)
-        keep = counts > 0
-        parts.append((np.full(keep.sum(), number), np.full(keep.sum(), one), buckets[keep], counts[keep]))
-    machine, series, bucket, count = (np.concatenate(column) for column in zip(*parts, strict=True))
-    return machine, series, bucket, count
+    for each, (logs, n) in enumerate(histograms):
+        places = np.flatnonzero((chosen == each) & ~sick)
+        drawn = random.multinomial(min(int(n.sum()), 1 << 40), n / n.sum(), len(places))
+        parts.append(_counted(places, logs + factor[places, np.newaxis], drawn))
+    for place in np.flatnonzero(sick).tolist():
+        fault, (logs, n) = faults[numbers[place]], histograms[chosen[place]]
+        drawn = random.multinomial(min(int(n.sum()), 1 << 40), n / n.sum())
+        logs = logs + factor[place] + math.log(fault.shift)
+        if fault.tail_share:
+            hit = random.binomial(drawn, fault.tail_share)
+            logs = np.concatenate([logs, logs + math.log(fault.tail)])
+            drawn = np.concatenate([drawn - hit, hit])
+        order = np.argsort(logs, kind="stable")
+        parts.append(_counted(np.array([place]), logs[np.newaxis, order], drawn[np.newaxis, order]))
+    of, bucket, count = (np.concatenate(column) for column in zip(*parts, strict=True))
+    rank = np.argsort(of, kind="stable")
+    return numbers.start + of[rank], np.full(len(of), one), bucket[rank], count[rank]
+
+
+def _counted(places: Ints, logs: NDArray[np.float64], drawn: Ints) -> tuple[Ints, Ints, Ints]:
+    """Returns columns of some machines: place, bucket, count. `logs` and `drawn` have a row each,
+    ascending."""
+    if not logs.size:
+        return places[:0], places[:0], places[:0]
+    bucket, place = bucket_of_log(logs).ravel(), np.repeat(places, logs.shape[1])
+    starts = np.flatnonzero(np.diff(bucket, prepend=-1) | np.diff(place, prepend=-1))
+    count = np.add.reduceat(drawn.ravel(), starts)
+    keep = count > 0
+    return place[starts][keep], bucket[starts][keep], count[keep]
 
 
 def _runs(parts: Sequence[Rows], names: Sequence[str], day: date, batch: int) -> Iterator[dict[str, object]]:
-    row = parts[0].tables["runs"][0]
+    row = parts[0].run
     started = datetime(day.year, day.month, day.day, 3, tzinfo=timezone.utc)
     for name in names:
         own = {"run_id": f"{name}:{day.isoformat()}", "machine_id": name, "name": name, "source": "generated"}
@@ -156,7 +194,7 @@ def _runs(parts: Sequence[Rows], names: Sequence[str], day: date, batch: int) ->
                 "day": day,
                 "batch": batch,
                 "started": started,
-                "finished": started,
+                "finished": started + timedelta(seconds=45),
                 "others": 0.0,
                 "stolen": 0.0,
             }

@@ -2,10 +2,9 @@
 
 import gzip
 import hashlib
-import io
 import json
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
@@ -14,22 +13,26 @@ from itertools import islice
 from multiprocessing import get_context
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from .._errors import ForeignError, ResultError
-from .._read import _limited, run_from_text
+from . import _parse
 from ._errors import FleetError
 from ._lake import Lake, day_filter, new_batch
-from ._rows import rows_of
-from ._schema import TABLES
+from ._parse import Parsed, Parser, unpacked
+from ._schema import KEYS, TABLES
 from ._sources import Item
 
 #: The most runs, and bytes of rows, of a batch: what is held in memory, and lost when an ingestion is killed.
 BATCH_RUNS = 500
 BATCH_BYTES = 256 << 20
 
-_TABLES = ("runs", "series", "points", "h")
+#: Runs whose rows are written at once, so that little memory holds their keys.
+WRITTEN_RUNS = 50
+
+#: Files that a process is given at once.
+CHUNK = 4
 
 
 @dataclass
@@ -40,17 +43,6 @@ class Account:
     known: int = 0
     aside: list[tuple[str, str]] = field(default_factory=list)
     bytes: int = 0
-
-
-@dataclass(frozen=True)
-class Parsed:
-    """Rows of one result, by table, in Arrow's stream format; or what is wrong with it."""
-
-    name: str
-    size: int
-    tables: dict[str, bytes] = field(default_factory=dict)
-    fault: str | None = None
-    text: bytes | None = None
 
 
 def ingest(
@@ -72,7 +64,7 @@ def ingest(
         if not lake.is_local:
             raise FleetError("a lake in a store needs --set-aside DIRECTORY, for files that are no results")
         aside = f"{lake.root}/set-aside"
-    account, held, batch = Account(), list[Parsed](), new_batch()
+    account, held, batch, size = Account(), list[Parsed](), new_batch(), 0
     for parsed in _parse_all(items, day, processes or os.cpu_count() or 1):
         account.bytes += parsed.size
         if parsed.fault is not None:
@@ -80,105 +72,83 @@ def ingest(
             _set_aside(Path(aside), parsed)
         else:
             held.append(parsed)
-        if (
-            len(held) >= BATCH_RUNS
-            or sum(len(part["h"]) for part in (one.tables for one in held)) > BATCH_BYTES
-        ):
-            _write(lake, held, batch, account)
-            held, batch = [], new_batch()
+            size += len(parsed.h) + len(parsed.points)
+        if len(held) >= BATCH_RUNS or size > BATCH_BYTES:
+            _write(lake, held, batch, account, day)
+            held, batch, size = [], new_batch(), 0
         yield account
-    _write(lake, held, batch, account)
+    _write(lake, held, batch, account, day)
     yield account
 
 
 def _parse_all(items: Iterable[Item], day: date | None, processes: int) -> Iterator[Parsed]:
     """Parses results in processes, in order; no more than a few of them are held at once."""
     if processes == 1:
-        yield from (parse(item, day) for item in items)
+        yield from map(Parser(day).parse, items)
         return
     rest = iter(items)
-    with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
-        waiting: list[tuple[Item, Future[Parsed]]] = []
+    context = get_context("spawn")
+    with ProcessPoolExecutor(processes, context, _parse.start, (day,)) as pool:
+        waiting: list[tuple[Item, Future[list[Parsed]]]] = []
         while True:
-            waiting += [
-                (item, pool.submit(parse, item, day)) for item in islice(rest, 4 * processes - len(waiting))
-            ]
+            while len(waiting) < 3 * processes and (chunk := list(islice(rest, CHUNK))):
+                waiting.append((chunk[0], pool.submit(_parse.parse, chunk)))
             if not waiting:
                 return
             item, future = waiting.pop(0)
             try:
-                yield future.result()
+                found = future.result()
             except BrokenProcessPool:
                 raise FleetError(
-                    f"a process ended while it read {item.name}: is there enough memory?"
+                    f"a process ended while it read {item.name} or the {CHUNK - 1} files after it: "
+                    "is there enough memory?"
                 ) from None
+            yield from found
 
 
-def parse(item: Item, day: date | None) -> Parsed:
-    """Returns the rows of one result, with 0 for their batch."""
-    text = item.text
-    try:
-        if item.fault is not None:
-            raise ResultError(item.name, item.fault)
-        if text is None:
-            path = Path(item.name)
-            if not path.is_file():
-                raise ResultError(
-                    item.name, "it is no plain file" if path.exists() else "there is no such file"
-                )
-            text = path.read_bytes()
-        run = run_from_text(_limited(io.BytesIO(text), item.name), item.name)
-        rows = rows_of(run, 0, day)
-        return Parsed(item.name, len(text), {name: _packed(rows.arrow(name)) for name in _TABLES})
-    except (ResultError, ForeignError) as error:
-        fault = error.reason
-    except (
-        OSError,
-        ValueError,
-        KeyError,
-        TypeError,
-        AttributeError,
-        OverflowError,
-        pa.ArrowException,
-    ) as error:
-        fault = f"its fields are not those of a result: {error!s:.200}"
-    return Parsed(item.name, len(text or b""), fault=fault, text=text)
-
-
-def _packed(table: pa.Table) -> bytes:
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table)
-    packed: bytes = sink.getvalue().to_pybytes()
-    return packed
-
-
-def _write(lake: Lake, held: Sequence[Parsed], batch: int, account: Account) -> None:
+def _write(lake: Lake, held: Sequence[Parsed], batch: int, account: Account, day: date | None) -> None:
     """Writes one batch: runs last, since the rows of a batch count from then on."""
     if not held:
         return
-    runs = [_unpacked(one.tables["runs"]) for one in held]
-    fresh = _fresh(lake, pa.concat_tables(runs))
+    runs = pa.Table.from_pylist([(one.run or {}) | {"batch": batch} for one in held], schema=TABLES["runs"])
+    fresh = _fresh(lake, runs, day is not None)
     account.known += len(held) - len(fresh)
     account.added += len(fresh)
-    for name in ("h", "points", "series", "runs"):
-        parts = [_unpacked(held[place].tables[name]) for place in fresh]
-        table = pa.concat_tables(parts) if parts else TABLES[name].empty_table()
-        if name == "series":
-            table = _new_series(lake, table)
-        else:
-            column = pa.repeat(pa.scalar(batch, pa.int64()), table.num_rows)
-            table = table.set_column(table.schema.get_field_index("batch"), "batch", column)
-        if table.num_rows:
-            lake.append(name, table)
+    series = [row for one in held for row in one.series]
+    if series:
+        # Also those of runs that are not fresh: a parser gives each series once.
+        lake.append("series", _new_series(lake, pa.Table.from_pylist(series, schema=TABLES["series"])))
+    runs = runs.take(pa.array(fresh, pa.int64()))
+    if runs.num_rows:
+        for name in ("h", "points"):
+            parts = [getattr(held[place], name) for place in fresh]
+            lake.append(name, _keyed(name, parts, runs))
+        lake.append("runs", runs)
 
 
-def _fresh(lake: Lake, runs: pa.Table) -> list[int]:
+def _keyed(name: str, parts: Sequence[bytes], runs: pa.Table) -> Callable[[], pa.RecordBatchReader]:
+    """Returns a function that reads rows of some runs, with the keys of the runs."""
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for first in range(0, len(parts), WRITTEN_RUNS):
+            tables = [unpacked(part) for part in parts[first : first + WRITTEN_RUNS]]
+            rows = pa.concat_tables(tables).combine_chunks()
+            of = pa.array(np.repeat(np.arange(len(tables)) + first, [table.num_rows for table in tables]))
+            keys = runs.select(KEYS).take(of).combine_chunks()
+            columns = dict(zip(KEYS, keys.columns, strict=True)) | dict(
+                zip(rows.column_names, rows.columns, strict=True)
+            )
+            yield from pa.table(columns, schema=TABLES[name]).combine_chunks().to_batches()
+
+    return lambda: pa.RecordBatchReader.from_batches(TABLES[name], batches())
+
+
+def _fresh(lake: Lake, runs: pa.Table, any_day: bool) -> list[int]:
     """Returns the rows of runs that are not in the lake, or are there unfinished and are finished now; each
-    run once."""
+    run once. With `any_day` they may be there on other days."""
     days = sorted(set(runs["day"].to_pylist()))
     there = lake.table("runs").to_pyarrow_table(
-        filters=day_filter(days[0], days[-1]), columns=["run_id", "finished"]
+        filters=None if any_day else day_filter(days[0], days[-1]), columns=["run_id", "finished"]
     )
     best = dict(zip(there["run_id"].to_pylist(), there["finished"].is_valid().to_pylist(), strict=True))
     for run, is_finished in zip(
@@ -191,10 +161,6 @@ def _fresh(lake: Lake, runs: pa.Table) -> list[int]:
         if run not in best or (is_finished and not best[run]):
             best[run], fresh[run] = is_finished, place
     return sorted(fresh.values())
-
-
-def _unpacked(stream: bytes) -> pa.Table:
-    return pa.ipc.open_stream(stream).read_all()
 
 
 def _new_series(lake: Lake, table: pa.Table) -> pa.Table:

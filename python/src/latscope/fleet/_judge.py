@@ -7,7 +7,7 @@ discovery rate is controlled over all machines and series.
 """
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias, cast
 
@@ -74,10 +74,10 @@ def log_of_bucket(bucket: Ints) -> Floats:
     return middle
 
 
-def distances(columns: Mapping[str, Ints], machine: list[str]) -> Distances:
-    """Returns the distances of machines of one group. `columns` and `machine` are the columns of sick.sql,
-    one row a machine and series."""
-    machines, rows = np.unique(np.array(machine), return_inverse=True)
+def distances(columns: Mapping[str, Ints], names: Sequence[str]) -> Distances:
+    """Returns the distances of machines of one group. `columns` are those of sick.sql, one row a machine and
+    series; `names` are the ids of machines by their numbers, from 1."""
+    machines, rows = np.unique(columns["machine"], return_inverse=True)
     series, places = np.unique(columns["series_id"], return_inverse=True)
     shape = (len(machines), len(series))
     body, tail = np.zeros(shape), np.full(shape, np.nan)
@@ -90,19 +90,21 @@ def distances(columns: Mapping[str, Ints], machine: list[str]) -> Distances:
     # Of few samples, those above are too few to be counted as a share.
     tail[rows, places] = np.where(columns["total"] >= FEWEST_SAMPLES, share, np.nan)
     tail -= _peers_median(tail)
-    return Distances([str(one) for one in machines], [int(one) for one in series], body, tail)
+    return Distances([names[one - 1] for one in machines], [int(one) for one in series], body, tail)
 
 
 def _peers_median(figures: Floats) -> Floats:
     """Returns the median of all other rows, for each row: NaN where fewer than FEWEST rows have a figure."""
     ordered = np.sort(figures, axis=0)
     count = np.sum(~np.isnan(figures), axis=0)
-    rank = np.argsort(np.argsort(figures, axis=0), axis=0)
     columns = np.arange(figures.shape[1])
 
     def without(place: Ints) -> Floats:
-        # The place-th of the others: those from its own rank on move up by one.
-        chosen: Floats = ordered[np.minimum(place + (rank <= place), len(figures) - 1), columns]
+        # The place-th of the others: without the row itself, those from its place on move up by one.
+        own = ordered[place, columns]
+        chosen: Floats = np.where(
+            figures <= own, ordered[np.minimum(place + 1, len(figures) - 1), columns], own
+        )
         return chosen
 
     others = count - 1

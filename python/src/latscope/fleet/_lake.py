@@ -7,7 +7,8 @@ import random
 import re
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timezone
 from pathlib import Path
@@ -23,8 +24,9 @@ from ._schema import PROPERTY, TABLES, VERSION
 #: Description of a table of a lake.
 DESCRIPTION = "latscope-fleet: docs/lake.md"
 
-#: How files are written. A row group of a compacted file has the rows of many machines.
-WRITER = WriterProperties(compression="ZSTD", max_row_group_size=4_000_000)
+#: Most rows of a row group of a table, where not a million. A question to one machine reads one row group of
+#: a compacted file of points, which has the rows of about fifty machines.
+ROW_GROUPS = {"points": 16_384}
 
 #: How often a write is tried again where another one came first.
 TRIES = 30
@@ -35,14 +37,14 @@ ORPHANED_AFTER = 3600.0
 
 @dataclass(frozen=True)
 class File:
-    """Data file of a table: its address, its day, its number of rows, and the least and the greatest batch
-    in it."""
+    """Data file of a table: its address, its day, its number of rows, its size, and the batch of all its
+    rows, None if they are of several: then the file was compacted."""
 
     uri: str
     day: date | None
     rows: int
     bytes: int
-    batches: tuple[int, int] | None
+    batch: int | None
 
 
 @dataclass(frozen=True)
@@ -51,7 +53,7 @@ class Snapshot:
 
     `lost` are pairs (run_id, batch) of rows that another batch has too. `pending` are the days that have
     files of batches whose runs are not there: an ingestion is at work, or was killed; with the newest such
-    batch.
+    batch. `has_all_columns` is true if no file can lack a column: an older schema made none of the tables.
     """
 
     root: str
@@ -59,6 +61,7 @@ class Snapshot:
     files: dict[str, tuple[File, ...]]
     lost: tuple[tuple[str, int], ...]
     pending: dict[date, int]
+    has_all_columns: bool
 
     def days(self) -> list[date]:
         """Returns the days that have runs, ascending."""
@@ -73,10 +76,12 @@ class Lake:
         has a newer schema."""
         self.root = os.fspath(root).rstrip("/")
         self.is_local = "://" not in self.root
-        for name in TABLES:
-            if create:
-                self._create(name)
+        for name in TABLES if create else ():
+            self._create(name)
             self.table(name)
+        if not create:
+            # The others are checked when they are read.
+            self.table("runs")
 
     def uri(self, name: str) -> str:
         """Returns the address of a table."""
@@ -121,11 +126,16 @@ class Lake:
             if PROPERTY not in table.metadata().configuration and table.metadata().description == DESCRIPTION:
                 table.alter.set_table_properties({PROPERTY: str(VERSION)}, raise_if_not_exists=False)
 
-    def append(self, name: str, rows: pa.Table) -> None:
-        """Adds rows to a table. Raises FleetError if they cannot be written."""
+    def append(self, name: str, rows: pa.Table | Callable[[], pa.RecordBatchReader]) -> None:
+        """Adds rows, or those that a function reads, to a table. Raises FleetError if they cannot be
+        written."""
         self.commit(
             lambda: write_deltalake(
-                self.table(name), rows, mode="append", schema_mode="merge", writer_properties=WRITER
+                self.table(name),
+                rows() if callable(rows) else rows,
+                mode="append",
+                schema_mode="merge",
+                writer_properties=writer(name),
             )
         )
 
@@ -142,24 +152,41 @@ class Lake:
             except (DeltaError, OSError) as error:
                 raise FleetError(f"{self.root} cannot be written: {error!s:.600}") from None
 
-    def snapshot(self, since: date | None = None, until: date | None = None) -> Snapshot:
-        """Returns the files of the days from `since` to `until`, both included; None leaves a side open."""
+    def snapshot(
+        self, since: date | None = None, until: date | None = None, only: Sequence[str] = tuple(TABLES)
+    ) -> Snapshot:
+        """Returns the files of the days from `since` to `until`, both included; None leaves a side open.
+        Tables that are not in `only`, which has `runs`, are empty."""
         # First runs: an ingestion writes them last, so that all other rows of these runs are there.
-        tables = {name: self.table(name) for name in ("runs", *(name for name in TABLES if name != "runs"))}
-        files = {name: tuple(_within(files_of(table), since, until)) for name, table in tables.items()}
-        copies = _copies(tables["runs"], since, until)
-        batches = {batch for _, batch, _ in copies}
+        tables = {name: self.table(name) for name in sorted(only, key=lambda name: name != "runs")}
+        files: dict[str, tuple[File, ...]] = dict.fromkeys(TABLES, ())
+        files |= {name: tuple(_within(files_of(table), since, until)) for name, table in tables.items()}
+        batches = {file.batch for file in files["runs"]}
+        days = [file.day for file in files["runs"]]
+        # A day that was compacted has one file of runs, each of them once.
+        unsettled = {day for day, files_of_day in Counter(days).items() if files_of_day > 1}
+        unsettled |= {
+            file.day
+            for name in ("points", "h")
+            for file in files[name]
+            if file.batch is not None and file.batch not in batches
+        }
+        copies = _copies(tables["runs"], unsettled)
+        batches |= {batch for _, batch, _ in copies}
         pending: dict[date, int] = {}
         for name in ("points", "h"):
-            kept = []
             for file in files[name]:
-                if file.batches and file.batches[0] == file.batches[1] and file.batches[0] not in batches:
+                if file.batch is not None and file.batch not in batches:
                     assert file.day is not None
-                    pending[file.day] = max(pending.get(file.day, 0), file.batches[0])
-                else:
-                    kept.append(file)
-            files[name] = tuple(kept)
-        return Snapshot(self.root, tables, files, _lost(copies), pending)
+                    pending[file.day] = max(pending.get(file.day, 0), file.batch)
+            files[name] = tuple(file for file in files[name] if file.batch is None or file.batch in batches)
+        made = {table.metadata().configuration.get(PROPERTY) for table in tables.values()}
+        return Snapshot(self.root, tables, files, _lost(copies), pending, made == {str(VERSION)})
+
+
+def writer(name: str) -> WriterProperties:
+    """Returns how files of a table are written."""
+    return WriterProperties(compression="ZSTD", max_row_group_size=ROW_GROUPS.get(name, 1_000_000))
 
 
 def new_batch() -> int:
@@ -176,8 +203,10 @@ def files_of(table: DeltaTable) -> Iterator[File]:
     """Yields the data files of a table."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        actions = pa.table(table.get_add_actions(flatten=True)).to_pylist()
-    for action in actions:
+        actions = pa.table(table.get_add_actions(flatten=True))
+    # There is a column for the least and the greatest value of each column of the table.
+    needed = ("path", "num_records", "size_bytes", "partition.day", "min.batch", "max.batch")
+    for action in actions.select([name for name in needed if name in actions.column_names]).to_pylist():
         day = action.get("partition.day")
         low, high = action.get("min.batch"), action.get("max.batch")
         yield File(
@@ -185,7 +214,7 @@ def files_of(table: DeltaTable) -> Iterator[File]:
             day=date.fromisoformat(day) if isinstance(day, str) else day,
             rows=action["num_records"],
             bytes=action["size_bytes"],
-            batches=None if low is None or high is None else (low, high),
+            batch=low if low == high else None,
         )
 
 
@@ -203,9 +232,14 @@ def _within(files: Iterable[File], since: date | None, until: date | None) -> It
             yield file
 
 
-def _copies(runs: DeltaTable, since: date | None, until: date | None) -> list[tuple[str, int, bool]]:
-    """Returns the run_id, the batch, and whether the run has finished, of all rows of `runs`."""
-    rows = runs.to_pyarrow_table(filters=day_filter(since, until), columns=["run_id", "batch", "finished"])
+def _copies(runs: DeltaTable, days: set[date | None]) -> list[tuple[str, int, bool]]:
+    """Returns the run_id, the batch, and whether the run has finished, of all rows of `runs` of some days."""
+    if not days:
+        return []
+    rows = runs.to_pyarrow_table(
+        filters=[("day", "in", sorted(day for day in days if day is not None))],
+        columns=["run_id", "batch", "finished"],
+    )
     return list(
         zip(
             rows["run_id"].to_pylist(),

@@ -2,7 +2,7 @@
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -10,6 +10,7 @@ from typing import Any
 from deltalake.exceptions import DeltaError
 
 from . import _care, _questions
+from ._drift import drift
 from ._engine import engine
 from ._errors import FleetError, sentence
 from ._ingest import Account, ingest
@@ -94,11 +95,17 @@ def _parser() -> argparse.ArgumentParser:
     one.add_argument("--by", default="kernel", help="kernel, model, architecture, microcode or label=NAME")
     one = command(
         "drift",
-        lambda a: _ask(a, lambda e: _questions.drift(e, a.least)),
-        "find steps in daily medians",
+        lambda a: _ask(a, lambda e: drift(e, a.least, a.by)),
+        "find steps in daily medians, and what changed with them",
         asks=True,
     )
+    one.add_argument("--by", default="machine", help="machine, model, kernel (of a model) or label=NAME")
     one.add_argument("--least", type=float, default=0.1, help="least change, as a share")
+    one = command(
+        "machine", _machine, "name the runs of a machine, or print figures of its series", asks=True
+    )
+    one.add_argument("machine", metavar="ID")
+    one.add_argument("--probe", help="figures of series, by a pattern of SQL: wake.%%")
     one = command(
         "worst",
         lambda a: _ask(a, lambda e: _questions.worst(e, a.probe, a.top)),
@@ -115,10 +122,27 @@ def _parser() -> argparse.ArgumentParser:
     )
     one.add_argument("--days", type=int, default=2)
     one = command("bench", _care.bench_command, "measure ingestion, sizes and questions on a made fleet")
-    one.add_argument("--machines", type=int, default=1000)
-    one = command("demo", _care.demo_command, "make a small lake of shipped results, and its page")
-    one.add_argument("--directory", type=Path, help="where; a new temporary one without it")
+    one.add_argument("--machines", type=int, nargs="+", default=[100, 1000], help="numbers of machines")
+    _add_pages(command)
     return parser
+
+
+def _add_pages(command: Callable[..., argparse.ArgumentParser]) -> None:
+    one = command("serve", _care.serve_command, "show the fleet on pages for a browser, which only read")
+    one.add_argument("--listen", default="127.0.0.1:8100", metavar="HOST:PORT", help="port 0 is a free one")
+    one.add_argument(
+        "--token",
+        default="",
+        help="who has it may read; none: all may; without it none on loopback, else a random one. "
+        "$LATSCOPE_FLEET_TOKEN is not seen by other users",
+    )
+    one.add_argument("--results", type=Path, metavar="DIR", help="where the ingested files are, for reports")
+    command(
+        "metrics", _care.metrics_command, "print the figures of the last day, or of --until, as OpenMetrics"
+    )
+    one = command("demo", _care.demo_command, "make a small lake of shipped results, and show its pages")
+    one.add_argument("--directory", type=Path, help="where; a new temporary one without it")
+    one.add_argument("--no-serve", action="store_true", help="no pages")
 
 
 def _ingest(arguments: argparse.Namespace) -> int:
@@ -200,6 +224,19 @@ def _sick(arguments: argparse.Namespace) -> int:
         rows, notes = _questions.sick(opened, arguments.rate)
         for note in notes:
             print(note, file=sys.stderr)
+        return rows
+
+    return _ask(arguments, ask, snapshot)
+
+
+def _machine(arguments: argparse.Namespace) -> int:
+    tables = ("runs",) if arguments.probe is None else ("runs", "series", "points")
+    snapshot = Lake(arguments.lake).snapshot(arguments.since, arguments.until, tables)
+
+    def ask(opened: Any) -> Any:
+        rows = _questions.machine(opened, arguments.machine, arguments.probe)
+        if not rows:
+            raise FleetError(f"{arguments.lake} has nothing of the machine {arguments.machine} there")
         return rows
 
     return _ask(arguments, ask, snapshot)

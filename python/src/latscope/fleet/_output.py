@@ -14,8 +14,9 @@ FORMATS = ("table", "csv", "json", "parquet")
 WIDEST = 60
 
 
-def text_of(rows: Sequence[dict[str, Any]], form: str) -> str:
-    """Returns rows as text that ends with a line feed. JSON is a list of objects, one a line."""
+def text_of(rows: Sequence[dict[str, Any]], form: str, widest: int = WIDEST) -> str:
+    """Returns rows as text that ends with a line feed. JSON is a list of objects, one a line; cells of a
+    table have at most `widest` characters."""
     if form == "json":
         lines = ",\n ".join(json.dumps(_plain(row), ensure_ascii=False) for row in rows)
         return f"[{lines}]\n"
@@ -25,7 +26,7 @@ def text_of(rows: Sequence[dict[str, Any]], form: str) -> str:
         writer = csv.writer(out, lineterminator="\n")
         writer.writerows([names, *([_cell(row[name]) for name in names] for row in rows)])
         return out.getvalue()
-    cells = [names, *([_short(_cell(row[name])) for name in names] for row in rows)]
+    cells = [names, *([_short(_cell(row[name]), widest) for name in names] for row in rows)]
     widths = [max(len(line[place]) for line in cells) for place in range(len(names))]
     numeric = [all(row[name] is None or isinstance(row[name], int | float) for row in rows) for name in names]
     texts = (
@@ -58,9 +59,9 @@ def _cell(value: Any) -> str:
     return plain if isinstance(plain, str) else json.dumps(plain, ensure_ascii=False)
 
 
-def _short(text: str) -> str:
+def _short(text: str, widest: int) -> str:
     text = "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in text)
-    return text if len(text) <= WIDEST else text[: WIDEST - 1] + "…"
+    return text if len(text) <= widest else text[: widest - 1] + "…"
 
 
 def toml_of(rows: Sequence[dict[str, Any]]) -> str:

@@ -5,10 +5,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from itertools import groupby
-from statistics import median
 from typing import Any, TypeAlias
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from . import _judge
@@ -16,6 +16,9 @@ from ._engine import Engine, dicts, question
 from ._series import BUCKETS, bucket_bounds
 
 Row: TypeAlias = dict[str, Any]
+
+#: Rows of `h` that `sick` sorts at once.
+SORTED_ROWS = 8_000_000
 
 #: Columns that `compare` can group runs by.
 BY = {"kernel": "kernel", "model": "cpu_model", "architecture": "architecture", "microcode": "microcode"}
@@ -36,17 +39,32 @@ class Group:
 def groups_of(engine: Engine, series: dict[int, Row]) -> tuple[list[Group], list[str]]:
     """Returns the groups of peers (same processor, kernel, and state: idle or busy), and notes on those that
     are too small to be judged."""
-    table, notes, groups = engine.query(question("sick")), list[str](), list[Group]()
+    notes, groups = list[str](), list[Group]()
+    rows = dicts(engine.query("SELECT DISTINCT machine_id FROM runs ORDER BY machine_id"))
+    machines = [row["machine_id"] for row in rows]
+    table = _columns(engine, machines)
     for group in dicts(engine.query(question("peers"))):
         title = f"{group['cpu_model']}, {group['kernel']}, {'busy' if group['busy'] else 'idle'}"
         if group["machines"] < _judge.FEWEST:
             notes.append(f"not judged: {group['machines']} of {title}; {_judge.FEWEST} peers are needed")
             continue
         part = table.filter(pc.equal(table["peers"], group["peers"]))
-        columns = {name: part[name].to_numpy() for name in part.column_names if name != "machine_id"}
-        found = _judge.distances(columns, part["machine_id"].to_pylist())
+        found = _judge.distances({name: part[name].to_numpy() for name in part.column_names}, machines)
         groups.append(Group(title, found, [series[one]["probe"].split(".")[0] for one in found.series]))
     return groups, notes
+
+
+def _columns(engine: Engine, machines: list[str]) -> pa.Table:
+    """Returns the rows of sick.sql of all machines, which are in order: those of a range after those of
+    another."""
+    tails = [tuple(row.values()) for row in dicts(engine.query(question("tails")))]
+    if not tails:
+        return pa.table({name: pa.array([], pa.int64()) for name in ("peers", "machine")})
+    (rows,) = dicts(engine.query("SELECT COUNT(*) AS n FROM h"))
+    step = -(-len(machines) // -(-rows["n"] // SORTED_ROWS))
+    ranges = [machines[first : first + step] for first in range(0, len(machines), step)]
+    texts = [question("sick", first=part[0], last=part[-1], tails=tails) for part in ranges]
+    return pa.concat_tables([engine.query(text) for text in texts])
 
 
 def series_of(engine: Engine) -> dict[int, Row]:
@@ -56,23 +74,26 @@ def series_of(engine: Engine) -> dict[int, Row]:
     }
 
 
-def sick(engine: Engine, rate: float = 0.05) -> tuple[list[Row], list[str]]:
+def sick(
+    engine: Engine, rate: float = 0.05, judged: tuple[list[Group], list[str]] | None = None
+) -> tuple[list[Row], list[str]]:
     """Returns the machines that are slower than their peers, the surest first, and notes on what was not
     judged.
 
-    At most a share `rate` of what is named is expected to be chance, over all machines and series.
+    At most a share `rate` of what is named is expected to be chance, over all machines and series. `judged`
+    is what `groups_of` returned, if that is known.
     """
     named = engine.query("SELECT machine_id, MAX(name) AS name FROM runs GROUP BY machine_id")
     names = {row["machine_id"]: row["name"] for row in dicts(named)}
     series = series_of(engine)
-    groups, notes = groups_of(engine, series)
+    groups, notes = judged or groups_of(engine, series)
     rows = [
         _row(machine, names.get(machine, ""), group, findings, series)
         for group in groups
         # Each group has its share, so that all together keep the rate.
         for machine, findings in _by_machine(_judge.judge(group.found, group.family, rate / len(groups)))
     ]
-    notes += [_double(row) for row in dicts(engine.query(question("doubles")))]
+    notes = notes + [_double(row) for row in dicts(engine.query(question("doubles")))]
     return sorted(rows, key=lambda row: (row["p"], row["machine_id"])), notes
 
 
@@ -153,37 +174,12 @@ def compare(engine: Engine, by: str) -> list[Row]:
     return list(rows)
 
 
-def drift(engine: Engine, least: float = 0.1) -> list[Row]:
-    """Returns the changes of machines' daily medians, by at least a share `least`: the day, before and
-    after, ns."""
-    rows = []
-    for _, found in groupby(
-        dicts(engine.query(question("drift"))), key=lambda row: (row["machine_id"], row["series_id"])
-    ):
-        days = list(found)
-        step = _step([row["p50"] for row in days], least)
-        if step is not None:
-            place, before, after = step
-            row = {name: days[place][name] for name in ("machine_id", "probe", "title", "series_id", "day")}
-            rows.append(row | {"before": before, "after": after, "ratio": round(after / before, 3)})
-    return sorted(rows, key=lambda row: (-abs(np.log(row["ratio"])), row["machine_id"], row["series_id"]))
-
-
-def _step(values: Sequence[float], least: float) -> tuple[int, float, float] | None:
-    """Returns the place of the step that leaves the least deviations from the medians on its sides, and these
-    medians; None unless it is four times what days deviate by. There are three days on each side."""
-    best = None
-    for place in range(3, len(values) - 2):
-        before, after = median(values[:place]), median(values[place:])
-        rest = [abs(float(np.log(one / before))) for one in values[:place]]
-        rest += [abs(float(np.log(one / after))) for one in values[place:]]
-        if best is None or sum(rest) < best[0]:
-            best = (sum(rest), max(1.4826 * median(rest), 0.005), place, before, after)
-    if best is None:
-        return None
-    _, noise, place, before, after = best
-    size = abs(float(np.log(after / before)))
-    return (place, before, after) if size >= max(float(np.log1p(least)), 4 * noise) else None
+def machine(engine: Engine, machine_id: str, probe: str | None) -> list[Row]:
+    """Returns the runs of a machine, in order of time; with `probe`, a pattern of SQL (`wake.%`), the figures
+    of its series instead, ns."""
+    if probe is None:
+        return list(dicts(engine.query(question("machine_runs", machine=machine_id))))
+    return list(dicts(engine.query(question("machine", machine=machine_id, probe=probe))))
 
 
 def worst(engine: Engine, probe: str, top: int) -> list[Row]:

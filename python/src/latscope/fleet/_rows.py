@@ -1,20 +1,22 @@
-"""Rows of the lake from one result. See docs/lake.md."""
+"""Rows of the lake from one result, by columns. See docs/lake.md."""
 
 import hashlib
 import json
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import date, datetime, timedelta, timezone
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from .._errors import ResultError
-from .._point import Point
-from .._read import Run
-from ._schema import QUANTILES, TABLES
-from ._series import BUCKETS, Series, bucket_index, series_of
+from .._point import enough_medians, median_of_rounds
+from ._document import Document
+from ._histograms import Histograms, histograms_of
+from ._schema import KEYS, QUANTILES, TABLES
+from ._series import Series, series
 
 Row = dict[str, Any]
 
@@ -27,88 +29,102 @@ LONGEST = 4096
 
 _RUN_ID = re.compile(r"[0-9A-Za-z:._-]{1,80}")
 
+#: Columns of points and of buckets that do not say of which run they are.
+_OWN = {name: pa.schema([one for one in TABLES[name] if one.name not in KEYS]) for name in ("points", "h")}
 
-@dataclass
+
+@dataclass(frozen=True)
 class Rows:
-    """Rows of one run or of several, by table."""
+    """Rows of one run: that of `runs`, with 0 for its batch; those of `series`; those of `points` and `h`
+    without the columns KEYS."""
 
-    tables: dict[str, list[Row]] = field(
-        default_factory=lambda: {name: [] for name in ("runs", "series", "points")}
-    )
-    columns: dict[str, list[Any]] = field(default_factory=lambda: {name: [] for name in TABLES["h"].names})
-
-    def arrow(self, name: str) -> pa.Table:
-        """Returns a table of the lake with the rows of this batch."""
-        if name == "h":
-            return pa.table(self.columns, schema=TABLES["h"])
-        return pa.Table.from_pylist(self.tables[name], schema=TABLES[name])
+    run: Row
+    series: list[Row]
+    points: pa.Table
+    h: pa.Table
 
 
-def rows_of(run: Run, batch: int, day: date | None = None) -> Rows:
-    """Returns the rows of a run, in a batch of ingestion. `day` is used for the day on which the run started.
+def rows_of(
+    document: Document, text: bytes, source: str, day: date | None = None, known: set[int] | None = None
+) -> Rows:
+    """Returns the rows of a valid result with its text. `day` is used for the day on which the run started.
+    Series of `known` have no rows; the others are added to it.
 
     Raises ResultError if the run cannot be in the lake: its clock is years off, it says no day, its id is
     malformed, or numbers do not fit.
     """
-    keys: Row = {
-        "day": day or _day(run),
-        "batch": batch,
-        "run_id": run_id(run),
-        "machine_id": machine_id(run),
+    measurements = document["measurements"]
+    if len(measurements) > MOST_POINTS:
+        raise ResultError(source, f"it has {len(measurements)} points, more than {MOST_POINTS}")
+    run = {
+        "day": day or _day(document, source),
+        "batch": 0,
+        "run_id": run_id(document, text, source),
+        "machine_id": machine_id(document["machine"]),
+        **_run(document, source),
     }
-    if len(run.points) > MOST_POINTS:
-        raise ResultError(run.source, f"it has {len(run.points)} points, more than {MOST_POINTS}")
-    rows = Rows()
-    document = run.document
-    rows.tables["runs"].append(keys | _run(run, document))
+    try:
+        found = histograms_of([point["histogram"] for point in measurements])
+    except ValueError as error:
+        raise ResultError(source, f"it is a damaged result: {error!s:.200}") from None
+    all_series = _all_series(document, found)
+    _refuse_twice(measurements, all_series, source)
+    known = set() if known is None else known
+    fresh = [place for place, one in enumerate(all_series) if one.id not in known]
+    known.update(one.id for one in all_series)
+    ids = np.array([one.id for one in all_series], np.int64)
+    return Rows(
+        run,
+        [_series(measurements[place], all_series[place], run["program"]) for place in fresh],
+        _points(measurements, found, ids),
+        _table("h", series_id=np.repeat(ids, found.length), bucket=found.bucket.astype(np.int16), n=found.n),
+    )
+
+
+def _table(name: str, **columns: Any) -> pa.Table:
+    return pa.table([columns[field.name] for field in _OWN[name]], schema=_OWN[name])
+
+
+def _refuse_twice(measurements: Sequence[Document], all_series: Sequence[Series], source: str) -> None:
     seen: set[int] = set()
-    for point, fields in zip(run.points, document["measurements"], strict=True):
-        series = series_of(point, _program(document))
-        if series.id in seen:
-            raise ResultError(run.source, f"it has the point {point.name:.200} twice")
-        seen.add(series.id)
-        rows.tables["series"].append(_series(point, series, _program(document)))
-        rows.tables["points"].append(keys | _point(run, point, fields, series.id))
-        _buckets(rows.columns, keys, point, series.id)
-    return rows
+    for point, one in zip(measurements, all_series, strict=True):
+        if one.id in seen:
+            raise ResultError(
+                source, f"it has the point {point['probe']:.100} {point['params']!s:.100} twice"
+            )
+        seen.add(one.id)
 
 
-def run_id(run: Run) -> str:
+def run_id(document: Document, text: bytes, source: str) -> str:
     """Returns the id of a run; of one without an id (older results) the hash of its text. Raises
     ResultError."""
-    if not run.run_id:
-        return "text:" + hashlib.sha256(run.text).hexdigest()[:32]
-    if not _RUN_ID.fullmatch(run.run_id):
-        raise ResultError(
-            run.source, f"its run_id is {run.run_id!r:.90}: letters, digits and :._- are allowed"
-        )
-    return run.run_id
+    found: str = document["run_id"]
+    if not found:
+        return "text:" + hashlib.sha256(text).hexdigest()[:32]
+    if not _RUN_ID.fullmatch(found):
+        raise ResultError(source, f"its run_id is {found!r:.90}: letters, digits and :._- are allowed")
+    return found
 
 
-def machine_id(run: Run) -> str:
-    """Returns the id of the run's machine, else `name:` with its host name."""
-    identity = run.machine.get("id")
-    return _text(identity) or f"name:{_text(run.machine.get('name')) or 'unknown'}"
+def machine_id(machine: Mapping[str, Any]) -> str:
+    """Returns the id of a machine, else `name:` with its host name."""
+    return _text(machine.get("id")) or f"name:{_text(machine.get('name')) or 'unknown'}"
 
 
-def _day(run: Run) -> date:
-    if run.started is None:
-        raise ResultError(run.source, "it does not say when it was measured: give --day YYYY-MM-DD")
-    started = _time(run.started, run.source)
-    assert started is not None
+def _day(document: Document, source: str) -> date:
+    started = _time(document["started"], source)
+    if started is None:
+        raise ResultError(source, "it does not say when it was measured: give --day YYYY-MM-DD")
     if not FIRST_DAY <= started.date() <= (datetime.now(timezone.utc) + timedelta(days=2)).date():
-        raise ResultError(
-            run.source, f"its clock was wrong, it started {run.started:.40}: give --day YYYY-MM-DD"
-        )
+        text = document["started"]
+        raise ResultError(source, f"its clock was wrong, it started {text:.40}: give --day YYYY-MM-DD")
     return started.date()
 
 
 def _time(text: str | None, source: str) -> datetime | None:
     try:
         return (
-            None
-            if text is None
-            else datetime.fromisoformat(text.replace("Z", "+00:00")).astimezone(timezone.utc)
+            None if not text else datetime.fromisoformat(text.replace("Z", "+00:00")).astimezone(timezone.utc)
         )
     except (ValueError, OverflowError):
         raise ResultError(source, f"{text!r:.60} is no RFC 3339 time") from None
@@ -119,39 +135,34 @@ def _program(document: Mapping[str, Any]) -> str:
     return _text(imported.get("program")) or "unknown" if isinstance(imported, dict) else "latscope"
 
 
-def _run(run: Run, document: Mapping[str, Any]) -> Row:
-    machine, account = run.machine, document.get("activity")
-    account = account if isinstance(account, dict) else {}
-    checks = {
-        item["id"]: item["state"] for item in _dicts(machine.get("checks")) if {"id", "state"} <= item.keys()
-    }
+def _run(document: Document, source: str) -> Row:
+    machine, account, tool = document["machine"], document.get("activity") or {}, document["tool"]
+    ended = document["finished"] or (document["started"] if document.get("interrupted") else None)
     texts = ("name", "kernel", "kernel_version", "architecture", "command_line", "cpu_model", "microcode")
     return {
         **{name: _text(machine.get(name)) for name in (*texts, "hypervisor", "scheduler")},
-        "started": _time(run.started, run.source),
-        "finished": _time(
-            run.finished or ((run.started or None) if document.get("interrupted") else None), run.source
-        ),
-        "tool": _text(run.tool.get("version")),
-        "tool_commit": _text(run.tool.get("commit")),
+        "started": _time(document["started"], source),
+        "finished": _time(ended, source),
+        "tool": _text(tool.get("version")),
+        "tool_commit": _text(tool.get("commit")),
         "program": _program(document),
         "job": _text(document["plan"].get("job")),
         "topology": _topology(machine),
-        "cpus": len(_dicts(machine.get("cpus"))),
+        "cpus": len(machine.get("cpus") or ()),
         "memory": _whole(machine.get("memory")),
-        "root": machine.get("root") if isinstance(machine.get("root"), bool) else None,
-        "checks": {_text(name): _text(state) for name, state in checks.items()},
+        "root": machine.get("root"),
+        "checks": {_text(item["id"]): _text(item["state"]) for item in machine.get("checks") or ()},
         "wall_ns": _whole(account.get("wall_ns")),
         **{name: _share(account.get(name)) for name in ("others", "load", "peer", "stolen")},
         "throttled": _throttled(account.get("quota")),
-        "points": len(run.points),
-        "labels": {_text(name): _text(value) for name, value in run.labels.items()},
-        "source": _text(run.source),
+        "points": len(document["measurements"]),
+        "labels": {_text(name): _text(value) for name, value in (document.get("labels") or {}).items()},
+        "source": _text(source),
     }
 
 
 def _topology(machine: Mapping[str, Any]) -> str:
-    cpus = _dicts(machine.get("cpus"))
+    cpus = machine.get("cpus") or ()
     parts = (("packages", "package"), ("nodes", "node"))
     cores = len({(cpu.get("package"), cpu.get("core")) for cpu in cpus})
     return " ".join(
@@ -171,58 +182,90 @@ def _throttled(quota: object) -> float | None:
     return throttled / periods if periods and throttled is not None else None
 
 
-def _series(point: Point, series: Series, program: str) -> Row:
+def _all_series(document: Document, found: Histograms) -> list[Series]:
+    """Returns the series of all points."""
+    program, batches = _program(document), _batches(document["plan"])
+    all_series = []
+    for point, count in zip(document["measurements"], found.count.tolist(), strict=True):
+        params, sampled = tuple(sorted(point["params"].items())), None
+        if count:
+            histogram, is_event = point["histogram"], point["sampling"] == "event"
+            bins = histogram.get("bins")
+            sampled = (
+                "event" if is_event else "batch",
+                None if is_event else batches.get((point["probe"], params)),
+                histogram["tick_ps"],
+                (bins["width"], bins.get("per_octave")) if bins else None,
+            )
+        revision = point.get("revision", 1)
+        all_series.append(series(point["probe"], revision, params, point["times"], program, sampled))
+    return all_series
+
+
+def _batches(plan: Mapping[str, Any]) -> dict[tuple[str, Any], int]:
+    """Returns the planned length of a batch of each point, ns. The first step that plans a point counts."""
+    batches: dict[tuple[str, Any], int] = {}
+    for step in plan.get("steps") or ():
+        batch_ns = (step.get("stop") or {}).get("batch_ns")
+        if batch_ns is not None:
+            for point in step.get("points") or ():
+                batches.setdefault((point["probe"], tuple(sorted(point["params"].items()))), batch_ns)
+    return batches
+
+
+def _series(point: Document, one: Series, program: str) -> Row:
+    fields = json.loads(one.identity)
     return {
-        "series_id": series.id,
-        "probe": point.probe,
-        "revision": point.revision,
-        "params": {name: str(value) for name, value in sorted(point.params.items())},
-        "times": point.times,
+        "series_id": one.id,
+        "probe": point["probe"],
+        "revision": fields["revision"],
+        "params": {name: str(value) for name, value in sorted(point["params"].items())},
+        "times": point["times"],
         "program": program,
-        "sampling": point.sampling if point.histogram.count else "none",
-        "batch_ns": point.batch_ns if point.histogram.count else None,
-        "tick_ps": point.histogram.tick_ps if point.histogram.count else None,
-        "title": _text(point.title),
+        "sampling": fields["sampling"],
+        "batch_ns": fields.get("batch_ns"),
+        "tick_ps": fields.get("tick_ps"),
+        "title": _text(point.get("title")),
         "unit": "ns",
-        "value_units": {_text(name): _text(value.unit) for name, value in sorted(point.values.items())},
-        "identity": series.identity,
+        "value_units": {
+            _text(name): _text(value["unit"]) for name, value in sorted((point.get("values") or {}).items())
+        },
+        "identity": one.identity,
     }
 
 
-def _point(run: Run, point: Point, fields: Mapping[str, Any], series_id: int) -> Row:
-    histogram, figures = point.histogram, point.figures()
-    interval: object = fields.get("interval")
-    interval = interval if isinstance(interval, dict) else {}
-    ticks = {"min": histogram.least, "max": histogram.greatest, "sum": histogram.total}
-    if max(ticks.values()) >= 1 << 63:
-        raise ResultError(run.source, f"{point.name:.200}: its sum has more than 63 bits")
-    return {
-        "series_id": series_id,
-        "count": histogram.count,
-        "overflow": histogram.overflow,
-        **{name: value if histogram.count else None for name, value in ticks.items()},
-        **{name: figures[name] for name in QUANTILES},
-        "low": _number(interval.get("low")),
-        "high": _number(interval.get("high")),
-        "quantities": {_text(name): value.value for name, value in sorted(point.values.items())},
-        "level": point.level,
-        "reasons": ",".join(sorted(_text(reason.id) for reason in point.reasons)),
-        "verdict": point.verdict,
-    }
+def _points(measurements: Sequence[Document], found: Histograms, ids: Any) -> pa.Table:
+    has_values = found.count > 0
+    ticks = {"min": found.least, "max": found.greatest, "sum": found.total}
+    figures = found.figures()
+    for place, point in enumerate(measurements):
+        medians = enough_medians([(one["count"], one["p50"]) for one in point.get("rounds") or ()])
+        if medians:
+            figures["p50"][place] = median_of_rounds(medians)
+    qualities = [point.get("quality") or {} for point in measurements]
+    intervals = [point.get("interval") or {} for point in measurements]
+    return _table(
+        "points",
+        series_id=ids,
+        count=found.count,
+        overflow=found.overflow,
+        **{name: pa.array(values, mask=~has_values) for name, values in ticks.items()},
+        **{name: pa.array(figures[name], from_pandas=True) for name in QUANTILES},
+        **{name: pa.array([one.get(name) for one in intervals], pa.float64()) for name in ("low", "high")},
+        quantities=_quantities(measurements),
+        level=[one.get("level", "ok") for one in qualities],
+        reasons=[",".join(sorted(_text(each["id"]) for each in one.get("reasons", ()))) for one in qualities],
+        verdict=[(point.get("verdict") or {}).get("status") for point in measurements],
+    )
 
 
-def _buckets(columns: dict[str, list[Any]], keys: Row, point: Point, series_id: int) -> None:
-    buckets = [(bucket_index(low), n) for low, _, n in point.histogram.buckets]
-    if point.histogram.overflow:
-        buckets.append((BUCKETS, point.histogram.overflow))
-    for name, value in (keys | {"series_id": series_id}).items():
-        columns[name].extend([value] * len(buckets))
-    columns["bucket"].extend(index for index, _ in buckets)
-    columns["n"].extend(n for _, n in buckets)
-
-
-def _dicts(value: object) -> list[dict[str, Any]]:
-    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+def _quantities(measurements: Sequence[Document]) -> pa.Array:
+    pairs = [sorted((point.get("values") or {}).items()) for point in measurements]
+    offsets = np.cumsum([0, *map(len, pairs)])
+    names = [_text(name) for point in pairs for name, _ in point]
+    values = [value["value"] for point in pairs for _, value in point]
+    offsets = pa.array(offsets, pa.int32())
+    return pa.MapArray.from_arrays(offsets, pa.array(names, pa.string()), pa.array(values, pa.float64()))
 
 
 def _text(value: object) -> str:
@@ -230,6 +273,8 @@ def _text(value: object) -> str:
     if value is None:
         return ""
     text = value if isinstance(value, str) else json.dumps(value)
+    if len(text) <= LONGEST and text.isprintable():
+        return text
     text = text[:LONGEST].encode("utf-8", "replace").decode()
     return "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in text)
 

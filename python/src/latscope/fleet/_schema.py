@@ -105,5 +105,8 @@ ORDER = {
     "daily": ("cpu_model", "kernel", "series_id", "bucket"),
 }
 
+#: Names of the columns that say of which run a row is.
+KEYS = tuple(name for name, _ in _KEYS)
+
 #: Names of the quantiles that `points` has, ns.
 QUANTILES = _QUANTILES

@@ -4,6 +4,7 @@
 import hashlib
 import json
 from dataclasses import dataclass
+from functools import lru_cache
 
 from .._histogram import RANGE_BITS, SUB_BITS
 from .._point import ParamValue, Point
@@ -21,25 +22,41 @@ class Series:
 
 
 def series_of(point: Point, program: str) -> Series:
-    """Returns the series of a point that a program measured (`latscope`, or the one of an imported result).
+    """Returns the series of a point that a program measured (`latscope`, or the one of an imported
+    result)."""
+    histogram = point.histogram
+    if not histogram.count:
+        return series(point.probe, point.revision, tuple(point.params.items()), point.times, program)
+    bins = histogram.bins and (histogram.bins.width, histogram.bins.per_octave)
+    sampled = (point.sampling, point.batch_ns, histogram.tick_ps, bins)
+    return series(point.probe, point.revision, tuple(point.params.items()), point.times, program, sampled)
+
+
+@lru_cache(maxsize=100_000)
+def series(
+    probe: str,
+    revision: int,
+    params: tuple[tuple[str, ParamValue], ...],
+    times: str,
+    program: str,
+    sampled: tuple[str, int | None, int, tuple[int, int | None] | None] | None = None,
+) -> Series:
+    """Returns the series of points. `sampled` has the sampling, the length of a batch in ns (None for
+    events), the tick in ps and the bins of those that have samples.
 
     A point without samples is of a series of its own, whose sampling is `none`: a result does not say whether
     samples would have been events or batches.
     """
     fields: dict[str, object] = {
-        "probe": point.probe,
-        "revision": point.revision,
-        "params": {name: _canonical(value) for name, value in point.params.items()},
-        "times": point.times,
+        "probe": probe,
+        "revision": revision,
+        "params": {name: _canonical(value) for name, value in params},
+        "times": times,
         "program": program,
         "sampling": "none",
     }
-    if point.histogram.count:
-        bins = point.histogram.bins
-        fields["sampling"] = point.sampling
-        fields["batch_ns"] = point.batch_ns
-        fields["tick_ps"] = point.histogram.tick_ps
-        fields["bins"] = None if bins is None else [bins.width, bins.per_octave]
+    if sampled is not None:
+        fields |= dict(zip(("sampling", "batch_ns", "tick_ps", "bins"), sampled, strict=True))
     identity = json.dumps(fields, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return Series(hash_of(identity), identity)
 

@@ -8,6 +8,15 @@ from ._schema import TABLES
 _LOW = "(bucket - 128 * shift) * POWER(2, shift)"
 _SHIFT = "GREATEST(CAST(FLOOR(bucket / 128.0) AS INT) - 1, 0)"
 
+#: Runs with the numbers, from 1, of their group of peers (same processor, kernel and state) and of their
+#: machine.
+_PEERS = """
+    SELECT run_id, machine_id, cpu_model, kernel, busy,
+           CAST(DENSE_RANK() OVER (ORDER BY cpu_model, kernel, busy) AS INT) AS peers,
+           CAST(DENSE_RANK() OVER (ORDER BY machine_id) AS INT) AS machine
+    FROM (SELECT *, CASE WHEN COALESCE(others, 0) > 0.2 OR COALESCE(stolen, 0) > 0.05
+                    OR COALESCE(throttled, 0) > 0.01 THEN 1 ELSE 0 END AS busy FROM runs) t"""
+
 
 def views(snapshot: Snapshot) -> dict[str, str]:
     """Returns the views by name, in the order in which they are made. Each reads `NAME_files` or views
@@ -20,6 +29,7 @@ def views(snapshot: Snapshot) -> dict[str, str]:
     columns = ", ".join(TABLES["series"].names)
     ranked = "*, ROW_NUMBER() OVER (PARTITION BY series_id ORDER BY identity, title) place"
     found["series"] = f"SELECT {columns} FROM (SELECT {ranked} FROM series_files) t WHERE place = 1"
+    found["peers"] = _PEERS
     found["daily"] = "SELECT * FROM daily_files"
     found["buckets"] = f"""
         SELECT bucket, {_LOW} AS low, {_LOW} + POWER(2, shift) - 1 AS high

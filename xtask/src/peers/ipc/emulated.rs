@@ -111,6 +111,7 @@ impl Place {
             programs: programs.into(),
             overlay: None,
             profile: "release".to_owned(),
+            topology: Vec::new(),
         };
         let ended = machine.run_patiently(&self.job(pairs))?;
         let mut outcome = Outcome::default();

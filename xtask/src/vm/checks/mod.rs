@@ -12,6 +12,7 @@ mod binder;
 mod binder_tests;
 mod ipc;
 mod machine;
+mod nodes;
 mod noise;
 mod ran;
 mod wake;
@@ -121,25 +122,26 @@ pub fn run_all(each: impl FnMut(&str, Result<()>)) -> Result<(), &'static str> {
 /// Runs the tests with a word in their name. Passes the name and the outcome of each to `each`.
 fn run(word: &str, kernels: &[Kernel], profile: &str, mut each: impl FnMut(&str, Result<()>)) {
     for kernel in kernels {
-        let chosen: Vec<&Check> = (FAMILIES.iter().copied().flatten())
-            .filter(|check| check.kernels.contains(kernel) && check.name.contains(word))
-            .collect();
-        if chosen.is_empty() {
-            continue;
-        }
-        for (check, outcome) in chosen.iter().zip(boot(*kernel, &chosen, profile)) {
-            each(&format!("VM {kernel}: {}", check.name), outcome);
+        let wanted = |check: &&Check| check.kernels.contains(kernel) && check.name.contains(word);
+        let usual = FAMILIES.iter().copied().flatten().filter(wanted).collect::<Vec<_>>();
+        let of_nodes = nodes::CHECKS.iter().filter(wanted).collect::<Vec<_>>();
+        let machines: [(&str, Vec<&Check>, fn(&mut Machine)); 2] =
+            [("", usual, |_| {}), (" of four nodes", of_nodes, nodes::shape)];
+        for (machine, chosen, shape) in machines.into_iter().filter(|(_, chosen, _)| !chosen.is_empty()) {
+            for (check, outcome) in chosen.iter().zip(boot(*kernel, &chosen, profile, shape)) {
+                each(&format!("VM {kernel}{machine}: {}", check.name), outcome);
+            }
         }
     }
 }
 
-/// Runs tests under a single kernel. Returns the outcome of each.
-fn boot(kernel: Kernel, checks: &[&Check], profile: &str) -> Vec<Result<()>> {
+/// Runs tests under a single kernel, on a machine of this shape. Returns the outcome of each.
+fn boot(kernel: Kernel, checks: &[&Check], profile: &str, shape: fn(&mut Machine)) -> Vec<Result<()>> {
     let trials = match dist::example("binder_trials", profile) {
         Ok(trials) => trials.to_string_lossy().into_owned(),
         Err(error) => return checks.iter().map(|_| Err(anyhow::anyhow!("{error:#}"))).collect(),
     };
-    let machine = Machine {
+    let mut machine = Machine {
         kernel,
         memory: 512 << 20,
         cpus: 2,
@@ -150,7 +152,9 @@ fn boot(kernel: Kernel, checks: &[&Check], profile: &str) -> Vec<Result<()>> {
         programs: vec![trials],
         overlay: None,
         profile: profile.to_owned(),
+        topology: Vec::new(),
     };
+    shape(&mut machine);
     match machine.run_patiently(&script(checks)) {
         Ok(ended) => (0..checks.len())
             .map(|index| {
@@ -203,7 +207,7 @@ mod tests {
 
     #[test]
     fn names_are_unique_and_every_test_has_a_kernel() {
-        let checks: Vec<&Check> = FAMILIES.iter().copied().flatten().collect();
+        let checks: Vec<&Check> = FAMILIES.iter().copied().flatten().chain(nodes::CHECKS).collect();
         let names: BTreeSet<&str> = checks.iter().map(|check| check.name).collect();
         assert_eq!(names.len(), checks.len());
         assert!(checks.iter().all(|check| !check.kernels.is_empty()));

@@ -1,6 +1,7 @@
 //! Index of a directory of results, kept between calls in the user's cache, where no other user can plant one. The
 //! index is never necessary: results that are stale, damaged or of another version in it are read again.
 
+use crate::cli::redact;
 use crate::cli::results::{self, read_each};
 use anyhow::{Context, Result, bail, ensure};
 use latscope_engine::saver;
@@ -55,7 +56,14 @@ enum Found {
 /// # Errors
 /// The path is no directory, or cannot be read.
 pub fn read(directory: &Path) -> Result<Directory> {
-    read_with(directory, cache().as_deref())
+    // The index has the names that are to be left out.
+    let cache = if redact::applies() { None } else { cache() };
+    let mut read = read_with(directory, cache.as_deref())?;
+    if redact::applies() {
+        read.remarks.clear();
+        read.runs.iter_mut().for_each(|(name, _)| *name = redact::file(std::mem::take(name)));
+    }
+    Ok(read)
 }
 
 fn read_with(directory: &Path, cache: Option<&Path>) -> Result<Directory> {

@@ -53,7 +53,7 @@ impl Measures for IpcArguments {
     }
 
     fn watcher(&self) -> Result<Box<dyn Observer>> {
-        self.live.watcher()
+        self.live.watcher(self.run.progress)
     }
 
     /// Transports that were not asked for by name and are not available here are listed, and not judged.

@@ -18,7 +18,7 @@ mod words;
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use latscope_engine::observers::Observer;
+use latscope_engine::observers::{Observer, Style};
 use latscope_host::terminal::Terminal;
 use lines::Lines;
 pub use lines::newly_exceeded;
@@ -42,17 +42,21 @@ impl LiveArguments {
     ///
     /// # Errors
     /// The screen was requested, but stderr is not the process's own terminal.
-    pub fn watcher(&self) -> Result<Box<dyn Observer>> {
-        self.watcher_or(|| Box::new(Lines::new(stderr())))
+    pub fn watcher(&self, style: Style) -> Result<Box<dyn Observer>> {
+        self.watcher_or(style, || Box::new(Lines::new(stderr())))
     }
 
     /// The screen on a terminal, else another observer.
     ///
     /// # Errors
     /// As [`watcher`](Self::watcher).
-    pub fn watcher_or(&self, other: impl FnOnce() -> Box<dyn Observer>) -> Result<Box<dyn Observer>> {
+    pub fn watcher_or(
+        &self,
+        style: Style,
+        other: impl FnOnce() -> Box<dyn Observer>,
+    ) -> Result<Box<dyn Observer>> {
         let screen = |terminal| -> Box<dyn Observer> { Box::new(Screen::new(terminal, in_colour())) };
-        Ok(self.terminal()?.map_or_else(other, screen))
+        Ok(self.terminal(style)?.map_or_else(other, screen))
     }
 
     /// The screen of many runs, if there is a terminal for it.
@@ -60,7 +64,7 @@ impl LiveArguments {
     /// # Errors
     /// As [`watcher`](Self::watcher).
     pub fn runs(&self) -> Result<Option<RunsScreen>> {
-        Ok(self.terminal()?.map(|terminal| RunsScreen::new(terminal, in_colour())))
+        Ok(self.terminal(Style::Auto)?.map(|terminal| RunsScreen::new(terminal, in_colour())))
     }
 
     /// Returns true if one of the options was given.
@@ -72,10 +76,11 @@ impl LiveArguments {
     ///
     /// # Errors
     /// As [`watcher`](Self::watcher).
-    fn terminal(&self) -> Result<Option<Terminal>> {
-        let usual = !self.no_live && is_watched();
-        match (self.live || usual).then(terminal) {
-            Some(Err(error)) if self.live => Err(error),
+    fn terminal(&self, style: Style) -> Result<Option<Terminal>> {
+        let asked = self.live || style == Style::Bar;
+        let usual = !self.no_live && style == Style::Auto && is_watched();
+        match (asked || usual).then(terminal) {
+            Some(Err(error)) if asked => Err(error),
             found => Ok(found.and_then(Result::ok)),
         }
     }

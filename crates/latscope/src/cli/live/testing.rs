@@ -22,6 +22,7 @@ fn thread(index: u64, cpu: u32) -> Thread {
         via: Via::Direct,
         work: 0,
         touch: 0,
+        slice: None,
     }
 }
 

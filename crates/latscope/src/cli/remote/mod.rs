@@ -16,7 +16,7 @@ use clap::{Args, Subcommand};
 use latscope_bench::settings::Asked;
 use latscope_core::machine::Machine;
 use latscope_core::plan::Plan;
-use latscope_engine::observers::Observer;
+use latscope_engine::observers::{Observer, Style};
 use latscope_engine::planner::Request;
 use latscope_exchange::remote::{MAILBOXES, TRANSPORTS, Transport, shm};
 use latscope_host::terminal::status_width;
@@ -34,6 +34,8 @@ use window::WindowArguments;
 #[derive(Debug, Args)]
 #[command(
     args_conflicts_with_subcommands = true,
+    // Its probes have a parameter of the usual name.
+    mut_arg("turn", |arg| arg.long("wait-turn")),
     mut_arg("count", |arg| arg.help("Pings, or stretches of blocks, of each row")),
     mut_arg("duration", |arg| arg.help("Time for each row, such as 5s"))
 )]
@@ -108,8 +110,9 @@ impl Measures for RemoteArguments {
     }
 
     fn watcher(&self) -> Result<Box<dyn Observer>> {
-        let line = || Line::new(stderr(), status_width);
-        self.live.watcher_or(|| Box::new(line()))
+        let style = self.family.run.progress;
+        let width: fn() -> Option<usize> = if style == Style::Plain { || None } else { status_width };
+        self.live.watcher_or(style, || Box::new(Line::new(stderr(), width)))
     }
 }
 

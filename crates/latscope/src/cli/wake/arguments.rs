@@ -116,6 +116,9 @@ pub struct ThreadArguments {
     /// Memory that each activation reads and writes
     #[arg(long, value_name = "SIZE", value_parser = parse_size, default_value = "0")]
     pub touch: u64,
+    /// Time slice for --policy other, 100us to 100ms (Linux 6.12) [default: the kernel's]
+    #[arg(long, value_name = "T", value_parser = some_time)]
+    pub slice: Option<u64>,
     /// Intervals at the begin that are not recorded
     #[arg(long, value_name = "N", default_value_t = 100)]
     pub warm_up: u64,

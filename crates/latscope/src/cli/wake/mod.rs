@@ -83,7 +83,7 @@ impl Measures for WakeArguments {
     }
 
     fn watcher(&self) -> Result<Box<dyn Observer>> {
-        self.live.watcher()
+        self.live.watcher(self.run.progress)
     }
 
     fn conclude(&self, report: &mut Report) {

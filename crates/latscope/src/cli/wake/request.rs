@@ -45,7 +45,7 @@ pub fn setup(asked: &WakeArguments, machine: &Machine) -> Result<Setup> {
 }
 
 /// Options that only latscope's own threads have.
-const OF_THREADS: [&str; 14] = [
+const OF_THREADS: [&str; 15] = [
     "threads",
     "distance",
     "policy",
@@ -59,6 +59,7 @@ const OF_THREADS: [&str; 14] = [
     "via",
     "work",
     "touch",
+    "slice",
     "warm_up",
 ];
 
@@ -70,6 +71,11 @@ fn check_used(asked: &WakeArguments) -> Result<()> {
     }
     if asked.threads.policy != Some(PolicyName::Deadline) {
         asked.given.refuse(&["runtime"], "is for --policy deadline")?;
+    }
+    if asked.threads.policy != Some(PolicyName::Other) {
+        asked
+            .given
+            .refuse(&["slice"], "is for --policy other: the other policies have no slice to choose")?;
     }
     if matches!(asked.threads.policy, Some(PolicyName::Other | PolicyName::Deadline)) {
         asked.given.refuse(
@@ -118,6 +124,7 @@ fn threads(asked: &WakeArguments, machine: &Machine) -> Result<Vec<Thread>> {
         via: asked.threads.via,
         work: asked.threads.work,
         touch: asked.threads.touch,
+        slice: asked.threads.slice,
     };
     let threads: Vec<Thread> = (0..count).map(thread).collect();
     check(&threads)?;
@@ -243,6 +250,7 @@ mod tests {
             ("--policy other --priority 5", "have no priority"),
             ("timerlat --method timerfd", "latscope's own threads"),
             ("--runtime 1ms", "is for --policy deadline"),
+            ("--slice 100us", "is for --policy other"),
             ("--policy other --spread", "--policy fifo or rr"),
             ("--policy deadline --cpus 1", "wants all CPUs"),
             ("--method yield", "--policy deadline"),

@@ -1,11 +1,14 @@
--- Median of each machine's runs of a day (nearest rank), ns, of each series.
+-- Median of each side's runs of a day (nearest rank), ns, of each series. A side is a machine or a group of machines.
 WITH p AS (
-    SELECT CAST(p.day AS STRING) AS day, p.machine_id, p.series_id, p.p50,
-           ROW_NUMBER() OVER (PARTITION BY p.day, p.machine_id, p.series_id ORDER BY p.p50, p.run_id) AS place,
-           COUNT(*) OVER (PARTITION BY p.day, p.machine_id, p.series_id) AS total
-    FROM points p WHERE p.p50 > 0
+    SELECT CAST(p.day AS STRING) AS day, :side AS side, p.series_id, p.p50, p.run_id
+    FROM points p JOIN runs r ON r.run_id = p.run_id WHERE p.p50 > 0
+),
+ranked AS (
+    SELECT *, ROW_NUMBER() OVER (PARTITION BY day, side, series_id ORDER BY p50, run_id) AS place,
+           COUNT(*) OVER (PARTITION BY day, side, series_id) AS total
+    FROM p
 )
-SELECT p.machine_id, p.series_id, s.probe, s.title, p.day, MIN(CASE WHEN place * 2 >= total THEN p50 END) AS p50
-FROM p JOIN series s ON s.series_id = p.series_id
-GROUP BY p.machine_id, p.series_id, s.probe, s.title, p.day
-ORDER BY p.machine_id, p.series_id, p.day
+SELECT r.side, r.series_id, s.probe, s.title, r.day, MIN(CASE WHEN place * 2 >= total THEN p50 END) AS p50
+FROM ranked r JOIN series s ON s.series_id = r.series_id
+GROUP BY r.side, r.series_id, s.probe, s.title, r.day
+ORDER BY r.side, r.series_id, r.day

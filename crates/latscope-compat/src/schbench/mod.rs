@@ -1,0 +1,296 @@
+//! `schbench`: threads that pass messages and threads that work for them, as a load for the scheduler and a measure of
+//! it. It takes the arguments of the original and prints its text; the threads, the clock and the histograms are
+//! latscope's. Reading the arguments and formatting text are pure functions. The differences from the original are in
+//! `docs/schbench.md`.
+
+mod crew;
+mod text;
+
+use crate::context::Context;
+use crate::environment;
+use crate::getopt::{self, Call, FLAG, Opt, Refusal, Spec, on, put, value};
+use crate::personality::{self, Personality, Program, Suite};
+use anyhow::Result;
+use crew::Crew;
+use latscope_core::units::counted;
+use latscope_host::eprint;
+use latscope_os::sched;
+use std::fmt::Write;
+use std::time::{Duration, Instant};
+use text::{Requests, Seen};
+
+/// The program, by name.
+pub static PROGRAMS: &[&dyn Personality] = &[&SCHBENCH];
+
+/// The suite of one program. All of its text goes to stderr, and the usage after a mistake, too.
+static SUITE: Suite = Suite {
+    grammar: getopt::getopt,
+    prepare: |_| Ok(()),
+    usage: |_, _, specs| usage(specs),
+    answer: |context, error, usage| match error.downcast()? {
+        Refusal::Help => {
+            eprint!("{usage}");
+            Ok(1)
+        }
+        Refusal::Usage(text) => {
+            eprint!("{}: {text}\n{usage}", context.name);
+            Ok(1)
+        }
+        Refusal::Fatal(text) => {
+            eprint!("latscope: {}: {text}\n", context.name);
+            Ok(1)
+        }
+    },
+};
+
+/// Program `schbench`.
+pub static SCHBENCH: Program<SchbenchOptions> = Program {
+    name: "schbench",
+    summary: "wake-ups and requests of threads that work for others, by the scheduler's choice of CPUs",
+    suite: &SUITE,
+    form: "",
+    options: OPTIONS,
+    usual: personality::usual,
+    settle,
+    carry_out,
+};
+
+/// Options of a call of schbench.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SchbenchOptions {
+    /// Value of `-m`: threads that pass messages.
+    pub message_threads: u64,
+    /// Value of `-t`: threads that work for each of them; as many as there are CPUs, if it was not given.
+    pub threads: Option<u64>,
+    /// Value of `-r`: time of the run, s.
+    pub runtime: u64,
+    /// Value of `-i`: time between two prints, s.
+    pub interval: u64,
+    /// Value of `-z`: time after which all figures begin anew, s.
+    pub zero: Option<u64>,
+    /// Value of `-w`: time before the figures begin, s.
+    pub warm_up: u64,
+    /// Value of `-R`: requests a second; 0 for as many as the threads do.
+    pub rate: u64,
+    /// Value of `-p`: bytes that are passed in place of requests; 0 for requests.
+    pub pipe: u64,
+    /// Value of `-F`: KiB of the matrices of a thread.
+    pub footprint: u64,
+    /// Value of `-n`: multiplications in a request.
+    pub operations: u64,
+    /// Value of `-s`: sleep before the work of a request, µs.
+    pub sleep: u64,
+    /// Value of `-C`: requests without sleep and lock.
+    pub calibrate: bool,
+    /// Value of `-L`: work without the lock of the CPU.
+    pub no_locking: bool,
+}
+
+impl Default for SchbenchOptions {
+    fn default() -> SchbenchOptions {
+        SchbenchOptions {
+            message_threads: 1,
+            threads: None,
+            runtime: 30,
+            interval: 10,
+            zero: None,
+            warm_up: 0,
+            rate: 0,
+            pipe: 0,
+            footprint: 256,
+            operations: 5,
+            sleep: 100,
+            calibrate: false,
+            no_locking: false,
+        }
+    }
+}
+
+const MOST: u64 = 1 << 20;
+/// Most bytes that are passed in pipe mode.
+const MOST_BYTES: u64 = 1 << 20;
+
+/// Options of schbench, in the order of its usage.
+#[rustfmt::skip]
+pub static OPTIONS: &[Opt<SchbenchOptions>] = &[
+    Opt::new(Some('C'), "calibrate", FLAG, "requests without sleep and lock", |o, _| on(&mut o.calibrate)),
+    Opt::new(Some('L'), "no-locking", FLAG, "work without the lock of the CPU", |o, _| on(&mut o.no_locking)),
+    Opt::new(Some('m'), "message-threads", value("N"), "threads that pass messages [1]",
+        |o, given| put(&mut o.message_threads, given.whole(1..=4096))),
+    Opt::new(Some('M'), "message-cpus", value("LIST"), "not here: use taskset", |_, _| Err(absent("-M", "taskset(1)"))),
+    Opt::new(Some('W'), "worker-cpus", value("LIST"), "not here: use taskset", |_, _| Err(absent("-W", "taskset(1)"))),
+    Opt::new(Some('t'), "threads", value("N"), "threads that work for each of them [number of CPUs]",
+        |o, given| put(&mut o.threads, given.whole(1..=4096).map(Some))),
+    Opt::new(Some('r'), "runtime", value("S"), "time of the run [30]", |o, given| put(&mut o.runtime, given.whole(1..=MOST))),
+    Opt::new(Some('F'), "cache_footprint", value("KB"), "matrices of a thread [256]",
+        |o, given| put(&mut o.footprint, given.whole(1..=MOST))),
+    Opt::new(Some('n'), "operations", value("N"), "multiplications in a request [5]",
+        |o, given| put(&mut o.operations, given.whole(0..=MOST))),
+    Opt::new(Some('s'), "sleep_usec", value("US"), "sleep before the work of a request [100]",
+        |o, given| put(&mut o.sleep, given.whole(0..=MOST))),
+    Opt::new(Some('A'), "auto-rps", value("PERCENT"), "not here: choose -R", |_, _| Err(absent("-A", "a rate by -R"))),
+    Opt::new(Some('p'), "pipe", value("BYTES"), "bytes that are passed in place of requests [0]",
+        |o, given| put(&mut o.pipe, given.whole(0..=MOST_BYTES))),
+    Opt::new(Some('R'), "rps", value("N"), "requests a second [as many as the threads do]",
+        |o, given| put(&mut o.rate, given.whole(0..=MOST))),
+    Opt::new(Some('w'), "warmuptime", value("S"), "time before the figures begin [0]",
+        |o, given| put(&mut o.warm_up, given.whole(0..=MOST))),
+    Opt::new(Some('i'), "intervaltime", value("S"), "time between two prints [10]",
+        |o, given| put(&mut o.interval, given.whole(1..=MOST))),
+    Opt::new(Some('z'), "zerotime", value("S"), "time after which all figures begin anew [never]",
+        |o, given| put(&mut o.zero, given.whole(1..=MOST).map(Some))),
+    Opt::new(Some('j'), "json", value("FILE"), "not here", |_, _| Err(absent("-j", "the text"))),
+    Opt::new(Some('J'), "jobname", value("NAME"), "not here", |_, _| Err(absent("-J", "the text"))),
+    Opt::new(None, "split", value("PERCENT"), "not here", |_, _| Err(absent("--split", "-F"))),
+    Opt::LONG_HELP,
+];
+
+fn absent(option: &str, instead: &str) -> Refusal {
+    Refusal::Fatal(format!("{option} is not carried out: use {instead}"))
+}
+
+fn usage(specs: &[&Spec]) -> String {
+    let mut text = "schbench usage:\n".to_owned();
+    for spec in specs {
+        let forms = match spec.short {
+            Some(short) => format!("-{short} (--{})", spec.long),
+            None => format!("--{}", spec.long),
+        };
+        let _ = writeln!(text, "\t{forms}: {}", spec.help);
+    }
+    text
+}
+
+fn settle(call: Call<SchbenchOptions>) -> Result<SchbenchOptions, Refusal> {
+    match call.operands.first() {
+        Some(operand) => Err(Refusal::Usage(format!("Error Extra arguments '{operand}'"))),
+        None => Ok(call.options),
+    }
+}
+
+fn title(options: &SchbenchOptions, workers: u64) -> String {
+    let what = match (options.pipe, options.rate) {
+        (0, 0) => "requests".to_owned(),
+        (0, rate) => format!("{} a second", counted(rate, "request")),
+        (bytes, _) => format!("{bytes} bytes passed"),
+    };
+    let messengers = counted(options.message_threads, "message thread");
+    format!("{messengers}, {} each, {what}", counted(workers, "worker"))
+}
+
+fn carry_out(options: &SchbenchOptions, context: &Context) -> Result<u8> {
+    let cpus = sched::allowed_cpus()?.len() as u64;
+    let workers = options.threads.unwrap_or(cpus);
+    let runtime = Duration::from_secs(options.runtime);
+    if environment::shows(context, "requests", title(options, workers), Some(runtime.as_nanos() as u64)) {
+        return Ok(0);
+    }
+    if options.threads.is_none() {
+        eprint!("setting worker threads to {workers}\n");
+    }
+    let crew = Crew::start(options, workers)?;
+    run(options, &crew);
+    crew.end();
+    Ok(0)
+}
+
+/// Prints what the crew did, each interval and at the end.
+fn run(options: &SchbenchOptions, crew: &Crew) {
+    const SECOND: Duration = Duration::from_secs(1);
+    let whole = Instant::now();
+    let warm_up = Duration::from_secs(options.warm_up);
+    let (mut began, mut requests, mut delays) = (whole, Requests::default(), crew.delays());
+    let mut warm = options.warm_up == 0;
+    for second in 1..=options.warm_up + options.runtime {
+        std::thread::sleep((whole + SECOND * second as u32).saturating_duration_since(Instant::now()));
+        if !warm {
+            warm = whole.elapsed() >= warm_up;
+            if warm {
+                eprint!("warmup done, zeroing stats\n");
+                crew.zero();
+                (began, requests) = (Instant::now(), Requests::default());
+            }
+            continue;
+        }
+        let seen = crew.seen();
+        requests.add(seen.done, began.elapsed());
+        let passed = second - options.warm_up;
+        if passed == options.runtime {
+            break;
+        }
+        if passed.is_multiple_of(options.interval) {
+            print(options, &seen, &requests, began.elapsed());
+            let now = crew.delays();
+            eprint!("{}current rps: {:.2}\n", text::delays(&now.since(&delays)), requests.current());
+            delays = now;
+        }
+        if options.zero.is_some_and(|zero| passed.is_multiple_of(zero)) {
+            crew.zero();
+            (began, requests) = (Instant::now(), Requests::default());
+        }
+    }
+    let (seen, lasted) = (crew.seen(), began.elapsed());
+    print(options, &seen, &requests, lasted);
+    if options.pipe > 0 {
+        eprint!("{}", text::transfers(seen.done, options.pipe, lasted));
+        return;
+    }
+    let rate = seen.done as f64 / lasted.as_secs_f64();
+    eprint!("average rps: {rate:.2}\n{}", text::delays(&crew.delays().since(&delays)));
+}
+
+fn print(options: &SchbenchOptions, seen: &Seen, requests: &Requests, lasted: Duration) {
+    let seconds = lasted.as_secs();
+    if options.pipe > 0 {
+        eprint!("{}", text::latencies("Wakeup Latencies", &seen.wake_ups, seconds, &text::OF_PIPES));
+        return;
+    }
+    eprint!("{}", text::latencies("Wakeup Latencies", &seen.wake_ups, seconds, &text::OF_LATENCIES));
+    eprint!("{}", text::latencies("Request Latencies", &seen.requests, seconds, &text::OF_LATENCIES));
+    eprint!("{}", requests.text(seconds));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(line: &str) -> Result<SchbenchOptions, Refusal> {
+        SCHBENCH.read(&Context::new(line.split_whitespace()))
+    }
+
+    #[test]
+    fn options_are_those_of_the_original() {
+        assert_eq!(read("").unwrap(), SchbenchOptions::default());
+        let options =
+            read("-m 2 -t3 -r 5 -i 1 -R 100 --sleep_usec=0 -F 64 -n 1 -L -C -w 1 -z 4 -p 8").unwrap();
+        let expected = SchbenchOptions {
+            message_threads: 2,
+            threads: Some(3),
+            runtime: 5,
+            interval: 1,
+            zero: Some(4),
+            warm_up: 1,
+            rate: 100,
+            pipe: 8,
+            footprint: 64,
+            operations: 1,
+            sleep: 0,
+            calibrate: true,
+            no_locking: true,
+        };
+        assert_eq!(options, expected);
+    }
+
+    #[test]
+    fn what_is_not_carried_out_is_refused_and_a_mistake_too() {
+        for line in ["-A 50", "-M 0", "-W auto", "-j x", "-J x", "--split 30"] {
+            assert!(matches!(read(line), Err(Refusal::Fatal(_))), "{line}");
+        }
+        for line in ["-x", "-t x", "-r 0", "operand"] {
+            assert!(matches!(read(line), Err(Refusal::Usage(_))), "{line}");
+        }
+        assert_eq!(read("--help"), Err(Refusal::Help));
+        let usage = SCHBENCH.usage();
+        assert!(usage.starts_with("schbench usage:\n\t-C (--calibrate): ") && usage.contains("\t--split: "));
+    }
+}

@@ -1,0 +1,220 @@
+//! Text of schbench, by pure functions.
+
+use latscope_core::histogram::Histogram;
+use std::fmt::Write;
+use std::time::Duration;
+
+/// A percentile that is printed, and true for the one that is marked.
+pub(super) type Wanted = (f64, bool);
+
+/// Percentiles of latencies.
+pub(super) const OF_LATENCIES: [Wanted; 4] = [(50.0, false), (90.0, false), (99.0, true), (99.9, false)];
+/// Percentiles of latencies in pipe mode.
+pub(super) const OF_PIPES: [Wanted; 5] =
+    [(20.0, false), (50.0, false), (90.0, false), (99.0, true), (99.9, false)];
+/// Percentiles of requests a second.
+const OF_RATES: [Wanted; 3] = [(20.0, false), (50.0, true), (90.0, false)];
+
+/// What all workers did since the begin of the figures.
+#[derive(Debug, Clone)]
+pub(super) struct Seen {
+    /// From the stamp of the thread that wakes until the worker runs, ns.
+    pub wake_ups: Histogram,
+    /// From the begin of a request to its end, ns.
+    pub requests: Histogram,
+    /// Requests, or transfers in pipe mode.
+    pub done: u64,
+}
+
+impl Default for Seen {
+    fn default() -> Seen {
+        let empty = || Histogram::new(1_000);
+        Seen { wake_ups: empty(), requests: empty(), done: 0 }
+    }
+}
+
+/// Requests a second, a figure for each second.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Requests {
+    rates: Vec<u64>,
+    done: u64,
+    until: Duration,
+}
+
+impl Requests {
+    /// Adds the second that ends when `done` requests were made in `passed`.
+    pub fn add(&mut self, done: u64, passed: Duration) {
+        let lasted = passed.saturating_sub(self.until).as_secs_f64();
+        let made = done.saturating_sub(self.done) as f64;
+        if lasted > 0.0 {
+            self.rates.push((made / lasted) as u64);
+        }
+        (self.done, self.until) = (done, passed);
+    }
+
+    /// Requests in the last second.
+    pub fn current(&self) -> f64 {
+        self.rates.last().map_or(0.0, |rate| *rate as f64)
+    }
+
+    /// Text with their percentiles.
+    pub fn text(&self, seconds: u64) -> String {
+        let mut sorted = self.rates.clone();
+        sorted.sort_unstable();
+        let at = |percentile: f64| {
+            let rank = (percentile / 100.0 * sorted.len() as f64).ceil() as usize;
+            sorted.get(rank.saturating_sub(1)).copied().unwrap_or(0)
+        };
+        let up_to = |value: u64| sorted.iter().filter(|rate| **rate <= value).count() as u64;
+        let ends = [sorted.first(), sorted.last()].map(|end| end.copied().unwrap_or(0));
+        let head = heading("RPS", "requests", seconds, sorted.len() as u64);
+        head + &rows(&OF_RATES, at, up_to, ends)
+    }
+}
+
+/// Text with the percentiles of latencies, in µs.
+pub(super) fn latencies(what: &str, of: &Histogram, seconds: u64, wanted: &[Wanted]) -> String {
+    let us = |ns: Option<f64>| ns.map_or(0, |ns| (ns / 1e3) as u64);
+    let at = |percentile: f64| us(of.quantile(percentile / 100.0));
+    let up_to = |value: u64| {
+        let below = of.buckets_ns().filter(|(low, ..)| ((low / 1e3) as u64) <= value);
+        below.map(|(.., count)| count).sum()
+    };
+    heading(what, "usec", seconds, of.count()) + &rows(wanted, at, up_to, [us(of.min()), us(of.max())])
+}
+
+fn heading(what: &str, unit: &str, seconds: u64, samples: u64) -> String {
+    format!("{what} percentiles ({unit}) runtime {seconds} (s) ({samples} total samples)\n")
+}
+
+/// Rows of percentiles, each with the samples above that of the row before, and the ends of all.
+fn rows(wanted: &[Wanted], at: impl Fn(f64) -> u64, up_to: impl Fn(u64) -> u64, ends: [u64; 2]) -> String {
+    let mut text = String::new();
+    let mut before = 0;
+    for (percentile, is_marked) in wanted {
+        let (value, mark) = (at(*percentile), if *is_marked { "* " } else { "  " });
+        let below = up_to(value);
+        let _ = writeln!(
+            text,
+            "\t{mark}{percentile:.1}th: {value:<10} ({} samples)",
+            below.saturating_sub(before)
+        );
+        before = before.max(below);
+    }
+    let [least, most] = ends;
+    let _ = writeln!(text, "\t  min={least}, max={most}");
+    text
+}
+
+/// Time that threads were ready and did not run, and how often they ran.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Delay {
+    pub ns: u64,
+    pub times: u64,
+}
+
+/// Delays of the threads that pass messages, and of those that work.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Delays {
+    pub message: Delay,
+    pub worker: Delay,
+}
+
+impl Delay {
+    /// The delay in a `schedstat` of proc(5): time that ran, time that waited, times that it ran.
+    pub fn parse(schedstat: &str) -> Option<Delay> {
+        let mut words = schedstat.split_whitespace().skip(1);
+        Some(Delay { ns: words.next()?.parse().ok()?, times: words.next()?.parse().ok()? })
+    }
+
+    fn since(self, before: Delay) -> Delay {
+        let (ns, times) = (self.ns.saturating_sub(before.ns), self.times.saturating_sub(before.times));
+        Delay { ns, times }
+    }
+
+    fn mean_us(self) -> u64 {
+        self.ns / self.times.max(1) / 1_000
+    }
+}
+
+impl Delays {
+    /// Delays since `before`.
+    pub fn since(&self, before: &Delays) -> Delays {
+        Delays { message: self.message.since(before.message), worker: self.worker.since(before.worker) }
+    }
+}
+
+/// Line with the mean delays.
+pub(super) fn delays(of: &Delays) -> String {
+    format!("sched delay: message {} (usec) worker {} (usec)\n", of.message.mean_us(), of.worker.mean_us())
+}
+
+/// Last line of pipe mode: transfers of so many bytes.
+pub(super) fn transfers(done: u64, bytes: u64, lasted: Duration) -> String {
+    let rate = done as f64 / lasted.as_secs_f64().max(1e-9);
+    let (mut moved, mut units) = (rate * bytes as f64, ["B", "KB", "MB", "GB", "TB"].iter());
+    let mut unit = units.next().copied().unwrap_or_default();
+    for larger in units {
+        if moved < 1024.0 {
+            break;
+        }
+        (moved, unit) = (moved / 1024.0, larger);
+    }
+    format!("avg worker transfer: {rate:.2} ops/sec {moved:.2}{unit}/s\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn latencies_are_printed_as_by_the_original() {
+        let mut histogram = Histogram::new(1_000);
+        for us in 1..=1_000 {
+            histogram.record(us * 1_000 + 500);
+        }
+        let text = latencies("Wakeup Latencies", &histogram, 2, &OF_LATENCIES);
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines[0], "Wakeup Latencies percentiles (usec) runtime 2 (s) (1000 total samples)");
+        assert!(lines[1].starts_with("\t  50.0th: 50") && lines[1].ends_with(" samples)"), "{text}");
+        assert!(lines[3].starts_with("\t* 99.0th: 98"), "{text}");
+        assert_eq!(lines[5], "\t  min=1, max=1000");
+        // No sample is counted twice.
+        let counted = |line: &&str| line.split(['(', ' ']).rev().nth(1)?.parse::<u64>().ok();
+        let all: u64 = lines[1..5].iter().filter_map(counted).sum();
+        assert!((990..=1_000).contains(&all), "{all}: {text}");
+        let none = latencies("Wakeup Latencies", &Histogram::new(1_000), 1, &OF_PIPES);
+        assert!(none.contains("\t  20.0th: 0          (0 samples)\n") && none.ends_with("min=0, max=0\n"));
+    }
+
+    #[test]
+    fn requests_are_counted_by_the_second() {
+        let mut requests = Requests::default();
+        for (done, ms) in [(10, 1_000), (30, 2_000), (30, 3_000)] {
+            requests.add(done, Duration::from_millis(ms));
+        }
+        assert_eq!(requests.current(), 0.0);
+        assert_eq!(
+            requests.text(3),
+            "RPS percentiles (requests) runtime 3 (s) (3 total samples)\n\
+             \t  20.0th: 0          (1 samples)\n\t* 50.0th: 10         (1 samples)\n\
+             \t  90.0th: 20         (1 samples)\n\t  min=0, max=20\n"
+        );
+    }
+
+    #[test]
+    fn delays_are_means_of_an_interval() {
+        let at = |text| Delay::parse(text).unwrap();
+        let before = Delays { message: at("9 1000 1\n"), worker: at("9 0 0\n") };
+        let after = Delays { message: at("9 9000 2\n"), worker: at("99 20000 4\n") };
+        assert_eq!(delays(&after.since(&before)), "sched delay: message 8 (usec) worker 5 (usec)\n");
+        assert_eq!(Delay::parse("1 2"), None);
+    }
+
+    #[test]
+    fn transfers_have_the_unit_that_fits() {
+        let second = Duration::from_secs(1);
+        assert_eq!(transfers(1_024, 1_024, second), "avg worker transfer: 1024.00 ops/sec 1.00MB/s\n");
+        assert_eq!(transfers(10, 8, second), "avg worker transfer: 10.00 ops/sec 80.00B/s\n");
+    }
+}

@@ -1,0 +1,65 @@
+//! What a row lacks on a machine or in a container, as an option of `docker run` that gives it.
+
+use crate::quality::{IDLE_NOT_HELD, Level, MEMORY_NOT_LOCKED, POLICY_REFUSED, Quality, Reason};
+
+/// Permission, mount or device that some rows require.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Need {
+    /// Options of `docker run` that give it.
+    pub option: &'static str,
+    /// Ids of the reasons that it is missing.
+    reasons: &'static [&'static str],
+    /// Part of the remedy of other reasons that it is missing.
+    remedy: &'static str,
+}
+
+const fn need(option: &'static str, reasons: &'static [&'static str], remedy: &'static str) -> Need {
+    Need { option, reasons, remedy }
+}
+
+/// Every need. The remedies that latscope gives contain its part.
+pub const NEEDS: [Need; 7] = [
+    need("--cap-add SYS_NICE (without root: --ulimit rtprio=99)", &[POLICY_REFUSED], "rtprio=99"),
+    need("--ulimit memlock=-1", &[MEMORY_NOT_LOCKED], "memlock=-1"),
+    need("--user 0 --device /dev/cpu_dma_latency", &[IDLE_NOT_HELD], "--device /dev/cpu_dma_latency"),
+    need("--user 0 --privileged -v /sys/kernel/tracing:/sys/kernel/tracing", &[], "-v /sys/kernel/tracing"),
+    need("--security-opt seccomp=unconfined", &[], "seccomp"),
+    need("--tmpfs /tmp:exec", &[], "--tmpfs /tmp:exec"),
+    need("-v DIR:/data, --dir /data, where DIR is on a disk", &[], "on a disk (--dir)"),
+];
+
+impl Need {
+    fn is_lacking_by(&self, reason: &Reason) -> bool {
+        let remedy = reason.remedy.as_deref().unwrap_or_default();
+        self.reasons.contains(&reason.id.as_str()) || remedy.contains(self.remedy)
+    }
+
+    /// Returns what a row lacks, in the order of [`NEEDS`].
+    pub fn of(quality: &Quality) -> Vec<&'static Need> {
+        let reasons = || quality.reasons.iter().filter(|reason| reason.level >= Level::Degraded);
+        NEEDS.iter().filter(|need| reasons().any(|reason| need.is_lacking_by(reason))).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_lacks_what_its_reasons_say() {
+        let mut quality = Quality::default();
+        assert!(Need::of(&quality).is_empty());
+        quality.lower(Reason::new(
+            Level::Degraded,
+            "waited-for-a-cpu",
+            "busy",
+            "measure on a quieter machine",
+        ));
+        assert!(Need::of(&quality).is_empty(), "that changes by itself");
+        quality.lower(Reason::new(Level::Degraded, MEMORY_NOT_LOCKED, "memory is not locked", ""));
+        let remedy = "allow the system call (in a container --security-opt seccomp=FILE)";
+        quality.lower(Reason::new(Level::Unsupported, "not-possible-here", "mbind: EPERM", remedy));
+        let options: Vec<&str> = Need::of(&quality).iter().map(|need| need.option).collect();
+        assert_eq!(options, ["--ulimit memlock=-1", "--security-opt seccomp=unconfined"]);
+    }
+}

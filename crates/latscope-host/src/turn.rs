@@ -1,0 +1,195 @@
+//! Turns of runs on one host: an advisory lock on a file that all users share. A run holds it shared, so that it never
+//! waits for another one unasked; one that waits for its turn takes it alone for an instant, and then shared, too.
+
+use anyhow::{Result, anyhow, bail};
+use rustix::fs::{FlockOperation, Mode, OFlags, flock, fstat, open};
+use rustix::io::Errno;
+use std::fs::read_to_string;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+/// Name of the file.
+const NAME: &str = "latscope.lock";
+
+/// Time between two attempts.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// Time for which a run that does not wait tries to be seen by those that do.
+const MOMENT: Duration = Duration::from_millis(200);
+
+/// Turn of a run. Other runs can wait until it is dropped, or its process has ended.
+#[derive(Debug)]
+pub struct Turn(#[allow(dead_code, reason = "it is held until it is dropped")] Option<OwnedFd>);
+
+/// The directories in which the file can lie, the first that can be used; the user can name the only one.
+fn places() -> Vec<PathBuf> {
+    let named = |name| std::env::var_os(name).filter(|path| !path.is_empty()).map(PathBuf::from);
+    match named("LATSCOPE_LOCK_DIR") {
+        Some(only) => vec![only],
+        None => {
+            let own = named("XDG_RUNTIME_DIR");
+            [Some("/run/lock".into()), own, Some("/tmp".into())].into_iter().flatten().collect()
+        }
+    }
+}
+
+/// Begins a run without waiting. A run that asks for its turn later waits for it.
+pub fn begin() -> Turn {
+    begin_in(&places())
+}
+
+fn begin_in(places: &[PathBuf]) -> Turn {
+    let Ok(file) = opened(places) else { return Turn(None) };
+    let began = Instant::now();
+    while flock(&file, FlockOperation::NonBlockingLockShared).is_err() {
+        if began.elapsed() >= MOMENT {
+            return Turn(None);
+        }
+        sleep(PAUSE);
+    }
+    Turn(Some(file))
+}
+
+/// Waits for the end of all other runs, at most for `limit`. `waiting` is called once, with the run that is waited for.
+///
+/// # Errors
+/// There is no place for the lock, or another run lasts longer.
+pub fn wait(limit: Duration, waiting: impl FnMut(&str)) -> Result<Turn> {
+    wait_in(&places(), limit, waiting)
+}
+
+fn wait_in(places: &[PathBuf], limit: Duration, mut waiting: impl FnMut(&str)) -> Result<Turn> {
+    let file = opened(places)
+        .map_err(|why| anyhow!("there is no place for the lock by which runs wait for each other ({why})"))?;
+    let began = Instant::now();
+    let mut announced = false;
+    loop {
+        // From the exclusive to the shared lock another one can come between: then it was its turn.
+        let alone = flock(&file, FlockOperation::NonBlockingLockExclusive);
+        if alone.and_then(|()| flock(&file, FlockOperation::NonBlockingLockShared)).is_ok() {
+            return Ok(Turn(Some(file)));
+        }
+        if began.elapsed() >= limit {
+            bail!("{} still runs", holder(&file));
+        }
+        if !std::mem::replace(&mut announced, true) {
+            waiting(&holder(&file));
+        }
+        sleep(PAUSE.min(limit.saturating_sub(began.elapsed())));
+    }
+}
+
+/// Opens the file in the first of the places that lets this process, else says why not.
+fn opened(places: &[PathBuf]) -> std::result::Result<OwnedFd, String> {
+    let mut reasons = Vec::new();
+    for place in places {
+        match opened_in(place) {
+            Ok(file) => return Ok(file),
+            Err(error) => reasons.push(format!("{}: {error}", place.join(NAME).display())),
+        }
+    }
+    Err(reasons.join("; "))
+}
+
+/// Opens the file, and makes it if it is not there. Nothing is ever written to it, and a link in its place is not
+/// followed: any user of the directory could make one.
+fn opened_in(place: &Path) -> io::Result<OwnedFd> {
+    let path = place.join(NAME);
+    // Without NONBLOCK a pipe in its place would be waited for.
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let readable = Mode::from_raw_mode(0o444);
+    let file = match open(&path, flags, Mode::empty()) {
+        // What exists is never created anew: the kernel may refuse that for another user's file (protected_regular).
+        Err(Errno::NOENT) => match open(&path, flags | OFlags::CREATE | OFlags::EXCL, readable) {
+            Err(Errno::EXIST) => open(&path, flags, Mode::empty())?,
+            made => made?,
+        },
+        found => found?,
+    };
+    let about = fstat(&file)?;
+    if rustix::fs::FileType::from_raw_mode(about.st_mode).is_file() {
+        return Ok(file);
+    }
+    Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no plain file"))
+}
+
+/// The process that holds the lock, in words, as /proc/locks has it.
+fn holder(file: &OwnedFd) -> String {
+    let inode = fstat(file).map_or(0, |about| about.st_ino);
+    let locks = read_to_string("/proc/locks").unwrap_or_default();
+    let own = std::process::id();
+    let holders = locks.lines().filter_map(|line| holding(line, inode)).filter(|pid| *pid != own && *pid > 0);
+    match holders.map(|pid| (pid, command(pid))).next() {
+        Some((pid, command)) => format!("another latscope (pid {pid}{command})"),
+        None => "another latscope".to_owned(),
+    }
+}
+
+/// The holder in a line `1: FLOCK ADVISORY READ 4711 00:1a:77 0 EOF`, if it is of this file.
+fn holding(line: &str, inode: u64) -> Option<u32> {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let [_, "FLOCK", _, _, pid, file, ..] = words[..] else { return None };
+    (file.rsplit(':').next()?.parse() == Ok(inode)).then(|| pid.parse().ok()).flatten()
+}
+
+fn command(pid: u32) -> String {
+    let words = read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let words: Vec<&str> = words.split('\0').filter(|word| !word.is_empty()).take(4).collect();
+    if words.is_empty() { String::new() } else { format!(", `{}`", words.join(" ")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn a_run_that_waits_comes_after_those_that_do_not() {
+        let place = tempfile::tempdir().unwrap();
+        let places = [place.path().to_owned()];
+        let (first, second) = (begin_in(&places), begin_in(&places));
+        assert!(first.0.is_some() && second.0.is_some(), "runs that do not wait go on side by side");
+        drop(first);
+        let mut heard = Vec::new();
+        let taken = wait_in(&places, Duration::from_millis(1), |who| heard.push(who.to_owned()));
+        assert!(taken.unwrap_err().to_string().starts_with("another latscope"));
+        assert!(heard.len() <= 1, "{heard:?}");
+        drop(second);
+        let third = wait_in(&places, Duration::ZERO, |_| ()).unwrap();
+        assert!(wait_in(&places, Duration::ZERO, |_| ()).is_err(), "the third has its turn");
+        assert!(begin_in(&places).0.is_some());
+        drop(third);
+        assert!(wait_in(&places, Duration::ZERO, |_| ()).is_ok());
+    }
+
+    #[test]
+    fn links_and_pipes_in_the_place_of_the_file_are_not_used() {
+        let place = tempfile::tempdir().unwrap();
+        let (link, pipe) = (place.path().join("a"), place.path().join("b"));
+        let target = place.path().join("target");
+        [&link, &pipe].iter().for_each(|path| std::fs::create_dir(path).unwrap());
+        symlink(&target, link.join(NAME)).unwrap();
+        let made = std::process::Command::new("mkfifo").arg(pipe.join(NAME)).status().unwrap();
+        assert!(made.success());
+        let planted = [link.clone(), pipe, place.path().join("c")];
+        let reasons = wait_in(&planted, Duration::ZERO, |_| ()).unwrap_err().to_string();
+        assert!(!target.exists(), "the link was followed");
+        assert!(
+            reasons.contains("no plain file") && reasons.matches("latscope.lock").count() == 3,
+            "{reasons}"
+        );
+        let used = wait_in(&[link, place.path().to_owned()], Duration::ZERO, |_| ()).unwrap();
+        assert!(used.0.is_some() && place.path().join(NAME).exists());
+    }
+
+    #[test]
+    fn holders_are_read_from_the_list_of_locks() {
+        let line = "3: FLOCK  ADVISORY  READ 4711 00:1a:77 0 EOF";
+        assert_eq!((holding(line, 77), holding(line, 7)), (Some(4711), None));
+        assert_eq!(holding("1: POSIX  ADVISORY  WRITE 1 00:1a:77 0 EOF", 77), None);
+        assert_eq!(holding("", 77), None);
+    }
+}

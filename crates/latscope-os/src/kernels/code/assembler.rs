@@ -1,0 +1,212 @@
+//! Encodings of the few instructions that are generated, for x86-64 and arm64: pure, so that those of both are tested
+//! everywhere.
+//!
+//! Registers: the number of iterations in rdi or x0, the place in the table in rsi or x1, its begin in rdx or x2; rax
+//! or x3 is free.
+
+use crate::kernels::random::Random;
+
+/// Architecture of generated instructions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Assembler {
+    X86,
+    Arm,
+}
+
+/// Most bytes of code: far less than a jump reaches.
+const MOST: usize = 64 << 20;
+
+impl Assembler {
+    /// Returns that of this program; `None` on other architectures.
+    pub fn here() -> Option<Assembler> {
+        if cfg!(target_arch = "x86_64") {
+            Some(Assembler::X86)
+        } else {
+            cfg!(target_arch = "aarch64").then_some(Assembler::Arm)
+        }
+    }
+
+    /// Returns `count` jumps, `stride` bytes apart, that lead to each other in random order, beginning with the first;
+    /// the last leads to the end of the loop, behind them.
+    pub fn jumps(self, count: usize, stride: usize, seed: u64) -> Option<Vec<u8>> {
+        let end = room(count, stride)?;
+        let mut order: Vec<usize> = (1..count).collect();
+        Random::new(seed).shuffle(&mut order);
+        let mut code = self.blank(end);
+        let mut at = 0;
+        for next in order.into_iter().map(|block| block * stride).chain([end]) {
+            put(&mut code, at, &self.jump(at, next));
+            at = next;
+        }
+        Some(self.looped(code))
+    }
+
+    /// Returns `count` places, `stride` bytes apart, each of which jumps to the next address of the table; behind them
+    /// is the end of the loop.
+    pub fn targets(self, count: usize, stride: usize) -> Option<Vec<u8>> {
+        let end = room(count, stride)?;
+        let mut code = self.blank(end);
+        (0..count).for_each(|place| put(&mut code, place * stride, &self.follow()));
+        code.extend(self.rewind());
+        Some(self.looped(code))
+    }
+
+    /// Returns `depth` functions, each of which calls the next, before them the loop that calls the first.
+    pub fn calls(self, depth: usize, stride: usize) -> Option<Vec<u8>> {
+        let mut code = self.blank(room(depth + 1, stride)?);
+        let mut driver = self.calling(0, stride);
+        driver = [driver.clone(), self.again(driver.len(), 0), self.back()].concat();
+        put(&mut code, 0, &driver);
+        for function in 1..=depth {
+            let at = function * stride;
+            let body = if function < depth { self.calling(at, at + stride) } else { Vec::new() };
+            put(&mut code, at, &[body, self.back()].concat());
+        }
+        Some(code)
+    }
+
+    /// Adds the end of the loop: back to the begin as long as iterations are left, else back to the caller.
+    fn looped(self, mut code: Vec<u8>) -> Vec<u8> {
+        code.extend(self.again(code.len(), 0));
+        code.extend(self.back());
+        code
+    }
+
+    /// So many bytes of instructions that trap.
+    fn blank(self, bytes: usize) -> Vec<u8> {
+        match self {
+            Assembler::X86 => vec![0xcc; bytes],
+            Assembler::Arm => arm(&vec![0xd420_0000; bytes / 4]),
+        }
+    }
+
+    /// `jmp to`, at the place `at`.
+    fn jump(self, at: usize, to: usize) -> Vec<u8> {
+        match self {
+            Assembler::X86 => relative(&[0xe9], at, to),
+            Assembler::Arm => arm(&[0x1400_0000 | words(at, to) & 0x03ff_ffff]),
+        }
+    }
+
+    /// `call to`, at the place `at`; arm64 keeps the address of its own return on the stack meanwhile.
+    fn calling(self, at: usize, to: usize) -> Vec<u8> {
+        match self {
+            Assembler::X86 => relative(&[0xe8], at, to),
+            // stp x30, xzr, [sp, #-16]!; bl to; ldp x30, xzr, [sp], #16
+            Assembler::Arm => arm(&[0xa9bf_7ffe, 0x9400_0000 | words(at + 4, to) & 0x03ff_ffff, 0xa8c1_7ffe]),
+        }
+    }
+
+    /// `ret`
+    fn back(self) -> Vec<u8> {
+        match self {
+            Assembler::X86 => vec![0xc3],
+            Assembler::Arm => arm(&[0xd65f_03c0]),
+        }
+    }
+
+    /// Counts the iterations down, at the place `at`, and goes to `to` unless that was the last.
+    fn again(self, at: usize, to: usize) -> Vec<u8> {
+        match self {
+            // dec rdi; jnz to
+            Assembler::X86 => [vec![0x48, 0xff, 0xcf], relative(&[0x0f, 0x85], at + 3, to)].concat(),
+            // subs x0, x0, #1; b.eq behind; b to
+            Assembler::Arm => [arm(&[0xf100_0400, 0x5400_0000 | 2 << 5]), self.jump(at + 8, to)].concat(),
+        }
+    }
+
+    /// Jumps to the next address of the table.
+    fn follow(self) -> Vec<u8> {
+        match self {
+            // mov rax, [rsi]; add rsi, 8; jmp rax
+            Assembler::X86 => vec![0x48, 0x8b, 0x06, 0x48, 0x83, 0xc6, 0x08, 0xff, 0xe0],
+            // ldr x3, [x1], #8; br x3
+            Assembler::Arm => arm(&[0xf840_8423, 0xd61f_0060]),
+        }
+    }
+
+    /// Sets the place in the table to its begin.
+    fn rewind(self) -> Vec<u8> {
+        match self {
+            // mov rsi, rdx
+            Assembler::X86 => vec![0x48, 0x89, 0xd6],
+            // mov x1, x2
+            Assembler::Arm => arm(&[0xaa02_03e1]),
+        }
+    }
+}
+
+/// Bytes of `count` pieces of code; `None` if a piece has no room for any of them, or there are none or too many.
+fn room(count: usize, stride: usize) -> Option<usize> {
+    let fits = count > 0 && stride >= 16 && stride.is_multiple_of(4);
+    count.checked_mul(stride).filter(|bytes| fits && *bytes <= MOST)
+}
+
+fn put(code: &mut [u8], at: usize, instructions: &[u8]) {
+    code[at..at + instructions.len()].copy_from_slice(instructions);
+}
+
+/// An instruction of x86-64 that ends with the distance from its end to `to`, 32 bits.
+fn relative(code: &[u8], at: usize, to: usize) -> Vec<u8> {
+    let distance = to as i64 - (at + code.len() + 4) as i64;
+    [code, &(distance as i32).to_le_bytes()].concat()
+}
+
+/// Distance in instructions of arm64, from `at` to `to`.
+fn words(at: usize, to: usize) -> u32 {
+    ((to as i64 - at as i64) / 4) as u32
+}
+
+fn arm(instructions: &[u32]) -> Vec<u8> {
+    instructions.iter().flat_map(|instruction| instruction.to_le_bytes()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn jumps_visit_every_block_once_and_end_behind_them() {
+        let code = Assembler::X86.jumps(50, 16, 9).unwrap();
+        let mut seen = Vec::new();
+        let mut at = 0;
+        while at < 50 * 16 {
+            seen.push(at / 16);
+            assert_eq!(code[at], 0xe9);
+            let distance = i32::from_le_bytes(code[at + 1..at + 5].try_into().unwrap());
+            at = (at as i64 + 5 + i64::from(distance)) as usize;
+        }
+        assert_eq!((seen[0], at), (0, 50 * 16));
+        seen.sort_unstable();
+        assert_eq!(seen, Vec::from_iter(0..50));
+        // dec rdi; jnz -(800 + 9); ret
+        let end = [&[0x48, 0xff, 0xcf, 0x0f, 0x85][..], &(-809_i32).to_le_bytes(), &[0xc3]].concat();
+        assert_eq!(code[at..], end);
+    }
+
+    #[test]
+    fn encodings_of_arm_are_those_of_its_manual() {
+        let code = Assembler::Arm.jumps(1, 16, 1).unwrap();
+        let words = |code: &[u8]| -> Vec<u32> {
+            code.chunks_exact(4).map(|word| u32::from_le_bytes(word.try_into().unwrap())).collect()
+        };
+        // b #16; brk; brk; brk; subs x0, x0, #1; b.eq #8; b #-24; ret
+        let trap = 0xd420_0000;
+        let end = [0xf100_0400, 0x5400_0040, 0x17ff_fffa, 0xd65f_03c0];
+        assert_eq!(words(&code), [&[0x1400_0004, trap, trap, trap][..], &end].concat());
+        let calls = words(&Assembler::Arm.calls(1, 64).unwrap());
+        // stp x30, xzr, [sp, #-16]!; bl #60; ldp x30, xzr, [sp], #16
+        assert_eq!(calls[..3], [0xa9bf_7ffe, 0x9400_000f, 0xa8c1_7ffe]);
+        assert_eq!(calls[16], 0xd65f_03c0);
+        assert_eq!(words(&Assembler::Arm.targets(1, 16).unwrap())[4], 0xaa02_03e1);
+    }
+
+    #[test]
+    fn what_has_no_room_is_refused() {
+        for assembler in [Assembler::X86, Assembler::Arm] {
+            assert_eq!(assembler.jumps(3, 12, 1), None);
+            assert_eq!(assembler.jumps(MOST, 64, 1), None);
+            assert_eq!(assembler.targets(0, 64), None);
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! Filters of system calls that allow every call: seccomp(2). An installed filter cannot be removed; it ends with its
+//! thread.
+
+use crate::syscall::{check, syscall};
+use rustix::io::Result;
+use std::io;
+
+/// Fact on a call that the verdict of a filter depends on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Looks {
+    /// Number of the call: since Linux 5.11 the kernel keeps the verdict, and does not run the filter again.
+    Number,
+    /// First argument: the kernel runs the filter on every call.
+    Argument,
+}
+
+/// Instructions of a filter that allows every call.
+#[derive(Clone)]
+pub struct Filter(Vec<libc::sock_filter>);
+
+/// Most instructions of a filter.
+pub const MOST: usize = 4096;
+
+/// Codes of classic BPF: load a word, compare it, return.
+const LOAD: u16 = 0x20;
+const IF_EQUAL: u16 = 0x15;
+const RETURN: u16 = 0x06;
+
+/// Places in `struct seccomp_data`.
+const NUMBER: u32 = 0;
+const ARGUMENT: u32 = 16;
+
+impl Filter {
+    /// Returns a filter of so many instructions, all of which are executed: a load, comparisons that decide nothing, and
+    /// the verdict. `None` if there is no such filter: the verdict is one instruction, and with a load at least two.
+    pub fn new(instructions: usize, looks: Looks) -> Option<Filter> {
+        let (least, place) = match looks {
+            Looks::Number => (1, NUMBER),
+            Looks::Argument => (2, ARGUMENT),
+        };
+        if !(least..=MOST).contains(&instructions) {
+            return None;
+        }
+        let instruction = |code, k| libc::sock_filter { code, jt: 0, jf: 0, k };
+        let load = (instructions > 1).then(|| instruction(LOAD, place));
+        let compared = (2..instructions as u32).map(|value| instruction(IF_EQUAL, u32::MAX - value));
+        let allow = instruction(RETURN, libc::SECCOMP_RET_ALLOW);
+        Some(Filter(load.into_iter().chain(compared).chain([allow]).collect()))
+    }
+
+    /// Installs the filter for the calling thread and its future children, which get no new privileges from then on.
+    ///
+    /// # Errors
+    /// `ENOSYS`, `EINVAL`: a kernel without filters. `EPERM`: another filter refuses it. `ENOMEM`: too many instructions
+    /// in all filters of the thread.
+    pub fn install(&self) -> io::Result<()> {
+        let program = libc::sock_fprog { len: self.0.len() as u16, filter: self.0.as_ptr().cast_mut() };
+        // SAFETY: the first call takes numbers; the second one reads the program, which lives as long as it, and
+        // refuses no call of this process later.
+        unsafe {
+            check(libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))?;
+            let mode = libc::SECCOMP_SET_MODE_FILTER as usize;
+            let answer: Result<usize> =
+                syscall(libc::SYS_seccomp, [mode, 0, &raw const program as usize, 0, 0, 0]);
+            Ok(answer.map(drop)?)
+        }
+    }
+}
+
+/// Number of filters of the calling thread; `None` before Linux 5.9.
+pub fn installed() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/thread-self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("Seccomp_filters:"))?;
+    line.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns what a filter answers to a call, and the number of its instructions that were executed.
+    fn execute(filter: &Filter, number: u32, argument: u32) -> (u32, usize) {
+        let (mut word, mut at, mut executed) = (0, 0, 0);
+        loop {
+            let instruction = filter.0[at];
+            executed += 1;
+            at += 1;
+            match instruction.code {
+                LOAD => word = if instruction.k == NUMBER { number } else { argument },
+                IF_EQUAL => {
+                    at += usize::from(if word == instruction.k { instruction.jt } else { instruction.jf })
+                }
+                _ => return (instruction.k, executed),
+            }
+        }
+    }
+
+    #[test]
+    fn every_call_is_allowed_after_all_instructions() {
+        for (count, looks) in
+            [(1, Looks::Number), (2, Looks::Argument), (100, Looks::Number), (MOST, Looks::Argument)]
+        {
+            let filter = Filter::new(count, looks).unwrap();
+            for value in [0, 7, u32::MAX, u32::MAX - 2] {
+                assert_eq!(execute(&filter, value, value), (libc::SECCOMP_RET_ALLOW, count));
+            }
+        }
+        assert!(Filter::new(0, Looks::Number).is_none() && Filter::new(1, Looks::Argument).is_none());
+        assert!(Filter::new(MOST + 1, Looks::Number).is_none());
+    }
+
+    #[test]
+    fn a_filter_is_that_of_its_thread_and_goes_with_it() {
+        let before = installed();
+        let within = std::thread::spawn(|| {
+            Filter::new(100, Looks::Argument).unwrap().install().unwrap();
+            installed()
+        });
+        assert_eq!(within.join().unwrap(), before.map(|count| count + 1));
+        assert_eq!(installed(), before);
+    }
+}

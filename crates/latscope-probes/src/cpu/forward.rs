@@ -1,0 +1,88 @@
+//! Loads right behind a store: forwarded, blocked, or delayed by a store that only looks alike.
+
+use crate::{Cpus, Experiment, PlanInput, Probe, Word, settings, words};
+use anyhow::Result;
+use latscope_bench::bench::{Batch, Bench};
+use latscope_core::plan::Point;
+use latscope_os::kernels::forward::{PAIRS_PER_ITERATION, store_and_load};
+use std::hint::black_box;
+
+settings! {
+    /// A store and the load behind it.
+    struct Pair, asked for as PairAsked {
+        /// Place of the load: that of the store (`hit`), where a store of one byte precedes (`blocked`), 4 KiB behind
+        /// it (`aliased`), or elsewhere (`apart`)
+        mode: Mode;
+    }
+}
+
+words! {
+    /// Place of the load, by that of the store.
+    enum Mode { Hit = "hit", Blocked = "blocked", Aliased = "aliased", Apart = "apart" }
+}
+
+probes! {
+    EXPERIMENT, Pair, plan, ..crate::Facts::LOOPS;
+    FORWARD "cpu.store-forward", "load behind a store",
+        "the processor's optimisation manual: store forwarding, 4 KiB aliasing",
+        "One store and one load of 8 bytes behind it, in a chain in which the store's value and the load's address come from the load \
+            before. Mode hit: from the same place. Mode blocked: 1 byte is stored, the 8 bytes around it are loaded. \
+            Mode aliased: from a place 4 KiB behind it. Mode apart: from another place, which is a load from the \
+            first cache alone.";
+}
+
+static EXPERIMENT: Experiment = Experiment::new("cpu.store-forward", Cpus::One, run);
+
+fn plan(probe: &Probe, input: &PlanInput) -> Vec<Point> {
+    let usual = if input.survey { &Mode::ALL[..2] } else { Mode::ALL };
+    let point = |mode: Mode| {
+        let title = match mode {
+            Mode::Hit => "load of what was just stored",
+            Mode::Blocked => "load of more than was just stored",
+            Mode::Aliased => "load 4 KiB behind a store",
+            Mode::Apart => "load apart from a store",
+        };
+        probe.point(Pair { mode }, title, true)
+    };
+    PairAsked::of(input).mode.or(usual).into_iter().map(point).collect()
+}
+
+/// Words of memory in which all places lie.
+const WORDS: usize = 8192 / size_of::<u64>();
+
+impl Mode {
+    /// Distance of the load from the store, bytes.
+    fn apart(self) -> usize {
+        match self {
+            Mode::Hit | Mode::Blocked => 0,
+            Mode::Aliased => 4096,
+            Mode::Apart => 4096 + 2048,
+        }
+    }
+}
+
+fn run(bench: &mut Bench) -> Result<()> {
+    let mut words = vec![0_u64; WORDS];
+    for (index, Pair { mode }) in bench.settings::<Pair>()?.into_iter().enumerate() {
+        let batch = Batch { ops: PAIRS_PER_ITERATION, cycles: true, ..Batch::default() };
+        bench.batch(index, batch, |n| {
+            black_box(store_and_load(&mut words, mode.apart(), mode == Mode::Blocked, n));
+        });
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use latscope_engine::harness::{check, input, machine, measure, points};
+
+    #[test]
+    fn every_place_of_the_load_is_measured_and_a_survey_has_two() {
+        assert_eq!(points(&FORWARD).len(), 2);
+        let all = (FORWARD.plan)(&PlanInput { survey: false, ..input() }, &machine());
+        let measured = measure(&EXPERIMENT, all);
+        assert_eq!(measured.len(), 4);
+        measured.iter().for_each(check);
+    }
+}

@@ -1,0 +1,63 @@
+//! Indirect jumps by the number of their targets.
+
+use super::jump::time_code;
+use crate::{Cpus, Experiment, PlanInput, Probe, Profile, settings};
+use anyhow::Result;
+use latscope_bench::bench::Bench;
+use latscope_core::plan::Point;
+use latscope_core::units::counted;
+use latscope_os::kernels::code::Code;
+
+settings! {
+    /// Places that jumps go to.
+    struct Places, asked for as PlacesAsked {
+        /// Number of targets of each jump, at most 2^20
+        targets: u64, axis;
+    }
+}
+
+probes! {
+    EXPERIMENT, Places, plan, ..crate::Facts::LOOPS;
+    INDIRECT "cpu.indirect-branch", "indirect branch",
+        "the processor's optimisation manual: prediction of indirect branches",
+        "One indirect jump to a place that is drawn at random out of so many, with the load of its address, which is known early: one \
+            target is always predicted, of n targets one jump in n at best."
+            { by_name_only: true, };
+}
+
+static EXPERIMENT: Experiment = Experiment::new("cpu.indirect-branch", Cpus::One, run);
+
+fn plan(probe: &Probe, input: &PlanInput) -> Vec<Point> {
+    let numbers: &[u64] = match input.profile {
+        Profile::Quick => &[1, 2, 16],
+        _ => &[1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024],
+    };
+    let point = |targets: u64| {
+        let title = format!("{} to {}", probe.title, counted(targets, "target"));
+        probe.point(Places { targets }, title, true)
+    };
+    let asked = PlacesAsked::of(input).targets.or(numbers).into_iter();
+    asked.filter(|targets| (1..=1 << 20).contains(targets)).map(point).collect()
+}
+
+fn run(bench: &mut Bench) -> Result<()> {
+    for (index, Places { targets }) in bench.settings::<Places>()?.into_iter().enumerate() {
+        time_code(bench, index, Code::indirect(targets as usize, bench.seed()));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use latscope_core::quality::Level;
+    use latscope_engine::harness::{check, measure, points};
+
+    #[test]
+    fn each_number_of_targets_is_measured() {
+        for m in measure(&EXPERIMENT, points(&INDIRECT)) {
+            check(&m);
+            assert_ne!(m.quality.level, Level::Unsupported, "{:?}", m.reason());
+        }
+    }
+}

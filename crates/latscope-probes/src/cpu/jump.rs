@@ -1,0 +1,99 @@
+//! Jumps of a chain by its size: how many the processor fetches and predicts without a stall.
+
+use crate::failure::refuse;
+use crate::{Cpus, Experiment, Facts, PlanInput, Probe, Profile, Settings, settings};
+use anyhow::Result;
+use latscope_bench::bench::{Batch, Bench};
+use latscope_core::plan::Point;
+use latscope_core::report::Semantics;
+use latscope_core::units::format_size;
+use latscope_os::kernels::code::Code;
+
+/// Probe of chains of jumps.
+pub(super) static JUMP: Probe = Probe {
+    facts: Facts {
+        id: "cpu.jump",
+        title: "jump in a chain",
+        timed: "One direct jump of a chain of generated ones that lead to each other in a random order and fill so much memory, one each \
+                `stride` bytes: beyond the branch target buffer the processor learns late where it goes, beyond the \
+                instruction cache it also waits for the instruction.",
+        times: Semantics::Operation,
+        source: "the processor's optimisation manual: branch target buffer, instruction cache",
+        revision: 1,
+        params: Chain::LIST,
+        by_name_only: true,
+        ..Facts::LOOPS
+    },
+    check: Chain::check,
+    experiment: &EXPERIMENT,
+    plan: |input, _| plan(input),
+};
+
+static EXPERIMENT: Experiment = Experiment::new("cpu.jump", Cpus::One, run);
+
+settings! {
+    /// A chain of jumps.
+    struct Chain, asked for as ChainAsked {
+        /// Memory that the jumps fill, at most 64 MiB
+        size: u64 as Size, axis;
+        /// Distance of the jumps, a multiple of 4 from 16 on
+        stride: u64 as Size;
+    }
+}
+
+const KIB: u64 = 1 << 10;
+
+fn plan(input: &PlanInput) -> Vec<Point> {
+    let sizes: Vec<u64> = match input.profile {
+        Profile::Quick => vec![4 * KIB, 32 * KIB, 1024 * KIB],
+        _ => (0..13).map(|octave| KIB << octave).collect(),
+    };
+    let asked = ChainAsked::of(input);
+    let mut points = Vec::new();
+    for stride in asked.stride.or(&[16, 64]) {
+        for size in asked.size.or(&sizes).into_iter().filter(|size| *size >= stride) {
+            let title = format!("jump, one each {}, {}", format_size(stride), format_size(size));
+            points.push(JUMP.point(Chain { size, stride }, title, false));
+        }
+    }
+    points
+}
+
+fn run(bench: &mut Bench) -> Result<()> {
+    for (index, Chain { size, stride }) in bench.settings::<Chain>()?.into_iter().enumerate() {
+        let count = (size / stride.max(1)) as usize;
+        time_code(bench, index, Code::jumps(count, stride as usize, bench.seed()));
+    }
+    Ok(())
+}
+
+/// Times generated code, or says why there is none.
+pub(super) fn time_code(bench: &mut Bench, index: usize, code: rustix::io::Result<Code>) {
+    match code {
+        Ok(code) => {
+            let batch = Batch { ops: code.operations(), cycles: true, ..Batch::default() };
+            bench.batch(index, batch, |iterations| code.run(iterations));
+        }
+        Err(rustix::io::Errno::NOSYS) => {
+            bench.unsupported(index, "code is generated for x86-64 and arm64 only", "");
+        }
+        Err(error) => refuse(bench, index, "generate code", error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use latscope_core::quality::Level;
+    use latscope_engine::harness::{check, measure, points};
+
+    #[test]
+    fn chains_are_measured_and_those_that_cannot_be_made_have_a_reason() {
+        let wrong = JUMP.point(Chain { size: 64, stride: 6 }, "", false);
+        let mut all = measure(&EXPERIMENT, [points(&JUMP), vec![wrong]].concat());
+        all.iter().for_each(check);
+        let wrong = all.pop().unwrap();
+        assert_eq!((all.len(), wrong.quality.level), (6, Level::Unsupported));
+        assert!(all.iter().all(|m| m.quality.level != Level::Unsupported), "{:?}", all[0].reason());
+    }
+}

@@ -1,0 +1,138 @@
+//! The clock of a core after a pause: how long fixed work takes right after a sleep, beside the same work of a busy core.
+
+use crate::siblings::switches;
+use crate::{Cpus, Experiment, Facts, PlanInput, Probe, Profile, Settings, settings};
+use anyhow::Result;
+use latscope_bench::bench::Bench;
+use latscope_bench::gate::Gate;
+use latscope_core::plan::Point;
+use latscope_core::report::{Better, Semantics};
+use latscope_core::units::format_time;
+use latscope_os::clock::Clock;
+use latscope_os::kernels::cycle::{ADDS_PER_ITERATION, dependent_adds};
+use std::hint::black_box;
+use std::time::Duration;
+
+/// Probe of fixed work after a sleep.
+pub(crate) static RAMP: Probe = Probe {
+    facts: Facts {
+        id: "cpu.ramp",
+        title: "fixed work right after a sleep",
+        timed: "A chain of 20,000 dependent additions, as long as so many core cycles, right after the thread has slept: a core that slowed down, or a host that gave it to others, takes longer than for the same work of a busy core (`warm`).",
+        times: Semantics::Operation,
+        source: "the processor's manual: performance states; cpufreq, intel_pstate, amd_pstate",
+        revision: 1,
+        params: Sleep::LIST,
+        by_name_only: true,
+        ..Facts::DEFAULT
+    },
+    check: Sleep::check,
+    experiment: &EXPERIMENT,
+    plan: |input, _| plan(input),
+};
+
+static EXPERIMENT: Experiment =
+    Experiment::new("cpu.ramp", Cpus::One, run).setup(0.3).adapted_by(|step, _| super::sleepy(step, 40, 20));
+
+settings! {
+    /// A pause.
+    struct Sleep, asked for as SleepAsked {
+        /// Time for which the thread sleeps before each work.
+        pause: u64 as Time;
+    }
+}
+
+const MS: u64 = 1_000_000;
+/// Iterations of the chain: 20,000 additions, about 5 µs.
+const WORK: u64 = 200;
+/// Works of the busy core, and the time for which it is busy before them.
+const WARM: usize = 1_001;
+const BUSY: Duration = Duration::from_millis(100);
+/// Works after each sleep, of which the first is a sample; by the last the core has been busy for about 1 ms.
+const AFTER: usize = 200;
+
+fn plan(input: &PlanInput) -> Vec<Point> {
+    let pauses: &[u64] = match input.profile {
+        Profile::Quick => &[MS],
+        _ => &[MS, 10 * MS, 100 * MS],
+    };
+    let point = |pause: u64| {
+        let title = format!("fixed work after {} of sleep", format_time(pause as f64));
+        RAMP.point(Sleep { pause }, title, false)
+    };
+    SleepAsked::of(input).pause.or(pauses).into_iter().map(point).collect()
+}
+
+fn run(bench: &mut Bench) -> Result<()> {
+    let timebase = bench.timebase();
+    let clock = timebase.clock();
+    let work = || {
+        let start = clock.start();
+        black_box(dependent_adds(WORK));
+        clock.end() - start
+    };
+    for (point, Sleep { pause }) in bench.settings()?.into_iter().enumerate() {
+        let busy = std::time::Instant::now();
+        while busy.elapsed() < BUSY {
+            work();
+        }
+        let mut warm: Vec<u64> = (0..WARM).map(|_| work()).collect();
+        warm.sort_unstable();
+        let warm = timebase.ns(warm[WARM / 2]);
+        let mut steady = Vec::new();
+        bench.splits(&[point], Gate::Open, |splits| {
+            std::thread::sleep(Duration::from_nanos(pause));
+            let before = switches();
+            let works: [u64; AFTER] = std::array::from_fn(|_| work());
+            // A switch among them may have been before the first.
+            if switches() == before {
+                splits.between(0, 0, works[0]);
+                steady.extend(settled(&works, timebase.ticks(warm as u64)));
+            }
+        });
+        bench.value(point, "warm", warm, "ns", Better::Less);
+        if let Some(cold) = bench.median(point).filter(|_| warm > 0.0) {
+            bench.value(point, "slowdown", cold / warm, "×", Better::Less);
+        }
+        let share =
+            steady.len() as f64 / bench.total(point).map_or(1.0, |(samples, _)| samples.max(1) as f64);
+        bench.value(point, "settled", 100.0 * share.min(1.0), "%", Better::More);
+        steady.sort_unstable();
+        if let Some(middle) = steady.get(steady.len() / 2) {
+            let busy = timebase.span(*middle);
+            bench.value(point, "settles-after", busy, "ns", Better::Less);
+        }
+        debug_assert_eq!(WORK * ADDS_PER_ITERATION, 20_000);
+    }
+    Ok(())
+}
+
+/// Ticks of work until the first that took no more than a tenth above `warm` ticks; `None` if none did.
+fn settled(works: &[u64], warm: u64) -> Option<u64> {
+    let first = works.iter().position(|ticks| *ticks <= warm + warm / 10)?;
+    Some(works[..first].iter().sum())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use latscope_engine::harness;
+
+    #[test]
+    fn a_core_has_settled_with_the_first_work_that_is_fast() {
+        assert_eq!(settled(&[300, 200, 110, 400], 100), Some(500));
+        assert_eq!(settled(&[105, 300], 100), Some(0));
+        assert_eq!(settled(&[111, 300], 100), None);
+    }
+
+    #[test]
+    fn work_after_a_sleep_is_beside_that_of_a_busy_core() {
+        for m in harness::measure(&EXPERIMENT, harness::points(&RAMP)) {
+            harness::check(&m);
+            for name in ["warm", "slowdown"] {
+                assert!(m.values[name].value > 0.0, "{m:?}");
+            }
+            assert!((0.0..=100.0).contains(&m.values["settled"].value), "{m:?}");
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! Nested calls by their depth: how many returns the processor remembers.
+
+use super::jump::time_code;
+use crate::{Cpus, Experiment, PlanInput, Probe, Profile, settings};
+use anyhow::Result;
+use latscope_bench::bench::Bench;
+use latscope_core::plan::Point;
+use latscope_core::units::counted;
+use latscope_os::kernels::code::{Code, DEEPEST};
+
+settings! {
+    /// Functions that call each other.
+    struct Nested, asked for as NestedAsked {
+        /// Calls that are open at the deepest place, at most 4096
+        depth: u64, axis;
+    }
+}
+
+probes! {
+    EXPERIMENT, Nested, plan, ..crate::Facts::LOOPS;
+    RETURNS "cpu.return-depth", "call and return, nested",
+        "the processor's optimisation manual: return stack buffer",
+        "One call and its return, where so many functions call each other before the first returns: returns beyond those that the \
+            processor's return stack holds are mispredicted, unless another predictor knows them."
+            { by_name_only: true, };
+}
+
+static EXPERIMENT: Experiment = Experiment::new("cpu.return-depth", Cpus::One, run);
+
+fn plan(probe: &Probe, input: &PlanInput) -> Vec<Point> {
+    let depths: &[u64] = match input.profile {
+        Profile::Quick => &[4, 16, 64],
+        _ => &[1, 2, 4, 8, 12, 16, 20, 24, 28, 32, 40, 48, 64, 96, 128],
+    };
+    let point = |depth: u64| {
+        let title = format!("call and return, {} deep", counted(depth, "call"));
+        probe.point(Nested { depth }, title, true)
+    };
+    let asked = NestedAsked::of(input).depth.or(depths).into_iter();
+    asked.filter(|depth| (1..=DEEPEST as u64).contains(depth)).map(point).collect()
+}
+
+fn run(bench: &mut Bench) -> Result<()> {
+    for (index, Nested { depth }) in bench.settings::<Nested>()?.into_iter().enumerate() {
+        time_code(bench, index, Code::calls(depth as usize));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use latscope_core::quality::Level;
+    use latscope_engine::harness::{check, measure, points};
+
+    #[test]
+    fn each_depth_is_measured() {
+        for m in measure(&EXPERIMENT, points(&RETURNS)) {
+            check(&m);
+            assert_ne!(m.quality.level, Level::Unsupported, "{:?}", m.reason());
+        }
+    }
+}

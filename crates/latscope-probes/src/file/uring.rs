@@ -1,0 +1,131 @@
+//! Reads from the device, several in flight at once: io_uring.
+
+use super::direct::{FILE_BYTES, Offsets, cached_pages, has_no_device, on_device};
+use super::scratch::{Filled, Scratch, too_large};
+use super::{Place, in_each_directory};
+use crate::failure::{FirstError, refuse};
+use crate::{Cpus, Experiment, Facts, PlanInput, Probe, Profile, Settings, settings};
+use anyhow::Result;
+use latscope_bench::bench::{Batch, Bench};
+use latscope_bench::gate::Gate;
+use latscope_core::plan::Point;
+use latscope_core::report::{Semantics, Work};
+use latscope_core::units::counted;
+use latscope_os::uring::{Queue, Taker};
+use rustix::fs::OFlags;
+use rustix::io::Errno;
+use std::ffi::CStr;
+
+static URING: Experiment = Experiment::new("file.read-uring", Cpus::One, run).in_scratch();
+
+/// Probe of reads past the page cache that are submitted together.
+pub(crate) static READ_URING: Probe = Probe {
+    facts: Facts {
+        id: "file.read-uring",
+        title: "reads from the device, several at once (io_uring, O_DIRECT)",
+        timed: "One read of 4 KiB past the page cache at a random place in a file of 16 MiB: so many reads are submitted and awaited by \
+                one io_uring_enter, and its time is divided by their number.",
+        times: Semantics::Operation,
+        source: "io_uring(7), IORING_OP_READ, O_DIRECT",
+        revision: 1,
+        params: Reads::LIST,
+        by_name_only: true,
+        ..Facts::BATCHES
+    },
+    check: Reads::check,
+    experiment: &URING,
+    plan: |input, _| plan(input),
+};
+
+settings! {
+    /// Reads of a submission.
+    struct Reads, asked for as ReadsAsked {
+        /// Reads that are in flight at once, at most 4096
+        depth: u64, axis;
+        ..place: Place;
+    }
+}
+
+const NAME: &CStr = c"uring";
+const BYTES: u64 = 4 << 10;
+const MOST: u64 = 4096;
+
+fn plan(input: &PlanInput) -> Vec<Point> {
+    in_each_directory(&READ_URING, input, |place| {
+        let depths: &[u64] =
+            if input.profile == Profile::Quick { &[1, 8, 64] } else { &[1, 2, 4, 8, 16, 32, 64] };
+        let point = |depth: u64| {
+            let title = format!("O_DIRECT random read 4 KiB, {} in flight", counted(depth, "read"));
+            (Reads { depth, place: place.clone() }, title, true)
+        };
+        let asked = ReadsAsked::of(input).depth.or(depths).into_iter();
+        asked.filter(|depth| (1..=MOST).contains(depth)).map(point).collect()
+    })
+}
+
+fn run(bench: &mut Bench) -> Result<()> {
+    let scratch = Scratch::open(bench)?;
+    let reads: Vec<Reads> = bench.settings()?;
+    let Some(filesystem) = reads.first().map(|reads| reads.place.filesystem.clone()) else { return Ok(()) };
+    let reason = if has_no_device(&filesystem) {
+        let reason = format!("{filesystem} is memory: there is no device below the page cache");
+        Some((reason, "choose a directory on a disk (--dir)"))
+    } else {
+        (scratch.room() < FILE_BYTES).then(|| too_large(FILE_BYTES, scratch.room()))
+    };
+    if let Some((reason, remedy)) = reason {
+        (0..reads.len()).for_each(|index| bench.unsupported(index, reason.as_str(), remedy));
+        return Ok(());
+    }
+    let filled = scratch.filled(NAME, FILE_BYTES)?;
+    let there = filled.error.map_or_else(|| on_device(&filled), Err);
+    for (index, Reads { depth, .. }) in reads.iter().enumerate() {
+        match there.and_then(|()| queue(&scratch, *depth)) {
+            Ok(queue) => read_at_once(bench, index, *depth, queue, &filled, &filesystem)?,
+            Err(Errno::OPNOTSUPP | Errno::INVAL) => {
+                let reason = format!("{filesystem} refuses O_DIRECT, or the kernel is older than Linux 5.11");
+                bench.unsupported(index, reason, "choose a directory on another file system (--dir)");
+            }
+            Err(error) => refuse(bench, index, "prepare reads by io_uring", error),
+        }
+    }
+    scratch.remove(NAME)?;
+    Ok(())
+}
+
+fn queue(scratch: &Scratch, depth: u64) -> rustix::io::Result<Queue> {
+    let file = scratch.file(NAME, OFlags::RDONLY | OFlags::DIRECT)?;
+    let mut queue = Queue::new((depth as u32).next_power_of_two(), Taker::Caller)?;
+    queue.read_from(file, BYTES as usize)?;
+    Ok(queue)
+}
+
+fn read_at_once(
+    bench: &mut Bench,
+    index: usize,
+    depth: u64,
+    mut queue: Queue,
+    filled: &Filled,
+    filesystem: &str,
+) -> Result<()> {
+    let mut random = Offsets { state: bench.seed() | 1, size: BYTES };
+    let mut first = FirstError::default();
+    bench.set_work(index, Work { ops: 1, bytes_touched: BYTES, bytes_moved: BYTES });
+    let batch = Batch { ops: depth, gate: Gate::Open, ..Batch::default() };
+    bench.batch(index, batch, |turns| {
+        for _ in 0..turns {
+            (0..depth).for_each(|_| queue.prepare_read(random.next()));
+            let read = queue.finish();
+            // All reads are within the file: one that is short failed.
+            let whole = |bytes| if bytes == depth * BYTES { Ok(()) } else { Err(Errno::IO) };
+            first.check(read.and_then(whole));
+        }
+    });
+    let measured = first.report(bench, &[index], "read past the page cache");
+    if measured && cached_pages(filled)? * rustix::param::page_size() as u64 > FILE_BYTES / 4 {
+        let reason = format!("{filesystem} answered from its page cache although it was asked not to");
+        let remedy = "choose a directory on another file system (--dir)";
+        bench.degrade(index, "went-through-page-cache", reason, remedy);
+    }
+    Ok(())
+}

@@ -1,0 +1,100 @@
+//! Kinds of traffic with memory: the operations of the kernels, and mixes of reads and writes.
+
+use crate::words;
+use latscope_core::report::Work;
+use latscope_os::kernels::bandwidth::{self, Operation, Step};
+
+use super::sizes::{KIB, LINE};
+
+words! {
+    /// Action on each line.
+    pub(super) enum Traffic {
+        /// Reads.
+        Read = "read",
+        /// Writes.
+        Write = "write",
+        /// Doubles in place: memory reads a line and writes it, 1:1.
+        Modify = "modify",
+        /// Copies from one half to the other.
+        Copy = "copy",
+        /// Writes past the caches.
+        NonTemporalWrite = "non-temporal-write",
+        /// Two lines read and one doubled in place: memory reads three and writes one.
+        ThreeReadsAWrite = "three-reads-a-write",
+        /// A line read and one doubled in place: memory reads two and writes one.
+        TwoReadsAWrite = "two-reads-a-write",
+    }
+}
+
+/// Bytes from one change between reading and doubling to the next.
+pub(super) const STRIP: u64 = 4 * KIB;
+
+impl Traffic {
+    /// The kinds that an ordinary run measures.
+    pub const USUAL: [Traffic; 5] =
+        [Traffic::Read, Traffic::Write, Traffic::Modify, Traffic::Copy, Traffic::NonTemporalWrite];
+
+    /// The operation of a line, for a mix that of the lines that are written.
+    pub fn operation(self) -> Operation {
+        match self {
+            Traffic::Read => Operation::Read,
+            Traffic::Write => Operation::Write,
+            Traffic::Copy => Operation::Copy,
+            Traffic::NonTemporalWrite => Operation::NonTemporalWrite,
+            Traffic::Modify | Traffic::ThreeReadsAWrite | Traffic::TwoReadsAWrite => Operation::Modify,
+        }
+    }
+
+    /// Lines that are only read for each that the operation works on; 0 without a mix.
+    pub fn reads(self) -> u64 {
+        match self {
+            Traffic::ThreeReadsAWrite => 2,
+            Traffic::TwoReadsAWrite => 1,
+            _ => 0,
+        }
+    }
+
+    /// Bytes of the shortest stretch of memory that has the whole mix; 0 without a mix.
+    pub fn mixed(self) -> u64 {
+        if self.reads() > 0 { (self.reads() + 1) * STRIP } else { 0 }
+    }
+
+    /// Bytes touched and moved, for as many lines as a mix has, or for one.
+    pub fn work(self, step: Step) -> Work {
+        let read = self.reads() * LINE;
+        Work {
+            ops: self.reads() + 1,
+            bytes_touched: bandwidth::bytes_touched(self.operation(), step, read + LINE),
+            bytes_moved: read + bandwidth::bytes_moved(self.operation(), step, LINE),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Word;
+
+    #[test]
+    fn a_mix_reads_and_writes_lines_as_its_name_says() {
+        for (traffic, reads, writes) in
+            [(Traffic::ThreeReadsAWrite, 3, 1), (Traffic::TwoReadsAWrite, 2, 1), (Traffic::Modify, 1, 1)]
+        {
+            let work = traffic.work(Step::Every);
+            // Each line but one is only read; that one is read and written.
+            assert_eq!((work.ops, work.bytes_moved), (reads, (reads + writes) * LINE), "{}", traffic.word());
+        }
+        let usual = Traffic::USUAL.map(Traffic::word);
+        assert_eq!(
+            usual,
+            [
+                Operation::Read,
+                Operation::Write,
+                Operation::Modify,
+                Operation::Copy,
+                Operation::NonTemporalWrite
+            ]
+            .map(Operation::word)
+        );
+    }
+}

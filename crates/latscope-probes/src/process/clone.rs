@@ -1,0 +1,219 @@
+//! Children in namespaces of their own, or in another control group.
+
+use crate::failure::{FirstError, explain};
+use crate::{Cpus, Experiment, PlanInput, Probe, Word, settings, words};
+use anyhow::Result;
+use latscope_bench::bench::Bench;
+use latscope_bench::gate::Gate;
+use latscope_core::plan::{Point, Stop};
+use latscope_os::process_probe::{Namespace, fork_exit_in, fork_exit_into, keep_children};
+use rustix::fd::OwnedFd;
+use rustix::fs::{Mode as FileMode, OFlags, open};
+use rustix::io::Errno;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+static CLONE: Experiment = Experiment::new("process.clone", Cpus::One, run).setup(0.02);
+
+settings! {
+    /// Place of a child.
+    struct Child, asked for as ChildAsked {
+        /// Kind of the namespace that the child gets, beside none (`plain`) and another control group
+        mode: Mode;
+    }
+}
+
+words! {
+    /// What a child does not share with its parent.
+    enum Mode {
+        Plain = "plain",
+        ControlGroup = "control-group",
+        Uts = "uts",
+        Ipc = "ipc",
+        Net = "net",
+        Mount = "mount",
+        Pid = "pid",
+        User = "user",
+    }
+}
+
+probes! {
+    CLONE, Child, plan;
+    CHILD "process.clone", "clone, exit, wait", "clone(2), clone3(2), namespaces(7), cgroups(7)",
+        "clone with a copy of the memory, a child that exits at once, and the wait for it, on one CPU. Mode plain: as fork. Mode \
+            control-group: clone3 with CLONE_INTO_CGROUP, into a new group of version 2. The other modes: into a new \
+            namespace of that kind, of which the kernel may free a part later."
+            { by_name_only: true, };
+}
+
+fn plan(probe: &Probe, input: &PlanInput) -> Vec<Point> {
+    let point = |mode: Mode| {
+        let title = match mode {
+            Mode::Plain => format!("{}, nothing new", probe.title),
+            Mode::ControlGroup => format!("{}, into a control group", probe.title),
+            mode => format!("{}, new {} namespace", probe.title, mode.word()),
+        };
+        probe.point(Child { mode }, title, true)
+    };
+    ChildAsked::of(input).mode.or(Mode::ALL).into_iter().map(point).collect()
+}
+
+impl Mode {
+    fn namespace(self) -> Option<Namespace> {
+        match self {
+            Mode::Plain | Mode::ControlGroup => None,
+            Mode::Uts => Some(Namespace::Uts),
+            Mode::Ipc => Some(Namespace::Ipc),
+            Mode::Net => Some(Namespace::Net),
+            Mode::Mount => Some(Namespace::Mount),
+            Mode::Pid => Some(Namespace::Pid),
+            Mode::User => Some(Namespace::User),
+        }
+    }
+}
+
+fn run(bench: &mut Bench) -> Result<()> {
+    keep_children();
+    for (index, Child { mode }) in bench.settings::<Child>()?.into_iter().enumerate() {
+        if mode != Mode::ControlGroup {
+            time(bench, index, mode, || fork_exit_in(mode.namespace()));
+            continue;
+        }
+        match Group::create() {
+            Ok(group) => time(bench, index, mode, || fork_exit_into(&group.descriptor)),
+            Err(error) => bench.unsupported(
+                index,
+                format!("no control group of version 2: {error}"),
+                "run as root where a cgroup2 file system is mounted and may be written",
+            ),
+        }
+    }
+    Ok(())
+}
+
+/// Most children of a point. Network namespaces are freed by workers of the kernel, which are slower than the makers.
+const MOST: u64 = 500;
+
+fn time(bench: &mut Bench, index: usize, mode: Mode, child: impl Fn() -> rustix::io::Result<()>) {
+    if let Err(error) = child() {
+        let (reason, remedy) = refused(mode, error);
+        bench.unsupported(index, reason, remedy);
+        return;
+    }
+    let mut first = FirstError::default();
+    let stop = bench.stop();
+    bench.set_stop(Stop { events: stop.events.min(MOST), ..stop });
+    bench.each(index, Gate::Open, || {
+        first.check(child());
+    });
+    bench.set_stop(stop);
+    first.report(bench, &[index], "clone");
+}
+
+/// Returns the reason why there is no such child, and the remedy.
+fn refused(mode: Mode, error: Errno) -> (String, &'static str) {
+    let operation = format!("clone ({})", mode.word());
+    match error {
+        Errno::PERM | Errno::ACCESS if mode == Mode::User => {
+            let sysctl = "allow user namespaces (kernel.unprivileged_userns_clone, kernel.apparmor_restrict_unprivileged_userns)";
+            (explain(&operation, error).0, sysctl)
+        }
+        Errno::PERM | Errno::ACCESS if mode != Mode::Plain => {
+            (explain(&operation, error).0, "run as root or with CAP_SYS_ADMIN")
+        }
+        Errno::INVAL => (format!("{operation}: {error}: the kernel has none of this kind"), ""),
+        Errno::NOSPC | Errno::USERS => {
+            (explain(&operation, error).0, "raise the limit on namespaces (/proc/sys/user/max_*_namespaces)")
+        }
+        _ => explain(&operation, error),
+    }
+}
+
+/// A new control group below that of this process, removed when dropped.
+struct Group {
+    path: PathBuf,
+    descriptor: OwnedFd,
+}
+
+impl Group {
+    fn create() -> io::Result<Group> {
+        let own = own_group(&fs::read_to_string("/proc/mounts")?, &fs::read_to_string("/proc/self/cgroup")?);
+        let own = own.ok_or_else(|| io::Error::other("no cgroup2 file system is mounted"))?;
+        let path = own.join(format!("latscope-{}", std::process::id()));
+        fs::create_dir(&path).map_err(|error| named(&path, &error))?;
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        match open(&path, flags, FileMode::empty()) {
+            Ok(descriptor) => Ok(Group { path, descriptor }),
+            Err(error) => {
+                let _ = fs::remove_dir(&path);
+                Err(named(&path, &error.into()))
+            }
+        }
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        // All of its processes have been waited for.
+        let _ = fs::remove_dir(&self.path);
+    }
+}
+
+fn named(path: &Path, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{}: {error}", path.display()))
+}
+
+/// Directory of the group of this process, by the texts of `/proc/mounts` and `/proc/self/cgroup`.
+fn own_group(mounts: &str, groups: &str) -> Option<PathBuf> {
+    let mount = mounts.lines().find_map(|line| {
+        let mut fields = line.split(' ').skip(1);
+        let place = fields.next()?;
+        (fields.next()? == "cgroup2").then_some(place)
+    })?;
+    let group = groups.lines().find_map(|line| line.strip_prefix("0::"))?;
+    Some(Path::new(mount).join(group.trim_start_matches('/')))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use latscope_core::quality::Level;
+    use latscope_engine::harness::{check, measure, points};
+
+    #[test]
+    fn children_of_every_kind_are_made_or_say_what_is_missing() {
+        let all = measure(&CLONE, points(&CHILD));
+        assert_eq!(all.len(), 8);
+        all.iter().for_each(check);
+        assert_ne!(all[0].quality.level, Level::Unsupported, "{:?}", all[0].reason());
+    }
+
+    #[test]
+    fn the_group_of_a_process_is_below_the_mount() {
+        let mounts = "tmpfs /sys/fs/cgroup tmpfs rw 0 0\ncgroup2 /sys/fs/cgroup/unified cgroup2 rw 0 0\n";
+        let path = |groups| own_group(mounts, groups);
+        assert_eq!(path("4:memory:/x\n0::/a/b\n"), Some("/sys/fs/cgroup/unified/a/b".into()));
+        assert_eq!(path("0::/\n"), Some("/sys/fs/cgroup/unified".into()));
+        assert_eq!(path("4:memory:/x\n"), None);
+        assert_eq!(own_group("cgroup /c cgroup rw 0 0\n", "0::/\n"), None);
+    }
+
+    #[test]
+    fn a_group_is_made_and_removed() {
+        let Ok(group) = Group::create() else { return };
+        let path = group.path.clone();
+        assert_eq!(fork_exit_into(&group.descriptor), Ok(()));
+        drop(group);
+        assert!(!path.exists());
+        // What is no control group is refused.
+        let elsewhere = open("/", OFlags::RDONLY | OFlags::DIRECTORY, FileMode::empty()).unwrap();
+        assert_eq!(fork_exit_into(&elsewhere), Err(Errno::BADF));
+    }
+
+    #[test]
+    fn a_missing_right_is_named() {
+        assert!(refused(Mode::Net, Errno::PERM).1.contains("CAP_SYS_ADMIN"));
+        assert!(refused(Mode::User, Errno::PERM).1.contains("user namespaces"));
+    }
+}

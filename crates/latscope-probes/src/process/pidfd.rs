@@ -1,0 +1,65 @@
+//! Descriptors of processes: pidfd_open, and the poll of a process that has ended.
+
+use crate::failure::refuse;
+use crate::syscall::calls::time_call;
+use crate::{Cpus, Experiment};
+use anyhow::Result;
+use latscope_bench::bench::Bench;
+use latscope_os::process_probe::{Ended, keep_children};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::process::{PidfdFlags, getpid, pidfd_open};
+
+static PIDFD: Experiment = Experiment::new("process.pidfd", Cpus::One, run);
+
+probes! {
+    PIDFD, (), crate::only_point, ..crate::Facts::BATCHES;
+    OPEN "process.pidfd-open", "pidfd_open and close", "pidfd_open(2), close(2)",
+        "One pidfd_open of the own process, and one close." { by_name_only: true, };
+    POLL "process.pidfd-poll", "poll of an ended process", "pidfd_open(2), poll(2)",
+        "One poll of the descriptor of a child that has ended and was not waited for, with a zero timeout: it is readable."
+            { by_name_only: true, };
+}
+
+fn run(bench: &mut Bench) -> Result<()> {
+    keep_children();
+    for (index, point) in bench.points().iter().enumerate() {
+        if point.probe == OPEN.id {
+            time_call(bench, index, "pidfd_open", || pidfd_open(getpid(), PidfdFlags::empty()).map(drop));
+            continue;
+        }
+        match Ended::child().and_then(|child| Ok((pidfd_open(child.id(), PidfdFlags::empty())?, child))) {
+            Err(error) => refuse(bench, index, "open the descriptor of a child", error),
+            Ok((descriptor, _child)) => {
+                let mut list = [PollFd::new(&descriptor, PollFlags::IN)];
+                // The child is on its way to its end.
+                if let Err(error) = poll(&mut list, None) {
+                    refuse(bench, index, "poll", error);
+                    continue;
+                }
+                time_call(bench, index, "poll", || match poll(&mut list, Some(&ZERO))? {
+                    1 => Ok(()),
+                    _ => Err(Errno::PROTO),
+                });
+            }
+        }
+    }
+    Ok(())
+}
+
+const ZERO: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use latscope_core::quality::Level;
+    use latscope_engine::harness::{check, measure, points};
+
+    #[test]
+    fn both_calls_are_measured() {
+        for m in measure(&PIDFD, [points(&OPEN), points(&POLL)].concat()) {
+            check(&m);
+            assert_ne!(m.quality.level, Level::Unsupported, "{:?}", m.reason());
+        }
+    }
+}

@@ -1,0 +1,288 @@
+//! Round trips of all pairs of CPUs, many pairs at the same time: each CPU is in one pair of a round, and after all rounds
+//! each has been with each. Some pairs of each class are measured again alone; a class in which that differs is measured
+//! alone.
+
+use super::core_to_core::{Lines, Side};
+use anyhow::{Context, Result};
+use latscope_bench::bench::Bench;
+use latscope_bench::gate::Watch;
+use latscope_bench::threads;
+use latscope_bench::timebase::Timebase;
+use latscope_core::statistics::median;
+use latscope_os::clock::Clock;
+use latscope_os::shared_cell::{Scope, SharedCell};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// Rounds in which each of `count` players meets each other once, in pairs (the circle method): `count` - 1 rounds of
+/// `count` / 2 pairs; with an odd count one more round, and in each one player rests.
+pub(super) fn tournament(count: usize) -> Vec<Vec<(usize, usize)>> {
+    let places = count + count % 2;
+    if places < 2 {
+        return Vec::new();
+    }
+    let turning = places - 1;
+    let round = |round: usize| {
+        let at = |place: usize| (round + place) % turning;
+        let last = (at(0), turning);
+        let others = (1..places / 2).map(|place| (at(place), at(turning - place)));
+        let pairs = std::iter::once(last).chain(others).filter(|(a, b)| *a < count && *b < count);
+        pairs.map(|(a, b)| (a.min(b), a.max(b))).collect()
+    };
+    (0..turning).map(round).collect()
+}
+
+/// A pair to measure.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Pair {
+    /// Index of its point.
+    pub point: usize,
+    pub cpus: (u32, u32),
+    /// Class of the pair, in words.
+    pub class: String,
+}
+
+/// Difference of the medians alone and at once from which on a class is measured alone.
+const MOST_DIFFERENCE: f64 = 0.05;
+
+/// Pairs of a class that are measured again alone.
+const CHECKED: usize = 3;
+
+/// Pairs from one message to the next: a worker that is silent for long is ended.
+const TOLD: usize = 16;
+
+/// Round trips of the first batch, and the fewest of a batch.
+const FIRST: u64 = 16;
+
+/// Most round trips in a batch.
+const MOST: u64 = 5_000;
+
+/// What was measured of a pair.
+#[derive(Debug, Clone, Default)]
+struct Taken {
+    /// Time of a round trip in each batch, ns, and the stamp at its begin.
+    batches: Vec<(f64, u64)>,
+    /// Round trips in a batch.
+    trips: u64,
+    /// True if something else ran during each of them.
+    disturbed: bool,
+}
+
+impl Taken {
+    fn median(&self) -> Option<f64> {
+        median(&self.batches.iter().map(|(ns, _)| *ns).collect::<Vec<_>>())
+    }
+}
+
+/// Measures all pairs with these ways to ask and to answer.
+///
+/// # Errors
+/// A thread cannot be started.
+pub(super) fn measure(bench: &mut Bench, pairs: &[Pair], sides: (Side, Side)) -> Result<()> {
+    let mut taken: BTreeMap<usize, Taken> = BTreeMap::new();
+    let rounds = rounds(pairs);
+    for (number, round) in rounds.iter().enumerate() {
+        if bench.is_stopping() {
+            break;
+        }
+        bench.waiting(&format!("round {} of {}", number + 1, rounds.len()));
+        taken.extend(at_once(bench, round, sides)?);
+    }
+    let mut classes: BTreeMap<&str, Vec<&Pair>> = BTreeMap::new();
+    for pair in pairs.iter().filter(|pair| taken.contains_key(&pair.point)) {
+        classes.entry(&pair.class).or_default().push(pair);
+    }
+    for members in classes.into_values() {
+        let mut difference: f64 = 0.0;
+        for pair in crate::classes::spread(&members, CHECKED) {
+            let alone = at_once(bench, &[pair], sides)?.remove(&pair.point);
+            let medians = alone.and_then(|alone| alone.median()).zip(taken[&pair.point].median());
+            difference = medians
+                .map_or(difference, |(alone, together)| difference.max((together / alone - 1.0).abs()));
+        }
+        let again = difference > MOST_DIFFERENCE;
+        let count = members.len();
+        for (number, pair) in members.into_iter().enumerate() {
+            if again && !bench.is_stopping() {
+                if number % TOLD == 0 {
+                    bench.waiting(&format!("pair {} of {count} alone", number + 1));
+                }
+                taken.extend(at_once(bench, &[pair], sides)?);
+            }
+            bench.set_param(pair.point, "taken", if again { "alone" } else { "at-once" }.into());
+        }
+    }
+    taken.into_iter().for_each(|(point, taken)| report(bench, point, &taken));
+    Ok(())
+}
+
+/// The pairs in rounds of a tournament of their CPUs.
+fn rounds(pairs: &[Pair]) -> Vec<Vec<&Pair>> {
+    let by_cpus: BTreeMap<(u32, u32), &Pair> = pairs.iter().map(|pair| (pair.cpus, pair)).collect();
+    let mut cpus: Vec<u32> = pairs.iter().flat_map(|pair| [pair.cpus.0, pair.cpus.1]).collect();
+    cpus.sort_unstable();
+    cpus.dedup();
+    let wanted = |(a, b): (usize, usize)| by_cpus.get(&(cpus[a], cpus[b])).copied();
+    let rounds =
+        tournament(cpus.len()).into_iter().map(|round| round.into_iter().filter_map(wanted).collect());
+    rounds.filter(|round: &Vec<&Pair>| !round.is_empty()).collect()
+}
+
+fn report(bench: &mut Bench, point: usize, taken: &Taken) {
+    bench.batch_means(point, taken.trips, &taken.batches, taken.disturbed);
+    if let Some(median) = bench.median(point) {
+        bench.value(point, "one-way", median / 2.0, "ns", latscope_core::report::Better::Less);
+    }
+}
+
+/// Longest time of a round, whatever it has by then.
+const LONGEST: Duration = Duration::from_millis(400);
+
+/// Number of a batch after which none comes.
+const OVER: u64 = u64::MAX;
+
+/// Orders to the answering thread of a pair.
+#[repr(align(128))]
+#[derive(Default)]
+struct Order {
+    /// Number of the batch to answer.
+    batch: AtomicU64,
+    /// Round trips of the batch, and those of all before it.
+    trips: AtomicU64,
+    before: AtomicU64,
+    /// True if something else ran on the CPU of the answering thread.
+    disturbed: AtomicBool,
+}
+
+/// Measures disjoint pairs at the same time.
+fn at_once(bench: &Bench, pairs: &[&Pair], (ask, answer): (Side, Side)) -> Result<BTreeMap<usize, Taken>> {
+    let timebase = bench.timebase();
+    let stop = bench.stop();
+    let limits = (stop.samples.clamp(1, 100) as usize, stop.batch_ns as f64);
+    let orders: Vec<Order> = pairs.iter().map(|_| Order::default()).collect();
+    let mut taken: Vec<Taken> = vec![Taken::default(); pairs.len()];
+    let begin = AtomicU64::new(0);
+    let threads = 2 * pairs.len() as u64;
+    std::thread::scope(|scope| {
+        for ((pair, order), taken) in pairs.iter().zip(&orders).zip(&mut taken) {
+            let begin = &begin;
+            let lines = SharedCell::<Lines>::create(Scope::Threads).context("no memory for the lines")?;
+            let theirs = lines.clone();
+            threads::start_in(scope, pair.cpus.1, move || {
+                begin.fetch_add(1, Ordering::AcqRel);
+                respond(&theirs, order, timebase, answer);
+            })?;
+            let led = threads::start_in(scope, pair.cpus.0, move || {
+                begin.fetch_add(1, Ordering::AcqRel);
+                let waiting = Instant::now();
+                while begin.load(Ordering::Acquire) < threads && waiting.elapsed() < LONGEST {
+                    std::thread::yield_now();
+                }
+                *taken = lead(&lines, order, timebase, ask, limits);
+                order.batch.store(OVER, Ordering::Release);
+            });
+            if led.is_err() {
+                // Nobody else ends the answering thread.
+                order.batch.store(OVER, Ordering::Release);
+            }
+            led?;
+        }
+        anyhow::Ok(())
+    })?;
+    Ok(pairs.iter().zip(taken).map(|(pair, taken)| (pair.point, taken)).collect())
+}
+
+/// Measures batches until there are enough, or the time is over. The first one shows how long a trip takes, and brings
+/// the lines and the code into the caches.
+fn lead(lines: &Lines, order: &Order, timebase: Timebase, ask: Side, limits: (usize, f64)) -> Taken {
+    let (clock, begun) = (timebase.clock(), Instant::now());
+    let (samples, batch_ns) = limits;
+    let (mut clean, mut disturbed) = (Vec::new(), Vec::new());
+    let (mut trips, mut before) = (FIRST, 0);
+    for batch in 0..=samples as u64 {
+        order.trips.store(trips, Ordering::Relaxed);
+        order.before.store(before, Ordering::Relaxed);
+        let watch = Watch::open();
+        order.batch.store(batch + 1, Ordering::Release);
+        let start = clock.start();
+        ask(lines, before, trips);
+        let ns = timebase.ns(clock.end() - start);
+        before += trips;
+        // The other side may notice only after its answer: then the next batch counts as disturbed, too.
+        let bad = order.disturbed.swap(false, Ordering::AcqRel) || watch.disturbed(ns);
+        if batch == 0 {
+            trips = ((batch_ns * trips as f64 / ns.max(1.0)) as u64).clamp(FIRST, MOST);
+        } else {
+            if bad { &mut disturbed } else { &mut clean }.push((ns / trips as f64, start));
+            if begun.elapsed() > LONGEST {
+                break;
+            }
+        }
+    }
+    match clean.is_empty() {
+        true => Taken { batches: disturbed, trips, disturbed: true },
+        false => Taken { batches: clean, trips, disturbed: false },
+    }
+}
+
+/// Answers batch after batch.
+fn respond(lines: &Lines, order: &Order, timebase: Timebase, answer: Side) {
+    let clock = timebase.clock();
+    let mut done = 0;
+    loop {
+        let mut looks = 0_u32;
+        let watch = Watch::open();
+        let opened = clock.start();
+        let batch = loop {
+            match order.batch.load(Ordering::Acquire) {
+                batch if batch != done => break batch,
+                _ if looks > 20_000 => {
+                    looks = 0;
+                    std::thread::yield_now();
+                }
+                _ => looks += 1,
+            }
+        };
+        if batch == OVER {
+            return;
+        }
+        answer(lines, order.before.load(Ordering::Relaxed), order.trips.load(Ordering::Relaxed));
+        if watch.disturbed(timebase.ns(clock.end() - opened)) {
+            order.disturbed.store(true, Ordering::Release);
+        }
+        done = batch;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn in_a_tournament_each_meets_each_once_and_is_in_one_pair_of_a_round() {
+        for count in [0, 1, 2, 3, 8, 9, 96, 1024] {
+            let rounds = tournament(count);
+            let all: BTreeSet<(usize, usize)> = rounds.iter().flatten().copied().collect();
+            assert_eq!(all.len(), count * count.saturating_sub(1) / 2, "{count}");
+            assert_eq!(rounds.iter().map(Vec::len).sum::<usize>(), all.len());
+            for round in &rounds {
+                let players: BTreeSet<usize> = round.iter().flat_map(|(a, b)| [*a, *b]).collect();
+                assert_eq!(players.len(), 2 * round.len());
+            }
+            if count % 2 == 0 && count > 0 {
+                assert_eq!((rounds.len(), rounds[0].len()), (count - 1, count / 2));
+            }
+        }
+    }
+
+    #[test]
+    fn only_wanted_pairs_are_in_the_rounds() {
+        let pair = |point, cpus| Pair { point, cpus, class: String::new() };
+        let pairs = [pair(0, (0, 700)), pair(1, (0, 2000)), pair(2, (5, 700))];
+        let rounds = rounds(&pairs);
+        assert_eq!(rounds.iter().map(Vec::len).sum::<usize>(), 3);
+        assert!(rounds.iter().all(|round| round.len() <= 2));
+    }
+}

@@ -1,0 +1,205 @@
+//! Barriers on all CPUs at once: by interrupting those that run threads of the process, and by waiting for a grace
+//! period of the kernel.
+
+use crate::failure::{FirstError, explain};
+use crate::noise::counters::Counters;
+use crate::siblings::{Siblings, switches};
+use crate::{
+    Condition, Cpus, ExclusiveCpus, Experiment, Facts, PlanInput, Probe, Settings, Word, settings, words,
+};
+use anyhow::Result;
+use latscope_bench::bench::Bench;
+use latscope_bench::gate::Gate;
+use latscope_core::machine::Machine;
+use latscope_core::plan::Point;
+use latscope_core::report::{Better, Semantics};
+use latscope_core::statistics::median;
+use latscope_core::units::counted;
+use rustix::io::Errno;
+use rustix::thread::{MembarrierCommand, membarrier, membarrier_query};
+use std::collections::BTreeSet;
+
+/// Probe of a barrier on all CPUs.
+pub(crate) static MEMBARRIER: Probe = Probe {
+    facts: Facts {
+        id: "sync.membarrier",
+        title: "barrier on all CPUs",
+        timed: "One membarrier. Mode private: the kernel interrupts each CPU that runs a thread of this process, and waits for all; as many other threads as asked for compute on CPUs of their own. Mode global: the kernel waits for an RCU grace period, in which every CPU passes through the scheduler, idles or runs user code.",
+        times: Semantics::Operation,
+        source: "membarrier(2) PRIVATE_EXPEDITED, GLOBAL; CAL of proc_interrupts(5)",
+        revision: 1,
+        params: Barrier::LIST,
+        exclusive_cpus: ExclusiveCpus::ThreadsAndOne,
+        may_be_zero: &["threads"],
+        sensitive_to: &[Condition::Interrupts, Condition::Tick],
+        ..Facts::DEFAULT
+    },
+    check: Barrier::check,
+    experiment: &EXPERIMENT,
+    plan,
+};
+
+static EXPERIMENT: Experiment = Experiment::new("sync.membarrier", Cpus::All, run).setup(0.01);
+
+words! {
+    /// Kind of the barrier.
+    enum Mode {
+        /// Interrupts of the CPUs that run threads of this process.
+        Private = "private",
+        /// A grace period of RCU.
+        Global = "global",
+    }
+}
+
+settings! {
+    /// A barrier.
+    struct Barrier, asked for as BarrierAsked {
+        /// Interrupts of the CPUs that run this process (private), or a grace period of RCU (global).
+        mode: Mode;
+        /// Other threads that compute meanwhile, each on its own CPU.
+        threads: u64, axis;
+    }
+}
+
+impl Mode {
+    fn command(self) -> MembarrierCommand {
+        match self {
+            Mode::Private => MembarrierCommand::PrivateExpedited,
+            Mode::Global => MembarrierCommand::Global,
+        }
+    }
+}
+
+fn plan(input: &PlanInput, machine: &Machine) -> Vec<Point> {
+    let others = (machine.allowed.0.len() as u64).saturating_sub(1).max(1);
+    let asked = BarrierAsked::of(input);
+    let mut points = Vec::new();
+    // In a survey the grace period alone: it is as long as the kernel's settings make it.
+    let modes = if input.survey { &[Mode::Private][..] } else { Mode::ALL };
+    for mode in asked.mode.or(modes) {
+        let usual = match (mode, input.survey) {
+            (Mode::Global, _) => BTreeSet::from([0]),
+            (Mode::Private, true) => BTreeSet::from([others]),
+            (Mode::Private, false) => (0..7)
+                .map(|power| 1 << power)
+                .filter(|threads| *threads < others)
+                .chain([0, others])
+                .collect(),
+        };
+        for threads in asked.threads.or(&usual.into_iter().collect::<Vec<_>>()) {
+            let beside = match threads {
+                0 => "alone".to_owned(),
+                threads => format!("{} running", counted(threads, "other thread")),
+            };
+            let title = match mode {
+                Mode::Private => format!("membarrier, {beside}"),
+                Mode::Global => format!("RCU grace period by membarrier, {beside}"),
+            };
+            points.push(MEMBARRIER.point(Barrier { mode, threads }, title, input.survey));
+        }
+    }
+    points
+}
+
+fn run(bench: &mut Bench) -> Result<()> {
+    let others = bench.cpus().len() as u64 - 1;
+    for (point, Barrier { mode, threads }) in bench.settings()?.into_iter().enumerate() {
+        if threads > others {
+            let reason =
+                format!("{threads} threads want a CPU each, and {others} are left beside the caller");
+            bench.unsupported(point, reason, "give more CPUs (--cpus) or fewer --threads");
+        } else if let Err((reason, remedy)) = ready(mode) {
+            bench.unsupported(point, reason, remedy);
+        } else {
+            measure(bench, point, mode, threads as usize)?;
+        }
+    }
+    Ok(())
+}
+
+/// Registers the process for the barrier. Otherwise returns the reason and the remedy.
+fn ready(mode: Mode) -> Result<(), (String, &'static str)> {
+    let operation = format!("membarrier, {}", mode.word());
+    // A kernel with nohz_full has no global barrier, and a filter answers that there is none at all.
+    if !membarrier_query().contains_command(mode.command()) {
+        return Err(explain(&operation, Errno::NOSYS));
+    }
+    match mode {
+        Mode::Global => Ok(()),
+        Mode::Private => membarrier(MembarrierCommand::RegisterPrivateExpedited)
+            .map_err(|error| explain(&operation, error)),
+    }
+}
+
+fn measure(bench: &mut Bench, point: usize, mode: Mode, threads: usize) -> Result<()> {
+    let timebase = bench.timebase();
+    let cpus = bench.cpus()[1..=threads].to_vec();
+    let mut siblings = Siblings::start(timebase, &cpus, || Box::new(|| ()))?;
+    let mut first = FirstError::default();
+    let (mut gaps, mut calls) = (Vec::new(), 0u64);
+    let counted = Counters::read();
+    bench.splits(&[point], Gate::Open, |splits| {
+        siblings.begin();
+        let before = switches();
+        let start = splits.now();
+        let barrier = first.check(membarrier(mode.command()));
+        let end = splits.now();
+        calls += 1;
+        // The global barrier sleeps.
+        let alone = mode == Mode::Global || switches() == before;
+        if let Some(seen) = siblings.end().filter(|_| alone && barrier.is_some()) {
+            gaps.extend(seen.max().map(|gap| timebase.span(gap)));
+            splits.between(0, start, end);
+        }
+    });
+    let after = Counters::read();
+    if first.report(bench, &[point], "membarrier") && threads > 0 && mode == Mode::Private {
+        let interrupts: u64 = cpus.iter().map(|cpu| after.since(&counted, *cpu).of("CAL")).sum();
+        bench.value(point, "interrupts", interrupts as f64 / calls.max(1) as f64, "count", Better::Less);
+        if let Some(median) = median(&gaps) {
+            bench.value(point, "gap", median, "ns", Better::Less);
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Profile;
+    use latscope_core::quality::Level;
+    use latscope_engine::harness;
+
+    fn planned(cpus: &str, survey: bool) -> Vec<(String, u64)> {
+        let machine = Machine { allowed: cpus.parse().unwrap(), ..Machine::default() };
+        let input = PlanInput { profile: Profile::Normal, survey, ..harness::input() };
+        plan(&input, &machine)
+            .iter()
+            .map(|point| (point.text("mode").to_owned(), point.number("threads")))
+            .collect()
+    }
+
+    #[test]
+    fn by_the_number_of_running_threads_and_one_row_in_a_survey() {
+        let of = |mode: &str, threads| (mode.to_owned(), threads);
+        assert_eq!(planned("0-3", true), [of("private", 3)]);
+        let all = [of("private", 0), of("private", 1), of("private", 2), of("private", 3), of("global", 0)];
+        assert_eq!(planned("0-3", false), all);
+    }
+
+    /// The second method: where the kernel counts function call interrupts, each call causes one on each CPU.
+    #[test]
+    fn both_modes_are_measured_and_the_kernel_counts_the_interrupts() {
+        let points = plan(&PlanInput { survey: false, ..harness::input() }, &harness::machine());
+        let alone = harness::machine().allowed.0.len() == 1;
+        let text = std::fs::read_to_string("/proc/interrupts").unwrap_or_default();
+        for m in harness::measure(&EXPERIMENT, points) {
+            harness::check(&m);
+            let other = m.params["threads"] != 0.into();
+            assert!(m.quality.level != Level::Unsupported || other && alone || m.remedy().is_some(), "{m:?}");
+            if other && m.quality.level != Level::Unsupported {
+                assert!(m.values["interrupts"].value > 0.0 || !text.contains("CAL:"), "{m:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,238 @@
+//! Round trips of datagrams: over loopback, with busy polling, and between two network namespaces.
+
+use super::network::{bring_up, make_pair};
+use super::placement::{self, Placement};
+use crate::apart::measure_apart;
+use crate::{Cpus, Experiment, Facts, PlanInput, Probe, Settings, Word, settings, words};
+use anyhow::{Context, Result};
+use latscope_bench::bench::Bench;
+use latscope_bench::threads::{self, Partner};
+use latscope_core::machine::Machine;
+use latscope_core::plan::Point;
+use latscope_core::report::Semantics;
+use latscope_os::network::{own_network, polled_queue, set_busy_poll};
+use std::fs::File;
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::os::fd::AsFd;
+use std::sync::mpsc;
+use std::time::Duration;
+
+/// Probe of datagrams to another thread and back.
+pub(super) static UDP: Probe = Probe {
+    facts: Facts {
+        id: "sync.udp",
+        title: "UDP datagram, round trip",
+        timed: "send(2) of one byte by UDP to a thread that sleeps in recv(2), and back. Via loopback: in one network namespace; busy-poll: \
+                the same with SO_BUSY_POLL, where the device has a queue that can be polled; veth: between two new \
+                network namespaces that are joined by a pair of virtual Ethernet devices.",
+        times: Semantics::RoundTrip,
+        source: "udp(7), socket(7), veth(4), network_namespaces(7)",
+        revision: 1,
+        params: Datagrams::LIST,
+        by_name_only: true,
+        ..Facts::DEFAULT
+    },
+    check: Datagrams::check,
+    experiment: &EXPERIMENT,
+    plan: |input, _: &Machine| plan(input),
+};
+
+static EXPERIMENT: Experiment = Experiment::new("sync.udp", Cpus::Two, run).setup(0.1);
+
+settings! {
+    /// Datagrams between two threads.
+    struct Datagrams, asked for as DatagramsAsked {
+        /// Device between the threads
+        via: Via;
+        /// Where the two threads run: on one CPU; on two that idle while their thread waits (the round trip then
+        /// contains two exits from idle); on two that are kept from idling.
+        placement: Placement;
+    }
+}
+
+words! {
+    /// Way of the datagrams.
+    enum Via { Loopback = "loopback", BusyPoll = "busy-poll", Veth = "veth" }
+}
+
+fn plan(input: &PlanInput) -> Vec<Point> {
+    let asked = DatagramsAsked::of(input);
+    let mut points = Vec::new();
+    for via in asked.via.or(Via::ALL) {
+        for placement in asked.placement.or(&[Placement::SameCore, Placement::TwoCores]) {
+            let over = if via == Via::BusyPoll { "loopback with busy polling" } else { via.word() };
+            let place = placement.word().replace('-', " ");
+            points.push(UDP.point(Datagrams { via, placement }, format!("UDP over {over}, {place}"), true));
+        }
+    }
+    points
+}
+
+fn run(bench: &mut Bench) -> Result<()> {
+    for (index, Datagrams { via, placement }) in bench.settings::<Datagrams>()?.into_iter().enumerate() {
+        let Some(cpus) = placement.cpus(bench.cpus()) else {
+            placement::lacks_a_cpu(bench, index);
+            continue;
+        };
+        let measured = measure_apart(bench, |bench| measure(bench, index, via, placement, cpus));
+        if let Err(error) = measured {
+            let remedy = if via == Via::Loopback { placement::REMEDY } else { RIGHTS };
+            bench.unsupported(index, format!("{error:#}"), remedy);
+        }
+    }
+    Ok(())
+}
+
+const RIGHTS: &str = "run as root, or with CAP_SYS_ADMIN (for network namespaces) and CAP_NET_ADMIN";
+
+/// Name of both devices of a pair, each in its namespace, and their addresses.
+const DEVICE: &str = "latscope0";
+const HERE: Ipv4Addr = Ipv4Addr::new(10, 213, 77, 1);
+const THERE: Ipv4Addr = Ipv4Addr::new(10, 213, 77, 2);
+
+/// Time after which a datagram counts as lost.
+const LOST: Duration = Duration::from_secs(1);
+/// Time for which a busy socket polls, µs.
+const POLLED: u32 = 50;
+/// Datagram that ends the other thread.
+const END: u8 = 255;
+
+/// Measures in a thread of its own, which may get a network namespace of its own.
+fn measure(bench: &mut Bench, index: usize, via: Via, placement: Placement, cpus: [u32; 2]) -> Result<()> {
+    if via == Via::Veth {
+        own_network().context("a network namespace (CAP_SYS_ADMIN)")?;
+    }
+    let (there, partner) = start_partner(via, placement, cpus[1])?;
+    let here = if via == Via::Veth { HERE } else { Ipv4Addr::LOCALHOST };
+    let socket = UdpSocket::bind((here, 0)).context("a socket")?;
+    socket.connect(there)?;
+    socket.set_read_timeout(Some(LOST))?;
+    if via == Via::BusyPoll {
+        set_busy_poll(&socket, POLLED).context("busy polling (CAP_NET_ADMIN)")?;
+    }
+    placement::settle(placement, cpus[0])?;
+    let mut number = 0;
+    let mut trip = || {
+        number = (number + 1) % END;
+        exchange(&socket, number)
+    };
+    let ready = first_contact(&socket, &mut trip).context("the first datagrams");
+    let polled = via != Via::BusyPoll || polled_queue(&socket).is_ok_and(|queue| queue != 0);
+    let mut lost = 0;
+    if ready.is_ok() && polled {
+        let awake = placement::keep_awake(bench, index, placement, cpus);
+        bench.each(index, placement.gate(), || lost += u64::from(trip().is_err()));
+        placement::check_awake(bench, index, &awake);
+    }
+    let _ = socket.send(&[END]);
+    drop(partner);
+    ready?;
+    if !polled {
+        let reason = "the loopback device has no queue that can be polled: SO_INCOMING_NAPI_ID is 0";
+        bench.unsupported(index, reason, "");
+    }
+    anyhow::ensure!(lost == 0, "datagrams were lost");
+    Ok(())
+}
+
+/// Sends a datagram and waits for the answer to it: that to an earlier one, which counted as lost, may come first.
+#[inline(always)]
+fn exchange(socket: &UdpSocket, number: u8) -> std::io::Result<()> {
+    let mut byte = [END];
+    socket.send(&[number])?;
+    while byte[0] != number {
+        socket.recv(&mut byte)?;
+    }
+    Ok(())
+}
+
+/// Exchanges datagrams until their way is found: the kernel drops those to a device that is up and not yet ready, which
+/// it becomes within a second or so.
+fn first_contact(socket: &UdpSocket, trip: &mut impl FnMut() -> std::io::Result<()>) -> std::io::Result<()> {
+    const ATTEMPTS: u32 = 40;
+    socket.set_read_timeout(Some(LOST / 10))?;
+    (0..ATTEMPTS).find(|_| trip().is_ok());
+    socket.set_read_timeout(Some(LOST))?;
+    (0..100).try_for_each(|_| trip())
+}
+
+/// Starts the thread that answers, in a namespace of its own if they are joined by a pair of devices. Returns its
+/// address.
+fn start_partner(via: Via, placement: Placement, cpu: u32) -> Result<(SocketAddr, Partner<()>)> {
+    let (send_namespace, namespace) = mpsc::channel::<File>();
+    let (joined, wait_joined) = mpsc::channel::<()>();
+    let (send_address, address) = mpsc::channel::<Result<SocketAddr>>();
+    let set_up = move || {
+        if via == Via::Veth {
+            own_network().context("a second network namespace")?;
+            let _ = send_namespace.send(File::open("/proc/thread-self/ns/net")?);
+        }
+        Ok(())
+    };
+    let body = move || {
+        let socket = wait_joined.recv().context("there is no pair of devices").and_then(|()| answering(via));
+        let settled = placement::settle(placement, cpu);
+        match (socket, settled) {
+            (Ok(socket), Ok(())) => {
+                let _ = send_address.send(socket.local_addr().map_err(Into::into));
+                answer(&socket);
+            }
+            (Err(error), _) | (_, Err(error)) => drop(send_address.send(Err(error))),
+        }
+    };
+    let partner = threads::start(set_up, body).context("the other thread")?;
+    if via == Via::Veth {
+        let namespace = namespace.recv().context("the other namespace")?;
+        make_pair(DEVICE, namespace.as_fd())?;
+        bring_up(DEVICE, HERE)?;
+    }
+    joined.send(()).context("the other thread ended")?;
+    Ok((address.recv().context("the other thread ended")??, partner))
+}
+
+fn answering(via: Via) -> Result<UdpSocket> {
+    let mut here = Ipv4Addr::LOCALHOST;
+    if via == Via::Veth {
+        bring_up(DEVICE, THERE)?;
+        here = THERE;
+    }
+    let socket = UdpSocket::bind((here, 0)).context("a socket")?;
+    // It ends also when the other thread does not tell it.
+    socket.set_read_timeout(Some(5 * LOST))?;
+    if via == Via::BusyPoll {
+        set_busy_poll(&socket, POLLED).context("busy polling (CAP_NET_ADMIN)")?;
+    }
+    Ok(socket)
+}
+
+fn answer(socket: &UdpSocket) {
+    let mut byte = [0];
+    while let Ok((1, from)) = socket.recv_from(&mut byte) {
+        if byte[0] == END || socket.send_to(&byte, from).is_err() {
+            return;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use latscope_core::quality::Level;
+    use latscope_engine::harness::{check, measure, points};
+
+    #[test]
+    fn datagrams_go_over_loopback_and_between_namespaces_or_a_right_is_missing() {
+        let all = measure(&EXPERIMENT, points(&UDP));
+        assert_eq!(all.len(), 6);
+        all.iter().for_each(check);
+        let same = |m: &&latscope_core::report::Measurement| m.params["placement"] == "same-core".into();
+        let mut same = all.iter().filter(same);
+        assert_ne!(same.next().unwrap().quality.level, Level::Unsupported);
+        // Loopback has no queue to poll.
+        assert_eq!(same.next().unwrap().quality.level, Level::Unsupported);
+        let veth = same.next().unwrap();
+        let refused =
+            veth.reason().is_some_and(|reason| reason.contains("CAP_SYS_ADMIN") || reason.contains("veth"));
+        assert!(veth.quality.level != Level::Unsupported || refused, "{:?}", veth.reason());
+    }
+}

@@ -1,0 +1,142 @@
+//! A connection: connect and accept.
+
+use crate::failure::{FirstError, refuse};
+use crate::{Cpus, Experiment, PlanInput, Probe, Word, settings, words};
+use anyhow::Result;
+use latscope_bench::bench::Bench;
+use latscope_bench::gate::Gate;
+use latscope_core::plan::Point;
+use rustix::fd::OwnedFd;
+use rustix::net::sockopt::set_socket_linger;
+use rustix::net::{
+    AddressFamily, Ipv4Addr, SocketAddrAny, SocketAddrUnix, SocketAddrV4, SocketFlags, SocketType,
+    accept_with, bind, connect, getsockname, listen, socket_with,
+};
+use std::time::Duration;
+
+static CONNECT: Experiment = Experiment::new("syscall.connect", Cpus::One, run);
+
+settings! {
+    /// A connection.
+    struct Connection, asked for as ConnectionAsked {
+        /// Address family: `tcp` over loopback, or a Unix stream socket (`unix`)
+        mode: Mode;
+    }
+}
+
+words! {
+    /// Kind of the sockets.
+    enum Mode { Tcp = "tcp", Unix = "unix" }
+}
+
+probes! {
+    CONNECT, Connection, plan;
+    ESTABLISH "syscall.connect", "connect + accept", "connect(2), accept(2), tcp(7), unix(7)",
+        "One connect to a listening socket and one accept, by one thread, which has both ends then: for TCP the handshake over loopback is \
+            part of connect. Making the socket and closing both are not timed.";
+}
+
+fn plan(probe: &Probe, input: &PlanInput) -> Vec<Point> {
+    let usual = if input.survey { &Mode::ALL[..1] } else { Mode::ALL };
+    let point = |mode: Mode| {
+        let kind = if mode == Mode::Tcp { "TCP over loopback" } else { "Unix stream" };
+        probe.point(Connection { mode }, format!("{}, {kind}", probe.title), true)
+    };
+    ConnectionAsked::of(input).mode.or(usual).into_iter().map(point).collect()
+}
+
+fn run(bench: &mut Bench) -> Result<()> {
+    for (index, Connection { mode }) in bench.settings::<Connection>()?.into_iter().enumerate() {
+        match Listener::new(mode) {
+            Ok(listener) => measure(bench, index, &listener),
+            Err(error) => refuse(bench, index, "listen", error),
+        }
+    }
+    Ok(())
+}
+
+/// A listening socket.
+struct Listener {
+    mode: Mode,
+    socket: OwnedFd,
+    address: SocketAddrAny,
+}
+
+impl Listener {
+    fn new(mode: Mode) -> rustix::io::Result<Listener> {
+        let socket = socket(mode)?;
+        match mode {
+            Mode::Tcp => bind(&socket, &SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0))?,
+            // The kernel chooses a free abstract name.
+            Mode::Unix => bind(&socket, &SocketAddrUnix::new_unnamed())?,
+        }
+        listen(&socket, 1)?;
+        let address = getsockname(&socket)?;
+        Ok(Listener { mode, socket, address })
+    }
+
+    /// A socket that can be connected.
+    fn client(&self) -> rustix::io::Result<OwnedFd> {
+        let client = socket(self.mode)?;
+        if self.mode == Mode::Tcp {
+            // Closed by a reset: else its port would be in use for a minute, and there are not so many.
+            set_socket_linger(&client, Some(Duration::ZERO))?;
+        }
+        Ok(client)
+    }
+
+    #[inline(always)]
+    fn establish(&self, client: &OwnedFd) -> rustix::io::Result<OwnedFd> {
+        connect(client, &self.address)?;
+        accept_with(&self.socket, SocketFlags::CLOEXEC)
+    }
+}
+
+fn socket(mode: Mode) -> rustix::io::Result<OwnedFd> {
+    let family = if mode == Mode::Tcp { AddressFamily::INET } else { AddressFamily::UNIX };
+    socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC, None)
+}
+
+fn measure(bench: &mut Bench, index: usize, listener: &Listener) {
+    if let Err(error) = listener.client().and_then(|client| listener.establish(&client)) {
+        refuse(bench, index, "connect", error);
+        return;
+    }
+    let mut first = FirstError::default();
+    bench.splits(&[index], Gate::Thread, |splits| {
+        let Some(client) = first.check(listener.client()) else { return };
+        splits.start();
+        let server = listener.establish(&client);
+        splits.stop(0);
+        first.check(server);
+    });
+    first.report(bench, &[index], "connect");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use latscope_core::quality::Level;
+    use latscope_engine::harness::{check, input, machine, measure, points};
+
+    #[test]
+    fn both_kinds_are_connected_and_a_survey_has_one() {
+        assert_eq!(points(&ESTABLISH).len(), 1);
+        for m in measure(&CONNECT, (ESTABLISH.plan)(&PlanInput { survey: false, ..input() }, &machine())) {
+            check(&m);
+            assert_ne!(m.quality.level, Level::Unsupported, "{:?}", m.reason());
+        }
+    }
+
+    #[test]
+    fn both_ends_are_of_one_connection() {
+        for mode in Mode::ALL {
+            let listener = Listener::new(*mode).unwrap();
+            let client = listener.client().unwrap();
+            let server = listener.establish(&client).unwrap();
+            rustix::io::write(&client, b"x").unwrap();
+            let mut byte = [0];
+            assert_eq!((rustix::io::read(&server, &mut byte), byte), (Ok(1), *b"x"));
+        }
+    }
+}

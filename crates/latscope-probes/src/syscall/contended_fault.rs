@@ -1,0 +1,176 @@
+//! A page fault while other threads of the process change its address space, so that both want the lock of the mappings.
+
+use crate::failure::refuse;
+use crate::siblings::switches;
+use crate::{Condition, Cpus, ExclusiveCpus, Experiment, Facts, PlanInput, Probe, Settings, settings};
+use anyhow::Result;
+use latscope_bench::bench::Bench;
+use latscope_bench::gate::Gate;
+use latscope_bench::threads::{self, Partner};
+use latscope_core::machine::Machine;
+use latscope_core::plan::Point;
+use latscope_core::report::{Better, Semantics};
+use latscope_core::units::counted;
+use latscope_os::page::{Mapping, page_size};
+use latscope_os::usage::thread_counts;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::time::Instant;
+
+/// Probe of a page fault beside threads that map and unmap.
+pub(crate) static CONTENDED_FAULT: Probe = Probe {
+    facts: Facts {
+        id: "syscall.contended-fault",
+        title: "page fault beside mmap and munmap",
+        timed: "The first store to a page of 4 KiB of private anonymous memory, while as many other threads of the process as asked for map, touch and unmap a page without pause, each on its own CPU. The fault waits for them where the kernel locks all mappings together (before Linux 6.4) or cannot take the lock of the one that faults.",
+        times: Semantics::Operation,
+        source: "mmap(2), madvise(2), getrusage(2) ru_minflt; Documentation/mm/process_addrs.rst",
+        revision: 1,
+        params: Beside::LIST,
+        by_name_only: true,
+        exclusive_cpus: ExclusiveCpus::ThreadsAndOne,
+        may_be_zero: &["threads"],
+        sensitive_to: &[Condition::Virtualisation, Condition::TwoCpus, Condition::MovedPages],
+        ..Facts::DEFAULT
+    },
+    check: Beside::check,
+    experiment: &EXPERIMENT,
+    plan,
+};
+
+static EXPERIMENT: Experiment = Experiment::new("syscall.contended-fault", Cpus::All, run).setup(0.01);
+
+settings! {
+    /// Threads beside a fault.
+    struct Beside, asked for as BesideAsked {
+        /// Other threads that map and unmap meanwhile, each on its own CPU.
+        threads: u64, axis;
+    }
+}
+
+fn plan(input: &PlanInput, machine: &Machine) -> Vec<Point> {
+    let others = (machine.allowed.0.len() as u64).saturating_sub(1).max(1);
+    let usual: BTreeSet<u64> =
+        (0..7).map(|power| 1 << power).filter(|threads| *threads < others).chain([0, others]).collect();
+    let point = |threads| {
+        let beside = match threads {
+            0 => "nothing beside it".to_owned(),
+            threads => format!("{} mapping and unmapping", counted(threads, "thread")),
+        };
+        CONTENDED_FAULT.point(Beside { threads }, format!("page fault, {beside}"), false)
+    };
+    BesideAsked::of(input).threads.or(&usual.into_iter().collect::<Vec<_>>()).into_iter().map(point).collect()
+}
+
+fn run(bench: &mut Bench) -> Result<()> {
+    let others = bench.cpus().len() as u64 - 1;
+    for (point, Beside { threads }) in bench.settings()?.into_iter().enumerate() {
+        if threads > others {
+            let reason =
+                format!("{threads} threads want a CPU each, and {others} are left beside the caller");
+            bench.unsupported(point, reason, "give more CPUs (--cpus) or fewer --threads");
+            continue;
+        }
+        let cpus = bench.cpus()[1..=threads as usize].to_vec();
+        let mappers = Mappers::start(&cpus)?;
+        if let Err(error) = measure(bench, point, &mappers) {
+            refuse(bench, point, "map memory", error);
+        }
+    }
+    Ok(())
+}
+
+/// Threads that map and unmap until they are dropped.
+struct Mappers {
+    over: Arc<AtomicBool>,
+    pairs: Arc<AtomicU64>,
+    threads: Vec<Partner<()>>,
+}
+
+impl Mappers {
+    fn start(cpus: &[u32]) -> Result<Mappers> {
+        let mut mappers =
+            Mappers { over: Arc::default(), pairs: Arc::default(), threads: Vec::with_capacity(cpus.len()) };
+        for cpu in cpus.iter().copied() {
+            let (over, pairs) = (mappers.over.clone(), mappers.pairs.clone());
+            let body = move || {
+                while !over.load(Relaxed) {
+                    // The caller meets the same refusal, and says so.
+                    let Ok(mut mapping) = Mapping::anonymous(page_size()) else { return };
+                    mapping.write(0);
+                    drop(mapping);
+                    pairs.fetch_add(1, Relaxed);
+                }
+            };
+            mappers.threads.push(threads::start(move || threads::pin(cpu), body)?);
+        }
+        Ok(mappers)
+    }
+}
+
+impl Drop for Mappers {
+    fn drop(&mut self) {
+        self.over.store(true, Relaxed);
+        self.threads.drain(..).for_each(Partner::join);
+    }
+}
+
+/// Pages in a row that are touched before all are given back: 2 MiB, so that they share a page table.
+const PAGES: usize = 512;
+
+fn measure(bench: &mut Bench, point: usize, mappers: &Mappers) -> rustix::io::Result<()> {
+    let mut memory = Mapping::huge_aligned(PAGES * page_size())?;
+    // EINVAL: a kernel without huge pages, which is as good.
+    let _ = memory.refuse_huge_pages();
+    memory.populate();
+    memory.discard()?;
+    let mut next = 0;
+    let mut refused = None;
+    let (mut touched, before) = (0u64, thread_counts().minor_faults);
+    let (pairs, began) = (mappers.pairs.load(Relaxed), Instant::now());
+    bench.splits(&[point], Gate::Open, |splits| {
+        if next == PAGES {
+            next = 0;
+            refused = refused.or(memory.discard().err());
+        }
+        let switched = switches();
+        let start = splits.now();
+        memory.write(next * page_size());
+        let end = splits.now();
+        next += 1;
+        touched += 1;
+        // Whoever waits for the lock of the mappings sleeps: that is what is measured. Being preempted is not.
+        let alone = mappers.threads.is_empty() && switches() == switched;
+        if alone || !mappers.threads.is_empty() {
+            splits.between(0, start, end);
+        }
+    });
+    let faults = thread_counts().minor_faults - before;
+    let pairs = mappers.pairs.load(Relaxed) - pairs;
+    bench.value(point, "mapped", pairs as f64 / began.elapsed().as_secs_f64(), "1/s", Better::Neither);
+    bench.value(point, "faults", faults as f64 / touched.max(1) as f64, "count", Better::Neither);
+    refused.map_or(Ok(()), Err)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use latscope_core::quality::Level;
+    use latscope_engine::harness;
+
+    /// The second method: the kernel counts a fault for each touch.
+    #[test]
+    fn every_touch_is_a_fault_and_the_others_map_meanwhile() {
+        let points = harness::points(&CONTENDED_FAULT);
+        assert!(points.len() >= 2);
+        for m in harness::measure(&EXPERIMENT, points) {
+            harness::check(&m);
+            if m.quality.level == Level::Unsupported {
+                continue;
+            }
+            assert!(m.values["faults"].value >= 1.0, "{m:?}");
+            assert_eq!(m.values["mapped"].value > 0.0, m.params["threads"] != 0.into(), "{m:?}");
+        }
+    }
+}

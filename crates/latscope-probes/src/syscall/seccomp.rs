@@ -1,0 +1,128 @@
+//! A system call of a thread that has a filter: seccomp.
+
+use super::calls::time_call;
+use crate::apart::measure_apart;
+use crate::failure::refuse;
+use crate::{Cpus, Experiment, PlanInput, Probe, Profile, Word, settings, words};
+use anyhow::Result;
+use latscope_bench::bench::Bench;
+use latscope_core::plan::Point;
+use latscope_core::report::Better;
+use latscope_core::units::counted;
+use latscope_os::seccomp::{Filter, Looks, installed};
+use rustix::io::Errno;
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+static SECCOMP: Experiment = Experiment::new("syscall.seccomp", Cpus::One, run).setup(0.02);
+
+settings! {
+    /// A filter.
+    struct Filtered, asked for as FilteredAsked {
+        /// Instructions of the filter, all of which are executed, at most 4096
+        instructions: u64, axis;
+        /// Whether the filter's verdict depends on the first argument, so that it is executed on every call, or on the
+        /// call alone, so that the kernel (since Linux 5.11) keeps the verdict
+        mode: Mode;
+    }
+}
+
+words! {
+    /// Fact that the verdict depends on.
+    enum Mode { ByArgument = "by-argument", ByNumber = "by-number" }
+}
+
+probes! {
+    SECCOMP, Filtered, plan, ..crate::Facts::BATCHES;
+    FILTERED "syscall.seccomp", "getppid, with a seccomp filter", "seccomp(2)",
+        "One getppid by the system call instruction itself, of a thread with one filter more than its process has, which allows the call; \
+            `cost` is what it takes longer than before the filter was installed."
+            { by_name_only: true, };
+}
+
+fn plan(probe: &Probe, input: &PlanInput) -> Vec<Point> {
+    let counts: &[u64] = match input.profile {
+        Profile::Quick => &[1, 100],
+        Profile::Normal => &[1, 100, 1000],
+        Profile::Full => &[1, 10, 100, 1000, 4096],
+    };
+    let asked = FilteredAsked::of(input);
+    let mut points = Vec::new();
+    for mode in asked.mode.or(Mode::ALL) {
+        for count in asked.instructions.or(counts) {
+            // A look at the argument is an instruction of its own.
+            let instructions = if mode == Mode::ByArgument { count.max(2) } else { count };
+            let of = counted(instructions, "instruction");
+            let title = format!("{} of {of}, {}", probe.title, mode.word().replace('-', " "));
+            points.push(probe.point(Filtered { instructions, mode }, title, true));
+        }
+    }
+    points
+}
+
+fn run(bench: &mut Bench) -> Result<()> {
+    for (index, filtered) in bench.settings::<Filtered>()?.into_iter().enumerate() {
+        let looks = if filtered.mode == Mode::ByNumber { Looks::Number } else { Looks::Argument };
+        match Filter::new(filtered.instructions as usize, looks) {
+            None => bench.unsupported(index, "a filter has from 1 (by argument 2) to 4096 instructions", ""),
+            Some(filter) => measure_apart(bench, |bench| measure(bench, index, &filter))?,
+        }
+    }
+    Ok(())
+}
+
+fn measure(bench: &mut Bench, index: usize, filter: &Filter) -> Result<()> {
+    let (plain, before) = (median_ns(call), installed());
+    if let Err(error) = filter.install() {
+        refuse(bench, index, "install a filter", Errno::from_io_error(&error).unwrap_or(Errno::IO));
+        return Ok(());
+    }
+    anyhow::ensure!(installed() == before.map(|count| count + 1), "the kernel does not count the filter");
+    time_call(bench, index, "getppid", || {
+        call();
+        Ok(())
+    });
+    if let Some(median) = bench.median(index) {
+        bench.value(index, "cost", median - plain, "ns", Better::Less);
+    }
+    Ok(())
+}
+
+fn call() {
+    black_box(rustix::process::getppid());
+}
+
+/// Calls of a stretch, and stretches of which the median counts: about 10 ms together.
+const CALLS: u32 = 1000;
+const STRETCHES: usize = 31;
+
+/// Median time of a call, ns, for comparison.
+pub(super) fn median_ns(call: impl Fn()) -> f64 {
+    let stretch = || {
+        let began = Instant::now();
+        (0..CALLS).for_each(|_| call());
+        began.elapsed()
+    };
+    let mut all: Vec<Duration> = (0..STRETCHES).map(|_| stretch()).collect();
+    all.sort_unstable();
+    all[STRETCHES / 2].as_nanos() as f64 / f64::from(CALLS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use latscope_core::quality::Level;
+    use latscope_engine::harness::{check, measure, points};
+
+    #[test]
+    fn filters_are_measured_and_none_is_left() {
+        let before = installed();
+        let too_long = FILTERED.point(Filtered { instructions: 4097, mode: Mode::ByNumber }, "", false);
+        let mut all = measure(&SECCOMP, [points(&FILTERED), vec![too_long]].concat());
+        all.iter().for_each(check);
+        assert_eq!(all.pop().unwrap().quality.level, Level::Unsupported);
+        assert_eq!(all.len(), 4);
+        assert!(all.iter().all(|m| m.values.contains_key("cost") || m.reason().is_some()));
+        assert_eq!(installed(), before);
+    }
+}

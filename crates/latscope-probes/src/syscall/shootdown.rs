@@ -1,0 +1,288 @@
+//! What it costs to take a page away that other CPUs use: the call waits until all of them have flushed their TLBs, and
+//! each of them is interrupted (TLB shoot-down).
+
+use crate::activity::Parts;
+use crate::failure::FirstError;
+use crate::noise::counters::Counters;
+use crate::siblings::{Prepare, Siblings, switches};
+use crate::{
+    Condition, Cpus, ExclusiveCpus, Experiment, Facts, PlanInput, Probe, Settings, Word, settings, words,
+};
+use anyhow::Result;
+use latscope_bench::bench::{Bench, Splits};
+use latscope_bench::gate::Gate;
+use latscope_core::machine::Machine;
+use latscope_core::plan::Point;
+use latscope_core::report::{Better, Semantics};
+use latscope_core::units::counted;
+use latscope_os::page::{Access, Mapping, page_size};
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
+
+/// Probe of the call that takes a page away.
+pub(crate) static SHOOTDOWN: Probe = Probe {
+    facts: Facts {
+        id: "syscall.shootdown",
+        title: "page taken away that other CPUs use",
+        timed: "One munmap of a page of 4 KiB, or one mprotect of it to read-only, while as many other threads of the process as asked for compute on CPUs of their own and have just read the page: the kernel makes their CPUs forget the translation before it returns.",
+        ..FACTS
+    },
+    check: Taken::check,
+    experiment: &EXPERIMENT,
+    plan: |input, machine| plan(&SHOOTDOWN, input, machine),
+};
+
+/// Probe of the time in which a thread does not get on while another takes a page away.
+pub(crate) static GAP: Probe = Probe {
+    facts: Facts {
+        id: "syscall.shootdown-gap",
+        title: "gap in another thread",
+        timed: "The longest time between two readings of the clock, beyond the usual one, of the computing thread that had the longest, during the munmap or mprotect of syscall.shootdown; medians of each CPU are values.",
+        subject: crate::Subject::Delay,
+        by_name_only: true,
+        ..FACTS
+    },
+    check: Taken::check,
+    experiment: &EXPERIMENT,
+    plan: |input, machine| plan(&GAP, input, machine),
+};
+
+const FACTS: Facts = Facts {
+    times: Semantics::Operation,
+    source: "munmap(2), mprotect(2); TLB of proc_interrupts(5)",
+    params: Taken::LIST,
+    exclusive_cpus: ExclusiveCpus::ThreadsAndOne,
+    may_be_zero: &["threads"],
+    sensitive_to: &[Condition::Virtualisation, Condition::TwoCpus, Condition::Interrupts],
+    ..Facts::DEFAULT
+};
+
+static EXPERIMENT: Experiment = Experiment::new("syscall.shootdown", Cpus::All, run).setup(0.01);
+
+words! {
+    /// Call that takes a page away.
+    enum Call {
+        /// Removal of the mapping.
+        Munmap = "munmap",
+        /// Protection against stores.
+        Mprotect = "mprotect",
+    }
+}
+
+settings! {
+    /// A page and its users.
+    struct Taken, asked for as TakenAsked {
+        /// Call that takes the page away: munmap, or mprotect to read-only.
+        call: Call;
+        /// Other threads of the process that use the page, each on its own CPU.
+        threads: u64, axis;
+    }
+}
+
+fn plan(probe: &Probe, input: &PlanInput, machine: &Machine) -> Vec<Point> {
+    let others = (machine.allowed.0.len() as u64).saturating_sub(1).max(1);
+    let (calls, threads) = if input.survey {
+        (&Call::ALL[..1], BTreeSet::from([others]))
+    } else {
+        (Call::ALL, (0..7).map(|power| 1 << power).filter(|n| *n < others).chain([0, others]).collect())
+    };
+    let asked = TakenAsked::of(input);
+    let threads: Vec<u64> = asked.threads.or(&threads.into_iter().collect::<Vec<_>>());
+    let mut points = Vec::new();
+    for call in asked.call.or(calls) {
+        // No other thread has no gap.
+        for threads in threads.iter().copied().filter(|n| *n > 0 || probe.id == SHOOTDOWN.id) {
+            let users = match threads {
+                0 => "that no other CPU uses".to_owned(),
+                threads => format!("used by {}", counted(threads, "other thread")),
+            };
+            let what = if probe.id == GAP.id { "gap by " } else { "" };
+            let title = format!("{what}{} of a page {users}", call.word());
+            points.push(probe.point(Taken { call, threads }, title, input.survey));
+        }
+    }
+    points
+}
+
+fn run(bench: &mut Bench) -> Result<()> {
+    let points = bench.points();
+    let settings: Vec<Taken> = bench.settings()?;
+    let wanted: Vec<(String, Taken)> = points.iter().map(|point| point.probe.clone()).zip(settings).collect();
+    let groups: BTreeSet<(Call, u64)> = wanted.iter().map(|(_, of)| (of.call, of.threads)).collect();
+    let others = bench.cpus().len() as u64 - 1;
+    for (call, threads) in groups {
+        let of_group = |(_, of): &(String, Taken)| of.call == call && of.threads == threads;
+        let mut parts = Parts::default();
+        let [cost, gap] = [&SHOOTDOWN, &GAP]
+            .map(|probe| parts.part(&wanted, |point| point.0 == probe.id && of_group(point)));
+        if threads > others {
+            let reason =
+                format!("{threads} threads want a CPU each, and {others} are left beside the caller");
+            for point in parts.points() {
+                bench.unsupported(*point, reason.as_str(), "give more CPUs (--cpus) or fewer --threads");
+            }
+            continue;
+        }
+        let cpus = bench.cpus()[1..=threads as usize].to_vec();
+        let page = Shared::default();
+        let siblings = Siblings::start(bench.timebase(), &cpus, || page.user())?;
+        measure(bench, &parts, Measured { call, page, siblings, cpus, places: [cost.index(), gap.index()] });
+    }
+    Ok(())
+}
+
+/// The page that all threads use, if there is one.
+#[derive(Debug, Clone, Default)]
+struct Shared(Arc<Mutex<Option<Arc<Mapping>>>>);
+
+impl Shared {
+    /// Puts a page there, which has been written.
+    fn put(&self) -> rustix::io::Result<()> {
+        let mut mapping = Mapping::anonymous(page_size())?;
+        // EINVAL: a kernel without huge pages, which is as good.
+        let _ = mapping.refuse_huge_pages();
+        mapping.populate();
+        *self.0.lock().expect("no thread panics with it") = Some(Arc::new(mapping));
+        Ok(())
+    }
+
+    fn page(&self) -> Option<Arc<Mapping>> {
+        self.0.lock().expect("no thread panics with it").clone()
+    }
+
+    /// Takes the page out, which no sibling holds any more.
+    fn take(&self) -> Option<Mapping> {
+        Arc::into_inner(self.0.lock().expect("no thread panics with it").take()?)
+    }
+
+    /// What a sibling does with it: it reads the page, so that its CPU has the translation.
+    fn user(&self) -> Prepare {
+        let shared = self.clone();
+        Box::new(move || {
+            if let Some(page) = shared.page() {
+                std::hint::black_box(page.read(0));
+            }
+        })
+    }
+}
+
+/// A group that is measured together.
+struct Measured {
+    call: Call,
+    page: Shared,
+    siblings: Siblings,
+    cpus: Vec<u32>,
+    /// Places of the call and of the gap among the parts, if they are asked for.
+    places: [Option<usize>; 2],
+}
+
+fn measure(bench: &mut Bench, parts: &Parts, mut of: Measured) {
+    let timebase = bench.timebase();
+    let mut first = FirstError::default();
+    let mut gaps: Vec<Vec<f64>> = of.cpus.iter().map(|_| Vec::new()).collect();
+    let mut calls = 0u64;
+    let before = Counters::read();
+    bench.splits(parts.points(), Gate::Open, |splits| {
+        if first.happened() || first.check(of.page.put()).is_none() {
+            return;
+        }
+        of.siblings.begin();
+        let Some(mapping) = of.page.take() else { return };
+        let before = switches();
+        let (start, end) = first.check(timed(splits, of.call, mapping)).unwrap_or_default();
+        let alone = switches() == before;
+        calls += 1;
+        let Some(seen) = of.siblings.end().filter(|_| alone) else { return };
+        let mut longest = 0;
+        for (gaps, gap) in gaps.iter_mut().zip(seen) {
+            gaps.push(timebase.span(gap));
+            longest = longest.max(gap);
+        }
+        if let Some(part) = of.places[0] {
+            splits.between(part, start, end);
+        }
+        if let Some(part) = of.places[1] {
+            splits.between(part, 0, longest);
+        }
+    });
+    let after = Counters::read();
+    if !first.report(bench, parts.points(), of.call.word()) {
+        return;
+    }
+    let interrupts: u64 = of.cpus.iter().map(|cpu| after.since(&before, *cpu).of("TLB")).sum();
+    for point in parts.points() {
+        if calls > 0 {
+            bench.value(*point, "shootdowns", interrupts as f64 / calls as f64, "count", Better::Less);
+        }
+        for (cpu, gaps) in of.cpus.iter().zip(&gaps).take(NAMED) {
+            if let Some(median) = latscope_core::statistics::median(gaps) {
+                bench.value(*point, &format!("gap:cpu{cpu}"), median, "ns", Better::Less);
+            }
+        }
+    }
+}
+
+/// CPUs whose gaps are values.
+const NAMED: usize = 16;
+
+/// Takes the page away; returns the stamps around the call.
+fn timed(splits: &Splits, call: Call, mut mapping: Mapping) -> rustix::io::Result<(u64, u64)> {
+    let start = splits.now();
+    match call {
+        Call::Munmap => {
+            mapping.unmap()?;
+            Ok((start, splits.now()))
+        }
+        Call::Mprotect => {
+            mapping.protect(Access::Read)?;
+            Ok((start, splits.now()))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Profile;
+    use latscope_core::quality::Level;
+    use latscope_engine::harness;
+
+    fn planned(cpus: &str, survey: bool) -> Vec<Point> {
+        let machine = Machine { allowed: cpus.parse().unwrap(), ..Machine::default() };
+        let input = PlanInput { profile: Profile::Normal, survey, ..harness::input() };
+        [&SHOOTDOWN, &GAP].into_iter().flat_map(|probe| (probe.plan)(&input, &machine)).collect()
+    }
+
+    #[test]
+    fn by_powers_of_two_and_all_and_one_row_in_a_survey() {
+        let threads: Vec<u64> =
+            planned("0-5", false)[..5].iter().map(|point| point.number("threads")).collect();
+        assert_eq!(threads, [0, 1, 2, 4, 5]);
+        assert!(
+            planned("0-5", false)
+                .iter()
+                .all(|point| point.probe == SHOOTDOWN.id || point.number("threads") > 0)
+        );
+        let surveyed = planned("0-5", true);
+        assert_eq!(surveyed.len(), 2);
+        assert_eq!(surveyed[0].title, "munmap of a page used by 5 other threads");
+        assert_eq!(planned("3", true)[0].number("threads"), 1, "reported as unsupported");
+    }
+
+    /// The second method: on x86 without broadcast invalidation the kernel counts the interrupts.
+    #[test]
+    fn both_calls_are_measured_and_the_kernel_counts_the_interrupts() {
+        let cpus = latscope_os::sched::allowed_cpus().unwrap().len();
+        let points = planned(if cpus > 1 { "0-1" } else { "0" }, false);
+        let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+        let interrupted = cfg!(target_arch = "x86_64") && !info.contains("invlpgb");
+        for m in harness::measure(&EXPERIMENT, points) {
+            harness::check(&m);
+            assert_eq!(m.quality.level == Level::Unsupported, m.params["threads"] == 1.into() && cpus == 1);
+            if m.quality.level != Level::Unsupported && m.params["threads"] == 1.into() {
+                assert!(m.values["shootdowns"].value > 0.0 || !interrupted, "{m:?}");
+                assert!(m.values.keys().any(|name| name.starts_with("gap:cpu")), "{m:?}");
+            }
+        }
+    }
+}

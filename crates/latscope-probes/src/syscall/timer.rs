@@ -1,0 +1,130 @@
+//! Setting a timer again, with others armed beside it.
+
+use super::ready::allow_descriptors;
+use crate::failure::{FirstError, refuse};
+use crate::{Cpus, Experiment, PlanInput, Probe, Profile, Word, settings, words};
+use anyhow::Result;
+use latscope_bench::bench::Bench;
+use latscope_bench::gate::Gate;
+use latscope_core::plan::Point;
+use latscope_core::units::counted;
+use rustix::fd::OwnedFd;
+use rustix::time::{
+    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create, timerfd_settime,
+};
+use std::time::Duration;
+
+static TIMER: Experiment = Experiment::new("syscall.timer-set", Cpus::One, run).setup(0.1);
+
+settings! {
+    /// A timer among others.
+    struct Among, asked for as AmongAsked {
+        /// Timers that are armed beside it
+        armed: u64, axis;
+        /// Place of its instant: before those of all others (`first`), so that the interrupt is programmed again, or
+        /// after them (`last`)
+        mode: Mode;
+    }
+}
+
+words! {
+    /// Place of the timer's instant.
+    enum Mode { First = "first", Last = "last" }
+}
+
+probes! {
+    TIMER, Among, plan;
+    SET "syscall.timer-set", "set a timer again", "timerfd_settime(2)",
+        "One timerfd_settime of a timer that is armed already, while so many other timers of this thread are armed on the same clock. Mode \
+            first: to 50 µs from now, mostly before all else that the CPU's clock waits for, which then has to be \
+            programmed again; it is set again before it comes. Mode last: behind all others."
+            { by_name_only: true, may_be_zero: &["armed"], };
+}
+
+fn plan(probe: &Probe, input: &PlanInput) -> Vec<Point> {
+    let numbers: &[u64] = match input.profile {
+        Profile::Quick => &[1, 1_000],
+        _ => &[1, 1_000, 10_000, 100_000],
+    };
+    let asked = AmongAsked::of(input);
+    let mut points = Vec::new();
+    for mode in asked.mode.or(Mode::ALL) {
+        for armed in asked.armed.or(numbers) {
+            let title =
+                format!("{}, {} of {}", probe.title, mode.word(), counted(armed.saturating_add(1), "timer"));
+            points.push(probe.point(Among { armed, mode }, title, true));
+        }
+    }
+    points
+}
+
+/// Instants, from now. That of the first is near, since the clock is programmed only if nothing else comes before: 50 µs
+/// were that in three of four calls (KVM, busy machine), 500 µs in one of four. If it comes, nothing waits for it.
+const FIRST: Duration = Duration::from_micros(50);
+const OTHERS: u64 = 20_000;
+const LAST: Duration = Duration::from_secs(90_000);
+
+fn run(bench: &mut Bench) -> Result<()> {
+    let amongs: Vec<Among> = bench.settings()?;
+    for (index, Among { armed, mode }) in amongs.into_iter().enumerate() {
+        let from_now = if mode == Mode::First { FIRST } else { LAST };
+        match others(armed).and_then(|others| Ok((timer(from_now)?, others))) {
+            Err(error) => refuse(bench, index, "arm that many timers", error),
+            Ok((timer, _others)) => {
+                let mut first = FirstError::default();
+                // Single calls: the clock is programmed in some of them only.
+                bench.each(index, Gate::Thread, || {
+                    first.check(set(&timer, from_now));
+                });
+                first.report(bench, &[index], "timerfd_settime");
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Armed timers, with instants in no order.
+fn others(count: u64) -> rustix::io::Result<Vec<OwnedFd>> {
+    allow_descriptors(count)?;
+    (0..count).map(|number| timer(Duration::from_secs(OTHERS + number * 7919 % 50_000))).collect()
+}
+
+fn timer(from_now: Duration) -> rustix::io::Result<OwnedFd> {
+    let timer = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC)?;
+    set(&timer, from_now)?;
+    Ok(timer)
+}
+
+#[inline(always)]
+fn set(timer: &OwnedFd, from_now: Duration) -> rustix::io::Result<()> {
+    let never = Timespec { tv_sec: 0, tv_nsec: 0 };
+    let value = Timespec { tv_sec: from_now.as_secs() as _, tv_nsec: from_now.subsec_nanos() as _ };
+    timerfd_settime(timer, TimerfdTimerFlags::empty(), &Itimerspec { it_interval: never, it_value: value })
+        .map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use latscope_core::quality::Level;
+    use latscope_engine::harness::{check, measure, points};
+    use rustix::time::timerfd_gettime;
+
+    #[test]
+    fn timers_are_set_among_many() {
+        for m in measure(&TIMER, points(&SET)) {
+            check(&m);
+            assert_ne!(m.quality.level, Level::Unsupported, "{:?}: {:?}", m.params, m.reason());
+        }
+        let impossible = SET.point(Among { armed: 1 << 40, mode: Mode::First }, "", false);
+        assert_eq!(measure(&TIMER, vec![impossible])[0].quality.level, Level::Unsupported);
+    }
+
+    #[test]
+    fn a_timer_is_armed_for_what_was_set() {
+        let timer = timer(Duration::from_secs(OTHERS)).unwrap();
+        set(&timer, LAST).unwrap();
+        let left = timerfd_gettime(&timer).unwrap().it_value.tv_sec as u64;
+        assert!((OTHERS + 50_000..=LAST.as_secs()).contains(&left), "{left}");
+    }
+}

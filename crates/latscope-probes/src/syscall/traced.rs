@@ -1,0 +1,127 @@
+//! What it costs that the kernel counts an event: a tracepoint at a system call, a breakpoint in a function.
+
+use super::calls::time_call;
+use super::seccomp::median_ns;
+use crate::{Cpus, Experiment, PlanInput, Probe, Word, settings, words};
+use anyhow::Result;
+use latscope_bench::bench::Bench;
+use latscope_core::plan::Point;
+use latscope_core::report::Better;
+use latscope_os::counted_event::{Counted, probed};
+use latscope_trace::tracefs;
+use std::hint::black_box;
+use std::io;
+
+static TRACED: Experiment = Experiment::new("syscall.traced", Cpus::One, run).setup(0.05);
+
+settings! {
+    /// An event.
+    struct Event, asked for as EventAsked {
+        /// Event that is counted: the tracepoint raw_syscalls:sys_enter, or a uprobe
+        mode: Mode;
+    }
+}
+
+words! {
+    /// Kind of the event.
+    enum Mode { Tracepoint = "tracepoint", Uprobe = "uprobe" }
+}
+
+probes! {
+    TRACED, Event, plan, ..crate::Facts::BATCHES;
+    EVENTS "syscall.traced", "event counted by the kernel", "perf_event_open(2)",
+        "Mode tracepoint: one getppid while raw_syscalls:sys_enter is counted for this thread. Mode uprobe: one call of a function that \
+            does nothing, with a breakpoint that is counted. Nothing is recorded; `cost` is what it takes longer \
+            than without the event."
+            { by_name_only: true, };
+}
+
+fn plan(probe: &Probe, input: &PlanInput) -> Vec<Point> {
+    let point = |mode: Mode| {
+        let title = match mode {
+            Mode::Tracepoint => "getppid, with a tracepoint",
+            Mode::Uprobe => "function call, with a uprobe",
+        };
+        probe.point(Event { mode }, title, true)
+    };
+    EventAsked::of(input).mode.or(Mode::ALL).into_iter().map(point).collect()
+}
+
+fn run(bench: &mut Bench) -> Result<()> {
+    // In a mount namespace of this process, if it is mounted nowhere.
+    tracefs::provide();
+    for (index, Event { mode }) in bench.settings::<Event>()?.into_iter().enumerate() {
+        measure(bench, index, mode);
+    }
+    Ok(())
+}
+
+fn measure(bench: &mut Bench, index: usize, mode: Mode) {
+    let call = if mode == Mode::Tracepoint { enter } else { probed };
+    let plain = median_ns(call);
+    let counted = match mode {
+        Mode::Tracepoint => tracefs::event_id("raw_syscalls/sys_enter").and_then(Counted::tracepoint),
+        Mode::Uprobe => Counted::uprobe(),
+    };
+    let counted = match counted {
+        Ok(counted) => counted,
+        Err(error) => {
+            let (reason, remedy) = refused(mode, &error);
+            bench.unsupported(index, reason, remedy);
+            return;
+        }
+    };
+    let mut calls = 0;
+    time_call(bench, index, "the call", || {
+        calls += 1;
+        call();
+        Ok(())
+    });
+    // The calls of the measurement itself may be counted, too.
+    if counted.count().is_ok_and(|count| count < calls) {
+        bench.unsupported(index, "the kernel did not count every event", "");
+    } else if let Some(median) = bench.median(index) {
+        bench.value(index, "cost", median - plain, "ns", Better::Less);
+    }
+}
+
+fn enter() {
+    black_box(rustix::process::getppid());
+}
+
+/// Returns the reason why an event cannot be counted, and the remedy.
+fn refused(mode: Mode, error: &io::Error) -> (String, &'static str) {
+    let remedy = match error.kind() {
+        io::ErrorKind::PermissionDenied => {
+            "run as root or with CAP_PERFMON; a kernel that is locked down (/sys/kernel/security/lockdown) refuses it"
+        }
+        io::ErrorKind::NotFound if mode == Mode::Tracepoint => {
+            "run `mount -t tracefs nodev /sys/kernel/tracing` as root"
+        }
+        io::ErrorKind::NotFound => "use a kernel with CONFIG_UPROBE_EVENTS",
+        _ => "",
+    };
+    (format!("the {} cannot be counted: {error}", mode.word()), remedy)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use latscope_engine::harness::{check, measure, points};
+
+    #[test]
+    fn events_are_measured_or_say_what_is_missing() {
+        let all = measure(&TRACED, points(&EVENTS));
+        assert_eq!(all.len(), 2);
+        for m in all {
+            check(&m);
+            assert!(m.values.contains_key("cost") || m.reason().is_some(), "{:?}", m.params);
+        }
+    }
+
+    #[test]
+    fn a_missing_right_is_named() {
+        let (reason, remedy) = refused(Mode::Uprobe, &io::ErrorKind::PermissionDenied.into());
+        assert!(reason.starts_with("the uprobe cannot be counted") && remedy.contains("CAP_PERFMON"));
+    }
+}

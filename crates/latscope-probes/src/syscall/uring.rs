@@ -1,0 +1,140 @@
+//! Operations by io_uring: what the queue costs, with the caller and with a thread of the kernel to take them.
+
+use super::calls::time_batches;
+use crate::failure::{FirstError, refuse};
+use crate::{Cpus, Experiment, PlanInput, Probe, Profile, Word, settings, words};
+use latscope_bench::bench::{Batch, Bench};
+use latscope_bench::gate::Gate;
+use latscope_core::plan::Point;
+use latscope_os::uring::{Queue, Taker};
+use std::time::Duration;
+
+static URING: Experiment = Experiment::new("syscall.uring", Cpus::Two, run);
+
+settings! {
+    /// Operations of a submission.
+    struct Submission, asked for as SubmissionAsked {
+        /// Operations that are submitted and awaited together, at most 4096
+        batch: u64, axis;
+        /// Who takes submissions: the caller in its system call (`enter`), or a thread of the kernel on a second CPU
+        /// that looks for them all the time (`poller`) or has to be woken (`poller-asleep`, one operation at a time)
+        mode: Mode;
+    }
+}
+
+words! {
+    /// Taker of the submissions.
+    enum Mode { Enter = "enter", Poller = "poller", PollerAsleep = "poller-asleep" }
+}
+
+probes! {
+    URING, Submission, plan;
+    NOP "syscall.uring-nop", "io_uring NOP", "io_uring(7), io_uring_enter(2), IORING_OP_NOP",
+        "One operation that does nothing: from before it is written to the submission queue until its completion is read; of several at \
+            once, all of them divided by their number. Mode enter: submitted and awaited by one system call. Mode \
+            poller: taken by a thread of the kernel that polls on another CPU, no system call. Mode poller-asleep: \
+            that thread sleeps, and is woken by a system call."
+            { samples: crate::Samples::Either, };
+}
+
+/// Most operations at once: a queue of them is small, and a batch of them short.
+const MOST: u64 = 4096;
+
+/// Time without submissions after which the poller sleeps: the shortest, and one that no batch lasts.
+const SHORT: Duration = Duration::from_millis(1);
+const LONG: Duration = Duration::from_secs(10);
+
+fn plan(probe: &Probe, input: &PlanInput) -> Vec<Point> {
+    let (batches, modes): (&[u64], _) = match (input.survey, input.profile) {
+        (true, _) => (&[1], &Mode::ALL[..1]),
+        (false, Profile::Full) => (&[1, 2, 4, 8, 16, 32, 64, 128], Mode::ALL),
+        (false, _) => (&[1, 32], Mode::ALL),
+    };
+    let asked = SubmissionAsked::of(input);
+    let mut points = Vec::new();
+    for mode in asked.mode.or(modes) {
+        let most = if mode == Mode::PollerAsleep { 1 } else { MOST };
+        for batch in asked.batch.or(batches).into_iter().filter(|batch| (1..=most).contains(batch)) {
+            let taker = match mode {
+                Mode::Enter => "",
+                Mode::Poller => ", by a poller",
+                Mode::PollerAsleep => ", by a poller that sleeps",
+            };
+            let of = if batch == 1 { String::new() } else { format!(", {batch} at once") };
+            let title = format!("{}{of}{taker}", probe.title);
+            points.push(probe.point(Submission { batch, mode }, title, true));
+        }
+    }
+    points
+}
+
+fn run(bench: &mut Bench) -> anyhow::Result<()> {
+    for (index, Submission { batch, mode }) in bench.settings()?.into_iter().enumerate() {
+        let taker = match (mode, bench.cpus().get(1).copied()) {
+            (Mode::Enter, _) => Taker::Caller,
+            (_, None) => {
+                crate::sync::lacks_a_cpu(bench, index);
+                continue;
+            }
+            (Mode::Poller, Some(cpu)) => Taker::Poller { cpu, idle: LONG },
+            (Mode::PollerAsleep, Some(cpu)) => Taker::Poller { cpu, idle: SHORT },
+        };
+        match Queue::new((batch as u32).next_power_of_two(), taker) {
+            Err(error) => refuse(bench, index, "io_uring_setup", error),
+            Ok(queue) => measure(bench, index, batch, mode, queue),
+        }
+    }
+    Ok(())
+}
+
+fn measure(bench: &mut Bench, index: usize, batch: u64, mode: Mode, mut queue: Queue) {
+    let submit = |queue: &mut Queue| {
+        (0..batch).for_each(|_| queue.prepare_nop());
+        queue.finish().map(drop)
+    };
+    if mode != Mode::PollerAsleep {
+        let timed = Batch { ops: batch, cycles: mode == Mode::Enter, ..Batch::default() };
+        return time_batches(bench, index, timed, "io_uring_enter", || submit(&mut queue));
+    }
+    let mut first = FirstError::default();
+    bench.splits(&[index], Gate::Open, |splits| {
+        while !queue.is_asleep() {
+            std::thread::sleep(SHORT / 10);
+        }
+        splits.start();
+        let done = submit(&mut queue);
+        splits.stop(0);
+        first.check(done);
+    });
+    first.report(bench, &[index], "io_uring_enter");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Settings;
+    use latscope_core::plan::ParamValue;
+    use latscope_core::quality::Level;
+    use latscope_engine::harness::{check, input, machine, measure, points};
+
+    #[test]
+    fn a_survey_has_one_operation_and_a_sleeping_poller_takes_one_at_a_time() {
+        assert_eq!(points(&NOP).len(), 1);
+        let mut alone = PlanInput { survey: false, ..input() };
+        assert_eq!((NOP.plan)(&alone, &machine()).len(), 5);
+        alone.values.insert("batch".into(), [0, 7, 4097].map(ParamValue::from).to_vec());
+        let planned: Vec<Submission> =
+            (NOP.plan)(&alone, &machine()).iter().map(|point| Submission::read(point).unwrap()).collect();
+        assert_eq!(planned, [Mode::Enter, Mode::Poller].map(|mode| Submission { batch: 7, mode }));
+    }
+
+    #[test]
+    fn every_taker_is_measured() {
+        let all = (NOP.plan)(&PlanInput { survey: false, ..input() }, &machine());
+        for m in measure(&URING, all) {
+            check(&m);
+            let alone = machine().allowed.0.len() == 1;
+            assert!(m.quality.level != Level::Unsupported || alone, "{:?}: {:?}", m.params, m.reason());
+        }
+    }
+}

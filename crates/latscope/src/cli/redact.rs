@@ -1,0 +1,92 @@
+//! `--redact`: results without what says whose machine it is, for the whole process.
+
+use anyhow::{Context, Result, ensure};
+use latscope_core::machine::Machine;
+use latscope_core::plan::Plan;
+use latscope_core::redact::Redactor;
+use latscope_core::report::Report;
+use latscope_judge::runs::Run;
+use std::path::Path;
+use std::sync::Mutex;
+
+/// Set once, by the option, before anything is read. The names of the files that were read are in their order.
+static REDACTOR: Mutex<Option<(Redactor, Vec<String>)>> = Mutex::new(None);
+
+/// Sets whether this process redacts.
+pub fn apply(redacts: bool) {
+    *lock() = redacts.then(Default::default);
+}
+
+fn lock() -> std::sync::MutexGuard<'static, Option<(Redactor, Vec<String>)>> {
+    REDACTOR.lock().expect("redacting does not panic")
+}
+
+/// Returns true if this process redacts.
+pub fn applies() -> bool {
+    lock().is_some()
+}
+
+/// Returns the report as it may be shown and written.
+///
+/// # Errors
+/// A text that decides how the result is read would change.
+pub fn report(report: Report) -> Result<Report> {
+    match &mut *lock() {
+        Some((redactor, _)) => redactor.report(&report).context("cannot redact this result"),
+        None => Ok(report),
+    }
+}
+
+/// Returns the run as it may be shown and written.
+///
+/// # Errors
+/// As [`report`].
+pub fn run(mut run: Run) -> Result<Run> {
+    run.report = report(run.report)?;
+    Ok(run)
+}
+
+/// Returns the machine as it may be shown and written.
+///
+/// # Errors
+/// As [`report`].
+pub fn machine(machine: Machine) -> Result<Machine> {
+    match &mut *lock() {
+        Some((redactor, _)) => redactor.machine(&machine).context("cannot redact this machine"),
+        None => Ok(machine),
+    }
+}
+
+/// Returns the name of a file as it may be shown and written.
+pub fn file(name: String) -> String {
+    let Some((_, files)) = &mut *lock() else { return name };
+    let at = files.iter().position(|known| *known == name).unwrap_or_else(|| {
+        files.push(name);
+        files.len() - 1
+    });
+    format!("result-{}", at + 1)
+}
+
+/// Returns a remark on a file as it may be shown and written.
+pub fn remark(text: String, path: &Path) -> String {
+    if !applies() {
+        return text;
+    }
+    let name = path.display().to_string();
+    let redacted = file(name.clone());
+    text.replace(&name, &redacted)
+}
+
+/// Checks that a run that redacts writes nothing else.
+///
+/// # Errors
+/// The plan has a file that is not redacted.
+pub fn check(plan: &Plan) -> Result<()> {
+    let trace = plan.on_threshold.as_ref().and_then(|rules| rules.trace_file.as_ref());
+    let option = if plan.timeline.is_some() { "--timeline" } else { "a trace of outliers" };
+    ensure!(
+        !applies() || trace.is_none() && plan.timeline.is_none(),
+        "--redact does not cover {option}, which names every process: leave out one of both"
+    );
+    Ok(())
+}
