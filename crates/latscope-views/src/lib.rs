@@ -26,6 +26,7 @@ mod headline;
 pub mod history;
 pub mod html;
 pub mod human;
+pub mod lava;
 mod legend;
 mod machine_state;
 pub mod markdown;

@@ -91,6 +91,15 @@ pub struct ViewArguments {
     /// Write the points for Prometheus, such as into the directory of node_exporter's textfile collector
     #[arg(long, value_name = "FILE.prom")]
     pub openmetrics: Option<PathBuf>,
+    /// Print the figures as signals of a test shell of LAVA, or write them to FILE
+    #[arg(
+        long,
+        value_name = "FILE",
+        num_args = 0..=1,
+        default_missing_value = "-",
+        require_equals = true
+    )]
+    pub lava: Option<PathBuf>,
     /// Draw the latency at each percentile
     #[arg(long, value_name = "FILE")]
     pub svg_percentiles: Option<PathBuf>,

@@ -83,6 +83,7 @@ impl<'a> Output<'a> {
             ("csv-long", &to.csv_long),
             ("csv-histogram", &to.csv_histogram),
             ("openmetrics", &to.openmetrics),
+            ("lava", &to.lava),
             ("markdown", &to.markdown),
             ("html", &to.html),
             ("svg", &to.svg),
@@ -177,7 +178,8 @@ impl<'a> Output<'a> {
         let long = write(to.csv_long.as_deref(), || Some(views::csv::long(report)));
         let metrics =
             write(to.openmetrics.as_deref(), || Some(views::openmetrics::openmetrics(report).into_bytes()));
-        let csv = csv.and(long).and(metrics);
+        let signals = write(to.lava.as_deref(), || Some(views::lava::lava(report).into_bytes()));
+        let csv = csv.and(long).and(metrics).and(signals);
         let buckets = write(to.csv_histogram.as_deref(), || views::csv::buckets(report));
         let markdown = write(to.markdown.as_deref(), || {
             let tables = views::markdown::markdown(report, &beside, in_full, &self.options(false));

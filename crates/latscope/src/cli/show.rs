@@ -47,9 +47,10 @@ fn directory(asked: &ShowArguments) -> Result<Exit> {
 }
 
 /// Options that a trial has no view for.
-const OF_RESULTS: [&str; 13] = [
+const OF_RESULTS: [&str; 14] = [
     "csv_long",
     "openmetrics",
+    "lava",
     "without",
     "redact",
     "csv_histogram",

@@ -7,14 +7,15 @@ from datetime import date
 import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
-from deltalake import write_deltalake
+from deltalake import DeltaTable, write_deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError
 
 from ._engine import DuckDb, question
 from ._errors import FleetError
-from ._lake import ORPHANED_AFTER, TRIES, Lake, Snapshot, batch_age, writer
+from ._lake import ORPHANED_AFTER, TRIES, File, Lake, Snapshot, batch_age, writer
 from ._schema import ORDER, TABLES
 from ._series import hash_of
+from ._store import source
 
 _ROLL_UP = """
     SELECT h.day, r.cpu_model, r.kernel, h.series_id, h.bucket, CAST(SUM(h.n) AS BIGINT) n,
@@ -137,7 +138,12 @@ def verify(lake: Lake) -> list[str]:
     buckets do not add up to their count, ids of series that are not the hash of their identity, ids that
     several machines share."""
     snapshot = lake.snapshot()
-    faults = [fault for files in snapshot.files.values() for file in files for fault in _damage(file.uri)]
+    faults = [
+        fault
+        for name, files in snapshot.files.items()
+        for file in files
+        for fault in _damage(snapshot.tables[name], file)
+    ]
     if faults:
         return faults
     engine = DuckDb(snapshot)
@@ -160,11 +166,11 @@ def verify(lake: Lake) -> list[str]:
     return faults
 
 
-def _damage(uri: str) -> list[str]:
+def _damage(table: DeltaTable, file: File) -> list[str]:
     try:
-        with pq.ParquetFile(uri) as file:
-            for _ in file.iter_batches(1_000_000):
+        with pq.ParquetFile(source(table, file)) as opened:
+            for _ in opened.iter_batches(1_000_000):
                 pass
     except (OSError, pa.ArrowException) as error:
-        return [f"{uri} is damaged: {error!s:.200}"]
+        return [f"{file.uri} is damaged: {error!s:.200}"]
     return []

@@ -14,6 +14,7 @@ import pyarrow as pa
 from ._errors import FleetError
 from ._lake import Snapshot
 from ._schema import TABLES
+from ._store import dataset_of, is_in_store
 from ._views import views
 
 
@@ -67,6 +68,9 @@ class DuckDb:
             if not files:
                 self.connection.register("nothing", schema.empty_table())
                 self.connection.execute(f"CREATE TABLE {name}_files AS FROM nothing")
+            elif is_in_store(snapshot.root):
+                rows = dataset_of(snapshot.tables[name], snapshot.files[name], schema)
+                self.connection.register(f"{name}_files", rows)
             else:
                 types = "{'day': DATE}" if "day" in schema.names else "{}"
                 options = f"hive_partitioning = {str(types != '{}').lower()}, union_by_name = {unites}"

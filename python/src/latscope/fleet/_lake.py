@@ -150,7 +150,7 @@ class Lake:
                     raise FleetError(f"{self.root}: others write all the time: {error!s:.300}") from None
                 time.sleep(random.uniform(0.01, 0.1) * (attempt + 1))
             except (DeltaError, OSError) as error:
-                raise FleetError(f"{self.root} cannot be written: {error!s:.300}") from None
+                raise FleetError(f"{self.root} cannot be written: {error!s:.600}") from None
 
     def snapshot(
         self, since: date | None = None, until: date | None = None, only: Sequence[str] = tuple(TABLES)

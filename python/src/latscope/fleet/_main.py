@@ -7,10 +7,12 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
+from deltalake.exceptions import DeltaError
+
 from . import _care, _questions
 from ._drift import drift
 from ._engine import engine
-from ._errors import FleetError
+from ._errors import FleetError, sentence
 from ._ingest import Account, ingest
 from ._lake import Lake, Snapshot, today
 from ._output import FORMATS, text_of, toml_of
@@ -29,11 +31,14 @@ def main(words: Sequence[str] | None = None) -> int:
         code: int = arguments.run(arguments)
         sys.stdout.flush()
         return code
-    except (FleetError, ValueError) as error:
-        print(f"latscope-fleet: {error}", file=sys.stderr)
-        return 1
     except BrokenPipeError:
         return 0
+    except (FleetError, ValueError) as error:
+        print(f"latscope-fleet: {sentence(error)}", file=sys.stderr)
+    except (OSError, DeltaError) as error:
+        # A store, or a disk, fails in the middle of anything.
+        print(f"latscope-fleet: {arguments.lake or 'demo'}: {sentence(error)}", file=sys.stderr)
+    return 1
 
 
 def _parser() -> argparse.ArgumentParser:

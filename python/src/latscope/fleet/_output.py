@@ -5,6 +5,7 @@ import io
 import json
 from collections.abc import Sequence
 from datetime import date, datetime
+from decimal import Decimal
 from typing import Any
 
 FORMATS = ("table", "csv", "json", "parquet")
@@ -43,6 +44,9 @@ def _plain(value: Any) -> Any:
         return {str(name): _plain(part) for name, part in value.items()}
     if isinstance(value, list):
         return [_plain(part) for part in value]
+    if isinstance(value, Decimal):
+        # DuckDB's sum of integers is one.
+        return int(value) if value == int(value) else float(value)
     return value.isoformat() if isinstance(value, date | datetime) else value
 
 

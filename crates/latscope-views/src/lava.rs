@@ -1,0 +1,118 @@
+//! A report as the signals of a test shell of LAVA, which reads them on the console of the board.
+
+use latscope_core::quality::Level;
+use latscope_core::report::{Measurement, Report, Sampling, Status};
+use std::collections::BTreeSet;
+use std::fmt::Write;
+
+/// Returns a line for each figure: the median, the 99th percentile and, of single events, the largest sample, in ns.
+/// A figure of a point that is not to be trusted in full is `unknown`; a point that was not measured is `skip`. The
+/// criteria of a point are a test case of their own.
+pub fn lava(report: &Report) -> String {
+    let mut seen = BTreeSet::new();
+    let mut text = String::new();
+    for m in &report.measurements {
+        let id = id(m);
+        if seen.insert(id.clone()) {
+            signals(&mut text, &id, m);
+        }
+    }
+    text
+}
+
+fn signals(text: &mut String, id: &str, m: &Measurement) {
+    let result = match m.quality.level {
+        Level::Ok => "pass",
+        Level::Unstable | Level::Degraded => "unknown",
+        Level::Unsupported => "skip",
+    };
+    let mut add = |part: &str, result: &str, more: &str| {
+        writeln!(text, "<LAVA_SIGNAL_TESTCASE TEST_CASE_ID={id}.{part} RESULT={result}{more}>")
+            .expect("memory can be written to");
+    };
+    let longest = if m.sampling == Sampling::Event { m.summary.max } else { None };
+    for (part, value) in [("p50", m.summary.p50), ("p99", m.summary.p99), ("max", longest)] {
+        match value {
+            Some(ns) => add(part, result, &format!(" MEASUREMENT={ns} UNITS=ns")),
+            None if part == "p50" => add(part, "skip", ""),
+            None => {}
+        }
+    }
+    if let Some(verdict) = &m.verdict {
+        let result = match verdict.status {
+            Status::Pass => "pass",
+            Status::Inconclusive => "unknown",
+            Status::Exceeded => "fail",
+        };
+        add("criteria", result, "");
+    }
+}
+
+/// Returns the name of a point, of characters that LAVA takes in the name of a test case.
+fn id(m: &Measurement) -> String {
+    let mut name = m.probe.clone();
+    for (parameter, value) in &m.params {
+        name += &format!("-{parameter}-{value}");
+    }
+    name.chars().map(|c| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '_' }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use latscope_core::fixture;
+    use latscope_core::report::Verdict;
+
+    /// Returns the pairs of a signal.
+    fn pairs(line: &str) -> Vec<(&str, &str)> {
+        let inside = line.strip_prefix("<LAVA_SIGNAL_TESTCASE ").unwrap().strip_suffix('>').unwrap();
+        inside.split(' ').map(|pair| pair.split_once('=').unwrap()).collect()
+    }
+
+    #[test]
+    fn every_measured_point_has_a_median_in_ns() {
+        let report = fixture::report();
+        let text = lava(&report);
+        let medians = text.lines().map(pairs).filter(|pairs| pairs[0].1.ends_with(".p50"));
+        for (m, pairs) in report.measurements.iter().zip(medians) {
+            assert!(pairs[0].1.starts_with(&m.probe), "{pairs:?}");
+            match m.summary.p50 {
+                Some(ns) => {
+                    assert_eq!(&pairs[2..], [("MEASUREMENT", ns.to_string().as_str()), ("UNITS", "ns")])
+                }
+                None => assert_eq!(pairs[1..], [("RESULT", "skip")]),
+            }
+        }
+    }
+
+    #[test]
+    fn results_say_how_far_a_figure_is_to_be_trusted() {
+        let mut report = fixture::wake();
+        report.measurements.truncate(1);
+        for (level, status, result, criteria) in [
+            (Level::Ok, Status::Pass, "pass", "pass"),
+            (Level::Unstable, Status::Inconclusive, "unknown", "unknown"),
+            (Level::Degraded, Status::Exceeded, "unknown", "fail"),
+        ] {
+            let m = &mut report.measurements[0];
+            m.quality.level = level;
+            m.verdict = Some(Verdict { status, checks: Vec::new() });
+            let text = lava(&report);
+            let results: Vec<&str> = text.lines().map(|line| pairs(line)[1].1).collect();
+            let (last, figures) = results.split_last().unwrap();
+            assert_eq!(*last, criteria);
+            assert!(figures.len() >= 2 && figures.iter().all(|one| *one == result), "{text}");
+        }
+    }
+
+    #[test]
+    fn names_have_no_character_that_ends_a_signal() {
+        let mut report = fixture::wake();
+        report.measurements[0].probe = "a b=c>\n<LAVA_SIGNAL_ENDRUN\u{1b}".to_owned();
+        let text = lava(&report);
+        let line = text.lines().next().unwrap();
+        assert_eq!(pairs(line)[0].0, "TEST_CASE_ID");
+        assert!(line.contains("TEST_CASE_ID=a_b_c___LAVA_SIGNAL_ENDRUN_"), "{line}");
+        assert!(text.lines().all(|line| line.starts_with("<LAVA_SIGNAL_TESTCASE ")));
+    }
+}
