@@ -1,0 +1,270 @@
+"""Fleets of known truth, drawn from the set of faults: what each machine has was measured, on a machine that
+was healthy or really sick."""
+
+import csv
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, timezone
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+import latscope
+from latscope.fleet._generate import bucket_of_log
+from latscope.fleet._judge import log_of_bucket
+from latscope.fleet._lake import Lake
+from latscope.fleet._rows import Rows, rows_of
+from latscope.fleet._schema import TABLES
+
+Ints: TypeAlias = NDArray[np.int64]
+Floats: TypeAlias = NDArray[np.float64]
+
+SET = Path(__file__).parent / "set"
+DAY = date(2026, 11, 24)
+
+#: Spread between machines, as standard deviations of logarithms: that of a machine's factor for all series of
+#: a family, and that of its factor for a single one. They are those of 51 quick surveys of one idle guest;
+#: of families that were not measured there, a guess.
+SPREAD = {
+    "cpu": (0.009, 0.007),
+    "memory": (0.045, 0.030),
+    "sync": (0.085, 0.123),
+    "thread": (0.253, 0.111),
+    "syscall": (0.070, 0.042),
+    "process": (0.113, 0.038),
+    "file": (0.085, 0.041),
+}
+GUESS = (0.1, 0.1)
+
+#: Models of processors and kernels, with the number of machines that have them, of six.
+GROUPS = (
+    ("model A", "6.12", 2),
+    ("model A", "6.18", 1),
+    ("model B", "6.12", 1),
+    ("model B", "6.18", 1),
+    ("model C", "6.18", 1),
+)
+
+#: Share of machines in busy racks, of each model.
+BUSY = 0.05
+
+
+@dataclass(frozen=True)
+class Machine:
+    """Machine of a fleet: the kind of its runs in the set, its processor and its kernel."""
+
+    name: str
+    kind: str
+    model: str
+    kernel: str
+
+
+@dataclass(frozen=True)
+class Pool:
+    """Rows of the runs of each kind, from one half of the set."""
+
+    kinds: dict[str, list[Rows]]
+
+    def series(self) -> dict[int, dict[str, Any]]:
+        """Returns the rows of all series, by id."""
+        rows = (one for runs in self.kinds.values() for run in runs for one in run.tables["series"])
+        return {row["series_id"]: row for row in rows}
+
+
+def truth(directory: Path = SET) -> list[dict[str, str]]:
+    """Returns the rows of the truth."""
+    with (directory / "truth.csv").open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def pool(half: str, directory: Path = SET) -> Pool:
+    """Returns the runs of one half of the set: `tune` or `validate`."""
+    kinds: dict[str, list[Rows]] = {}
+    for row in truth(directory):
+        if row["half"] == half:
+            run = latscope.read(directory / row["file"]).runs[0]
+            kinds.setdefault(row["kind"], []).append(rows_of(run, 0, DAY))
+    return Pool(kinds)
+
+
+def machines(number: int, sick: Sequence[str], seed: int) -> list[Machine]:
+    """Returns the machines of a fleet. The first ones have the faults of `sick`, one each. The rest is
+    healthy, and some of it are busy."""
+    random = np.random.default_rng(seed)
+    shares = np.array([many for _, _, many in GROUPS]) / sum(many for _, _, many in GROUPS)
+    found = []
+    for place in range(number):
+        model, kernel, _ = GROUPS[random.choice(len(GROUPS), p=shares)]
+        busy = place >= number * (1 - BUSY)
+        kind = sick[place] if place < len(sick) else "busy" if busy else "healthy"
+        found.append(Machine(f"m{place:06}", kind, model, kernel))
+    return found
+
+
+class Draw:
+    """Fleets that are drawn from one pool."""
+
+    def __init__(self, pool: Pool) -> None:
+        self.pool = pool
+        self.series = pool.series()
+        self.histograms = {kind: [_histograms(run) for run in runs] for kind, runs in pool.kinds.items()}
+
+    def tables(self, fleet: Sequence[Machine], seed: int) -> Iterator[tuple[str, pa.Table]]:
+        """Returns parts of the tables of a lake with one run of each machine.
+
+        A machine takes each family of probes from a random run of its kind, with the samples drawn anew, and
+        multiplies it by its own factors and by those of its processor and kernel.
+        """
+        random = np.random.default_rng((seed, 1))
+        yield "series", pa.Table.from_pylist(list(self.series.values()), schema=TABLES["series"])
+        factors = _Factors(random, fleet, self.series)
+        families = sorted({family_of(one) for one in self.series.values()})
+        choice = {family: random.integers(1 << 30, size=len(fleet)) for family in families}
+        for start in range(0, len(fleet), 2000):
+            part = range(start, min(start + 2000, len(fleet)))
+            yield "h", _rows_of_part(random, self.histograms, fleet, part, choice, factors)
+        runs = list(_runs(random, self.pool, fleet))
+        yield "runs", pa.Table.from_pylist(runs, schema=TABLES["runs"])
+
+    def into(self, lake: Lake, fleet: Sequence[Machine], seed: int) -> None:
+        """Adds a fleet to a lake."""
+        for name, table in self.tables(fleet, seed):
+            lake.append(name, table)
+
+
+class InMemory:
+    """Engine over a small fleet that is no lake."""
+
+    def __init__(self, tables: Iterator[tuple[str, pa.Table]]) -> None:
+        self.connection = duckdb.connect(config={"threads": 2})
+        for name, table in tables:
+            self.connection.register(name, table)
+
+    def query(self, sql: str) -> pa.Table:
+        """Returns the rows of a query."""
+        return self.connection.sql(sql).to_arrow_table()
+
+    def check(self, sql: str) -> None:
+        """Allows everything."""
+
+    def close(self) -> None:
+        """Frees the memory."""
+        self.connection.close()
+
+
+def family_of(series: dict[str, Any]) -> str:
+    """Returns the family of a series."""
+    return str(series["probe"]).split(".")[0]
+
+
+class _Factors:
+    """Logarithms of the factors of machines, processors and kernels."""
+
+    def __init__(
+        self, random: np.random.Generator, fleet: Sequence[Machine], series: dict[int, dict[str, Any]]
+    ) -> None:
+        self.random = random
+        self.series = series
+        families = sorted({family_of(one) for one in series.values()})
+        # Processors differ by tens of per cent, kernels by few: the same in each fleet.
+        fixed = np.random.default_rng(20)
+        self.group = {
+            name: {family: fixed.normal(0, size) for family in families}
+            for size, names in ((0.2, ("model A", "model B", "model C")), (0.05, ("6.12", "6.18")))
+            for name in names
+        }
+        self.of_family = {
+            family: random.normal(0, SPREAD.get(family, GUESS)[0], len(fleet)) for family in families
+        }
+        self.fleet = fleet
+
+    def of(self, series: int, places: Ints) -> Floats:
+        """Returns the factors of some machines for a series."""
+        family = family_of(self.series[series])
+        common = [
+            self.group[self.fleet[place].model][family] + self.group[self.fleet[place].kernel][family]
+            for place in places
+        ]
+        own = self.random.normal(0, SPREAD.get(family, GUESS)[1], len(places))
+        factors: Floats = self.of_family[family][places] + common + own
+        return factors
+
+
+def _histograms(run: Rows) -> dict[int, tuple[Floats, Ints]]:
+    """Returns the logarithms of ticks and the counts of each series of a run."""
+    columns = {name: np.array(run.columns[name]) for name in ("series_id", "bucket", "n")}
+    starts = np.flatnonzero(np.diff(columns["series_id"], prepend=-1))
+    ends = [*starts[1:], len(columns["n"])]
+    return {
+        int(columns["series_id"][start]): (
+            log_of_bucket(columns["bucket"][start:end].astype(np.int64)),
+            columns["n"][start:end],
+        )
+        for start, end in zip(starts, ends, strict=True)
+    }
+
+
+def _rows_of_part(
+    random: np.random.Generator,
+    histograms: dict[str, list[dict[int, tuple[Floats, Ints]]]],
+    fleet: Sequence[Machine],
+    part: range,
+    choice: dict[str, Ints],
+    factors: _Factors,
+) -> pa.Table:
+    """Returns the rows of `h` of some machines."""
+    machine, ids, bucket, count = [], [], [], []
+    of_kind = {
+        kind: np.array([place for place in part if fleet[place].kind == kind], dtype=np.int64)
+        for kind in histograms
+    }
+    for kind, runs in histograms.items():
+        for number, run in enumerate(runs):
+            for one, (logs, n) in run.items():
+                chosen = choice[family_of(factors.series[one])][of_kind[kind]] % len(runs) == number
+                places = of_kind[kind][chosen]
+                if not len(places):
+                    continue
+                drawn = random.multinomial(min(int(n.sum()), 1 << 40), n / n.sum(), size=len(places))
+                stretched = bucket_of_log(logs + factors.of(one, places)[:, np.newaxis])
+                row, column = np.nonzero(drawn)
+                machine.append(places[row])
+                ids.append(np.full(len(row), one))
+                bucket.append(stretched[row, column])
+                count.append(drawn[row, column])
+    places, series, buckets, n = (np.concatenate(one) for one in (machine, ids, bucket, count))
+    order = np.lexsort((buckets, series, places))
+    names = pa.array([one.name for one in fleet]).take(pa.array(places[order]))
+    columns = {
+        "day": pa.repeat(pa.scalar(DAY), len(order)),
+        "batch": pa.repeat(pa.scalar(1, pa.int64()), len(order)),
+        "run_id": names,
+        "machine_id": names,
+        "series_id": series[order],
+        "bucket": np.minimum(buckets[order], np.iinfo(np.int16).max).astype(np.int16),
+        "n": n[order],
+    }
+    return pa.table(columns, schema=TABLES["h"])
+
+
+def _runs(random: np.random.Generator, pool: Pool, fleet: Sequence[Machine]) -> Iterator[dict[str, Any]]:
+    """Returns the rows of `runs`: the account is that of one of the runs of the machine's kind."""
+    started = datetime(DAY.year, DAY.month, DAY.day, 3, tzinfo=timezone.utc)
+    for one in fleet:
+        runs = pool.kinds[one.kind]
+        row = runs[random.integers(len(runs))].tables["runs"][0]
+        yield row | {
+            "batch": 1,
+            "run_id": one.name,
+            "machine_id": one.name,
+            "name": one.name,
+            "cpu_model": one.model,
+            "kernel": one.kernel,
+            "started": started,
+            "finished": started,
+            "source": "drawn",
+        }

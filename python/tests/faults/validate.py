@@ -1,0 +1,203 @@
+"""Tries `latscope-fleet sick` on fleets of known truth, drawn from one half of the set of faults.
+
+    python3 -m faults.validate --half validate --machines 10000 --fleets 3 --draws 100
+
+prints what was named and found of each kind, beside a plain rule; the smallest shifts that are found; and in
+how many days without sick machines none was named. Rules were chosen with `--half tune`.
+"""
+
+import argparse
+import tempfile
+import time
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from faults.drawn import Draw, InMemory, Machine, machines, pool
+from faults.kinds import HEALTHY
+from latscope.fleet import Lake, _judge, _questions
+from latscope.fleet._engine import DuckDb, Engine, question
+from latscope.fleet._questions import Group
+
+#: Rate of false discoveries of `sick`.
+RATE = 0.05
+
+#: Share of sick machines.
+SICK = 0.01
+
+#: Spreads of healthy machines by which a kind moves a series, to be one that must be found.
+MOVES = 3.0
+
+#: Shares of the series in which a machine is outside, for the plain rule to name it.
+PLAIN = {"plain rule, any series": 0.0, "plain rule, 10 % of the series": 0.1}
+
+#: Ladder of shifts of which the smallest that is found is looked for: factors.
+LADDER = np.exp(np.geomspace(np.log(1.02), np.log(100), 80))
+
+
+class Day:
+    """Fleet of one day: what is sick in it by kind of fault, and what each rule named."""
+
+    def __init__(self, engine: Engine, fleet: list[Machine], everything: bool = True) -> None:
+        self.sick = {one.name: one.kind for one in fleet if one.kind not in HEALTHY}
+        begin = time.monotonic()
+        self.rows, self.notes = _questions.sick(engine)
+        self.seconds = time.monotonic() - begin
+        self.named = {"`sick`": {str(row["machine_id"]) for row in self.rows}}
+        if everything:
+            self.series = _questions.series_of(engine)
+            self.groups, _ = _questions.groups_of(engine, self.series)
+            outside = _outside(engine.query(question("sick")))
+            for text, share in PLAIN.items():
+                least = share * len(self.series)
+                self.named[text] = {name for name, number in outside.items() if number > least}
+
+    def wrong(self) -> str:
+        """Returns a line for each healthy machine that was named."""
+        rows = (row for row in self.rows if row["machine_id"] not in self.sick)
+        return "".join(f"wrong: {row['machine_id']} {row['why']} {row['p']:.2g}\n" for row in rows)
+
+
+@contextmanager
+def _in_lake(drawn: Draw, fleet: list[Machine], seed: int) -> Iterator[Engine]:
+    """Gives an engine over a new lake with a fleet."""
+    with tempfile.TemporaryDirectory(prefix="latscope-faults-") as directory:
+        lake = Lake(Path(directory) / "lake", create=True)
+        drawn.into(lake, fleet, seed)
+        with closing(DuckDb(lake.snapshot())) as engine:
+            yield engine
+
+
+def _outside(table: pa.Table) -> dict[str, int]:
+    """Returns in how many series each machine's median is more than three median absolute deviations from
+    the median of its group: the plain rule."""
+    found: Counter[str] = Counter()
+    for peers in np.unique(table["peers"].to_numpy()):
+        part = table.filter(pc.equal(table["peers"], pa.scalar(peers)))
+        names, rows = np.unique(np.array(part["machine_id"].to_pylist()), return_inverse=True)
+        series, places = np.unique(part["series_id"].to_numpy(), return_inverse=True)
+        figure = np.full((len(names), len(series)), np.nan)
+        figure[rows, places] = _judge.log_of_bucket(part["q50"].to_numpy())
+        off = np.abs(figure - np.nanmedian(figure, axis=0))
+        outside = off > 3 * np.nanmedian(off, axis=0)
+        found.update(dict(zip(names.tolist(), outside.sum(axis=1).tolist(), strict=True)))
+    return dict(found)
+
+
+def moves(days: list[Day]) -> dict[str, dict[tuple[str, str], float]]:
+    """Returns by how many spreads each kind moves each series (its title, and body or tail): the median over
+    the machines of the kind."""
+    seen: dict[str, dict[tuple[str, str], list[float]]] = defaultdict(lambda: defaultdict(list))
+    for day in days:
+        for group in day.groups:
+            for kind, distance in (("body", group.found.body), ("tail", group.found.tail)):
+                score = _judge.scores(distance, _judge.LEAST_SCALES[kind])
+                for row, name in enumerate(group.found.machines):
+                    if name in day.sick:
+                        for place, one in enumerate(group.found.series):
+                            of = seen[day.sick[name]][(day.series[one]["title"], kind)]
+                            of.append(float(score[row, place]))
+    return {
+        kind: {series: float(np.nanmedian(of)) for series, of in all_of.items() if not np.all(np.isnan(of))}
+        for kind, all_of in seen.items()
+    }
+
+
+def smallest(group: Group) -> dict[tuple[int, str], float]:
+    """Returns the smallest factor of each series of a group (by id, and body or tail) that is found on 9 of
+    10 machines if no other series is longer."""
+    found = {}
+    findings = _judge.judge(group.found, group.family, RATE / 2)
+    for kind, distance in (("body", group.found.body), ("tail", group.found.tail)):
+        named = [one.p for one in findings if one.kind == kind and one.series is not None]
+        limit = max(named, default=RATE / 8 / np.count_nonzero(~np.isnan(distance)))
+        # A machine that was a little faster than its peers before needs more.
+        longer = np.nanquantile(distance, 0.1, axis=0) + np.log(LADDER)[:, np.newaxis]
+        score = _judge.scores(np.vstack([distance, longer]), _judge.LEAST_SCALES[kind])
+        p = _judge.by_chance(score, heavy=True)[len(distance) :]
+        for place, one in enumerate(group.found.series):
+            enough = np.flatnonzero(p[:, place] <= limit)
+            if not np.all(np.isnan(distance[:, place])):
+                found[(one, kind)] = float(LADDER[enough[0]]) if len(enough) else float("inf")
+    return found
+
+
+def table_of_kinds(days: list[Day], moved: dict[str, float]) -> str:
+    """Returns what was found of each kind, as a table of Markdown, and a line on each rule."""
+    rules = list(days[0].named)
+    of_kind: dict[str, list[tuple[Day, str]]] = {}
+    for day in days:
+        for name, kind in day.sick.items():
+            of_kind.setdefault(kind, []).append((day, name))
+    lines = [f"| kind | spreads | machines | {' | '.join(rules)} |", "|---" * (3 + len(rules)) + "|"]
+    for kind, of in sorted(of_kind.items(), key=lambda one: (-moved.get(one[0], 0), one[0])):
+        found = [str(sum(name in day.named[rule] for day, name in of)) for rule in rules]
+        lines.append(f"| {kind} | {moved.get(kind, 0):.3g} | {len(of)} | {' | '.join(found)} |")
+    strong = [one for kind, of in of_kind.items() if moved.get(kind, 0) >= MOVES for one in of]
+    lines.append("")
+    for rule in rules:
+        named = sum(len(day.named[rule]) for day in days)
+        right = sum(len(day.named[rule] & day.sick.keys()) for day in days)
+        recall = sum(name in day.named[rule] for day, name in strong) / max(len(strong), 1)
+        lines.append(
+            f"{rule}: named {named}, of them {right} sick (precision {right / max(named, 1):.3f}); "
+            f"recall over the kinds that move some series by {MOVES:g} spreads {recall:.3f}"
+        )
+    return "\n".join(lines)
+
+
+def healthy_days(drawn: Draw, number: int, draws: int, seed: int) -> int:
+    """Returns on how many days without sick machines none was named."""
+    none = 0
+    for one in range(seed, seed + draws):
+        fleet = machines(number, [], one)
+        with closing(InMemory(drawn.tables(fleet, one))) as engine:
+            day = Day(engine, fleet, everything=False)
+        none += not day.rows
+        print(day.wrong(), end="")
+    return none
+
+
+def faulty_days(drawn: Draw, number: int, fleets: int, seed: int) -> list[Day]:
+    """Returns days on which one machine in a hundred is sick, with the kinds in turn."""
+    kinds = sorted(kind for kind in drawn.pool.kinds if kind not in HEALTHY)
+    many, days = round(number * SICK), []
+    for one in range(fleets):
+        fleet = machines(number, [kinds[(one * many + at) % len(kinds)] for at in range(many)], seed + one)
+        with _in_lake(drawn, fleet, seed + one) as engine:
+            days.append(Day(engine, fleet))
+        print(f"fleet {one}: sick took {days[-1].seconds:.1f} s", flush=True)
+        print(days[-1].wrong(), end="")
+    return days
+
+
+def main() -> None:
+    """Runs the command."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--half", choices=("tune", "validate"), default="validate")
+    parser.add_argument("--machines", type=int, default=10_000)
+    parser.add_argument("--fleets", type=int, default=3)
+    parser.add_argument("--draws", type=int, default=100)
+    parser.add_argument("--machines-of-draws", type=int, default=300)
+    parser.add_argument("--seed", type=int, default=1)
+    arguments = parser.parse_args()
+    drawn = Draw(pool(arguments.half))
+    if arguments.fleets:
+        days = faulty_days(drawn, arguments.machines, arguments.fleets, arguments.seed)
+        shifts = moves(days)
+        print(table_of_kinds(days, {kind: max(of.values()) for kind, of in shifts.items()}))
+        for kind, of in sorted(shifts.items()):
+            most = sorted(of.items(), key=lambda one: -one[1])[:3]
+            print(f"{kind}: " + "; ".join(f"{title} ({what}) {far:.1f}" for (title, what), far in most))
+    if arguments.draws:
+        none = healthy_days(drawn, arguments.machines_of_draws, arguments.draws, arguments.seed + 1000)
+        print(f"{none} of {arguments.draws} days without sick machines named none")
+
+
+if __name__ == "__main__":
+    main()
