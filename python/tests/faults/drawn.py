@@ -2,26 +2,29 @@
 was healthy or really sick."""
 
 import csv
+import tempfile
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from contextlib import closing
+from dataclasses import dataclass, field
 from datetime import date, datetime, timezone
 from pathlib import Path
 from typing import Any, TypeAlias
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-import latscope
+from latscope.fleet import Lake
+from latscope.fleet._engine import DuckDb, Engine
 from latscope.fleet._generate import bucket_of_log
+from latscope.fleet._ingest import ingest
 from latscope.fleet._judge import log_of_bucket
-from latscope.fleet._lake import Lake
-from latscope.fleet._rows import Rows, rows_of
 from latscope.fleet._schema import TABLES
+from latscope.fleet._sources import items
 
 Ints: TypeAlias = NDArray[np.int64]
 Floats: TypeAlias = NDArray[np.float64]
+Row: TypeAlias = dict[str, Any]
 
 SET = Path(__file__).parent / "set"
 DAY = date(2026, 11, 24)
@@ -63,16 +66,21 @@ class Machine:
     kernel: str
 
 
+@dataclass
+class Runs:
+    """Runs of a kind: the rows of the lake's table `runs`, and of each run the logarithms of ticks and the
+    counts of each series, by id."""
+
+    rows: list[Row] = field(default_factory=list)
+    histograms: list[dict[int, tuple[Floats, Ints]]] = field(default_factory=list)
+
+
 @dataclass(frozen=True)
 class Pool:
-    """Rows of the runs of each kind, from one half of the set."""
+    """Runs by kind, and the rows of all series, by id."""
 
-    kinds: dict[str, list[Rows]]
-
-    def series(self) -> dict[int, dict[str, Any]]:
-        """Returns the rows of all series, by id."""
-        rows = (one for runs in self.kinds.values() for run in runs for one in run.tables["series"])
-        return {row["series_id"]: row for row in rows}
+    kinds: dict[str, Runs]
+    series: dict[int, Row]
 
 
 def truth(directory: Path = SET) -> list[dict[str, str]]:
@@ -83,12 +91,35 @@ def truth(directory: Path = SET) -> list[dict[str, str]]:
 
 def pool(half: str, directory: Path = SET) -> Pool:
     """Returns the runs of one half of the set: `tune` or `validate`."""
-    kinds: dict[str, list[Rows]] = {}
-    for row in truth(directory):
-        if row["half"] == half:
-            run = latscope.read(directory / row["file"]).runs[0]
-            kinds.setdefault(row["kind"], []).append(rows_of(run, 0, DAY))
-    return Pool(kinds)
+    kind_of = {row["file"]: row["kind"] for row in truth(directory) if row["half"] == half}
+    found = Pool({}, {})
+    with tempfile.TemporaryDirectory(prefix="latscope-faults-") as place:
+        lake = Lake(Path(place) / "lake", create=True)
+        *_, account = ingest(lake, items([str(directory / name) for name in kind_of]), processes=1)
+        assert not account.aside, account.aside
+        with closing(DuckDb(lake.snapshot())) as engine:
+            found.series.update({row["series_id"]: row for row in _rows(engine, "SELECT * FROM series")})
+            for row in _rows(engine, "SELECT * FROM runs ORDER BY source"):
+                runs = found.kinds.setdefault(kind_of[Path(row["source"]).name], Runs())
+                runs.rows.append(row)
+                runs.histograms.append(_histograms(engine, row["run_id"]))
+    return found
+
+
+def _rows(engine: Engine, sql: str) -> list[Row]:
+    rows: list[Row] = engine.query(sql).to_pylist()
+    return rows
+
+
+def _histograms(engine: Engine, run_id: str) -> dict[int, tuple[Floats, Ints]]:
+    sql = f"SELECT series_id, bucket, n FROM h WHERE run_id = '{run_id}' ORDER BY series_id, bucket"
+    series, bucket, n = (column.to_numpy() for column in engine.query(sql).columns)
+    starts = np.flatnonzero(np.diff(series, prepend=-1))
+    parts = zip(starts, [*starts[1:], len(n)], strict=True)
+    return {
+        int(series[start]): (log_of_bucket(bucket[start:end].astype(np.int64)), n[start:end])
+        for start, end in parts
+    }
 
 
 def machines(number: int, sick: Sequence[str], seed: int) -> list[Machine]:
@@ -105,58 +136,24 @@ def machines(number: int, sick: Sequence[str], seed: int) -> list[Machine]:
     return found
 
 
-class Draw:
-    """Fleets that are drawn from one pool."""
+def draw(lake: Lake, pool: Pool, fleet: Sequence[Machine], seed: int) -> None:
+    """Adds one run of each machine to a lake.
 
-    def __init__(self, pool: Pool) -> None:
-        self.pool = pool
-        self.series = pool.series()
-        self.histograms = {kind: [_histograms(run) for run in runs] for kind, runs in pool.kinds.items()}
-
-    def tables(self, fleet: Sequence[Machine], seed: int) -> Iterator[tuple[str, pa.Table]]:
-        """Returns parts of the tables of a lake with one run of each machine.
-
-        A machine takes each family of probes from a random run of its kind, with the samples drawn anew, and
-        multiplies it by its own factors and by those of its processor and kernel.
-        """
-        random = np.random.default_rng((seed, 1))
-        yield "series", pa.Table.from_pylist(list(self.series.values()), schema=TABLES["series"])
-        factors = _Factors(random, fleet, self.series)
-        families = sorted({family_of(one) for one in self.series.values()})
-        choice = {family: random.integers(1 << 30, size=len(fleet)) for family in families}
-        for start in range(0, len(fleet), 2000):
-            part = range(start, min(start + 2000, len(fleet)))
-            yield "h", _rows_of_part(random, self.histograms, fleet, part, choice, factors)
-        runs = list(_runs(random, self.pool, fleet))
-        yield "runs", pa.Table.from_pylist(runs, schema=TABLES["runs"])
-
-    def into(self, lake: Lake, fleet: Sequence[Machine], seed: int) -> None:
-        """Adds a fleet to a lake."""
-        for name, table in self.tables(fleet, seed):
-            lake.append(name, table)
+    A machine takes each family of probes from a random run of its kind, with the samples drawn anew, and
+    multiplies it by its own factors and by those of its processor and kernel.
+    """
+    random = np.random.default_rng((seed, 1))
+    lake.append("series", pa.Table.from_pylist(list(pool.series.values()), schema=TABLES["series"]))
+    factors = _Factors(random, fleet, pool.series)
+    families = sorted({family_of(one) for one in pool.series.values()})
+    choice = {family: random.integers(1 << 30, size=len(fleet)) for family in families}
+    for start in range(0, len(fleet), 2000):
+        part = range(start, min(start + 2000, len(fleet)))
+        lake.append("h", _h(random, pool, fleet, part, choice, factors))
+    lake.append("runs", pa.Table.from_pylist(list(_runs(random, pool, fleet)), schema=TABLES["runs"]))
 
 
-class InMemory:
-    """Engine over a small fleet that is no lake."""
-
-    def __init__(self, tables: Iterator[tuple[str, pa.Table]]) -> None:
-        self.connection = duckdb.connect(config={"threads": 2})
-        for name, table in tables:
-            self.connection.register(name, table)
-
-    def query(self, sql: str) -> pa.Table:
-        """Returns the rows of a query."""
-        return self.connection.sql(sql).to_arrow_table()
-
-    def check(self, sql: str) -> None:
-        """Allows everything."""
-
-    def close(self) -> None:
-        """Frees the memory."""
-        self.connection.close()
-
-
-def family_of(series: dict[str, Any]) -> str:
+def family_of(series: Row) -> str:
     """Returns the family of a series."""
     return str(series["probe"]).split(".")[0]
 
@@ -164,9 +161,7 @@ def family_of(series: dict[str, Any]) -> str:
 class _Factors:
     """Logarithms of the factors of machines, processors and kernels."""
 
-    def __init__(
-        self, random: np.random.Generator, fleet: Sequence[Machine], series: dict[int, dict[str, Any]]
-    ) -> None:
+    def __init__(self, random: np.random.Generator, fleet: Sequence[Machine], series: dict[int, Row]) -> None:
         self.random = random
         self.series = series
         families = sorted({family_of(one) for one in series.values()})
@@ -194,23 +189,9 @@ class _Factors:
         return factors
 
 
-def _histograms(run: Rows) -> dict[int, tuple[Floats, Ints]]:
-    """Returns the logarithms of ticks and the counts of each series of a run."""
-    columns = {name: np.array(run.columns[name]) for name in ("series_id", "bucket", "n")}
-    starts = np.flatnonzero(np.diff(columns["series_id"], prepend=-1))
-    ends = [*starts[1:], len(columns["n"])]
-    return {
-        int(columns["series_id"][start]): (
-            log_of_bucket(columns["bucket"][start:end].astype(np.int64)),
-            columns["n"][start:end],
-        )
-        for start, end in zip(starts, ends, strict=True)
-    }
-
-
-def _rows_of_part(
+def _h(
     random: np.random.Generator,
-    histograms: dict[str, list[dict[int, tuple[Floats, Ints]]]],
+    pool: Pool,
     fleet: Sequence[Machine],
     part: range,
     choice: dict[str, Ints],
@@ -220,12 +201,12 @@ def _rows_of_part(
     machine, ids, bucket, count = [], [], [], []
     of_kind = {
         kind: np.array([place for place in part if fleet[place].kind == kind], dtype=np.int64)
-        for kind in histograms
+        for kind in pool.kinds
     }
-    for kind, runs in histograms.items():
-        for number, run in enumerate(runs):
+    for kind, runs in pool.kinds.items():
+        for number, run in enumerate(runs.histograms):
             for one, (logs, n) in run.items():
-                chosen = choice[family_of(factors.series[one])][of_kind[kind]] % len(runs) == number
+                chosen = choice[family_of(factors.series[one])][of_kind[kind]] % len(runs.rows) == number
                 places = of_kind[kind][chosen]
                 if not len(places):
                     continue
@@ -251,13 +232,13 @@ def _rows_of_part(
     return pa.table(columns, schema=TABLES["h"])
 
 
-def _runs(random: np.random.Generator, pool: Pool, fleet: Sequence[Machine]) -> Iterator[dict[str, Any]]:
+def _runs(random: np.random.Generator, pool: Pool, fleet: Sequence[Machine]) -> Iterator[Row]:
     """Returns the rows of `runs`: the account is that of one of the runs of the machine's kind."""
     started = datetime(DAY.year, DAY.month, DAY.day, 3, tzinfo=timezone.utc)
     for one in fleet:
-        runs = pool.kinds[one.kind]
-        row = runs[random.integers(len(runs))].tables["runs"][0]
-        yield row | {
+        rows = pool.kinds[one.kind].rows
+        yield rows[random.integers(len(rows))] | {
+            "day": DAY,
             "batch": 1,
             "run_id": one.name,
             "machine_id": one.name,

@@ -9,19 +9,18 @@ how many days without sick machines none was named. Rules were chosen with `--ha
 import argparse
 import tempfile
 import time
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
-from faults.drawn import Draw, InMemory, Machine, machines, pool
+from faults.drawn import Machine, Pool, draw, machines
+from faults.drawn import pool as pool_of
 from faults.kinds import HEALTHY
 from latscope.fleet import Lake, _judge, _questions
-from latscope.fleet._engine import DuckDb, Engine, question
+from latscope.fleet._engine import DuckDb, Engine
 from latscope.fleet._questions import Group
 
 #: Rate of false discoveries of `sick`.
@@ -52,7 +51,7 @@ class Day:
         if everything:
             self.series = _questions.series_of(engine)
             self.groups, _ = _questions.groups_of(engine, self.series)
-            outside = _outside(engine.query(question("sick")))
+            outside = _outside(engine)
             for text, share in PLAIN.items():
                 least = share * len(self.series)
                 self.named[text] = {name for name, number in outside.items() if number > least}
@@ -64,29 +63,36 @@ class Day:
 
 
 @contextmanager
-def _in_lake(drawn: Draw, fleet: list[Machine], seed: int) -> Iterator[Engine]:
+def _lake(pool: Pool, fleet: list[Machine], seed: int) -> Iterator[Engine]:
     """Gives an engine over a new lake with a fleet."""
     with tempfile.TemporaryDirectory(prefix="latscope-faults-") as directory:
         lake = Lake(Path(directory) / "lake", create=True)
-        drawn.into(lake, fleet, seed)
+        draw(lake, pool, fleet, seed)
         with closing(DuckDb(lake.snapshot())) as engine:
             yield engine
 
 
-def _outside(table: pa.Table) -> dict[str, int]:
+#: Median of each machine and series, as a bucket, with its group: the same processor and kernel.
+_MEDIANS = """
+    SELECT cpu_model || ' ' || kernel AS peers, machine_id, series_id,
+           MIN(CASE WHEN cum * 2 >= total THEN bucket END) AS q50
+    FROM (SELECT *, SUM(n) OVER (PARTITION BY machine_id, series_id ORDER BY bucket) AS cum,
+                 SUM(n) OVER (PARTITION BY machine_id, series_id) AS total FROM h)
+    JOIN (SELECT machine_id, cpu_model, kernel FROM runs) USING (machine_id)
+    GROUP BY ALL"""
+
+
+def _outside(engine: Engine) -> dict[str, int]:
     """Returns in how many series each machine's median is more than three median absolute deviations from
     the median of its group: the plain rule."""
-    found: Counter[str] = Counter()
-    for peers in np.unique(table["peers"].to_numpy()):
-        part = table.filter(pc.equal(table["peers"], pa.scalar(peers)))
-        names, rows = np.unique(np.array(part["machine_id"].to_pylist()), return_inverse=True)
-        series, places = np.unique(part["series_id"].to_numpy(), return_inverse=True)
-        figure = np.full((len(names), len(series)), np.nan)
-        figure[rows, places] = _judge.log_of_bucket(part["q50"].to_numpy())
-        off = np.abs(figure - np.nanmedian(figure, axis=0))
-        outside = off > 3 * np.nanmedian(off, axis=0)
-        found.update(dict(zip(names.tolist(), outside.sum(axis=1).tolist(), strict=True)))
-    return dict(found)
+    table = engine.query(_MEDIANS).to_pandas()
+    table["log"] = _judge.log_of_bucket(table["q50"].to_numpy())
+    series = table.groupby(["peers", "series_id"])["log"]
+    off = (table["log"] - series.transform("median")).abs()
+    limit = 3 * off.groupby([table["peers"], table["series_id"]]).transform("median")
+    return {
+        str(name): int(number) for name, number in (off > limit).groupby(table["machine_id"]).sum().items()
+    }
 
 
 def moves(days: list[Day]) -> dict[str, dict[tuple[str, str], float]]:
@@ -108,14 +114,14 @@ def moves(days: list[Day]) -> dict[str, dict[tuple[str, str], float]]:
     }
 
 
-def smallest(group: Group) -> dict[tuple[int, str], float]:
+def smallest(group: Group, rate: float) -> dict[tuple[int, str], float]:
     """Returns the smallest factor of each series of a group (by id, and body or tail) that is found on 9 of
     10 machines if no other series is longer."""
     found = {}
-    findings = _judge.judge(group.found, group.family, RATE / 2)
+    findings = _judge.judge(group.found, group.family, rate)
     for kind, distance in (("body", group.found.body), ("tail", group.found.tail)):
         named = [one.p for one in findings if one.kind == kind and one.series is not None]
-        limit = max(named, default=RATE / 8 / np.count_nonzero(~np.isnan(distance)))
+        limit = max(named, default=rate / 4 / np.count_nonzero(~np.isnan(distance)))
         # A machine that was a little faster than its peers before needs more.
         longer = np.nanquantile(distance, 0.1, axis=0) + np.log(LADDER)[:, np.newaxis]
         score = _judge.scores(np.vstack([distance, longer]), _judge.LEAST_SCALES[kind])
@@ -151,25 +157,25 @@ def table_of_kinds(days: list[Day], moved: dict[str, float]) -> str:
     return "\n".join(lines)
 
 
-def healthy_days(drawn: Draw, number: int, draws: int, seed: int) -> int:
+def healthy_days(pool: Pool, number: int, draws: int, seed: int) -> int:
     """Returns on how many days without sick machines none was named."""
     none = 0
     for one in range(seed, seed + draws):
         fleet = machines(number, [], one)
-        with closing(InMemory(drawn.tables(fleet, one))) as engine:
+        with _lake(pool, fleet, one) as engine:
             day = Day(engine, fleet, everything=False)
         none += not day.rows
         print(day.wrong(), end="")
     return none
 
 
-def faulty_days(drawn: Draw, number: int, fleets: int, seed: int) -> list[Day]:
+def faulty_days(pool: Pool, number: int, fleets: int, seed: int) -> list[Day]:
     """Returns days on which one machine in a hundred is sick, with the kinds in turn."""
-    kinds = sorted(kind for kind in drawn.pool.kinds if kind not in HEALTHY)
+    kinds = sorted(kind for kind in pool.kinds if kind not in HEALTHY)
     many, days = round(number * SICK), []
     for one in range(fleets):
         fleet = machines(number, [kinds[(one * many + at) % len(kinds)] for at in range(many)], seed + one)
-        with _in_lake(drawn, fleet, seed + one) as engine:
+        with _lake(pool, fleet, seed + one) as engine:
             days.append(Day(engine, fleet))
         print(f"fleet {one}: sick took {days[-1].seconds:.1f} s", flush=True)
         print(days[-1].wrong(), end="")
@@ -186,16 +192,16 @@ def main() -> None:
     parser.add_argument("--machines-of-draws", type=int, default=300)
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
-    drawn = Draw(pool(arguments.half))
+    runs = pool_of(arguments.half)
     if arguments.fleets:
-        days = faulty_days(drawn, arguments.machines, arguments.fleets, arguments.seed)
+        days = faulty_days(runs, arguments.machines, arguments.fleets, arguments.seed)
         shifts = moves(days)
         print(table_of_kinds(days, {kind: max(of.values()) for kind, of in shifts.items()}))
         for kind, of in sorted(shifts.items()):
             most = sorted(of.items(), key=lambda one: -one[1])[:3]
             print(f"{kind}: " + "; ".join(f"{title} ({what}) {far:.1f}" for (title, what), far in most))
     if arguments.draws:
-        none = healthy_days(drawn, arguments.machines_of_draws, arguments.draws, arguments.seed + 1000)
+        none = healthy_days(runs, arguments.machines_of_draws, arguments.draws, arguments.seed + 1000)
         print(f"{none} of {arguments.draws} days without sick machines named none")
 
 
