@@ -122,14 +122,16 @@ def _histograms(engine: Engine, run_id: str) -> dict[int, tuple[Floats, Ints]]:
     }
 
 
-def machines(number: int, sick: Sequence[str], seed: int) -> list[Machine]:
+def machines(
+    number: int, sick: Sequence[str], seed: int, groups: Sequence[tuple[str, str, int]] = GROUPS
+) -> list[Machine]:
     """Returns the machines of a fleet. The first ones have the faults of `sick`, one each. The rest is
     healthy, and some of it are busy."""
     random = np.random.default_rng(seed)
-    shares = np.array([many for _, _, many in GROUPS]) / sum(many for _, _, many in GROUPS)
+    shares = np.array([many for _, _, many in groups]) / sum(many for _, _, many in groups)
     found = []
     for place in range(number):
-        model, kernel, _ = GROUPS[random.choice(len(GROUPS), p=shares)]
+        model, kernel, _ = groups[random.choice(len(groups), p=shares)]
         busy = place >= number * (1 - BUSY)
         kind = sick[place] if place < len(sick) else "busy" if busy else "healthy"
         found.append(Machine(f"m{place:06}", kind, model, kernel))

@@ -46,8 +46,9 @@ def setting(undo: ExitStack, path: Path, value: str) -> None:
 
 
 @contextmanager
-def process(words: Sequence[str], pin: int | None = None, group: Path | None = None) -> Iterator[None]:
-    """Runs a program with its children beside the survey, on one CPU and in a control group if asked for."""
+def process(words: Sequence[str], pin: int | None = None, group: Path | None = None) -> Iterator[int]:
+    """Runs a program with its children beside the survey, on one CPU and in a control group if asked for.
+    Gives its id."""
 
     def inside() -> None:
         if group is not None:
@@ -67,7 +68,7 @@ def process(words: Sequence[str], pin: int | None = None, group: Path | None = N
         time.sleep(0.3)
         if child.poll() is not None:
             raise RuntimeError(f"{words[0]} ended with {child.returncode}")
-        yield
+        yield child.pid
     finally:
         with suppress(ProcessLookupError):
             os.killpg(child.pid, signal.SIGKILL)

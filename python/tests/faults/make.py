@@ -97,7 +97,8 @@ def trimmed(document: dict[str, Any]) -> dict[str, Any]:
         for one in document["measurements"]
     ]
     activity = {name: value for name, value in document["activity"].items() if name != "top"}
-    command = document["machine"]["command_line"].partition(" rdinit=")[0]
+    # What comes from there on are arguments of the first process, not of the kernel.
+    command = document["machine"].get("command_line", "").partition(" rdinit=")[0]
     return document | {
         "measurements": kept,
         "activity": activity,

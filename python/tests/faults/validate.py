@@ -21,7 +21,6 @@ from faults.drawn import pool as pool_of
 from faults.kinds import HEALTHY
 from latscope.fleet import Lake, _judge, _questions
 from latscope.fleet._engine import DuckDb, Engine
-from latscope.fleet._questions import Group
 
 #: Rate of false discoveries of `sick`.
 RATE = 0.05
@@ -63,7 +62,7 @@ class Day:
 
 
 @contextmanager
-def _lake(pool: Pool, fleet: list[Machine], seed: int) -> Iterator[Engine]:
+def engine_of(pool: Pool, fleet: list[Machine], seed: int) -> Iterator[Engine]:
     """Gives an engine over a new lake with a fleet."""
     with tempfile.TemporaryDirectory(prefix="latscope-faults-") as directory:
         lake = Lake(Path(directory) / "lake", create=True)
@@ -114,22 +113,29 @@ def moves(days: list[Day]) -> dict[str, dict[tuple[str, str], float]]:
     }
 
 
-def smallest(group: Group, rate: float) -> dict[tuple[int, str], float]:
-    """Returns the smallest factor of each series of a group (by id, and body or tail) that is found on 9 of
-    10 machines if no other series is longer."""
+def smallest(day: Day) -> dict[tuple[int, str], float]:
+    """Returns the smallest factor of each series of the largest group (by id, and body or tail) that is found
+    on 9 of 10 machines if nothing else about them is longer."""
+    every = [_judge.Evidence.of(group.found, group.family) for group in day.groups]
+    sums = np.vstack([one.sums() for one in every])
+    one, group = max(zip(every, day.groups, strict=True), key=lambda pair: len(pair[1].found.machines))
+    # The largest piece alone must reach the probability of the last machine that was named.
+    grid = np.pad(np.arange(0, 500, 0.5)[:, np.newaxis], ((0, 0), (0, sums.shape[1] - 1)))
+    p = _judge.by_chance(np.vstack([sums, grid]), heavy=False)[len(sums) :, 0] * 2 * sums.shape[1]
+    enough = np.flatnonzero(p <= max((row["p"] for row in day.rows), default=RATE / len(sums)))
+    largest = one.weight.max(axis=1)
+    scale = max(1.4826 * np.median(np.abs(largest - np.median(largest))), _judge.LEAST_SUM)
+    weight = np.median(largest) + scale * (grid[enough[0], 0] if len(enough) else np.inf)
     found = {}
-    findings = _judge.judge(group.found, group.family, rate)
     for kind, distance in (("body", group.found.body), ("tail", group.found.tail)):
-        named = [one.p for one in findings if one.kind == kind and one.series is not None]
-        limit = max(named, default=rate / 4 / np.count_nonzero(~np.isnan(distance)))
         # A machine that was a little faster than its peers before needs more.
         longer = np.nanquantile(distance, 0.1, axis=0) + np.log(LADDER)[:, np.newaxis]
         score = _judge.scores(np.vstack([distance, longer]), _judge.LEAST_SCALES[kind])
-        p = _judge.by_chance(score, heavy=True)[len(distance) :]
-        for place, one in enumerate(group.found.series):
-            enough = np.flatnonzero(p[:, place] <= limit)
+        heavy_enough = -np.log(_judge.by_chance(score, heavy=False))[len(distance) :] >= weight
+        for place, series in enumerate(group.found.series):
             if not np.all(np.isnan(distance[:, place])):
-                found[(one, kind)] = float(LADDER[enough[0]]) if len(enough) else float("inf")
+                steps = np.flatnonzero(heavy_enough[:, place])
+                found[(series, kind)] = float(LADDER[steps[0]]) if len(steps) else float("inf")
     return found
 
 
@@ -162,7 +168,7 @@ def healthy_days(pool: Pool, number: int, draws: int, seed: int) -> int:
     none = 0
     for one in range(seed, seed + draws):
         fleet = machines(number, [], one)
-        with _lake(pool, fleet, one) as engine:
+        with engine_of(pool, fleet, one) as engine:
             day = Day(engine, fleet, everything=False)
         none += not day.rows
         print(day.wrong(), end="")
@@ -175,7 +181,7 @@ def faulty_days(pool: Pool, number: int, fleets: int, seed: int) -> list[Day]:
     many, days = round(number * SICK), []
     for one in range(fleets):
         fleet = machines(number, [kinds[(one * many + at) % len(kinds)] for at in range(many)], seed + one)
-        with _lake(pool, fleet, seed + one) as engine:
+        with engine_of(pool, fleet, seed + one) as engine:
             days.append(Day(engine, fleet))
         print(f"fleet {one}: sick took {days[-1].seconds:.1f} s", flush=True)
         print(days[-1].wrong(), end="")
