@@ -20,17 +20,14 @@ GROUPS = Path("/sys/fs/cgroup")
 HUGE_PAGES = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 CLOCK = Path("/sys/devices/system/clocksource/clocksource0")
 ZRAM = Path("/sys/block/zram0")
-MALLOC_DEBUG = "/usr/lib/x86_64-linux-gnu/libc_malloc_debug.so.0"
 
 
 @dataclass
 class Survey:
-    """What a fault changes about the process of the survey itself: `inside` is called in it before its
-    program begins, `words` go before its command, `environment` is added."""
+    """What a fault changes about the process of the survey itself: these functions are called in it before
+    its program begins."""
 
     inside: list[Callable[[], None]] = field(default_factory=list)
-    words: list[str] = field(default_factory=list)
-    environment: dict[str, str] = field(default_factory=dict)
 
 
 Fault: TypeAlias = Callable[[Survey, ExitStack], None]
@@ -70,9 +67,12 @@ def process(words: Sequence[str], pin: int | None = None, group: Path | None = N
             raise RuntimeError(f"{words[0]} ended with {child.returncode}")
         yield child.pid
     finally:
-        with suppress(ProcessLookupError):
-            os.killpg(child.pid, signal.SIGKILL)
-        child.wait()
+        # stress-ng removes its directory only if it may; what does not end is killed.
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            with suppress(ProcessLookupError):
+                os.killpg(child.pid, number)
+            with suppress(subprocess.TimeoutExpired):
+                child.wait(timeout=3)
 
 
 def group(undo: ExitStack, controller: str, **values: str | int) -> Path:
@@ -249,17 +249,6 @@ def _tracing(undo: ExitStack) -> Path:
     return path
 
 
-def profiler(survey: Survey, undo: ExitStack) -> None:
-    """A profiler is left running: 10,000 samples a second on each CPU."""
-    words = ["perf", "record", "-a", "-g", "-e", "cpu-clock", "-F", "10000", "-o", "/dev/null"]
-    undo.enter_context(process(words))
-
-
-def malloc(survey: Survey, undo: ExitStack) -> None:
-    """The allocator's checks are left on in the environment."""
-    survey.environment |= {"LD_PRELOAD": MALLOC_DEBUG, "MALLOC_CHECK_": "3", "MALLOC_PERTURB_": "165"}
-
-
 #: Kinds of runs by name. The first two are no faults.
 KINDS: dict[str, Fault] = {
     "healthy": healthy,
@@ -276,9 +265,10 @@ KINDS: dict[str, Fault] = {
     "clock": clock,
     "dirty": dirty,
     "tracepoints": tracepoints,
-    "profiler": profiler,
-    "malloc": malloc,
 }
+
+#: Shares of the CPUs that the programs of a fault use.
+LOADS = {"busy": 0.45, "fifo": 0.06, "timers": 0.17, "shootdowns": 0.18, "neighbour": 0.45}
 
 #: Kinds that are no fault.
 HEALTHY = ("healthy", "busy")
@@ -286,4 +276,4 @@ HEALTHY = ("healthy", "busy")
 
 def missing() -> list[str]:
     """Returns the programs that the faults need and that are not installed."""
-    return [name for name in ("stress-ng", "perf", "mkswap", "swapon", "gcc") if shutil.which(name) is None]
+    return [name for name in ("stress-ng", "mkswap", "swapon", "gcc") if shutil.which(name) is None]

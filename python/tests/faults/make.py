@@ -23,13 +23,29 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from faults.kinds import HEALTHY, KINDS, Survey, missing
+from faults.kinds import HEALTHY, KINDS, LOADS, Survey, missing
 
 #: Fields of a measurement that `latscope-fleet` does not read.
 DROPPED = ("blocks", "rounds", "outliers")
 
+#: Share of the CPUs that other programs may use during a survey. With more it is measured again later.
+QUIET = 0.15
+
 #: Longest survey, s. A fault can make one longer, but it shall not last for ever.
 LONGEST = 60
+
+
+def used(seconds: float = 0.5) -> float:
+    """Returns the share of the CPUs that programs use now."""
+
+    def idle_and_all() -> tuple[int, int]:
+        ticks = [int(one) for one in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]]
+        return ticks[3] + ticks[4], sum(ticks)
+
+    idle, whole = idle_and_all()
+    time.sleep(seconds)
+    idle_then, whole_then = idle_and_all()
+    return 1 - (idle_then - idle) / max(whole_then - whole, 1)
 
 
 def plan(runs: int, healthy: int, busy: int, seed: int, kinds: list[str]) -> list[tuple[str, int]]:
@@ -48,13 +64,17 @@ def measure(latscope: str, kind: str, path: Path) -> float:
         KINDS[kind](survey, undo)
         begin = time.monotonic()
         subprocess.run(
-            [*survey.words, latscope, "survey", "--quick", "--quiet", "--json", str(partial)],
+            [latscope, "survey", "--quick", "--quiet", "--json", str(partial)],
             check=True,
             timeout=LONGEST,
-            env=os.environ | survey.environment,
             preexec_fn=lambda: _all(survey.inside),
         )
         seconds = time.monotonic() - begin
+    others = json.loads(partial.read_text())["activity"].get("others", 0.0)
+    if others > LOADS.get(kind, 0) + QUIET:
+        print(f"{path.stem} counts not: other programs used {others:.0%} of the CPUs", flush=True)
+        partial.unlink()
+        return seconds
     # Only a run whose fault could be undone counts.
     partial.rename(path)
     return seconds
@@ -63,6 +83,11 @@ def measure(latscope: str, kind: str, path: Path) -> float:
 def _all(functions: list[Callable[[], None]]) -> None:
     for function in functions:
         function()
+
+
+def _quiet() -> bool:
+    """Waits up to 15 s for a quiet machine. Returns false if it is not."""
+    return any(used() <= QUIET for _ in range(30))
 
 
 def measure_all(arguments: argparse.Namespace) -> int:
@@ -83,7 +108,7 @@ def measure_all(arguments: argparse.Namespace) -> int:
     ]
     left = [(kind, path) for kind, path in left if not path.exists()]
     for place, (kind, path) in enumerate(left):
-        if time.monotonic() - begin > arguments.seconds:
+        if time.monotonic() - begin > arguments.seconds or not _quiet():
             print(f"{len(left) - place} left")
             return 3
         print(f"{path.stem} {measure(latscope, kind, path):.1f} s", flush=True)
@@ -146,7 +171,7 @@ def main() -> int:
     one.add_argument("--kinds", help=f"some of {','.join(KINDS)}")
     one.add_argument("--each", type=int, default=8, help="runs of each fault")
     one.add_argument("--healthy", type=int, default=80)
-    one.add_argument("--busy", type=int, default=16)
+    one.add_argument("--busy", type=int, default=10)
     one.add_argument("--seed", type=int, default=1)
     one.add_argument("--seconds", type=float, default=1e9, help="no new survey after so long")
     one = commands.add_parser("pack")
