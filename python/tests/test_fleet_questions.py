@@ -115,7 +115,7 @@ def test_a_fleet_without_sick_machines_names_none(engine: Engine) -> None:
         part = Distances(
             [found.machines[at] for at in places], found.series, found.body[places], found.tail[places]
         )
-        named += bool(judge([(part, group.family)], 0.05)[0])
+        named += bool(judge(part, group.family, 0.05))
     assert named <= 1
 
 

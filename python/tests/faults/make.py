@@ -156,8 +156,8 @@ def _packed(runs: Path, directory: Path) -> Iterator[list[Any]]:
         account = activity.get("quota") or {}
         half = "validate" if int(number) % 2 else "tune"
         seconds = round(activity["wall_ns"] / 1e9, 2)
-        told = [document["started"], seconds, activity.get("others"), account.get("throttled", 0)]
-        yield [name, kind, int(kind not in HEALTHY), half, *told]
+        account_of = [document["started"], seconds, activity.get("others"), account.get("throttled", 0)]
+        yield [name, kind, int(kind not in HEALTHY), half, *account_of]
 
 
 def main() -> int:

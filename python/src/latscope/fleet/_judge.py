@@ -9,7 +9,7 @@ discovery rate is controlled over all machines and series.
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,12 +29,6 @@ LEAST_SCALES = {"body": 0.01, "tail": 0.2}
 
 #: Least scale of a family's score, which is the median of scores.
 LEAST_TOGETHER = 0.25
-
-#: Numbers of the largest pieces of evidence against a machine that are added.
-LARGEST = (1, 8, 64)
-
-#: Least scale of these sums.
-LEAST_SUM = 0.05
 
 #: Fewest samples of a machine in a series for a share of those in the tail.
 FEWEST_SAMPLES = 200
@@ -154,94 +148,68 @@ def _tail(score: Floats, heavy: bool, fit: tuple[float, float]) -> Floats:
     return np.where(np.isnan(score), np.nan, np.where(outside, p, 1.0))
 
 
-def judge(groups: Sequence[tuple[Distances, list[str]]], rate: float) -> list[list[Finding]]:
-    """Returns what speaks against the machines that are named, for each group, the least probable by chance
-    first. A group has distances and the family of each series.
-
-    Two tests of each machine, with half of the rate each: its families, and the sums of its largest pieces of
-    evidence. How large these sums are on healthy machines is what the machines of all groups show. The
-    false discovery rate is controlled over machines.
-    """
+def judge(found: Distances, family: list[str], rate: float) -> list[Finding]:
+    """Returns what speaks against machines, at a false discovery rate, the least probable by chance first.
+    `family` has the family of each series."""
+    chosen: list[Finding] = []
     with warnings.catch_warnings():
         # A series that all machines lack has no median.
         warnings.filterwarnings("ignore", "All-NaN", RuntimeWarning)
-        evidence = [Evidence.of(found, family) for found, family in groups]
-    if not evidence:
-        return []
-    sums = by_chance(np.vstack([one.sums() for one in evidence]), heavy=False)
-    families = np.concatenate([one.family_p() for one in evidence])
-    p = np.minimum(2 * np.minimum(families, sums.min(axis=1) * sums.shape[1]), 1)
-    limit = _limit(p, rate)
-    ends = np.cumsum([len(found.machines) for found, _ in groups])
-    return [
-        sorted(
-            (
-                one.finding(found.machines[row], row, float(own[row]))
-                for row in range(len(own))
-                if own[row] <= limit
-            ),
-            key=lambda finding: (finding.p, finding.machine),
+        for kind, distance in (("body", found.body), ("tail", found.tail)):
+            chosen += _judge_kind(found, family, kind, distance, rate / 2)
+    return sorted(chosen, key=lambda one: (one.p, one.machine, one.series or 0, one.kind))
+
+
+def _judge_kind(
+    found: Distances, family: list[str], kind: str, distance: Floats, rate: float
+) -> list[Finding]:
+    """Judges one kind of distance: half of the rate is for families, of which there are few, half for
+    series."""
+    score = scores(distance, LEAST_SCALES[kind])
+    groups = {
+        name: [place for place, one in enumerate(family) if one == name] for name in sorted(set(family))
+    }
+    groups = {name: places for name, places in groups.items() if len(places) >= FEWEST_SERIES}
+    tests: list[tuple[Floats, Floats, Floats, list[int | None], list[str]]]
+    tests = [(distance, score, by_chance(score, heavy=True), list(found.series), family)]
+    if groups:
+        shift, medians = (
+            np.stack([np.nanmedian(each[:, places], axis=1) for places in groups.values()], axis=1)
+            for each in (distance, score)
         )
-        for (found, _), one, own in zip(groups, evidence, np.split(p, ends[:-1]), strict=True)
+        together = scores(medians, LEAST_TOGETHER)
+        tests.append(
+            (
+                shift,
+                together,
+                by_chance(together, heavy=False),
+                cast("list[int | None]", [None] * len(groups)),
+                list(groups),
+            )
+        )
+    return [
+        Finding(
+            found.machines[row],
+            ids[at],
+            names[at],
+            kind,
+            float(far[row, at]),
+            float(score[row, at]),
+            float(p[row, at]),
+        )
+        for far, score, p, ids, names in tests
+        for row, at in _discoveries(p, rate / 2)
     ]
 
 
-@dataclass(frozen=True)
-class Evidence:
-    """Pieces of evidence against the machines of a group, a column each: of a series, or of a family (None).
-    `weight` is the negative logarithm of a piece's probability by chance; 0 where the machine lacks it."""
-
-    series: list[int | None]
-    family: list[str]
-    kind: list[str]
-    distance: Floats
-    score: Floats
-    weight: Floats
-
-    @staticmethod
-    def of(found: Distances, family: list[str]) -> "Evidence":
-        """Returns the evidence of distances, with the family of each series."""
-        named = {name: [at for at, one in enumerate(family) if one == name] for name in sorted(set(family))}
-        named = {name: places for name, places in named.items() if len(places) >= FEWEST_SERIES}
-        distance, score, kinds = [], [], []
-        for kind, far in (("body", found.body), ("tail", found.tail)):
-            own = scores(far, LEAST_SCALES[kind])
-            shift, together = (
-                np.stack([np.nanmedian(one[:, at], axis=1) for at in named.values()], axis=1)
-                if named
-                else one[:, :0]
-                for one in (far, own)
-            )
-            distance += [far, shift]
-            score += [own, scores(together, LEAST_TOGETHER)]
-            kinds += [kind] * (far.shape[1] + len(named))
-        columns = np.hstack(score)
-        # Nothing is less likely than a number can say.
-        weight = np.nan_to_num(-np.log(np.maximum(by_chance(columns, heavy=False), 1e-300)))
-        ids = [*found.series, *[None] * len(named)]
-        return Evidence(ids * 2, [*family, *named] * 2, kinds, np.hstack(distance), columns, weight)
-
-    def family_p(self) -> Floats:
-        """Returns the least probability of each machine's families, times their number."""
-        weight = self.weight[:, [at for at, one in enumerate(self.series) if one is None]]
-        least: Floats = np.exp(-weight.max(axis=1, initial=0)) * max(weight.shape[1], 1)
-        return least
-
-    def sums(self) -> Floats:
-        """Returns the means of the largest pieces against each machine, in robust deviations of the group."""
-        ordered = -np.sort(-self.weight, axis=1)
-        means = np.stack([ordered[:, :many].mean(axis=1) for many in LARGEST], axis=1)
-        return scores(means - np.median(means, axis=0), LEAST_SUM)
-
-    def finding(self, machine: str, row: int, p: float) -> Finding:
-        """Returns the weightiest piece against a machine."""
-        at = int(np.argmax(self.weight[row]))
-        figures = float(self.distance[row, at]), float(self.score[row, at])
-        return Finding(machine, self.series[at], self.family[at], self.kind[at], *figures, p)
-
-
-def _limit(p: Floats, rate: float) -> float:
-    """Returns the largest probability that Benjamini and Hochberg's procedure names, or -1."""
-    ordered = np.sort(p)
+def _discoveries(p: Floats, rate: float) -> list[tuple[int, int]]:
+    """Returns the places that Benjamini and Hochberg's procedure names."""
+    flat = p[~np.isnan(p)]
+    if not flat.size:
+        return []
+    ordered = np.sort(flat)
     below = np.flatnonzero(ordered <= rate * np.arange(1, len(ordered) + 1) / len(ordered))
-    return float(ordered[below[-1]]) if below.size else -1.0
+    if not below.size:
+        return []
+    limit = ordered[below[-1]]
+    return [(int(row), int(column)) for row, column in np.argwhere(p <= limit)]

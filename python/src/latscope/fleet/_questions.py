@@ -1,8 +1,10 @@
 """Questions to the lake. Each returns rows, as dictionaries, that `_output` prints."""
 
 import shlex
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
+from itertools import groupby
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -78,26 +80,35 @@ def sick(
     """Returns the machines that are slower than their peers, the surest first, and notes on what was not
     judged.
 
-    At most a share `rate` of the machines that are named is expected to be there by chance. `judged`
+    At most a share `rate` of what is named is expected to be chance, over all machines and series. `judged`
     is what `groups_of` returned, if that is known.
     """
     named = engine.query("SELECT machine_id, MAX(name) AS name FROM runs GROUP BY machine_id")
     names = {row["machine_id"]: row["name"] for row in dicts(named)}
     series = series_of(engine)
     groups, notes = judged or groups_of(engine, series)
-    found = _judge.judge([(group.found, group.family) for group in groups], rate)
     rows = [
-        _row(names.get(finding.machine, ""), group, finding, series)
-        for group, findings in zip(groups, found, strict=True)
-        for finding in findings
+        _row(machine, names.get(machine, ""), group, findings, series)
+        for group in groups
+        # Each group has its share, so that all together keep the rate.
+        for machine, findings in _by_machine(_judge.judge(group.found, group.family, rate / len(groups)))
     ]
     notes = notes + [_double(row) for row in dicts(engine.query(question("doubles")))]
     return sorted(rows, key=lambda row: (row["p"], row["machine_id"])), notes
 
 
-def _row(name: str, group: Group, first: _judge.Finding, series: dict[int, Row]) -> Row:
-    found = group.found
-    own = (found.body if first.kind == "body" else found.tail)[found.machines.index(first.machine)]
+def _by_machine(findings: Sequence[_judge.Finding]) -> Iterator[tuple[str, list[_judge.Finding]]]:
+    for machine, found in groupby(
+        sorted(findings, key=lambda one: (one.machine, one.p)), key=lambda one: one.machine
+    ):
+        yield machine, list(found)
+
+
+def _row(
+    machine: str, name: str, group: Group, findings: list[_judge.Finding], series: dict[int, Row]
+) -> Row:
+    first, found = findings[0], group.found
+    own = (found.body if first.kind == "body" else found.tail)[found.machines.index(machine)]
     of_family = [at for at, one in enumerate(group.family) if one == first.family and not np.isnan(own[at])]
     places = sorted(of_family, key=lambda place: (-own[place], place))[:3]
     telling = [series[found.series[place]] for place in places]
@@ -110,7 +121,7 @@ def _row(name: str, group: Group, first: _judge.Finding, series: dict[int, Row])
     else:
         why = f"{subject} have {ratio:.3g} times as many slow samples as on its peers ({group.title})"
     return {
-        "machine_id": first.machine,
+        "machine_id": machine,
         "name": name,
         "family": first.family,
         "kind": first.kind,
