@@ -37,7 +37,7 @@ impl Code {
         Code::load(&code, count as u64, |_| Vec::new())
     }
 
-    /// Makes a random sequence of [2¹⁵](INDIRECT_JUMPS) indirect jumps to `targets` places, each of which has the jump
+    /// Makes a random sequence of 2¹⁵ indirect jumps to `targets` places, each of which has the jump
     /// to the next one.
     ///
     /// # Errors

@@ -31,7 +31,11 @@ probes! {
             first cache alone.";
 }
 
-static EXPERIMENT: Experiment = Experiment::new("cpu.store-forward", Cpus::One, run);
+static EXPERIMENT: Experiment = Experiment::new("cpu.store-forward", Cpus::One, run).fewer_rounds(
+    4,
+    1,
+    "a survey has room for its first rounds only",
+);
 
 fn plan(probe: &Probe, input: &PlanInput) -> Vec<Point> {
     let usual = if input.survey { &Mode::ALL[..2] } else { Mode::ALL };

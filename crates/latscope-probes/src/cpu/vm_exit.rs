@@ -16,7 +16,11 @@ probes! {
         { sensitive_to: &[Condition::Virtualisation], };
 }
 
-static EXPERIMENT: Experiment = Experiment::new("cpu.vm-exit", Cpus::One, run);
+static EXPERIMENT: Experiment = Experiment::new("cpu.vm-exit", Cpus::One, run).fewer_rounds(
+    4,
+    1,
+    "a survey has room for its first rounds only",
+);
 
 /// The only point; a survey has it where there is such an instruction.
 fn plan(probe: &Probe, input: &PlanInput) -> Vec<Point> {

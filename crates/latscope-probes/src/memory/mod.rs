@@ -9,7 +9,6 @@ mod nodes;
 mod parallelism;
 mod regions;
 mod sequential_sum;
-mod single;
 mod sizes;
 mod stream;
 mod thread_group;
@@ -52,5 +51,4 @@ pub static PROBES: &[&Probe] = &[
     &parallelism::PARALLELISM,
     &loaded::LOADED,
     &tlb::TLB,
-    &single::SINGLE,
 ];

@@ -2,7 +2,7 @@
 //! each has been with each. Some pairs of each class are measured again alone; a class in which that differs is measured
 //! alone.
 
-use super::core_to_core::{Lines, Side};
+use super::lines::{Lines, Side};
 use anyhow::{Context, Result};
 use latscope_bench::bench::Bench;
 use latscope_bench::gate::Watch;

@@ -1,6 +1,7 @@
 //! Time that a cache line takes from one core to another and back.
 
 use super::all_pairs::{self, Pair};
+use super::lines::{Lines, Side};
 use super::placement;
 use super::thread_group::{Share, ThreadGroup};
 use crate::classes::{self, Class, Places};
@@ -11,9 +12,9 @@ use latscope_bench::threads;
 use latscope_core::machine::Machine;
 use latscope_core::plan::Point;
 use latscope_core::report::{Better, Semantics};
-use latscope_os::shared_cell::{Lane, Scope, SharedCell};
+use latscope_os::shared_cell::{Scope, SharedCell};
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
 /// Probe of the matrix of round trips between all pairs of CPUs.
 pub(crate) static CORE_TO_CORE: Probe = Probe {
@@ -244,7 +245,7 @@ fn measure(bench: &mut Bench, index: usize, point: &Point) -> Result<()> {
     }
     // Fresh pages for each pair, first touched on the CPU whose node they shall be of.
     threads::pin(if home == Some(Home::Second) { there } else { here })?;
-    let lines = SharedCell::<[Lane<AtomicU64>; 2]>::create(Scope::Threads)?;
+    let lines = SharedCell::<Lines>::create(Scope::Threads)?;
     threads::pin(here)?;
     let answer = answer(mode);
     let theirs = lines.clone();
@@ -267,11 +268,6 @@ fn measure(bench: &mut Bench, index: usize, point: &Point) -> Result<()> {
     }
     Ok(())
 }
-
-/// Lines that go to and fro between two CPUs.
-pub(super) type Lines = [Lane<AtomicU64>; 2];
-/// One side of so many trips, after those that were before.
-pub(super) type Side = fn(&Lines, u64, u64);
 
 fn ask(mode: Mode) -> Side {
     if mode == Mode::Cas { |lines, _, count| swap(lines, 0, 1, count) } else { ask_by_two_lines }

@@ -8,6 +8,7 @@ mod core_to_core;
 mod figures;
 mod futex_crowd;
 mod hand_off;
+mod lines;
 mod lock;
 mod membarrier;
 mod mutex;

@@ -14,7 +14,11 @@ use rustix::net::{
 };
 use std::time::Duration;
 
-static CONNECT: Experiment = Experiment::new("syscall.connect", Cpus::One, run);
+static CONNECT: Experiment = Experiment::new("syscall.connect", Cpus::One, run).fewer_rounds(
+    4,
+    1,
+    "a survey has room for its first rounds only",
+);
 
 settings! {
     /// A connection.

@@ -57,7 +57,9 @@ const FACTS: Facts = Facts {
     ..Facts::DEFAULT
 };
 
-static EXPERIMENT: Experiment = Experiment::new("syscall.shootdown", Cpus::All, run).setup(0.01);
+static EXPERIMENT: Experiment = Experiment::new("syscall.shootdown", Cpus::All, run)
+    .setup(0.003)
+    .fewer_rounds(4, 1, "its threads compute on all CPUs");
 
 words! {
     /// Call that takes a page away.

@@ -9,7 +9,11 @@ use latscope_core::plan::Point;
 use latscope_os::uring::{Queue, Taker};
 use std::time::Duration;
 
-static URING: Experiment = Experiment::new("syscall.uring", Cpus::Two, run);
+static URING: Experiment = Experiment::new("syscall.uring", Cpus::Two, run).fewer_rounds(
+    4,
+    1,
+    "a survey has room for its first rounds only",
+);
 
 settings! {
     /// Operations of a submission.
