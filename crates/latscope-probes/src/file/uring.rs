@@ -22,7 +22,7 @@ static URING: Experiment = Experiment::new("file.read-uring", Cpus::One, run).in
 pub(crate) static READ_URING: Probe = Probe {
     facts: Facts {
         id: "file.read-uring",
-        title: "reads from the device, several at once (io_uring, O_DIRECT)",
+        title: "reads from the device, many at once (io_uring)",
         timed: "One read of 4 KiB past the page cache at a random place in a file of 16 MiB: so many reads are submitted and awaited by \
                 one io_uring_enter, and its time is divided by their number.",
         times: Semantics::Operation,

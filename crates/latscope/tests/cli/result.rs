@@ -235,7 +235,10 @@ fn every_probe_is_listed_and_in_the_survey() {
     assert!(unsurveyed.is_empty(), "listed, but not in the survey: {unsurveyed:?}");
     assert!(surveyed.is_subset(&listed));
     for id in &listed {
-        let line = list.lines().position(|line| line.split_whitespace().next() == Some(id)).unwrap();
+        let line = list
+            .lines()
+            .position(|line| entry(line).as_ref() == Some(id) && !line.starts_with("   "))
+            .unwrap();
         let timed = list.lines().nth(line + 1).unwrap();
         assert!(timed.starts_with("      ") && timed.trim().len() > 15, "{id}: {timed}");
     }
