@@ -228,6 +228,11 @@ impl Report {
         Ok(value)
     }
 
+    /// Returns true if at least one point was measured.
+    pub fn has_figures(&self) -> bool {
+        self.measurements.iter().any(|m| m.quality.level != crate::quality::Level::Unsupported)
+    }
+
     /// Returns the report without the samples in order of time, most of its text.
     pub fn without_blocks(&self) -> Report {
         let mut lean = self.clone();

@@ -130,7 +130,7 @@ pub trait Observer {
 /// Form in which progress is shown.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Style {
-    /// As `Bar` on a terminal, else as `Plain`.
+    /// `Bar` on a terminal, else `Plain`.
     #[default]
     Auto,
     /// One line that is rewritten.

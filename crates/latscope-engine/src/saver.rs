@@ -26,6 +26,8 @@ pub struct Saver {
     every: Duration,
     saved: Option<Instant>,
     without_blocks: bool,
+    /// True if the file was there before the run. It is kept until there is a figure to replace it.
+    is_replacing: bool,
     /// True if a failure to save was reported.
     told: bool,
     /// True if what says whose machine it is is left out.
@@ -42,7 +44,16 @@ impl Saver {
     pub fn new(path: &Path, every: Duration) -> Result<Saver> {
         check(path)?;
         let (path, every) = (path.to_owned(), every.max(LEAST));
-        Ok(Saver { path, every, saved: None, without_blocks: false, told: false, redacts: false })
+        let is_replacing = path.is_file();
+        Ok(Saver {
+            path,
+            every,
+            saved: None,
+            without_blocks: false,
+            is_replacing,
+            told: false,
+            redacts: false,
+        })
     }
 
     /// Returns the saver, which leaves out the samples in order of time if `leave_out` is true.
@@ -85,7 +96,8 @@ impl Observer for Saver {
     fn observe(&mut self, event: &Event) {
         let (report, due) = match event {
             Event::Closed(report) | Event::Checkpoint(report) => {
-                (report, self.saved.is_none_or(|saved| saved.elapsed() >= LEAST))
+                let keeps = self.is_replacing && !report.has_figures();
+                (report, !keeps && self.saved.is_none_or(|saved| saved.elapsed() >= LEAST))
             }
             // What a verdict rests on is not lost, whatever becomes of the run.
             Event::Exceeded(report) => (report, true),

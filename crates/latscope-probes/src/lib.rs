@@ -161,7 +161,7 @@ mod tests {
     fn a_survey_of_any_number_of_cpus_ends_in_time_by_its_own_estimate() {
         let probes: Vec<_> = all().filter(|probe| !probe.by_name_only).collect();
         for machine in latscope_core::fixture::machines::all() {
-            for (profile, rounds, limit) in [(Profile::Quick, 3, 10.5), (Profile::Normal, 8, 60.0)] {
+            for (profile, rounds, limit) in [(Profile::Quick, 3, 10.0), (Profile::Normal, 8, 60.0)] {
                 let input = PlanInput { profile, ..survey().input };
                 let request = Request { rounds, ..Request::new("survey", input) };
                 let plan = plan(&REGISTRY, &probes, &request, &machine);

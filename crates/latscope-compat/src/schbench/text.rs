@@ -15,7 +15,7 @@ pub(super) const OF_PIPES: [Wanted; 5] =
 /// Percentiles of requests a second.
 const OF_RATES: [Wanted; 3] = [(20.0, false), (50.0, true), (90.0, false)];
 
-/// What all workers did since the begin of the figures.
+/// Work of all workers since the begin of the figures.
 #[derive(Debug, Clone)]
 pub(super) struct Seen {
     /// From the stamp of the thread that wakes until the worker runs, ns.

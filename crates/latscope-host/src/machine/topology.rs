@@ -59,7 +59,7 @@ pub(super) fn described_nodes(root: &Root) -> Vec<Node> {
     nodes(root).into_iter().map(node).collect()
 }
 
-/// What firmware states for the initiators of a class; `None` if there are none.
+/// Figures that firmware states for the initiators of a class; `None` if there are none.
 fn claim(root: &Root, node: &str, class: u32) -> Option<Claim> {
     let directory = format!("{node}/access{class}/initiators");
     let initiators = root.numbered(&directory, "node").into_iter().map(|(node, _)| node).collect::<Vec<_>>();

@@ -48,7 +48,7 @@ static EXPERIMENT: Experiment = Experiment::new("cpu.idle-exit", Cpus::Two, run)
     .adapted_by(|step, _| super::sleepy(step, 10, 200));
 
 words! {
-    /// What ends the idling.
+    /// Source of the wake-up.
     enum By {
         /// The timer of the CPU.
         Timer = "timer",

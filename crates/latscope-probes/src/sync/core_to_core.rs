@@ -109,7 +109,7 @@ fn plan(input: &PlanInput, machine: &Machine) -> Vec<Point> {
     let pairs = match cpus.as_slice() {
         // Reported as unsupported rather than left out.
         [only] => vec![(*only, *only, None)],
-        _ if quick && total > SURVEYED => sampled(machine, SURVEYED / 2),
+        _ if quick && total > SURVEYED => sampled(machine, SURVEYED / 3),
         _ if input.survey => sampled(machine, SURVEYED),
         _ if cpus.len() > MOST_CPUS => sampled(machine, SAMPLED),
         _ => sampled(machine, total),
@@ -334,7 +334,7 @@ mod tests {
         let mut wanted = expected.to_vec();
         wanted.sort();
         assert_eq!(rows, wanted);
-        assert_eq!(plan_for(&machines::thousand(), Profile::Quick).len(), SURVEYED);
+        assert_eq!(plan_for(&machines::thousand(), Profile::Quick).len(), 2 * (SURVEYED / 3));
         let sparse = plan_for(&machines::sparse(), Profile::Normal);
         assert!(sparse.iter().any(|point| point.text("pair").ends_with("-1503")));
     }

@@ -39,7 +39,7 @@ pub(crate) static MEMBARRIER: Probe = Probe {
     plan,
 };
 
-static EXPERIMENT: Experiment = Experiment::new("sync.membarrier", Cpus::All, run).setup(0.003).fewer_rounds(
+static EXPERIMENT: Experiment = Experiment::new("sync.membarrier", Cpus::All, run).setup(0.01).fewer_rounds(
     4,
     1,
     "its threads compute on all CPUs",

@@ -53,6 +53,9 @@ pub fn run(asked: &ListArguments) -> Result<Exit> {
     }
     text += &checked.as_ref().map(|report| wrapped("", "", &counts(report))).unwrap_or_default();
     latscope_host::stdout::write(&text)?;
+    if let Some(interrupted) = checked.and_then(|report| report.interrupted) {
+        bail!("interrupted by {}: the check is incomplete", interrupted.by);
+    }
     Ok(Exit::Done)
 }
 

@@ -9,7 +9,7 @@ use latscope_bench::timebase::Timebase;
 use latscope_core::catalogue::ExclusiveCpus;
 use latscope_core::machine::Machine;
 use latscope_core::plan::{Plan, Point, Step};
-use latscope_core::quality::{Level, NO_VALID_REPLY};
+use latscope_core::quality::NO_VALID_REPLY;
 use latscope_core::report::{Report, Status, Warning};
 use latscope_core::units::{counted, format_count};
 use latscope_engine::observers::{Event, Observer, Progress, Style};
@@ -23,6 +23,7 @@ use latscope_judge::verdict::{self, Criterion};
 use latscope_probes::{PlanInput, REGISTRY};
 use latscope_views::unfinished;
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::time::Duration;
 
 /// Without `--save-every`: a night's run loses little by a crash, and is hardly disturbed.
@@ -149,6 +150,7 @@ pub fn run<M: Measures>(command: &M) -> Result<Exit> {
         }
         None => None,
     };
+    let earlier = output.json_file().filter(|path| path.is_file());
     let mut observers: Vec<&mut dyn Observer> = Vec::new();
     if let Some(watcher) = &mut watcher {
         warnings.iter().for_each(|warning| watcher.observe(&Event::Warning(warning)));
@@ -159,7 +161,7 @@ pub fn run<M: Measures>(command: &M) -> Result<Exit> {
     report.warnings.extend(warnings);
     command.conclude(&mut report);
     let report = redact::report(report)?;
-    show(&report, &output, M::IN_FULL)?;
+    show(&report, &output, M::IN_FULL, earlier)?;
     // The exit code alone does not tell an error from a run that was cut short.
     if let Some(text) = unfinished(&report).filter(|_| output.quiet()) {
         eprintln!("latscope: incomplete: {text}");
@@ -226,22 +228,28 @@ pub fn check_threads(plan: &Plan) -> Result<()> {
     )
 }
 
-/// Shows a report and writes its files.
+/// Shows a report and writes its files. A result that was there `earlier` is kept if nothing was measured.
 ///
 /// # Errors
 /// A file could not be written, or nothing could be measured.
-fn show(report: &Report, output: &Output, in_full: bool) -> Result<()> {
+fn show(report: &Report, output: &Output, in_full: bool, earlier: Option<&Path>) -> Result<()> {
+    let status = verdict::report_status(report);
+    // That nothing came but what is wrong is a result.
+    let judged = status == Some(Status::Exceeded) || report.interrupted.is_some() && status.is_some();
+    let is_empty = !judged && !report.has_figures();
+    let kept = earlier.filter(|_| is_empty);
     // A reader may take the table late, or never: what is saved by then cannot be lost.
-    let saved = output.json_file().map_or(Ok(()), |path| saver::save(path, &output.saved_form(report)));
+    let file = output.json_file().filter(|_| kept.is_none());
+    let saved = file.map_or(Ok(()), |path| saver::save(path, &output.saved_form(report)));
     let shown = output::unless_unread(output.show(report, in_full, None));
     saved.and(shown)?;
     if let Some(lost) = report.warnings.iter().find(|warning| warning.id == TRACE_LOST) {
         bail!("{}", lost.text);
     }
-    let status = verdict::report_status(report);
-    // That nothing came but what is wrong is a result.
-    let judged = status == Some(Status::Exceeded) || report.interrupted.is_some() && status.is_some();
-    if !judged && report.measurements.iter().all(|m| m.quality.level == Level::Unsupported) {
+    if is_empty {
+        if let Some(path) = kept {
+            eprintln!("latscope: {} keeps its earlier result", path.display());
+        }
         if let Some(interrupted) = &report.interrupted {
             bail!("interrupted by {} before anything was measured", interrupted.by);
         }

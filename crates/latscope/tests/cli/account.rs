@@ -115,8 +115,9 @@ fn a_load_and_another_latscope_are_told_from_others() {
     wait(beside);
     let found = json(&result);
     let account = &found["activity"];
-    // Beside other tests, the load may get little of the CPUs.
-    assert!(account["load"].as_f64() > Some(0.0), "{account:#}");
+    // Where others take most of the CPUs, little is left for the load.
+    let is_crowded = account["others"].as_f64() > Some(0.5);
+    assert!(account["load"].as_f64() > Some(if is_crowded { 0.0 } else { 0.1 }), "{account:#}");
     let top = account["top"].as_array().unwrap();
     let other =
         top.iter().find(|one| one["pid"].as_u64() == Some(pid)).unwrap_or_else(|| panic!("{account:#}"));

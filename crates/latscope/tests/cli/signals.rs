@@ -3,8 +3,8 @@
 use crate::process::{Mark, send, signal};
 use crate::programs::write_script;
 use crate::support::{
-    Place, end, eventually, has_reason, json, latscope, measured, names, of_probe, reason, start, traceable,
-    wait,
+    Place, end, eventually, has_reason, json, latscope, measured, names, of_probe, reason, run, start,
+    traceable, wait,
 };
 use rustix::process::Signal;
 use serde_json::Value;
@@ -355,4 +355,55 @@ fn a_trace_instance_goes_with_the_run() {
         mark.wait_for_none();
         eventually("the trace instance is gone", || ours().is_none().then_some(()));
     }
+}
+
+#[test]
+fn a_run_without_a_figure_keeps_the_earlier_result() {
+    let place = Place::new();
+    let result = place.at("result.json.gz");
+    run(&["cpu", "cycle", "--quick", "--quiet", "--json", &result]).done();
+    let earlier = fs::read(&result).unwrap();
+    // No point is done at this time: the first one lasts longer.
+    let child = start(&mut latscope([
+        "cpu",
+        "cycle",
+        "--duration",
+        "60s",
+        "--rounds",
+        "1",
+        "--quiet",
+        "--json",
+        &result,
+    ]));
+    let pid = rustix::process::Pid::from_raw(child.id().cast_signed()).unwrap();
+    has_a_child(child.id());
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    let ran = wait(child);
+    if ran.err.contains("before anything was measured") {
+        assert_eq!(ran.code, Some(1), "{ran:#?}");
+        assert!(ran.err.contains("keeps its earlier result"), "{ran:#?}");
+        assert_eq!(fs::read(&result).unwrap(), earlier);
+    } else {
+        // It had measured a part by then, which replaces the file.
+        assert_ne!(fs::read(&result).unwrap(), earlier, "{ran:#?}");
+    }
+}
+
+#[test]
+fn an_interrupted_check_of_the_list_is_no_success() {
+    let child = start(&mut latscope(["list", "--check"]));
+    let pid = rustix::process::Pid::from_raw(child.id().cast_signed()).unwrap();
+    has_a_child(child.id());
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    let ran = wait(child);
+    assert_eq!(ran.code, Some(1), "{ran:#?}");
+    assert!(ran.err.contains("the check is incomplete"), "{ran:#?}");
+}
+
+/// Waits until a run has started a process.
+fn has_a_child(id: u32) {
+    eventually("a process was started", || {
+        let children = fs::read_to_string(format!("/proc/{id}/task/{id}/children")).ok()?;
+        (!children.trim().is_empty()).then_some(())
+    });
 }
