@@ -51,6 +51,9 @@ pub mod shared;
 pub mod shared_cell;
 pub mod signal;
 pub mod signal_probe;
+#[cfg(test)]
+#[path = "../../latscope/tests/skipped/mod.rs"]
+mod skipped;
 pub mod slice_extension;
 pub mod socket_peer;
 pub mod stdio;

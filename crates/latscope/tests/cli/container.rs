@@ -19,7 +19,7 @@ const SCRIPTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/container");
 struct HalfOfCpu(PathBuf);
 
 impl HalfOfCpu {
-    fn new(test: &str) -> Option<HalfOfCpu> {
+    fn if_possible(test: &str) -> Option<HalfOfCpu> {
         let mount = Path::new("/sys/fs/cgroup/cpu");
         if !needs(test, mount.join("tasks").exists(), "no CPU controller of the first version is mounted") {
             return None;
@@ -40,7 +40,7 @@ impl Drop for HalfOfCpu {
 }
 
 /// Returns true if a container can be made here.
-fn can_be_made(test: &str) -> bool {
+fn container_possible(test: &str) -> bool {
     root(test)
         && has_program(test, "python3")
         && has_program(test, "setpriv")
@@ -96,10 +96,10 @@ fn explained(result: &Value) {
 #[test]
 fn in_a_container_nearly_all_is_measured_and_the_rest_says_what_it_lacks() {
     let test = "in_a_container_nearly_all_is_measured_and_the_rest_says_what_it_lacks";
-    if !can_be_made(test) {
+    if !container_possible(test) {
         return;
     }
-    let Some(group) = HalfOfCpu::new("most") else { return };
+    let Some(group) = HalfOfCpu::if_possible("most") else { return };
     let found = survey_in(&group.0, "");
     let probes = possible(&found);
     let there = probes.values().filter(|points| **points > 0).count();
@@ -121,10 +121,10 @@ fn in_a_container_nearly_all_is_measured_and_the_rest_says_what_it_lacks() {
 
 #[test]
 fn what_a_container_lacks_is_counted_by_the_option_that_gives_it() {
-    if !can_be_made("what_a_container_lacks_is_counted_by_the_option_that_gives_it") {
+    if !container_possible("what_a_container_lacks_is_counted_by_the_option_that_gives_it") {
         return;
     }
-    let Some(group) = HalfOfCpu::new("list") else { return };
+    let Some(group) = HalfOfCpu::if_possible("list") else { return };
     let text = run_in(&group.0, "", &["list", "--check"]).done();
     let counts = text.rsplit("\n\n").next().unwrap().replace('\n', " ");
     let (here, rest) = counts.split_once(" here; ").unwrap_or_else(|| panic!("{counts}"));
@@ -142,10 +142,10 @@ fn what_a_container_lacks_is_counted_by_the_option_that_gives_it() {
 
 #[test]
 fn without_proc_sys_or_null_the_rest_runs_and_files_are_named() {
-    if !can_be_made("without_proc_sys_or_null_the_rest_runs_and_files_are_named") {
+    if !container_possible("without_proc_sys_or_null_the_rest_runs_and_files_are_named") {
         return;
     }
-    let Some(group) = HalfOfCpu::new("without") else { return };
+    let Some(group) = HalfOfCpu::if_possible("without") else { return };
     for hidden in ["proc", "sys", "null", "proc sys null"] {
         let found = survey_in(&group.0, hidden);
         explained(&found);
