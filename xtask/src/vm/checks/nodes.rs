@@ -24,7 +24,11 @@ pub const CHECKS: &[Check] = &[
     })
     .takes(300),
     Check::new("the matrix of nodes is one screen", &[Kernel::Std], SCREEN, |ran| {
-        ran.says("CPUs of node  memory 0")?;
+        // The columns are as wide as their cells.
+        let head = ran.stdout.lines().find(|line| line.contains("CPUs of node")).unwrap_or_default();
+        let found: Vec<&str> = head.split_whitespace().collect();
+        let columns = "CPUs of node memory 0 memory 1 memory 2 memory 3";
+        ensure!(found.join(" ") == columns, "{head:?} in: {}", ran.stdout);
         ran.says("behind · what firmware states")?;
         ensure!(ran.stdout.lines().count() <= 50, "{}", ran.stdout);
         Ok(())
