@@ -136,6 +136,8 @@ fn valgrind() -> Command {
         "memory_lock::tests::a_trial_is_granted",
         "page::tests::a_page_that_is_given_back",
         "process_probe::tests::a_missing_program",
+        "counted_event::tests::each_call_of_the_function",
+        "seccomp::tests::a_filter_is_that_of_its_thread",
     ];
     cargo.args(skipped.iter().flat_map(|name| ["--skip", name]));
     cargo
