@@ -158,13 +158,13 @@ pub struct Limits {
 
 /// Files of references that are part of latscope: name and text.
 const FILES: [(&str, &str); 7] = [
-    ("core-to-core-latency.toml", include_str!("../../../references/core-to-core-latency.toml")),
-    ("iceoryx2.toml", include_str!("../../../references/iceoryx2.toml")),
-    ("iphones.toml", include_str!("../../../references/iphones.toml")),
-    ("latency-numbers-2012.toml", include_str!("../../../references/latency-numbers-2012.toml")),
-    ("perfspect-memory.toml", include_str!("../../../references/perfspect-memory.toml")),
-    ("rpmsg.toml", include_str!("../../../references/rpmsg.toml")),
-    ("ti-boards.toml", include_str!("../../../references/ti-boards.toml")),
+    ("core-to-core-latency.toml", include_str!("../../../../references/core-to-core-latency.toml")),
+    ("iceoryx2.toml", include_str!("../../../../references/iceoryx2.toml")),
+    ("iphones.toml", include_str!("../../../../references/iphones.toml")),
+    ("latency-numbers-2012.toml", include_str!("../../../../references/latency-numbers-2012.toml")),
+    ("perfspect-memory.toml", include_str!("../../../../references/perfspect-memory.toml")),
+    ("rpmsg.toml", include_str!("../../../../references/rpmsg.toml")),
+    ("ti-boards.toml", include_str!("../../../../references/ti-boards.toml")),
 ];
 
 static BUILT_IN: LazyLock<Vec<Reference>> = LazyLock::new(|| {

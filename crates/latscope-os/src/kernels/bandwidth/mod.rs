@@ -4,13 +4,13 @@
 //! assembly, so no compiler makes a `memset` or `memcpy` of it.
 
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-#[path = "bandwidth/assembly.rs"]
+#[path = "assembly.rs"]
 mod machine;
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-#[path = "bandwidth/portable.rs"]
+#[path = "portable.rs"]
 mod machine;
 #[cfg(all(test, any(target_arch = "x86_64", target_arch = "aarch64")))]
-#[path = "bandwidth/portable.rs"]
+#[path = "portable.rs"]
 mod portable;
 
 /// Size of the blocks of a region, bytes; a rest of less than a block is not touched.
