@@ -14,7 +14,7 @@ use latscope_core::plan::{ParamValue, Periodic, Point, Step, Stop};
 use latscope_core::quality::{CUT_SHORT, EVERY_SAMPLE_DISTURBED, Level, NO_VALID_REPLY, Quality, Reason};
 use latscope_core::report::{Better, Block, Contention, Hop, Sampling, Semantics, Value, Work};
 use latscope_core::statistics::median;
-use latscope_host::account::Peers;
+use latscope_machine::account::Peers;
 use latscope_os::trace_marker::Marker;
 
 use latscope_os::clock::Clock;

@@ -9,8 +9,8 @@ use latscope_core::quality::Level;
 use latscope_core::report::{LinearRecord, Measurement, Report, Status};
 use latscope_core::units::fold_cpus;
 use latscope_engine::planner::{self, Request};
-use latscope_host::machine::{self, Root};
 use latscope_judge::verdict;
+use latscope_machine::Root;
 use latscope_os::sched;
 use latscope_probes::{PlanInput, Profile};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 /// This machine, with a calibrated clock.
 pub fn here() -> (Machine, Timebase) {
     let (timebase, clock) = Timebase::calibrate();
-    let mut machine = machine::snapshot(&Root::real());
+    let mut machine = latscope_machine::snapshot(&Root::real());
     machine.clock = clock;
     (machine, timebase)
 }

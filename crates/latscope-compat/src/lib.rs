@@ -21,7 +21,7 @@ pub use context::Context;
 pub use lmbench::{REFUSED, Refused};
 pub use personality::{Personality, Program, Suite};
 
-use latscope_host::role::Role;
+use latscope_process::role::Role;
 use std::ffi::OsStr;
 use std::path::Path;
 

@@ -3,8 +3,8 @@
 use crate::context::Context;
 use crate::getopt::{self, Call, Grammar, Opt, Refusal, Spec, Whose};
 use anyhow::Result;
-use latscope_host::eprintln;
-use latscope_host::stdout::print;
+use latscope_process::eprintln;
+use latscope_process::stdout::print;
 use std::fmt::Write;
 
 /// Suite of programs that read their arguments, and answer calls that they do not carry out, in one way.

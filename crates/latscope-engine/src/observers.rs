@@ -5,8 +5,8 @@ use crate::remaining::{Remaining, SetupCost, about};
 use latscope_bench::recorder::Snapshot;
 use latscope_core::plan::{Plan, Point, Step};
 use latscope_core::report::{Exceedance, Outlier, Report, Warning};
-use latscope_host::guardian::Undo;
-use latscope_host::terminal::status_width;
+use latscope_process::guardian::Undo;
+use latscope_process::terminal::status_width;
 use rustix::fd::BorrowedFd;
 use std::time::{Duration, Instant};
 
@@ -225,7 +225,7 @@ impl Progress {
 
     /// A closed stderr is no reason to stop measuring.
     fn say(&self, text: std::fmt::Arguments) {
-        latscope_host::stderr::write_moving(&text.to_string());
+        latscope_process::stderr::write_moving(&text.to_string());
     }
 }
 

@@ -86,7 +86,7 @@ impl Saver {
             && tell
             && !std::mem::replace(&mut self.told, true)
         {
-            latscope_host::eprintln!("latscope: {error:#}; measuring goes on, and saving is tried again");
+            latscope_process::eprintln!("latscope: {error:#}; measuring goes on, and saving is tried again");
         }
         self.saved = Some(Instant::now());
     }

@@ -3,7 +3,7 @@
 use anyhow::{Context, Result};
 use latscope_bench::bench::signpost;
 use latscope_core::report::Measurement;
-use latscope_host::guardian::{Guardian, Ticket, Undo};
+use latscope_process::guardian::{Guardian, Ticket, Undo};
 use latscope_trace::instance::Instance;
 use latscope_trace::timeline::{self, Export, Format, Timeline};
 use std::fs::File;

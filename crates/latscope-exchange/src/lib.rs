@@ -23,7 +23,7 @@ pub mod transaction;
 pub mod transports;
 
 /// The roles of processes that this crate starts.
-pub const ROLES: &[latscope_host::role::Role] = &[remote::shm::ROLE];
+pub const ROLES: &[latscope_process::role::Role] = &[remote::shm::ROLE];
 
 /// The other endpoint no longer exists, and everything it sent has been received.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]

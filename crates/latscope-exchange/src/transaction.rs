@@ -14,7 +14,7 @@
 //! *inherit* their descriptors (those of io_uring cannot be sent over a
 //! socket) and closes its own copies.
 
-use latscope_host::leftover::Leftovers;
+use latscope_process::leftover::Leftovers;
 use rustix::fd::OwnedFd;
 use std::any::Any;
 use std::fmt;

@@ -90,7 +90,7 @@ fn only_point(probe: &Probe, _: &PlanInput) -> Vec<Point> {
 }
 
 /// The roles of processes that this crate starts.
-pub const ROLES: &[latscope_host::role::Role] = &[ipc::ROLE];
+pub const ROLES: &[latscope_process::role::Role] = &[ipc::ROLE];
 
 /// Registry of all measurements of latscope.
 pub static REGISTRY: Registry = Registry { families: FAMILIES, hidden: selftest::PROBES };

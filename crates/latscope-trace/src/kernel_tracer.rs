@@ -7,7 +7,7 @@
 
 use super::instance;
 use super::tracefs::{self, Unavailable};
-use latscope_host::guardian::{Guardian, Undo};
+use latscope_process::guardian::{Guardian, Undo};
 use rustix::fs::OFlags;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Read};

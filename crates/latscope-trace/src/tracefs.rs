@@ -4,7 +4,7 @@
 //! (Documentation/trace/ftrace.rst, "Instances"). So no trace of another process is touched, and removing the
 //! directory undoes everything.
 
-pub use latscope_host::guardian::write;
+pub use latscope_process::guardian::write;
 use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_change};
 use std::fs::{self};
 use std::io::{self, ErrorKind, Read};

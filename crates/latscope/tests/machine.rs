@@ -3,7 +3,7 @@
 #![forbid(unsafe_code)]
 
 use latscope_core::machine::{CheckState, Machine};
-use latscope_host::machine::{Facts, Root, ThisMachine, Trials, checks, describe, snapshot};
+use latscope_machine::{Facts, Root, ThisMachine, Trials, checks, describe, snapshot};
 use latscope_views::Options;
 use proptest::prelude::*;
 use std::collections::BTreeSet;

@@ -3,7 +3,7 @@
 use crate::context::Context;
 use crate::getopt::{self, Call, FLAG, Given, Opt, Refusal, Takes, Whose, on, put, value};
 use crate::personality::{Program, Suite, lines};
-use latscope_host::stdout::print;
+use latscope_process::stdout::print;
 use std::fmt::Display;
 use std::ops::RangeInclusive;
 use std::str::FromStr;

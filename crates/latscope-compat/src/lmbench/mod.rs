@@ -20,7 +20,7 @@ use crate::getopt::{Opt, Refusal, Spec};
 use crate::personality::{Program, Suite};
 use anyhow::{Context as _, Result};
 use job::Job;
-use latscope_host::stdout;
+use latscope_process::stdout;
 use options::{N, P, W, flag, grammar, parallelism, takes};
 use page::Output;
 use std::io::Write;

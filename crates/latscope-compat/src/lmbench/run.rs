@@ -13,10 +13,10 @@ use latscope_core::machine::Machine;
 use latscope_core::plan::{Plan, Point, Step, Stop};
 use latscope_engine::observers::{Observer, Progress};
 use latscope_engine::planner::{self, Request};
-use latscope_host::terminal::status_width;
 use latscope_probes::REGISTRY;
 use latscope_probes::file::directory;
 use latscope_probes::{Directory, PlanInput};
+use latscope_process::terminal::status_width;
 use std::path::Path;
 
 /// Preconditions of a measurement, as for latscope's own subcommands.

@@ -10,10 +10,10 @@ use anyhow::{Context as _, Result, ensure};
 use latscope_core::plan::Params;
 use latscope_exchange::remote::pty::{self, End, Terminal};
 use latscope_exchange::remote::{self, Channel, Order, shm};
-use latscope_host::guardian::OnDemand;
-use latscope_host::leftover::Leftover;
-use latscope_host::stdout::print;
 use latscope_os::sched;
+use latscope_process::guardian::OnDemand;
+use latscope_process::leftover::Leftover;
+use latscope_process::stdout::print;
 use latscope_rpmsg::echo::Service;
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! `hackbench`, which measures with [`message_groups`](latscope_host::message_groups).
+//! `hackbench`, which measures with [`message_groups`](latscope_process::message_groups).
 
 use super::options::RT_TESTS;
 use crate::context::Context;
@@ -6,9 +6,9 @@ use crate::environment;
 use crate::getopt::{Call, FLAG, Opt, Refusal, on, put, value};
 use crate::personality::{self, Program};
 use anyhow::{Context as _, Result};
-use latscope_host::message_groups::{MessageGroups, Wire, open_many};
-use latscope_host::stdout::print;
 use latscope_os::sched;
+use latscope_process::message_groups::{MessageGroups, Wire, open_many};
+use latscope_process::stdout::print;
 use std::time::{Duration, Instant};
 
 /// Program `hackbench`.

@@ -2,7 +2,7 @@
 
 use super::options::Common;
 use crate::context::Context;
-use latscope_host::eprintln;
+use latscope_process::eprintln;
 use std::borrow::Cow;
 use std::ffi::OsString;
 use std::fmt::Write;
@@ -108,7 +108,7 @@ fn write(path: &Path, text: &str) -> std::io::Result<()> {
     match path.as_os_str() == "-" {
         true => {
             // What cannot be written there is reported in the end.
-            latscope_host::stdout::print(text);
+            latscope_process::stdout::print(text);
             Ok(())
         }
         false => std::fs::write(path, text),

@@ -4,8 +4,8 @@ use crate::context::Context;
 use crate::getopt::{self, Call, FLAG, Opt, Refusal, Spec, Whose, Words, on, put, value};
 use crate::personality::{self, Suite, long_usage};
 use anyhow::Result;
-use latscope_host::eprintln;
-use latscope_host::stdout::print;
+use latscope_process::eprintln;
+use latscope_process::stdout::print;
 use std::ffi::OsString;
 use std::path::PathBuf;
 

@@ -10,7 +10,7 @@ use latscope_core::machine::Machine;
 use latscope_core::plan::{Action, OnThreshold, ParamValue, Point, Step};
 use latscope_core::report::{Cause, Exceedance, Outlier, Warning};
 use latscope_core::units::{counted, format_size, were};
-use latscope_host::guardian::Guardian;
+use latscope_process::guardian::Guardian;
 use latscope_trace::blame::{Window, kind};
 use rustix::process::{Pid, Signal, kill_process};
 use std::collections::BTreeMap;

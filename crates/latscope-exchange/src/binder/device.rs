@@ -2,7 +2,7 @@
 
 use super::super::transaction::Unavailable;
 use latscope_core::units::format_size;
-use latscope_host::machine::binder_presence::{self as presence, Holder, Module};
+use latscope_machine::binder_presence::{self as presence, Holder, Module};
 use latscope_os::binder::{Driver, PROTOCOL, Refused};
 use rustix::fd::{AsFd, AsRawFd, OwnedFd};
 use rustix::fs::{CWD, Mode, OFlags, fstat, openat};

@@ -9,7 +9,7 @@ use super::device::{self, BinderDevice};
 use super::failure::transact;
 use super::mapping;
 use super::names::take_handle;
-use latscope_host::machine::binder_presence as presence;
+use latscope_machine::binder_presence as presence;
 use latscope_os::binder::{Buffer, Handle, MANAGER, Payload, Port};
 use std::path::Path;
 use std::sync::Arc;

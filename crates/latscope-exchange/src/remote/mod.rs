@@ -23,7 +23,7 @@ pub use rings::{LONGEST, PAYLOAD};
 
 use anyhow::Result;
 use latscope_core::plan::{ParamValue, Params};
-use latscope_host::leftover::Leftover;
+use latscope_process::leftover::Leftover;
 use latscope_rpmsg::Fault;
 use latscope_rpmsg::echo::Service;
 use latscope_rpmsg::link::Unsent;

@@ -12,7 +12,7 @@ use ::iceoryx2::port::update_connections::UpdateConnections;
 use ::iceoryx2::prelude::*;
 use ::iceoryx2::service::ipc_threadsafe::Service as Shared;
 use ::iceoryx2::service::port_factory::event::PortFactory as Events;
-use latscope_host::leftover::{Leftover, Leftovers};
+use latscope_process::leftover::{Leftover, Leftovers};
 use std::fmt::Debug;
 use std::time::Duration;
 

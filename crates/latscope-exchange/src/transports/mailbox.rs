@@ -3,8 +3,8 @@
 use super::endpoint::{Endpoint, MORE_DESCRIPTORS, Side, broken, transport, unavailable};
 use super::lifeline;
 use crate::transaction::{EndpointHandle, EndpointPair, Failure, Transport, Unavailable};
-use latscope_host::leftover::Leftovers;
 use latscope_os::mailbox::Mailbox;
+use latscope_process::leftover::Leftovers;
 use rustix::fd::OwnedFd;
 use std::io;
 

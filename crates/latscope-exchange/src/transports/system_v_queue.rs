@@ -4,8 +4,8 @@ use super::endpoint::{Side, failed, numbers, transport, unavailable};
 use super::lifeline;
 use super::queue::{Queued, Queues};
 use crate::transaction::{EndpointHandle, EndpointPair, Failure, Transport, Unavailable};
-use latscope_host::leftover::{Leftover, Leftovers};
 use latscope_os::system_v::{Blocking, Message, create_queue};
+use latscope_process::leftover::{Leftover, Leftovers};
 use rustix::io::Errno;
 use std::fs;
 

@@ -14,10 +14,10 @@ use latscope_bench::recorder::{Slots, Writer};
 use latscope_bench::waits::{self, Measuring};
 use latscope_core::report::Sampling;
 use latscope_exchange::transaction::{Client, Failure};
-use latscope_host::role::Messages;
 use latscope_os::clock::monotonic_ns;
 use latscope_os::usage;
 use latscope_os::worker::{self, inherited};
+use latscope_process::role::Messages;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 /// Runs the client's process: takes its order, waits for the start signal, calls, and sends its results.

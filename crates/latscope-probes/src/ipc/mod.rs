@@ -26,7 +26,7 @@ use latscope_core::plan::{Point, Step};
 use latscope_core::report::{Semantics, Warning};
 use latscope_core::units::counted;
 use latscope_exchange::transaction::{Transport, Unavailable};
-use latscope_host::role::{Messages, Role};
+use latscope_process::role::{Messages, Role};
 use point::{Caller, Placement, Row};
 use std::fmt;
 

@@ -8,10 +8,10 @@ use anyhow::{Context, Result, bail};
 use latscope_bench::recorder::Writer;
 use latscope_core::report::{Exceedance, Hop, Sampling};
 use latscope_exchange::transaction::{Answer, Service};
-use latscope_host::role::Messages;
 use latscope_os::clock::monotonic_ns;
 use latscope_os::sched::{self, Policy, State};
 use latscope_os::worker;
+use latscope_process::role::Messages;
 
 /// Service that answers the requests of one client.
 pub(crate) struct Attendant {

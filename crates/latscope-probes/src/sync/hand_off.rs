@@ -241,7 +241,7 @@ impl Places {
 
     /// States the shares of trips in which both threads were on one CPU, and in one last-level cache.
     fn report(&self, bench: &mut Bench, point: usize) {
-        let caches = latscope_host::machine::last_caches();
+        let caches = latscope_machine::last_caches();
         let total: u64 = self.trips.values().sum();
         let mut state = |name: &str, is: &dyn Fn(u32, u32) -> bool| {
             let count: u64 = self.trips.iter().filter(|((a, b), _)| is(*a, *b)).map(|(_, count)| count).sum();

@@ -7,12 +7,12 @@ use anyhow::{Context, Result, bail, ensure};
 use clap::{ArgMatches, Args, Command};
 use latscope_core::report::Status;
 use latscope_core::units::{counted, format_share};
-use latscope_host::eprintln;
 use latscope_judge::gate::sequential::{Decision, Sequential};
 use latscope_judge::gate::{self, Budget, Check, Gate};
 use latscope_judge::runs::Run;
 use latscope_os::signal::{self, Signals, TERMINATION};
 use latscope_os::worker::{self, Lifetime};
+use latscope_process::eprintln;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
@@ -149,7 +149,7 @@ fn checked_budget(asked: &BisectArguments) -> Result<Budget> {
 
 fn end(verdict: &str, seen: &Sequential, runs: u64, code: ExitCode) -> Result<ExitCode> {
     let text = format!("{verdict}: {} good and {} bad of {}\n", seen.good, seen.bad, counted(runs, "run"));
-    unless_unread(latscope_host::stdout::write(&text).map_err(Into::into))?;
+    unless_unread(latscope_process::stdout::write(&text).map_err(Into::into))?;
     Ok(code)
 }
 

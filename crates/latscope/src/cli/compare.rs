@@ -7,9 +7,9 @@ use super::results::{self, Results};
 use anyhow::{Result, bail, ensure};
 use clap::Args;
 use latscope_core::report::Status;
-use latscope_host::stdout;
 use latscope_judge::compare::{self, Comparison};
 use latscope_judge::runs::Run;
+use latscope_process::stdout;
 use latscope_views::{Options, comparison as views};
 use std::path::{Path, PathBuf};
 
@@ -130,7 +130,7 @@ fn exit(asked: &CompareArguments, found: &Comparison) -> Exit {
         (Status::Pass, _) => Exit::Done,
         (Status::Exceeded, _) => Exit::Exceeded,
         (Status::Inconclusive, why) => {
-            latscope_host::eprintln!("--fail-on slower: inconclusive: {why}");
+            latscope_process::eprintln!("--fail-on slower: inconclusive: {why}");
             Exit::Inconclusive
         }
     }

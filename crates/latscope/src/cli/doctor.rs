@@ -4,8 +4,7 @@ use super::options::JsonArgument;
 use super::{Exit, output, redact};
 use anyhow::Result;
 use clap::Args;
-use latscope_host::machine;
-use latscope_host::stdout;
+use latscope_process::stdout;
 use latscope_views::Options;
 
 #[derive(Debug, Args)]
@@ -24,7 +23,7 @@ pub struct DoctorArguments {
 pub fn run(asked: &DoctorArguments) -> Result<Exit> {
     let catalogue = latscope_probes::catalogue();
     redact::apply(asked.redact);
-    let machine = redact::machine(machine::this_machine(&catalogue))?;
+    let machine = redact::machine(latscope_machine::this_machine(&catalogue))?;
     if let Some(path) = &asked.to.json {
         output::write_json(Some(path), &machine)?;
         if output::is_stdout(path) {

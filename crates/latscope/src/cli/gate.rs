@@ -9,10 +9,10 @@ use super::results::{self, Results};
 use anyhow::{Result, bail, ensure};
 use clap::Args;
 use latscope_core::report::Status;
-use latscope_host::stdout;
 use latscope_judge::compare;
 use latscope_judge::gate::{self, Budget, Gate};
 use latscope_judge::runs::Run;
+use latscope_process::stdout;
 use latscope_views::{Options, gate as views};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -184,7 +184,7 @@ fn learn(results: &Results) -> Result<Exit> {
     let runs: Vec<&Run> = results.runs.iter().map(|(_, run)| run).collect();
     let learnt = gate::learn(&runs);
     for text in &results.skipped {
-        latscope_host::eprintln!("{text}");
+        latscope_process::eprintln!("{text}");
     }
     if learnt.points.is_empty() {
         let why = learnt.left_out.first().map_or("they have no points", |(_, why)| why.as_str());
@@ -192,7 +192,7 @@ fn learn(results: &Results) -> Result<Exit> {
     }
     let fewest = learnt.points.iter().map(|point| point.runs).min().unwrap_or(0);
     if fewest < gate::ENOUGH {
-        latscope_host::eprintln!("{}", views::few_runs(fewest));
+        latscope_process::eprintln!("{}", views::few_runs(fewest));
     }
     stdout::write(&views::budget(&learnt, env!("CARGO_PKG_VERSION")))?;
     Ok(Exit::Done)

@@ -68,7 +68,7 @@ pub fn run(asked: &GenerateArguments, mut command: Command) -> Result<Exit> {
             clap_complete::generate(shell, &mut command, "latscope", &mut out);
         }
     }
-    latscope_host::stdout::write_data(&out)?;
+    latscope_process::stdout::write_data(&out)?;
     Ok(Exit::Done)
 }
 

@@ -10,8 +10,8 @@ use clap::Args;
 use latscope_core::report::Report;
 use latscope_core::units::counted;
 use latscope_engine::saver;
-use latscope_host::stdout;
 use latscope_judge::imports::{FORMATS, ReadError};
+use latscope_process::stdout;
 use std::fs;
 use std::path::{Path, PathBuf};
 

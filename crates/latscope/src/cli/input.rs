@@ -6,7 +6,7 @@ use anyhow::{Context, Result, anyhow, bail, ensure};
 use clap::Args;
 use flate2::read::MultiGzDecoder;
 use latscope_core::units::format_size;
-use latscope_host::clean::is_command;
+use latscope_process::clean::is_command;
 use rustix::fs::OFlags;
 use std::fs::File;
 use std::io::Read;

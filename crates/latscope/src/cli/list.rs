@@ -52,7 +52,7 @@ pub fn run(asked: &ListArguments) -> Result<Exit> {
         text.push('\n');
     }
     text += &checked.as_ref().map(|report| wrapped("", "", &counts(report))).unwrap_or_default();
-    latscope_host::stdout::write(&text)?;
+    latscope_process::stdout::write(&text)?;
     if let Some(interrupted) = checked.and_then(|report| report.interrupted) {
         bail!("interrupted by {}: the check is incomplete", interrupted.by);
     }

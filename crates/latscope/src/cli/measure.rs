@@ -17,10 +17,9 @@ use latscope_engine::outliers::TRACE_LOST;
 use latscope_engine::planner::Request;
 use latscope_engine::runner::{self, Run};
 use latscope_engine::saver::{self, Saver};
-use latscope_host::machine;
-use latscope_host::turn::{self, Turn};
 use latscope_judge::verdict::{self, Criterion};
 use latscope_probes::{PlanInput, REGISTRY};
+use latscope_process::turn::{self, Turn};
 use latscope_views::unfinished;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -81,7 +80,7 @@ impl Environment {
     pub fn survey() -> Environment {
         let (timebase, clock) = Timebase::calibrate();
         Environment {
-            machine: Machine { clock, ..machine::this_machine(&latscope_probes::catalogue()) },
+            machine: Machine { clock, ..latscope_machine::this_machine(&latscope_probes::catalogue()) },
             timebase,
         }
     }
@@ -106,7 +105,7 @@ impl Environment {
         observers: Vec<&mut dyn Observer>,
     ) -> Result<Report> {
         let Environment { mut machine, timebase } = self;
-        machine::measured_on(&mut machine, &plan.cpus, &latscope_probes::catalogue());
+        latscope_machine::measured_on(&mut machine, &plan.cpus, &latscope_probes::catalogue());
         runner::run(Run { registry: &REGISTRY, plan, machine, timebase, labels, observers })
     }
 }

@@ -10,8 +10,8 @@ use clap::Args;
 use latscope_core::report::Report;
 use latscope_core::units::counted;
 use latscope_engine::saver;
-use latscope_host::stdout;
 use latscope_judge::merge::merge;
+use latscope_process::stdout;
 use std::path::PathBuf;
 
 /// Adds the results of several runs up to one, such as those of many nights or boards
@@ -66,7 +66,7 @@ fn read(paths: &[PathBuf]) -> Result<Vec<(String, Report)>> {
         }
     }
     ensure!(!found.is_empty(), "{}", results::nothing_in(paths, lost));
-    lost.iter().for_each(|said| latscope_host::eprintln!("latscope: {said}"));
+    lost.iter().for_each(|said| latscope_process::eprintln!("latscope: {said}"));
     Ok(found)
 }
 

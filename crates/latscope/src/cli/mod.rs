@@ -45,11 +45,11 @@ use clap::{CommandFactory, Parser};
 use family::Plain;
 use latscope_bench::worker;
 use latscope_compat as compat;
-use latscope_host::eprintln;
-use latscope_host::not_restored;
-use latscope_host::role::Role;
-use latscope_host::stdout;
 use latscope_os::signal;
+use latscope_process::eprintln;
+use latscope_process::not_restored;
+use latscope_process::role::Role;
+use latscope_process::stdout;
 use latscope_trace::tracefs;
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -110,7 +110,7 @@ const WORKER: &[Role] =
 
 /// The roles of the processes of a run.
 const ROLES: [&[Role]; 5] =
-    [WORKER, latscope_host::ROLES, latscope_exchange::ROLES, latscope_probes::ROLES, compat::ROLES];
+    [WORKER, latscope_process::ROLES, latscope_exchange::ROLES, latscope_probes::ROLES, compat::ROLES];
 
 /// The processes of a run: our own binary again.
 fn inner(arguments: &[OsString]) -> Option<Result<ExitCode>> {

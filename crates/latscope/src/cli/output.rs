@@ -11,8 +11,8 @@ use latscope_core::json;
 use latscope_core::plan::Plan;
 use latscope_core::report::Report;
 use latscope_engine::saver;
-use latscope_host::stdout;
 use latscope_judge::references;
+use latscope_process::stdout;
 use latscope_views::figure::{self, Picture};
 use latscope_views::{self as views, Options, Scale};
 use serde::Serialize;
@@ -301,7 +301,7 @@ fn gallery(path: &Path, report: &Report, catalogue: &Catalogue, quiet: bool) -> 
     let pictures = figure::pictures(report, catalogue);
     if pictures.is_empty() {
         // What was measured is not lost for it.
-        latscope_host::eprintln!("no picture for {}: {NO_PICTURE}", path.display());
+        latscope_process::eprintln!("no picture for {}: {NO_PICTURE}", path.display());
         return Ok(());
     }
     create(path)?;
@@ -309,7 +309,7 @@ fn gallery(path: &Path, report: &Report, catalogue: &Catalogue, quiet: bool) -> 
         let file = path.join(picture.id).with_extension("svg");
         saver::replace_name(&file, figure::document_of(&picture.drawing).as_bytes())?;
         if !quiet {
-            latscope_host::eprintln!("{}", file.display());
+            latscope_process::eprintln!("{}", file.display());
         }
     }
     Ok(())

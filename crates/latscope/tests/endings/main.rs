@@ -151,7 +151,7 @@ const TURNS: u64 = 400;
 /// Returns true if a thread was on a CPU for so many turns, or long enough, according to its schedstat.
 fn has_run(schedstat: &str, turns: u64) -> bool {
     let numbers: Vec<u64> = schedstat.split_whitespace().filter_map(|word| word.parse().ok()).collect();
-    matches!(numbers[..], [ns, _, slices] if slices > turns || ns > 200_000_000)
+    matches!(numbers[..], [ns, _, slices] if slices > turns || ns > 1_000_000_000)
 }
 
 /// Ends a subject in the middle of its run.

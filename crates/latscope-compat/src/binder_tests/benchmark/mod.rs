@@ -17,13 +17,13 @@ use anyhow::{Result, ensure};
 use context::BenchmarkContext;
 use latscope_core::report::{Measurement, Report};
 use latscope_engine::saver;
-use latscope_host::eprint;
-use latscope_host::stdout::print;
 use latscope_judge::transactions;
 use latscope_judge::verdict;
 use latscope_probes::ipc::passthrough;
 use latscope_probes::ipc::point::{Caller, Mode};
 use latscope_probes::ipc::setup::Setup;
+use latscope_process::eprint;
+use latscope_process::stdout::print;
 use options::{BenchmarkOptions, Format, Length};
 use runs::{Run, Sample};
 

@@ -12,9 +12,9 @@ use latscope_core::catalogue::RUN_ELAPSED;
 use latscope_core::histogram::Histogram;
 use latscope_core::plan::Periodic;
 use latscope_core::report::Report;
-use latscope_host::stdout::print;
 use latscope_probes::ipc::point::Caller;
 use latscope_probes::ipc::setup::{Setup, usual_rules};
+use latscope_process::stdout::print;
 use text::Figures;
 
 /// Program `binderThroughputTest`.

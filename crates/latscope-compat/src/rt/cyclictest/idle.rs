@@ -2,7 +2,7 @@
 
 use crate::getopt::Refusal;
 use anyhow::{Context, Result, anyhow};
-use latscope_host::guardian::{Guardian, Undo};
+use latscope_process::guardian::{Guardian, Undo};
 use std::fs;
 use std::path::{Path, PathBuf};
 

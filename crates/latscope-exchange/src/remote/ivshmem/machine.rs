@@ -1,10 +1,10 @@
 //! QEMU with the image in it: started, placed on its CPU, directed, and ended.
 
 use anyhow::{Context, Result, bail};
-use latscope_host::role::KilledOnDrop;
 use latscope_os::ivshmem::Doorbell;
 use latscope_os::window::Window;
 use latscope_os::{sched, worker};
+use latscope_process::role::KilledOnDrop;
 use latscope_rpmsg::control::{Control, Order};
 use latscope_rpmsg::image::{ARGUMENTS, Backend, DOORBELL, EMULATED, PLAIN, WINDOW};
 use rustix::fd::OwnedFd;

@@ -4,8 +4,8 @@
 use super::{Alarm, Channel, Failure};
 use crate::notify::poll;
 use anyhow::Result;
-pub use latscope_host::pseudo_terminal::Terminal;
 use latscope_os::signal::Signals;
+pub use latscope_process::pseudo_terminal::Terminal;
 use latscope_rpmsg::link::Unsent;
 use rustix::event::{PollFd, PollFlags};
 use rustix::fd::AsFd;

@@ -1,8 +1,8 @@
 //! The relay, over a remote that does as it is asked.
 
 use super::*;
-use latscope_host::modes::OPEN;
 use latscope_os::clock::monotonic_ns;
+use latscope_process::modes::OPEN;
 use rustix::fd::OwnedFd;
 use rustix::fs::Mode;
 use std::collections::VecDeque;

@@ -7,9 +7,9 @@
 use super::{Alarm, Channel, Failure, Opt, Order, Transport};
 use crate::notify::poll;
 use anyhow::{Context, Result, ensure};
-use latscope_host::leftover::{Leftover, Leftovers};
-use latscope_host::modes::{self, Modes};
 use latscope_os::clock::monotonic_ns;
+use latscope_process::leftover::{Leftover, Leftovers};
+use latscope_process::modes::{self, Modes};
 use latscope_rpmsg::echo::Service;
 use latscope_rpmsg::link::Unsent;
 use rustix::event::{PollFd, PollFlags};

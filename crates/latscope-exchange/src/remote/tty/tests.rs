@@ -1,7 +1,7 @@
 //! Real pseudo terminals, with a substitute for the remote at their other end.
 
 use super::*;
-use latscope_host::pseudo_terminal::Terminal;
+use latscope_process::pseudo_terminal::Terminal;
 use std::thread;
 
 const SECOND: u64 = 1_000_000_000;

@@ -5,7 +5,7 @@ mod processes;
 use super::{TRANSPORTS, named};
 use crate::skipped::{skipped, skipped_in_part};
 use crate::transaction::{Client, EndpointHandle, Failure, Transport};
-use latscope_host::leftover::{Leftover, Leftovers};
+use latscope_process::leftover::{Leftover, Leftovers};
 use processes::*;
 use std::collections::HashSet;
 use std::sync::mpsc::channel;

@@ -3,9 +3,9 @@
 
 use crate::transaction::{Answer, Client, EndpointHandle, EndpointPair, Service};
 use crate::transports::named;
-use latscope_host::leftover::{Leftover, Leftovers};
 use latscope_os::interruptions::{self, Interruptions};
 use latscope_os::worker::{self, Lifetime, inherited};
+use latscope_process::leftover::{Leftover, Leftovers};
 use rustix::fd::OwnedFd;
 use rustix::process::{Signal, getpid, kill_process};
 use serde::{Deserialize, Serialize};

@@ -19,7 +19,7 @@ mod words;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use latscope_engine::observers::{Observer, Style};
-use latscope_host::terminal::Terminal;
+use latscope_process::terminal::Terminal;
 use lines::Lines;
 pub use lines::newly_exceeded;
 pub use runs::{Cell, Runs, RunsScreen};

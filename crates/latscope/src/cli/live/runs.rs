@@ -3,8 +3,8 @@
 use super::theme::{Theme, draw_text};
 use super::view::{Key, View, keys};
 use super::{ansi, words};
-use latscope_host::guardian::Undo;
-use latscope_host::terminal::Terminal;
+use latscope_process::guardian::Undo;
+use latscope_process::terminal::Terminal;
 use ratatui_core::buffer::Buffer;
 use ratatui_core::layout::Rect;
 use ratatui_core::style::Style;

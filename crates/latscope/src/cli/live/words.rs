@@ -5,7 +5,7 @@ use latscope_core::events::written;
 use latscope_core::plan::{ParamValue, Params, Point, Step};
 use latscope_core::report::{Cause, Outlier, Warning};
 use latscope_core::units::{CpuList, format_share, format_size, format_time, three_digits};
-use latscope_host::clean::is_command;
+use latscope_process::clean::is_command;
 
 /// Parameters that come first, in this order.
 const FIRST: [&str; 4] = ["policy", "method", "clock", "via"];

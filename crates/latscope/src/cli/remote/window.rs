@@ -32,7 +32,7 @@ pub fn run(WindowArguments { create: path, size }: &WindowArguments) -> Result<E
         format_size(openamp::PAGE),
     );
     let window = openamp::create(path, *size as usize)?;
-    latscope_host::stdout::write(&format!(
+    latscope_process::stdout::write(&format!(
         "{}: {}, rings of {} entries, {} buffers of {} bytes for each direction\n",
         path.display(),
         format_size(*size),

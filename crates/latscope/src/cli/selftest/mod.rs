@@ -11,7 +11,7 @@ use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
 use latscope_core::plan::Plan;
 use latscope_core::report::Report;
-use latscope_host::stdout;
+use latscope_process::stdout;
 
 #[derive(Debug, Args)]
 pub struct SelftestArguments {

@@ -9,11 +9,11 @@ use latscope_core::plan::{OnThreshold, Periodic, Plan};
 use latscope_core::report::{Cause, Outlier, Report};
 use latscope_core::units::{format_share, format_time};
 use latscope_engine::planner::{self, Request};
-use latscope_host::cpu_hog::{self, NAME, Orders, Preemption};
 use latscope_probes::PlanInput;
 use latscope_probes::wake::setup::Setup;
 use latscope_probes::wake::thread::Thread;
 use latscope_probes::wake::timer;
+use latscope_process::cpu_hog::{self, NAME, Orders, Preemption};
 
 const PREEMPTIONS: u32 = 20;
 

@@ -10,7 +10,7 @@ use super::shipped;
 use super::show::{View, check_plan};
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
-use latscope_host::stdout;
+use latscope_process::stdout;
 use std::path::Path;
 
 /// Does this knob help? Runs in turns without (A) and with it (B), compared

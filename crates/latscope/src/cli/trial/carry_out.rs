@@ -427,7 +427,7 @@ fn worse(outcome: &Outcome, code: Exit) -> Exit {
     if code != Exit::Done || unknown == 0 && answers().next().is_some() {
         return code;
     }
-    latscope_host::eprintln!(
+    latscope_process::eprintln!(
         "--fail-on worse: inconclusive: {} cannot be told",
         if unknown == 0 {
             "nothing was compared, which".to_owned()

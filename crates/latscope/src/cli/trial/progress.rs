@@ -3,7 +3,7 @@
 use super::super::live::{Runs, RunsScreen};
 use super::plan_file::{Place, Planned};
 use latscope_engine::remaining::about;
-use latscope_host::terminal::status_width;
+use latscope_process::terminal::status_width;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -130,7 +130,7 @@ impl Progress {
 
     /// A closed stderr is no reason to stop.
     fn write(&self, text: &str) {
-        latscope_host::stderr::write_moving(text);
+        latscope_process::stderr::write_moving(text);
     }
 }
 

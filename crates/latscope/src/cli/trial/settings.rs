@@ -3,7 +3,7 @@
 
 use super::plan_file::Arm;
 use anyhow::{Context, Result, bail, ensure};
-use latscope_host::guardian::{self, Guardian, Ticket, Undo};
+use latscope_process::guardian::{self, Guardian, Ticket, Undo};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -8,7 +8,7 @@ use anyhow::{Result, ensure};
 use latscope_core::units::counted;
 use latscope_engine::remaining::about;
 use latscope_engine::saver;
-use latscope_host::stdout;
+use latscope_process::stdout;
 use latscope_views::markdown::escape;
 use latscope_views::{Options, comparison, trial as views};
 use std::collections::BTreeMap;

@@ -38,7 +38,7 @@ pub fn run(asked: &ServeArguments) -> Result<Exit> {
         sched::pin(&list.0).with_context(|| format!("CPUs {list} cannot be used"))?;
     }
     let device = Arc::new(OpenampDevice::new(memory, socket, spin_ns(wait))?);
-    latscope_host::stdout::write(&format!(
+    latscope_process::stdout::write(&format!(
         "serving at {}, in {}; Ctrl-C ends it\n",
         socket.display(),
         memory.display()

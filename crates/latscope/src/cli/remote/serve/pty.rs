@@ -8,11 +8,11 @@ use latscope_core::plan::{ParamValue, Params};
 use latscope_core::units::counted;
 use latscope_exchange::remote::pty::{self, End, Flow, Tally, Terminal};
 use latscope_exchange::remote::{self, Channel, NAMES, Order, shm};
-use latscope_host::eprintln;
-use latscope_host::guardian::OnDemand;
-use latscope_host::leftover::{Leftover, Leftovers};
 use latscope_os::sched;
 use latscope_os::signal::{Signals, TERMINATION};
+use latscope_process::eprintln;
+use latscope_process::guardian::OnDemand;
+use latscope_process::leftover::{Leftover, Leftovers};
 use latscope_rpmsg::echo::Service;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
@@ -102,7 +102,7 @@ fn linked(
 
 /// The path alone on stdout, for scripts.
 fn say(path: &Path) -> Result<()> {
-    Ok(latscope_host::stdout::write(&format!("{}\n", path.display()))?)
+    Ok(latscope_process::stdout::write(&format!("{}\n", path.display()))?)
 }
 
 /// Summary of the relayed messages, in a line.

@@ -1,16 +1,19 @@
-//! The machine: description ([`snapshot`]), permissions ([`Trials`]) and sources of latency ([`checks`]).
+//! The machine on which latscope runs: description ([`snapshot`]), permissions ([`Trials`]), sources of latency
+//! ([`checks`]), and the account of whose time it was ([`account`]).
 //!
 //! Files of the kernel are read through a [`Root`], so that a directory of small text files can stand for any machine
 //! in a test.
+#![forbid(unsafe_code)]
 
+pub mod account;
 pub mod binder_presence;
-pub(crate) mod control_group;
+mod control_group;
 mod doctor;
 mod facts;
 mod held_back;
 mod identity;
-pub(crate) mod kernel_log;
-pub(crate) mod root;
+mod kernel_log;
+mod root;
 mod snapshot;
 mod steal;
 mod topology;

@@ -1,7 +1,7 @@
 //! Limits of the control groups this process is in: cgroups(7),
 //! Documentation/admin-guide/cgroup-v2.rst and cgroup-v1/.
 
-use crate::machine::root::Root;
+use crate::root::Root;
 use latscope_core::units::CpuList;
 use std::collections::BTreeMap;
 
@@ -152,7 +152,7 @@ fn upwards(mount: &str, path: &str) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::machine::root::tree;
+    use crate::root::tree;
 
     #[test]
     fn the_tightest_limit_on_the_way_up_counts() {

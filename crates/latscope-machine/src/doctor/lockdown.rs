@@ -2,8 +2,8 @@
 //! as well.
 
 use super::{Context, Row, good, note, unknown};
-use crate::machine::kernel_log::KernelLog;
-use crate::machine::root::Root;
+use crate::kernel_log::KernelLog;
+use crate::root::Root;
 
 /// A lockdown in force.
 pub(super) struct Lockdown {

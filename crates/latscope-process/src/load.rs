@@ -1,6 +1,5 @@
 //! Load beside the measurement: a worker that keeps the machine busy.
 
-use super::account;
 use super::guardian::{Guardian, Ticket, Undo};
 use super::message_groups::{MessageGroups, Wire};
 use super::process_group;
@@ -8,6 +7,7 @@ use super::role::Role;
 use anyhow::{Context, Result};
 use latscope_core::plan::Load;
 use latscope_core::units::{CpuList, format_time};
+use latscope_machine::account;
 use latscope_os::futex::{Lock, PiLock};
 use latscope_os::process_probe::{self, Memory};
 use latscope_os::sched::{self, Policy};

@@ -1,7 +1,7 @@
 //! Checks of settings that change the processor's speed: clock rate, shared cores, sleep, mitigations, clock source.
 
 use super::{Context, Row, bad, good, note, unknown};
-use crate::machine::trials::Trials;
+use crate::trials::Trials;
 use latscope_core::catalogue::Condition;
 use latscope_core::units::CpuList;
 

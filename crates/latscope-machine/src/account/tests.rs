@@ -1,5 +1,5 @@
 use super::*;
-use crate::machine::root::tree;
+use crate::root::tree;
 use std::time::Duration;
 
 fn reading(at: Instant, idle_ns: u64, own_ns: u64) -> Reading {

@@ -1,7 +1,7 @@
 //! Checks for measuring transactions through Android's binder.
 
 use super::{Context, Row, good, note, unknown};
-use crate::machine::binder_presence::{self as presence, Holder, Module};
+use crate::binder_presence::{self as presence, Holder, Module};
 use latscope_core::catalogue::Condition;
 
 const STATE: &str = "/sys/kernel/debug/binder/state";

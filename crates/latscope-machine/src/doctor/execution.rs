@@ -1,8 +1,8 @@
 //! Checks of the CPU time of this process: hypervisor, load, control groups, affinity, filters.
 
 use super::{Context, Row, bad, good, note, unknown};
-use crate::machine::control_group;
-use crate::machine::snapshot::load_average;
+use crate::control_group;
+use crate::snapshot::load_average;
 use latscope_core::catalogue::Condition;
 use latscope_core::units::{format_share, format_time};
 

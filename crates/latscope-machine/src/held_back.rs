@@ -57,7 +57,7 @@ fn stopped(root: &Root) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::machine::root::tree;
+    use crate::root::tree;
     use std::fs;
 
     #[test]

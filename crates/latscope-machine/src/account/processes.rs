@@ -1,6 +1,6 @@
 //! Processes and their CPU time: other processes, and the load.
 
-use crate::machine::Root;
+use crate::Root;
 use latscope_core::report::{Consumer, RealTime};
 use latscope_os::usage;
 use std::collections::{BTreeMap, BTreeSet};
@@ -209,7 +209,7 @@ pub(super) fn is_part_of(root: &Root, mut pid: u32, leader: u32) -> bool {
 
 /// CPU time of the processes of a group and of children for which they waited, ns. It lacks processes that ended
 /// without being waited for.
-pub(crate) fn group_ns(group: u32) -> u64 {
+pub fn group_ns(group: u32) -> u64 {
     load_ns(&Root::real(), &[group])
 }
 
@@ -273,7 +273,7 @@ fn parse(text: &str) -> Option<Stat> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::machine::root::tree;
+    use crate::root::tree;
 
     /// A line of `/proc/PID/stat`: name, parent, group, ticks used, by children, CPU, priority, policy.
     fn line(name: &str, parent: u32, group: u32, used: u64, children: u64, last: &str) -> String {

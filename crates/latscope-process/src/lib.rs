@@ -1,14 +1,12 @@
-//! The machine on which latscope runs: its description, sources of latency, other processes, load beside a measurement,
-//! and the undoing of all changes of a run.
+//! The processes of a run: what starts them ([`role`]), the load beside a measurement, what each may print, and the
+//! undoing of all that a run changed.
 #![forbid(unsafe_code)]
 
-pub mod account;
 pub mod clean;
 pub mod cpu_hog;
 pub mod guardian;
 pub mod leftover;
 pub mod load;
-pub mod machine;
 pub mod message_groups;
 pub mod modes;
 pub mod not_restored;

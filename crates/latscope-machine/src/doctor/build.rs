@@ -1,7 +1,7 @@
 //! Checks of the build options of the kernel and of the system.
 
 use super::{Context, Row, bad, good, note, unknown};
-use crate::machine::root::Root;
+use crate::root::Root;
 use latscope_core::catalogue::Condition;
 use std::fs;
 

@@ -136,7 +136,7 @@ fn the_fair_server_is_named_with_its_share() {
 fn another_scheduler_is_named_in_the_machine() {
     let described = |files: Files| {
         let (_directory, root) = tree(files);
-        let mut machine = crate::machine::snapshot(&root);
+        let mut machine = crate::snapshot(&root);
         machine.checks = checks(&root, &machine, &mut Always(None), &catalogue());
         let check = machine.checks.into_iter().find(|check| check.id == "scheduler").unwrap();
         (machine.scheduler, check.state)

@@ -2,8 +2,8 @@
 
 use super::build::NO_CONFIGURATION;
 use super::{Context, Row, bad, good, note, unknown};
-use crate::machine::control_group;
-use crate::machine::snapshot::KERNEL_SCHEDULER;
+use crate::control_group;
+use crate::snapshot::KERNEL_SCHEDULER;
 use latscope_core::catalogue::Condition;
 use latscope_core::units::{CpuList, format_time};
 

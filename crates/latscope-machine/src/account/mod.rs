@@ -4,9 +4,9 @@ mod cpus;
 mod peers;
 mod processes;
 
-use crate::machine::Root;
-use crate::machine::control_group::{self, Throttling};
-use crate::machine::kernel_log::KernelLog;
+use crate::Root;
+use crate::control_group::{self, Throttling};
+use crate::kernel_log::KernelLog;
 use cpus::CpuTime;
 use latscope_core::report::{Account, Consumer, Quota};
 use latscope_os::clock::monotonic_ns;
@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 pub use peers::Peers;
-pub(crate) use processes::group_ns;
+pub use processes::group_ns;
 
 /// Unit of the kernel's counts of CPU time: 100 ticks a second (`USER_HZ`, which is part of its interface).
 const TICK_NS: u64 = 10_000_000;

@@ -1,7 +1,7 @@
 //! Processes at the other end of this process's open sockets, terminals and shared memory.
 
 use super::processes::{self, exact_ns};
-use crate::machine::Root;
+use crate::Root;
 use latscope_os::socket_peer;
 use std::collections::BTreeSet;
 use std::fs;

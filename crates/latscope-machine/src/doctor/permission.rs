@@ -2,8 +2,8 @@
 
 use super::lockdown::Lockdown;
 use super::{Context, Row, bad, good, note, unknown};
-use crate::machine::control_group;
-use crate::machine::trials::Trials;
+use crate::control_group;
+use crate::trials::Trials;
 use latscope_core::catalogue::Condition;
 use latscope_core::units::format_size;
 use std::io;

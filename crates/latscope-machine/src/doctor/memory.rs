@@ -1,7 +1,7 @@
 //! Checks of settings that change the cost of memory: page sizes, swap, pages that move.
 
 use super::{Context, Row, bad, good, note, unknown};
-use crate::machine::{snapshot::kibibytes, topology};
+use crate::{snapshot::kibibytes, topology};
 use latscope_core::catalogue::Condition;
 use latscope_core::units::{format_amount, format_size, format_time};
 
