@@ -61,15 +61,16 @@ impl Blocks {
     }
 
     pub(crate) fn done(self) -> Vec<Block> {
-        let median = |stretch: &Stretch| {
-            let mut kept = stretch.kept;
-            let kept = &mut kept[..stretch.block.count.div_ceil(1 << self.apart).min(KEPT) as usize];
-            kept.sort_unstable();
-            let middle = kept.len() / 2;
-            let below = kept[(kept.len() - 1) / 2];
-            below + (kept[middle] - below) / 2
-        };
-        self.done.iter().map(|stretch| Block { median: median(stretch), ..stretch.block }).collect()
+        self.done.iter().map(|stretch| Block { median: self.median(stretch), ..stretch.block }).collect()
+    }
+
+    fn median(&self, stretch: &Stretch) -> u64 {
+        let mut kept = stretch.kept;
+        let kept = &mut kept[..stretch.block.count.div_ceil(1 << self.apart).min(KEPT) as usize];
+        kept.sort_unstable();
+        let middle = kept.len() / 2;
+        let below = kept[(kept.len() - 1) / 2];
+        below + (kept[middle] - below) / 2
     }
 }
 

@@ -170,15 +170,17 @@ fn groups(figures: &[f64]) -> Option<Unsteady> {
     }
     let mut sorted = figures.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
-    let apart = |split: usize| {
-        let (low, high) = sorted.split_at(split);
-        let gap = (high[0] / low[low.len() - 1]).ln();
-        let range = |group: &[f64]| (group[group.len() - 1] / group[0]).ln();
-        gap >= GROUPS_APART.ln() && gap > range(low).max(range(high))
-    };
-    let split = (2..=sorted.len() - 2).find(|split| apart(*split))?;
+    let split = (2..=sorted.len() - 2).find(|split| are_apart(&sorted, *split))?;
     let (low, high) = sorted.split_at(split);
     Some(Unsteady::Groups(median(low)?, median(high)?))
+}
+
+/// Returns true if the gap between the smaller and the larger ones is wide, and wider than the range of either.
+fn are_apart(sorted: &[f64], split: usize) -> bool {
+    let (low, high) = sorted.split_at(split);
+    let gap = (high[0] / low[low.len() - 1]).ln();
+    let range = |group: &[f64]| (group[group.len() - 1] / group[0]).ln();
+    gap >= GROUPS_APART.ln() && gap > range(low).max(range(high))
 }
 
 /// A trend by Kendall's test: so many more pairs of rounds go one way than the

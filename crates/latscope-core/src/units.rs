@@ -218,16 +218,17 @@ pub fn fold_cpus(texts: impl IntoIterator<Item = String>) -> Vec<String> {
             None => folded.push((before.to_owned(), after.to_owned(), cpu.into_iter().collect())),
         }
     }
-    let written = |(before, after, mut cpus): (String, String, Vec<u32>)| {
-        cpus.sort_unstable();
-        cpus.dedup();
-        match cpus[..] {
-            [] => before,
-            [cpu] => format!("{before}CPU {cpu}{after}"),
-            _ => format!("{before}CPUs {}{after}", CpuList(cpus)),
-        }
-    };
-    folded.into_iter().map(written).collect()
+    folded.into_iter().map(with_cpus).collect()
+}
+
+fn with_cpus((before, after, mut cpus): (String, String, Vec<u32>)) -> String {
+    cpus.sort_unstable();
+    cpus.dedup();
+    match cpus[..] {
+        [] => before,
+        [cpu] => format!("{before}CPU {cpu}{after}"),
+        _ => format!("{before}CPUs {}{after}", CpuList(cpus)),
+    }
 }
 
 /// Splits a text into the part before the first CPU that it names, the CPU's number, and the part behind it. `None` if

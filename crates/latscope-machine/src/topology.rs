@@ -43,20 +43,21 @@ pub(super) fn nodes(root: &Root) -> Vec<(u32, CpuList)> {
 
 /// The NUMA nodes with what firmware says of them (Documentation/admin-guide/mm/numaperf.rst).
 pub(super) fn described_nodes(root: &Root) -> Vec<Node> {
-    let node = |(id, cpus): (u32, CpuList)| {
-        let directory = format!("/sys/devices/system/node/node{id}");
-        let distances = root.text(&format!("{directory}/distance")).unwrap_or_default();
-        let total = root.field(&format!("{directory}/meminfo"), &format!("Node {id} MemTotal"));
-        let memory = total.and_then(|size| size.trim_end_matches("kB").trim_end().parse::<u64>().ok());
-        Node {
-            id,
-            cpus,
-            memory: memory.unwrap_or(0).saturating_mul(1024),
-            distances: distances.split_whitespace().filter_map(|number| number.parse().ok()).collect(),
-            claims: [0, 1].into_iter().filter_map(|class| claim(root, &directory, class)).collect(),
-        }
-    };
-    nodes(root).into_iter().map(node).collect()
+    nodes(root).into_iter().map(|(id, cpus)| described(root, id, cpus)).collect()
+}
+
+fn described(root: &Root, id: u32, cpus: CpuList) -> Node {
+    let directory = format!("/sys/devices/system/node/node{id}");
+    let distances = root.text(&format!("{directory}/distance")).unwrap_or_default();
+    let total = root.field(&format!("{directory}/meminfo"), &format!("Node {id} MemTotal"));
+    let memory = total.and_then(|size| size.trim_end_matches("kB").trim_end().parse::<u64>().ok());
+    Node {
+        id,
+        cpus,
+        memory: memory.unwrap_or(0).saturating_mul(1024),
+        distances: distances.split_whitespace().filter_map(|number| number.parse().ok()).collect(),
+        claims: [0, 1].into_iter().filter_map(|class| claim(root, &directory, class)).collect(),
+    }
 }
 
 /// Figures that firmware states for the initiators of a class; `None` if there are none.

@@ -45,7 +45,7 @@ pub fn run() -> Result<bool> {
 
     println!("{:<36} {:>8} {:>6}", "", "figure", "limit");
     let holds = [
-        show("static binary, MB", &[bytes as f64 / 1e6], 5.0),
+        show("static binary, MiB", &[bytes as f64 / f64::from(1 << 20)], 10.0),
         show("latscope list, ms", &repeated(&binary, &["list"])?, 10.0),
         show("latscope show of that survey, ms", &repeated(&binary, &["show", &file])?, 50.0),
         show("latscope survey, s", &[survey], 60.0),

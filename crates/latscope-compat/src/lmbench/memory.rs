@@ -62,15 +62,16 @@ pub fn lat_mem_rd(call: LmbenchCall) -> Result<Job, Refusal> {
 
 /// Sizes of `lat_mem_rd`: 512, 1K, 2K, 3K, 4K, steps of 2 KiB to 32 KiB, then eight an octave.
 pub(crate) fn latency_sizes(length: u64) -> Vec<u64> {
-    let next = |size: &u64| {
-        Some(match *size {
-            size if size < 1024 => size * 2,
-            size if size < 4096 => size + 1024,
-            size if size < 32 << 10 => size + 2048,
-            size => size + (1 << size.ilog2()) / 8,
-        })
-    };
-    std::iter::successors(Some(512), next).take_while(|size| *size <= length).collect()
+    std::iter::successors(Some(512), next_latency_size).take_while(|size| *size <= length).collect()
+}
+
+fn next_latency_size(size: &u64) -> Option<u64> {
+    Some(match *size {
+        size if size < 1024 => size * 2,
+        size if size < 4096 => size + 1024,
+        size if size < 32 << 10 => size + 2048,
+        size => size + (1 << size.ilog2()) / 8,
+    })
 }
 
 /// Kind of transfer of `bw_mem`, in the terms of latscope's probe.

@@ -106,17 +106,9 @@ impl Crew {
 
     /// Returns the delays of all threads so far; those of a kernel that does not count them are 0.
     pub fn delays(&self) -> Delays {
-        let sum = |threads: &mut dyn Iterator<Item = &AtomicU32>| {
-            let of_thread = |thread: &AtomicU32| {
-                let path = format!("/proc/self/task/{}/schedstat", thread.load(Relaxed));
-                Delay::parse(&std::fs::read_to_string(path).ok()?)
-            };
-            let all = threads.filter_map(of_thread);
-            all.fold(Delay::default(), |a, b| Delay { ns: a.ns + b.ns, times: a.times + b.times })
-        };
         Delays {
-            message: sum(&mut self.shared.desks.iter().map(|desk| &desk.thread)),
-            worker: sum(&mut self.shared.workers.iter().map(|worker| &worker.thread)),
+            message: sum(self.shared.desks.iter().map(|desk| &desk.thread)),
+            worker: sum(self.shared.workers.iter().map(|worker| &worker.thread)),
         }
     }
 
@@ -136,6 +128,21 @@ impl Crew {
             worker.join().expect("no thread of the crew panics");
         }
     }
+}
+
+/// Returns the sum of the delays of threads. One that has ended counts for nothing.
+fn sum<'a>(threads: impl Iterator<Item = &'a AtomicU32>) -> Delay {
+    let mut sum = Delay::default();
+    for delay in threads.filter_map(delay) {
+        sum.ns += delay.ns;
+        sum.times += delay.times;
+    }
+    sum
+}
+
+fn delay(thread: &AtomicU32) -> Option<Delay> {
+    let path = format!("/proc/self/task/{}/schedstat", thread.load(Relaxed));
+    Delay::parse(&std::fs::read_to_string(path).ok()?)
 }
 
 /// Number of CPUs that this machine may ever have.

@@ -45,15 +45,6 @@ fn oreo(context: &BenchmarkContext) -> Vec<Pair> {
 }
 
 fn current(context: &BenchmarkContext) -> Vec<Pair> {
-    let cache = |(kind, level, size, shared): &(String, u32, u64, usize)| {
-        let pairs = [
-            ("type", quoted(kind)),
-            ("level", level.to_string()),
-            ("size", size.to_string()),
-            ("num_sharing", shared.to_string()),
-        ];
-        format!("      {{\n{}\n      }}", object(&pairs, 8))
-    };
     let caches: Vec<String> = context.caches.iter().map(cache).collect();
     vec![
         ("date", quoted(&context.date)),
@@ -68,6 +59,16 @@ fn current(context: &BenchmarkContext) -> Vec<Pair> {
         ("library_build_type", quoted("release")),
         ("json_schema_version", "1".to_owned()),
     ]
+}
+
+fn cache((kind, level, size, shared): &(String, u32, u64, usize)) -> String {
+    let pairs = [
+        ("type", quoted(kind)),
+        ("level", level.to_string()),
+        ("size", size.to_string()),
+        ("num_sharing", shared.to_string()),
+    ];
+    format!("      {{\n{}\n      }}", object(&pairs, 8))
 }
 
 fn old_row(run: &Run) -> Vec<Pair> {

@@ -117,35 +117,39 @@ pub fn benchmarks(family: &str, layout: Layout, filter: Option<&Filter>) -> Vec<
 
 /// Returns all rows: for each benchmark its repetitions, then their statistics.
 pub fn all(chosen: &[(String, u64)], samples: &[Vec<Sample>]) -> Vec<Run> {
-    let of = |(index, ((name, _), samples)): (usize, (&(String, u64), &Vec<Sample>))| {
-        let repetitions = samples.len() as u64;
-        let run = |kind, sample: &Sample| Run {
-            name: name.clone(),
-            index,
-            kind,
-            repetitions,
-            iterations: sample.iterations,
-            real: sample.real,
-            cpu: sample.cpu,
-            error: sample.error.clone(),
-        };
-        let mut runs: Vec<Run> =
-            samples.iter().enumerate().map(|(at, sample)| run(Kind::Repetition(at as u64), sample)).collect();
-        let good: Vec<&Sample> = samples.iter().filter(|sample| sample.error.is_none()).collect();
-        if good.len() > 1 {
-            let [real, cpu]: [Vec<f64>; 2] = [
-                good.iter().map(|sample| sample.real).collect(),
-                good.iter().map(|sample| sample.cpu).collect(),
-            ];
-            runs.extend(Statistic::ALL.map(|statistic| {
-                let (real, cpu) = (statistic.of(&real), statistic.of(&cpu));
-                let sample = Sample { iterations: good.len() as u64, real, cpu, error: None };
-                run(Kind::Aggregate(statistic), &sample)
-            }));
-        }
-        runs
+    let mut all = Vec::new();
+    for (index, ((name, _), samples)) in chosen.iter().zip(samples).enumerate() {
+        all.extend(rows(name, index, samples));
+    }
+    all
+}
+
+/// Returns the rows of a benchmark.
+fn rows(name: &str, index: usize, samples: &[Sample]) -> Vec<Run> {
+    let count = samples.len() as u64;
+    let run = |kind, sample: &Sample| Run {
+        name: name.to_owned(),
+        index,
+        kind,
+        repetitions: count,
+        iterations: sample.iterations,
+        real: sample.real,
+        cpu: sample.cpu,
+        error: sample.error.clone(),
     };
-    chosen.iter().zip(samples).enumerate().flat_map(of).collect()
+    let mut runs: Vec<Run> =
+        samples.iter().enumerate().map(|(at, sample)| run(Kind::Repetition(at as u64), sample)).collect();
+    let good: Vec<&Sample> = samples.iter().filter(|sample| sample.error.is_none()).collect();
+    if good.len() > 1 {
+        let [real, cpu]: [Vec<f64>; 2] =
+            [good.iter().map(|sample| sample.real).collect(), good.iter().map(|sample| sample.cpu).collect()];
+        runs.extend(Statistic::ALL.map(|statistic| {
+            let (real, cpu) = (statistic.of(&real), statistic.of(&cpu));
+            let sample = Sample { iterations: good.len() as u64, real, cpu, error: None };
+            run(Kind::Aggregate(statistic), &sample)
+        }));
+    }
+    runs
 }
 
 #[cfg(test)]

@@ -78,20 +78,21 @@ pub fn broken(rows: &[Row], broken: Option<(usize, u64)>) -> String {
 
 /// Part of the JSON after the common head.
 pub fn json(rows: &[Row]) -> String {
-    let one = |(index, row): (usize, &Row)| {
-        format!(
-            "    \"{index}\": {{\n\t \"cycles\": {},\n\t \"min\": {},\n\t \"max\": {},\n\t \"avg\": {:.2}\n    }}",
-            row.cycles,
-            row.min_in(Unit::Us),
-            Unit::Us.cut(row.max),
-            row.mean / 1000.0
-        )
-    };
-    let threads: Vec<String> = rows.iter().enumerate().map(one).collect();
+    let threads: Vec<String> = rows.iter().enumerate().map(thread_json).collect();
     format!(
         "  \"num_threads\": {},\n  \"resolution_in_ns\": 0,\n  \"thread\": {{\n{}\n  }}\n",
         rows.len(),
         threads.join(",\n")
+    )
+}
+
+fn thread_json((index, row): (usize, &Row)) -> String {
+    format!(
+        "    \"{index}\": {{\n\t \"cycles\": {},\n\t \"min\": {},\n\t \"max\": {},\n\t \"avg\": {:.2}\n    }}",
+        row.cycles,
+        row.min_in(Unit::Us),
+        Unit::Us.cut(row.max),
+        row.mean / 1000.0
     )
 }
 

@@ -14,8 +14,8 @@ pub fn threads(
     (fixed, rows): (&[Fixed], &[Row]),
     records: &[LinearRecord],
 ) -> String {
-    let thread = |index: usize| {
-        let (fixed, row) = (&fixed[index], &rows[index]);
+    let mut all = Vec::new();
+    for (index, (fixed, row)) in fixed.iter().zip(rows).enumerate() {
         let histogram = match (records.get(index), release) {
             (None, Release::V2_10) => String::new(),
             (record, _) => {
@@ -23,7 +23,7 @@ pub fn threads(
                 format!("      \"histogram\": {},\n", counts((0..).zip(values.iter().copied())))
             }
         };
-        format!(
+        all.push(format!(
             "    \"{index}\": {{\n{histogram}      \"cycles\": {},\n      \"min\": {},\n      \"max\": {},\n      \
              \"avg\": {:.2},\n      \"cpu\": {},\n      \"node\": {}\n    }}",
             row.cycles,
@@ -32,9 +32,8 @@ pub fn threads(
             row.mean / unit.ns() as f64,
             fixed.cpu.map_or(-1, i64::from),
             node(fixed.cpu, machine),
-        )
-    };
-    let all: Vec<String> = (0..rows.len()).map(thread).collect();
+        ));
+    }
     format!(
         "  \"num_threads\": {},\n  \"resolution_in_ns\": {},\n  \"thread\": {{\n{}\n  }}\n",
         rows.len(),

@@ -21,16 +21,7 @@ impl Smi {
     /// # Errors
     /// There is no such device, or no such register.
     pub fn open(devices: &Path, cpus: impl Iterator<Item = u32>) -> Result<Smi, Refusal> {
-        let open = |cpu: u32| {
-            let path = devices.join(format!("{cpu}/msr"));
-            File::open(&path).and_then(|file| Ok((read(&file)?, file))).map_err(|error| {
-                Refusal::Fatal(format!(
-                    "FATAL: SMI counter is not supported here: {}: {error} (as root, on Intel: `modprobe msr`)",
-                    path.display()
-                ))
-            })
-        };
-        let registers = cpus.map(|cpu| open(cpu).map(|(count, file)| (file, count)));
+        let registers = cpus.map(|cpu| register(devices, cpu));
         Ok(Smi { registers: registers.collect::<Result<_, _>>()? })
     }
 
@@ -39,6 +30,22 @@ impl Smi {
         let count = |(file, from): &(File, u32)| read(file).map_or(0, |now| now.wrapping_sub(*from).into());
         self.registers.iter().map(count).collect()
     }
+}
+
+/// Opens the register of a CPU. Returns it with its count.
+fn register(devices: &Path, cpu: u32) -> Result<(File, u32), Refusal> {
+    let path = devices.join(format!("{cpu}/msr"));
+    File::open(&path)
+        .and_then(|file| {
+            let count = read(&file)?;
+            Ok((file, count))
+        })
+        .map_err(|error| {
+            Refusal::Fatal(format!(
+                "FATAL: SMI counter is not supported here: {}: {error} (as root, on Intel: `modprobe msr`)",
+                path.display()
+            ))
+        })
 }
 
 fn read(file: &File) -> std::io::Result<u32> {

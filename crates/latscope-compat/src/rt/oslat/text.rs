@@ -81,21 +81,23 @@ pub fn after(options: &OslatOptions, megahertz: u64, cores: &[Core]) -> String {
 /// Part of the JSON after the common head.
 pub fn json(options: &OslatOptions, megahertz: u64, cores: &[Core]) -> String {
     let bias = bias(options, cores);
-    let one = |(index, core): (usize, &Core)| {
-        let labelled = (1 + bias..).zip(core.counts.iter().copied());
-        format!(
-            "    \"{index}\": {{\n      \"cpu\": {},\n      \"freq\": {megahertz},\n      \"min\": {},\n      \"avg\": {:.6},\n      \
-             \"max\": {},\n      \"duration\": {:.3},\n      \"histogram\": {}\n    }}",
-            core.cpu,
-            core.min,
-            core.mean + bias as f64,
-            core.max,
-            core.seconds,
-            counts(labelled)
-        )
-    };
-    let threads: Vec<String> = cores.iter().enumerate().map(one).collect();
+    let threads: Vec<String> =
+        cores.iter().enumerate().map(|(index, core)| core_json(index, core, megahertz, bias)).collect();
     format!("  \"num_threads\": {},\n  \"thread\": {{\n{}\n  }}\n", cores.len(), threads.join(",\n"))
+}
+
+fn core_json(index: usize, core: &Core, megahertz: u64, bias: u64) -> String {
+    let labelled = (1 + bias..).zip(core.counts.iter().copied());
+    format!(
+        "    \"{index}\": {{\n      \"cpu\": {},\n      \"freq\": {megahertz},\n      \"min\": {},\n      \"avg\": {:.6},\n      \
+         \"max\": {},\n      \"duration\": {:.3},\n      \"histogram\": {}\n    }}",
+        core.cpu,
+        core.min,
+        core.mean + bias as f64,
+        core.max,
+        core.seconds,
+        counts(labelled)
+    )
 }
 
 #[cfg(test)]

@@ -99,44 +99,47 @@ pub fn broken(endpoint: usize) -> String {
 
 /// Part of the JSON of pairs after the common head.
 pub fn pairs_json(all: &[Pair], timeouts: bool) -> String {
-    let one = |(index, pair): (usize, &Pair)| {
-        let (receiver, sender, rules) = (&pair.receiver, &pair.sender, pair.rules);
-        let timeouts = match timeouts {
-            true => format!("        \"timeoutcount\": {},\n", receiver.timeouts),
-            false => String::new(),
-        };
-        format!(
-            "    \"{index}\": {{\n      \"sender\": {{\n        \"cpu\": {},\n        \"priority\": {},\n        \
-             \"samples\": {},\n        \"interval\": {}\n      }},\n      \"receiver\": {{\n        \"cpu\": {},\n        \
-             \"priority\": {},\n{timeouts}        \"min\": {},\n        \"avg\": {:.2},\n        \"max\": {}\n      }}\n    }}",
-            cpu(sender),
-            rules.priority,
-            receiver.cycles,
-            us(rules.interval),
-            cpu(receiver),
-            rules.priority,
-            us(receiver.min),
-            receiver.mean / 1000.0,
-            us(receiver.max)
-        )
+    let each = all.iter().enumerate().map(|(index, pair)| pair_json(index, pair, timeouts));
+    threads_json(each.collect())
+}
+
+fn pair_json(index: usize, pair: &Pair, timeouts: bool) -> String {
+    let (receiver, sender, rules) = (&pair.receiver, &pair.sender, pair.rules);
+    let timeouts = match timeouts {
+        true => format!("        \"timeoutcount\": {},\n", receiver.timeouts),
+        false => String::new(),
     };
-    threads_json(all.iter().enumerate().map(one).collect())
+    format!(
+        "    \"{index}\": {{\n      \"sender\": {{\n        \"cpu\": {},\n        \"priority\": {},\n        \
+         \"samples\": {},\n        \"interval\": {}\n      }},\n      \"receiver\": {{\n        \"cpu\": {},\n        \
+         \"priority\": {},\n{timeouts}        \"min\": {},\n        \"avg\": {:.2},\n        \"max\": {}\n      }}\n    }}",
+        cpu(sender),
+        rules.priority,
+        receiver.cycles,
+        us(rules.interval),
+        cpu(receiver),
+        rules.priority,
+        us(receiver.min),
+        receiver.mean / 1000.0,
+        us(receiver.max)
+    )
 }
 
 /// Part of the JSON of a circle after the common head.
 pub fn circle_json(all: &[Figures]) -> String {
-    let one = |(index, thread): (usize, &Figures)| {
-        format!(
-            "    \"{index}\": {{\n      \"cycles\": {},\n      \"min\": {},\n      \"max\": {},\n      \"avg\": {:.2},\n      \
-             \"cpu\": {}\n    }}",
-            thread.cycles,
-            us(thread.min),
-            us(thread.max),
-            thread.mean / 1000.0,
-            cpu(thread)
-        )
-    };
-    threads_json(all.iter().enumerate().map(one).collect())
+    threads_json(all.iter().enumerate().map(thread_json).collect())
+}
+
+fn thread_json((index, thread): (usize, &Figures)) -> String {
+    format!(
+        "    \"{index}\": {{\n      \"cycles\": {},\n      \"min\": {},\n      \"max\": {},\n      \"avg\": {:.2},\n      \
+         \"cpu\": {}\n    }}",
+        thread.cycles,
+        us(thread.min),
+        us(thread.max),
+        thread.mean / 1000.0,
+        cpu(thread)
+    )
 }
 
 fn threads_json(threads: Vec<String>) -> String {

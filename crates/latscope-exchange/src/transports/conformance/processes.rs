@@ -207,7 +207,8 @@ fn endpoint_process() {
         Role::StormyClient => stormy_client(&orders, handle),
         Role::Starter => starter(&orders, &mut control),
     };
-    control.get_mut().write_all(said.as_bytes()).unwrap();
+    // A test that ended this process's peer may have gone itself; one that waits sees the end of the file.
+    let _ = control.get_mut().write_all(said.as_bytes());
 }
 
 /// Reports the beginning to a waiting test.
