@@ -25,6 +25,10 @@ from ._store import filesystem_of
 #: Row groups of a file: a question to one machine opens the file that has it.
 GROUPS = 8
 
+#: Rows of a page, where a page does not end at its size alone: a question to one machine unpacks one.
+PAGE_ROWS = {"points": 1 << 12}
+
+
 def replace_day(table: DeltaTable, name: str, day: date, rows: Iterable[pa.RecordBatch]) -> None:
     """Replaces the files of a day of a table, as it was when it was read, by files with some rows. Files that
     others add meanwhile stay. Raises CommitFailedError if others replaced the day."""
@@ -78,7 +82,7 @@ def _write(filesystem: pf.FileSystem, name: str, day: date, groups: list[pa.Tabl
             compression_level=LEVEL,
             use_dictionary=[leaf for leaf in _leaves(schema) if leaf not in split],
             column_encoding=dict.fromkeys(split, "BYTE_STREAM_SPLIT"),
-            max_rows_per_page=1 << 20,
+            max_rows_per_page=PAGE_ROWS.get(name, MOST_GROUP_ROWS),
         ) as writer:
             for group in groups:
                 writer.write_table(group, row_group_size=group.num_rows)
@@ -98,7 +102,9 @@ def _statistics(groups: list[pa.Table]) -> dict[str, Any]:
     """Returns what the log of Delta Lake says about the rows of a file. Readers take a column of numbers,
     texts or times without a least value for one without rows."""
     rows = pa.concat_tables(groups)
-    plain = [field.name for field in rows.schema if not pa.types.is_nested(field.type) and field.name != "root"]
+    plain = [
+        field.name for field in rows.schema if not pa.types.is_nested(field.type) and field.name != "root"
+    ]
     ranges = {name: pc.min_max(rows[name]).as_py() for name in plain}
     return {
         "numRecords": rows.num_rows,

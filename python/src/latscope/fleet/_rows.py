@@ -254,8 +254,7 @@ def _points(measurements: Sequence[Document], found: Histograms, ids: Any) -> pa
         overflow=found.overflow,
         **{name: pa.array(values, mask=~has_values) for name, values in ticks.items()},
         **{name: pa.array(figures[name], from_pandas=True) for name in QUANTILES},
-        low=_outward(intervals, "low", np.floor),
-        high=_outward(intervals, "high", np.ceil),
+        **{name: outward([one.get(name, np.nan) for one in intervals], name) for name in ("low", "high")},
         quantities=_quantities(measurements),
         level=[one.get("level", "ok") for one in qualities],
         reasons=[",".join(sorted(_text(each["id"]) for each in one.get("reasons", ()))) for one in qualities],
@@ -263,10 +262,11 @@ def _points(measurements: Sequence[Document], found: Histograms, ids: Any) -> pa
     )
 
 
-def _outward(intervals: Sequence[Mapping[str, float]], name: str, rounds: Any) -> pa.Array:
-    """Returns limits with 12 bits, rounded away from the interval's middle: digits that say nothing take
-    room."""
-    mantissa, exponent = np.frexp(np.array([one.get(name, np.nan) for one in intervals], float))
+def outward(limits: Any, name: str) -> pa.Array:
+    """Returns the `low` or `high` limits of intervals with 12 bits, rounded away from the middle: digits that
+    say nothing take room."""
+    mantissa, exponent = np.frexp(np.asarray(limits, float))
+    rounds = np.floor if name == "low" else np.ceil
     return pa.array(np.ldexp(rounds(mantissa * BITS) / BITS, exponent), from_pandas=True)
 
 
