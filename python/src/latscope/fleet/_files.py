@@ -4,6 +4,7 @@ delta-rs mixes the rows of a table while it writes them, so that a question to o
 row groups and files of each day; only the commit is its own.
 """
 
+import inspect
 import json
 import time
 import uuid
@@ -27,6 +28,9 @@ GROUPS = 8
 
 #: Rows of a page, where a page does not end at its size alone: a question to one machine unpacks one.
 PAGE_ROWS = {"points": 1 << 12}
+
+#: True if pyarrow knows a limit of rows. Older ones end a page at its size alone.
+_LIMITS_PAGES = "max_rows_per_page" in inspect.signature(pq.ParquetWriter.__init__).parameters
 
 
 def replace_day(table: DeltaTable, name: str, day: date, rows: Iterable[pa.RecordBatch]) -> None:
@@ -82,7 +86,7 @@ def _write(filesystem: pf.FileSystem, name: str, day: date, groups: list[pa.Tabl
             compression_level=LEVEL,
             use_dictionary=[leaf for leaf in _leaves(schema) if leaf not in split],
             column_encoding=dict.fromkeys(split, "BYTE_STREAM_SPLIT"),
-            max_rows_per_page=PAGE_ROWS.get(name, MOST_GROUP_ROWS),
+            **({"max_rows_per_page": PAGE_ROWS.get(name, MOST_GROUP_ROWS)} if _LIMITS_PAGES else {}),
         ) as writer:
             for group in groups:
                 writer.write_table(group, row_group_size=group.num_rows)
