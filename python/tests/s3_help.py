@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from http.client import HTTPConnection
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from socketserver import BaseRequestHandler, ThreadingTCPServer
 from typing import Any
 
 BUCKET = "fleet"
@@ -74,6 +75,59 @@ def environment(port: int) -> dict[str, str]:
         "AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}",
         "AWS_ALLOW_HTTP": "true",
     }
+
+
+@dataclass
+class Cable:
+    """Connection to a server, itself on a port of loopback, that is cut after `left` bytes of the clients, or
+    holds if that is None. `cuts` counts what was cut."""
+
+    port: int
+    left: int | None = None
+    cuts: int = 0
+
+
+@contextmanager
+def cable(server: int) -> Iterator[Cable]:
+    """Gives a cable to a server."""
+
+    class Handler(BaseRequestHandler):
+        def handle(self) -> None:
+            with socket.create_connection(("127.0.0.1", server)) as there:
+                back = threading.Thread(target=copy, args=(there, self.request), daemon=True)
+                back.start()
+                try:
+                    while data := self.request.recv(4096):
+                        if made.left is not None:
+                            made.left -= len(data)
+                            if made.left < 0:
+                                made.cuts += 1
+                                return
+                        there.sendall(data)
+                    there.shutdown(socket.SHUT_WR)
+                    back.join()
+                except OSError:
+                    return
+
+    listening = ThreadingTCPServer(("127.0.0.1", 0), Handler)
+    listening.daemon_threads = True
+    made = Cable(listening.server_address[1])
+    threading.Thread(target=listening.serve_forever, daemon=True).start()
+    try:
+        yield made
+    finally:
+        listening.shutdown()
+        listening.server_close()
+
+
+def copy(source: socket.socket, sink: socket.socket) -> None:
+    """Copies what a connection gives to another one, until one of them ends."""
+    try:
+        while data := source.recv(65536):
+            sink.sendall(data)
+        sink.shutdown(socket.SHUT_WR)
+    except OSError:
+        return
 
 
 @dataclass

@@ -72,7 +72,7 @@ def test_options_become_words() -> None:
     assert _command._options({**options, "label": {"a": "b", "c": "d"}}) == words.split()
 
 
-def test_the_command_is_that_of_the_wheel_then_of_the_path_then_the_named_one(
+def test_the_command_is_the_named_one_then_that_of_the_wheel_then_of_the_path(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     program = tmp_path / "latscope"
@@ -81,15 +81,18 @@ def test_the_command_is_that_of_the_wheel_then_of_the_path_then_the_named_one(
     monkeypatch.setattr(_command, "_of_wheel", lambda: None)
     monkeypatch.setenv("PATH", str(tmp_path / "none"))
     monkeypatch.delenv("LATSCOPE_BINARY", raising=False)
-    with pytest.raises(latscope.CommandError, match="neither in this package"):
+    with pytest.raises(latscope.CommandError, match="nor in this package"):
         latscope.binary()
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert latscope.binary() == str(program)
+    monkeypatch.setattr(_command, "_of_wheel", lambda: "/wheel/bin/latscope")
+    assert latscope.binary() == "/wheel/bin/latscope"
+    # An explicit choice beats what is found.
     monkeypatch.setenv("LATSCOPE_BINARY", "/other/latscope")
     assert latscope.binary() == "/other/latscope"
     with pytest.raises(latscope.CommandError, match="did not start"):
         latscope.run("cpu")
-    monkeypatch.setenv("PATH", str(tmp_path))
-    assert latscope.binary() == str(program)
-    monkeypatch.setattr(_command, "_of_wheel", lambda: "/wheel/bin/latscope")
+    monkeypatch.setenv("LATSCOPE_BINARY", "")
     assert latscope.binary() == "/wheel/bin/latscope"
 
 

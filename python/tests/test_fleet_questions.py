@@ -188,7 +188,9 @@ def test_a_machine_is_asked_for(surveys: Lake, capsys: pytest.CaptureFixture[str
     figures = json.loads(capsys.readouterr().out)
     assert [row["p50"] for row in figures] == [0.3] * 2 + [0.4] * 4
     assert _main.main([*words, "--probe", "wake.%"]) == 1
-    assert "has nothing of the machine machine-0" in capsys.readouterr().err
+    assert (
+        "no series of the machine machine-0 matches --probe wake.% on these days" in capsys.readouterr().err
+    )
 
 
 def test_other_questions(surveys: Lake, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -246,9 +248,12 @@ def _served(directory: Path) -> str:
 def test_the_bench_measures_days_and_a_year(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for name, value in {"COPIES": 2, "YEAR": (3, 2), "SAMPLED": 9}.items():
+    for name, value in {"COPIES": 2, "YEAR": (3, 2), "SAMPLED": 9, "REPEATS": 2}.items():
         monkeypatch.setattr(_bench, name, value)
-    assert _main.main(["bench", "--lake", str(tmp_path / "lake"), "--machines", "8", "10"]) == 0
+    plot = tmp_path / "plot.svg"
+    words = ["bench", "--lake", str(tmp_path / "lake"), "--machines", "8", "10", "--plot", str(plot)]
+    assert _main.main(words) == 0
+    assert plot.read_text().count("machines") >= 1
     lines = capsys.readouterr().out.splitlines()
     starts = (
         "what",
@@ -256,9 +261,8 @@ def test_the_bench_measures_days_and_a_year(
         "a machine's year",
         "8 machines ",
         "10 machines, 1 of 10",
-        "most ",
     )
-    assert [line.startswith(start) for line, start in zip(lines, starts, strict=True)] == [True] * 6
+    assert [line.startswith(start) for line, start in zip(lines, starts, strict=True)] == [True] * 5
 
 
 @pytest.mark.spark

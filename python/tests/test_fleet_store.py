@@ -41,6 +41,7 @@ def asked(lake: str | Path, port: int) -> list[tuple[int, str, str]]:
         "SELECT * FROM runs ORDER BY run_id",
         "SELECT * FROM points ORDER BY run_id, series_id",
         "SELECT * FROM series ORDER BY series_id",
+        "SELECT run_id, COUNT(*) AS n FROM points WHERE p99_999 IS NULL GROUP BY run_id ORDER BY run_id",
         "SELECT * FROM quantiles ORDER BY day, series_id",
         "SELECT * FROM daily_quantiles ORDER BY day, series_id",
     )

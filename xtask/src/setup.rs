@@ -64,7 +64,7 @@ const NEEDED: [Need; 34] = [
     need("rpm", Debian("rpm"), "the tests of the packages fail", false),
     need("bsdtar", Debian("libarchive-tools"), "the tests of the packages fail", false),
     need("buildah", Debian("buildah"), "the packages cannot be made", false),
-    need("promtool", Debian("prometheus"), "the test of OpenMetrics by promtool is skipped", false),
+    need("promtool", Debian("prometheus"), "tests of OpenMetrics and of dashboards are skipped", false),
     need(
         "prometheus-node-exporter",
         Debian("prometheus-node-exporter"),
@@ -80,6 +80,7 @@ const NEEDED: [Need; 34] = [
     need("sshd", Debian("openssh-server"), DEPLOY, false),
     need("clush", Debian("clustershell"), DEPLOY, false),
     need("rsync", Debian("rsync"), DEPLOY, false),
+    need("curl", Debian("curl"), DEPLOY, false),
     need("slurmctld", Debian("slurmctld slurmd slurm-client"), DEPLOY, false),
     need("munged", Debian("munge"), DEPLOY, false),
     need("lava-run", Debian("lava-dispatcher"), DEPLOY, false),

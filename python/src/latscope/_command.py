@@ -20,12 +20,12 @@ MEASURED = (0, 2, 3)
 
 
 def binary() -> str:
-    """Returns the path of the command: that of this package's wheel, else the first `latscope` of PATH, else
-    $LATSCOPE_BINARY. Raises CommandError if there is none."""
-    found = _of_wheel() or shutil.which("latscope") or environ.get("LATSCOPE_BINARY")
+    """Returns the path of the command: $LATSCOPE_BINARY, else that of this package's wheel, else the first
+    `latscope` of PATH. Raises CommandError if there is none."""
+    found = environ.get("LATSCOPE_BINARY") or _of_wheel() or shutil.which("latscope")
     if not found:
         raise CommandError(
-            ["latscope"], None, "it is neither in this package, nor in PATH, nor named by $LATSCOPE_BINARY"
+            ["latscope"], None, "it is neither named by $LATSCOPE_BINARY, nor in this package, nor in PATH"
         )
     return found
 

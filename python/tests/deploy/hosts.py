@@ -44,13 +44,15 @@ class Host:
     options: tuple[str, ...]
     directory: Path
 
-    def programs(self) -> dict[str, str]:
-        """Returns an environment whose ssh and scp know the host by its name."""
+    def programs(self, port: int | None = None) -> dict[str, str]:
+        """Returns an environment whose ssh and scp know the host by its name; by another port, if there is
+        one."""
+        options = ("-o", f"Port={port or self.port}", *self.options)
         there = self.directory / "bin"
         there.mkdir(exist_ok=True)
         for program in ("ssh", "scp"):
             script = there / program
-            script.write_text(f'#!/bin/sh\nexec {found(program)} {" ".join(self.options)} "$@"\n')
+            script.write_text(f'#!/bin/sh\nexec {found(program)} {" ".join(options)} "$@"\n')
             script.chmod(0o755)
         return os.environ | {"PATH": os.pathsep.join([str(there), os.environ["PATH"]])}
 

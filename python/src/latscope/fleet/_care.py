@@ -113,6 +113,10 @@ def metrics_command(arguments: argparse.Namespace) -> int:
 def bench_command(arguments: argparse.Namespace) -> int:
     """Measures on a fleet that is made in the lake, and prints a table."""
     rows = bench(Lake(arguments.lake, create=True), arguments.machines)
+    if arguments.plot is not None:
+        from ._plots import Look, fleets  # noqa: PLC0415
+
+        arguments.plot.write_bytes(fleets([row for row in rows if row["machines"]], Look()))
     rounded = [
         {name: float(f"{value:.3g}") if isinstance(value, float) else value for name, value in row.items()}
         for row in rows

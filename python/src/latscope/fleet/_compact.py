@@ -12,7 +12,8 @@ from deltalake.exceptions import CommitFailedError, DeltaError
 
 from ._engine import DuckDb, question
 from ._errors import FleetError
-from ._lake import ORPHANED_AFTER, TRIES, File, Lake, Snapshot, batch_age, writer
+from ._files import replace_day
+from ._lake import GROUP_ROWS, ORPHANED_AFTER, TRIES, File, Lake, Snapshot, batch_age, writer
 from ._schema import ORDER, TABLES
 from ._series import hash_of
 from ._store import source
@@ -42,7 +43,8 @@ def compact(
     `orphaned_after` s old: then its ingestion was killed, and its rows are removed. Raises FleetError if the
     lake cannot be read or written.
     """
-    for day in lake.snapshot(since, until).days():
+    days = lake.snapshot(since, until).days()
+    for day in days:
         for attempt in range(TRIES):
             try:
                 yield Done(day, _compact_day(lake, day, orphaned_after))
@@ -54,45 +56,29 @@ def compact(
             except (DeltaError, FleetError, OSError, duckdb.Error, pa.ArrowException) as error:
                 raise FleetError(f"{day} cannot be compacted, and is as before: {error!s:.300}") from None
     _compact_series(lake)
+    if days:
+        # A question reads one file of the log then, not one of each write.
+        for name in TABLES:
+            lake.table(name).create_checkpoint()
 
 
 def _compact_day(lake: Lake, day: date, orphaned_after: float) -> str:
     snapshot = lake.snapshot(day, day)
     if day in snapshot.pending and batch_age(snapshot.pending[day]) < orphaned_after:
         return "busy"
-    many = any(len(snapshot.files[name]) > 1 for name in ("runs", "points", "h"))
+    # A compacted day has one file of runs, and several of the others if it is large.
+    many = len(snapshot.files["runs"]) > 1
     if not many and not snapshot.lost and not snapshot.pending and is_rolled_up(snapshot):
         return "left"
-    engine = DuckDb(snapshot)
+    engine = DuckDb(snapshot, in_order=True)
     try:
         for name in ("h", "points", "runs", "daily"):
             text = f"SELECT * FROM {name} ORDER BY {', '.join(ORDER[name])}" if name != "daily" else _ROLL_UP
-            rows = engine.connection.sql(text).to_arrow_reader(200_000)
-            typed = pa.RecordBatchReader.from_batches(
-                TABLES[name], (_typed(batch, TABLES[name]) for batch in rows)
-            )
-            write_deltalake(
-                snapshot.tables[name],
-                typed,
-                mode="overwrite",
-                predicate=f"day = '{day.isoformat()}'",
-                writer_properties=writer(name),
-                target_file_size=1 << 30,
-            )
+            rows = engine.connection.sql(text).to_arrow_reader(GROUP_ROWS["points"])
+            replace_day(snapshot.tables[name], name, day, rows)
     finally:
         engine.close()
     return "compacted"
-
-
-def _typed(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """Returns a batch with the columns of a schema in their order; missing ones are null."""
-    columns = [
-        batch[field.name].cast(field.type)
-        if field.name in batch.schema.names
-        else pa.nulls(batch.num_rows, field.type)
-        for field in schema
-    ]
-    return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
 def is_rolled_up(snapshot: Snapshot) -> bool:

@@ -16,6 +16,7 @@ import numpy as np
 from .._command import binary
 from .._errors import CommandError
 from ._engine import Engine, dicts, question
+from ._nothing import SIDE_DAYS
 from ._sources import ENDINGS
 
 Row: TypeAlias = dict[str, Any]
@@ -73,9 +74,9 @@ def drift(engine: Engine, least: float = 0.1, by: str = "machine") -> list[Row]:
 
 def _step(values: Sequence[float], least: float) -> tuple[int, float, float] | None:
     """Returns the place of the step that leaves the least deviations from the medians on its sides, and these
-    medians; None unless it is four times what days deviate by. There are three days on each side."""
+    medians; None unless it is four times what days deviate by. There are SIDE_DAYS days on each side."""
     best = None
-    for place in range(3, len(values) - 2):
+    for place in range(SIDE_DAYS, len(values) - SIDE_DAYS + 1):
         before, after = median(values[:place]), median(values[place:])
         rest = [abs(float(np.log(one / before))) for one in values[:place]]
         rest += [abs(float(np.log(one / after))) for one in values[place:]]

@@ -39,15 +39,16 @@ MEMORY = "1GB"
 class DuckDb:
     """DuckDB: no process, no service."""
 
-    def __init__(self, snapshot: Snapshot) -> None:
-        """Makes the views, and shuts all files but those of the snapshot."""
+    def __init__(self, snapshot: Snapshot, in_order: bool = False) -> None:
+        """Makes the views, and shuts all files but those of the snapshot. Only with `in_order` do batches of
+        a sorted answer come in its order: two threads give them out otherwise."""
         self.spill = tempfile.TemporaryDirectory(prefix="latscope-fleet-")
         self.connection = duckdb.connect(
             config={
                 "temp_directory": self.spill.name,
                 "threads": os.cpu_count() or 1,
                 "memory_limit": MEMORY,
-                "preserve_insertion_order": False,
+                "preserve_insertion_order": in_order,
             }
         )
         self.connection.execute("SET TimeZone = 'UTC'")

@@ -17,7 +17,7 @@ from .._read import Run
 from ._engine import question
 from ._judge import log_of_bucket
 from ._lake import Lake
-from ._rows import Rows, rows_of
+from ._rows import Rows, outward, rows_of
 from ._schema import TABLES
 
 Ints: TypeAlias = NDArray[np.int64]
@@ -97,7 +97,7 @@ def generate(
         buckets = pa.table(columns, schema=TABLES["h"])
         lake.append("h", buckets)
         if points:
-            lake.append("points", points_of(buckets, series))
+            lake.append("points", _with_facts(random, points_of(buckets, series), parts))
     lake.append("runs", pa.Table.from_pylist(list(_runs(parts, names, day, batch)), schema=TABLES["runs"]))
 
 
@@ -117,6 +117,29 @@ def points_of(buckets: pa.Table, series: Mapping[int, Mapping[str, Any]]) -> pa.
         for name in TABLES["points"].names
     }
     return pa.table(columns).cast(TABLES["points"])
+
+
+def _with_facts(random: np.random.Generator, rows: pa.Table, parts: Sequence[Rows]) -> pa.Table:
+    """Returns made points with intervals around their medians and with quantities: those of the same series
+    of a random run, each stretched by a factor of its own."""
+    points = pa.concat_tables([one.points for one in parts])
+    first = np.cumsum([0, *(one.points.num_rows for one in parts)])
+    places = [
+        {series: first[run] + place for place, series in enumerate(one.points["series_id"].to_pylist())}
+        for run, one in enumerate(parts)
+    ]
+    drawn = random.integers(len(parts), size=rows.num_rows).tolist()
+    from_where = [
+        places[run].get(series) for run, series in zip(drawn, rows["series_id"].to_pylist(), strict=True)
+    ]
+    chosen = points.take(pa.array(from_where, pa.int64()))
+    for name in ("low", "high"):
+        limit = pc.multiply(rows["p50"], pc.divide(chosen[name], chosen["p50"]))
+        rows = rows.set_column(rows.schema.get_field_index(name), name, outward(limit, name))
+    facts = chosen["quantities"].combine_chunks()
+    values = np.round(np.asarray(facts.items) * random.normal(1, 0.03, len(facts.items)), 6)
+    facts = pa.MapArray.from_arrays(facts.offsets, facts.keys, pa.array(values))
+    return rows.set_column(rows.schema.get_field_index("quantities"), "quantities", facts).cast(rows.schema)
 
 
 def _family(series: Mapping[str, object]) -> str:

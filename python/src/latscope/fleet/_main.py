@@ -1,6 +1,7 @@
 """The command `latscope-fleet`."""
 
 import argparse
+import math
 import sys
 from collections.abc import Callable, Sequence
 from datetime import date
@@ -9,7 +10,7 @@ from typing import Any
 
 from deltalake.exceptions import DeltaError
 
-from . import _care, _questions
+from . import _care, _nothing, _questions
 from ._drift import drift
 from ._engine import engine
 from ._errors import FleetError, sentence
@@ -28,6 +29,8 @@ def main(words: Sequence[str] | None = None) -> int:
     was found."""
     arguments = _parser().parse_args(words)
     try:
+        if None not in (arguments.since, arguments.until) and arguments.since > arguments.until:
+            raise FleetError(f"--since {arguments.since} is after --until {arguments.until}")
         code: int = arguments.run(arguments)
         sys.stdout.flush()
         return code
@@ -65,12 +68,12 @@ def _parser() -> argparse.ArgumentParser:
     one.add_argument(
         "--day", type=date.fromisoformat, help="day of all results, if machines' clocks are wrong"
     )
-    one.add_argument("--processes", type=int, help="as many as CPUs without it")
+    one.add_argument("--processes", type=_count, help="as many as CPUs without it")
     one.add_argument("--set-aside", metavar="DIRECTORY", help="for files that are no results")
     one.add_argument("--quiet", action="store_true", help="no progress")
     command("compact", _care.compact_command, "make one file a table of each day, and its roll-up")
     one = command("vacuum", _care.vacuum_command, "remove files that no version of the last hours needs")
-    one.add_argument("--hours", type=int, default=168)
+    one.add_argument("--hours", type=_whole, default=168)
     one.add_argument("--dry-run", action="store_true")
     command("verify", _care.verify_command, "read all files, and compare their counts")
     command("tables", _care.tables_command, "name the tables and views with their columns", asks=True)
@@ -95,12 +98,12 @@ def _parser() -> argparse.ArgumentParser:
     one.add_argument("--by", default="kernel", help="kernel, model, architecture, microcode or label=NAME")
     one = command(
         "drift",
-        lambda a: _ask(a, lambda e: drift(e, a.least, a.by)),
+        _drift,
         "find steps in daily medians, and what changed with them",
         asks=True,
     )
     one.add_argument("--by", default="machine", help="machine, model, kernel (of a model) or label=NAME")
-    one.add_argument("--least", type=float, default=0.1, help="least change, as a share")
+    one.add_argument("--least", type=_share, default=0.1, help="least change, as a share")
     one = command(
         "machine", _machine, "name the runs of a machine, or print figures of its series", asks=True
     )
@@ -108,21 +111,22 @@ def _parser() -> argparse.ArgumentParser:
     one.add_argument("--probe", help="figures of series, by a pattern of SQL: wake.%%")
     one = command(
         "worst",
-        lambda a: _ask(a, lambda e: _questions.worst(e, a.probe, a.top)),
+        _worst,
         "longest single values",
         asks=True,
     )
     one.add_argument("--probe", default="%", help="pattern of SQL: wake.%%")
-    one.add_argument("--top", type=int, default=20)
+    one.add_argument("--top", type=_count, default=20)
     one = command(
         "missing",
         lambda a: _ask(a, lambda e: _questions.missing(e, a.days, a.until or today())),
         "machines that stopped reporting",
         asks=True,
     )
-    one.add_argument("--days", type=int, default=2)
+    one.add_argument("--days", type=_whole, default=2)
     one = command("bench", _care.bench_command, "measure ingestion, sizes and questions on a made fleet")
-    one.add_argument("--machines", type=int, nargs="+", default=[100, 1000], help="numbers of machines")
+    one.add_argument("--machines", type=_count, nargs="+", default=[100, 1000], help="numbers of machines")
+    one.add_argument("--plot", type=Path, metavar="FILE", help="SVG of the days' sizes and times")
     _add_pages(command)
     return parser
 
@@ -143,6 +147,28 @@ def _add_pages(command: Callable[..., argparse.ArgumentParser]) -> None:
     one = command("demo", _care.demo_command, "make a small lake of shipped results, and show its pages")
     one.add_argument("--directory", type=Path, help="where; a new temporary one without it")
     one.add_argument("--no-serve", action="store_true", help="no pages")
+
+
+def _whole(text: str) -> int:
+    if not text.isascii() or not text.isdecimal() or len(text) > 6:
+        raise argparse.ArgumentTypeError(f"{text} is no number from 0 to 999999")
+    return int(text)
+
+
+def _count(text: str) -> int:
+    if _whole(text) == 0:
+        raise argparse.ArgumentTypeError("0 is too few")
+    return int(text)
+
+
+def _share(text: str) -> float:
+    try:
+        share = float(text)
+    except ValueError:
+        share = -1.0
+    if not 0 <= share < math.inf:
+        raise argparse.ArgumentTypeError(f"{text} is no share: 0.1 is 10 %")
+    return share
 
 
 def _ingest(arguments: argparse.Namespace) -> int:
@@ -175,10 +201,18 @@ def _one_line(text: str) -> str:
     return "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in text)
 
 
+def _snapshot(arguments: argparse.Namespace) -> Snapshot:
+    """Returns the days that were asked for. Raises FleetError if they have no runs."""
+    lake = Lake(arguments.lake)
+    snapshot = lake.snapshot(arguments.since, arguments.until)
+    _nothing.refuse_without_runs(lake, snapshot, arguments.since, arguments.until)
+    return snapshot
+
+
 def _ask(arguments: argparse.Namespace, ask: Any, snapshot: Snapshot | None = None) -> int:
     """Asks a question of a snapshot, and prints its rows."""
     if snapshot is None:
-        snapshot = Lake(arguments.lake).snapshot(arguments.since, arguments.until)
+        snapshot = _snapshot(arguments)
     with engine(arguments.engine, snapshot, arguments.master) as opened:
         show(arguments, ask(opened))
     return 0
@@ -216,8 +250,8 @@ def _sql(arguments: argparse.Namespace) -> int:
 
 def _sick(arguments: argparse.Namespace) -> int:
     lake = Lake(arguments.lake)
-    snapshot = lake.snapshot(arguments.since, arguments.until)
-    if arguments.since is None and snapshot.days():
+    snapshot = _snapshot(arguments)
+    if arguments.since is None:
         snapshot = lake.snapshot(snapshot.days()[-1], arguments.until)
 
     def ask(opened: Any) -> Any:
@@ -230,22 +264,41 @@ def _sick(arguments: argparse.Namespace) -> int:
 
 
 def _machine(arguments: argparse.Namespace) -> int:
-    tables = ("runs",) if arguments.probe is None else ("runs", "series", "points")
-    snapshot = Lake(arguments.lake).snapshot(arguments.since, arguments.until, tables)
+    lake = Lake(arguments.lake)
+    snapshot = _questions.snapshot_of(
+        lake, arguments.machine, arguments.probe, arguments.since, arguments.until
+    )
 
     def ask(opened: Any) -> Any:
         rows = _questions.machine(opened, arguments.machine, arguments.probe)
         if not rows:
-            raise FleetError(f"{arguments.lake} has nothing of the machine {arguments.machine} there")
+            raise _nothing.of_machine(lake, arguments.machine, arguments.probe)
         return rows
 
     return _ask(arguments, ask, snapshot)
 
 
+def _worst(arguments: argparse.Namespace) -> int:
+    def ask(opened: Any) -> Any:
+        rows = _questions.worst(opened, arguments.probe, arguments.top)
+        if not rows:
+            print(_nothing.of_probe(opened, arguments.probe), file=sys.stderr)
+        return rows
+
+    return _ask(arguments, ask)
+
+
+def _drift(arguments: argparse.Namespace) -> int:
+    snapshot = _snapshot(arguments)
+    note = _nothing.of_drift(snapshot)
+    if note is not None:
+        print(note, file=sys.stderr)
+    return _ask(arguments, lambda opened: drift(opened, arguments.least, arguments.by), snapshot)
+
+
 def _normal(arguments: argparse.Namespace) -> int:
     if not arguments.toml:
         return _ask(arguments, _questions.normal)
-    snapshot = Lake(arguments.lake).snapshot(arguments.since, arguments.until)
-    with engine(arguments.engine, snapshot, arguments.master) as opened:
+    with engine(arguments.engine, _snapshot(arguments), arguments.master) as opened:
         sys.stdout.write(toml_of(_questions.normal(opened)))
     return 0

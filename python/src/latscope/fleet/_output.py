@@ -21,6 +21,8 @@ def text_of(rows: Sequence[dict[str, Any]], form: str, widest: int = WIDEST) -> 
         lines = ",\n ".join(json.dumps(_plain(row), ensure_ascii=False) for row in rows)
         return f"[{lines}]\n"
     names = list(rows[0]) if rows else []
+    if form == "csv" and not rows:
+        return ""
     if form == "csv":
         out = io.StringIO()
         writer = csv.writer(out, lineterminator="\n")

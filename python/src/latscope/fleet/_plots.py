@@ -108,6 +108,28 @@ def families(shifts: dict[str, _judge.Floats], row: int, look: Look) -> Figure:
     return figure
 
 
+#: Columns of `bench` that its plot has, with the names of their lines.
+_OF_FLEETS = {
+    "MB": "size of a day, MB",
+    "sick": "sick, s",
+    "quantiles": "quantiles from buckets, s",
+    "rolled up": "quantiles from the roll-up, s",
+}
+
+
+@_drawn
+def fleets(rows: Sequence[Row], look: Look) -> Figure:
+    """Returns a plot of the rows of `bench` that are days of fleets, by their number of machines."""
+    figure, axes = _figure(look, 2.8)
+    for mark, (name, title) in zip("oDs^", _OF_FLEETS.items(), strict=True):
+        axes.plot([row["machines"] for row in rows], [row[name] for row in rows], f"{mark}-", label=title)
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_xlabel("machines", color=look.ink)
+    _legend(figure, look)
+    return figure
+
+
 def _ratios(reach: float) -> list[float]:
     """Returns ratios to be named on an axis that has `1 / reach` to `reach`."""
     steps = next((steps for most, steps in _STEPS if reach <= most), (2.0, 10.0, 100.0, 1000.0))

@@ -13,6 +13,8 @@ import pyarrow.compute as pc
 
 from . import _judge
 from ._engine import Engine, dicts, question
+from ._lake import Lake, Snapshot
+from ._nothing import refuse_without_runs
 from ._series import BUCKETS, bucket_bounds
 
 Row: TypeAlias = dict[str, Any]
@@ -172,6 +174,17 @@ def compare(engine: Engine, by: str) -> list[Row]:
             )
         del row["tick_ps"]
     return list(rows)
+
+
+def snapshot_of(
+    lake: Lake, machine_id: str, probe: str | None, since: date | None = None, until: date | None = None
+) -> Snapshot:
+    """Returns what `machine` reads: no other table, and no file without the machine. Raises FleetError if no
+    machine has runs on these days."""
+    tables = ("runs",) if probe is None else ("series", "points")
+    snapshot = lake.snapshot(since, until, ("runs", *tables))
+    refuse_without_runs(lake, snapshot, since, until)
+    return snapshot.of_machine(machine_id, tables)
 
 
 def machine(engine: Engine, machine_id: str, probe: str | None) -> list[Row]:

@@ -27,6 +27,9 @@ FIRST_DAY = date(2025, 1, 1)
 MOST_POINTS = 100_000
 LONGEST = 4096
 
+#: Parts that the mantissa of a limit is rounded to: at most 0.05 %.
+BITS = 1 << 12
+
 _RUN_ID = re.compile(r"[0-9A-Za-z:._-]{1,80}")
 
 #: Columns of points and of buckets that do not say of which run they are.
@@ -251,12 +254,20 @@ def _points(measurements: Sequence[Document], found: Histograms, ids: Any) -> pa
         overflow=found.overflow,
         **{name: pa.array(values, mask=~has_values) for name, values in ticks.items()},
         **{name: pa.array(figures[name], from_pandas=True) for name in QUANTILES},
-        **{name: pa.array([one.get(name) for one in intervals], pa.float64()) for name in ("low", "high")},
+        **{name: outward([one.get(name, np.nan) for one in intervals], name) for name in ("low", "high")},
         quantities=_quantities(measurements),
         level=[one.get("level", "ok") for one in qualities],
         reasons=[",".join(sorted(_text(each["id"]) for each in one.get("reasons", ()))) for one in qualities],
         verdict=[(point.get("verdict") or {}).get("status") for point in measurements],
     )
+
+
+def outward(limits: Any, name: str) -> pa.Array:
+    """Returns the `low` or `high` limits of intervals with 12 bits, rounded away from the middle: digits that
+    say nothing take room."""
+    mantissa, exponent = np.frexp(np.asarray(limits, float))
+    rounds = np.floor if name == "low" else np.ceil
+    return pa.array(np.ldexp(rounds(mantissa * BITS) / BITS, exponent), from_pandas=True)
 
 
 def _quantities(measurements: Sequence[Document]) -> pa.Array:

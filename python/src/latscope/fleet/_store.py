@@ -20,12 +20,18 @@ def is_in_store(uri: str) -> bool:
 def dataset_of(table: DeltaTable, files: Iterable[File], schema: pa.Schema) -> ds.Dataset:
     """Returns rows of some files of a table, with the columns of `schema`; those that a file lacks are
     null."""
-    wanted = {file.uri for file in files}
+    wanted = {file.uri: file.day for file in files}
     # The order of columns is that of a directory's files: the day is in no file.
     ordered = sorted(schema, key=lambda field: field.name == "day")
     whole = table.to_pyarrow_dataset(schema=pa.schema(ordered))
     root = table.table_uri.rstrip("/")
-    kept = [one for one in whole.get_fragments() if f"{root}/{one.path}" in wanted]
+    kept = []
+    for one in whole.get_fragments():
+        uri = f"{root}/{one.path}"
+        if uri in wanted:
+            # delta-rs says of a column without values that nothing in it matches, not even IS NULL.
+            day = None if wanted[uri] is None else ds.field("day") == wanted[uri]
+            kept.append(whole.format.make_fragment(one.path, whole.filesystem, day))
     return ds.FileSystemDataset(kept, whole.schema, whole.format, whole.filesystem)
 
 
@@ -35,4 +41,9 @@ def source(table: DeltaTable, file: File) -> str | pa.NativeFile:
     if not is_in_store(file.uri):
         return file.uri
     path = file.uri.removeprefix(table.table_uri.rstrip("/") + "/")
-    return pf.PyFileSystem(DeltaStorageHandler(table.table_uri)).open_input_file(path)
+    return filesystem_of(table).open_input_file(path)
+
+
+def filesystem_of(table: DeltaTable) -> pf.FileSystem:
+    """Returns the directory of a table, or its place in the store."""
+    return pf.PyFileSystem(DeltaStorageHandler(table.table_uri))
