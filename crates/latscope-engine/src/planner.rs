@@ -116,12 +116,12 @@ pub fn plan(registry: &Registry, probes: &[&'static Probe], request: &Request, m
     }
 }
 
-/// Returns the machine with no more CPUs than the request chose, in its order: an experiment that takes all CPUs has no
-/// points of others.
+/// Returns the machine with no more CPUs than the request chose: an experiment that takes all CPUs has no points of
+/// others.
 fn on_chosen_cpus(request: &Request, machine: &Machine) -> Machine {
     let mut chosen = machine.clone();
     if !request.cpus.is_empty() {
-        chosen.allowed.0.clone_from(&request.cpus);
+        chosen.allowed.0.retain(|cpu| request.cpus.contains(cpu));
     }
     chosen
 }
