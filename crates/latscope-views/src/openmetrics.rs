@@ -133,7 +133,7 @@ fn histograms(text: &mut String, points: &[(String, &Measurement)]) {
 
 fn run(text: &mut String, report: &Report) {
     let machine = &report.machine;
-    let about = [
+    let about: [(&str, &str); 6] = [
         ("run_id", &*report.run_id),
         ("job_name", &report.plan.job),
         ("machine", &machine.name),
