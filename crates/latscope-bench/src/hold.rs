@@ -58,11 +58,14 @@ fn empty_budget(root: &Path) -> Option<String> {
 /// Gives the calling thread a policy and reads it back; the answer is why it has another.
 pub fn granted(wanted: sched::Policy) -> Option<Shortfall> {
     if let Err(error) = sched::set_policy(wanted) {
-        return Some(Shortfall::policy(format!("ran as SCHED_OTHER, not {wanted:?}: {error}")));
+        return Some(Shortfall::policy(format!("ran as SCHED_OTHER, not {wanted}: {error}")));
     }
     match sched::policy() {
         Ok(policy) if policy == wanted => None,
-        other => Some(Shortfall::policy(format!("asked for {wanted:?}, but the kernel has {other:?}"))),
+        Ok(other) => Some(Shortfall::policy(format!("ran as {other}, not {wanted}"))),
+        Err(error) => {
+            Some(Shortfall::policy(format!("asked for {wanted}, and what was granted is unknown: {error}")))
+        }
     }
 }
 

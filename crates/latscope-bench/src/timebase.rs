@@ -60,6 +60,11 @@ impl Timebase {
         }
     }
 
+    /// Ticks between two stamps with nothing between them.
+    pub fn overhead(&self) -> u64 {
+        self.overhead
+    }
+
     /// Nanoseconds between two stamps, the cost of stamping subtracted.
     #[inline]
     pub fn ns(&self, ticks: u64) -> f64 {

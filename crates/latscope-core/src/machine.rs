@@ -223,6 +223,18 @@ impl Machine {
         claims.iter().filter(|claim| claim.initiators.contains(&from)).find_map(|claim| claim.read_latency)
     }
 
+    /// Preemption model, as far as the kernel's version names it: `PREEMPT_RT`. Of `PREEMPT_DYNAMIC`, which names
+    /// none, with the model in use if the check found it: `PREEMPT_DYNAMIC (none)`.
+    pub fn preemption(&self) -> String {
+        let built = self.kernel_version.split_whitespace().find(|word| word.starts_with("PREEMPT"));
+        let built = built.unwrap_or_default();
+        let check = self.checks.iter().find(|check| check.id == "preemption" && built == "PREEMPT_DYNAMIC");
+        match check.and_then(|check| check.found.split_once(", says ")) {
+            Some((model, _)) => format!("{built} ({model})"),
+            None => built.to_owned(),
+        }
+    }
+
     /// Declared size of the data or unified cache of a level, in bytes.
     pub fn cache_size(&self, level: u32) -> Option<u64> {
         self.caches.iter().find(|c| c.level == level && c.kind != "Instruction").map(|c| c.size)
@@ -231,5 +243,30 @@ impl Machine {
     /// Declared size of the last-level cache, in bytes.
     pub fn last_level_cache(&self) -> Option<u64> {
         self.caches.iter().filter(|c| c.kind != "Instruction").max_by_key(|c| c.level).map(|c| c.size)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_preemption_model_in_use_is_named_where_the_version_names_none() {
+        let check = |found: &str| Check {
+            id: "preemption".to_owned(),
+            state: CheckState::Bad,
+            found: found.to_owned(),
+            affects: Vec::new(),
+            remedy: None,
+        };
+        let of = |version: &str, checks: Vec<Check>| {
+            Machine { kernel_version: version.to_owned(), checks, ..Machine::default() }.preemption()
+        };
+        let none = "none, says /boot/config: a thread inside the kernel is not preempted";
+        assert_eq!(of("#1 SMP PREEMPT_DYNAMIC @0", vec![check(none)]), "PREEMPT_DYNAMIC (none)");
+        let unknown = "chosen at boot (PREEMPT_DYNAMIC): debugfs, command line and log do not say which";
+        assert_eq!(of("#1 SMP PREEMPT_DYNAMIC @0", vec![check(unknown)]), "PREEMPT_DYNAMIC");
+        assert_eq!(of("#1 SMP PREEMPT_RT", vec![check(none)]), "PREEMPT_RT");
+        assert_eq!(of("#1 SMP", Vec::new()), "");
     }
 }

@@ -17,6 +17,15 @@ const fn need(option: &'static str, reasons: &'static [&'static str], remedy: &'
     Need { option, reasons, remedy }
 }
 
+/// The begin of remedies of what is in use by others, and changes by itself.
+const WAIT: &str = "wait until";
+
+/// Returns true if a point could not be measured because another process has the device, the tracer or the lock.
+pub fn is_in_use(quality: &Quality) -> bool {
+    let waits = |reason: &Reason| reason.remedy.as_ref().is_some_and(|remedy| remedy.starts_with(WAIT));
+    quality.reasons.iter().any(|reason| reason.level == Level::Unsupported && waits(reason))
+}
+
 /// Every need. The remedies that latscope gives contain its part.
 pub const NEEDS: [Need; 7] = [
     need("--cap-add SYS_NICE (without root: --ulimit rtprio=99)", &[POLICY_REFUSED], "rtprio=99"),
@@ -27,6 +36,9 @@ pub const NEEDS: [Need; 7] = [
     need("--tmpfs /tmp:exec", &[], "--tmpfs /tmp:exec"),
     need("-v DIR:/data, --dir /data, where DIR is on a disk", &[], "on a disk (--dir)"),
 ];
+
+/// The need of rows of files that a directory in memory cannot have.
+pub const DISK: &Need = &NEEDS[NEEDS.len() - 1];
 
 impl Need {
     fn is_lacking_by(&self, reason: &Reason) -> bool {
@@ -44,6 +56,18 @@ impl Need {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_others_use_is_no_lack_of_the_machine() {
+        let refused = |remedy: &str| {
+            let mut quality = Quality::default();
+            quality.lower(Reason::new(Level::Unsupported, "not-possible-here", "refused", remedy));
+            quality
+        };
+        let busy = refused("wait until its present user is done, or end it");
+        assert!(is_in_use(&busy) && Need::of(&busy).is_empty());
+        assert!(!is_in_use(&refused("use a kernel with binder")) && !is_in_use(&Quality::default()));
+    }
 
     #[test]
     fn a_row_lacks_what_its_reasons_say() {

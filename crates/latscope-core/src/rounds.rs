@@ -79,6 +79,15 @@ impl Prediction {
     }
 }
 
+/// Subject of each figure of a series.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unit {
+    /// A round of a run; the next run has as many.
+    Round,
+    /// A run of merged ones.
+    Run,
+}
+
 /// The level of intervals from three rounds on.
 const LEVEL: f64 = 0.95;
 
@@ -87,16 +96,15 @@ const LEVEL: f64 = 0.95;
 /// rows whose rounds hardly differ, over twelve surveys of one machine.
 pub const BETWEEN_RUNS: f64 = 0.01;
 
-/// The prediction interval for the median over rounds of the next run of as
-/// many rounds, from the medians of this one; `resolution` is what one step of
-/// the recorded figures means at the median, ns. `None` below two rounds, or
-/// where a figure is not above 0.
+/// The prediction interval for the figure of the next run: from the medians of the rounds of this run for the median of
+/// as many, or from the figures of runs for that of one more. `resolution` is what one step of the recorded figures
+/// means at the median, ns. `None` below two figures, or where a figure is not above 0.
 ///
-/// On the log scale, since noise multiplies. From three rounds on it is
-/// Student's interval for a further mean of as many values, widened by how much
-/// more a median varies than a mean, and by what runs differ beside that. Two rounds are shown as they are: a third
-/// figure lies between them in one of three cases.
-pub fn prediction(figures: &[f64], resolution: f64) -> Option<Prediction> {
+/// On the log scale, since noise multiplies. From three rounds on it is Student's interval for a further mean of as
+/// many values, widened by how much more a median varies than a mean, and by what runs differ beside that. Of runs it
+/// is that for one further value: the spread between runs is known. Two figures are shown as they are: a third one lies
+/// between them in one of three cases.
+pub fn prediction(figures: &[f64], unit: Unit, resolution: f64) -> Option<Prediction> {
     if figures.len() < 2 || figures.iter().any(|figure| !(*figure > 0.0 && figure.is_finite())) {
         return None;
     }
@@ -107,10 +115,14 @@ pub fn prediction(figures: &[f64], resolution: f64) -> Option<Prediction> {
     } else {
         let mean = logs.iter().sum::<f64>() / n;
         let deviation = (logs.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / (n - 1.0)).sqrt();
-        let of_rounds =
-            student_95(logs.len() - 1) * deviation * (2.0 / n).sqrt() * median_by_mean(figures.len());
-        // Each of the two runs has its own place.
-        let half = of_rounds.hypot(NORMAL_95 * BETWEEN_RUNS * 2f64.sqrt());
+        // The error of the median here, in deviations.
+        let of_median = median_by_mean(figures.len()) / n.sqrt();
+        let spread = student_95(logs.len() - 1) * deviation;
+        let half = match unit {
+            // Each of the two runs has its own place.
+            Unit::Round => (spread * of_median * 2f64.sqrt()).hypot(NORMAL_95 * BETWEEN_RUNS * 2f64.sqrt()),
+            Unit::Run => spread * of_median.hypot(1.0),
+        };
         let centre = median(&logs)?;
         (centre - half, centre + half, LEVEL)
     };
@@ -145,18 +157,18 @@ const DRIFT_BY: f64 = 1.15;
 
 /// Returns how the figures of rounds, in order of time, are unsteady: two groups, a drift, or too far apart. Groups
 /// need at least four rounds, a drift five, and all else three.
-pub fn unsteady(figures: &[f64]) -> Option<Unsteady> {
+pub fn unsteady(figures: &[f64], unit: Unit) -> Option<Unsteady> {
     if figures.len() < 3 || figures.iter().any(|figure| !(*figure > 0.0 && figure.is_finite())) {
         return None;
     }
-    groups(figures).or_else(|| drift(figures)).or_else(|| scatter(figures))
+    groups(figures).or_else(|| drift(figures)).or_else(|| scatter(figures, unit))
 }
 
 /// Intervals wider than this ratio say that the figure is not known.
 const SCATTER_OVER: f64 = 3.0;
 
-fn scatter(figures: &[f64]) -> Option<Unsteady> {
-    prediction(figures, 0.0).filter(|next| next.width() > SCATTER_OVER)?;
+fn scatter(figures: &[f64], unit: Unit) -> Option<Unsteady> {
+    prediction(figures, unit, 0.0).filter(|next| next.width() > SCATTER_OVER)?;
     let (lowest, highest) =
         (figures.iter().copied().reduce(f64::min)?, figures.iter().copied().reduce(f64::max)?);
     Some(Unsteady::Scatter(lowest, highest))
@@ -208,9 +220,9 @@ mod tests {
 
     #[test]
     fn two_rounds_are_shown_as_they_are_and_one_tells_nothing() {
-        assert_eq!(prediction(&[5.0], 0.0), None);
-        assert_eq!(prediction(&[0.0, 5.0, 5.0], 0.0), None);
-        let two = prediction(&[203.0, 55.0], 1.0).unwrap();
+        assert_eq!(prediction(&[5.0], Unit::Round, 0.0), None);
+        assert_eq!(prediction(&[0.0, 5.0, 5.0], Unit::Round, 0.0), None);
+        let two = prediction(&[203.0, 55.0], Unit::Round, 1.0).unwrap();
         assert!((two.low - 54.0).abs() < 1e-9 && (two.high - 204.0).abs() < 1e-9, "{two:?}");
         assert!((two.level - 1.0 / 3.0).abs() < 1e-12);
     }
@@ -224,7 +236,7 @@ mod tests {
 
     #[test]
     fn equal_rounds_leave_the_resolution_and_what_runs_differ_by() {
-        let same = prediction(&[100.0; 8], 1.0).unwrap();
+        let same = prediction(&[100.0; 8], Unit::Round, 1.0).unwrap();
         let apart = (1.96f64 * 0.01 * 2f64.sqrt()).exp();
         assert!((same.low - (100.0 / apart - 1.0)).abs() < 1e-3, "{same:?}");
         assert!((same.high - (100.0 * apart + 1.0)).abs() < 1e-3, "{same:?}");
@@ -249,7 +261,7 @@ mod tests {
             let covered = (0..4000)
                 .filter(|_| {
                     let (this, next) = (run(), run());
-                    prediction(&this, 0.0).unwrap().contains(median(&next).unwrap())
+                    prediction(&this, Unit::Round, 0.0).unwrap().contains(median(&next).unwrap())
                 })
                 .count();
             assert!((3740..=3860).contains(&covered), "{rounds} rounds: {covered} of 4000");
@@ -257,20 +269,35 @@ mod tests {
     }
 
     #[test]
+    fn the_run_after_merged_ones_lies_in_their_interval_as_often_as_it_says() {
+        let mut random = SplitMix::new(11);
+        for runs in [3, 5, 12] {
+            let mut run = || (5.0 + 0.1 * normal(&mut random)).exp();
+            let covered = (0..4000)
+                .filter(|_| {
+                    let known: Vec<f64> = (0..runs).map(|_| run()).collect();
+                    prediction(&known, Unit::Run, 0.0).unwrap().contains(run())
+                })
+                .count();
+            assert!((3740..=3860).contains(&covered), "{runs} runs: {covered} of 4000");
+        }
+    }
+
+    #[test]
     fn rounds_in_two_groups_are_told_from_noise() {
         let core_to_core = [55.0, 203.0, 56.0, 201.0, 205.0, 54.0, 55.0, 55.0];
-        assert_eq!(unsteady(&core_to_core), Some(Unsteady::Groups(55.0, 203.0)));
+        assert_eq!(unsteady(&core_to_core, Unit::Round), Some(Unsteady::Groups(55.0, 203.0)));
         // One odd round is no group, but the next run may be anywhere.
-        let odd = unsteady(&[55.0, 55.0, 56.0, 54.0, 203.0, 55.0, 54.0, 55.0]);
+        let odd = unsteady(&[55.0, 55.0, 56.0, 54.0, 203.0, 55.0, 54.0, 55.0], Unit::Round);
         assert_eq!(odd, Some(Unsteady::Scatter(54.0, 203.0)));
-        assert_eq!(unsteady(&[55.0, 203.0]), None);
-        assert!(matches!(unsteady(&[55.0, 203.0, 55.0]), Some(Unsteady::Scatter(..))));
-        assert_eq!(unsteady(&[55.0, 57.0, 56.0]), None);
+        assert_eq!(unsteady(&[55.0, 203.0], Unit::Round), None);
+        assert!(matches!(unsteady(&[55.0, 203.0, 55.0], Unit::Round), Some(Unsteady::Scatter(..))));
+        assert_eq!(unsteady(&[55.0, 57.0, 56.0], Unit::Round), None);
         let mut random = SplitMix::new(3);
         let marked = (0..2000)
             .filter(|_| {
                 let run: Vec<f64> = (0..8).map(|_| (0.15 * normal(&mut random)).exp()).collect();
-                unsteady(&run).is_some()
+                unsteady(&run, Unit::Round).is_some()
             })
             .count();
         assert!(marked < 100, "{marked} of 2000 runs of plain noise are marked");
@@ -278,19 +305,21 @@ mod tests {
 
     #[test]
     fn what_is_too_wide_to_say_anything_goes_no_further_than_the_samples() {
-        let wide = prediction(&[55.0, 203.0, 55.0], 1.0).unwrap();
+        let wide = prediction(&[55.0, 203.0, 55.0], Unit::Round, 1.0).unwrap();
         assert!(wide.low < 20.0 && wide.high > 300.0, "{wide:?}");
         let known = wide.within(50.0, 210.0);
         assert_eq!((known.low, known.high, known.level), (50.0, 210.0, 0.95));
-        let narrow = prediction(&[55.0, 56.0, 55.0], 0.0).unwrap();
+        let narrow = prediction(&[55.0, 56.0, 55.0], Unit::Round, 0.0).unwrap();
         assert_eq!(narrow.within(54.9, 55.1), narrow);
     }
 
     #[test]
     fn a_drift_is_seen_and_names_both_ends() {
         let warming = [10.0, 10.4, 10.9, 11.2, 11.9, 12.3, 12.4, 13.0];
-        assert!(matches!(unsteady(&warming), Some(Unsteady::Drift(from, to)) if from < 10.8 && to > 12.2));
+        assert!(
+            matches!(unsteady(&warming, Unit::Round), Some(Unsteady::Drift(from, to)) if from < 10.8 && to > 12.2)
+        );
         // A trend too small to matter.
-        assert_eq!(unsteady(&[10.0, 10.01, 10.02, 10.03, 10.04, 10.05, 10.06, 10.07]), None);
+        assert_eq!(unsteady(&[10.0, 10.01, 10.02, 10.03, 10.04, 10.05, 10.06, 10.07], Unit::Round), None);
     }
 }

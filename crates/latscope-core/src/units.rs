@@ -72,6 +72,16 @@ pub fn counted(count: u64, thing: &str) -> String {
     format!("{} {thing}{plural}", format_count(count))
 }
 
+/// Number of words of another program's command line that are shown.
+const SHOWN_WORDS: usize = 4;
+
+/// Writes the first words of a command line, and `…` for the others: `latscope wake --duration 1h …`.
+pub fn first_words<'a>(words: impl Iterator<Item = &'a str>) -> String {
+    let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
+    let more = if words.len() > SHOWN_WORDS { " …" } else { "" };
+    words[..words.len().min(SHOWN_WORDS)].join(" ") + more
+}
+
 /// The verb of so many things of the past: `1 was`, `4 were`.
 pub fn were(count: u64) -> &'static str {
     if count == 1 { "was" } else { "were" }
@@ -296,6 +306,14 @@ impl<'de> Deserialize<'de> for CpuList {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn a_command_line_that_is_cut_off_says_so() {
+        let shown = |command: &str| first_words(command.split(' '));
+        assert_eq!(shown("latscope wake --count 5 "), "latscope wake --count 5");
+        assert_eq!(shown("latscope wake --count 5 -q "), "latscope wake --count 5 …");
+        assert_eq!(shown(""), "");
+    }
 
     #[test]
     fn spans_have_two_digits_and_the_largest_unit_that_suits_them() {

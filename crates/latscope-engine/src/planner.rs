@@ -64,7 +64,9 @@ impl Request {
 /// The plan to measure `probes` as asked on `machine`.
 pub fn plan(registry: &Registry, probes: &[&'static Probe], request: &Request, machine: &Machine) -> Plan {
     let mut groups: Vec<(&'static Experiment, Option<PathBuf>, Vec<Point>)> = Vec::new();
+    let chosen = on_chosen_cpus(request, machine);
     for probe in probes {
+        let machine = if probe.experiment.cpus == Cpus::All { &chosen } else { machine };
         for point in (probe.plan)(&request.input, machine) {
             let directory = directory(probe.experiment, &point);
             let same = |group: &&mut (&'static Experiment, Option<PathBuf>, Vec<Point>)| {
@@ -112,6 +114,16 @@ pub fn plan(registry: &Registry, probes: &[&'static Probe], request: &Request, m
     } else {
         plan
     }
+}
+
+/// Returns the machine with no more CPUs than the request chose: an experiment that takes all CPUs has no points of
+/// others.
+fn on_chosen_cpus(request: &Request, machine: &Machine) -> Machine {
+    let mut chosen = machine.clone();
+    if !request.cpus.is_empty() {
+        chosen.allowed.0.retain(|cpu| request.cpus.contains(cpu));
+    }
+    chosen
 }
 
 /// The plan of these steps: their order is kept, and of `request` only what concerns the run as a whole matters.

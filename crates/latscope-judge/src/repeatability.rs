@@ -3,7 +3,7 @@
 
 use latscope_core::quality::Level;
 use latscope_core::report::{Measurement, Report};
-use latscope_core::rounds::{self, Prediction};
+use latscope_core::rounds::{self, Prediction, Unit};
 use latscope_core::statistics::{median, quantile};
 use std::collections::BTreeMap;
 
@@ -24,8 +24,8 @@ impl Seen {
     /// A row from the medians of its rounds alone.
     pub fn of_rounds(rounds: Vec<f64>, resolution: f64) -> Option<Seen> {
         let figure = median(&rounds)?;
-        let marked = rounds::unsteady(&rounds).is_some();
-        Some(Seen { figure, interval: rounds::prediction(&rounds, resolution), marked, rounds })
+        let marked = rounds::unsteady(&rounds, Unit::Round).is_some();
+        Some(Seen { figure, interval: rounds::prediction(&rounds, Unit::Round, resolution), marked, rounds })
     }
 
     fn of(m: &Measurement) -> Option<Seen> {

@@ -146,6 +146,22 @@ fn cyclictest_says_what_its_command_line_asked_for() {
 }
 
 #[test]
+fn latscope_as_cyclictest_is_no_other_program_and_its_missed_activations_are_known() {
+    let mut file = json("cyclictest.json");
+    let missed: Vec<u64> = (0..file["thread"].as_object().unwrap().len() as u64).map(|at| 7 * at).collect();
+    file["latscope"] = serde_json::json!({ "version": "0.1.0", "missed": missed });
+    let report = read_report(file.to_string().as_bytes()).unwrap();
+    let imported = report.imported.as_ref().unwrap();
+    assert_eq!(imported.name(), "latscope as cyclictest 0.1.0");
+    assert!(!imported.unknown.iter().any(|fact| fact == "missed activations"), "{:?}", imported.unknown);
+    let read: Vec<u64> = report.measurements.iter().map(|m| m.summary.missed).collect();
+    assert_eq!(read, missed);
+    assert!(self::report("cyclictest.json").imported.unwrap().unknown[0].contains("missed"));
+    file["latscope"]["missed"] = serde_json::json!([]);
+    assert!(read_report(file.to_string().as_bytes()).unwrap_err().to_string().contains("missed"));
+}
+
+#[test]
 fn the_text_and_the_json_of_one_run_are_the_same_figures() {
     let (text, json) = (report("cyclictest-h100.txt"), report("cyclictest.json"));
     for (a, b) in text.measurements.iter().zip(&json.measurements) {

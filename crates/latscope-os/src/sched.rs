@@ -2,7 +2,7 @@
 //! measure under another policy than it assumes. Callers read the policy back after setting it.
 
 use crate::syscall::check;
-use std::io;
+use std::{fmt, io};
 
 /// A scheduling policy (sched(7)).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,6 +29,21 @@ pub enum Policy {
     },
     /// Any other policy, by its number in the kernel.
     Number(u32),
+}
+
+impl fmt::Display for Policy {
+    /// Writes the kernel's name, with the priority where there is one: `SCHED_FIFO 95`.
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            Policy::Other => f.write_str("SCHED_OTHER"),
+            Policy::Fifo(priority) => write!(f, "SCHED_FIFO {priority}"),
+            Policy::RoundRobin(priority) => write!(f, "SCHED_RR {priority}"),
+            Policy::Batch => f.write_str("SCHED_BATCH"),
+            Policy::Idle => f.write_str("SCHED_IDLE"),
+            Policy::Deadline { .. } => f.write_str("SCHED_DEADLINE"),
+            Policy::Number(number) => write!(f, "the policy {number}"),
+        }
+    }
 }
 
 /// Gives this thread, and its later children, a mount namespace of its own (unshare(2)). Mounts of other processes
@@ -245,6 +260,13 @@ fn cpus(mask: &[Word]) -> Vec<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn policies_have_the_names_of_the_kernel() {
+        let names = [Policy::Fifo(95), Policy::RoundRobin(1), Policy::Other].map(|policy| policy.to_string());
+        assert_eq!(names, ["SCHED_FIFO 95", "SCHED_RR 1", "SCHED_OTHER"]);
+        assert_eq!(Policy::Number(7).to_string(), "the policy 7");
+    }
 
     #[test]
     fn sched_attr_has_the_layout_of_the_kernel() {

@@ -48,6 +48,7 @@ pub fn explain(operation: &str, error: Errno) -> (String, &'static str) {
         Errno::PERM | Errno::NOSYS => {
             "allow the system call (docker: --security-opt seccomp=FILE or unconfined), or run outside of the container"
         }
+        Errno::BUSY | Errno::TXTBSY => "wait until its present user is done (`fuser`), or end it",
         Errno::ACCESS => "use a directory that may be written and is not mounted noexec (--dir, TMPDIR)",
         Errno::NOENT => "make or mount that file (docker: -v or --device)",
         Errno::ROFS => "choose a directory that can be written (--dir)",
@@ -77,9 +78,16 @@ mod tests {
 
     #[test]
     fn what_can_be_fixed_has_a_remedy() {
-        for error in
-            [Errno::PERM, Errno::NOSYS, Errno::NOSPC, Errno::ROFS, Errno::ACCESS, Errno::MFILE, Errno::NOMEM]
-        {
+        for error in [
+            Errno::PERM,
+            Errno::NOSYS,
+            Errno::NOSPC,
+            Errno::ROFS,
+            Errno::ACCESS,
+            Errno::MFILE,
+            Errno::NOMEM,
+            Errno::BUSY,
+        ] {
             let (reason, remedy) = explain("open a file", error);
             assert!(reason.starts_with("open a file: ") && !remedy.is_empty(), "{reason}");
         }

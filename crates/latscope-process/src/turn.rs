@@ -2,6 +2,7 @@
 //! waits for another one unasked; one that waits for its turn takes it alone for an instant, and then shared, too.
 
 use anyhow::{Result, anyhow, bail};
+use latscope_core::units::first_words;
 use rustix::fs::{FlockOperation, Mode, OFlags, flock, fstat, open};
 use rustix::io::Errno;
 use std::fs::read_to_string;
@@ -137,8 +138,8 @@ fn holding(line: &str, inode: u64) -> Option<u32> {
 
 fn command(pid: u32) -> String {
     let words = read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-    let words: Vec<&str> = words.split('\0').filter(|word| !word.is_empty()).take(4).collect();
-    if words.is_empty() { String::new() } else { format!(", `{}`", words.join(" ")) }
+    let words = first_words(words.split('\0'));
+    if words.is_empty() { words } else { format!(", `{words}`") }
 }
 
 #[cfg(test)]

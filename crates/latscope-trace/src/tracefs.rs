@@ -220,6 +220,7 @@ fn remedy(error: &io::Error) -> &'static str {
     match error.kind() {
         ErrorKind::PermissionDenied => "run as root",
         ErrorKind::NotFound => "use a kernel with CONFIG_TRACING and CONFIG_FTRACE, and mounted tracefs",
+        ErrorKind::ResourceBusy => "wait until its present user is done (`fuser`, rtla)",
         ErrorKind::OutOfMemory => "free some memory: the buffers take up to 64 MiB",
         _ => "see whether tracing is locked down: `cat /sys/kernel/security/lockdown`",
     }

@@ -1,11 +1,13 @@
 //! The ten numbers that say most about a machine, each a row of the survey.
 
+use super::rows::family;
 use latscope_core::catalogue::Catalogue;
 use latscope_core::plan::{ParamValue, Params};
 use latscope_core::quality::Quality;
 use latscope_core::report::{Measurement, Report};
 use latscope_core::rounds::figures;
 use latscope_judge::findings::{LevelRow, level_rows};
+use std::collections::BTreeSet;
 
 /// Number of the headline, with its name.
 #[derive(Debug, Clone)]
@@ -25,11 +27,14 @@ pub(crate) enum Source<'a> {
     Point(&'a Measurement),
 }
 
+/// Number of numbers in the headline of a survey of everything.
+const MOST: usize = 10;
+
 /// The size of the read of the headline, bytes.
 const READ: u64 = 4096;
 
 /// Returns the ten numbers, as far as they were to be measured: caches and memory, then the others in the order of the
-/// catalogue.
+/// catalogue. Where a survey of some families has fewer, each family without one adds its first row.
 pub(crate) fn headline<'a>(report: &'a Report, catalogue: &Catalogue) -> Vec<Headline<'a>> {
     let levels = level_rows(report).into_iter().map(|level| Headline {
         name: if level.name == "memory" { "memory read".to_owned() } else { format!("{} hit", level.name) },
@@ -40,7 +45,22 @@ pub(crate) fn headline<'a>(report: &'a Report, catalogue: &Catalogue) -> Vec<Hea
         let source = Source::Point(chosen(report, facts.id, headline.preferred)?);
         Some(Headline { name: headline.name.to_owned(), source })
     });
-    levels.chain(points).collect()
+    let mut found: Vec<Headline> = levels.chain(points).collect();
+    if !found.is_empty() && report.plan.job == "survey" {
+        add_families(report, &mut found);
+    }
+    found
+}
+
+/// Adds the first row of each family that has none among the numbers, up to ten.
+fn add_families<'a>(report: &'a Report, found: &mut Vec<Headline<'a>>) {
+    let mut known: BTreeSet<&str> = found.iter().map(|one| one.source.family()).collect();
+    for m in report.measurements.iter().filter(|m| m.row && m.typical().is_some()) {
+        if found.len() < MOST && known.insert(family(&m.probe)) {
+            let name = m.probe.split_once('.').map_or(&*m.probe, |(_, name)| name);
+            found.push(Headline { name: name.to_owned(), source: Source::Point(m) });
+        }
+    }
 }
 
 /// Returns the point of a probe with the first of these parameters that a point has; rows of the survey only.
@@ -57,7 +77,15 @@ fn sized(params: &Params) -> bool {
     !params.contains_key("mode") || params.get("size").is_none_or(|size| *size == ParamValue::Number(READ))
 }
 
-impl Source<'_> {
+impl<'a> Source<'a> {
+    /// Returns the family that the number is of.
+    fn family(&self) -> &'a str {
+        match self {
+            Source::Level(_) => "memory",
+            Source::Point(m) => family(&m.probe),
+        }
+    }
+
     /// Returns the figure, ns; `None` without a figure.
     pub fn ns(&self) -> Option<f64> {
         match self {
@@ -105,6 +133,23 @@ mod tests {
         assert!(names.contains(&"L1 hit") && names.contains(&"mutex"), "{names:?}");
         assert!(found.len() <= 10, "{names:?}");
         assert!(found.iter().all(|one| one.source.ns().is_some()));
+    }
+
+    #[test]
+    fn a_survey_of_some_families_has_a_number_of_each() {
+        let mut report = fixture::report();
+        report.measurements.retain(|m| ["syscall", "file"].contains(&family(&m.probe)));
+        let names = |report: &Report| -> Vec<String> {
+            headline(report, catalogue()).into_iter().map(|one| one.name).collect()
+        };
+        let mut of_files = report.clone();
+        of_files.measurements.retain(|m| family(&m.probe) == "file");
+        let (survey, files) = (names(&report), names(&of_files));
+        let first = report.measurements.iter().find(|m| m.row && family(&m.probe) == "syscall").unwrap();
+        assert_eq!(survey[..files.len()], files);
+        assert_eq!(survey[files.len()..], [first.probe.split_once('.').unwrap().1]);
+        report.plan.job = "file".to_owned();
+        assert_eq!(names(&report), files);
     }
 
     #[test]

@@ -12,6 +12,7 @@ mod column;
 pub mod comparison;
 pub mod csv;
 mod devices;
+mod distortions;
 pub mod doctor;
 mod document;
 pub mod figure;
@@ -50,6 +51,7 @@ pub mod trial;
 mod unmeasured;
 mod verdicts;
 
+pub use distortions::distortions;
 pub use head::unfinished;
 
 use latscope_core::catalogue::Catalogue;

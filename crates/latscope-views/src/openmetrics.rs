@@ -133,14 +133,16 @@ fn histograms(text: &mut String, points: &[(String, &Measurement)]) {
 
 fn run(text: &mut String, report: &Report) {
     let machine = &report.machine;
-    let about = joined(&[
-        ("run_id", &report.run_id),
+    let about: [(&str, &str); 6] = [
+        ("run_id", &*report.run_id),
         ("job_name", &report.plan.job),
         ("machine", &machine.name),
         ("kernel", &machine.kernel),
         ("cpu_model", &machine.cpu_model),
         ("version", &report.tool.version),
-    ]);
+    ];
+    // What is not known, such as the one id of merged runs, is no label.
+    let about = joined(&about.into_iter().filter(|(_, value)| !value.is_empty()).collect::<Vec<_>>());
     let at = |time: &str| {
         let time = humantime::parse_rfc3339_weak(time).ok()?;
         Some(time.duration_since(std::time::UNIX_EPOCH).ok()?.as_secs_f64())
@@ -201,6 +203,17 @@ mod tests {
             .collect();
         assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), names.len());
         assert!(!text.contains(|c: char| c.is_control() && c != '\n'));
+    }
+
+    #[test]
+    fn what_is_not_known_of_the_run_is_no_label() {
+        let mut report = fixture::wake();
+        (report.run_id, report.machine.kernel) = (String::new(), String::new());
+        let text = openmetrics(&report);
+        let line = text.lines().find(|line| line.starts_with("latscope_run_info{")).unwrap();
+        assert!(line.contains("job_name=\"wake\"") && !line.contains("=\"\""), "{line}");
+        report.run_id = "r-1".to_owned();
+        assert!(openmetrics(&report).contains("latscope_run_info{run_id=\"r-1\","));
     }
 
     #[test]

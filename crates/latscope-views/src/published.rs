@@ -171,8 +171,8 @@ impl Published {
 
 /// Returns the conditions on this machine, in the same words.
 pub fn here(report: &Report, group: &Group) -> String {
-    let kernel = report.machine.kernel_version.split_whitespace().find(|word| word.starts_with("PREEMPT"));
-    let mut parts: Vec<String> = kernel.map(str::to_owned).into_iter().collect();
+    let mut parts = vec![report.machine.preemption()];
+    parts.retain(|part| !part.is_empty());
     parts.extend(interval(group).map(|interval| format!("every {}", format_time(interval as f64))));
     let most = group.singles.iter().map(|row| row.m.summary.count).max().unwrap_or(0);
     parts.push(counted(most, "activation"));

@@ -121,7 +121,7 @@ fn names(points: &[&Measurement]) -> String {
 }
 
 /// Probes, each with how many points it has.
-fn by_probe<'a>(points: impl Iterator<Item = &'a str>) -> String {
+pub(super) fn by_probe<'a>(points: impl Iterator<Item = &'a str>) -> String {
     let mut probes: Vec<(&str, usize)> = Vec::new();
     for point in points {
         match probes.iter_mut().find(|(probe, _)| *probe == point) {

@@ -9,7 +9,7 @@ use crate::plan::{ParamValue, Params, Point};
 use crate::quality::{
     EVERY_SAMPLE_DISTURBED, IMPORTED, Level, NOTHING_MEASURED, Quality, Reason, SHARED_CACHE, THROTTLED,
 };
-use crate::rounds::{self, Prediction, Round, Unsteady};
+use crate::rounds::{self, Prediction, Round, Unit, Unsteady};
 use crate::units;
 use crate::value::Value;
 use schemars::JsonSchema;
@@ -438,8 +438,10 @@ impl Measurement {
         self.summary.cycles = crate::statistics::median(&cycles);
         let resolution = self.histogram.resolution(median);
         let (smallest, largest) = (self.summary.min.unwrap_or(0.0), self.summary.max.unwrap_or(f64::MAX));
-        self.interval = rounds::prediction(&figures, resolution).map(|next| next.within(smallest, largest));
-        if let Some(unsteady) = rounds::unsteady(&figures) {
+        let unit = if self.rounds.iter().any(|round| round.run.is_some()) { Unit::Run } else { Unit::Round };
+        let next = rounds::prediction(&figures, unit, resolution);
+        self.interval = next.map(|next| next.within(smallest, largest));
+        if let Some(unsteady) = rounds::unsteady(&figures, unit) {
             self.quality.lower(unsteady_reason(unsteady, &figures));
         }
     }

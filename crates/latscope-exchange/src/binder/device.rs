@@ -98,8 +98,10 @@ impl BinderDevice {
             Errno::BUSY => {
                 let holder = presence::manager_of(Path::new("/"), path);
                 let remedy = match &holder {
-                    Holder::Unknown => "find it as root: cat /sys/kernel/debug/binder/state".to_owned(),
-                    _ => "end it, or call what it serves: --service NAME".to_owned(),
+                    Holder::Unknown => {
+                        "wait until it ends; find it as root: cat /sys/kernel/debug/binder/state".to_owned()
+                    }
+                    _ => "wait until it ends, or call what it serves: --service NAME".to_owned(),
                 };
                 (format!("{path} has a context manager: {holder}"), remedy)
             }
@@ -163,7 +165,8 @@ mod tests {
     #[test]
     fn a_manager_of_another_user_is_distinguished_from_a_live_one() {
         assert!(null().not_manager(Errno::PERM).reason.contains("of another user"));
-        assert!(null().not_manager(Errno::BUSY).reason.contains("has a context manager: "));
+        let busy = null().not_manager(Errno::BUSY);
+        assert!(busy.reason.contains("has a context manager: ") && busy.remedy.starts_with("wait until"));
     }
 
     #[test]

@@ -10,7 +10,7 @@
 use super::select::{is_measured, many};
 use latscope_core::quality::Level;
 use latscope_core::report::{Agreeing, Certainty, Evidence, Finding, Measurement};
-use latscope_core::rounds::{Prediction, prediction, unsteady};
+use latscope_core::rounds::{Prediction, Unit, prediction, unsteady};
 use std::collections::BTreeMap;
 
 /// Number of rounds that must agree before anything is claimed.
@@ -110,10 +110,10 @@ fn supports(interval: &Prediction) -> bool {
 /// Interval in which the next run's figure is expected, from one value for each round; `None` if there are too few
 /// rounds, or if they jump or drift.
 fn interval(over: &[f64]) -> Option<Prediction> {
-    if over.len() < ENOUGH_ROUNDS || unsteady(over).is_some() {
+    if over.len() < ENOUGH_ROUNDS || unsteady(over, Unit::Round).is_some() {
         return None;
     }
-    prediction(over, 0.0).filter(supports)
+    prediction(over, Unit::Round, 0.0).filter(supports)
 }
 
 fn evidence_of(m: &Measurement, figure: &str, value: f64, interval: Option<Prediction>) -> Evidence {

@@ -5,6 +5,7 @@ use super::command_line::Asked;
 use super::report::{Source, SysInfo, finish, measurement};
 use super::{from_json, has_names, time};
 use latscope_core::catalogue::ids;
+use latscope_core::json::LARGEST;
 use latscope_core::plan::{ParamValue, Params, params};
 use latscope_core::report::{Measurement, Report, Semantics};
 use serde::Deserialize;
@@ -33,7 +34,17 @@ struct File {
     sysinfo: SysInfo,
     /// 1 for ns, 0 for µs.
     resolution_in_ns: u64,
+    /// Present if latscope measured as cyclictest.
+    latscope: Option<Latscope>,
     thread: BTreeMap<String, Thread>,
+}
+
+/// Member by which latscope marks the JSON that it writes as cyclictest.
+#[derive(Deserialize)]
+struct Latscope {
+    version: String,
+    /// Missed activations of each thread.
+    missed: Vec<u64>,
 }
 
 #[derive(Deserialize)]
@@ -63,11 +74,18 @@ pub(super) fn read(text: &str) -> Result<Report, String> {
         other => return Err(format!("its resolution_in_ns is {other}, where 0 is µs and 1 is ns")),
     };
     let options = Asked::of(&command_line);
-    let mut unknown = vec!["missed activations"];
+    let mut unknown = Vec::new();
+    if file.latscope.is_none() {
+        unknown.push("missed activations");
+    }
     if options.is_none() {
         unknown.extend(["interval", "scheduling policy", "priority", "how the threads wait", "clock"]);
     }
-    let source = Source { program: "cyclictest", version: Some(file.version), text, unknown: &unknown };
+    let (program, version) = match &file.latscope {
+        Some(latscope) => ("latscope as cyclictest", latscope.version.clone()),
+        None => ("cyclictest", file.version),
+    };
+    let source = Source { program, version: Some(version), text, unknown: &unknown };
     let mut report = source.report();
     report.machine = file.sysinfo.machine();
     report.started = file.start_time.as_deref().and_then(time::utc).unwrap_or_default();
@@ -77,11 +95,19 @@ pub(super) fn read(text: &str) -> Result<Report, String> {
         threads.push((name.parse().map_err(|_| format!("{name:?} is no number of a thread"))?, thread));
     }
     threads.sort_by_key(|(number, _)| *number);
-    let measured = threads.into_iter().map(|(number, thread)| {
-        let measurement = thread.measurement(number, tick_ps, options.as_ref());
-        measurement.map_err(|why| format!("thread {number}: {why}"))
-    });
-    finish(report, measured.collect::<Result<_, _>>()?)
+    let mut measured = Vec::new();
+    for (number, thread) in threads {
+        let m = thread.measurement(number, tick_ps, options.as_ref());
+        let mut m = m.map_err(|why| format!("thread {number}: {why}"))?;
+        if let Some(latscope) = &file.latscope {
+            let missed = usize::try_from(number).ok().and_then(|at| latscope.missed.get(at));
+            let missed = missed.filter(|missed| **missed <= LARGEST);
+            m.summary.missed =
+                *missed.ok_or_else(|| format!("thread {number}: its missed activations lack"))?;
+        }
+        measured.push(m);
+    }
+    finish(report, measured)
 }
 
 fn is_cyclictest(command_line: &str) -> bool {

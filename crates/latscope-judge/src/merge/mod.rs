@@ -22,6 +22,12 @@ pub enum MergeError {
     /// There is no result to merge.
     #[error("there is no result to merge")]
     Nothing,
+    /// There is no second result.
+    #[error("{0} is the only result there, and merging takes two or more: use it as it is")]
+    Single(String),
+    /// A result has other points than all others.
+    #[error("{0} has no point in common with the other results: leave it out")]
+    NothingInCommon(String),
 }
 
 /// A result with the runs that it is made of, and the name of its file.
@@ -40,9 +46,13 @@ struct Series {
 /// Merges results, each with the name of its file. The order of the results does not matter: runs are in order of time.
 ///
 /// # Errors
-/// A run is in two of the results, or a point has too many samples.
+/// There are not two results, a run is in two of them, one has no point in common with the others, or a point has too
+/// many samples.
 pub fn merge(results: Vec<(String, Report)>) -> Result<Report, MergeError> {
     let mut parts: Vec<Part> = results.into_iter().map(|(name, report)| Part::of(name, report)).collect();
+    if let [only] = parts.as_slice() {
+        return Err(MergeError::Single(only.name.clone()));
+    }
     parts.sort_by(|a, b| a.merged.runs.first().cmp(&b.merged.runs.first()));
     let runs = renumbered(&mut parts)?;
     let series = added(&mut parts)?;
@@ -114,15 +124,26 @@ fn renumbered(parts: &mut [Part]) -> Result<Vec<MergedRun>, MergeError> {
 /// The points of all results, equal ones added, in the order of the first run that has them.
 fn added(parts: &mut [Part]) -> Result<Vec<Series>, MergeError> {
     let mut all: Vec<Series> = Vec::new();
-    for part in parts {
+    // The part that brought each series, and the parts that share one.
+    let (mut from, mut sharing) = (Vec::new(), BTreeSet::new());
+    for (of, part) in parts.iter_mut().enumerate() {
         let measurements = mem::take(&mut part.report.measurements).into_iter();
         let lengths = part.merged.batch_ns.iter().copied().chain(std::iter::repeat(None));
         for series in measurements.zip(lengths).map(|(m, batch_ns)| Series { m, batch_ns }) {
-            match all.iter_mut().find(|known| known.takes(&series)) {
-                Some(known) => known.add(series)?,
-                None => all.push(series),
+            match all.iter().position(|known| known.takes(&series)) {
+                Some(at) => {
+                    all[at].add(series)?;
+                    sharing.extend((from[at] != of).then_some([from[at], of]).into_iter().flatten());
+                }
+                None => {
+                    all.push(series);
+                    from.push(of);
+                }
             }
         }
+    }
+    if let Some(alone) = (0..parts.len()).find(|of| !sharing.contains(of)) {
+        return Err(MergeError::NothingInCommon(parts[alone].name.clone()));
     }
     all.sort_by_key(|series| series.m.rounds.iter().filter_map(|round| round.run).min());
     Ok(all)

@@ -60,6 +60,22 @@ fn a_run_is_merged_once() {
 }
 
 #[test]
+fn a_merge_takes_two_results_with_a_common_point() {
+    let named = |name: &str, report: &Report| (name.to_owned(), report.clone());
+    let [a, b] = [run(1, &[vec![1], vec![2]]), run(2, &[vec![1], Vec::new()])];
+    let other = Report { run_id: "other".to_owned(), ..fixture::ipc::latency() };
+    let refused = |results: Vec<(String, Report)>| merge(results).unwrap_err().to_string();
+    let alone = refused(vec![named("a.json", &a), named("b.json", &b), named("other.json", &other)]);
+    assert!(alone.starts_with("other.json has no point in common"), "{alone}");
+    let none = refused(vec![named("b.json", &b), named("other.json", &other)]);
+    assert!(none.contains("has no point in common"), "{none}");
+    let single = refused(vec![named("a.json", &a)]);
+    assert!(single.starts_with("a.json is the only result"), "{single}");
+    let merged = merge(vec![named("a.json", &a), named("b.json", &b)]).unwrap();
+    assert!(refused(vec![named("both.json", &merged)]).starts_with("both.json is the only result"));
+}
+
+#[test]
 fn points_that_are_not_alike_stay_apart() {
     let values = [vec![3000; 20], vec![4000; 20]];
     let a = run(1, &values);
@@ -93,8 +109,9 @@ fn points_that_are_not_alike_stay_apart() {
 }
 
 fn values() -> impl Strategy<Value = [Vec<u64>; 2]> {
-    let some = || proptest::collection::vec(0u64..1 << 50, 0..20);
-    (some(), some()).prop_map(|(a, b)| [a, b])
+    // The first point is in all runs.
+    let some = |least| proptest::collection::vec(0u64..1 << 50, least..20);
+    (some(1), some(0)).prop_map(|(a, b)| [a, b])
 }
 
 proptest! {

@@ -2,6 +2,7 @@
 
 use crate::Root;
 use latscope_core::report::{Consumer, RealTime};
+use latscope_core::units::first_words;
 use latscope_os::usage;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -144,14 +145,8 @@ fn latscope_command(root: &Root, pid: u32) -> Option<String> {
     let text = root.text(&format!("/proc/{pid}/cmdline"))?;
     let mut words = text.split('\0');
     let program = Path::new(words.next()?).file_name()?.to_str()?;
-    (program == "latscope").then(|| {
-        let words: Vec<&str> = std::iter::once(program).chain(words).take(SHOWN_WORDS).collect();
-        words.join(" ")
-    })
+    (program == "latscope").then(|| first_words(std::iter::once(program).chain(words)))
 }
-
-/// Largest number of words of another latscope's command line that are shown.
-const SHOWN_WORDS: usize = 4;
 
 /// CPU time of the kernel's threads that serve files and terminals, ns.
 pub(super) fn workers_ns(root: &Root) -> u64 {

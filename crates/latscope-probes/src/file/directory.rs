@@ -1,9 +1,10 @@
 //! The directories in which files are made: their descriptions, and the defaults.
 
 use crate::Directory;
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use rustix::fs::{statfs, statvfs};
 use std::ffi::OsString;
+use std::io::ErrorKind;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
@@ -16,11 +17,17 @@ pub fn resolve(path: &Path) -> Result<Directory> {
     let shown = path.display();
     let advice = "choose a directory that exists and can be written";
     let path = path.canonicalize().with_context(|| format!("cannot use the directory {shown} ({advice})"))?;
-    // The file has no name, or loses it at once.
-    tempfile::tempfile_in(&path).with_context(|| format!("cannot make files in {shown} ({advice})"))?;
     let mounts = std::fs::read("/proc/self/mountinfo").unwrap_or_default();
     let (filesystem, device) =
         mount_of(&mounts, &path).unwrap_or_else(|| (by_magic(&path), "unknown".to_owned()));
+    // The file has no name, or loses it at once.
+    match tempfile::tempfile_in(&path) {
+        // The directory is there; what is missing is the operation.
+        Err(error) if [ErrorKind::NotFound, ErrorKind::Unsupported].contains(&error.kind()) => {
+            bail!("cannot make files in {shown} ({advice}): {filesystem} has no files of users")
+        }
+        made => made.with_context(|| format!("cannot make files in {shown} ({advice})"))?,
+    };
     let space = statvfs(&path).with_context(|| format!("cannot read the free space of {shown}"))?;
     let free = space.f_bavail.saturating_mul(space.f_frsize);
     Ok(Directory { path, filesystem, device, free })
@@ -201,6 +208,13 @@ mod tests {
             device: "d".to_owned(),
             free: 1,
         })
+    }
+
+    #[test]
+    fn a_file_system_without_files_of_users_is_named() {
+        let error = format!("{:#}", resolve(Path::new("/proc")).unwrap_err());
+        assert!(error.starts_with("cannot make files in /proc (choose"), "{error}");
+        assert!(error.ends_with(": proc has no files of users"), "{error}");
     }
 
     #[test]

@@ -9,6 +9,9 @@ pub fn fifo(priority: u32) -> Option<String> {
     }
     match sched::policy() {
         Ok(Policy::Fifo(got)) if got == priority => None,
-        other => Some(format!("asked for SCHED_FIFO {priority}, but the kernel has {other:?}")),
+        Ok(other) => Some(format!("ran as {other}, not SCHED_FIFO {priority}")),
+        Err(error) => {
+            Some(format!("asked for SCHED_FIFO {priority}, and what was granted is unknown: {error}"))
+        }
     }
 }

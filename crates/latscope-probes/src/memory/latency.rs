@@ -44,7 +44,7 @@ pub static SINGLE_LOAD: Probe = Probe {
         timed: "One load of a chain of dependent loads in random order, between two stamps of its own; the time of the stamps is in it.",
         times: Semantics::Operation,
         source: "the processor's manual: load-to-use latency, and stamps that wait for the load",
-        revision: 1,
+        revision: 2,
         params: Walk::LIST,
         may_be_zero: nodes::MAY_BE_ZERO,
         by_name_only: true,
@@ -356,7 +356,7 @@ fn measure_single(bench: &mut Bench, index: usize, map: &ChaseMap) {
     let counted = stop.budget_ns == u64::MAX;
     let events = if counted { stop.events } else { stop.events.saturating_mul(SINGLE_LOADS) };
     bench.set_stop(Stop { events, ..stop });
-    bench.each(index, Gate::Thread, || cursor = black_box(map.step(cursor)));
+    bench.each_with_stamps(index, Gate::Thread, || cursor = black_box(map.step(cursor)));
     bench.set_stop(stop);
 }
 
@@ -396,6 +396,17 @@ mod tests {
         assert!(points[0].title.ends_with("pages of 4 KiB, node 0 → 0"));
         let again = single_loads(&nodes::tests::asked(&[("nodes", "all")]), &nodes::tests::machine());
         assert_eq!(again, points[12..]);
+    }
+
+    #[test]
+    fn no_single_load_is_shorter_than_the_stamps_in_it() {
+        let mut input = input(Profile::Quick, false);
+        input.values.insert("size".into(), vec![ParamValue::Number(4 * KIB)]);
+        input.values.insert("pages".into(), vec!["4KiB".into()]);
+        for m in harness::measure(&EXPERIMENT, single_loads(&input, &harness::machine())) {
+            harness::check(&m);
+            assert!(m.summary.min.is_none_or(|min| min > 0.0), "{:?}", m.summary);
+        }
     }
 
     #[test]

@@ -15,8 +15,7 @@ pub use hwlat::HWLAT;
 pub use osnoise::OSNOISE;
 
 use super::{Condition, Family, FamilyFacts, PlanInput, Probe};
-use latscope_bench::settings;
-use latscope_core::plan::{Periodic, Phase, Point, Step};
+use latscope_core::plan::{Periodic, Phase, Step};
 
 /// The family.
 pub static FAMILY: Family = Family {
@@ -53,8 +52,6 @@ pub(crate) fn for_a_time(step: &mut Step, input: &PlanInput) {
         // Neither a time nor a count was asked for: the profile's are for other things.
         (planned.limit_ns, planned.events) = (usual_time(input), u64::MAX);
     }
-    let cpu = |point: &Point| settings::get(&point.params, "cpu");
-    step.points.retain(|point| cpu(point).is_some_and(|cpu| step.cpus.contains(&cpu)));
     if !input.survey {
         step.periodic.get_or_insert_with(rules);
     }

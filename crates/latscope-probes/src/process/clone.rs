@@ -2,16 +2,16 @@
 
 use crate::failure::{FirstError, explain};
 use crate::{Cpus, Experiment, PlanInput, Probe, Word, settings, words};
-use anyhow::Result;
+use anyhow::{Context, Result};
 use latscope_bench::bench::Bench;
 use latscope_bench::gate::Gate;
 use latscope_core::plan::{Point, Stop};
 use latscope_os::process_probe::{Namespace, fork_exit_in, fork_exit_into, keep_children};
+use latscope_process::guardian::{Guardian, Undo};
 use rustix::fd::OwnedFd;
 use rustix::fs::{Mode as FileMode, OFlags, open};
 use rustix::io::Errno;
 use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 
 static CLONE: Experiment = Experiment::new("process.clone", Cpus::One, run).setup(0.02);
@@ -80,11 +80,17 @@ fn run(bench: &mut Bench) -> Result<()> {
             time(bench, index, mode, || fork_exit_in(mode.namespace()));
             continue;
         }
-        match Group::create() {
+        // It removes the group if this process is killed.
+        let mut guardian = None;
+        let journal = |path: &Path| {
+            let guardian = guardian.insert(Guardian::start()?);
+            guardian.journal(Undo::RemoveInstance(path.to_owned())).map(drop)
+        };
+        match Group::create(journal) {
             Ok(group) => time(bench, index, mode, || fork_exit_into(&group.descriptor)),
             Err(error) => bench.unsupported(
                 index,
-                format!("no control group of version 2: {error}"),
+                format!("no control group of version 2: {error:#}"),
                 "run as root where a cgroup2 file system is mounted and may be written",
             ),
         }
@@ -137,17 +143,19 @@ struct Group {
 }
 
 impl Group {
-    fn create() -> io::Result<Group> {
+    /// Makes the group, whose path is journalled before that.
+    fn create(journal: impl FnOnce(&Path) -> Result<()>) -> Result<Group> {
         let own = own_group(&fs::read_to_string("/proc/mounts")?, &fs::read_to_string("/proc/self/cgroup")?);
-        let own = own.ok_or_else(|| io::Error::other("no cgroup2 file system is mounted"))?;
+        let own = own.context("no cgroup2 file system is mounted")?;
         let path = own.join(format!("latscope-{}", std::process::id()));
-        fs::create_dir(&path).map_err(|error| named(&path, &error))?;
+        journal(&path)?;
+        fs::create_dir(&path).with_context(|| path.display().to_string())?;
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         match open(&path, flags, FileMode::empty()) {
             Ok(descriptor) => Ok(Group { path, descriptor }),
             Err(error) => {
                 let _ = fs::remove_dir(&path);
-                Err(named(&path, &error.into()))
+                Err(error).with_context(|| path.display().to_string())
             }
         }
     }
@@ -158,10 +166,6 @@ impl Drop for Group {
         // All of its processes have been waited for.
         let _ = fs::remove_dir(&self.path);
     }
-}
-
-fn named(path: &Path, error: &io::Error) -> io::Error {
-    io::Error::new(error.kind(), format!("{}: {error}", path.display()))
 }
 
 /// Directory of the group of this process, by the texts of `/proc/mounts` and `/proc/self/cgroup`.
@@ -202,17 +206,35 @@ mod tests {
 
     #[test]
     fn a_group_is_made_and_removed() {
-        let group = match Group::create() {
+        let mut journalled = None;
+        let journal = |path: &Path| {
+            assert!(!path.exists(), "it is journalled first");
+            journalled = Some(path.to_owned());
+            Ok(())
+        };
+        let group = match Group::create(journal) {
             Ok(group) => group,
-            Err(refused) => return skipped("a_group_is_made_and_removed", &format!("{refused:?}")),
+            Err(refused) => return skipped("a_group_is_made_and_removed", &format!("{refused:#}")),
         };
         let path = group.path.clone();
+        assert_eq!(journalled.as_ref(), Some(&path));
         assert_eq!(fork_exit_into(&group.descriptor), Ok(()));
         drop(group);
         assert!(!path.exists());
         // What is no control group is refused.
         let elsewhere = open("/", OFlags::RDONLY | OFlags::DIRECTORY, FileMode::empty()).unwrap();
         assert_eq!(fork_exit_into(&elsewhere), Err(Errno::BADF));
+    }
+
+    #[test]
+    fn a_group_that_cannot_be_journalled_is_not_made() {
+        let mut path = None;
+        let refused = |place: &Path| {
+            path = Some(place.to_owned());
+            anyhow::bail!("no guardian")
+        };
+        assert!(Group::create(refused).is_err());
+        assert!(path.is_none_or(|path| !path.exists()));
     }
 
     #[test]

@@ -86,7 +86,9 @@ pub(super) fn measure(bench: &mut Bench, pairs: &[Pair], sides: (Side, Side)) ->
         if bench.is_stopping() {
             break;
         }
-        bench.waiting(&format!("round {} of {}", number + 1, rounds.len()));
+        if rounds.len() > 1 {
+            bench.waiting(&format!("round {} of {}", number + 1, rounds.len()));
+        }
         taken.extend(at_once(bench, round, sides)?);
     }
     let mut classes: BTreeMap<&str, Vec<&Pair>> = BTreeMap::new();

@@ -304,6 +304,8 @@ mod tests {
     use super::*;
     use latscope_core::quality::Level;
     use latscope_engine::harness;
+    use latscope_engine::planner::{self, Request};
+    use std::collections::BTreeSet;
 
     fn planned(cpus: &str, survey: bool) -> Vec<Point> {
         let machine = Machine { allowed: cpus.parse().unwrap(), ..Machine::default() };
@@ -316,6 +318,25 @@ mod tests {
         assert_eq!(pairs, ["0-2", "0-3", "2-3", "0-2", "0-3", "2-3"]);
         assert_eq!(planned("5", true)[0].text("pair"), "5-5");
         assert_eq!(planned("5", true)[0].title, "core to core, cas");
+    }
+
+    #[test]
+    fn only_pairs_of_the_chosen_cpus_are_planned() {
+        let machine = Machine { allowed: "0-7".parse().unwrap(), ..Machine::default() };
+        let pairs = |cpus: &[u32], all_pairs: bool| {
+            let mut input = PlanInput { survey: false, ..harness::input() };
+            if all_pairs {
+                input.values.insert("all-pairs".into(), vec!["yes".into()]);
+            }
+            let request = Request { cpus: cpus.to_vec(), ..Request::new("sync", input) };
+            let plan = planner::plan(&crate::REGISTRY, &[&CORE_TO_CORE], &request, &machine);
+            let pairs = plan.steps[0].points.iter().map(|point| point.text("pair").to_owned());
+            pairs.collect::<BTreeSet<String>>().into_iter().collect::<Vec<_>>()
+        };
+        assert_eq!(pairs(&[2, 5, 6], false), ["2-5", "2-6", "5-6"]);
+        assert_eq!(pairs(&[2, 5, 6], true), ["2-5", "2-6", "5-6"]);
+        assert_eq!(pairs(&[3], false), ["3-3"]);
+        assert_eq!(pairs(&[], false).len(), 28);
     }
 
     #[test]

@@ -271,15 +271,22 @@ fn granted_slice(wanted: u64) -> Option<Shortfall> {
 /// Returns the shortfall of a thread that `has` a time slice, or why that is not known; 0 where the kernel does not say.
 fn other_slice(wanted: u64, has: Result<u64, String>) -> Option<Shortfall> {
     let asked = format_time(wanted as f64);
-    let reason = match has {
+    let (reason, remedy) = match has {
         Ok(slice) if slice == wanted => return None,
-        Ok(0) => format!("no slice of {asked}: this kernel lets no thread choose its slice"),
-        Ok(slice) => {
-            format!("asked for a slice of {asked}, but the kernel gave {}", format_time(slice as f64))
-        }
-        Err(error) => format!("no slice of {asked}: {error}"),
+        Ok(0) => (
+            format!("no slice of {asked}: this kernel lets no thread choose its slice"),
+            "use Linux 6.12 or later",
+        ),
+        Ok(slice) => (
+            format!(
+                "ran with a slice of {}, not {asked}: the kernel grants 100 µs to 100 ms",
+                format_time(slice as f64)
+            ),
+            "choose --slice 100us to 100ms",
+        ),
+        Err(error) => (format!("no slice of {asked}: {error}"), "use Linux 6.12 or later"),
     };
-    Some(Shortfall { id: "not-as-asked", reason, remedy: "use Linux 6.12 or later, and 100us to 100ms" })
+    Some(Shortfall { id: "not-as-asked", reason, remedy })
 }
 
 fn refused_deadline(runtime: u64, thread: &Thread) -> String {
@@ -463,7 +470,9 @@ mod tests {
     fn another_slice_than_asked_for_is_a_shortfall() {
         assert_eq!(other_slice(100_000, Ok(100_000)), None);
         let reason = |has| other_slice(50_000, has).unwrap().reason;
-        assert_eq!(reason(Ok(100_000)), "asked for a slice of 50.0 µs, but the kernel gave 100 µs");
+        let granted = "ran with a slice of 100 µs, not 50.0 µs: the kernel grants 100 µs to 100 ms";
+        assert_eq!(reason(Ok(100_000)), granted);
+        assert_eq!(other_slice(50_000, Ok(100_000)).unwrap().remedy, "choose --slice 100us to 100ms");
         assert!(reason(Ok(0)).contains("lets no thread choose"));
         assert!(reason(Err("refused".to_owned())).ends_with(": refused"));
     }

@@ -111,7 +111,7 @@ fn plural(verdict: Verdict) -> &'static str {
 /// Numbers of runs or rounds to which advice is rounded up.
 const UP_TO: [usize; 3] = [9, 20, 100];
 
-/// Returns what could decide the undecided points: `60 with up to 9 runs a side`.
+/// Returns what could decide the undecided points: `60 with 9 runs a side`.
 pub(super) fn would_tell(comparison: &Comparison) -> Option<String> {
     let unknown = |point: &&Point| point.level == Level::Ok && point.verdict == Verdict::CannotTell;
     let unknown: Vec<&Point> = comparison.points.iter().filter(unknown).collect();
@@ -119,8 +119,8 @@ pub(super) fn would_tell(comparison: &Comparison) -> Option<String> {
     for point in &unknown {
         let up_to = |number: usize| UP_TO.into_iter().find(|most| number <= *most).unwrap_or(number);
         let advice = match point.would_tell {
-            Some(WouldTell::Runs(runs)) => format!("with up to {} runs a side", up_to(runs)),
-            Some(WouldTell::Rounds(rounds)) => format!("with --rounds up to {}", up_to(rounds)),
+            Some(WouldTell::Runs(runs)) => format!("with {} runs a side", up_to(runs)),
+            Some(WouldTell::Rounds(rounds)) => format!("with --rounds {}", up_to(rounds)),
             None if point.p50.is_none() => "have a figure of 0".to_owned(),
             None => match point.p50.as_ref().and_then(|p50| Undecided::of(p50, point.margin)) {
                 Some(Undecided::TooWide) => "scatter too far".to_owned(),

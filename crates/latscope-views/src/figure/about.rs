@@ -77,9 +77,7 @@ fn machine(report: &Report) -> String {
     let machine = &report.machine;
     let mut parts = vec![machine.name.clone(), machine.cpu_model.clone()];
     if !machine.kernel.is_empty() {
-        parts.push(
-            format!("Linux {} {}", machine.kernel, preemption(&machine.kernel_version)).trim().to_owned(),
-        );
+        parts.push(format!("Linux {} {}", machine.kernel, machine.preemption()).trim().to_owned());
     }
     match &machine.hypervisor {
         Some(name) if is_emulator(name) => parts.push(format!("EMULATED, {name}: no figures of hardware")),
@@ -93,11 +91,6 @@ fn machine(report: &Report) -> String {
 /// Returns true if a hypervisor emulates the processor in software.
 fn is_emulator(hypervisor: &str) -> bool {
     hypervisor.contains("TCG") || hypervisor.contains("emulated")
-}
-
-/// The preemption model, as far as the kernel's version names it.
-fn preemption(version: &str) -> &str {
-    version.split_whitespace().find(|word| word.starts_with("PREEMPT")).unwrap_or_default()
 }
 
 fn run(report: &Report, group: &Group) -> String {

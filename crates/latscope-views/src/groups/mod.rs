@@ -107,16 +107,20 @@ fn confidence(report: &Report, groups: &[Group]) -> Document {
     document
 }
 
-/// Returns the figures that others published on timer wake-ups; empty without such wake-ups.
+/// Returns the figures that others published on timer wake-ups; empty without such wake-ups, or if no figure can be
+/// compared with these.
 fn references(report: &Report, groups: &[Group]) -> Document {
     let mut document = Document::default();
     let Some(group) = groups.iter().find(|group| group.probe == ids::WAKE_TIMER) else { return document };
+    let (others, same): (Vec<Published>, Vec<Published>) =
+        published::WAKE_UPS.into_iter().partition(|published| published.differs(report, group));
+    if same.is_empty() {
+        return document;
+    }
     document.heading(2, "For reference");
     let here = published::here(report, group);
     let here = format!("Published elsewhere; here: {here}. The load is a different one in each.");
     document.items(INDENTED, [here]);
-    let (others, same): (Vec<Published>, Vec<Published>) =
-        published::WAKE_UPS.into_iter().partition(|published| published.differs(report, group));
     let words = |one: Published| format!("{}, {}: {}", one.figure, one.name, one.described());
     document.items(Mark { sign: "    ", ..INDENTED }, same.into_iter().map(words));
     if !others.is_empty() {
@@ -140,6 +144,18 @@ mod tests {
             criteria.iter().map(|(name, limit)| Criterion::new(name, *limit).unwrap()).collect();
         judge_report(&mut report, &criteria);
         report
+    }
+
+    #[test]
+    fn published_figures_are_shown_only_if_some_can_be_compared() {
+        let mut report = fixture::wake();
+        let shown = |report: &Report| references(report, &groups(report)).written(&wide());
+        let text = shown(&report);
+        assert!(text.contains("LAVA gate") && text.contains("≠ 9 more"), "{text}");
+        for m in &mut report.measurements {
+            m.params.insert("policy".to_owned(), "other".into());
+        }
+        assert_eq!(shown(&report), "");
     }
 
     fn wide() -> Options<'static> {

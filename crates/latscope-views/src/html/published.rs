@@ -47,6 +47,7 @@ fn strip(group: &Group) -> Element {
     element("svg")
         .with("width", WIDTH)
         .with("height", HEIGHT)
+        .with("viewBox", format!("0 0 {WIDTH} {HEIGHT}"))
         .with("role", "img")
         .with("aria-label", read_aloud(group))
         .child(element("title").text(read_aloud(group)))
@@ -105,5 +106,14 @@ mod tests {
         assert!(text.contains("aria-label=\"core to core: this machine 7"), "{text}");
         assert!(text.contains("of 34 published machines") && text.contains("iPhone X"), "{text}");
         assert_eq!(section(&report, &[]), None);
+    }
+
+    #[test]
+    fn a_strip_is_no_wider_than_a_narrow_screen() {
+        let text = section(&fixture::report(), built_in()).unwrap().written();
+        let strips = text.matches("<svg ").count();
+        assert_eq!(text.matches("viewBox=\"0 0 360 24\"").count(), strips, "it is scaled, not cut off");
+        let style = include_str!("style.css");
+        assert!(style.contains("dd svg { min-width: 0; }") && style.contains("svg { max-width: 100%;"));
     }
 }

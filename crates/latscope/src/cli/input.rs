@@ -93,19 +93,46 @@ fn bytes(path: &Path, limit: u64) -> Result<Vec<u8>> {
 /// The bytes by which gzip is recognised.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 
+/// Number of bytes at the begin of what gzip packed that show whether it is JSON.
+const HEAD: u64 = 4096;
+
+/// The most bytes that anything but JSON may unpack to: outputs of other programs are smaller, and a few kilobytes may
+/// unpack to gigabytes.
+const OTHER_LIMIT: u64 = 16 << 20;
+
 /// Returns the text that gzip packed; any other text as it is.
 fn unpacked(text: Vec<u8>, path: &Path, limit: u64) -> Result<Vec<u8>> {
     if !text.starts_with(&GZIP) {
         return Ok(text);
     }
-    let mut out = Vec::with_capacity(text.len().saturating_mul(4).min(1 << 26));
-    MultiGzDecoder::new(text.as_slice())
-        .take(limit.saturating_add(1))
-        .read_to_end(&mut out)
+    let mut packed = MultiGzDecoder::new(text.as_slice());
+    let mut out = Vec::new();
+    unpack(&mut packed, HEAD, &mut out, path)?;
+    let first = out.iter().find(|byte| !byte.is_ascii_whitespace());
+    let is_json = first.is_some_and(|byte| b"{[".contains(byte));
+    let most = if is_json || limit == u64::MAX { limit } else { limit.min(OTHER_LIMIT) };
+    out.reserve(text.len().saturating_mul(4).min(1 << 26));
+    let left = most.saturating_add(1).saturating_sub(out.len() as u64);
+    unpack(&mut packed, left, &mut out, path)?;
+    match out.len() as u64 {
+        length if length <= most => Ok(out),
+        _ if most == limit => bail!("{}", too_large(path)),
+        _ => bail!(
+            "{} has no JSON, and unpacks to more than {}: add --any-size to read it all the same",
+            name(path),
+            format_size(OTHER_LIMIT)
+        ),
+    }
+}
+
+/// Unpacks up to `most` further bytes.
+fn unpack(packed: &mut impl Read, most: u64, out: &mut Vec<u8>, path: &Path) -> Result<()> {
+    packed
+        .take(most)
+        .read_to_end(out)
         .map_err(|_| anyhow!("what gzip packed there is damaged or cut off (measure it again)"))
         .with_context(|| format!("cannot use {}", name(path)))?;
-    ensure!(out.len() as u64 <= limit, too_large(path));
-    Ok(out)
+    Ok(())
 }
 
 /// Returns true if a path is of a descriptor of this process.
@@ -202,6 +229,24 @@ mod tests {
         let mut packer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
         std::io::Write::write_all(&mut packer, text).unwrap();
         packer.finish().unwrap()
+    }
+
+    #[test]
+    fn what_is_no_json_unpacks_to_little() {
+        let most = OTHER_LIMIT as usize;
+        let unpack = |text: &[u8]| unpacked(packed(text), Path::new("a.gz"), LIMIT);
+        for byte in [0, b' ', b'x'] {
+            let text = vec![byte; most + 1];
+            assert_eq!(unpack(&text[1..]).unwrap().len(), most);
+            let error = unpack(&text).unwrap_err().to_string();
+            assert!(error.starts_with("a.gz has no JSON, and unpacks to more than 16 MiB"), "{error}");
+            assert_eq!(unpacked(packed(&text), Path::new("a.gz"), u64::MAX).unwrap().len(), most + 1);
+        }
+        let json = [b"\n {".as_slice(), &vec![b' '; most]].concat();
+        assert_eq!(unpack(&json).unwrap(), json);
+        assert!(
+            unpacked(packed(b"abc"), Path::new("a.gz"), 2).unwrap_err().to_string().contains("--any-size")
+        );
     }
 
     #[test]

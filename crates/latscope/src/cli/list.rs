@@ -6,9 +6,9 @@ use super::usage::did_you_mean;
 use super::{Exit, output};
 use anyhow::{Result, bail};
 use clap::Args;
-use latscope_core::need::Need;
+use latscope_core::need::{self, Need};
 use latscope_core::quality::Level;
-use latscope_core::report::Report;
+use latscope_core::report::{Measurement, Report};
 use latscope_core::units::counted;
 use latscope_engine::planner::{self, Request};
 use latscope_probes::REGISTRY;
@@ -98,6 +98,7 @@ fn verdicts(report: &Report, probe: &Probe) -> Vec<(&'static str, String)> {
             Level::Ok => "ok",
             Level::Unstable => "unstable: ",
             Level::Degraded => "degraded: ",
+            Level::Unsupported if need::is_in_use(&m.quality) => "not now: ",
             Level::Unsupported => "unsupported: ",
         };
         let remedy = m.remedy().as_ref().map(|remedy| format!("; {remedy}")).unwrap_or_default();
@@ -109,15 +110,16 @@ fn verdicts(report: &Report, probe: &Probe) -> Vec<(&'static str, String)> {
     answers
 }
 
-/// `131 of 144 rows here; --ulimit memlock=-1: 9 more; not on this machine: 4`. A row that lacks several things counts
-/// once, with all of them.
+/// `131 of 144 rows here; --ulimit memlock=-1: 9 more; not now, in use by others: 1; not on this machine: 4`. A row that
+/// lacks several things counts once, with all of them.
 fn counts(report: &Report) -> String {
     let rows: Vec<_> = report.measurements.iter().filter(|m| m.row).collect();
     let mut lacking: Vec<(Vec<&'static Need>, usize)> = Vec::new();
-    let (mut here, mut absent) = (0, 0);
+    let (mut here, mut busy, mut absent) = (0, 0, 0);
     for m in &rows {
-        let needs = Need::of(&m.quality);
+        let needs = needs(report, m);
         match lacking.iter_mut().find(|(known, _)| *known == needs) {
+            _ if need::is_in_use(&m.quality) => busy += 1,
             _ if needs.is_empty() && m.quality.level == Level::Unsupported => absent += 1,
             _ if needs.is_empty() => here += 1,
             Some((_, count)) => *count += 1,
@@ -130,8 +132,19 @@ fn counts(report: &Report) -> String {
         let options: Vec<&str> = needs.iter().map(|need| need.option).collect();
         format!("{}: {count} more", options.join(" and "))
     }));
+    said.extend((busy > 0).then(|| format!("not now, in use by others: {busy}")));
     said.extend((absent > 0).then(|| format!("not on this machine: {absent}")));
     said.join("; ")
+}
+
+/// Returns what a row lacks. A row of a directory in memory lacks no disk where the probe has one in another directory.
+fn needs(report: &Report, m: &Measurement) -> Vec<&'static Need> {
+    let mut needs = Need::of(&m.quality);
+    let lacks_disk = |other: &Measurement| Need::of(&other.quality).contains(&need::DISK);
+    if report.of_probe(&m.probe).any(|other| !lacks_disk(other)) {
+        needs.retain(|lack| *lack != need::DISK);
+    }
+    needs
 }
 
 /// Runs every probe with a few samples a point.
@@ -146,4 +159,31 @@ fn check(probes: &[&'static Probe]) -> Result<Report> {
     let environment = Environment::survey();
     let plan = planner::plan(&REGISTRY, probes, &request, &environment.machine);
     environment.run(plan, Default::default(), Vec::new())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use latscope_core::fixture;
+    use latscope_core::quality::Reason;
+
+    #[test]
+    fn what_is_in_use_and_what_memory_cannot_have_is_no_lack_of_an_option() {
+        let mut report = fixture::report();
+        report.measurements.truncate(4);
+        let remedies = ["wait until its present user is done", "choose a directory on a disk (--dir)", ""];
+        for (m, remedy) in report.measurements.iter_mut().zip(remedies) {
+            (m.row, m.quality) = (true, Default::default());
+            m.lower(Reason::new(Level::Unsupported, "not-possible-here", "refused", remedy));
+        }
+        let rows = |row: usize| report.measurements[row].clone();
+        let (busy, memory, absent, disk) = (rows(0), rows(1), rows(2), rows(3));
+        let said = |measurements: Vec<Measurement>| counts(&Report { measurements, ..fixture::report() });
+        let disk =
+            Measurement { row: true, probe: memory.probe.clone(), quality: Default::default(), ..disk };
+        let text = said(vec![busy, memory.clone(), absent, disk]);
+        assert_eq!(text, "1 of 4 rows here; not now, in use by others: 1; not on this machine: 2");
+        let text = said(vec![memory]);
+        assert_eq!(text, "0 of 1 row here; -v DIR:/data, --dir /data, where DIR is on a disk: 1 more");
+    }
 }

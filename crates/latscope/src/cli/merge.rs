@@ -16,9 +16,9 @@ use std::path::PathBuf;
 
 /// Adds the results of several runs up to one, such as those of many nights or boards
 ///
-/// Histograms of equal points are added. A point that only some runs have stays with these. Each run is kept as a
-/// round, so that the spread between runs is shown; compare, gate and history take the runs themselves. Samples in
-/// order of time, outliers and verdicts are left out.
+/// Histograms of equal points are added. A point that only some runs have stays with these; a result without any point
+/// of the others is refused. Each run is kept as a round, so that the spread between runs is shown; compare, gate and
+/// history take the runs themselves. Samples in order of time, outliers and verdicts are left out.
 #[derive(Debug, Args)]
 pub struct MergeArguments {
     /// Results, also merged ones, or directories of results; - for stdin
@@ -33,7 +33,7 @@ pub struct MergeArguments {
 /// Reads the results, merges them, and says what differs between the runs.
 ///
 /// # Errors
-/// A result cannot be read, a run is in two of the results, or the file cannot be written.
+/// A result cannot be read, the results cannot be merged, or the file cannot be written.
 pub fn run(asked: &MergeArguments) -> Result<Exit> {
     asked.input.apply();
     let to = asked.json.json.as_deref().context("merge writes a result: add --json FILE")?;

@@ -121,7 +121,7 @@ pub struct ViewArguments {
     /// Order of the rows of the table [default: value]
     #[arg(long, value_name = "order", value_parser = one_of(&ORDERS))]
     pub sort: Option<Sort>,
-    /// No table and no progress
+    /// No table and no progress: stderr has what distorts a figure, and errors
     #[arg(long, short)]
     pub quiet: bool,
 }

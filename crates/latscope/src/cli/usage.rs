@@ -44,12 +44,24 @@ pub fn better_known(words: &[OsString], tool: fn(&OsStr) -> Option<&'static str>
 /// The parser's message, with what the option of another program is called here.
 pub fn refused(error: &clap::Error, words: &[OsString], whole: &Command) -> String {
     let message = of_parser(&error.to_string());
+    if let Some(joined) = joined(&message, words) {
+        return joined;
+    }
     let command = words.get(1).and_then(|word| word.to_str()).unwrap_or_default();
     match foreign::hint(command, error, whole) {
         // What is spelled alike is not what was meant.
         Some(hint) => format!("{}: {hint}", message.split("; ").next().unwrap_or_default()),
         None => message,
     }
+}
+
+/// Hint on a file of `--lava`, which is optional and therefore stands behind `=`, if the parser took it for
+/// another word.
+fn joined(message: &str, words: &[OsString]) -> Option<String> {
+    let words: Vec<&str> = words.iter().filter_map(|word| word.to_str()).collect();
+    let apart = |pair: &[&str]| pair[0] == "--lava" && message.contains(&format!("'{}'", pair[1]));
+    let file = words.windows(2).find(|pair| apart(pair))?[1];
+    Some(format!("--lava {file}: write the file behind an equals sign, as in --lava={file}"))
 }
 
 /// Hint on the option for `-h 400` of cyclictest: in latscope `-h` is for help, and takes no number.
@@ -131,6 +143,20 @@ mod tests {
         assert!(value.ends_with("(see `latscope sync --help`)"), "{value}");
         assert!(refused("remote serve --wait x").ends_with("(see `latscope remote serve --help`)"));
         assert!(refused("show").contains("<RESULT>"));
+    }
+
+    #[test]
+    fn a_file_that_stands_apart_from_its_option_is_understood() {
+        let refused = |words: &str| {
+            let words: Vec<OsString> = words.split_whitespace().map(OsString::from).collect();
+            let error = Arguments::command().try_get_matches_from(&words).unwrap_err();
+            super::refused(&error, &words, &Arguments::command())
+        };
+        let joined = "--lava lv: write the file behind an equals sign, as in --lava=lv";
+        for words in ["latscope wake --lava lv", "latscope show r.json --lava lv", "latscope --lava lv"] {
+            assert_eq!(refused(words), joined, "{words}");
+        }
+        assert!(!refused("latscope show r.json --lava --nosuch").contains("equals sign"));
     }
 
     #[test]

@@ -85,7 +85,8 @@ fn the_list_can_be_narrowed_and_checked() {
     assert!(wake.contains("wake.timer") && !wake.contains("cpu.cycle"));
     let checked = run(&["list", "wake", "--check"]).done();
     let verdict = |line: &str| {
-        ["ok", "unstable: ", "degraded: ", "unsupported: "].iter().any(|word| line.trim().starts_with(word))
+        let states = ["ok", "unstable: ", "degraded: ", "unsupported: ", "not now: "];
+        states.iter().any(|word| line.trim().starts_with(word))
     };
     // `wake.response` has no points of its own.
     for probe in ["wake.timer", "wake.response", "wake.timerlat"] {

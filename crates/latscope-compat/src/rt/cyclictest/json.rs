@@ -1,4 +1,5 @@
-//! Part of cyclictest's JSON after the common head.
+//! Part of cyclictest's JSON after the common head. A member `latscope` says which program measured, and what
+//! cyclictest does not count.
 
 use super::status::Fixed;
 use crate::rt::json::counts;
@@ -7,11 +8,11 @@ use crate::rt::row::{Row, Unit};
 use latscope_core::machine::Machine;
 use latscope_core::report::LinearRecord;
 
-/// JSON of all threads. `records` is empty without `-h`.
+/// JSON of all threads, each with the number of activations that it `missed`. `records` is empty without `-h`.
 pub fn threads(
     (release, unit): (Release, Unit),
     machine: &Machine,
-    (fixed, rows): (&[Fixed], &[Row]),
+    (fixed, rows, missed): (&[Fixed], &[Row], &[u64]),
     records: &[LinearRecord],
 ) -> String {
     let mut all = Vec::new();
@@ -34,8 +35,9 @@ pub fn threads(
             node(fixed.cpu, machine),
         ));
     }
+    let version = env!("CARGO_PKG_VERSION");
     format!(
-        "  \"num_threads\": {},\n  \"resolution_in_ns\": {},\n  \"thread\": {{\n{}\n  }}\n",
+        "  \"latscope\": {{ \"version\": \"{version}\", \"missed\": {missed:?} }},\n  \"num_threads\": {},\n  \"resolution_in_ns\": {},\n  \"thread\": {{\n{}\n  }}\n",
         rows.len(),
         u8::from(unit == Unit::Ns),
         all.join(",\n")
@@ -61,7 +63,7 @@ mod tests {
             cpus: vec![latscope_core::machine::Cpu { id: 1, node: 3, ..Default::default() }],
             ..Machine::default()
         };
-        let text = threads((release, Unit::Us), &machine, (&[fixed, anywhere], &[row; 2]), records);
+        let text = threads((release, Unit::Us), &machine, (&[fixed, anywhere], &[row; 2], &[0, 3]), records);
         serde_json::from_str(&format!("{{\n{text}}}")).unwrap()
     }
 
@@ -73,6 +75,7 @@ mod tests {
         assert_eq!((&first["cpu"], &first["node"]), (&1.into(), &3.into()));
         assert_eq!(json["thread"]["1"]["cpu"], -1);
         assert_eq!((&json["num_threads"], &json["resolution_in_ns"]), (&2.into(), &0.into()));
+        assert_eq!(json["latscope"]["missed"], serde_json::json!([0, 3]));
         assert!(first["histogram"].as_object().unwrap().is_empty());
         assert!(made(Release::V2_10, &[])["thread"]["0"].get("histogram").is_none());
     }

@@ -195,7 +195,9 @@ fn write(
 ) -> Option<u8> {
     let mut failure = None;
     let style = (options.common.release, options.unit);
-    let rest = || json::threads(style, &report.machine, (fixed, &outcome.rows), &outcome.records);
+    let measured = report.measurements.iter().take(fixed.len());
+    let missed: Vec<u64> = measured.map(|m| m.summary.missed).collect();
+    let rest = || json::threads(style, &report.machine, (fixed, &outcome.rows, &missed), &outcome.records);
     if !rt_json::write_run(context, &options.common, started, rest) {
         failure = Some(NO_JSON);
     }
