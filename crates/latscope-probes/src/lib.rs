@@ -118,7 +118,7 @@ mod skipped;
 mod tests {
     use super::*;
     use latscope_core::machine::Machine;
-    use latscope_core::plan::ParamValue;
+    use latscope_core::plan::{KIND, ParamValue, Step};
     use latscope_engine::planner::{Request, plan};
     use std::collections::BTreeSet;
 
@@ -167,6 +167,38 @@ mod tests {
                 let plan = plan(&REGISTRY, &probes, &request, &machine);
                 let expected = latscope_engine::remaining::expected(&plan, setup_s).unwrap().as_secs_f64();
                 assert!(expected <= limit, "{}, {profile:?}: {expected} s", machine.name);
+            }
+        }
+    }
+
+    #[test]
+    fn a_survey_measures_rows_on_each_kind_of_core_where_there_are_several() {
+        let probes: Vec<_> = all().filter(|probe| !probe.by_name_only).collect();
+        let hybrid = latscope_core::fixture::machines::hybrid();
+        let alike = Machine { kinds: Vec::new(), ..hybrid.clone() };
+        for profile in [Profile::Quick, Profile::Normal, Profile::Full] {
+            let request = Request { rounds: 8, ..Request::new("survey", PlanInput { profile, ..survey().input }) };
+            let all = plan(&REGISTRY, &probes, &request, &hybrid);
+            let has_kind = |step: &&Step| step.points[0].params.contains_key(KIND);
+            let (of_kinds, others): (Vec<&Step>, Vec<&Step>) = all.steps.iter().partition(has_kind);
+            let without = plan(&REGISTRY, &probes, &request, &alike);
+            assert_eq!(others, without.steps.iter().collect::<Vec<_>>());
+            assert_eq!(all.notes, without.notes);
+            let rows_on = |cpu: u32, kind: &str| {
+                let steps = of_kinds.iter().filter(|step| step.cpus == [cpu]);
+                let points: Vec<&Point> = steps.flat_map(|step| &step.points).collect();
+                assert!(points.iter().all(|point| point.row && point.text(KIND) == kind));
+                assert!(points.iter().all(|point| point.title.ends_with(&format!(", {kind} (CPU {cpu})"))));
+                points.iter().map(|point| point.without_kind()).collect::<Vec<_>>()
+            };
+            let (fast, slow) = (rows_on(15, "performance cores"), rows_on(31, "efficient cores"));
+            let planned = |points: &[Point]| points.iter().map(|p| (p.probe.clone(), p.params.clone())).collect::<Vec<_>>();
+            assert_eq!(planned(&fast), planned(&slow));
+            assert_eq!(slow.iter().filter(|point| point.probe == "memory.latency").count(), 4);
+            let families: BTreeSet<&str> = slow.iter().filter_map(|p| p.probe.split('.').next()).collect();
+            assert_eq!(families, BTreeSet::from(["cpu", "memory", "syscall"]));
+            for point in &slow {
+                (find(&point.probe).unwrap().check)(point).unwrap();
             }
         }
     }
