@@ -118,7 +118,7 @@ mod skipped;
 mod tests {
     use super::*;
     use latscope_core::machine::Machine;
-    use latscope_core::plan::{KIND, ParamValue, Step};
+    use latscope_core::plan::{KIND, ParamValue, Plan, Step};
     use latscope_engine::planner::{Request, plan};
     use std::collections::BTreeSet;
 
@@ -171,6 +171,20 @@ mod tests {
         }
     }
 
+    /// The rows of a kind of core, which are all on this CPU, as their probes planned them.
+    fn rows_of_kind(plan: &Plan, cpu: u32, kind: &str) -> Vec<Point> {
+        let mut rows = Vec::new();
+        for step in plan.steps.iter().filter(|step| step.points[0].params.contains_key(KIND)) {
+            let own = step.points.iter().filter(|point| point.text(KIND) == kind);
+            for point in own {
+                assert_eq!(step.cpus, [cpu]);
+                assert!(point.row && point.title.ends_with(&format!(", {kind} (CPU {cpu})")), "{point:?}");
+                rows.push(point.without_kind());
+            }
+        }
+        rows
+    }
+
     #[test]
     fn a_survey_measures_rows_on_each_kind_of_core_where_there_are_several() {
         let probes: Vec<_> = all().filter(|probe| !probe.by_name_only).collect();
@@ -178,28 +192,20 @@ mod tests {
         let alike = Machine { kinds: Vec::new(), ..hybrid.clone() };
         for profile in [Profile::Quick, Profile::Normal, Profile::Full] {
             let request = Request { rounds: 8, ..Request::new("survey", PlanInput { profile, ..survey().input }) };
-            let all = plan(&REGISTRY, &probes, &request, &hybrid);
-            let has_kind = |step: &&Step| step.points[0].params.contains_key(KIND);
-            let (of_kinds, others): (Vec<&Step>, Vec<&Step>) = all.steps.iter().partition(has_kind);
+            let planned = plan(&REGISTRY, &probes, &request, &hybrid);
             let without = plan(&REGISTRY, &probes, &request, &alike);
-            assert_eq!(others, without.steps.iter().collect::<Vec<_>>());
-            assert_eq!(all.notes, without.notes);
-            let rows_on = |cpu: u32, kind: &str| {
-                let steps = of_kinds.iter().filter(|step| step.cpus == [cpu]);
-                let points: Vec<&Point> = steps.flat_map(|step| &step.points).collect();
-                assert!(points.iter().all(|point| point.row && point.text(KIND) == kind));
-                assert!(points.iter().all(|point| point.title.ends_with(&format!(", {kind} (CPU {cpu})"))));
-                points.iter().map(|point| point.without_kind()).collect::<Vec<_>>()
-            };
-            let (fast, slow) = (rows_on(15, "performance cores"), rows_on(31, "efficient cores"));
-            let planned = |points: &[Point]| points.iter().map(|p| (p.probe.clone(), p.params.clone())).collect::<Vec<_>>();
-            assert_eq!(planned(&fast), planned(&slow));
+            let is_usual = |step: &&Step| !step.points[0].params.contains_key(KIND);
+            let usual: Vec<&Step> = planned.steps.iter().filter(is_usual).collect();
+            assert_eq!(usual, without.steps.iter().collect::<Vec<_>>());
+            assert_eq!(planned.notes, without.notes);
+            let fast = rows_of_kind(&planned, 15, "performance cores");
+            let slow = rows_of_kind(&planned, 31, "efficient cores");
+            assert_eq!(fast.len(), slow.len());
+            assert!(fast.iter().zip(&slow).all(|(a, b)| (&a.probe, &a.params) == (&b.probe, &b.params)));
             assert_eq!(slow.iter().filter(|point| point.probe == "memory.latency").count(), 4);
             let families: BTreeSet<&str> = slow.iter().filter_map(|p| p.probe.split('.').next()).collect();
             assert_eq!(families, BTreeSet::from(["cpu", "memory", "syscall"]));
-            for point in &slow {
-                (find(&point.probe).unwrap().check)(point).unwrap();
-            }
+            slow.iter().for_each(|point| (find(&point.probe).unwrap().check)(point).unwrap());
         }
     }
 

@@ -50,11 +50,11 @@ static EXPERIMENT: Experiment = Experiment::new("sync.line-state", Cpus::All, ru
 words! {
     /// Way in which another core got a line.
     enum State {
-        /// It wrote to it.
+        /// Written to.
         Modified = "modified",
-        /// It alone loaded it.
+        /// Loaded by that core alone.
         Exclusive = "exclusive",
-        /// It and a third one loaded it.
+        /// Loaded by that core and a third one.
         Shared = "shared",
     }
 }
@@ -64,8 +64,8 @@ settings! {
     struct Line, asked for as LineAsked {
         /// The two CPUs.
         pair: String, axis;
-        /// How the second CPU got the lines: it wrote to them (`modified`), it alone loaded them (`exclusive`), or it and a
-        /// third CPU loaded them (`shared`).
+        /// Lines that the second CPU wrote to (`modified`), that it alone loaded (`exclusive`), or that it and a third CPU
+        /// loaded (`shared`).
         state: State;
         /// The third CPU, for the state `shared`.
         sharer: Option<String>;
