@@ -2,7 +2,9 @@
 
 use latscope_bench::probe::{Cpus, Experiment, PlanInput, Probe, Profile, Registry};
 use latscope_core::machine::{CoreKind, Machine};
-use latscope_core::plan::{Conditions, KIND, Load, OnThreshold, ParamValue, Params, Periodic, Plan, Point, Policy, Step};
+use latscope_core::plan::{
+    Conditions, KIND, Load, OnThreshold, ParamValue, Params, Periodic, Plan, Point, Policy, Step,
+};
 use latscope_core::units::counted;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -124,15 +126,18 @@ pub fn plan(registry: &Registry, probes: &[&'static Probe], request: &Request, m
 
 /// Steps with the rows that a survey has of each kind of core; none where all cores are alike.
 fn of_kinds(registry: &Registry, steps: &[Step], machine: &Machine) -> Vec<Step> {
-    let last = |kind: &CoreKind| kind.cpus.0.iter().rev().find(|cpu| machine.allowed.0.contains(cpu)).copied();
-    let kinds: Vec<(&CoreKind, u32)> = machine.kinds.iter().filter_map(|kind| Some((kind, last(kind)?))).collect();
+    let last =
+        |kind: &CoreKind| kind.cpus.0.iter().rev().find(|cpu| machine.allowed.0.contains(cpu)).copied();
+    let kinds: Vec<(&CoreKind, u32)> =
+        machine.kinds.iter().filter_map(|kind| Some((kind, last(kind)?))).collect();
     if kinds.len() < 2 {
         return Vec::new();
     }
     let mut of_kinds = Vec::new();
     for (kind, cpu) in kinds {
         for step in steps {
-            let Some(chosen) = registry.experiment(&step.name).and_then(|experiment| experiment.per_kind) else {
+            let Some(chosen) = registry.experiment(&step.name).and_then(|experiment| experiment.per_kind)
+            else {
                 continue;
             };
             let points = step.points.iter().filter(|point| chosen(point));

@@ -95,11 +95,8 @@ pub(super) fn caches(root: &Root, cpu: u32) -> Vec<Cache> {
 }
 
 /// Counters of hybrid x86 processors that sysfs has for each kind of core, and the name of the kind.
-const HYBRID: [(&str, &str); 3] = [
-    ("cpu_core", "performance cores"),
-    ("cpu_atom", "efficient cores"),
-    ("cpu_lowpower", "low-power cores"),
-];
+const HYBRID: [(&str, &str); 3] =
+    [("cpu_core", "performance cores"), ("cpu_atom", "efficient cores"), ("cpu_lowpower", "low-power cores")];
 
 /// The kinds of cores: by the capacity that the scheduler assigns (`cpu_capacity`, arm64), else by their performance
 /// counters (hybrid x86). Empty where all are alike.

@@ -191,7 +191,8 @@ mod tests {
         let hybrid = latscope_core::fixture::machines::hybrid();
         let alike = Machine { kinds: Vec::new(), ..hybrid.clone() };
         for profile in [Profile::Quick, Profile::Normal, Profile::Full] {
-            let request = Request { rounds: 8, ..Request::new("survey", PlanInput { profile, ..survey().input }) };
+            let request =
+                Request { rounds: 8, ..Request::new("survey", PlanInput { profile, ..survey().input }) };
             let planned = plan(&REGISTRY, &probes, &request, &hybrid);
             let without = plan(&REGISTRY, &probes, &request, &alike);
             let is_usual = |step: &&Step| !step.points[0].params.contains_key(KIND);

@@ -40,7 +40,9 @@ struct Pair {
 /// latscope cannot be built, or a side measures nothing.
 pub fn run(turns: usize, mib: usize) -> Result<bool> {
     let (latscope, here) = (Latscope::build()?, Here::new()?);
-    println!("latscope / a plain chain of loads of {mib} MiB in 2 MiB pages, medians, in turn, [95 % interval]; 0.97 to 1.03.");
+    println!(
+        "latscope / a plain chain of loads of {mib} MiB in 2 MiB pages, medians, in turn, [95 % interval]; 0.97 to 1.03."
+    );
     let mut all = true;
     for pair in pairs(&latscope, &here)? {
         let words = here.words(&format!(
@@ -50,7 +52,8 @@ pub fn run(turns: usize, mib: usize) -> Result<bool> {
         let mut both = Vec::new();
         for turn in 1..=turns {
             eprint!("\rnode {} to {}: {turn}/{turns} ", pair.from, pair.to);
-            let plain = std::thread::scope(|scope| scope.spawn(|| plain(&pair, mib << 20, turn as u64)).join());
+            let plain =
+                std::thread::scope(|scope| scope.spawn(|| plain(&pair, mib << 20, turn as u64)).join());
             let plain = plain.map_err(|_| anyhow!("the plain chain failed"))??;
             both.push((chain(&latscope, &words)?, plain));
         }

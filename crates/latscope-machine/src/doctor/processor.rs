@@ -203,7 +203,8 @@ pub(super) fn kinds(context: &Context) -> Row {
     if kinds.is_empty() {
         return context.absent(id, CPUS, "all CPUs are alike");
     }
-    let words: Vec<String> = kinds.iter().map(|kind| format!("CPUs {} are {}", kind.cpus, kind.name)).collect();
+    let words: Vec<String> =
+        kinds.iter().map(|kind| format!("CPUs {} are {}", kind.cpus, kind.name)).collect();
     let energy = "/proc/sys/kernel/sched_energy_aware";
     let aware = root.number::<u32>(energy) == Some(1);
     let policy = if aware { "; the scheduler chooses among them by energy" } else { "" };

@@ -87,11 +87,10 @@ words! {
     }
 }
 
-static EXPERIMENT: Experiment =
-    Experiment::new("memory.latency", Cpus::One, run)
-        .setup(0.018)
-        .fewer_rounds(3, 1, super::LARGE)
-        .per_kind(is_of_each_kind);
+static EXPERIMENT: Experiment = Experiment::new("memory.latency", Cpus::One, run)
+    .setup(0.018)
+    .fewer_rounds(3, 1, super::LARGE)
+    .per_kind(is_of_each_kind);
 
 /// Working sets that a survey measures on each kind of core, if cores are of several kinds: one for each level of most
 /// processors of today, and small ones, since each kind fills its own.
@@ -141,7 +140,9 @@ fn plan(input: &PlanInput, machine: &Machine) -> Vec<Point> {
 
 /// Returns true for a point that a survey measures on each kind of core.
 fn is_of_each_kind(point: &Point) -> bool {
-    let Some(walk) = Walk::from_params(&point.params).filter(|walk| walk.between.node().is_none()) else { return false };
+    let Some(walk) = Walk::from_params(&point.params).filter(|walk| walk.between.node().is_none()) else {
+        return false;
+    };
     (walk.order, walk.pages) == (Order::Random, PageSize::Huge) && OF_EACH_KIND.contains(&walk.size)
 }
 

@@ -96,7 +96,9 @@ impl Difference {
                 "pairs of its class took {low:.2} to {high:.2} times as long at once as alone: whether they disturb each \
                  other is not known"
             ),
-            None => "the run ended before it was known whether pairs of its class disturb each other".to_owned(),
+            None => {
+                "the run ended before it was known whether pairs of its class disturb each other".to_owned()
+            }
         })
     }
 }
@@ -154,7 +156,12 @@ pub(super) fn measure(bench: &mut Bench, pairs: &[Pair], sides: (Side, Side)) ->
             let difference = if ended { Difference::Unknown(None) } else { difference };
             bench.set_param(pair.point, "taken", difference.taken().into());
             if let Some(doubt) = difference.doubt() {
-                bench.degrade(pair.point, "at-once", doubt, "run it on a quieter machine, or without --all-pairs");
+                bench.degrade(
+                    pair.point,
+                    "at-once",
+                    doubt,
+                    "run it on a quieter machine, or without --all-pairs",
+                );
             }
         }
         taken.extend(again);
@@ -381,7 +388,9 @@ mod tests {
         moved[3] = 4.7;
         assert_eq!(difference(&moved), Difference::Same);
         let noisy = [0.7, 1.4, 0.8, 1.3, 0.9, 1.2, 1.0, 1.1, 0.75, 1.35, 0.85, 1.25];
-        assert!(matches!(difference(&noisy), Difference::Unknown(Some((low, high))) if low < 0.95 && high > 1.05));
+        assert!(
+            matches!(difference(&noisy), Difference::Unknown(Some((low, high))) if low < 0.95 && high > 1.05)
+        );
         assert!(matches!(difference(&steady.map(|ratio| ratio * 1.05)), Difference::Unknown(..)));
     }
 
@@ -390,7 +399,9 @@ mod tests {
         assert_eq!(difference(&[]), Difference::Unknown(None));
         assert_eq!((difference(&[]).taken(), Difference::Alone.taken()), ("at-once", "alone"));
         assert!(difference(&[]).doubt().is_some() && difference(&[0.9, 1.1, 1.0]).doubt().is_some());
-        assert!([Difference::Alone, Difference::Same, Difference::Differs].iter().all(|d| d.doubt().is_none()));
+        assert!(
+            [Difference::Alone, Difference::Same, Difference::Differs].iter().all(|d| d.doubt().is_none())
+        );
     }
 
     #[test]

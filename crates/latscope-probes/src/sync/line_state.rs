@@ -115,7 +115,8 @@ fn point(machine: &Machine, state: State, (a, b): (u32, u32), class: Class, row:
         State::Shared => "loaded by two other cores",
     };
     let class = (a != b).then_some(class.word());
-    let title = format!("line {state_of}{} {a}-{b}", class.map_or(String::new(), |class| format!(", {class}")));
+    let title =
+        format!("line {state_of}{} {a}-{b}", class.map_or(String::new(), |class| format!(", {class}")));
     let line = Line { pair: format!("{a}-{b}"), state, sharer, class: class.map(str::to_owned) };
     LINE_STATE.point(line, title, row)
 }
@@ -139,7 +140,8 @@ fn measure(bench: &mut Bench, index: usize, line: &Line) -> Result<()> {
         return Ok(());
     }
     if line.state == State::Shared && line.sharer.is_none() {
-        let reason = "it takes three CPUs, one that loads and two that share the line, and this run may use two";
+        let reason =
+            "it takes three CPUs, one that loads and two that share the line, and this run may use two";
         bench.unsupported(index, reason, "allow a third CPU (--cpus, taskset, the cgroup's cpuset)");
         return Ok(());
     }

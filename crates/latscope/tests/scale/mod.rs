@@ -44,8 +44,12 @@ const COMMANDS: [Command; 3] = [
 ];
 
 fn planned(command: &Command, machine: &Machine) -> Plan {
-    let input =
-        PlanInput { profile: command.profile, survey: command.survey, values: Default::default(), directories: vec![] };
+    let input = PlanInput {
+        profile: command.profile,
+        survey: command.survey,
+        values: Default::default(),
+        directories: vec![],
+    };
     let wanted = |probe: &&Probe| command.only.map_or(!probe.by_name_only, |only| probe.id == only);
     let probes: Vec<&'static Probe> = all().filter(wanted).collect();
     let job = if command.survey { "survey" } else { "sync" };
@@ -80,7 +84,14 @@ fn simulated(plan: Plan, machine: &Machine) -> Report {
             measurements.push(all);
         }
     }
-    Report { plan, machine: machine.clone(), measurements, findings: vec![], warnings: vec![], ..fixture::report() }
+    Report {
+        plan,
+        machine: machine.clone(),
+        measurements,
+        findings: vec![],
+        warnings: vec![],
+        ..fixture::report()
+    }
 }
 
 fn rows() -> Vec<Row> {
@@ -127,7 +138,9 @@ fn picture(rows: &[Row]) -> String {
     };
     let figure = Figure {
         title: "Planned time by number of CPUs".to_owned(),
-        notes: vec!["Simulated: plans of fixtures, by the estimate of a run; nothing was measured.".to_owned()],
+        notes: vec![
+            "Simulated: plans of fixtures, by the estimate of a run; nothing was measured.".to_owned(),
+        ],
         x: axis("CPUs", Scale::Log2, Unit::Number),
         y: axis("planned time", Scale::Log10, Unit::Nanoseconds),
         series: rows.iter().map(series).collect(),
@@ -158,7 +171,12 @@ fn plans_of_many_cpus_are_those_on_the_page() {
 
 #[test]
 fn all_pairs_of_many_cpus_are_planned_once_each() {
-    let mut input = PlanInput { profile: Profile::Normal, survey: false, values: Default::default(), directories: vec![] };
+    let mut input = PlanInput {
+        profile: Profile::Normal,
+        survey: false,
+        values: Default::default(),
+        directories: vec![],
+    };
     input.values.insert("all-pairs".to_owned(), vec!["yes".into()]);
     let probes = [find("sync.core-to-core").unwrap()];
     let plan = plan(&REGISTRY, &probes, &Request::new("sync", input), &many(256));
