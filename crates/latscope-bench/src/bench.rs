@@ -111,7 +111,7 @@ impl Splits<'_> {
 impl<'a> Bench<'a> {
     /// Creates a bench for an assignment. Messages go to `tell`.
     pub fn new(assignment: Assignment, slots: Slots, tell: &'a mut Report<'a>) -> Bench<'a> {
-        let points: Arc<[Point]> = assignment.step.points.clone().into();
+        let points: Arc<[Point]> = assignment.step.points.iter().map(Point::without_kind).collect();
         let results = points.iter().map(|_| None).collect();
         // Without its signposts a time line still shows the threads.
         let marker = assignment.trace_marker.as_deref().and_then(|path| Marker::open(path).ok());

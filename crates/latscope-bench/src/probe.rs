@@ -45,6 +45,8 @@ pub struct Experiment {
     pub once_s: f64,
     /// Rounds in a survey, where they are fewer than those of others.
     pub fewer_rounds: Option<FewerRounds>,
+    /// Choice of the points that a survey measures on a CPU of each kind, where cores are of several kinds; `None` for none.
+    pub per_kind: Option<fn(&Point) -> bool>,
     /// Changes a planned step into what holds for this experiment alone.
     pub adapt: fn(&mut Step, &PlanInput),
 }
@@ -75,6 +77,7 @@ impl Experiment {
             setup_s: 0.0,
             once_s: 0.0,
             fewer_rounds: None,
+            per_kind: None,
             adapt: |_, _| {},
         }
     }
@@ -100,6 +103,12 @@ impl Experiment {
     /// Gives it fewer rounds in a survey.
     pub const fn fewer_rounds(mut self, usual: u32, quick: u32, reason: &'static str) -> Experiment {
         self.fewer_rounds = Some(FewerRounds { usual, quick, reason });
+        self
+    }
+
+    /// Lets a survey measure these of its points on a CPU of each kind, where cores are of several kinds.
+    pub const fn per_kind(mut self, chosen: fn(&Point) -> bool) -> Experiment {
+        self.per_kind = Some(chosen);
         self
     }
 

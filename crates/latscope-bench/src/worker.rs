@@ -48,7 +48,7 @@ fn run(
         registry.experiment(&step.name).ok_or_else(|| anyhow!("no experiment {:?}", step.name))?;
     for point in &step.points {
         let probe = registry.find(&point.probe).ok_or_else(|| anyhow!("no probe {:?}", point.probe))?;
-        (probe.check)(point)?;
+        (probe.check)(&point.without_kind())?;
     }
     // Periodic threads place themselves; this one only waits for them, on any CPU.
     let pin = step.cpus.first().copied().filter(|_| step.periodic.is_none());

@@ -47,6 +47,9 @@ pub struct Machine {
     /// NUMA nodes, those without CPUs or without memory included; empty where sysfs has none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub nodes: Vec<Node>,
+    /// Kinds of cores, where the CPUs are not all alike; else empty.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub kinds: Vec<CoreKind>,
     /// Caches of the first allowed CPU, as declared by sysfs or CPUID.
     #[serde(deserialize_with = "json::or_default")]
     pub caches: Vec<Cache>,
@@ -95,6 +98,15 @@ pub struct Cpu {
     pub node: u32,
     /// CPUs of the same core, itself included.
     pub siblings: CpuList,
+}
+
+/// Kind of core, and the CPUs of this kind.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct CoreKind {
+    /// Name of the kind: `performance cores`, `efficient cores`, or `cores of capacity 250` as the scheduler has it.
+    pub name: String,
+    /// CPUs of this kind.
+    pub cpus: CpuList,
 }
 
 /// A NUMA node, and what firmware says of its memory.

@@ -67,6 +67,18 @@ pub struct Point {
     pub row: bool,
 }
 
+/// Parameter with the kind of core that a point is measured on. The planner adds it to rows that it plans for each kind.
+pub const KIND: &str = "kind";
+
+impl Point {
+    /// Returns the point as its probe planned it.
+    pub fn without_kind(&self) -> Point {
+        let mut point = self.clone();
+        point.params.remove(KIND);
+        point
+    }
+}
+
 /// For tests: a probe reads all parameters of a point as one type.
 #[cfg(any(test, feature = "fixture"))]
 impl Point {

@@ -48,6 +48,11 @@ pub const REASONS: &[(&str, Level, &str)] = &[
         Level::Degraded,
         "the run or its worker ended first; what there is, is not distorted by that",
     ),
+    (
+        "at-once",
+        Level::Degraded,
+        "whether pairs of CPUs that were measured at once disturb each other is not known",
+    ),
     ("calls-failed", Level::Degraded, "calls failed; they are in no figure"),
     ("coarse-clock", Level::Degraded, "the clock is too coarse for the gaps that were looked for"),
     (
@@ -76,6 +81,11 @@ pub const REASONS: &[(&str, Level, &str)] = &[
     ("not-in-page-cache", Level::Degraded, "part of the file was not in the page cache"),
     ("not-kept-awake", Level::Degraded, "a CPU that was to stay awake may have idled"),
     ("one-cpu", Level::Degraded, "both sides had to share one CPU"),
+    (
+        "own-cache",
+        Level::Degraded,
+        "loads of lines of another core took no longer than those of the own cache",
+    ),
     (
         "other-node",
         Level::Degraded,

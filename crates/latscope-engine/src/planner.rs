@@ -1,9 +1,12 @@
 //! Request and machine to plan: pure.
 
 use latscope_bench::probe::{Cpus, Experiment, PlanInput, Probe, Profile, Registry};
-use latscope_core::machine::Machine;
-use latscope_core::plan::{Conditions, Load, OnThreshold, ParamValue, Periodic, Plan, Point, Policy, Step};
+use latscope_core::machine::{CoreKind, Machine};
+use latscope_core::plan::{
+    Conditions, KIND, Load, OnThreshold, ParamValue, Params, Periodic, Plan, Point, Policy, Step,
+};
 use latscope_core::units::counted;
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 /// Request for a run as a whole.
@@ -65,16 +68,20 @@ impl Request {
 pub fn plan(registry: &Registry, probes: &[&'static Probe], request: &Request, machine: &Machine) -> Plan {
     let mut groups: Vec<(&'static Experiment, Option<PathBuf>, Vec<Point>)> = Vec::new();
     let chosen = on_chosen_cpus(request, machine);
+    // All pairs of many CPUs are too many points to compare each with each.
+    let mut planned: BTreeSet<(String, Params, String)> = BTreeSet::new();
     for probe in probes {
         let machine = if probe.experiment.cpus == Cpus::All { &chosen } else { machine };
         for point in (probe.plan)(&request.input, machine) {
+            // A point of one probe may also be planned with those of another.
+            if !planned.insert((point.probe.clone(), point.params.clone(), point.title.clone())) {
+                continue;
+            }
             let directory = directory(probe.experiment, &point);
             let same = |group: &&mut (&'static Experiment, Option<PathBuf>, Vec<Point>)| {
                 std::ptr::eq(group.0, probe.experiment) && group.1 == directory
             };
             match groups.iter_mut().find(same) {
-                // A point of one probe may also be planned with those of another.
-                Some(group) if group.2.contains(&point) => {}
                 Some(group) => group.2.push(point),
                 None => groups.push((probe.experiment, directory, vec![point])),
             }
@@ -99,6 +106,9 @@ pub fn plan(registry: &Registry, probes: &[&'static Probe], request: &Request, m
             seed: request.seed,
         })
         .collect();
+    if request.input.survey && request.cpus.is_empty() {
+        steps.extend(of_kinds(registry, &steps, machine));
+    }
     for step in &mut steps {
         if let Some(experiment) = registry.experiment(&step.name) {
             (experiment.adapt)(step, &request.input);
@@ -124,6 +134,41 @@ fn on_chosen_cpus(request: &Request, machine: &Machine) -> Machine {
         chosen.allowed.0.retain(|cpu| request.cpus.contains(cpu));
     }
     chosen
+}
+
+/// Steps with the rows that a survey has of each kind of core; none where all cores are alike.
+fn of_kinds(registry: &Registry, steps: &[Step], machine: &Machine) -> Vec<Step> {
+    let last =
+        |kind: &CoreKind| kind.cpus.0.iter().rev().find(|cpu| machine.allowed.0.contains(cpu)).copied();
+    let kinds: Vec<(&CoreKind, u32)> =
+        machine.kinds.iter().filter_map(|kind| Some((kind, last(kind)?))).collect();
+    if kinds.len() < 2 {
+        return Vec::new();
+    }
+    let mut of_kinds = Vec::new();
+    for (kind, cpu) in kinds {
+        for step in steps {
+            let Some(chosen) = registry.experiment(&step.name).and_then(|experiment| experiment.per_kind)
+            else {
+                continue;
+            };
+            let points = step.points.iter().filter(|point| chosen(point));
+            let points: Vec<Point> = points.map(|point| on_kind(point, kind, cpu)).collect();
+            if !points.is_empty() {
+                of_kinds.push(Step { points, cpus: vec![cpu], ..step.clone() });
+            }
+        }
+    }
+    of_kinds
+}
+
+/// The row of a point on a CPU of this kind.
+fn on_kind(point: &Point, kind: &CoreKind, cpu: u32) -> Point {
+    let mut point = point.clone();
+    point.params.insert(KIND.to_owned(), kind.name.as_str().into());
+    point.title = format!("{}, {} (CPU {cpu})", point.title, kind.name);
+    point.row = true;
+    point
 }
 
 /// The plan of these steps: their order is kept, and of `request` only what concerns the run as a whole matters.
@@ -152,6 +197,8 @@ fn with_fewer_rounds(mut plan: Plan, fewer: impl Fn(&str) -> Option<(u32, &'stat
         };
         step.rounds = rounds;
         match said.iter_mut().find(|(known, reason, _)| (*known, *reason) == (rounds, why)) {
+            // The steps of other kinds of cores have the same name.
+            Some((_, _, steps)) if steps.contains(&step.name.as_str()) => {}
             Some((_, _, steps)) => steps.push(&step.name),
             None => said.push((rounds, why, vec![&step.name])),
         }

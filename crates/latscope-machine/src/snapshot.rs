@@ -36,6 +36,7 @@ pub fn describe(root: &Root, facts: &Facts) -> Machine {
         cpus: topology::cpus(root, &online),
         last_caches: topology::last_caches(root, &online),
         nodes: topology::described_nodes(root),
+        kinds: topology::kinds(root),
         online,
         allowed,
         caches,

@@ -2,7 +2,7 @@
 //! Documentation/ABI/testing/sysfs-devices-system-cpu describe it.
 
 use super::root::{Root, fields};
-use latscope_core::machine::{Cache, Claim, Cpu, Node};
+use latscope_core::machine::{Cache, Claim, CoreKind, Cpu, Node};
 use latscope_core::units::CpuList;
 
 const CPUS: &str = "/sys/devices/system/cpu";
@@ -95,6 +95,30 @@ pub(super) fn caches(root: &Root, cpu: u32) -> Vec<Cache> {
     directories.iter().filter_map(|(_, path)| cache(root, path)).collect()
 }
 
+/// Counters of hybrid x86 processors that sysfs has for each kind of core, and the name of the kind.
+const HYBRID: [(&str, &str); 3] =
+    [("cpu_core", "performance cores"), ("cpu_atom", "efficient cores"), ("cpu_lowpower", "low-power cores")];
+
+/// The kinds of cores: by the capacity that the scheduler assigns (`cpu_capacity`, arm64), else by their performance
+/// counters (hybrid x86). Empty where all are alike.
+pub(super) fn kinds(root: &Root) -> Vec<CoreKind> {
+    let mut by_capacity: Vec<CoreKind> = Vec::new();
+    for (cpu, path) in root.numbered(CPUS, "cpu") {
+        let Some(capacity) = root.text(&format!("{path}/cpu_capacity")) else { continue };
+        let name = format!("cores of capacity {capacity}");
+        match by_capacity.iter_mut().find(|kind| kind.name == name) {
+            Some(kind) => kind.cpus.0.push(cpu),
+            None => by_capacity.push(CoreKind { name, cpus: CpuList(vec![cpu]) }),
+        }
+    }
+    let mut by_counters = Vec::new();
+    for (directory, name) in HYBRID {
+        let cpus = root.cpu_list(&format!("/sys/devices/{directory}/cpus")).filter(|cpus| !cpus.0.is_empty());
+        by_counters.extend(cpus.map(|cpus| CoreKind { name: name.to_owned(), cpus }));
+    }
+    [by_capacity, by_counters].into_iter().find(|kinds| kinds.len() > 1).unwrap_or_default()
+}
+
 /// CPUs that share the last data or unified cache, a list for each such cache, as far as sysfs has them.
 pub(super) fn last_caches(root: &Root, online: &CpuList) -> Vec<CpuList> {
     let mut lists: Vec<CpuList> = Vec::new();
@@ -183,6 +207,22 @@ mod tests {
             (Some(28), Some(28), None)
         );
         assert_eq!((machine.claimed_latency(0, 2), machine.claimed_latency(2, 0)), (Some(140), None));
+    }
+
+    #[test]
+    fn cores_are_of_several_kinds_by_capacity_or_by_counters() {
+        let of = |files: &[(&str, &str)]| {
+            let (_directory, root) = super::super::root::tree(files);
+            kinds(&root).into_iter().map(|kind| format!("{}: {}", kind.name, kind.cpus)).collect::<Vec<_>>()
+        };
+        let capacity = |cpu: u32| format!("{CPUS}/cpu{cpu}/cpu_capacity");
+        let [a, b, c] = [0, 1, 2].map(capacity);
+        let mixed = of(&[(&a, "250"), (&b, "1024"), (&c, "250")]);
+        assert_eq!(mixed, ["cores of capacity 250: 0,2", "cores of capacity 1024: 1"]);
+        assert!(of(&[(&a, "1024"), (&b, "1024")]).is_empty());
+        let counters = [("/sys/devices/cpu_core/cpus", "0-1"), ("/sys/devices/cpu_atom/cpus", "2-5")];
+        assert_eq!(of(&counters), ["performance cores: 0-1", "efficient cores: 2-5"]);
+        assert!(of(&counters[..1]).is_empty() && of(&[]).is_empty());
     }
 
     #[test]

@@ -25,7 +25,7 @@ const LINE: usize = 32;
 /// # Safety
 /// `address` is mapped and readable.
 #[inline(always)]
-unsafe fn flush_line(address: *const u8) -> bool {
+pub(crate) unsafe fn flush_line(address: *const u8) -> bool {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: as promised by the caller; every x86-64 has the instruction.
     unsafe {

@@ -140,8 +140,8 @@ fn use_kernels() {
     branch::mispredict(&[1]);
     call::direct(1);
     call::indirect(1);
-    for narrow in [false, true] {
-        forward::store_and_load(&mut [0], 0, narrow, 1);
+    for (narrow, late) in [(false, false), (false, true), (true, false), (true, true)] {
+        forward::store_and_load(&mut [0], 0, forward::Store { narrow, late }, 1);
     }
     for &kind in Atomic::ALL {
         atomics::run(kind, &AtomicU64::new(0), 1);
@@ -364,7 +364,9 @@ fn calls_are_calls() {
 
 #[test]
 fn a_load_of_the_chain_follows_every_store() {
-    for (symbol, store) in [("latscope_kernel_store", "str"), ("latscope_kernel_store_narrow", "strb")] {
+    let kernels = [("", "str"), ("_narrow", "strb"), ("_late", "str"), ("_narrow_late", "strb")];
+    for (ending, store) in kernels {
+        let symbol = &format!("latscope_kernel_store{ending}");
         let moves = |i: &Instruction| if X86 { i.name == "mov" } else { [store, "ldr"].contains(&&*i.name) };
         let (run, behind) = longest(function(symbol), moves);
         // On x86-64 the moves before the loop have the same name.
@@ -378,6 +380,9 @@ fn a_load_of_the_chain_follows_every_store() {
                     == loaded.split(',').next().map(|register| &register[1..])
             };
             assert!(meet, "{symbol}: {pair:?}");
+            // The address of a store that is known late has the register of the load before in it.
+            let address = stored.split_once(if X86 { '(' } else { '[' }).unwrap().1;
+            assert_eq!(address.contains(','), symbol.ends_with("_late"), "{symbol}: {stored}");
         }
         assert_loop_ends(symbol, &behind);
     }

@@ -118,7 +118,7 @@ mod skipped;
 mod tests {
     use super::*;
     use latscope_core::machine::Machine;
-    use latscope_core::plan::ParamValue;
+    use latscope_core::plan::{KIND, ParamValue, Plan, Step};
     use latscope_engine::planner::{Request, plan};
     use std::collections::BTreeSet;
 
@@ -168,6 +168,45 @@ mod tests {
                 let expected = latscope_engine::remaining::expected(&plan, setup_s).unwrap().as_secs_f64();
                 assert!(expected <= limit, "{}, {profile:?}: {expected} s", machine.name);
             }
+        }
+    }
+
+    /// The rows of a kind of core, which are all on this CPU, as their probes planned them.
+    fn rows_of_kind(plan: &Plan, cpu: u32, kind: &str) -> Vec<Point> {
+        let mut rows = Vec::new();
+        for step in plan.steps.iter().filter(|step| step.points[0].params.contains_key(KIND)) {
+            let own = step.points.iter().filter(|point| point.text(KIND) == kind);
+            for point in own {
+                assert_eq!(step.cpus, [cpu]);
+                assert!(point.row && point.title.ends_with(&format!(", {kind} (CPU {cpu})")), "{point:?}");
+                rows.push(point.without_kind());
+            }
+        }
+        rows
+    }
+
+    #[test]
+    fn a_survey_measures_rows_on_each_kind_of_core_where_there_are_several() {
+        let probes: Vec<_> = all().filter(|probe| !probe.by_name_only).collect();
+        let hybrid = latscope_core::fixture::machines::hybrid();
+        let alike = Machine { kinds: Vec::new(), ..hybrid.clone() };
+        for profile in [Profile::Quick, Profile::Normal, Profile::Full] {
+            let request =
+                Request { rounds: 8, ..Request::new("survey", PlanInput { profile, ..survey().input }) };
+            let planned = plan(&REGISTRY, &probes, &request, &hybrid);
+            let without = plan(&REGISTRY, &probes, &request, &alike);
+            let is_usual = |step: &&Step| !step.points[0].params.contains_key(KIND);
+            let usual: Vec<&Step> = planned.steps.iter().filter(is_usual).collect();
+            assert_eq!(usual, without.steps.iter().collect::<Vec<_>>());
+            assert_eq!(planned.notes, without.notes);
+            let fast = rows_of_kind(&planned, 15, "performance cores");
+            let slow = rows_of_kind(&planned, 31, "efficient cores");
+            assert_eq!(fast.len(), slow.len());
+            assert!(fast.iter().zip(&slow).all(|(a, b)| (&a.probe, &a.params) == (&b.probe, &b.params)));
+            assert_eq!(slow.iter().filter(|point| point.probe == "memory.latency").count(), 4);
+            let families: BTreeSet<&str> = slow.iter().filter_map(|p| p.probe.split('.').next()).collect();
+            assert_eq!(families, BTreeSet::from(["cpu", "memory", "syscall"]));
+            slow.iter().for_each(|point| (find(&point.probe).unwrap().check)(point).unwrap());
         }
     }
 

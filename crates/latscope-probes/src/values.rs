@@ -57,6 +57,7 @@ pub const VALUES: &[&str] = &[
     "nmis",
     "nothing-sent",
     "one-way",
+    "own-cache",
     "packet-max",
     "packet-min",
     "packet-p50",

@@ -2,6 +2,8 @@
 //! understood.
 #![forbid(unsafe_code)]
 
+mod scale;
+
 use latscope_core::quality::{CUT_SHORT, LOAD_ENDED, REASONS};
 use latscope_probes::Probe;
 use std::fs;

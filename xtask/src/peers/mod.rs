@@ -5,6 +5,7 @@
 mod builds;
 mod ipc;
 mod lmbench;
+mod nodes;
 mod parse;
 mod plain;
 mod pty;
@@ -99,6 +100,15 @@ enum Experiment {
         #[arg(long, default_value_t = 15)]
         pairs: usize,
     },
+    /// Loads from the memory of each node beside a plain chain of loads
+    Nodes {
+        /// Number of turns of the two sides
+        #[arg(long, default_value_t = 15)]
+        pairs: usize,
+        /// MiB of the chain
+        #[arg(long, default_value_t = 64)]
+        mib: usize,
+    },
     /// Surveys one after the other: whether they say of each other what is true
     Repeat {
         /// Number of surveys
@@ -136,6 +146,7 @@ pub fn run(arguments: &Arguments) -> Result<bool> {
         Some(Experiment::Pty { path }) => pty::client(path).map(|()| true),
         Some(Experiment::Remote { only, pairs }) => remote::run(only, *pairs),
         Some(Experiment::Survey { pairs }) => plain::compare(*pairs),
+        Some(Experiment::Nodes { pairs, mib }) => nodes::run(*pairs, *mib),
         Some(Experiment::Repeat { surveys, results, rounds }) => {
             repeat::run(*surveys, results, rounds.as_deref())
         }

@@ -5,6 +5,7 @@ use super::evidence::{ENOUGH_ROUNDS, Figure, Told};
 use super::select::{is, listed, measured, number};
 use crate::levels::{Agreement, Edge, LevelMatch, detect, match_declared};
 use latscope_core::catalogue::ids;
+use latscope_core::plan::KIND;
 use latscope_core::quality::{Level as Trust, Quality, Reason};
 use latscope_core::report::{Finding, Measurement, Quota, Report};
 use latscope_core::statistics::median;
@@ -77,7 +78,7 @@ pub(super) fn level_figures(report: &Report) -> Vec<(String, Figure)> {
 pub(super) fn chases<'a>(report: &'a Report, order: &str, pages: &str) -> Vec<&'a Measurement> {
     let mut points: Vec<&Measurement> = measured(report, ids::MEMORY_LATENCY)
         .filter(|m| is(m, "order", order) && is(m, "pages", pages) && number(m, "size").is_some())
-        .filter(|m| !m.params.contains_key("nodes"))
+        .filter(|m| !m.params.contains_key("nodes") && !m.params.contains_key(KIND))
         .collect();
     points.sort_by_key(|m| number(m, "size"));
     points

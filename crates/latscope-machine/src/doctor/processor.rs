@@ -1,6 +1,7 @@
 //! Checks of settings that change the processor's speed: clock rate, shared cores, sleep, mitigations, clock source.
 
 use super::{Context, Row, bad, good, note, unknown};
+use crate::topology;
 use crate::trials::Trials;
 use latscope_core::catalogue::Condition;
 use latscope_core::units::CpuList;
@@ -194,28 +195,16 @@ pub(super) fn mitigations(context: &Context) -> Row {
     }
 }
 
-/// Checks if the CPUs are of several kinds: by the capacity that the scheduler assigns (`cpu_capacity`, arm64), or by
-/// their performance counters (hybrid x86).
+/// Checks if the CPUs are of several kinds.
 pub(super) fn kinds(context: &Context) -> Row {
     let id = "cpu-kinds";
     let root = context.root;
-    let mut kinds: Vec<(String, Vec<u32>)> = Vec::new();
-    for (cpu, path) in root.numbered(CPUS, "cpu") {
-        let Some(capacity) = root.text(&format!("{path}/cpu_capacity")) else { continue };
-        match kinds.iter_mut().find(|(kind, _)| *kind == capacity) {
-            Some((_, cpus)) => cpus.push(cpu),
-            None => kinds.push((capacity, vec![cpu])),
-        }
+    let kinds = topology::kinds(root);
+    if kinds.is_empty() {
+        return context.absent(id, CPUS, "all CPUs are alike");
     }
-    let mut words: Vec<String> =
-        kinds.iter().map(|(kind, cpus)| format!("CPUs {} of capacity {kind}", list(cpus))).collect();
-    if kinds.len() < 2 {
-        let hybrid = ["cpu_core", "cpu_atom"].map(|kind| root.cpu_list(&format!("/sys/devices/{kind}/cpus")));
-        let [Some(core), Some(atom)] = hybrid else {
-            return context.absent(id, CPUS, "all CPUs are alike");
-        };
-        words = vec![format!("CPUs {core} are fast cores"), format!("CPUs {atom} efficient ones")];
-    }
+    let words: Vec<String> =
+        kinds.iter().map(|kind| format!("CPUs {} are {}", kind.cpus, kind.name)).collect();
     let energy = "/proc/sys/kernel/sched_energy_aware";
     let aware = root.number::<u32>(energy) == Some(1);
     let policy = if aware { "; the scheduler chooses among them by energy" } else { "" };

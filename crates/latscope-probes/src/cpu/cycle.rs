@@ -13,7 +13,7 @@ probes! {
         "One addition of two registers in a chain of dependent additions, which takes one cycle on every core of today.";
 }
 
-static EXPERIMENT: Experiment = Experiment::new("cpu.cycle", Cpus::One, run);
+static EXPERIMENT: Experiment = Experiment::new("cpu.cycle", Cpus::One, run).per_kind(|point| point.row);
 
 fn run(bench: &mut Bench) -> Result<()> {
     for point in 0..bench.points().len() {

@@ -4,7 +4,7 @@ use crate::{Cpus, Experiment, PlanInput, Probe, Word, settings, words};
 use anyhow::Result;
 use latscope_bench::bench::{Batch, Bench};
 use latscope_core::plan::Point;
-use latscope_os::kernels::forward::{PAIRS_PER_ITERATION, store_and_load};
+use latscope_os::kernels::forward::{PAIRS_PER_ITERATION, Store, store_and_load};
 use std::hint::black_box;
 
 settings! {
@@ -13,7 +13,15 @@ settings! {
         /// Place of the load: that of the store (`hit`), where a store of one byte precedes (`blocked`), 4 KiB behind
         /// it (`aliased`), or elsewhere (`apart`)
         mode: Mode;
+        /// Address of the store, where it is not known long before: `late` comes from the load before, as that of the load
+        /// does
+        address: Option<Address>;
     }
+}
+
+words! {
+    /// Address of a store that is not known long before the load.
+    enum Address { Late = "late" }
 }
 
 words! {
@@ -28,7 +36,7 @@ probes! {
         "One store and one load of 8 bytes behind it, in a chain in which the store's value and the load's address come from the load \
             before. Mode hit: from the same place. Mode blocked: 1 byte is stored, the 8 bytes around it are loaded. \
             Mode aliased: from a place 4 KiB behind it. Mode apart: from another place, which is a load from the \
-            first cache alone.";
+            first cache alone. Address late: the store's address comes from the load before, too.";
 }
 
 static EXPERIMENT: Experiment = Experiment::new("cpu.store-forward", Cpus::One, run).fewer_rounds(
@@ -38,23 +46,36 @@ static EXPERIMENT: Experiment = Experiment::new("cpu.store-forward", Cpus::One, 
 );
 
 fn plan(probe: &Probe, input: &PlanInput) -> Vec<Point> {
-    let usual = if input.survey { &Mode::ALL[..2] } else { Mode::ALL };
-    let point = |mode: Mode| {
-        let title = match mode {
-            Mode::Hit => "load of what was just stored",
-            Mode::Blocked => "load of more than was just stored",
-            Mode::Aliased => "load 4 KiB behind a store",
-            Mode::Apart => "load apart from a store",
-        };
-        probe.point(Pair { mode }, title, true)
+    let asked = PairAsked::of(input);
+    let modes = asked.mode.or(if input.survey { &Mode::ALL[..2] } else { Mode::ALL });
+    let addresses = match (asked.address.given(), input.survey) {
+        (true, _) => asked.address.or(&[]).into_iter().map(Some).collect(),
+        (false, true) => vec![None],
+        (false, false) => vec![None, Some(Address::Late)],
     };
-    PairAsked::of(input).mode.or(usual).into_iter().map(point).collect()
+    let mut points = Vec::new();
+    for address in addresses {
+        for mode in modes.iter().copied() {
+            let late = if address.is_some() { ", its address known late" } else { "" };
+            points.push(probe.point(Pair { mode, address }, format!("{}{late}", mode.title()), true));
+        }
+    }
+    points
 }
 
 /// Words of memory in which all places lie.
 const WORDS: usize = 8192 / size_of::<u64>();
 
 impl Mode {
+    fn title(self) -> &'static str {
+        match self {
+            Mode::Hit => "load of what was just stored",
+            Mode::Blocked => "load of more than was just stored",
+            Mode::Aliased => "load 4 KiB behind a store",
+            Mode::Apart => "load apart from a store",
+        }
+    }
+
     /// Distance of the load from the store, bytes.
     fn apart(self) -> usize {
         match self {
@@ -67,10 +88,11 @@ impl Mode {
 
 fn run(bench: &mut Bench) -> Result<()> {
     let mut words = vec![0_u64; WORDS];
-    for (index, Pair { mode }) in bench.settings::<Pair>()?.into_iter().enumerate() {
+    for (index, Pair { mode, address }) in bench.settings::<Pair>()?.into_iter().enumerate() {
         let batch = Batch { ops: PAIRS_PER_ITERATION, cycles: true, ..Batch::default() };
+        let store = Store { narrow: mode == Mode::Blocked, late: address.is_some() };
         bench.batch(index, batch, |n| {
-            black_box(store_and_load(&mut words, mode.apart(), mode == Mode::Blocked, n));
+            black_box(store_and_load(&mut words, mode.apart(), store, n));
         });
     }
     Ok(())
@@ -86,7 +108,9 @@ mod tests {
         assert_eq!(points(&FORWARD).len(), 2);
         let all = (FORWARD.plan)(&PlanInput { survey: false, ..input() }, &machine());
         let measured = measure(&EXPERIMENT, all);
-        assert_eq!(measured.len(), 4);
+        assert_eq!(measured.len(), 8);
+        assert!(measured[..4].iter().all(|m| !m.params.contains_key("address")));
+        assert!(measured[4..].iter().all(|m| m.params["address"] == "late".into()));
         measured.iter().for_each(check);
     }
 }

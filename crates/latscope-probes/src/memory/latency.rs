@@ -87,8 +87,14 @@ words! {
     }
 }
 
-static EXPERIMENT: Experiment =
-    Experiment::new("memory.latency", Cpus::One, run).setup(0.018).fewer_rounds(3, 1, super::LARGE);
+static EXPERIMENT: Experiment = Experiment::new("memory.latency", Cpus::One, run)
+    .setup(0.018)
+    .fewer_rounds(3, 1, super::LARGE)
+    .per_kind(is_of_each_kind);
+
+/// Working sets that a survey measures on each kind of core, if cores are of several kinds: one for each level of most
+/// processors of today, and small ones, since each kind fills its own.
+const OF_EACH_KIND: [u64; 4] = [32 * KIB, 512 * KIB, 8 * MIB, 64 * MIB];
 
 /// The smallest working set.
 const SMALLEST: u64 = 2 * KIB;
@@ -130,6 +136,14 @@ fn plan(input: &PlanInput, machine: &Machine) -> Vec<Point> {
         points.extend(of_other_nodes(machine));
     }
     points
+}
+
+/// Returns true for a point that a survey measures on each kind of core.
+fn is_of_each_kind(point: &Point) -> bool {
+    let Some(walk) = Walk::from_params(&point.params).filter(|walk| walk.between.node().is_none()) else {
+        return false;
+    };
+    (walk.order, walk.pages) == (Order::Random, PageSize::Huge) && OF_EACH_KIND.contains(&walk.size)
 }
 
 /// Largest memory of a survey's rows of nodes: it has to be made for each of them.

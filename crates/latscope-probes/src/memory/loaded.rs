@@ -300,6 +300,10 @@ mod tests {
         let points = plan(&nodes::tests::asked(&[("nodes", "all")]), &nodes::tests::machine());
         assert_eq!(points.len(), 6 * (1 + DELAYS.len()));
         assert!(points[..8].iter().all(|point| point.number("nodes") == 0 && point.number("cpu-nodes") == 0));
+        let eight = latscope_core::fixture::machines::eight_nodes();
+        let points = plan(&nodes::tests::asked(&[("nodes", "all")]), &eight);
+        // Six nodes have CPUs, and all eight have memory.
+        assert_eq!(points.len(), 6 * 8 * (1 + DELAYS.len()));
         let input = nodes::tests::asked(&[("nodes", "all"), ("delay", "1000")]);
         let measured = harness::measure(&EXPERIMENT, plan(&input, &harness::machine()));
         assert!(!measured.is_empty());

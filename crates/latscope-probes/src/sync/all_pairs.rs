@@ -1,6 +1,6 @@
 //! Round trips of all pairs of CPUs, many pairs at the same time: each CPU is in one pair of a round, and after all rounds
-//! each has been with each. Some pairs of each class are measured again alone; a class in which that differs is measured
-//! alone.
+//! each has been with each. Some pairs of each class are then measured alone and at once in turn; a class in which that
+//! differs is measured alone.
 
 use super::lines::{Lines, Side};
 use anyhow::{Context, Result};
@@ -8,7 +8,7 @@ use latscope_bench::bench::Bench;
 use latscope_bench::gate::Watch;
 use latscope_bench::threads;
 use latscope_bench::timebase::Timebase;
-use latscope_core::statistics::median;
+use latscope_core::statistics::{median, ratio_of_medians};
 use latscope_os::clock::Clock;
 use latscope_os::shared_cell::{Scope, SharedCell};
 use std::collections::BTreeMap;
@@ -43,11 +43,65 @@ pub(super) struct Pair {
     pub class: String,
 }
 
-/// Difference of the medians alone and at once from which on a class is measured alone.
+/// Difference of the times at once and alone that is accepted.
 const MOST_DIFFERENCE: f64 = 0.05;
 
-/// Pairs of a class that are measured again alone.
+/// Pairs of a class that are measured again, alone and at once.
 const CHECKED: usize = 3;
+
+/// Comparisons of each of these pairs, one right after the other: what drifts in between is in a single one of them.
+const COMPARED: usize = 4;
+
+/// Difference between pairs that are measured alone and at once with others.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Difference {
+    /// No pair was measured with others.
+    Alone,
+    /// The interval of the ratio is within what is accepted.
+    Same,
+    /// All of the interval is beyond what is accepted.
+    Differs,
+    /// The interval has values of both, from one ratio to another; `None` where the run ended before.
+    Unknown(Option<(f64, f64)>),
+}
+
+impl Difference {
+    /// Compares times at once and alone, in pairs that were taken one right after the other: the median of their ratios,
+    /// and its interval of 95 %.
+    fn of(compared: &[(f64, f64)], seed: u64) -> Difference {
+        let Some((_, ratio)) = ratio_of_medians(compared, seed) else { return Difference::Unknown(None) };
+        let (least, most) = (1.0 - MOST_DIFFERENCE, 1.0 + MOST_DIFFERENCE);
+        if ratio.low >= least && ratio.high <= most {
+            Difference::Same
+        } else if ratio.high < least || ratio.low > most {
+            Difference::Differs
+        } else {
+            Difference::Unknown(Some((ratio.low, ratio.high)))
+        }
+    }
+
+    /// Way in which the pairs of a class were measured, as it stands in the result.
+    fn taken(self) -> &'static str {
+        match self {
+            Difference::Alone | Difference::Differs => "alone",
+            Difference::Same | Difference::Unknown(_) => "at-once",
+        }
+    }
+
+    /// Reason why figures at once may not be those alone.
+    fn doubt(self) -> Option<String> {
+        let Difference::Unknown(ratio) = self else { return None };
+        Some(match ratio {
+            Some((low, high)) => format!(
+                "pairs of its class took {low:.2} to {high:.2} times as long at once as alone: whether they disturb each \
+                 other is not known"
+            ),
+            None => {
+                "the run ended before it was known whether pairs of its class disturb each other".to_owned()
+            }
+        })
+    }
+}
 
 /// Pairs from one message to the next: a worker that is silent for long is ended.
 const TOLD: usize = 16;
@@ -96,27 +150,68 @@ pub(super) fn measure(bench: &mut Bench, pairs: &[Pair], sides: (Side, Side)) ->
         classes.entry(&pair.class).or_default().push(pair);
     }
     for members in classes.into_values() {
-        let mut difference: f64 = 0.0;
-        for pair in crate::classes::spread(&members, CHECKED) {
-            let alone = at_once(bench, &[pair], sides)?.remove(&pair.point);
-            let medians = alone.and_then(|alone| alone.median()).zip(taken[&pair.point].median());
-            difference = medians
-                .map_or(difference, |(alone, together)| difference.max((together / alone - 1.0).abs()));
-        }
-        let again = difference > MOST_DIFFERENCE;
-        let count = members.len();
-        for (number, pair) in members.into_iter().enumerate() {
-            if again && !bench.is_stopping() {
-                if number % TOLD == 0 {
-                    bench.waiting(&format!("pair {} of {count} alone", number + 1));
-                }
-                taken.extend(at_once(bench, &[pair], sides)?);
+        let difference = compare(bench, &members, &rounds, sides)?;
+        let differs = difference == Difference::Differs;
+        let again = if differs { alone(bench, &members, sides)? } else { BTreeMap::new() };
+        for pair in members {
+            let ended = differs && !again.contains_key(&pair.point);
+            let difference = if ended { Difference::Unknown(None) } else { difference };
+            bench.set_param(pair.point, "taken", difference.taken().into());
+            if let Some(doubt) = difference.doubt() {
+                bench.degrade(
+                    pair.point,
+                    "at-once",
+                    doubt,
+                    "run it on a quieter machine, or without --all-pairs",
+                );
             }
-            bench.set_param(pair.point, "taken", if again { "alone" } else { "at-once" }.into());
         }
+        taken.extend(again);
     }
     taken.into_iter().for_each(|(point, taken)| report(bench, point, &taken));
     Ok(())
+}
+
+/// Compares some of the pairs of a class alone and with all others of their round.
+fn compare(
+    bench: &mut Bench,
+    members: &[&Pair],
+    rounds: &[Vec<&Pair>],
+    sides: (Side, Side),
+) -> Result<Difference> {
+    let with_others = |pair: &Pair| rounds.iter().find(|round| round.len() > 1 && round.contains(&pair));
+    let (mut any, mut compared) = (false, Vec::new());
+    for pair in crate::classes::spread(members, CHECKED) {
+        let Some(round) = with_others(pair) else { continue };
+        any = true;
+        bench.waiting(&format!("pair {}-{} alone and at once", pair.cpus.0, pair.cpus.1));
+        for _ in 0..COMPARED {
+            if bench.is_stopping() {
+                break;
+            }
+            let median_in = |all: &[&Pair]| -> Result<Option<f64>> {
+                Ok(at_once(bench, all, sides)?.remove(&pair.point).and_then(|taken| taken.median()))
+            };
+            let together = median_in(round)?;
+            compared.extend(together.zip(median_in(&[pair])?));
+        }
+    }
+    Ok(if any { Difference::of(&compared, bench.seed()) } else { Difference::Alone })
+}
+
+/// Measures pairs one after the other.
+fn alone(bench: &mut Bench, pairs: &[&Pair], sides: (Side, Side)) -> Result<BTreeMap<usize, Taken>> {
+    let mut taken = BTreeMap::new();
+    for (number, pair) in pairs.iter().enumerate() {
+        if bench.is_stopping() {
+            break;
+        }
+        if number % TOLD == 0 {
+            bench.waiting(&format!("pair {} of {} alone", number + 1, pairs.len()));
+        }
+        taken.extend(at_once(bench, &[pair], sides)?);
+    }
+    Ok(taken)
 }
 
 /// The pairs in rounds of a tournament of their CPUs.
@@ -277,6 +372,38 @@ mod tests {
                 assert_eq!((rounds.len(), rounds[0].len()), (count - 1, count / 2));
             }
         }
+    }
+
+    /// The difference of ratios of the time at once to that alone.
+    fn difference(ratios: &[f64]) -> Difference {
+        Difference::of(&ratios.iter().map(|ratio| (100.0 * ratio, 100.0)).collect::<Vec<_>>(), 1)
+    }
+
+    #[test]
+    fn pairs_that_disturb_each_other_are_told_from_noise() {
+        let steady = [1.01, 0.99, 1.0, 1.02, 0.98, 1.0, 1.01, 1.0, 0.99, 1.0, 1.0, 1.02];
+        assert_eq!(difference(&steady), Difference::Same);
+        assert_eq!(difference(&steady.map(|ratio| ratio * 1.2)), Difference::Differs);
+        assert_eq!(difference(&steady.map(|ratio| ratio / 1.2)), Difference::Differs);
+        // A single pair that the host moved meanwhile decides nothing.
+        let mut moved = steady;
+        moved[3] = 4.7;
+        assert_eq!(difference(&moved), Difference::Same);
+        let noisy = [0.7, 1.4, 0.8, 1.3, 0.9, 1.2, 1.0, 1.1, 0.75, 1.35, 0.85, 1.25];
+        assert!(
+            matches!(difference(&noisy), Difference::Unknown(Some((low, high))) if low < 0.95 && high > 1.05)
+        );
+        assert!(matches!(difference(&steady.map(|ratio| ratio * 1.05)), Difference::Unknown(..)));
+    }
+
+    #[test]
+    fn what_was_not_compared_is_doubted_and_what_was_alone_is_not() {
+        assert_eq!(difference(&[]), Difference::Unknown(None));
+        assert_eq!((difference(&[]).taken(), Difference::Alone.taken()), ("at-once", "alone"));
+        assert!(difference(&[]).doubt().is_some() && difference(&[0.9, 1.1, 1.0]).doubt().is_some());
+        assert!(
+            [Difference::Alone, Difference::Same, Difference::Differs].iter().all(|d| d.doubt().is_none())
+        );
     }
 
     #[test]

@@ -56,8 +56,8 @@ settings! {
         pair: String, axis;
         /// One line that both change by compare-and-exchange, or a line for each direction.
         mode: Mode;
-        /// All pairs of CPUs, as many at the same time as there are CPUs for. Some of each class are measured again alone;
-        /// if that differs by more than 5 %, all of the class are.
+        /// All pairs of CPUs, as many at the same time as there are CPUs for. Some of each class are measured again, alone and
+        /// at once in turn; if that surely differs by more than 5 %, all of the class are measured alone.
         all_pairs("all-pairs"): Option<AllPairs>;
         /// The CPU of the pair on whose node the lines are, where asked for: they are on a fresh page that it touches
         /// first. Without it they are on the node of the first CPU.
@@ -88,7 +88,7 @@ words! {
 }
 
 /// Pairs in a survey: all pairs of eight CPUs.
-const SURVEYED: usize = 28;
+pub(super) const SURVEYED: usize = 28;
 
 /// CPUs up to which a run of its own measures all pairs, one after the other; of more it measures some of each class.
 const MOST_CPUS: usize = 64;
@@ -97,7 +97,7 @@ const MOST_CPUS: usize = 64;
 const SAMPLED: usize = 256;
 
 /// Two CPUs and what they share.
-type Shared = (u32, u32, Option<Class>);
+pub(super) type Shared = (u32, u32, Option<Class>);
 
 fn plan(input: &PlanInput, machine: &Machine) -> Vec<Point> {
     if TravelAsked::of(input).all_pairs.given() {
@@ -171,7 +171,7 @@ fn all_pairs_of(input: &PlanInput, machine: &Machine) -> Vec<Point> {
 
 /// At most `most` pairs, as many of each class as of the others, those of a class evenly spaced. A class is named if
 /// there are several.
-fn sampled(machine: &Machine, most: usize) -> Vec<Shared> {
+pub(super) fn sampled(machine: &Machine, most: usize) -> Vec<Shared> {
     let cpus = &machine.allowed.0;
     let places = Places::of(machine);
     let mut classes: BTreeMap<usize, Vec<Shared>> = BTreeMap::new();
@@ -231,7 +231,7 @@ fn run_all_pairs(bench: &mut Bench, points: &[Point]) -> Result<()> {
 }
 
 /// The two CPUs of `a-b`.
-fn cpus_of(pair: &str) -> Result<(u32, u32)> {
+pub(super) fn cpus_of(pair: &str) -> Result<(u32, u32)> {
     let (here, there) = pair.split_once('-').context("a pair is two CPUs, a-b")?;
     Ok((here.parse()?, there.parse()?))
 }

@@ -8,6 +8,7 @@ mod core_to_core;
 mod figures;
 mod futex_crowd;
 mod hand_off;
+mod line_state;
 mod lines;
 mod lock;
 mod membarrier;
@@ -52,6 +53,7 @@ pub static PROBES: &[&Probe] = &[
     &rwlock::RWLOCK,
     &atomic::ATOMIC,
     &core_to_core::CORE_TO_CORE,
+    &line_state::LINE_STATE,
     &hand_off::SEMAPHORE,
     &hand_off::FUTEX,
     &hand_off::CONDVAR,

@@ -5,7 +5,7 @@ use super::by_parameter::{medians, spaced};
 use super::{Axis, Figure, Mark, MarkAxis, Scale, Series, Unit};
 use crate::matrix::nodes;
 use latscope_core::catalogue::ids;
-use latscope_core::plan::ParamValue;
+use latscope_core::plan::{KIND, ParamValue};
 use latscope_core::quality::Level;
 use latscope_core::report::{Measurement, Report};
 use latscope_core::units::{format_size, format_time};
@@ -30,8 +30,10 @@ const PREFERRED: [(&str, &str); 6] = [
 /// no order was measured at two sizes.
 pub fn latency_figure(report: &Report) -> Option<Figure> {
     let mut curves: BTreeMap<(usize, String), Vec<(f64, &Measurement)>> = BTreeMap::new();
-    // Those between nodes have a map.
-    let drawn = |m: &&Measurement| m.quality.level != Level::Unsupported && nodes(m).is_none();
+    // Those between nodes have a map, those of each kind of core rows.
+    let drawn = |m: &&Measurement| {
+        m.quality.level != Level::Unsupported && nodes(m).is_none() && !m.params.contains_key(KIND)
+    };
     for m in report.of_probe(ids::MEMORY_LATENCY).filter(drawn) {
         let (Some(ParamValue::Number(size)), Some(_)) = (m.params.get("size"), m.typical()) else {
             continue;

@@ -269,9 +269,12 @@ fn kinds_of_cpus_and_those_switched_off_are_listed() {
     expect("cpu-kinds", &[(&first, "1024"), (&second, "1024")], Good, "alike");
     let by_energy = ("/proc/sys/kernel/sched_energy_aware", "1");
     let mixed = expect("cpu-kinds", &[(&first, "250"), (&second, "1024"), by_energy], Note, "by energy");
-    assert!(mixed.found.starts_with("CPUs 0 of capacity 250, CPUs 1 of capacity 1024"), "{mixed:?}");
+    assert!(
+        mixed.found.starts_with("CPUs 0 are cores of capacity 250, CPUs 1 are cores of capacity 1024"),
+        "{mixed:?}"
+    );
     let hybrid = [("/sys/devices/cpu_core/cpus", "0-1"), ("/sys/devices/cpu_atom/cpus", "2-5")];
-    expect("cpu-kinds", &hybrid, Note, "CPUs 2-5 efficient ones");
+    expect("cpu-kinds", &hybrid, Note, "CPUs 2-5 are efficient cores");
     let present = format!("{CPU}/present");
     expect("offline-cpus", &[(&present, "0-1")], Good, "all CPUs are online");
     let off = expect("offline-cpus", &[(&present, "0-3")], Note, "CPUs 2-3 are switched off");

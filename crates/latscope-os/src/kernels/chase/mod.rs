@@ -6,6 +6,7 @@
 //! large region, a few milliseconds) before timing.
 
 pub mod growing;
+pub mod shared;
 
 use super::random::Random;
 

@@ -1,0 +1,388 @@
+//! Loads of lines that another core has, by how that core got them.
+
+use super::core_to_core::{SURVEYED, Shared, cpus_of, sampled};
+use super::placement;
+use crate::classes::{Class, Places};
+use crate::memory::doubt;
+use crate::{Condition, Cpus, Experiment, Facts, PlanInput, Probe, Settings, Word, settings, words};
+use anyhow::Result;
+use latscope_bench::bench::Bench;
+use latscope_bench::gate::Watch;
+use latscope_bench::threads;
+use latscope_bench::timebase::Timebase;
+use latscope_core::machine::Machine;
+use latscope_core::plan::{Point, Stop};
+use latscope_core::report::{Better, Semantics};
+use latscope_core::statistics::median;
+use latscope_os::clock::Clock;
+use latscope_os::kernels::chase::shared::SharedCycle;
+use latscope_os::memory::{Pages, Region};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::time::{Duration, Instant};
+
+/// Probe of a load of a line that another core has.
+pub(crate) static LINE_STATE: Probe = Probe {
+    facts: Facts {
+        id: "sync.line-state",
+        title: "load of a line that another core has",
+        timed: "One load in a chain of dependent loads, each of a line that another core has in its caches. State modified: that core \
+                wrote to the line. State exclusive: the line was flushed, then that core alone loaded it. State \
+                shared: it was flushed, then that core and a third one loaded it.",
+        times: Semantics::Operation,
+        source: "the processor's cache coherence protocol (MESI); no instruction reads the state of a line",
+        revision: 1,
+        params: Line::LIST,
+        by_name_only: true,
+        sensitive_to: &[Condition::SharedCore, Condition::PageSize],
+        ..Facts::BATCHES
+    },
+    check: Line::check,
+    experiment: &EXPERIMENT,
+    plan,
+};
+
+static EXPERIMENT: Experiment = Experiment::new("sync.line-state", Cpus::All, run)
+    .setup(0.01)
+    .setup_once(0.3)
+    .fewer_rounds(4, 1, placement::AWAKE);
+
+words! {
+    /// Way in which another core got a line.
+    enum State {
+        /// Written to.
+        Modified = "modified",
+        /// Loaded by that core alone.
+        Exclusive = "exclusive",
+        /// Loaded by that core and a third one.
+        Shared = "shared",
+    }
+}
+
+settings! {
+    /// Lines of one core that another loads.
+    struct Line, asked for as LineAsked {
+        /// The two CPUs.
+        pair: String, axis;
+        /// Lines that the second CPU wrote to (`modified`), that it alone loaded (`exclusive`), or that it and a third CPU
+        /// loaded (`shared`).
+        state: State;
+        /// The third CPU, for the state `shared`.
+        sharer: Option<String>;
+        /// Nearest thing that the two CPUs share.
+        class: Option<String>;
+    }
+}
+
+/// Lines in a chain, one of each page: few enough for the first cache of each core of today, whose sets they fill evenly.
+/// With one line in a page no prefetcher finds a pattern, and the other line of a pair of 128 bytes is not in the chain.
+const LINES: usize = 256;
+
+/// Bytes of such a page, and of a line.
+const PAGE: usize = 4096;
+const LINE: usize = 64;
+
+/// Bound of the ratio to the same walk in the own cache from which on the lines came from elsewhere.
+const ELSEWHERE: f64 = 1.25;
+
+fn plan(input: &PlanInput, machine: &Machine) -> Vec<Point> {
+    let pairs: Vec<Shared> = match machine.allowed.0.as_slice() {
+        // Reported as unsupported rather than left out.
+        [only] => vec![(*only, *only, None)],
+        _ => sampled(machine, SURVEYED),
+    };
+    let places = Places::of(machine);
+    let mut points = Vec::new();
+    for state in LineAsked::of(input).state.or(State::ALL) {
+        let mut classes: Vec<Option<Class>> = Vec::new();
+        for (a, b, class) in &pairs {
+            let row = !classes.contains(class);
+            if row {
+                classes.push(*class);
+            }
+            points.push(point(machine, state, (*a, *b), places.class(*a, *b), row));
+        }
+    }
+    points
+}
+
+fn point(machine: &Machine, state: State, (a, b): (u32, u32), class: Class, row: bool) -> Point {
+    let third = machine.allowed.0.iter().find(|cpu| ![a, b].contains(cpu));
+    let sharer = third.filter(|_| state == State::Shared).map(u32::to_string);
+    let state_of = match state {
+        State::Modified => "modified by another core",
+        State::Exclusive => "loaded by another core alone",
+        State::Shared => "loaded by two other cores",
+    };
+    let class = (a != b).then_some(class.word());
+    let title =
+        format!("line {state_of}{} {a}-{b}", class.map_or(String::new(), |class| format!(", {class}")));
+    let line = Line { pair: format!("{a}-{b}"), state, sharer, class: class.map(str::to_owned) };
+    LINE_STATE.point(line, title, row)
+}
+
+fn run(bench: &mut Bench) -> Result<()> {
+    if bench.cpus().len() > 1 {
+        placement::heat(bench);
+    }
+    for (index, line) in bench.settings::<Line>()?.iter().enumerate() {
+        if let Err(error) = measure(bench, index, line) {
+            bench.unsupported(index, format!("{error:#}"), placement::REMEDY);
+        }
+    }
+    threads::pin(bench.cpus()[0])
+}
+
+fn measure(bench: &mut Bench, index: usize, line: &Line) -> Result<()> {
+    let (here, there) = cpus_of(&line.pair)?;
+    if here == there {
+        placement::lacks_a_cpu(bench, index);
+        return Ok(());
+    }
+    if line.state == State::Shared && line.sharer.is_none() {
+        let reason =
+            "it takes three CPUs, one that loads and two that share the line, and this run may use two";
+        bench.unsupported(index, reason, "allow a third CPU (--cpus, taskset, the cgroup's cpuset)");
+        return Ok(());
+    }
+    // The memory is on the node of the CPU that touches it first.
+    threads::pin(here)?;
+    let mut region = Region::new(LINES * PAGE, Pages::Huge)?;
+    doubt(&region, Pages::Huge).iter().for_each(|doubt| doubt.tell(bench, &[index]));
+    let cycle = SharedCycle::page(region.links(), PAGE, LINE, bench.seed());
+    if line.state != State::Modified && !cycle.flush() {
+        bench.unsupported(index, "no program may take a line out of all caches on this architecture", "");
+        return Ok(());
+    }
+    let mut others = vec![there];
+    others.extend(line.sharer.as_ref().and_then(|cpu| cpu.parse::<u32>().ok()));
+    let taken = take(bench, &cycle, line.state, &others)?;
+    report(bench, index, line, &taken);
+    Ok(())
+}
+
+/// What was measured of a point.
+#[derive(Debug, Default)]
+struct Taken {
+    /// Time of a load in each undisturbed walk, ns, and the stamp at its begin.
+    clean: Vec<(f64, u64)>,
+    /// The same of walks beside which something else ran.
+    disturbed: Vec<(f64, u64)>,
+    /// Time of a load in the same walk right afterwards, from the own cache, ns.
+    own: Vec<f64>,
+}
+
+fn report(bench: &mut Bench, index: usize, line: &Line, taken: &Taken) {
+    let nothing_clean = taken.clean.is_empty();
+    let walks = if nothing_clean { &taken.disturbed } else { &taken.clean };
+    bench.batch_means(index, LINES as u64, walks, nothing_clean);
+    let Some((load, own)) = bench.median(index).zip(median(&taken.own)) else { return };
+    bench.value(index, "own-cache", own, "ns", Better::Neither);
+    let siblings = line.class.as_deref() == Some(Class::Siblings.word());
+    if !siblings && is_own_cache(load, own) {
+        let reason = format!(
+            "a load took {load:.1} ns, and {own:.1} ns when the core had the line itself: the two CPUs share a cache, or the \
+             other one had lost the lines"
+        );
+        bench.degrade(index, "own-cache", reason, "choose CPUs of different cores (--cpus)");
+    }
+}
+
+/// Returns true if loads of lines of another core take no longer than those of lines in the own cache.
+fn is_own_cache(load: f64, own: f64) -> bool {
+    load < ELSEWHERE * own
+}
+
+/// Orders to a thread that gets the lines: odd numbers begin a sample, even ones end it.
+#[repr(align(128))]
+#[derive(Default)]
+struct Order {
+    number: AtomicU64,
+    done: AtomicU64,
+    /// True if something else ran on the CPU of the thread during the sample.
+    disturbed: AtomicBool,
+}
+
+/// Number of an order after which none comes.
+const OVER: u64 = u64::MAX;
+
+/// Looks at a word before a thread lets others run.
+const LOOKS: u32 = 20_000;
+
+impl Order {
+    /// Gives an order and waits until it is done.
+    fn give(&self, number: u64) {
+        self.number.store(number, Release);
+        wait_until(|| self.done.load(Acquire) == number);
+    }
+
+    /// Waits for an order other than the last.
+    fn next(&self, last: u64) -> u64 {
+        wait_until(|| self.number.load(Acquire) != last);
+        self.number.load(Acquire)
+    }
+}
+
+fn wait_until(mut condition: impl FnMut() -> bool) {
+    let mut looks = 0;
+    while !condition() {
+        looks += 1;
+        if looks % LOOKS == 0 {
+            std::thread::yield_now();
+        }
+    }
+}
+
+/// Ends the threads of all orders when dropped, also by an error.
+struct Dismissal<'a>(&'a [Order]);
+
+impl Drop for Dismissal<'_> {
+    fn drop(&mut self) {
+        self.0.iter().for_each(|order| order.number.store(OVER, Release));
+    }
+}
+
+/// Starts the threads that get the lines, and measures.
+fn take(bench: &Bench, cycle: &SharedCycle, state: State, others: &[u32]) -> Result<Taken> {
+    let (timebase, stop) = (bench.timebase(), bench.stop());
+    let orders: Vec<Order> = others.iter().map(|_| Order::default()).collect();
+    std::thread::scope(|scope| {
+        let _dismissal = Dismissal(&orders);
+        for (cpu, order) in others.iter().zip(&orders) {
+            threads::start_in(scope, *cpu, move || obey(cycle, order, state, timebase))?;
+        }
+        Ok(lead(cycle, &orders, state, (timebase, stop), || bench.is_stopping()))
+    })
+}
+
+/// Loads the lines again and again after the others got them. The first sample brings code and page tables into the
+/// caches and is not kept.
+fn lead(
+    cycle: &SharedCycle,
+    orders: &[Order],
+    state: State,
+    (timebase, stop): (Timebase, Stop),
+    is_over: impl Fn() -> bool,
+) -> Taken {
+    let clock = timebase.clock();
+    let (begun, limit) = (Instant::now(), Duration::from_nanos(stop.limit_ns));
+    let mut taken = Taken::default();
+    let mut spent = 0.0;
+    for sample in 0_u64.. {
+        if state != State::Modified {
+            cycle.flush();
+        }
+        orders.iter().for_each(|order| order.give(2 * sample + 1));
+        let watch = Watch::open();
+        let start = clock.start();
+        cycle.walk();
+        let ns = timebase.ns(clock.end() - start);
+        let mut bad = watch.disturbed(ns);
+        for order in orders {
+            order.give(2 * sample + 2);
+            bad |= order.disturbed.load(Relaxed);
+        }
+        let again = clock.start();
+        cycle.walk();
+        let own = timebase.ns(clock.end() - again);
+        if sample > 0 {
+            if bad { &mut taken.disturbed } else { &mut taken.clean }.push((ns / LINES as f64, start));
+            taken.own.push(own / LINES as f64);
+            spent += if bad { 0.0 } else { ns };
+        }
+        let enough = taken.clean.len() as u64 >= stop.samples || spent >= stop.budget_ns as f64;
+        if is_over() || (sample > 0 && (enough || begun.elapsed() > limit)) {
+            break;
+        }
+    }
+    taken
+}
+
+/// Gets the lines at each odd order and says at each even one whether it was disturbed since.
+fn obey(cycle: &SharedCycle, order: &Order, state: State, timebase: Timebase) {
+    let clock = timebase.clock();
+    let (mut last, mut opened, mut watch) = (0, clock.start(), Watch::open());
+    loop {
+        last = order.next(last);
+        if last == OVER {
+            return;
+        }
+        if last % 2 == 1 {
+            (opened, watch) = (clock.start(), Watch::open());
+            if state == State::Modified { cycle.write() } else { cycle.read() }
+        } else {
+            order.disturbed.store(watch.disturbed(timebase.ns(clock.end() - opened)), Relaxed);
+        }
+        order.done.store(last, Release);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use latscope_core::fixture::machines;
+    use latscope_core::quality::Level;
+    use latscope_engine::harness;
+
+    fn planned(machine: &Machine) -> Vec<Point> {
+        plan(&PlanInput { survey: false, ..harness::input() }, machine)
+    }
+
+    #[test]
+    fn each_class_of_pairs_has_a_row_of_each_state() {
+        let points = planned(&machines::two_packages());
+        assert_eq!(points.len(), 3 * SURVEYED);
+        assert_eq!(points.iter().filter(|point| point.row).count(), 3 * 4);
+        let shared = points.iter().find(|point| point.text("state") == "shared").unwrap();
+        assert!(!shared.text("pair").split('-').any(|cpu| cpu == shared.text("sharer")), "{shared:?}");
+        let title = &points.iter().find(|point| point.text("pair") == "0-192").unwrap().title;
+        assert_eq!(title, "line modified by another core, threads of a core 0-192");
+    }
+
+    #[test]
+    fn one_cpu_is_refused_and_two_have_no_third_that_shares() {
+        let alone = Machine { allowed: "5".parse().unwrap(), ..Machine::default() };
+        let points = planned(&alone);
+        assert_eq!((points.len(), points[0].text("pair")), (3, "5-5"));
+        let reasons = harness::measure(&EXPERIMENT, points);
+        assert!(reasons.iter().all(|m| m.reason().as_ref().unwrap().contains("two CPUs")), "{reasons:?}");
+        let two = Machine { allowed: "0-1".parse().unwrap(), ..Machine::default() };
+        assert!(planned(&two).iter().all(|point| !point.params.contains_key("sharer")));
+    }
+
+    #[test]
+    fn lines_of_each_state_are_loaded() {
+        let cpus = harness::machine().allowed.0.len();
+        for m in harness::measure(&EXPERIMENT, planned(&harness::machine())) {
+            harness::check(&m);
+            let needed = if m.params["state"] == "shared".into() { 3 } else { 2 };
+            assert_eq!(m.quality.level == Level::Unsupported, cpus < needed, "{m:?}");
+            assert_eq!(m.values.contains_key("own-cache"), cpus >= needed);
+        }
+    }
+
+    #[test]
+    fn a_load_as_quick_as_one_of_the_own_cache_is_told_from_a_slower_one() {
+        assert!(is_own_cache(1.9, 1.8) && is_own_cache(1.0, 1.8));
+        assert!(!is_own_cache(60.0, 1.8));
+    }
+
+    #[test]
+    fn a_third_thread_takes_part_where_lines_are_shared() {
+        let (timebase, _) = Timebase::calibrate();
+        let mut memory = vec![0_usize; LINES * PAGE / size_of::<usize>()];
+        let cycle = SharedCycle::page(&mut memory, PAGE, LINE, 1);
+        let orders = [Order::default(), Order::default()];
+        let taken = std::thread::scope(|scope| {
+            let _dismissal = Dismissal(&orders);
+            for order in &orders {
+                let cycle = &cycle;
+                scope.spawn(move || obey(cycle, order, State::Shared, timebase));
+            }
+            lead(&cycle, &orders, State::Shared, (timebase, harness::STOP), || false)
+        });
+        assert!(taken.clean.len() + taken.disturbed.len() == taken.own.len() && !taken.own.is_empty());
+        let last = 2 * (taken.own.len() as u64 + 1);
+        assert!(orders.iter().all(|order| order.done.load(Relaxed) == last));
+    }
+}
