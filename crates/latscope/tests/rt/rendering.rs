@@ -76,7 +76,8 @@ fn transcript(words: &str) -> String {
     let json = options.common.json.as_ref().map_or(String::new(), |_| {
         let head =
             Head::here("cyclictest", &arguments, options.common.release.printed(), SystemTime::UNIX_EPOCH);
-        let threads = (&fixed[..], &outcome.rows[..]);
+        let missed = vec![0; fixed.len()];
+        let threads = (&fixed[..], &outcome.rows[..], &missed[..]);
         head.file(&json::threads(
             (options.common.release, options.unit),
             &machine(),
