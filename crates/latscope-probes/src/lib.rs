@@ -115,6 +115,9 @@ pub fn find(id: &str) -> Option<&'static Probe> {
 mod skipped;
 
 #[cfg(test)]
+mod scale;
+
+#[cfg(test)]
 mod tests {
     use super::*;
     use latscope_core::machine::Machine;

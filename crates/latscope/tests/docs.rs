@@ -2,8 +2,6 @@
 //! understood.
 #![forbid(unsafe_code)]
 
-mod scale;
-
 use latscope_core::quality::{CUT_SHORT, LOAD_ENDED, REASONS};
 use latscope_probes::Probe;
 use std::fs;

@@ -1,7 +1,7 @@
 //! Plans of simulated machines of 2 to 1,024 CPUs: their time by the estimate of a run, their points, and the size of a
 //! result. No machine of this size was there: the CPUs are those of a fixture, and the samples are drawn.
 
-use crate::root;
+use crate::{PlanInput, Probe, Profile, REGISTRY, all, find, setup_s};
 use latscope_core::catalogue::Samples;
 use latscope_core::fixture;
 use latscope_core::fixture::machines::many;
@@ -12,10 +12,9 @@ use latscope_core::report::{Block, Measurement, Report, Sampling};
 use latscope_core::statistics::SplitMix;
 use latscope_engine::planner::{Request, plan};
 use latscope_engine::remaining;
-use latscope_probes::{PlanInput, Probe, Profile, REGISTRY, all, find, setup_s};
-use latscope_views::figure::{Axis, Figure, Scale, Series, Shape, Unit, svg};
 use std::fmt::Write as _;
 use std::fs;
+use std::path::Path;
 
 const CPUS: [u32; 5] = [2, 16, 64, 256, 1024];
 
@@ -128,25 +127,48 @@ fn table(rows: &[Row]) -> String {
     text + "\n"
 }
 
+/// Colours of the curves.
+const COLOURS: [&str; 3] = ["#0072b2", "#d55e00", "#009e73"];
+
+/// Place of so many CPUs and seconds in the picture.
+fn place(cpus: f64, seconds: f64) -> (f64, f64) {
+    (60.0 + 44.0 * cpus.log2(), 220.0 - 90.0 * seconds.log10())
+}
+
+fn text(svg: &mut String, (x, y): (f64, f64), anchor: &str, words: &str) {
+    let _ = writeln!(svg, "<text x=\"{x:.0}\" y=\"{y:.0}\" text-anchor=\"{anchor}\">{words}</text>");
+}
+
+/// Planned time by CPUs, both axes logarithmic.
 fn picture(rows: &[Row]) -> String {
-    let axis = |label: &str, scale, unit| Axis { label: label.to_owned(), scale, unit, ends: None };
-    let series = |(name, row): &Row| Series {
-        name: (*name).to_owned(),
-        points: CPUS.iter().zip(row).map(|(cpus, (seconds, ..))| (f64::from(*cpus), seconds * 1e9)).collect(),
-        shape: Shape::Line,
-        ..Series::default()
-    };
-    let figure = Figure {
-        title: "Planned time by number of CPUs".to_owned(),
-        notes: vec![
-            "Simulated: plans of fixtures, by the estimate of a run; nothing was measured.".to_owned(),
-        ],
-        x: axis("CPUs", Scale::Log2, Unit::Number),
-        y: axis("planned time", Scale::Log10, Unit::Nanoseconds),
-        series: rows.iter().map(series).collect(),
-        marks: vec![],
-    };
-    svg(&[figure])
+    let mut svg = String::from(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"680\" height=\"270\" font-family=\"sans-serif\" \
+         font-size=\"12\">\n<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n",
+    );
+    text(&mut svg, (60.0, 18.0), "start", "Planned time by number of CPUs: simulated, nothing was measured");
+    for seconds in [1.0, 10.0, 100.0] {
+        let (x, y) = place(2.0, seconds);
+        let end = place(1024.0, seconds).0;
+        let _ = writeln!(svg, "<path d=\"M{x:.0} {y:.0}H{end:.0}\" stroke=\"#e1e1e1\"/>");
+        text(&mut svg, (x - 8.0, y + 4.0), "end", &format!("{seconds} s"));
+    }
+    for cpus in CPUS {
+        text(&mut svg, (place(f64::from(cpus), 1.0).0, 240.0), "middle", &cpus.to_string());
+    }
+    text(&mut svg, (280.0, 260.0), "middle", "CPUs");
+    for ((name, row), colour) in rows.iter().zip(COLOURS) {
+        let places: Vec<(f64, f64)> =
+            CPUS.iter().zip(row).map(|(cpus, (seconds, ..))| place(f64::from(*cpus), *seconds)).collect();
+        let points: Vec<String> = places.iter().map(|(x, y)| format!("{x:.0},{y:.0}")).collect();
+        let points = points.join(" ");
+        let _ = writeln!(
+            svg,
+            "<polyline points=\"{points}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"2\"/>"
+        );
+        let (x, y) = places[places.len() - 1];
+        text(&mut svg, (x + 8.0, y + 4.0), "start", name);
+    }
+    svg + "</svg>\n"
 }
 
 const BEGIN: &str = "<!-- simulated -->\n";
@@ -155,7 +177,8 @@ const END: &str = "<!-- end -->\n";
 #[test]
 fn plans_of_many_cpus_are_those_on_the_page() {
     let rows = rows();
-    let (page, file) = (root().join("docs/nodes.md"), root().join("docs/pictures/many-cpus.svg"));
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
+    let (page, file) = (docs.join("nodes.md"), docs.join("pictures/many-cpus.svg"));
     let text = fs::read_to_string(&page).unwrap();
     let (before, rest) = text.split_once(BEGIN).unwrap();
     let (_, after) = rest.split_once(END).unwrap();
@@ -164,7 +187,7 @@ fn plans_of_many_cpus_are_those_on_the_page() {
         fs::write(&page, &made).unwrap();
         fs::write(&file, picture(&rows)).unwrap();
     }
-    let again = "`LATSCOPE_RECORD=1 cargo test -p latscope --test docs` records it again";
+    let again = "`LATSCOPE_RECORD=1 cargo test -p latscope-probes --lib scale` records it again";
     assert_eq!(made, fs::read_to_string(page).unwrap(), "{again}");
     assert!(picture(&rows) == fs::read_to_string(file).unwrap(), "docs/pictures/many-cpus.svg: {again}");
 }
