@@ -26,7 +26,7 @@ from latscope.fleet._compact import compact
 from latscope.fleet._drift import drift
 from latscope.fleet._engine import DuckDb, Engine
 from latscope.fleet._generate import Fault, generate
-from latscope.fleet._judge import Distances, judge
+from latscope.fleet._judge import Distances
 
 DAY = date(2026, 11, 24)
 DEMO = Path(_main.__file__).parent / "demo"
@@ -115,7 +115,7 @@ def test_a_fleet_without_sick_machines_names_none(engine: Engine) -> None:
         part = Distances(
             [found.machines[at] for at in places], found.series, found.body[places], found.tail[places]
         )
-        named += bool(judge(part, group.family, 0.05))
+        named += bool(_questions.named([_questions.Group("part", part, group.family)], 0.05))
     assert named <= 1
 
 
@@ -123,7 +123,7 @@ def test_peers_that_are_too_few_are_not_judged(surveys: Lake, capsys: pytest.Cap
     assert _main.main(["sick", "--lake", surveys.root]) == 0
     said = capsys.readouterr()
     assert said.out == "nothing\n"
-    assert "8 peers are needed" in said.err
+    assert "30 peers are needed" in said.err
 
 
 def test_a_step_is_found_on_its_day(surveys: Lake, capsys: pytest.CaptureFixture[str]) -> None:

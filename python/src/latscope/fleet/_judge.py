@@ -47,6 +47,9 @@ LEAST_STEP = 0.77
 #: Shape of the tail of the machines' scores (of a generalised Pareto distribution).
 SHAPE = 0.1
 
+#: Growth of that tail from the first quantile to the second.
+GROWTH = ((1 - USUAL[0]) / (1 - USUAL[1])) ** SHAPE - 1
+
 
 @dataclass(frozen=True)
 class Distances:
@@ -200,10 +203,8 @@ def by_chance(score: Floats) -> Floats:
     """Returns how likely chance makes the scores of machines as large: 1 below their 90th percentile, and
     from there on a tail through it and the 98th percentile."""
     (lower,), (step,) = usual(score[:, np.newaxis])
-    tenth, fiftieth = (1 - share for share in USUAL)
-    growth = (tenth / fiftieth) ** SHAPE - 1
-    tail = (1 + growth * np.maximum(score - lower, 0) / step) ** (-1 / SHAPE)
-    p: Floats = np.where(score > lower, tenth * tail, 1.0)
+    steps = np.maximum(score - lower, 0) / step
+    p: Floats = np.where(score > lower, (1 - USUAL[0]) * (1 + GROWTH * steps) ** (-1 / SHAPE), 1.0)
     return p
 
 
