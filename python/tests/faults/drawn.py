@@ -28,7 +28,7 @@ Row: TypeAlias = dict[str, Any]
 SET = Path(__file__).parent / "set"
 
 #: Deciles that sick.sql returns.
-DECILES = (1, 3, 5, 7, 9)
+DECILES = (3, 5, 7)
 
 #: Machines of a group whose samples say where its tail begins.
 MACHINES_OF_EDGE = 60
@@ -72,8 +72,8 @@ class Machine:
 
 @dataclass
 class Runs:
-    """Runs of a kind: of each whether its machine was busy, and the logarithms of ticks and the counts of each
-    series, by id."""
+    """Runs of a kind: of each whether its machine was busy, and the logarithms of ticks and the counts of
+    each series, by id."""
 
     busy: list[bool] = field(default_factory=list)
     histograms: list[dict[int, tuple[Floats, Ints]]] = field(default_factory=list)

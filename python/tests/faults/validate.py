@@ -118,8 +118,8 @@ def faulty_days(pool: Pool, number: int, fleets: int, seed: int) -> list[Day]:
 
 
 def smallest(group: Group, p: float) -> dict[tuple[int, str], float]:
-    """Returns by what a series (its id, and body or tail) must grow, as a ratio, for nine of ten machines of a
-    group to be named, if those with a probability up to `p` are."""
+    """Returns by what a series (its id, and body or tail) must grow, as a ratio, for nine of ten machines of
+    a group to be named, if those with a probability up to `p` are."""
     parts = _judge.parts_of(group.found, group.family)
     odd = np.stack([part.oddness() for part in parts], axis=1)
     lower, step = _judge.usual(odd)

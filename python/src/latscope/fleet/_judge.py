@@ -1,8 +1,8 @@
 """Which machines are sick: one score a machine, and how likely chance makes it.
 
 A machine has many series, which move together, and now and then a healthy machine is odd in a whole family of
-them. So its peers say what is usual: of a series, of a family, and of whole machines, by their 90th and 98th
-percentiles. Up to one sick machine in fifty does not change these. Only whole machines are tested: few tests
+them. So its peers say what is usual: of a series, of a family, and of whole machines, by their 90th and 97th
+percentiles. Up to one sick machine in thirty does not change these. Only whole machines are tested: few tests
 share the false discovery rate.
 """
 
@@ -33,19 +33,19 @@ LEAST_COMMON = 1.0
 FEWEST_SAMPLES = 200
 
 #: Quantiles of the peers that say how far out a score usually is.
-USUAL = (0.90, 0.98)
+USUAL = (0.90, 0.97)
 
 #: Deviations of a normal distribution up to the second of them.
-DEVIATIONS = 2.054
+DEVIATIONS = 1.881
 
 #: Deviations beyond which a series counts.
 OUTSIDE = 3.0
 
 #: Least difference of the two quantiles of a family's score: that of a normal distribution.
-LEAST_STEP = 0.77
+LEAST_STEP = 0.60
 
 #: Shape of the tail of the machines' scores (of a generalised Pareto distribution).
-SHAPE = 0.1
+SHAPE = 0.2
 
 #: Growth of that tail from the first quantile to the second.
 GROWTH = ((1 - USUAL[0]) / (1 - USUAL[1])) ** SHAPE - 1
@@ -53,7 +53,7 @@ GROWTH = ((1 - USUAL[0]) / (1 - USUAL[1])) ** SHAPE - 1
 
 @dataclass(frozen=True)
 class Distances:
-    """Distances of M machines from their peers in S series: `body` (mean shift of five deciles) and `tail`
+    """Distances of M machines from their peers in S series: `body` (median shift of three deciles) and `tail`
     (samples above the peers' 95th percentile, against the expected number), as natural logarithms, M by S,
     NaN where a machine lacks a series."""
 
@@ -114,14 +114,15 @@ def distances(columns: Mapping[str, Ints], names: Sequence[str]) -> Distances:
     machines, rows = np.unique(columns["machine"], return_inverse=True)
     series, places = np.unique(columns["series_id"], return_inverse=True)
     shape = (len(machines), len(series))
-    body, tail = np.zeros(shape), np.full(shape, np.nan)
-    for name in ("q10", "q30", "q50", "q70", "q90"):
-        figure = np.full(shape, np.nan)
-        figure[rows, places] = log_of_bucket(columns[name])
-        body += _shift(figure) / 5
+    tail, deciles = np.full(shape, np.nan), np.full((3, *shape), np.nan)
+    for decile, name in zip(deciles, ("q30", "q50", "q70"), strict=True):
+        decile[rows, places] = log_of_bucket(columns[name])
+        decile[:] = _shift(decile)
     share = np.log((columns["above"] + 0.5) / (columns["total"] / 20 + 0.5))
     # Of few samples, those above are too few to be counted as a share.
     tail[rows, places] = np.where(columns["total"] >= FEWEST_SAMPLES, share, np.nan)
+    # Of few samples, one that took long may be a decile, but hardly two.
+    body = np.median(deciles, axis=0)
     return Distances([names[one - 1] for one in machines], [int(one) for one in series], body, _shift(tail))
 
 
@@ -147,7 +148,7 @@ def spreads(shift: Floats) -> Floats:
 
 def units(shift: Floats, least: float) -> Floats:
     """Returns what a deviation is in each column: the robust standard deviation, or that of a normal
-    distribution with the same 98th percentile, or `least`, whichever is largest."""
+    distribution with the same 97th percentile, or `least`, whichever is largest."""
     upper = _quantile(shift, USUAL[1]) / DEVIATIONS
     unit: Floats = np.maximum(np.maximum(spreads(shift), upper), least)
     return unit
@@ -194,14 +195,14 @@ def _parts(kind: str, distance: Floats, family: list[str]) -> Iterator[Part]:
 
 
 def usual(odd: Floats) -> tuple[Floats, Floats]:
-    """Returns the 90th percentile of each column, and how far above it the 98th lies."""
+    """Returns the 90th percentile of each column, and how far above it the 97th lies."""
     lower, upper = (_quantile(odd, share) for share in USUAL)
     return lower, np.maximum(upper - lower, LEAST_STEP)
 
 
 def by_chance(score: Floats) -> Floats:
     """Returns how likely chance makes the scores of machines as large: 1 below their 90th percentile, and
-    from there on a tail through it and the 98th percentile."""
+    from there on a tail through it and the 97th percentile."""
     (lower,), (step,) = usual(score[:, np.newaxis])
     steps = np.maximum(score - lower, 0) / step
     p: Floats = np.where(score > lower, (1 - USUAL[0]) * (1 + GROWTH * steps) ** (-1 / SHAPE), 1.0)
