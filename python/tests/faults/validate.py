@@ -123,9 +123,9 @@ def smallest(group: Group, p: float) -> dict[tuple[int, str], float]:
     parts = _judge.parts_of(group.found, group.family)
     odd = np.stack([part.oddness() for part in parts], axis=1)
     lower, step = _judge.usual(odd)
-    (low,), (far,) = _judge.usual(((odd - lower) / step).max(axis=1)[:, np.newaxis])
+    (low,), (far,) = _judge.usual(((odd - lower) / step).max(axis=1)[:, np.newaxis], _judge.MACHINES)
     # The least score of a machine that is named.
-    least = low + far * (((1 - _judge.USUAL[0]) / p) ** _judge.SHAPE - 1) / _judge.GROWTH
+    least = low + far * (((1 - _judge.MACHINES[0]) / p) ** _judge.SHAPE - 1) / _judge.GROWTH
     found = {}
     for place, part in enumerate(parts):
         if part.common:

@@ -17,7 +17,7 @@ Floats: TypeAlias = NDArray[np.float64]
 Ints: TypeAlias = NDArray[np.int64]
 
 #: Fewest peers, the machine included, that are judged.
-FEWEST = 30
+FEWEST = 50
 
 #: Fewest series of a family that have a common shift.
 FEWEST_SERIES = 4
@@ -44,11 +44,14 @@ OUTSIDE = 3.0
 #: Least difference of the two quantiles of a family's score: that of a normal distribution.
 LEAST_STEP = 0.60
 
-#: Shape of the tail of the machines' scores (of a generalised Pareto distribution).
-SHAPE = 0.2
+#: Quantiles of the machines' scores that a tail goes through: all sick machines may lie above them.
+MACHINES = (0.70, 0.90)
+
+#: Shape of that tail (of a generalised Pareto distribution).
+SHAPE = 0.3
 
 #: Growth of that tail from the first quantile to the second.
-GROWTH = ((1 - USUAL[0]) / (1 - USUAL[1])) ** SHAPE - 1
+GROWTH = ((1 - MACHINES[0]) / (1 - MACHINES[1])) ** SHAPE - 1
 
 
 @dataclass(frozen=True)
@@ -194,18 +197,18 @@ def _parts(kind: str, distance: Floats, family: list[str]) -> Iterator[Part]:
             yield Part(kind, name, places, False, np.where(shift > 0, apart / unit, 0.0), unit)
 
 
-def usual(odd: Floats) -> tuple[Floats, Floats]:
-    """Returns the 90th percentile of each column, and how far above it the 97th lies."""
-    lower, upper = (_quantile(odd, share) for share in USUAL)
+def usual(odd: Floats, shares: tuple[float, float] = USUAL) -> tuple[Floats, Floats]:
+    """Returns a quantile of each column, and how far above it a second one lies."""
+    lower, upper = (_quantile(odd, share) for share in shares)
     return lower, np.maximum(upper - lower, LEAST_STEP)
 
 
 def by_chance(score: Floats) -> Floats:
-    """Returns how likely chance makes the scores of machines as large: 1 below their 90th percentile, and
-    from there on a tail through it and the 97th percentile."""
-    (lower,), (step,) = usual(score[:, np.newaxis])
+    """Returns how likely chance makes the scores of machines as large: 1 below the first quantile of MACHINES,
+    and from there on a tail through it and the second."""
+    (lower,), (step,) = usual(score[:, np.newaxis], MACHINES)
     steps = np.maximum(score - lower, 0) / step
-    p: Floats = np.where(score > lower, (1 - USUAL[0]) * (1 + GROWTH * steps) ** (-1 / SHAPE), 1.0)
+    p: Floats = np.where(score > lower, (1 - MACHINES[0]) * (1 + GROWTH * steps) ** (-1 / SHAPE), 1.0)
     return p
 
 
