@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +10,8 @@ import pytest
 pytest.importorskip("deltalake")
 pytest.importorskip("duckdb")
 
-import numpy as np
 from faults import drawn, kinds, validate
 from faults.make import plan, trimmed
-
-from latscope.fleet._questions import named
 
 
 @pytest.fixture(scope="module")
@@ -38,17 +34,9 @@ def test_a_fleet_is_drawn_from_the_set_and_judged(pool: drawn.Pool) -> None:
 
 def test_the_smallest_shift_of_a_series_is_found(pool: drawn.Pool) -> None:
     fleet = drawn.machines(600, [], seed=2, groups=drawn.GROUPS[:1])
-    (group, *_), rate = drawn.groups(pool, fleet, 2), 0.05
-    ratios = validate.smallest(group, rate / len(group.found.machines))
-    for place in range(0, len(group.found.series), 40):
-        # About nine of ten machines are named with it, each alone in a fleet of healthy ones.
-        ratio, hits = ratios[group.found.series[place], "body"], 0
-        for row in range(20):
-            body = group.found.body.copy()
-            body[row, place] += np.log(ratio)
-            moved = replace(group, found=replace(group.found, body=body))
-            hits += group.found.machines[row] in {one.machine for one, _ in named([moved], rate)}
-        assert hits >= 10
+    group = drawn.groups(pool, fleet, 2)[0]
+    place = group.family.index("memory")
+    assert validate.smallest(group, [place], 1)[place] > 1.1
 
 
 def test_the_set_has_its_truth() -> None:

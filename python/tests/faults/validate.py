@@ -7,10 +7,9 @@ was named, and the smallest shifts that are found. A rule is chosen with `--half
 """
 
 import argparse
-import csv
 from collections import defaultdict
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -25,6 +24,9 @@ SICK, RATE = 0.01, 0.05
 
 #: Spreads of healthy machines by which a kind moves a series, to be one that must be found.
 MOVES = 3.0
+
+#: Ratios that are tried for the smallest shift of a series, on so many machines each.
+RATIOS, TRIALS = (1.1, 1.2, 1.35, 1.5, 2.0, 3.0, 5.0, 10.0), 10
 
 #: Shares of the series in which a machine is outside, for the plain rule to name it.
 PLAIN = {"plain rule, any series": 0.0, "plain rule, 10 % of the series": 0.1}
@@ -117,45 +119,38 @@ def faulty_days(pool: Pool, number: int, fleets: int, seed: int) -> list[Day]:
     return days
 
 
-def smallest(group: Group, p: float) -> dict[tuple[int, str], float]:
-    """Returns by what a series (its id, and body or tail) must grow, as a ratio, for nine of ten machines of
-    a group to be named, if those with a probability up to `p` are."""
-    parts = _judge.parts_of(group.found, group.family)
-    odd = np.stack([part.oddness() for part in parts], axis=1)
-    lower, step = _judge.usual(odd)
-    (low,), (far,) = _judge.usual(((odd - lower) / step).max(axis=1)[:, np.newaxis], _judge.MACHINES)
-    # The least score of a machine that is named.
-    least = low + far * (((1 - _judge.MACHINES[0]) / p) ** _judge.SHAPE - 1) / _judge.GROWTH
-    found = {}
-    for place, part in enumerate(parts):
-        if part.common:
-            continue
-        for column, at in enumerate(part.places):
-            own = part.score[:, column]
-            others = odd[:, place] - np.maximum(own - _judge.OUTSIDE, 0)
-            needed = np.maximum(lower[place] + least * step[place] - others, 0) + _judge.OUTSIDE - own
-            ratio = np.exp(np.quantile(needed, 0.9) * part.unit[column])
-            found[group.found.series[at], part.kind] = float(ratio)
+def smallest(group: Group, places: Sequence[int], seed: int) -> dict[int, float]:
+    """Returns by what some series of a machine must grow, as a ratio out of RATIOS, for nine of ten machines
+    of a group to be named. Those that more than the largest must grow are left out."""
+    random, found = np.random.default_rng(seed), dict[int, float]()
+    for ratio in RATIOS:
+        hits = np.zeros(len(places))
+        for _ in range(TRIALS):
+            rows = random.choice(len(group.found.machines), len(places), replace=False)
+            body = group.found.body.copy()
+            body[rows, places] += np.log(ratio)
+            moved = replace(group, found=replace(group.found, body=body))
+            names = {one.machine for one, _ in named([moved], RATE)}
+            hits += [group.found.machines[row] in names for row in rows]
+        for place, hit in zip(places, hits, strict=True):
+            if hit >= 0.9 * TRIALS:
+                found.setdefault(place, ratio)
     return found
 
 
-def write_smallest(path: Path, pool: Pool, found: dict[tuple[int, str], float]) -> None:
-    """Writes the smallest shifts of all series as CSV, and prints the range of each family."""
-    rows = sorted(
-        (pool.series[one]["probe"], pool.series[one]["title"], kind, round(ratio, 3))
-        for (one, kind), ratio in found.items()
-    )
-    with path.open("w", newline="") as file:
-        table = csv.writer(file, lineterminator="\n")
-        table.writerow(["probe", "title", "kind", "ratio"])
-        table.writerows(rows)
-    print("| family | kind | series | smallest | middle | largest |\n|---|---|---|---|---|---|")
-    of_family = defaultdict(list)
-    for probe, _, kind, ratio in rows:
-        of_family[probe.split(".")[0], kind].append(ratio)
-    for (family, kind), ratios in sorted(of_family.items()):
-        range_of = " | ".join(f"{of(ratios):.3g}" for of in (min, np.median, max))
-        print(f"| {family} | {kind} | {len(ratios)} | {range_of} |")
+def table_of_smallest(pool: Pool, group: Group) -> str:
+    """Returns the smallest shifts of every tenth series, as a table of Markdown."""
+    places = [
+        at for at in range(0, len(group.found.series), 10) if not np.isnan(group.found.body[:, at]).all()
+    ]
+    ratios = smallest(group, places, 1)
+    lines = ["| series | family | smallest shift |\n|---|---|---|"]
+    for place in sorted(places, key=lambda at: (group.family[at], ratios.get(at, np.inf))):
+        ratio = f"{ratios[place]:g}" if place in ratios else f"over {RATIOS[-1]:g}"
+        lines.append(
+            f"| {pool.series[group.found.series[place]]['title']} | {group.family[place]} | {ratio} |"
+        )
+    return "\n".join(lines)
 
 
 def main() -> None:
@@ -167,7 +162,6 @@ def main() -> None:
     parser.add_argument("--draws", type=int, default=100)
     parser.add_argument("--machines-of-draws", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--smallest", type=Path, help="CSV for the smallest shifts of all series")
     arguments = parser.parse_args()
     pool = pool_of(arguments.half)
     if arguments.fleets:
@@ -178,10 +172,7 @@ def main() -> None:
             most = sorted(of.items(), key=lambda one: -one[1])[:3]
             texts = [f"{pool.series[one]['title']} ({what}) {far:.1f}" for (one, what), far in most]
             print(f"{kind}: {'; '.join(texts)}")
-        if arguments.smallest:
-            largest = max(days[0].groups, key=lambda group: len(group.found.machines))
-            limit = max(one.p for one in days[0].findings)
-            write_smallest(arguments.smallest, pool, smallest(largest, limit))
+        print(table_of_smallest(pool, max(days[0].groups, key=lambda group: len(group.found.machines))))
     if arguments.draws:
         none = healthy_days(pool, arguments.machines_of_draws, arguments.draws, arguments.seed + 1000)
         print(f"{none} of {arguments.draws} days without sick machines named none")

@@ -82,23 +82,24 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class Part:
+class _Part:
     """Part of what may be odd: the common shift of a family (one column), or its series apart from that (a
-    column each), in deviations of the peers. `places` are the family's columns of the distances, `unit` has
-    what a deviation is."""
+    column each), in deviations of the peers. `places` are the family's columns of the distances, `slower`
+    says where a machine is slower than its peers."""
 
     kind: str
     family: str
     places: list[int]
     common: bool
     score: Floats
-    unit: Floats
+    slower: NDArray[np.bool_]
 
     def oddness(self) -> Floats:
-        """Returns how odd each machine is."""
+        """Returns how odd each machine is. A series that is no longer than on the peers is not odd because
+        the others of its family are shorter."""
         if self.common:
             return self.score[:, 0]
-        odd: Floats = np.maximum(self.score - OUTSIDE, 0).sum(axis=1)
+        odd: Floats = (np.maximum(self.score - OUTSIDE, 0) * self.slower).sum(axis=1)
         return odd
 
 
@@ -149,38 +150,28 @@ def spreads(shift: Floats) -> Floats:
     return 1.4826 * _quantile(np.abs(shift), 0.5)
 
 
-def units(shift: Floats, least: float) -> Floats:
-    """Returns what a deviation is in each column: the robust standard deviation, or that of a normal
+def scores(shift: Floats, least: float) -> Floats:
+    """Returns shifts in deviations of their column: the robust standard deviation, or that of a normal
     distribution with the same 97th percentile, or `least`, whichever is largest."""
     upper = _quantile(shift, USUAL[1]) / DEVIATIONS
-    unit: Floats = np.maximum(np.maximum(spreads(shift), upper), least)
-    return unit
-
-
-def scores(shift: Floats, least: float) -> Floats:
-    """Returns shifts in deviations of their column."""
-    scored: Floats = shift / units(shift, least)
+    scored: Floats = shift / np.maximum(np.maximum(spreads(shift), upper), least)
     return scored
 
 
 def judge(found: Distances, family: list[str]) -> list[Finding]:
     """Returns what is oddest about each machine. `family` has the family of each series."""
-    parts = parts_of(found, family)
+    parts = [*_parts("body", found.body, family), *_parts("tail", found.tail, family)]
     if not parts:
         return []
     odd = np.stack([part.oddness() for part in parts], axis=1)
-    lower, step = usual(odd)
+    lower, step = _usual(odd)
     beyond = (odd - lower) / step
     p, oddest = by_chance(beyond.max(axis=1)), beyond.argmax(axis=1)
     return [_finding(found, parts[oddest[row]], row, float(p[row])) for row in range(len(p))]
 
 
-def parts_of(found: Distances, family: list[str]) -> list[Part]:
-    """Returns all parts of what may be odd about the machines of a group."""
-    return [*_parts("body", found.body, family), *_parts("tail", found.tail, family)]
-
-
-def _parts(kind: str, distance: Floats, family: list[str]) -> Iterator[Part]:
+def _parts(kind: str, distance: Floats, family: list[str]) -> Iterator[_Part]:
+    """Returns the parts of one kind of distance."""
     least = LEAST_SCALES[kind]
     spread = np.maximum(spreads(distance), least)
     for name in sorted(set(family)):
@@ -188,34 +179,32 @@ def _parts(kind: str, distance: Floats, family: list[str]) -> Iterator[Part]:
         apart = shift = distance[:, places]
         if len(places) >= FEWEST_SERIES:
             common = _shift(_quantile((shift / spread[places]).T, 0.5)[:, np.newaxis])
-            unit = units(common, LEAST_COMMON)
-            yield Part(kind, name, places, True, np.nan_to_num(common / unit), unit)
+            score = np.nan_to_num(scores(common, LEAST_COMMON))
+            yield _Part(kind, name, places, True, score, common > 0)
             apart = _shift(shift - common * spread[places])
         if places:
-            unit = units(apart, least)
-            # A series that is no longer than on the peers is not odd because the others are shorter.
-            yield Part(kind, name, places, False, np.where(shift > 0, apart / unit, 0.0), unit)
+            yield _Part(kind, name, places, False, np.nan_to_num(scores(apart, least)), shift > 0)
 
 
-def usual(odd: Floats, shares: tuple[float, float] = USUAL) -> tuple[Floats, Floats]:
+def _usual(odd: Floats, shares: tuple[float, float] = USUAL) -> tuple[Floats, Floats]:
     """Returns a quantile of each column, and how far above it a second one lies."""
     lower, upper = (_quantile(odd, share) for share in shares)
     return lower, np.maximum(upper - lower, LEAST_STEP)
 
 
 def by_chance(score: Floats) -> Floats:
-    """Returns how likely chance makes the scores of machines as large: 1 below the first quantile of MACHINES,
-    and from there on a tail through it and the second."""
-    (lower,), (step,) = usual(score[:, np.newaxis], MACHINES)
+    """Returns how likely chance makes the scores of machines as large: 1 below the first quantile of
+    MACHINES, and from there on a tail through it and the second."""
+    (lower,), (step,) = _usual(score[:, np.newaxis], MACHINES)
     steps = np.maximum(score - lower, 0) / step
     p: Floats = np.where(score > lower, (1 - MACHINES[0]) * (1 + GROWTH * steps) ** (-1 / SHAPE), 1.0)
     return p
 
 
-def _finding(found: Distances, part: Part, row: int, p: float) -> Finding:
+def _finding(found: Distances, part: _Part, row: int, p: float) -> Finding:
     """Returns the finding that a part of what is odd about a machine makes."""
     own = (found.body if part.kind == "body" else found.tail)[row, part.places]
-    at = int(part.score[row].argmax())
+    at = int((part.score[row] * part.slower[row]).argmax())
     distance = np.nanmedian(own) if part.common else own[at]
     series = None if part.common else found.series[part.places[at]]
     score = float(part.score[row, at])
