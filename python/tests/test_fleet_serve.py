@@ -317,7 +317,7 @@ def test_metrics_are_openmetrics(fleet: Lake, site: Site) -> None:
     ]
     assert {1e-8 < one.value < 1e-5 for one in medians} == {True}
     done = fleet_command("metrics", "--lake", fleet.root, "--until", str(DAY - timedelta(days=1)))
-    assert "\nlatscope_fleet_sick 0.0\n" in done.stdout
+    assert "\nlatscope_fleet_judged 100.0\n" in done.stdout
 
 
 def test_promtool_takes_the_metrics(fleet: Lake) -> None:
