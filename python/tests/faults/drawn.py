@@ -3,23 +3,22 @@ was healthy or really sick."""
 
 import csv
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
-from datetime import date, datetime, timezone
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
-from latscope.fleet import Lake
+from latscope.fleet import Lake, _judge
 from latscope.fleet._engine import DuckDb, Engine
 from latscope.fleet._generate import bucket_of_log
 from latscope.fleet._ingest import ingest
 from latscope.fleet._judge import log_of_bucket
-from latscope.fleet._schema import TABLES
+from latscope.fleet._questions import Group
+from latscope.fleet._series import bucket_bounds
 from latscope.fleet._sources import items
 
 Ints: TypeAlias = NDArray[np.int64]
@@ -27,7 +26,12 @@ Floats: TypeAlias = NDArray[np.float64]
 Row: TypeAlias = dict[str, Any]
 
 SET = Path(__file__).parent / "set"
-DAY = date(2026, 11, 24)
+
+#: Deciles that sick.sql returns.
+DECILES = (3, 5, 7)
+
+#: Machines of a group whose samples say where its tail begins.
+MACHINES_OF_EDGE = 60
 
 #: Spread between machines, as standard deviations of logarithms: that of a machine's factor for all series of
 #: a family, and that of its factor for a single one. They are those of 51 quick surveys of one idle guest;
@@ -68,10 +72,10 @@ class Machine:
 
 @dataclass
 class Runs:
-    """Runs of a kind: the rows of the lake's table `runs`, and of each run the logarithms of ticks and the
-    counts of each series, by id."""
+    """Runs of a kind: of each whether its machine was busy, and the logarithms of ticks and the counts of
+    each series, by id."""
 
-    rows: list[Row] = field(default_factory=list)
+    busy: list[bool] = field(default_factory=list)
     histograms: list[dict[int, tuple[Floats, Ints]]] = field(default_factory=list)
 
 
@@ -99,9 +103,10 @@ def pool(half: str, directory: Path = SET) -> Pool:
         assert not account.aside, account.aside
         with closing(DuckDb(lake.snapshot())) as engine:
             found.series.update({row["series_id"]: row for row in _rows(engine, "SELECT * FROM series")})
-            for row in _rows(engine, "SELECT * FROM runs ORDER BY source"):
+            text = "SELECT run_id, source, busy FROM runs JOIN peers USING (run_id) ORDER BY source"
+            for row in _rows(engine, text):
                 runs = found.kinds.setdefault(kind_of[Path(row["source"]).name], Runs())
-                runs.rows.append(row)
+                runs.busy.append(bool(row["busy"]))
                 runs.histograms.append(_histograms(engine, row["run_id"]))
     return found
 
@@ -138,21 +143,93 @@ def machines(
     return found
 
 
-def draw(lake: Lake, pool: Pool, fleet: Sequence[Machine], seed: int) -> None:
-    """Adds one run of each machine to a lake.
+def groups(pool: Pool, fleet: Sequence[Machine], seed: int) -> list[Group]:
+    """Returns the groups of peers of a fleet on one day, as `groups_of` does of a lake.
 
     A machine takes each family of probes from a random run of its kind, with the samples drawn anew, and
     multiplies it by its own factors and by those of its processor and kernel.
     """
     random = np.random.default_rng((seed, 1))
-    lake.append("series", pa.Table.from_pylist(list(pool.series.values()), schema=TABLES["series"]))
     factors = _Factors(random, fleet, pool.series)
+    states = [pool.kinds[one.kind].busy for one in fleet]
+    busy = [state[random.integers(len(state))] for state in states]
+    titles = [f"{one.model}, {one.kernel}, {state}" for one, state in zip(fleet, busy, strict=True)]
+    named, peers = np.unique(titles, return_inverse=True)
     families = sorted({family_of(one) for one in pool.series.values()})
-    choice = {family: random.integers(1 << 30, size=len(fleet)) for family in families}
-    for start in range(0, len(fleet), 2000):
-        part = range(start, min(start + 2000, len(fleet)))
-        lake.append("h", _h(random, pool, fleet, part, choice, factors))
-    lake.append("runs", pa.Table.from_pylist(list(_runs(random, pool, fleet)), schema=TABLES["runs"]))
+    choice = {family: _runs_of(random, pool, fleet) for family in families}
+    sampled = sorted({one for runs in pool.kinds.values() for run in runs.histograms for one in run})
+    rows = [
+        _figures(random, pool, one, choice[family_of(pool.series[one])], factors, peers) for one in sampled
+    ]
+    columns = {name: np.concatenate([each[name] for each in rows]) for name in rows[0]}
+    names = [one.name for one in fleet]
+    found = []
+    for number, title in enumerate(named):
+        if np.sum(peers == number) < _judge.FEWEST:
+            continue
+        own = peers[columns["machine"] - 1] == number
+        distances = _judge.distances({name: column[own] for name, column in columns.items()}, names)
+        found.append(Group(str(title), distances, [family_of(pool.series[one]) for one in distances.series]))
+    return found
+
+
+def _runs_of(random: np.random.Generator, pool: Pool, fleet: Sequence[Machine]) -> Ints:
+    """Returns the number of a random run of its kind for each machine, among all runs of the pool."""
+    first, starts = 0, dict[str, int]()
+    for kind, runs in pool.kinds.items():
+        starts[kind], first = first, first + len(runs.histograms)
+    return np.array(
+        [starts[one.kind] + random.integers(len(pool.kinds[one.kind].histograms)) for one in fleet]
+    )
+
+
+def _figures(
+    random: np.random.Generator, pool: Pool, one: int, choice: Ints, factors: "_Factors", peers: Ints
+) -> dict[str, Ints]:
+    """Returns the columns of sick.sql of a series. Of samples that are drawn anew only their deciles are
+    drawn, and apart from those the number in the tail."""
+    histograms = [run.get(one) for runs in pool.kinds.values() for run in runs.histograms]
+    factor = factors.of(one, np.arange(len(choice)))
+    edges = _edges(histograms, choice, factor, peers)
+    parts = []
+    for number, histogram in enumerate(histograms):
+        places = np.flatnonzero(choice == number)
+        if histogram is None or not len(places):
+            continue
+        logs, n = histogram
+        total, share = int(n.sum()), np.cumsum(n) / n.sum()
+        ranks = np.array([-(-total * tenth // 10) for tenth in DECILES])
+        gaps = np.diff(ranks, prepend=0, append=total + 1)
+        uniform = np.cumsum(random.standard_gamma(gaps, (len(places), len(gaps))), axis=1)
+        uniform = uniform[:, :-1] / uniform[:, -1:]
+        at = np.minimum(np.searchsorted(share, uniform), len(logs) - 1)
+        bucket = bucket_of_log(logs[at] + factor[places, np.newaxis])
+        below = np.searchsorted(logs, edges[peers[places]] - factor[places])
+        tail = 1 - np.concatenate([[0.0], share])[below]
+        part = {f"q{10 * tenth}": bucket[:, column] for column, tenth in enumerate(DECILES)}
+        part["above"] = random.binomial(total, np.clip(tail, 0, 1))
+        part["machine"], part["total"] = places + 1, np.full(len(places), total)
+        parts.append(part)
+    columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    return columns | {"series_id": np.full(len(columns["machine"]), one)}
+
+
+def _edges(
+    histograms: Sequence[tuple[Floats, Ints] | None], choice: Ints, factor: Floats, peers: Ints
+) -> Floats:
+    """Returns for each group the logarithm from which on samples lie above the bucket of their 95th
+    percentile."""
+    edges = np.zeros(peers.max() + 1)
+    for group in range(len(edges)):
+        some = np.flatnonzero(peers == group)[:MACHINES_OF_EDGE]
+        of = [(histograms[choice[at]], factor[at]) for at in some]
+        logs = np.concatenate([histogram[0] + by for histogram, by in of if histogram] or [[0.0]])
+        n = np.concatenate([histogram[1] for histogram, _ in of if histogram] or [[1]])
+        order = np.argsort(logs)
+        at = logs[order][np.searchsorted(np.cumsum(n[order]), 0.95 * n.sum())]
+        low, _ = bucket_bounds(int(bucket_of_log(at)) + 1)
+        edges[group] = np.log(low + 0.5)
+    return edges
 
 
 def family_of(series: Row) -> str:
@@ -189,65 +266,3 @@ class _Factors:
         own = self.random.normal(0, SPREAD.get(family, GUESS)[1], len(places))
         factors: Floats = self.of_family[family][places] + common + own
         return factors
-
-
-def _h(
-    random: np.random.Generator,
-    pool: Pool,
-    fleet: Sequence[Machine],
-    part: range,
-    choice: dict[str, Ints],
-    factors: _Factors,
-) -> pa.Table:
-    """Returns the rows of `h` of some machines."""
-    machine, ids, bucket, count = [], [], [], []
-    of_kind = {
-        kind: np.array([place for place in part if fleet[place].kind == kind], dtype=np.int64)
-        for kind in pool.kinds
-    }
-    for kind, runs in pool.kinds.items():
-        for number, run in enumerate(runs.histograms):
-            for one, (logs, n) in run.items():
-                chosen = choice[family_of(factors.series[one])][of_kind[kind]] % len(runs.rows) == number
-                places = of_kind[kind][chosen]
-                if not len(places):
-                    continue
-                drawn = random.multinomial(min(int(n.sum()), 1 << 40), n / n.sum(), size=len(places))
-                stretched = bucket_of_log(logs + factors.of(one, places)[:, np.newaxis])
-                row, column = np.nonzero(drawn)
-                machine.append(places[row])
-                ids.append(np.full(len(row), one))
-                bucket.append(stretched[row, column])
-                count.append(drawn[row, column])
-    places, series, buckets, n = (np.concatenate(one) for one in (machine, ids, bucket, count))
-    order = np.lexsort((buckets, series, places))
-    names = pa.array([one.name for one in fleet]).take(pa.array(places[order]))
-    columns = {
-        "day": pa.repeat(pa.scalar(DAY), len(order)),
-        "batch": pa.repeat(pa.scalar(1, pa.int64()), len(order)),
-        "run_id": names,
-        "machine_id": names,
-        "series_id": series[order],
-        "bucket": np.minimum(buckets[order], np.iinfo(np.int16).max).astype(np.int16),
-        "n": n[order],
-    }
-    return pa.table(columns, schema=TABLES["h"])
-
-
-def _runs(random: np.random.Generator, pool: Pool, fleet: Sequence[Machine]) -> Iterator[Row]:
-    """Returns the rows of `runs`: the account is that of one of the runs of the machine's kind."""
-    started = datetime(DAY.year, DAY.month, DAY.day, 3, tzinfo=timezone.utc)
-    for one in fleet:
-        rows = pool.kinds[one.kind].rows
-        yield rows[random.integers(len(rows))] | {
-            "day": DAY,
-            "batch": 1,
-            "run_id": one.name,
-            "machine_id": one.name,
-            "name": one.name,
-            "cpu_model": one.model,
-            "kernel": one.kernel,
-            "started": started,
-            "finished": started,
-            "source": "drawn",
-        }

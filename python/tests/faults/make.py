@@ -49,11 +49,16 @@ def used(seconds: float = 0.5) -> float:
 
 
 def plan(runs: int, healthy: int, busy: int, seed: int, kinds: list[str]) -> list[tuple[str, int]]:
-    """Returns kinds and numbers of all runs, in random order."""
+    """Returns kinds and numbers of all runs. Each kind is spread over the whole plan, in random order: what
+    is measured when it stops early is a smaller set of the same shares."""
     many = {"healthy": healthy, "busy": busy}
-    listed = [(kind, number) for kind in kinds for number in range(many.get(kind, runs))]
-    random.Random(seed).shuffle(listed)
-    return listed
+    chance = random.Random(seed)
+    places = {
+        (kind, number): (number + chance.random()) / many.get(kind, runs)
+        for kind in kinds
+        for number in range(many.get(kind, runs))
+    }
+    return sorted(places, key=lambda one: places[one])
 
 
 def measure(latscope: str, kind: str, path: Path) -> float:

@@ -1,15 +1,14 @@
-"""Which machines are sick: distances of each machine from its peers, and how likely chance makes them.
+"""Which machines are sick: one score a machine, and how likely chance makes it.
 
-A distance is divided by its median absolute deviation over the peers. How often a healthy machine is that
-far out is not assumed to be normal: a power law (an exponential for families) is fitted to the upper tail of
-what the peers show (between their 90th and 98th percentiles, so that sick ones do not enter). The false
-discovery rate is controlled over all machines and series.
+A machine has many series, which move together, and now and then a healthy machine is odd in a whole family of
+them. So its peers say what is usual: of a series, of a family, and of whole machines, by their 90th and 97th
+percentiles. Up to one sick machine in thirty does not change these. Only whole machines are tested: few tests
+share the false discovery rate.
 """
 
-import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias, cast
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,29 +17,46 @@ Floats: TypeAlias = NDArray[np.float64]
 Ints: TypeAlias = NDArray[np.int64]
 
 #: Fewest peers, the machine included, that are judged.
-FEWEST = 8
+FEWEST = 50
 
-#: Fewest series of a family that are judged together.
+#: Fewest series of a family that have a common shift.
 FEWEST_SERIES = 4
 
 #: Least scale of a distance, in logarithms: machines that differ by less are not told apart, whatever their
 #: peers do.
 LEAST_SCALES = {"body": 0.01, "tail": 0.2}
 
-#: Least scale of a family's score, which is the median of scores.
-LEAST_TOGETHER = 0.25
+#: Least scale of the common shift of a family, in robust deviations of its series.
+LEAST_COMMON = 1.0
 
 #: Fewest samples of a machine in a series for a share of those in the tail.
 FEWEST_SAMPLES = 200
 
-#: Range of the tail that is fitted, and of that of a single column with few rows.
-FIT = (0.90, 0.98)
-FIT_OF_FEW = (0.80, 0.95)
+#: Quantiles of the peers that say how far out a score usually is.
+USUAL = (0.90, 0.97)
+
+#: Deviations of a normal distribution up to the second of them.
+DEVIATIONS = 1.881
+
+#: Deviations beyond which a series counts.
+OUTSIDE = 3.0
+
+#: Least difference of the two quantiles of a family's score: that of a normal distribution.
+LEAST_STEP = 0.60
+
+#: Quantiles of the machines' scores that a tail goes through: all sick machines may lie above them.
+MACHINES = (0.70, 0.90)
+
+#: Shape of that tail (of a generalised Pareto distribution).
+SHAPE = 0.3
+
+#: Growth of that tail from the first quantile to the second.
+GROWTH = ((1 - MACHINES[0]) / (1 - MACHINES[1])) ** SHAPE - 1
 
 
 @dataclass(frozen=True)
 class Distances:
-    """Distances of M machines from their peers in S series: `body` (mean shift of five deciles) and `tail`
+    """Distances of M machines from their peers in S series: `body` (median shift of three deciles) and `tail`
     (samples above the peers' 95th percentile, against the expected number), as natural logarithms, M by S,
     NaN where a machine lacks a series."""
 
@@ -52,9 +68,9 @@ class Distances:
 
 @dataclass(frozen=True)
 class Finding:
-    """Finding against a machine: in a series, or in a family (`series` is None). `kind` is body or tail,
-    `distance` the logarithm of the ratio to the peers, `score` the same in robust deviations, `p` its
-    probability by chance."""
+    """What is oddest about a machine: a series, or all of a family (`series` is None). `kind` is body or
+    tail, `distance` the logarithm of the ratio to the peers, `score` the same in deviations of the peers, `p`
+    the probability that chance makes a healthy machine as odd."""
 
     machine: str
     series: int | None
@@ -63,6 +79,28 @@ class Finding:
     distance: float
     score: float
     p: float
+
+
+@dataclass(frozen=True)
+class _Part:
+    """Part of what may be odd: the common shift of a family (one column), or its series apart from that (a
+    column each), in deviations of the peers. `places` are the family's columns of the distances, `slower`
+    says where a machine is slower than its peers."""
+
+    kind: str
+    family: str
+    places: list[int]
+    common: bool
+    score: Floats
+    slower: NDArray[np.bool_]
+
+    def oddness(self) -> Floats:
+        """Returns how odd each machine is. A series that is no longer than on the peers is not odd because
+        the others of its family are shorter."""
+        if self.common:
+            return self.score[:, 0]
+        odd: Floats = (np.maximum(self.score - OUTSIDE, 0) * self.slower).sum(axis=1)
+        return odd
 
 
 def log_of_bucket(bucket: Ints) -> Floats:
@@ -80,136 +118,102 @@ def distances(columns: Mapping[str, Ints], names: Sequence[str]) -> Distances:
     machines, rows = np.unique(columns["machine"], return_inverse=True)
     series, places = np.unique(columns["series_id"], return_inverse=True)
     shape = (len(machines), len(series))
-    body, tail = np.zeros(shape), np.full(shape, np.nan)
-    for name in ("q10", "q30", "q50", "q70", "q90"):
-        figure = np.full(shape, np.nan)
-        figure[rows, places] = log_of_bucket(columns[name])
-        body += (figure - _peers_median(figure)) / 5
-    expected = columns["total"] / 20 + 0.5
-    share = np.log((columns["above"] + 0.5) / expected)
+    tail, deciles = np.full(shape, np.nan), np.full((3, *shape), np.nan)
+    for decile, name in zip(deciles, ("q30", "q50", "q70"), strict=True):
+        decile[rows, places] = log_of_bucket(columns[name])
+        decile[:] = _shift(decile)
+    share = np.log((columns["above"] + 0.5) / (columns["total"] / 20 + 0.5))
     # Of few samples, those above are too few to be counted as a share.
     tail[rows, places] = np.where(columns["total"] >= FEWEST_SAMPLES, share, np.nan)
-    tail -= _peers_median(tail)
-    return Distances([names[one - 1] for one in machines], [int(one) for one in series], body, tail)
+    # Of few samples, one that took long may be a decile, but hardly two.
+    body = np.median(deciles, axis=0)
+    return Distances([names[one - 1] for one in machines], [int(one) for one in series], body, _shift(tail))
 
 
-def _peers_median(figures: Floats) -> Floats:
-    """Returns the median of all other rows, for each row: NaN where fewer than FEWEST rows have a figure."""
-    ordered = np.sort(figures, axis=0)
+def _quantile(figures: Floats, share: float) -> Floats:
+    """Returns a quantile of each column, by nearest rank; NaN where there are no figures."""
     count = np.sum(~np.isnan(figures), axis=0)
-    columns = np.arange(figures.shape[1])
-
-    def without(place: Ints) -> Floats:
-        # The place-th of the others: without the row itself, those from its place on move up by one.
-        own = ordered[place, columns]
-        chosen: Floats = np.where(
-            figures <= own, ordered[np.minimum(place + 1, len(figures) - 1), columns], own
-        )
-        return chosen
-
-    others = count - 1
-    median = (without((others - 1) // 2) + without(others // 2)) / 2
-    median[:, count < FEWEST] = np.nan
-    return median
+    rank = np.maximum(np.ceil(share * count).astype(np.int64) - 1, 0)
+    found: Floats = np.sort(figures, axis=0)[rank, np.arange(figures.shape[1])]
+    return found
 
 
-def scores(distance: Floats, least: float) -> Floats:
-    """Returns distances in robust standard deviations of their column, of at least `least`."""
-    scale = 1.4826 * np.nanmedian(np.abs(distance - np.nanmedian(distance, axis=0)), axis=0)
-    scored: Floats = distance / np.maximum(scale, least)
+def _shift(figures: Floats) -> Floats:
+    """Returns figures from the median of their column: NaN where fewer than FEWEST rows have one."""
+    few = np.sum(~np.isnan(figures), axis=0) < FEWEST
+    shifted: Floats = figures - np.where(few, np.nan, _quantile(figures, 0.5))
+    return shifted
+
+
+def spreads(shift: Floats) -> Floats:
+    """Returns the robust standard deviation of each column, whose median is zero."""
+    return 1.4826 * _quantile(np.abs(shift), 0.5)
+
+
+def scores(shift: Floats, least: float) -> Floats:
+    """Returns shifts in deviations of their column: the robust standard deviation, or that of a normal
+    distribution with the same 97th percentile, or `least`, whichever is largest."""
+    upper = _quantile(shift, USUAL[1]) / DEVIATIONS
+    scored: Floats = shift / np.maximum(np.maximum(spreads(shift), upper), least)
     return scored
 
 
-def by_chance(score: Floats, heavy: bool) -> Floats:
-    """Returns how likely chance makes scores as large. The tail is a power law if it is `heavy`, else
-    exponential: the scores of a family are medians. Below 500 rows a column is too short to show its tail:
-    it takes that of all columns, and its own if that is longer, as it is where the peers fall into two
-    groups."""
-    if len(score) >= 500:
-        return _tail(score, heavy, FIT)
-    together = _tail(score.reshape(-1, 1), heavy, FIT).reshape(score.shape)
-    longer: Floats = np.maximum(together, _tail(score, heavy, FIT_OF_FEW))
-    return longer
-
-
-def _tail(score: Floats, heavy: bool, fit: tuple[float, float]) -> Floats:
-    lower, upper = np.nanquantile(score, fit, axis=0, method="lower")
-    lower = np.maximum(lower, 0.5)
-    upper = np.maximum(upper, lower * 1.05)
-    outside = score > lower
-    reach = (lambda score: np.log(np.maximum(score, 1e-9))) if heavy else np.asarray
-    with np.errstate(invalid="ignore"):
-        # Those above `upper` are counted as censored there: the fit does not see how far out they are.
-        excess = np.nansum(np.where(outside, reach(np.minimum(score, upper)) - reach(lower), 0), axis=0)
-        slope = np.sum(outside & (score <= upper), axis=0) / np.maximum(excess, 1e-9)
-        slope = np.minimum(slope, 12.0)
-        share = (np.sum(outside, axis=0) + 1) / (np.sum(~np.isnan(score), axis=0) + 1)
-        p = share * np.exp(-slope * (reach(np.maximum(score, lower)) - reach(lower)))
-    return np.where(np.isnan(score), np.nan, np.where(outside, p, 1.0))
-
-
-def judge(found: Distances, family: list[str], rate: float) -> list[Finding]:
-    """Returns what speaks against machines, at a false discovery rate, the least probable by chance first.
-    `family` has the family of each series."""
-    chosen: list[Finding] = []
-    with warnings.catch_warnings():
-        # A series that all machines lack has no median.
-        warnings.filterwarnings("ignore", "All-NaN", RuntimeWarning)
-        for kind, distance in (("body", found.body), ("tail", found.tail)):
-            chosen += _judge_kind(found, family, kind, distance, rate / 2)
-    return sorted(chosen, key=lambda one: (one.p, one.machine, one.series or 0, one.kind))
-
-
-def _judge_kind(
-    found: Distances, family: list[str], kind: str, distance: Floats, rate: float
-) -> list[Finding]:
-    """Judges one kind of distance: half of the rate is for families, of which there are few, half for
-    series."""
-    score = scores(distance, LEAST_SCALES[kind])
-    groups = {
-        name: [place for place, one in enumerate(family) if one == name] for name in sorted(set(family))
-    }
-    groups = {name: places for name, places in groups.items() if len(places) >= FEWEST_SERIES}
-    tests: list[tuple[Floats, Floats, Floats, list[int | None], list[str]]]
-    tests = [(distance, score, by_chance(score, heavy=True), list(found.series), family)]
-    if groups:
-        shift, medians = (
-            np.stack([np.nanmedian(each[:, places], axis=1) for places in groups.values()], axis=1)
-            for each in (distance, score)
-        )
-        together = scores(medians, LEAST_TOGETHER)
-        tests.append(
-            (
-                shift,
-                together,
-                by_chance(together, heavy=False),
-                cast("list[int | None]", [None] * len(groups)),
-                list(groups),
-            )
-        )
-    return [
-        Finding(
-            found.machines[row],
-            ids[at],
-            names[at],
-            kind,
-            float(far[row, at]),
-            float(score[row, at]),
-            float(p[row, at]),
-        )
-        for far, score, p, ids, names in tests
-        for row, at in _discoveries(p, rate / 2)
-    ]
-
-
-def _discoveries(p: Floats, rate: float) -> list[tuple[int, int]]:
-    """Returns the places that Benjamini and Hochberg's procedure names."""
-    flat = p[~np.isnan(p)]
-    if not flat.size:
+def judge(found: Distances, family: list[str]) -> list[Finding]:
+    """Returns what is oddest about each machine. `family` has the family of each series."""
+    parts = [*_parts("body", found.body, family), *_parts("tail", found.tail, family)]
+    if not parts:
         return []
-    ordered = np.sort(flat)
-    below = np.flatnonzero(ordered <= rate * np.arange(1, len(ordered) + 1) / len(ordered))
-    if not below.size:
-        return []
-    limit = ordered[below[-1]]
-    return [(int(row), int(column)) for row, column in np.argwhere(p <= limit)]
+    odd = np.stack([part.oddness() for part in parts], axis=1)
+    lower, step = _usual(odd)
+    beyond = (odd - lower) / step
+    p, oddest = by_chance(beyond.max(axis=1)), beyond.argmax(axis=1)
+    return [_finding(found, parts[oddest[row]], row, float(p[row])) for row in range(len(p))]
+
+
+def _parts(kind: str, distance: Floats, family: list[str]) -> Iterator[_Part]:
+    """Returns the parts of one kind of distance."""
+    least = LEAST_SCALES[kind]
+    spread = np.maximum(spreads(distance), least)
+    for name in sorted(set(family)):
+        places = [at for at, one in enumerate(family) if one == name and not np.isnan(spread[at])]
+        apart = shift = distance[:, places]
+        if len(places) >= FEWEST_SERIES:
+            common = _shift(_quantile((shift / spread[places]).T, 0.5)[:, np.newaxis])
+            score = np.nan_to_num(scores(common, LEAST_COMMON))
+            yield _Part(kind, name, places, True, score, common > 0)
+            apart = _shift(shift - common * spread[places])
+        if places:
+            yield _Part(kind, name, places, False, np.nan_to_num(scores(apart, least)), shift > 0)
+
+
+def _usual(odd: Floats, shares: tuple[float, float] = USUAL) -> tuple[Floats, Floats]:
+    """Returns a quantile of each column, and how far above it a second one lies."""
+    lower, upper = (_quantile(odd, share) for share in shares)
+    return lower, np.maximum(upper - lower, LEAST_STEP)
+
+
+def by_chance(score: Floats) -> Floats:
+    """Returns how likely chance makes the scores of machines as large: 1 below the first quantile of
+    MACHINES, and from there on a tail through it and the second."""
+    (lower,), (step,) = _usual(score[:, np.newaxis], MACHINES)
+    steps = np.maximum(score - lower, 0) / step
+    p: Floats = np.where(score > lower, (1 - MACHINES[0]) * (1 + GROWTH * steps) ** (-1 / SHAPE), 1.0)
+    return p
+
+
+def _finding(found: Distances, part: _Part, row: int, p: float) -> Finding:
+    """Returns the finding that a part of what is odd about a machine makes."""
+    own = (found.body if part.kind == "body" else found.tail)[row, part.places]
+    at = int((part.score[row] * part.slower[row]).argmax())
+    distance = np.nanmedian(own) if part.common else own[at]
+    series = None if part.common else found.series[part.places[at]]
+    score = float(part.score[row, at])
+    return Finding(found.machines[row], series, part.family, part.kind, float(distance), score, p)
+
+
+def limit(p: Sequence[float], rate: float) -> float:
+    """Returns the largest probability that Benjamini and Hochberg's procedure names; below 0 if it names
+    none."""
+    ordered = np.sort(p)
+    named = ordered[ordered * len(ordered) <= rate * np.arange(1, len(ordered) + 1)]
+    return float(named[-1]) if named.size else -1.0

@@ -1,10 +1,8 @@
 """Questions to the lake. Each returns rows, as dictionaries, that `_output` prints."""
 
 import shlex
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
-from itertools import groupby
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -82,57 +80,51 @@ def sick(
     """Returns the machines that are slower than their peers, the surest first, and notes on what was not
     judged.
 
-    At most a share `rate` of what is named is expected to be chance, over all machines and series. `judged`
-    is what `groups_of` returned, if that is known.
+    At most a share `rate` of what is named is expected to be chance, over all machines. `judged` is what
+    `groups_of` returned, if that is known.
     """
-    named = engine.query("SELECT machine_id, MAX(name) AS name FROM runs GROUP BY machine_id")
-    names = {row["machine_id"]: row["name"] for row in dicts(named)}
+    text = "SELECT machine_id, MAX(name) AS name FROM runs GROUP BY machine_id"
+    names = {row["machine_id"]: row["name"] for row in dicts(engine.query(text))}
     series = series_of(engine)
     groups, notes = judged or groups_of(engine, series)
-    rows = [
-        _row(machine, names.get(machine, ""), group, findings, series)
-        for group in groups
-        # Each group has its share, so that all together keep the rate.
-        for machine, findings in _by_machine(_judge.judge(group.found, group.family, rate / len(groups)))
-    ]
-    notes = notes + [_double(row) for row in dicts(engine.query(question("doubles")))]
-    return sorted(rows, key=lambda row: (row["p"], row["machine_id"])), notes
+    rows = [_row(one, names.get(one.machine, ""), group, series) for one, group in named(groups, rate)]
+    return rows, notes + [_double(row) for row in dicts(engine.query(question("doubles")))]
 
 
-def _by_machine(findings: Sequence[_judge.Finding]) -> Iterator[tuple[str, list[_judge.Finding]]]:
-    for machine, found in groupby(
-        sorted(findings, key=lambda one: (one.machine, one.p)), key=lambda one: one.machine
-    ):
-        yield machine, list(found)
+def named(groups: list[Group], rate: float) -> list[tuple[_judge.Finding, Group]]:
+    """Returns the findings against the machines that are named, with their groups, the surest first."""
+    pairs = [(one, group) for group in groups for one in _judge.judge(group.found, group.family)]
+    limit = _judge.limit([one.p for one, _ in pairs], rate)
+    chosen = [(one, group) for one, group in pairs if one.p <= limit]
+    return sorted(chosen, key=lambda pair: (pair[0].p, pair[0].machine))
 
 
-def _row(
-    machine: str, name: str, group: Group, findings: list[_judge.Finding], series: dict[int, Row]
-) -> Row:
-    first, found = findings[0], group.found
-    own = (found.body if first.kind == "body" else found.tail)[found.machines.index(machine)]
-    of_family = [at for at, one in enumerate(group.family) if one == first.family and not np.isnan(own[at])]
-    places = sorted(of_family, key=lambda place: (-own[place], place))[:3]
-    telling = [series[found.series[place]] for place in places]
-    ratio = float(np.exp(min(first.distance, 50.0)))
-    subject = (
-        f"{first.family}: {len(of_family)} series" if first.series is None else series[first.series]["title"]
-    )
-    if first.kind == "body":
+def _row(finding: _judge.Finding, name: str, group: Group, series: dict[int, Row]) -> Row:
+    found, machine = group.found, finding.machine
+    own = (found.body if finding.kind == "body" else found.tail)[found.machines.index(machine)]
+    of_family = [at for at, one in enumerate(group.family) if one == finding.family and not np.isnan(own[at])]
+    places = sorted(of_family, key=lambda place: (found.series[place] != finding.series, -own[place], place))
+    telling = [series[found.series[place]] for place in places[:3]]
+    ratio = float(np.exp(min(finding.distance, 50.0)))
+    if finding.series is None:
+        subject = f"{finding.family}: {len(of_family)} series"
+    else:
+        subject = series[finding.series]["title"]
+    if finding.kind == "body":
         why = f"{subject} take {ratio:.3g} times as long as on its peers ({group.title})"
     else:
         why = f"{subject} have {ratio:.3g} times as many slow samples as on its peers ({group.title})"
     return {
         "machine_id": machine,
         "name": name,
-        "family": first.family,
-        "kind": first.kind,
+        "family": finding.family,
+        "kind": finding.kind,
         "ratio": round(ratio, 3),
-        "score": round(first.score, 1),
-        "p": first.p,
+        "score": round(finding.score, 1),
+        "p": finding.p,
         "why": why,
         "series": "; ".join(one["title"] for one in telling),
-        "confirm": _command(telling[0]["probe"] if telling else first.family),
+        "confirm": _command(telling[0]["probe"]),
     }
 
 

@@ -169,7 +169,10 @@ def _judgement(engine: Engine) -> Judged:
         # A machine may lack all series of a family, and all machines a series.
         warnings.filterwarnings("ignore", "All-NaN", RuntimeWarning)
         shift = [{family: _shift(group, family) for family in sorted(set(group.family))} for group in groups]
-        far = [{name: _judge.scores(np.log(one), least) for name, one in column.items()} for column in shift]
+        far = [
+            {name: _judge.scores(np.log(one)[:, np.newaxis], least)[:, 0] for name, one in column.items()}
+            for column in shift
+        ]
         score = [_judge.scores(group.found.body, least) for group in groups]
     return Judged(sick, notes, groups, places, families, shift, far, score, series)
 

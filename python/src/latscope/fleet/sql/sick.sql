@@ -1,4 +1,4 @@
--- Of each machine of a range and each series: where its samples lie (buckets of five deciles), and how many lie above
+-- Of each machine of a range and each series: where its samples lie (buckets of three deciles), and how many lie above
 -- the 95th percentile of all its peers, which tails.sql gives. Several runs of a machine are added: their buckets are
 -- peers of a frame. A range keeps the rows that are sorted in memory.
 WITH m AS (
@@ -14,11 +14,9 @@ c AS (
     FROM m
 )
 SELECT c.peers, c.series_id, c.machine, MAX(total) AS total,
-       MIN(CASE WHEN cum * 10 >= total THEN c.bucket END) AS q10,
        MIN(CASE WHEN cum * 10 >= total * 3 THEN c.bucket END) AS q30,
        MIN(CASE WHEN cum * 2 >= total THEN c.bucket END) AS q50,
        MIN(CASE WHEN cum * 10 >= total * 7 THEN c.bucket END) AS q70,
-       MIN(CASE WHEN cum * 10 >= total * 9 THEN c.bucket END) AS q90,
        CAST(SUM(CASE WHEN c.bucket > tail.bucket THEN n ELSE 0 END) AS BIGINT) AS above
 FROM c JOIN (SELECT * FROM (VALUES :tails) AS t(peers, series_id, bucket)) tail
     ON tail.peers = c.peers AND tail.series_id = c.series_id
