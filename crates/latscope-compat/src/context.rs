@@ -4,6 +4,7 @@ use anyhow::{Result, ensure};
 use latscope_bench::timebase::Timebase;
 use latscope_core::machine::Machine;
 use latscope_core::plan::Plan;
+use latscope_core::redact::Redactor;
 use latscope_core::report::Report;
 use latscope_engine::observers::Observer;
 use latscope_engine::runner::{self, Run};
@@ -36,6 +37,8 @@ pub struct Context {
     pub save_every: Option<u64>,
     /// True if the plan is to be shown, and nothing is to be measured.
     pub dry_run: bool,
+    /// True if all files leave out what says whose machine it is.
+    pub redact: bool,
     /// Path of the saved result, for programs without an option for it.
     pub result: Option<PathBuf>,
     /// True if exit codes are latscope's, for programs without an option for it.
@@ -59,6 +62,7 @@ impl Context {
             machine_id: None,
             save_every: None,
             dry_run: false,
+            redact: false,
             result: None,
             strict_exit: false,
         }
@@ -99,13 +103,15 @@ impl Context {
         }
         ensure!(self.save_every.is_none() || result.is_some(), "--save-every is for a result that is saved");
         let every = Duration::from_nanos(self.save_every.unwrap_or(SAVE_EVERY));
-        let mut saver = result.map(|path| Saver::new(path, every)).transpose()?;
+        let saver = result.map(|path| Saver::new(path, every)).transpose()?;
+        let mut saver = saver.map(|saver| saver.redacting(self.redact));
         let mut all: Vec<&mut dyn Observer> =
             observers.into_iter().map(|observer| observer as &mut dyn Observer).collect();
         all.extend(saver.iter_mut().map(|saver| saver as &mut dyn Observer));
         let labels = self.labels.clone();
         let report =
             runner::run(Run { registry: &REGISTRY, plan, machine, timebase, labels, observers: all })?;
+        let report = if self.redact { Redactor::default().report(&report)? } else { report };
         let saved = result.map_or(Ok(()), |path| saver::save(path, &report));
         Ok(Measured { report, saved })
     }

@@ -46,7 +46,8 @@ pub fn listing() -> String {
         "Behave as an older tool: its arguments, its output, our numbers\n\n\
          Usage: latscope as NAME [ARGS]…, or a link of that name to latscope\n\n{}\n\
          All of them take --label KEY=VALUE and --machine-id TEXT|none, which are saved with latscope's result,\n\
-         --save-every T, the interval between saves of that result, and --dry-run, which shows the plan and measures nothing.\n",
+         --save-every T, the interval between saves of that result, --redact, which leaves out of all files whose machine it \
+         is,\nand --dry-run, which shows the plan and measures nothing.\n",
         lines.collect::<String>()
     )
 }

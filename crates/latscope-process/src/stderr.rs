@@ -1,7 +1,17 @@
 //! Printing to standard error.
 
 use crate::clean::{Sequences, clean};
+use std::borrow::Cow;
 use std::io::{self, Write};
+use std::sync::OnceLock;
+
+/// Function that changes each text before it is written; set once.
+static FILTER: OnceLock<fn(&str) -> String> = OnceLock::new();
+
+/// Has all that this process writes from now on changed by a function.
+pub fn filter(change: fn(&str) -> String) {
+    let _ = FILTER.set(change);
+}
 
 /// Prints a line on stderr. The macro of the standard library panics if stderr cannot be written.
 #[macro_export]
@@ -27,6 +37,7 @@ pub fn write_moving(text: &str) {
 }
 
 fn write_allowing(text: &str, allowed: Sequences) {
+    let text = FILTER.get().map_or(Cow::Borrowed(text), |change| Cow::Owned(change(text)));
     let mut stderr = io::stderr().lock();
-    let _ = stderr.write_all(clean(text, allowed).as_bytes()).and_then(|()| stderr.flush());
+    let _ = stderr.write_all(clean(&text, allowed).as_bytes()).and_then(|()| stderr.flush());
 }

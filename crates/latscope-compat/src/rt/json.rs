@@ -2,6 +2,7 @@
 
 use super::options::Common;
 use crate::context::Context;
+use latscope_core::redact::REDACTED;
 use latscope_process::eprintln;
 use std::borrow::Cow;
 use std::ffi::OsString;
@@ -50,6 +51,17 @@ impl Head {
         }
     }
 
+    /// Returns the head without the host's name and the words of the command line.
+    fn redacted(mut self) -> Head {
+        self.command = self.command.split(' ').take(1).chain([REDACTED]).collect::<Vec<_>>().join(" ");
+        for (key, value) in &mut self.system {
+            if *key == "nodename" {
+                REDACTED.clone_into(value);
+            }
+        }
+        self
+    }
+
     /// The whole file; `rest` is what follows, with its indentation and without the last brace.
     pub fn file(&self, rest: &str) -> String {
         let mut text = String::from("{\n  \"file_version\": 1,\n");
@@ -96,6 +108,7 @@ pub(super) fn write_run(
 ) -> bool {
     let Some(path) = &common.json else { return true };
     let head = Head::here(context.name, &context.arguments, common.release.printed(), started);
+    let head = if context.redact { head.redacted() } else { head };
     let written = write(path, &head.file(&rest()));
     written.map_err(|error| eprintln!("Failed to open '{}': {error}", path.display())).is_ok()
 }
@@ -155,6 +168,18 @@ mod tests {
         assert_eq!(json["cmdline:"], "cyclictest --json=a\"b\\");
         assert_eq!((&json["file_version"], &json["return_code"]), (&1.into(), &0.into()));
         assert_eq!(json["sysinfo"]["sysname"], "Linux");
+    }
+
+    #[test]
+    fn a_redacted_head_names_neither_the_host_nor_the_files() {
+        let words = ["--json=/home/ann/x.json".into()];
+        let mut head = Head::here("cyclictest", &words, "2.40", SystemTime::UNIX_EPOCH);
+        head.system[1].1 = "thor".to_owned();
+        let file = head.redacted().file("  \"num_threads\": 1\n");
+        assert!(!file.contains("thor") && !file.contains("ann"), "{file}");
+        let json: serde_json::Value = serde_json::from_str(&file).unwrap();
+        assert_eq!(json["cmdline:"], "cyclictest (redacted)");
+        assert_eq!(json["sysinfo"]["nodename"], "(redacted)");
     }
 
     #[test]

@@ -1,7 +1,6 @@
 //! Reads files that others may have written: plain files of a limited size, packed by gzip or not, without what a
 //! terminal would obey.
 
-use super::redact;
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use clap::Args;
 use flate2::read::MultiGzDecoder;
@@ -26,8 +25,10 @@ pub struct InputArguments {
     /// Read results of more than 1 GiB, too
     #[arg(long)]
     any_size: bool,
-    /// Leave out what says whose machine it is: host, machine id, command line of the kernel, labels, paths, commands
+    /// Leave out what says whose machine it is: host, machine id, command line of the kernel, labels, paths, commands,
+    /// processes
     #[arg(long)]
+    #[expect(dead_code, reason = "the whole process redacts")]
     redact: bool,
 }
 
@@ -35,7 +36,6 @@ impl InputArguments {
     /// Sets for the whole process what may be read.
     pub fn apply(&self) {
         UNLIMITED.store(self.any_size, Ordering::Relaxed);
-        redact::apply(self.redact);
     }
 }
 

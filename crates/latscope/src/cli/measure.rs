@@ -118,7 +118,6 @@ impl Environment {
 pub fn run<M: Measures>(command: &M) -> Result<Exit> {
     let arguments = command.run_arguments();
     let labels = arguments.names.labels()?;
-    redact::apply(arguments.redact);
     let output = Output::of(&arguments.views, &[])?;
     let environment = Environment::named(arguments);
     let machine = &environment.machine;

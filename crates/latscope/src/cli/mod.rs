@@ -81,6 +81,7 @@ pub fn main() -> ExitCode {
     signal::ignore(SIGXFSZ);
     stdout::spare_dumb_terminals();
     let arguments: Vec<OsString> = std::env::args_os().collect();
+    redact::apply(&arguments);
     // What goes wrong there says nothing about the commit.
     let is_bisecting = arguments.get(1).is_some_and(|word| word == bisect::NAME);
     let command = || if is_bisecting { bisect::guarded(|| command(&arguments)) } else { command(&arguments) };

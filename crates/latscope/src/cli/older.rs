@@ -1,6 +1,7 @@
 //! Calls of older tools: the options that latscope adds to all of them, and the choice of the personality.
 
 use super::names::NameArguments;
+use super::redact;
 use super::usage::{did_you_mean, of_parser};
 use anyhow::{Result, anyhow};
 use clap::Parser;
@@ -33,6 +34,8 @@ struct Added {
     save_every: Option<u64>,
     #[arg(long)]
     dry_run: bool,
+    #[arg(long)]
+    redact: bool,
 }
 
 fn interval(text: &str) -> Result<u64, String> {
@@ -56,14 +59,14 @@ fn context(arguments: &[OsString]) -> Result<Context> {
                 let value = if text == name { rest.next() } else { None };
                 added.extend([word].into_iter().chain(value));
             }
-            "--dry-run" => added.push(word),
+            "--dry-run" | redact::OPTION => added.push(word),
             _ => original.push(word),
         }
     }
     let given = Added::try_parse_from(added).map_err(|error| anyhow!(of_parser(&error.to_string())))?;
     let (labels, machine_id) = (given.names.labels()?, given.names.machine_id());
-    let Added { save_every, dry_run, .. } = given;
-    Ok(Context { labels, machine_id, save_every, dry_run, ..Context::new(original) })
+    let Added { save_every, dry_run, redact, .. } = given;
+    Ok(Context { labels, machine_id, save_every, dry_run, redact, ..Context::new(original) })
 }
 
 #[cfg(test)]
@@ -76,14 +79,14 @@ mod tests {
 
     #[test]
     fn added_options_are_taken_out_wherever_they_stand() {
-        let line = "-t1 --label board=a7 -q --label=boot=cold --machine-id none --dry-run -D 1";
+        let line = "-t1 --label board=a7 -q --label=boot=cold --redact --machine-id none --dry-run -D 1";
         let taken = context(&words(line)).unwrap();
         assert_eq!(taken.arguments, words("-t1 -q -D 1"));
         assert_eq!((taken.labels["board"].as_str(), taken.labels["boot"].as_str()), ("a7", "cold"));
-        assert_eq!((taken.machine_id, taken.dry_run), (Some(None), true));
+        assert_eq!((taken.machine_id, taken.dry_run, taken.redact), (Some(None), true, true));
         let none = context(&words("-l 5 --lab x")).unwrap();
         assert_eq!(none.arguments, words("-l 5 --lab x"));
-        assert!(none.labels.is_empty() && none.machine_id.is_none() && !none.dry_run);
+        assert!(none.labels.is_empty() && none.machine_id.is_none() && !none.dry_run && !none.redact);
         assert_eq!(context(&words("--save-every 2s")).unwrap().save_every, Some(2_000_000_000));
         for wrong in [
             "--save-every 0s",

@@ -40,8 +40,8 @@ pub struct RunArguments {
     pub seed: u64,
     #[command(flatten)]
     pub names: NameArguments,
-    /// Leave out of all files and the table what says whose machine it is: host, machine id, command line of the
-    /// kernel, labels, paths, commands
+    /// Leave out of all files, the table and stderr what says whose machine it is: host, machine id, command line of
+    /// the kernel, labels, paths, commands, processes
     #[arg(long)]
     pub redact: bool,
     /// Wait for the end of other latscopes on this host, at most so long, such as 5m

@@ -6,15 +6,53 @@ use latscope_core::plan::Plan;
 use latscope_core::redact::Redactor;
 use latscope_core::report::Report;
 use latscope_judge::runs::Run;
+use latscope_process::stderr;
+use std::ffi::OsString;
 use std::path::Path;
 use std::sync::Mutex;
 
-/// Set once, by the option, before anything is read. The names of the files that were read are in their order.
+/// Set once, by the option, before anything is read or printed. The names of the files that were read are in their order.
 static REDACTOR: Mutex<Option<(Redactor, Vec<String>)>> = Mutex::new(None);
 
-/// Sets whether this process redacts.
-pub fn apply(redacts: bool) {
-    *lock() = redacts.then(Default::default);
+/// Name of the option.
+pub const OPTION: &str = "--redact";
+
+/// Has this process redact if the option is among its arguments, wherever it stands: also what it prints on stderr, from
+/// the first message on. The arguments are not repeated either.
+pub fn apply(arguments: &[OsString]) {
+    if !arguments.iter().any(|word| word == OPTION) {
+        return;
+    }
+    let words: Vec<String> = arguments.iter().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
+    let mut redactor = Redactor::default();
+    redactor.know_host(&rustix::system::uname().nodename().to_string_lossy());
+    redactor.arguments(&words);
+    *lock() = Some((redactor, Vec::new()));
+    stderr::filter(message);
+}
+
+/// Returns a message as it may be printed.
+pub fn message(text: &str) -> String {
+    match &mut *lock() {
+        Some((redactor, _)) => redactor.sentence(text),
+        None => text.to_owned(),
+    }
+}
+
+/// Returns the words of a command line as they may be shown and written.
+pub fn words(words: &[String]) -> Vec<String> {
+    match &mut *lock() {
+        Some((redactor, _)) => redactor.arguments(words),
+        None => words.to_vec(),
+    }
+}
+
+/// Returns a command of the user as it may be shown and written: another word for each.
+pub fn command(command: &str) -> String {
+    match &mut *lock() {
+        Some((redactor, _)) => redactor.command(command),
+        None => command.to_owned(),
+    }
 }
 
 fn lock() -> std::sync::MutexGuard<'static, Option<(Redactor, Vec<String>)>> {

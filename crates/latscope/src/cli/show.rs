@@ -47,12 +47,11 @@ fn directory(asked: &ShowArguments) -> Result<Exit> {
 }
 
 /// Options that a trial has no view for.
-const OF_RESULTS: [&str; 14] = [
+const OF_RESULTS: [&str; 13] = [
     "csv_long",
     "openmetrics",
     "lava",
     "without",
-    "redact",
     "csv_histogram",
     "svg",
     "svg_percentiles",

@@ -15,6 +15,7 @@ use crate::context::Context;
 use crate::personality::Program;
 use anyhow::{Result, ensure};
 use context::BenchmarkContext;
+use latscope_core::redact::REDACTED;
 use latscope_core::report::{Measurement, Report};
 use latscope_engine::saver;
 use latscope_judge::transactions;
@@ -89,7 +90,10 @@ fn carry_out(options: &BenchmarkOptions, context: &Context) -> Result<u8> {
     let report = environment.carry_out(plan, None, &options.common)?;
     let samples: Vec<Vec<Sample>> = chosen.iter().map(|(_, payload)| samples(&report, *payload)).collect();
     let runs = runs::all(&chosen, &samples);
-    let machine = BenchmarkContext::here(context.name, &environment.machine);
+    let mut machine = BenchmarkContext::here(context.name, &environment.machine);
+    if context.redact {
+        REDACTED.clone_into(&mut machine.host);
+    }
     let shown: Vec<&Run> = runs.iter().filter(|run| options.shows(run)).collect();
     if options.format == Format::Console {
         eprint!("{}", machine.text(options.common.layout));

@@ -3,8 +3,10 @@
 use super::super::Exit;
 use super::super::input;
 use super::super::options::some_time;
+use super::super::redact;
 use super::carry_out::{Request, carry_out};
 use super::plan_file::{Arm, Measured, Order, PlanFile, Words};
+use super::redacted;
 use super::shared::SharedArguments;
 use super::shipped;
 use super::show::{View, check_plan};
@@ -126,7 +128,7 @@ pub fn trial(asked: &TrialArguments) -> Result<Exit> {
         loads: Vec::new(),
     };
     carry_out(&Request {
-        plan: plan.checked()?,
+        plan: redacted::renamed(plan.checked()?),
         name: "trial".to_owned(),
         view: View::Comparison,
         to: &asked.shared,
@@ -165,8 +167,10 @@ fn of_plan(plan: &str, duration: Option<u64>, shared: &SharedArguments) -> Resul
             read.measurements.iter_mut().map(|one| lasting(&mut one.run.0, duration)).filter(|it| *it);
         ensure!(changed.count() > 0, "--duration is for measurements with a --duration, and {plan} has none");
     }
-    let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-    carry_out(&Request { plan: read, name: stem, view: View::Table, to: shared })
+    let of_user = redact::applies() && shipped::text(plan).is_none();
+    let stem = if of_user { "run".into() } else { path.file_stem().unwrap_or_default().to_string_lossy() };
+    let (plan, name) = (redacted::renamed(read), stem.into_owned());
+    carry_out(&Request { plan, name, view: View::Table, to: shared })
 }
 
 /// Gives the words another `--duration`, if they have one.

@@ -2,6 +2,7 @@
 //! made, what they changed is put back, and what there is is compared.
 
 use super::super::live::{self, Runs};
+use super::super::redact;
 use super::super::results;
 use super::super::{Exit, criteria, output};
 use super::executor::{Executor, complaint, plan_of, succeeds};
@@ -9,6 +10,7 @@ use super::order::order;
 use super::outcome::{Counted, Done, Ordered, Outcome, Skipped, comparisons, table};
 use super::plan_file::{Place, PlanFile, Planned};
 use super::progress::{Progress, Remaining};
+use super::redacted;
 use super::saved::{complete, record};
 use super::settings::Settings;
 use super::shared::SharedArguments;
@@ -64,7 +66,8 @@ pub fn carry_out(request: &Request) -> Result<Exit> {
     if to.dry_run {
         ensure!(!to.live.is_asked(), "--dry-run runs nothing that --live or --no-live could show");
         let time = ready.remaining.of(&ready.order);
-        show::dry_run(&request.plan, &ready.skipped, &directory, &ready.order, time)?;
+        let directory = PathBuf::from(redact::message(&directory.display().to_string()));
+        show::dry_run(&redacted::shown(&request.plan), &ready.skipped, &directory, &ready.order, time)?;
         return Ok(Exit::Done);
     }
     make(&directory, to.dir.is_some())?;
@@ -92,10 +95,11 @@ pub fn carry_out(request: &Request) -> Result<Exit> {
         executor,
         progress,
         remaining: ready.remaining,
-        outcome: Outcome::begun(request.plan.clone(), request.to.same, now(), ready.skipped, order),
+        outcome: Outcome::begun(redacted::shown(&request.plan), request.to.same, now(), ready.skipped, order),
         counted: Counted::new(),
         reasons: BTreeMap::new(),
     };
+    trial.outcome.redact();
     // Whatever ends it, the directory says what it was to hold.
     trial.save()?;
     let ended = trial.run_all(&ready.order);
@@ -274,6 +278,9 @@ impl Trial<'_> {
         }
         let mut words = plan.words(cell);
         words.extend(["--json".to_owned(), result.to_string_lossy().into_owned()]);
+        if redact::applies() && !words.iter().any(|word| word == redact::OPTION) {
+            words.push(redact::OPTION.to_owned());
+        }
         let left = self.remaining.of(&order[at..]);
         let (progress, executor) = (&self.progress, &mut self.executor);
         let mut tick = || progress.running(&shown, began, left);
@@ -305,6 +312,7 @@ impl Trial<'_> {
             why: why.clone(),
             warnings,
         });
+        self.outcome.redact();
         // The one at the end says so if it cannot be written.
         let _ = self.save();
         self.progress.count(took, why.is_none());
@@ -358,6 +366,7 @@ impl Trial<'_> {
         self.outcome.table = table(self.plan, &self.counted, &|place| Some(self.why(place)));
         self.outcome.acceptance = record(&self.outcome, request.view, self.directory);
         self.outcome.comparisons = comparisons(self.plan, &self.counted, &options);
+        self.outcome.redact();
         let saved = self.save();
         let outcome = &self.outcome;
         let restore = if changes && restored.is_ok() { "what was changed is put back, and " } else { "" };

@@ -7,6 +7,7 @@ mod order;
 mod outcome;
 mod plan_file;
 mod progress;
+mod redacted;
 pub mod saved;
 mod settings;
 mod shared;

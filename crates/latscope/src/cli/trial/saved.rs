@@ -48,6 +48,7 @@ pub fn show(directory: &Path, to: Shown) -> Result<Exit> {
     let saved: Saved =
         serde_json::from_str(&read).with_context(|| format!("{} is no file of a trial", file.display()))?;
     let (mut shown, counted) = outcome(saved, directory)?;
+    shown.rename();
     let why = |_| Some("no run of it is complete".to_owned());
     shown.table = table(&shown.plan, &counted, &why);
     shown.comparisons = comparisons(
@@ -59,6 +60,8 @@ pub fn show(directory: &Path, to: Shown) -> Result<Exit> {
     let two = plan.measurements.len() == 1 && plan.arms.len() == 2 && plan.loads.is_empty();
     let view = if two { View::Comparison } else { View::Table };
     shown.acceptance = record(&shown, view, directory);
+    shown.rename_files();
+    shown.redact();
     show::show(&shown, view, to)?;
     Ok(criteria::of_code(shown.exit_of_verdict(&counted)))
 }

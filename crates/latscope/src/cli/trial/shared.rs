@@ -32,6 +32,10 @@ pub struct SharedArguments {
     /// Longest time of each command of the shell: before a run, to restore, to see what a plan needs
     #[arg(long, value_name = "T", value_parser = some_time, default_value = "1m")]
     pub hook_timeout: u64,
+    /// Leave out of the results, their files and stderr what says whose machine it is; the runs get this option, too
+    #[arg(long)]
+    #[expect(dead_code, reason = "the whole process redacts")]
+    redact: bool,
     /// Show the runs in their order, and run nothing
     #[arg(long)]
     pub dry_run: bool,

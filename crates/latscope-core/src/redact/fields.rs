@@ -1,0 +1,135 @@
+//! Fields of a result that hold text, and what each may hold. A field that is not here is redacted whole.
+
+/// Content of a field, which decides what is done to its text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Content {
+    /// A word of latscope's own or of the kind of machine, which stays.
+    Word,
+    /// A sentence of latscope's, in which names and paths may stand.
+    Sentence,
+    /// The title of a row: a sentence, but the user's words in an imported result.
+    Title,
+    /// A path.
+    Path,
+    /// The name of a process or thread.
+    Process,
+    /// The cause of an outlier: the name of a process, or a word of the kernel.
+    Cause,
+    /// The fields of an event of the kernel: `comm=cat pid=7`.
+    Event,
+    /// The value of a parameter.
+    Parameter,
+    /// A fact on a run that was merged.
+    Fact,
+    /// A text of the user.
+    Private,
+}
+
+use Content::{Cause, Event, Fact, Parameter, Path, Private, Process, Sentence, Title, Word};
+
+/// Fields by the name of the object around them, or by their name alone where all of that name are alike.
+const FIELDS: &[(Content, &[&str])] = &[
+    (
+        Word,
+        &[
+            "schema",
+            "tool.name",
+            "version",
+            "commit",
+            "started",
+            "finished",
+            "run_id",
+            "program",
+            "id",
+            "probe",
+            "figure",
+            "what",
+            "unit",
+            "metric",
+            "job",
+            "role",
+            "kind",
+            "stack",
+            "affects",
+            "events.name",
+            "policy",
+            "events",
+            "cpus",
+            "online",
+            "allowed",
+            "siblings",
+            "shared",
+            "last_caches",
+            "kernel",
+            "kernel_version",
+            "architecture",
+            "cpu_model",
+            "microcode",
+            "caches_from",
+            "hypervisor",
+            "scheduler",
+            "source",
+            "sampling",
+            "times",
+            "level",
+            "status",
+            "state",
+            "certainty",
+            "end",
+            "phase",
+            "plan.load",
+            "actions",
+        ],
+    ),
+    (
+        Sentence,
+        &[
+            "text", "remedy", "found", "notes", "unknown", "by", "reason", "doubt", "steps.name", "why",
+            "failed", "otherwise",
+        ],
+    ),
+    (Title, &["title"]),
+    (Path, &["group", "timeline", "trace_file", "scratch_in", "mark-trace"]),
+    (Process, &["top.name", "loops.name"]),
+    (Cause, &["cause.name"]),
+    (Event, &["events.text"]),
+    (Parameter, &["params"]),
+    (Fact, &["facts"]),
+    (Private, &["command", "exec", "latscope", "command_line", "labels", "machine.name", "machine.id"]),
+];
+
+/// Parameters that hold the user's words, or those of another program.
+const OF_THE_USER: [&str; 9] =
+    ["command", "job", "benchmark", "service", "endpoint", "address", "target", "name", "program"];
+
+/// Facts by whose value a machine or a user is known.
+const IDENTIFYING: [&str; 4] = ["machine", "host", "command line", "load"];
+
+/// Beginning of the name of a fact that is a label.
+pub const LABEL: &str = "label ";
+
+/// Returns the content that the table has for a field.
+pub fn known(parent: &str, field: &str) -> Option<Content> {
+    let named = format!("{parent}.{field}");
+    find(&named).or_else(|| find(field))
+}
+
+fn find(name: &str) -> Option<Content> {
+    FIELDS.iter().find(|(_, names)| names.contains(&name)).map(|(content, _)| *content)
+}
+
+/// Returns the content of a field.
+pub fn content(parent: &str, field: &str) -> Content {
+    match parent {
+        "params" if OF_THE_USER.contains(&field) => Private,
+        "params" => Parameter,
+        "facts" if is_identifying(field) => Fact,
+        "facts" => Word,
+        _ => known(parent, field).unwrap_or(Private),
+    }
+}
+
+/// Returns true if a fact tells whose machine it is.
+pub fn is_identifying(fact: &str) -> bool {
+    IDENTIFYING.contains(&fact)
+}

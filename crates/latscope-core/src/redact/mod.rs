@@ -1,0 +1,386 @@
+//! Removal from a result of what says whose machine it is: `docs/privacy.md` lists every field.
+//!
+//! One walk goes over all texts of a document, whatever its type. A [table](fields) has the content of each field; a
+//! field that it lacks is redacted whole. A first walk learns the names that the fields have, so that the second one
+//! finds them in sentences.
+
+mod arguments;
+mod fields;
+#[cfg(any(test, feature = "fixture"))]
+#[doc(hidden)]
+pub mod planted;
+#[cfg(test)]
+mod tests;
+mod text;
+
+use crate::machine::Machine;
+use crate::report::Report;
+use fields::Content;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+
+/// Text in place of one that says nothing of interest to others.
+pub const REDACTED: &str = "(redacted)";
+
+/// Begin of the name of a machine that is redacted.
+const MACHINE: &str = "machine-";
+
+/// Begin of the word for a path.
+const PATH: &str = "path-";
+
+/// Begin of the word for a process.
+const PROCESS: &str = "process-";
+
+/// Begin of the word for a name that the user or another program chose.
+const NAME: &str = "name-";
+
+/// Begin of the word for a command, in documents that tell commands apart.
+const COMMAND: &str = "command-";
+
+/// Removes names of machines, processes and paths, commands and labels, and puts numbered words in place of those that
+/// must be told apart: the same machine, process or path has the same word in all results of a `Redactor`.
+#[derive(Debug, Default)]
+pub struct Redactor {
+    machines: Vec<(Option<String>, String)>,
+    paths: Vec<String>,
+    processes: Vec<String>,
+    names: Vec<String>,
+    commands: Vec<String>,
+    hosts: Vec<String>,
+}
+
+/// Place of a text in a document: the names of the field and of the object around it.
+#[derive(Debug, Clone, Copy, Default)]
+struct Place<'a> {
+    parent: &'a str,
+    field: &'a str,
+}
+
+impl Redactor {
+    /// Returns the result without what identifies the machine and its user.
+    ///
+    /// # Errors
+    /// A text that decides how a result is read would change. None of latscope's own does.
+    pub fn report(&mut self, report: &Report) -> Result<Report, serde_json::Error> {
+        let mut unlabelled = report.clone();
+        unlabelled.labels.clear();
+        // All names are known before the first sentence.
+        self.learn(Place::default(), &serde_json::to_value(&unlabelled)?);
+        let machine = self.machine(&report.machine)?;
+        let mut redacted = self.document(&unlabelled)?;
+        redacted.machine = machine;
+        redacted.measurements.iter_mut().for_each(crate::report::Measurement::settle);
+        Ok(redacted)
+    }
+
+    /// Returns the machine without what identifies it.
+    ///
+    /// # Errors
+    /// As [`report`](Self::report).
+    pub fn machine(&mut self, machine: &Machine) -> Result<Machine, serde_json::Error> {
+        self.know_host(&machine.name);
+        let has_name = !machine.name.is_empty() && !machine.name.starts_with(MACHINE);
+        let name = if machine.id.is_some() || has_name {
+            format!("{MACHINE}{}", place(&mut self.machines, (machine.id.clone(), machine.name.clone())))
+        } else {
+            machine.name.clone()
+        };
+        let mut redacted = self.document(machine)?;
+        (redacted.id, redacted.command_line, redacted.name) = (None, None, name);
+        Ok(redacted)
+    }
+
+    /// Returns a document whose texts identify nobody.
+    ///
+    /// # Errors
+    /// A text that decides how the document is read would change.
+    pub fn document<T: Serialize + DeserializeOwned>(&mut self, of: &T) -> Result<T, serde_json::Error> {
+        let mut value = serde_json::to_value(of)?;
+        self.value(&mut value);
+        serde_json::from_value(value)
+    }
+
+    /// Redacts all texts of a document.
+    pub fn value(&mut self, value: &mut Value) {
+        self.learn(Place::default(), value);
+        self.walk(Place::default(), value);
+    }
+
+    /// Remembers a text that the user gave, so that sentences do not repeat it.
+    pub fn know_command(&mut self, text: &str) {
+        if text.len() > 1 && text != REDACTED {
+            place(&mut self.commands, text.to_owned());
+        }
+    }
+
+    /// Remembers a path that the user gave, so that sentences do not repeat it.
+    pub fn know_path(&mut self, path: &str) {
+        if !text::is_common(path) {
+            place(&mut self.paths, path.to_owned());
+        }
+    }
+
+    /// Remembers the name of a machine.
+    pub fn know_host(&mut self, name: &str) {
+        if !name.is_empty() && !name.starts_with(MACHINE) {
+            place(&mut self.hosts, name.to_owned());
+        }
+    }
+
+    /// Returns the word for a command, which is another for each.
+    pub fn command(&mut self, command: &str) -> String {
+        let is_redacted = command.is_empty() || command.starts_with(COMMAND);
+        if is_redacted { command.to_owned() } else { format!("{COMMAND}{}", place(&mut self.commands, command.to_owned())) }
+    }
+
+    /// Remembers the names in a document.
+    fn learn(&mut self, at: Place, value: &Value) {
+        match value {
+            Value::String(text) => self.learn_text(at, text),
+            Value::Array(all) => {
+                for value in all {
+                    self.learn(at, value);
+                }
+            }
+            Value::Object(all) => {
+                for (field, value) in all {
+                    self.learn(at.inside(field), value);
+                }
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+
+    fn learn_text(&mut self, at: Place, text: &str) {
+        match at.content() {
+            Content::Process => self.learn_process(text),
+            Content::Cause | Content::Sentence | Content::Title => {
+                for name in text::names_in(text) {
+                    self.learn_process(name);
+                }
+            }
+            Content::Event => {
+                for name in event_names(text) {
+                    self.learn_process(name);
+                }
+            }
+            Content::Path if !text.starts_with(PATH) => self.know_path(text.trim_end_matches('/')),
+            Content::Private if at.parent == "params" && !text.starts_with(NAME) => {
+                place(&mut self.names, text.to_owned());
+            }
+            Content::Private if at.field == "name" => self.know_host(text),
+            Content::Private if at.field != "labels" && at.parent != "labels" => self.know_command(text),
+            _ => {}
+        }
+    }
+
+    fn learn_process(&mut self, name: &str) {
+        if text::common_thread(name).is_none() && !name.starts_with(PROCESS) {
+            place(&mut self.processes, name.to_owned());
+        }
+    }
+
+    fn walk(&mut self, at: Place, value: &mut Value) {
+        match value {
+            Value::String(text) => *text = self.text(at, text),
+            Value::Array(all) => {
+                for value in all {
+                    self.walk(at, value);
+                }
+            }
+            Value::Object(all) => self.walk_object(at, all),
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+
+    fn walk_object(&mut self, at: Place, all: &mut Map<String, Value>) {
+        if at.field == "differs" {
+            self.walk_differing(all);
+        }
+        if at.field == "cause" {
+            self.walk_cause(all);
+        }
+        if at.field == "facts" {
+            all.retain(|name, _| !name.starts_with(fields::LABEL));
+        }
+        if at.field == "labels" {
+            all.clear();
+        }
+        for (field, value) in all.iter_mut() {
+            self.walk(at.inside(field), value);
+        }
+    }
+
+    /// Redacts the values of a fact in which merged runs differ; they are names of entries.
+    fn walk_differing(&mut self, all: &mut Map<String, Value>) {
+        let fact = all.get("what").and_then(Value::as_str).unwrap_or_default().to_owned();
+        let is_label = fact.starts_with(fields::LABEL);
+        if is_label {
+            all.insert("what".to_owned(), format!("{}{}", fields::LABEL, self.name(&fact)).into());
+        }
+        let Some(Value::Object(values)) = all.get_mut("values") else { return };
+        let known = std::mem::take(values);
+        for (value, count) in known {
+            let hides = is_label || fields::is_identifying(&fact);
+            values.insert(if hides { self.name(&value) } else { value }, count);
+        }
+    }
+
+    /// Redacts the name of a cause whose kind is a thread, before the others, which are sentences.
+    fn walk_cause(&mut self, all: &mut Map<String, Value>) {
+        let is_thread = all.get("kind").and_then(Value::as_str).is_some_and(|kind| ["thread", "lock"].contains(&kind));
+        if let Some(Value::String(name)) = all.get_mut("name").filter(|_| is_thread) {
+            *name = self.process(name);
+        }
+    }
+
+    fn text(&mut self, at: Place, text: &str) -> String {
+        match at.content() {
+            Content::Word => text.to_owned(),
+            Content::Parameter if text.starts_with('/') => self.path(text),
+            Content::Sentence | Content::Title | Content::Cause | Content::Parameter => self.sentence(text),
+            Content::Path => self.path(text),
+            Content::Process => self.process(text),
+            Content::Event => self.event(text),
+            Content::Fact => self.name(text),
+            Content::Private if at.parent == "params" => self.name(text),
+            Content::Private => REDACTED.to_owned(),
+        }
+    }
+
+    /// Returns the word for a path, or the path itself where all machines have it.
+    pub fn path(&mut self, path: &str) -> String {
+        let path = path.trim_end_matches('/');
+        if text::is_common(path) || path.starts_with(PATH) {
+            return path.to_owned();
+        }
+        format!("{PATH}{}", place(&mut self.paths, path.to_owned()))
+    }
+
+    /// Returns the word for a process, or the name itself of a thread that all machines have.
+    fn process(&mut self, name: &str) -> String {
+        match text::common_thread(name) {
+            Some(common) => common.to_owned(),
+            None if name.starts_with(PROCESS) => name.to_owned(),
+            None => format!("{PROCESS}{}", place(&mut self.processes, name.to_owned())),
+        }
+    }
+
+    /// Returns the word for a name that the user or another program chose.
+    pub fn name(&mut self, name: &str) -> String {
+        let is_redacted = name.is_empty() || name.starts_with(NAME);
+        if is_redacted { name.to_owned() } else { format!("{NAME}{}", place(&mut self.names, name.to_owned())) }
+    }
+
+    /// Returns the fields of an event of the kernel, with those that are numbers.
+    fn event(&mut self, text: &str) -> String {
+        let mut out = text.to_owned();
+        for name in event_names(text) {
+            let word = self.process(name);
+            out = text::with_word_replaced(&out, name, &word);
+        }
+        let mut words = Vec::new();
+        for word in out.split(' ') {
+            words.push(match word.split_once('=') {
+                Some((key, value)) if text::is_plain_value(key, value) || self.is_own_word(value) => word.to_owned(),
+                Some((key, _)) => format!("{key}={REDACTED}"),
+                None if word.chars().all(|c| c.is_ascii_digit()) || self.is_own_word(word) => word.to_owned(),
+                None if text::is_word_of_events(word) => word.to_owned(),
+                None => REDACTED.to_owned(),
+            });
+        }
+        words.join(" ")
+    }
+
+    fn is_own_word(&self, word: &str) -> bool {
+        word == REDACTED || word.starts_with(PROCESS) || text::common_thread(word) == Some(word)
+    }
+
+    /// Returns a sentence without the names that are known, and without paths.
+    pub fn sentence(&mut self, text: &str) -> String {
+        for name in text::names_in(text) {
+            self.learn_process(name);
+        }
+        let mut out = text.to_owned();
+        for command in longest_first(&self.commands) {
+            out = text::with_word_replaced(&out, command.1, REDACTED);
+        }
+        let mut below = Vec::new();
+        for (at, path) in longest_first(&self.paths) {
+            let is_apart = path.contains(' ') || !path.starts_with('/') && path.len() > 2;
+            if is_apart {
+                (out, below) = text::with_path_replaced(&out, path, &format!("{PATH}{at}"), below);
+            }
+        }
+        for path in below {
+            let word = self.path(&path);
+            out = text::with_word_replaced(&out, &path, &word);
+        }
+        out = self.without_paths(&out);
+        for host in &self.hosts {
+            out = text::with_word_replaced(&out, host, REDACTED);
+        }
+        for (at, name) in longest_first(&self.names) {
+            out = out.replace(name, &format!("{NAME}{at}"));
+        }
+        for (at, name) in longest_first(&self.processes) {
+            let is_word = name.len() > 1 && name.chars().any(char::is_alphabetic);
+            out = if is_word { text::with_word_replaced(&out, name, &format!("{PROCESS}{at}")) } else { out };
+        }
+        out
+    }
+
+    /// Returns the text with a word in place of each path in it.
+    fn without_paths(&mut self, text: &str) -> String {
+        let mut out = String::new();
+        let mut rest = text;
+        while let Some(at) = text::start_of_path(rest) {
+            let (before, from) = rest.split_at(at);
+            let end = from.find(text::ends_path).unwrap_or(from.len());
+            let path = from[..end].trim_end_matches(['.', ':', '!', '?']);
+            out.push_str(before);
+            out.push_str(&self.path(path));
+            rest = &from[path.len()..];
+        }
+        out + rest
+    }
+}
+
+impl<'a> Place<'a> {
+    /// The place of a field of the object here. Entries of a map belong to the map.
+    fn inside(self, field: &'a str) -> Place<'a> {
+        Place { parent: self.field, field }
+    }
+
+    fn content(self) -> Content {
+        fields::content(self.parent, self.field)
+    }
+}
+
+/// Number of an entry in a list, from 1; a new one is added.
+fn place<T: PartialEq>(known: &mut Vec<T>, entry: T) -> usize {
+    let at = known.iter().position(|other| *other == entry).unwrap_or_else(|| {
+        known.push(entry);
+        known.len() - 1
+    });
+    at + 1
+}
+
+/// The texts with their numbers, those first that may contain others.
+fn longest_first(known: &[String]) -> Vec<(usize, &str)> {
+    let mut all: Vec<(usize, &str)> = known.iter().enumerate().map(|(at, text)| (at + 1, text.as_str())).collect();
+    all.sort_by_key(|(_, text)| std::cmp::Reverse(text.len()));
+    all
+}
+
+/// The names of processes in the fields of an event of the kernel.
+fn event_names(text: &str) -> Vec<&str> {
+    let mut found = Vec::new();
+    for (key, _) in text.match_indices("comm=") {
+        let rest = &text[key + "comm=".len()..];
+        let next = rest.match_indices('=').next().and_then(|(at, _)| rest[..at].rfind(' '));
+        found.extend([rest[..next.unwrap_or(rest.len())].trim()].into_iter().filter(|name| !name.is_empty()));
+    }
+    found
+}

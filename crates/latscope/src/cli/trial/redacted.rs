@@ -1,0 +1,181 @@
+//! `--redact` of a plan and its outcome: names that the user chose, commands, and what was said of a run.
+
+use super::super::redact;
+use super::outcome::{Ordered, Outcome};
+use super::plan_file::{PlanFile, Words};
+use latscope_core::plan::Load;
+
+/// Names of arms that `latscope trial` gives.
+const ARMS: [&str; 5] = ["a", "b", "with", "without", "as-is"];
+
+/// Returns the plan with names that the user did not choose, without title and labels, if this process redacts. It can be
+/// carried out.
+pub fn renamed(mut plan: PlanFile) -> PlanFile {
+    if !redact::applies() {
+        return plan;
+    }
+    plan.title.clear();
+    for (at, one) in plan.measurements.iter_mut().enumerate() {
+        let is_command = one.run.0.first().is_some_and(|word| *word == one.name);
+        one.name = if is_command { one.name.clone() } else { format!("measurement-{}", at + 1) };
+    }
+    for (at, arm) in plan.arms.iter_mut().enumerate() {
+        arm.name = if ARMS.contains(&arm.name.as_str()) { arm.name.clone() } else { format!("arm-{}", at + 1) };
+        arm.labels.clear();
+    }
+    for (at, load) in plan.loads.iter_mut().enumerate() {
+        // A load without a value is named by it.
+        let value = load.load.get_or_insert_with(|| load.name.clone());
+        let is_known = *value == load.name && shows(value);
+        load.name = if is_known { load.name.clone() } else { format!("load-{}", at + 1) };
+    }
+    unique(&mut plan);
+    plan
+}
+
+/// Numbers measurements of the same command.
+fn unique(plan: &mut PlanFile) {
+    let names: Vec<String> = plan.measurements.iter().map(|one| one.name.clone()).collect();
+    for (at, one) in plan.measurements.iter_mut().enumerate() {
+        if names[..at].contains(&one.name) {
+            one.name = format!("measurement-{}", at + 1);
+        }
+    }
+}
+
+/// Returns true if a load is one of latscope's.
+fn shows(load: &str) -> bool {
+    Load::built_in(load).is_some() || load == "none"
+}
+
+/// Returns the plan as it may be shown and written: also without commands, if this process redacts.
+pub fn shown(plan: &PlanFile) -> PlanFile {
+    let mut plan = renamed(plan.clone());
+    if !redact::applies() {
+        return plan;
+    }
+    hide(&mut plan.restore);
+    for one in &mut plan.measurements {
+        one.run = Words(redact::words(&one.run.0));
+        hide(&mut one.needs);
+        hide(&mut one.otherwise);
+    }
+    for arm in &mut plan.arms {
+        for command in [&mut arm.before, &mut arm.needs, &mut arm.otherwise] {
+            hide(command);
+        }
+        hide_load(&mut arm.load);
+        if !arm.prefix.0.is_empty() {
+            arm.prefix = Words(vec![redact::command(&arm.prefix.to_string())]);
+        }
+        arm.set = std::mem::take(&mut arm.set).into_iter().map(|(file, value)| (redact::message(&file), value)).collect();
+    }
+    for load in &mut plan.loads {
+        hide_load(&mut load.load);
+        hide(&mut load.needs);
+        hide(&mut load.otherwise);
+    }
+    plan
+}
+
+fn hide(command: &mut Option<String>) {
+    if let Some(command) = command {
+        *command = redact::command(command);
+    }
+}
+
+fn hide_load(load: &mut Option<String>) {
+    if load.as_ref().is_some_and(|load| !shows(load)) {
+        hide(load);
+    }
+}
+
+impl Outcome {
+    /// Takes out of the outcome what its sentences say of the machine and its user, if this process redacts.
+    pub fn redact(&mut self) {
+        if !redact::applies() {
+            return;
+        }
+        for text in self.skipped.iter_mut().map(|one| &mut one.why).chain(self.failed.iter_mut()) {
+            *text = redact::message(text);
+        }
+        for cell in &mut self.table {
+            cell.why = cell.why.as_deref().map(redact::message);
+        }
+        for run in &mut self.runs {
+            run.why = run.why.as_deref().map(redact::message);
+            for warning in &mut run.warnings {
+                warning.text = redact::message(&warning.text);
+                warning.remedy = warning.remedy.as_deref().map(redact::message);
+            }
+        }
+    }
+
+    /// Gives the parts of an outcome that was read the names of the [shown] plan, but not yet its files.
+    pub fn rename(&mut self) {
+        if !redact::applies() {
+            return;
+        }
+        let names = Names { old: self.plan.clone(), new: shown(&self.plan) };
+        for one in &mut self.skipped {
+            one.name = match one.kind.as_str() {
+                "measurement" => names.measurement(&one.name),
+                "arm" => names.arm(&one.name),
+                _ => names.load(&one.name),
+            };
+        }
+        for one in &mut self.order {
+            (one.measurement, one.arm) = (names.measurement(&one.measurement), names.arm(&one.arm));
+            one.load = one.load.as_deref().map(|load| names.load(load));
+        }
+        for one in &mut self.runs {
+            (one.measurement, one.arm) = (names.measurement(&one.measurement), names.arm(&one.arm));
+            one.load = one.load.as_deref().map(|load| names.load(load));
+        }
+        self.plan = names.new;
+    }
+
+    /// Names the files of the runs as a trial with `--redact` does.
+    pub fn rename_files(&mut self) {
+        if !redact::applies() {
+            return;
+        }
+        let files: Vec<(String, String)> =
+            self.order.iter().enumerate().map(|(at, one)| (one.file.clone(), file(at, one))).collect();
+        for (known, one) in files.iter().zip(&mut self.order) {
+            one.file.clone_from(&known.1);
+        }
+        for (at, run) in self.runs.iter_mut().enumerate() {
+            let known = files.iter().find(|(before, _)| *before == run.file);
+            run.file = known.map_or_else(|| file(at, &run.ordered()), |(_, after)| after.clone());
+        }
+    }
+}
+
+/// A plan before and after its parts were renamed.
+struct Names {
+    old: PlanFile,
+    new: PlanFile,
+}
+
+impl Names {
+    fn measurement(&self, name: &str) -> String {
+        let at = self.old.measurements.iter().position(|one| one.name == name);
+        at.map_or_else(String::new, |at| self.new.measurements[at].name.clone())
+    }
+
+    fn arm(&self, name: &str) -> String {
+        let at = self.old.arms.iter().position(|one| one.name == name);
+        at.map_or_else(String::new, |at| self.new.arms[at].name.clone())
+    }
+
+    fn load(&self, name: &str) -> String {
+        let at = self.old.loads.iter().position(|one| one.name == name);
+        at.map_or_else(String::new, |at| self.new.loads[at].name.clone())
+    }
+}
+
+fn file(at: usize, run: &Ordered) -> String {
+    let load = run.load.as_ref().map(|load| format!("-{load}")).unwrap_or_default();
+    format!("{:03}-{}-{}{load}.json", at + 1, run.arm, run.measurement)
+}
