@@ -3,8 +3,9 @@
 use crate::criteria::Standing;
 use crate::remaining::{Remaining, SetupCost, about};
 use latscope_bench::recorder::Snapshot;
-use latscope_core::plan::{Plan, Point, Step};
-use latscope_core::report::{Exceedance, Outlier, Report, Warning};
+use latscope_core::plan::{Params, Plan, Point, Step};
+use latscope_core::report::{Exceedance, Measurement, Outlier, Report, Warning};
+use latscope_core::units::format_time;
 use latscope_process::guardian::Undo;
 use latscope_process::terminal::status_width;
 use rustix::fd::BorrowedFd;
@@ -156,6 +157,10 @@ pub struct Progress {
     family: String,
     /// The most points that were begun: what is done again is done already.
     reached: usize,
+    /// The point that was begun last.
+    point: Option<(String, Params)>,
+    /// The last figure: `L1 hit 1.08 ns`.
+    figure: Option<String>,
     drawn: Option<Instant>,
 }
 
@@ -163,7 +168,8 @@ impl Progress {
     /// Returns a display that shows nothing yet.
     pub fn new(setup: SetupCost) -> Progress {
         let (remaining, family) = (Remaining::default(), String::new());
-        Progress { style: Style::Auto, setup, total: 0, remaining, family, reached: 0, drawn: None }
+        let (point, figure, drawn) = (None, None, None);
+        Progress { style: Style::Auto, setup, total: 0, remaining, family, reached: 0, point, figure, drawn }
     }
 
     /// Shows it in a form of the user's choice.
@@ -176,6 +182,7 @@ impl Progress {
         self.reached = self.reached.max(index).min(self.total);
         let index = self.reached;
         point.probe.split('.').next().unwrap_or_default().clone_into(&mut self.family);
+        self.point = Some((point.probe.clone(), point.params.clone()));
         if let Some(width) = self.width() {
             // Ten times a second is enough for eyes.
             if !self.is_due(Duration::from_millis(100)) {
@@ -184,7 +191,8 @@ impl Progress {
             let share = index * 20 / self.total.max(1);
             let bar = format!("{}{}", "━".repeat(share), "─".repeat(20 - share.min(20)));
             let left = self.left();
-            let line = format!("{bar} {index}/{}{left}  {}: {}", self.total, point.probe, point.title);
+            let figure = self.figure.as_ref().map(|figure| format!("{figure} · ")).unwrap_or_default();
+            let line = format!("{bar} {index}/{}{left}  {figure}{}: {}", self.total, point.probe, point.title);
             let line: String = line.chars().take(width - 1).collect();
             self.say(format_args!("\r\x1b[K{line}"));
         } else {
@@ -196,8 +204,18 @@ impl Progress {
     fn line(&mut self) {
         if self.total > 0 && self.style != Style::None && self.is_due(PERIOD) {
             let (family, index, left) = (&self.family, self.reached, self.left());
-            self.say(format_args!("measuring {family} ({index} of {} points done{left})\n", self.total));
+            let figure = self.figure.as_ref().map(|figure| format!("; {figure}")).unwrap_or_default();
+            self.say(format_args!("measuring {family} ({index} of {} points done{left}{figure})\n", self.total));
         }
+    }
+
+    /// Takes the figure of the point that was begun last, so that a reader sees numbers long before the table.
+    fn take_figure(&mut self, report: &Report) {
+        let Some((probe, params)) = &self.point else { return };
+        let of_point = |m: &&Measurement| m.probe == *probe && m.params == *params;
+        let measured = report.measurements.iter().rev().find(of_point);
+        let figure = measured.and_then(|m| Some(format!("{} {}", m.title, format_time(m.summary.p50?))));
+        self.figure = figure.or_else(|| self.figure.take());
     }
 
     /// Returns true if the last text is older than `period`; the next one is then shown now.
@@ -236,7 +254,10 @@ impl Observer for Progress {
                 self.total = plan.schedule().iter().map(|(_, index)| plan.steps[*index].points.len()).sum();
                 self.remaining = Remaining::of(plan, self.setup);
             }
-            Event::Closed(_) => self.remaining.closed(),
+            Event::Closed(report) => {
+                self.remaining.closed();
+                self.take_figure(report);
+            }
             Event::Point { point, index, .. } => self.point(point, *index),
             Event::Warning(warning) => {
                 let clear = if self.width().is_some() { "\r\x1b[K" } else { "" };
@@ -273,5 +294,21 @@ mod tests {
             progress.reached
         });
         assert_eq!(seen, [3, 39, 39, 40, 144]);
+    }
+
+    #[test]
+    fn the_last_figure_is_shown_as_soon_as_there_is_one() {
+        let report = latscope_core::fixture::report();
+        let m = report.measurements.iter().find(|m| m.summary.p50.is_some()).unwrap();
+        let mut progress = Progress::new(|_, _| 0.0);
+        progress.take_figure(&report);
+        assert_eq!(progress.figure, None);
+        progress.point = Some((m.probe.clone(), m.params.clone()));
+        progress.take_figure(&report);
+        let shown = progress.figure.clone().unwrap();
+        assert!(shown.starts_with(&m.title) && shown.ends_with('s'), "{shown}");
+        progress.point = Some(("not.measured".to_owned(), params([])));
+        progress.take_figure(&report);
+        assert_eq!(progress.figure, Some(shown), "the last one stays");
     }
 }

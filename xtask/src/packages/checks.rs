@@ -87,6 +87,15 @@ pub fn survey(latscope: &mut Command) -> Result<()> {
     Ok(())
 }
 
+/// Checks that latscope without a command prints ten numbers, in a root where nobody configured anything.
+fn first_contact(root: &Path) -> Result<()> {
+    let shown = shell::output(&mut inside(ENTER, root, &["/usr/bin/latscope", "--quick"]))?;
+    let has_number = |line: &&str| [" ns ", " µs ", " ms "].iter().any(|unit| line.contains(unit));
+    let numbers = shown.lines().filter(has_number).count();
+    ensure!(numbers >= 10, "only {numbers} lines with a number:\n{shown}");
+    Ok(())
+}
+
 fn deb(suite: &str) -> Result<()> {
     let root = Path::new(CACHE).join(format!("root-{suite}"));
     once(&root, |new| {
@@ -98,7 +107,7 @@ fn deb(suite: &str) -> Result<()> {
     })?;
     fs::copy(package("_amd64.deb")?, root.join("latscope.deb"))?;
     shell::output(&mut inside(ENTER, &root, &["dpkg", "--install", "/latscope.deb"]))?;
-    let outcome = measures(&root);
+    let outcome = measures(&root).and_then(|()| first_contact(&root));
     shell::output(&mut inside(ENTER, &root, &["dpkg", "--purge", "latscope"]))?;
     outcome?;
     ensure!(!root.join("usr/bin/latscope").exists(), "the removed package left its program");
