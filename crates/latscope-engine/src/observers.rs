@@ -192,7 +192,8 @@ impl Progress {
             let bar = format!("{}{}", "━".repeat(share), "─".repeat(20 - share.min(20)));
             let left = self.left();
             let figure = self.figure.as_ref().map(|figure| format!("{figure} · ")).unwrap_or_default();
-            let line = format!("{bar} {index}/{}{left}  {figure}{}: {}", self.total, point.probe, point.title);
+            let line =
+                format!("{bar} {index}/{}{left}  {figure}{}: {}", self.total, point.probe, point.title);
             let line: String = line.chars().take(width - 1).collect();
             self.say(format_args!("\r\x1b[K{line}"));
         } else {
@@ -205,7 +206,10 @@ impl Progress {
         if self.total > 0 && self.style != Style::None && self.is_due(PERIOD) {
             let (family, index, left) = (&self.family, self.reached, self.left());
             let figure = self.figure.as_ref().map(|figure| format!("; {figure}")).unwrap_or_default();
-            self.say(format_args!("measuring {family} ({index} of {} points done{left}{figure})\n", self.total));
+            self.say(format_args!(
+                "measuring {family} ({index} of {} points done{left}{figure})\n",
+                self.total
+            ));
         }
     }
 

@@ -112,7 +112,8 @@ struct Part {
 }
 
 fn svg(screen: &Screen, command: &str) -> String {
-    let (width, height) = (f64::from(COLUMNS) * WIDTH + 2.0 * MARGIN, f64::from(ROWS) * HEIGHT + 2.0 * MARGIN);
+    let (width, height) =
+        (f64::from(COLUMNS) * WIDTH + 2.0 * MARGIN, f64::from(ROWS) * HEIGHT + 2.0 * MARGIN);
     let mut out = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" role=\"img\" \
          font-family=\"DejaVu Sans Mono, Menlo, Consolas, monospace\" font-size=\"13\">\n\
@@ -171,7 +172,10 @@ fn drawn(part: &Part, row: u16) -> String {
     let width = part.text.chars().count() as f64 * WIDTH;
     let mut out = String::new();
     if let Some(ground) = &part.ground {
-        let _ = writeln!(out, "<rect x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{HEIGHT}\" fill=\"{ground}\"/>");
+        let _ = writeln!(
+            out,
+            "<rect x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{HEIGHT}\" fill=\"{ground}\"/>"
+        );
     }
     let weight = if part.bold { " font-weight=\"bold\"" } else { "" };
     let _ = writeln!(

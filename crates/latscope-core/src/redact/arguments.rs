@@ -72,7 +72,10 @@ mod tests {
         let expected = "file --dir path-1 --label (redacted) --load cpu --json=path-2 -q --load (redacted)";
         assert_eq!(redacted, expected);
         let said = "cannot write out/a.json: --label owner=ann is there; ./burn failed";
-        assert_eq!(redactor.sentence(said), "cannot write path-2: --label (redacted) is there; (redacted) failed");
+        assert_eq!(
+            redactor.sentence(said),
+            "cannot write path-2: --label (redacted) is there; (redacted) failed"
+        );
     }
 
     #[test]

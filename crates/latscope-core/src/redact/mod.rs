@@ -131,7 +131,11 @@ impl Redactor {
     /// Returns the word for a command, which is another for each.
     pub fn command(&mut self, command: &str) -> String {
         let is_redacted = command.is_empty() || command.starts_with(COMMAND);
-        if is_redacted { command.to_owned() } else { format!("{COMMAND}{}", place(&mut self.commands, command.to_owned())) }
+        if is_redacted {
+            command.to_owned()
+        } else {
+            format!("{COMMAND}{}", place(&mut self.commands, command.to_owned()))
+        }
     }
 
     /// Remembers the names in a document.
@@ -229,7 +233,8 @@ impl Redactor {
 
     /// Redacts the name of a cause whose kind is a thread, before the others, which are sentences.
     fn walk_cause(&mut self, all: &mut Map<String, Value>) {
-        let is_thread = all.get("kind").and_then(Value::as_str).is_some_and(|kind| ["thread", "lock"].contains(&kind));
+        let is_thread =
+            all.get("kind").and_then(Value::as_str).is_some_and(|kind| ["thread", "lock"].contains(&kind));
         if let Some(Value::String(name)) = all.get_mut("name").filter(|_| is_thread) {
             *name = self.process(name);
         }
@@ -270,7 +275,11 @@ impl Redactor {
     /// Returns the word for a name that the user or another program chose.
     pub fn name(&mut self, name: &str) -> String {
         let is_redacted = name.is_empty() || name.starts_with(NAME);
-        if is_redacted { name.to_owned() } else { format!("{NAME}{}", place(&mut self.names, name.to_owned())) }
+        if is_redacted {
+            name.to_owned()
+        } else {
+            format!("{NAME}{}", place(&mut self.names, name.to_owned()))
+        }
     }
 
     /// Returns the fields of an event of the kernel, with those that are numbers.
@@ -283,7 +292,9 @@ impl Redactor {
         let mut words = Vec::new();
         for word in out.split(' ') {
             words.push(match word.split_once('=') {
-                Some((key, value)) if text::is_plain_value(key, value) || self.is_own_word(value) => word.to_owned(),
+                Some((key, value)) if text::is_plain_value(key, value) || self.is_own_word(value) => {
+                    word.to_owned()
+                }
                 Some((key, _)) => format!("{key}={REDACTED}"),
                 None if word.chars().all(|c| c.is_ascii_digit()) || self.is_own_word(word) => word.to_owned(),
                 None if text::is_word_of_events(word) => word.to_owned(),
@@ -369,7 +380,8 @@ fn place<T: PartialEq>(known: &mut Vec<T>, entry: T) -> usize {
 
 /// The texts with their numbers, those first that may contain others.
 fn longest_first(known: &[String]) -> Vec<(usize, &str)> {
-    let mut all: Vec<(usize, &str)> = known.iter().enumerate().map(|(at, text)| (at + 1, text.as_str())).collect();
+    let mut all: Vec<(usize, &str)> =
+        known.iter().enumerate().map(|(at, text)| (at + 1, text.as_str())).collect();
     all.sort_by_key(|(_, text)| std::cmp::Reverse(text.len()));
     all
 }

@@ -3,7 +3,10 @@
 use super::fields::{self, Content};
 use crate::fixture;
 use crate::plan::Load;
-use crate::report::{Account, Cause, Certainty, Consumer, Finding, Hop, Interrupted, Outlier, Progress, Quota, RealTime, Report, TraceEvent};
+use crate::report::{
+    Account, Cause, Certainty, Consumer, Finding, Hop, Interrupted, Outlier, Progress, Quota, RealTime,
+    Report, TraceEvent,
+};
 use serde_json::Value;
 
 /// Returns the fixture's report, with all kinds of records, and this word in each of its texts that may identify.
@@ -30,7 +33,13 @@ fn full() -> Report {
         wall_ns: 1_000_000_000,
         cpus: 2,
         others: 0.4,
-        quota: Some(Quota { cpus: 0.5, group: "/sys/fs/cgroup/a".to_owned(), periods: 9, throttled: 3, ..Quota::default() }),
+        quota: Some(Quota {
+            cpus: 0.5,
+            group: "/sys/fs/cgroup/a".to_owned(),
+            periods: 9,
+            throttled: 3,
+            ..Quota::default()
+        }),
         real_time: Some(RealTime { loops: vec![consumer()], ..RealTime::default() }),
         top: vec![consumer()],
         ..Account::default()
@@ -48,17 +57,36 @@ fn full() -> Report {
     report.machine.command_line = Some("quiet".to_owned());
     report.plan.load = Some(Load::Command("burn".to_owned()));
     report.plan.notes.push("a note".to_owned());
-    report.interrupted = Some(Interrupted { by: "SIGINT".to_owned(), points: Progress { done: 1, of: Some(2) }, events: None, time: None });
+    report.interrupted = Some(Interrupted {
+        by: "SIGINT".to_owned(),
+        points: Progress { done: 1, of: Some(2) },
+        events: None,
+        time: None,
+    });
     let causes = [("thread", "cat"), ("irq", "virtio0"), ("hypervisor", "while cat ran")];
     report.measurements[0].outliers.push(Outlier {
         at: 1,
         cpu: 0,
         value: 9,
-        cause: causes.map(|(kind, name)| Cause { kind: kind.to_owned(), name: name.to_owned(), pid: 7, ns: 3 }).into(),
+        cause: causes
+            .map(|(kind, name)| Cause { kind: kind.to_owned(), name: name.to_owned(), pid: 7, ns: 3 })
+            .into(),
         stack: Vec::new(),
-        events: vec![TraceEvent { at: 1, name: "sched_wakeup".to_owned(), text: "comm=cat pid=7".to_owned() }],
+        events: vec![TraceEvent {
+            at: 1,
+            name: "sched_wakeup".to_owned(),
+            text: "comm=cat pid=7".to_owned(),
+        }],
     });
-    report.measurements[0].hops.push(Hop { role: "client".to_owned(), pid: 7, tid: 7, cpu: 0, policy: 0, priority: 0, nice: 0 });
+    report.measurements[0].hops.push(Hop {
+        role: "client".to_owned(),
+        pid: 7,
+        tid: 7,
+        cpu: 0,
+        policy: 0,
+        priority: 0,
+        nice: 0,
+    });
     report
 }
 

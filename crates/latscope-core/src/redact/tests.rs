@@ -17,8 +17,7 @@ fn paths_and_the_host_are_taken_out_of_sentences() {
         clean(text),
         "(redacted): cannot make files in path-1: Read-only; see path-1, path-2. (/tmp is used)"
     );
-    for same in
-        ["12 GB/s, and/or 1/2", "/dev/cpu_dma_latency: no", "/proc/self/smaps", "thorn, anthor", "/ "]
+    for same in ["12 GB/s, and/or 1/2", "/dev/cpu_dma_latency: no", "/proc/self/smaps", "thorn, anthor", "/ "]
     {
         assert_eq!(clean(same), same);
     }
@@ -69,12 +68,16 @@ fn threads_of_the_kernel_keep_their_names_without_their_devices() {
 #[test]
 fn events_keep_their_numbers_and_no_names() {
     let mut redactor = Redactor::default();
-    let text = "prev_comm=Web Content prev_pid=7 prev_prio=120 prev_state=S ==> next_comm=swapper/0 next_pid=0";
+    let text =
+        "prev_comm=Web Content prev_pid=7 prev_prio=120 prev_state=S ==> next_comm=swapper/0 next_pid=0";
     assert_eq!(
         redactor.event(text),
         "prev_comm=process-1 prev_pid=7 prev_prio=120 prev_state=S ==> next_comm=swapper/0 next_pid=0"
     );
-    assert_eq!(redactor.event("filename=/home/ann/x flags=0x8000 hello"), "filename=(redacted) flags=0x8000 (redacted)");
+    assert_eq!(
+        redactor.event("filename=/home/ann/x flags=0x8000 hello"),
+        "filename=(redacted) flags=0x8000 (redacted)"
+    );
 }
 
 #[test]
@@ -95,18 +98,20 @@ fn a_result_keeps_its_figures_and_nothing_of_its_owner() {
     let device = ParamValue::Text("/dev/vda".to_owned());
     report.measurements[0].params.insert("device".to_owned(), device);
     let latscope = Some("latscope file --dir /home/annalisa".to_owned());
-    let top = ["hushed", "thorhost-agent"].map(|name| Consumer { name: name.to_owned(), ..Consumer::default() });
+    let top =
+        ["hushed", "thorhost-agent"].map(|name| Consumer { name: name.to_owned(), ..Consumer::default() });
     let other = Consumer { name: "latscope".to_owned(), latscope, ..Consumer::default() };
-    report.activity =
-        Some(Account { top: top.into_iter().chain([other]).collect(), ..report.activity.unwrap_or_default() });
+    report.activity = Some(Account {
+        top: top.into_iter().chain([other]).collect(),
+        ..report.activity.unwrap_or_default()
+    });
     let redacted = Redactor::default().report(&report).unwrap();
     let text = redacted.to_json();
     for secret in ["thorhost", "f00dfeed", "s3cr3t", "annalisa", "ownedby", "hushed", "/dev/vda"] {
         assert!(!text.contains(secret), "{secret} is left");
     }
     assert_eq!(redacted.machine.name, "machine-1");
-    let figures =
-        |report: &Report| report.measurements.iter().map(|m| m.summary.clone()).collect::<Vec<_>>();
+    let figures = |report: &Report| report.measurements.iter().map(|m| m.summary.clone()).collect::<Vec<_>>();
     assert_eq!(figures(&redacted), figures(&report));
     assert_eq!(Report::from_json(text.as_bytes()).unwrap().to_json(), text);
     assert_eq!(Redactor::default().report(&redacted).unwrap().to_json(), text, "twice is as once");
@@ -151,7 +156,11 @@ impl<'a> Sample<'a> {
         }
         for choice in ["anyOf", "oneOf"] {
             if let Some(all) = schema[choice].as_array() {
-                return all.iter().flat_map(|one| self.variants(one, at)).filter(|one| !one.is_null()).collect();
+                return all
+                    .iter()
+                    .flat_map(|one| self.variants(one, at))
+                    .filter(|one| !one.is_null())
+                    .collect();
             }
         }
         if let Some(word) = schema.get("const") {
@@ -168,7 +177,10 @@ impl<'a> Sample<'a> {
                 vec![SECRET.into()]
             }
             "array" => {
-                let parts = schema.get("items").into_iter().chain(schema["prefixItems"].as_array().into_iter().flatten());
+                let parts = schema
+                    .get("items")
+                    .into_iter()
+                    .chain(schema["prefixItems"].as_array().into_iter().flatten());
                 vec![parts.flat_map(|part| self.variants(part, at)).collect()]
             }
             "object" => vec![self.object(schema, at)],
@@ -254,8 +266,11 @@ fn every_text_of_a_result_is_in_the_table() {
     let schema = schema::of::<Report>("a result").to_value();
     let (_, sample) = sample(&schema);
     let of_maps = |parent: &str| ["params", "facts", "labels"].contains(&parent);
-    let unknown: Vec<_> =
-        sample.texts.iter().filter(|(parent, field)| !of_maps(parent) && fields::known(parent, field).is_none()).collect();
+    let unknown: Vec<_> = sample
+        .texts
+        .iter()
+        .filter(|(parent, field)| !of_maps(parent) && fields::known(parent, field).is_none())
+        .collect();
     assert!(unknown.is_empty(), "say in redact/fields.rs what these hold: {unknown:?}");
     let changed: Vec<_> = sample.words.iter().filter(|field| !stays(field)).collect();
     assert!(changed.is_empty(), "these decide how a result is read: {changed:?}");

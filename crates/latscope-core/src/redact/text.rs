@@ -73,7 +73,9 @@ const AROUND_NAMES: [(&str, &str); 3] =
 /// Returns true if all machines have a path.
 pub fn is_common(path: &str) -> bool {
     let below = |place: &&str| path.strip_prefix(*place).is_some_and(|rest| rest.starts_with('/'));
-    path.is_empty() || COMMON_FILES.contains(&path) || COMMON.iter().any(|place| path == *place || below(place))
+    path.is_empty()
+        || COMMON_FILES.contains(&path)
+        || COMMON.iter().any(|place| path == *place || below(place))
 }
 
 /// Returns the name of a thread that identifies nobody: one of latscope's, or of the kernel with its CPU but without a
@@ -98,8 +100,16 @@ pub fn names_in(text: &str) -> Vec<&str> {
     for (before, after) in AROUND_NAMES {
         for (end, _) in text.match_indices(after) {
             let head = &text[..end];
-            let start = if before.is_empty() { start_of_name(head) } else { head.rfind(before).map(|at| at + before.len()) };
-            found.extend(start.map(|start| &head[start..]).filter(|name| !name.is_empty() && *name != "another latscope"));
+            let start = if before.is_empty() {
+                start_of_name(head)
+            } else {
+                head.rfind(before).map(|at| at + before.len())
+            };
+            found.extend(
+                start
+                    .map(|start| &head[start..])
+                    .filter(|name| !name.is_empty() && *name != "another latscope"),
+            );
         }
     }
     found
@@ -108,7 +118,8 @@ pub fn names_in(text: &str) -> Vec<&str> {
 /// The place where a name begins that a text ends with: after a comma, a colon or a bracket. The kernel has no longer
 /// names than 15 bytes.
 fn start_of_name(text: &str) -> Option<usize> {
-    let separated = [", ", ": ", "(", "by ", "; "].iter().filter_map(|word| Some(text.rfind(word)? + word.len())).max();
+    let separated =
+        [", ", ": ", "(", "by ", "; "].iter().filter_map(|word| Some(text.rfind(word)? + word.len())).max();
     let start = separated.unwrap_or(0);
     if text.len() - start <= 15 { Some(start) } else { text.rfind(' ').map(|at| at + 1) }
 }
@@ -172,16 +183,21 @@ pub fn ends_path(c: char) -> bool {
 /// Returns true if a value of an event of the kernel is a number or a state: `7`, `0x1f`, `S`, `R+`.
 pub fn is_plain_value(key: &str, value: &str) -> bool {
     let of_number = |c: char| c.is_ascii_hexdigit() || "-:.,".contains(c);
-    value.len() <= 2 || WORDY.contains(&key) || value.strip_prefix("0x").unwrap_or(value).chars().all(of_number)
+    value.len() <= 2
+        || WORDY.contains(&key)
+        || value.strip_prefix("0x").unwrap_or(value).chars().all(of_number)
 }
 
 /// Fields of events that hold a word of the kernel's.
 const WORDY: [&str; 3] = ["[action", "ret", "reason"];
 
 /// Words of events that stand without a key.
-const WORDS_OF_EVENTS: [&str; 8] = ["==>", "context", "timer_latency", "ns", "us", "delta_ns:", "lost", "irq"];
+const WORDS_OF_EVENTS: [&str; 8] =
+    ["==>", "context", "timer_latency", "ns", "us", "delta_ns:", "lost", "irq"];
 
 /// Returns true if a word of an event is the kernel's.
 pub fn is_word_of_events(word: &str) -> bool {
-    WORDS_OF_EVENTS.contains(&word) || word.is_empty() || word.starts_with('#') && word[1..].chars().all(|c| c.is_ascii_digit())
+    WORDS_OF_EVENTS.contains(&word)
+        || word.is_empty()
+        || word.starts_with('#') && word[1..].chars().all(|c| c.is_ascii_digit())
 }

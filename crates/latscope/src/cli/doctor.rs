@@ -13,7 +13,6 @@ pub struct DoctorArguments {
     to: JsonArgument,
     /// Leave out the host name, the machine id, the command line of the kernel, paths and processes
     #[arg(long)]
-    #[expect(dead_code, reason = "the whole process redacts")]
     redact: bool,
 }
 

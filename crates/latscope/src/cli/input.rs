@@ -28,7 +28,6 @@ pub struct InputArguments {
     /// Leave out what says whose machine it is: host, machine id, command line of the kernel, labels, paths, commands,
     /// processes
     #[arg(long)]
-    #[expect(dead_code, reason = "the whole process redacts")]
     redact: bool,
 }
 

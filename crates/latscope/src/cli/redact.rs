@@ -23,7 +23,8 @@ pub fn apply(arguments: &[OsString]) {
     if !arguments.iter().any(|word| word == OPTION) {
         return;
     }
-    let words: Vec<String> = arguments.iter().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
+    let words: Vec<String> =
+        arguments.iter().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
     let mut redactor = Redactor::default();
     redactor.know_host(&rustix::system::uname().nodename().to_string_lossy());
     redactor.arguments(&words);

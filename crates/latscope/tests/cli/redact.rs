@@ -121,7 +121,8 @@ fn a_trial_is_redacted_with_its_plan_its_runs_and_its_files() {
     let (results, made) = (place.at("results"), place.directory("made"));
     let json = format!("{made}/t.json");
     let html = format!("{made}/t.html");
-    let words = ["trial", "--redact", "--runs", "2", "--without", "true s3cr3t-off", "--with", "true s3cr3t-on"];
+    let words =
+        ["trial", "--redact", "--runs", "2", "--without", "true s3cr3t-off", "--with", "true s3cr3t-on"];
     let files = ["--dir", &results, "--json", &json, "--html", &html, "--", "cpu", "cycle", "--rounds", "2"];
     let measured = ["--count", "4", "--label", "owner=s3cr3t"];
     let all: Vec<&str> = words.iter().chain(&files).chain(&measured).copied().collect();
@@ -159,7 +160,10 @@ fn a_stand_in_leaves_the_host_and_the_command_out_of_its_files() {
     assert_silent(&words).done();
     assert_none_below(&made);
     let head = crate::support::json(format!("{made}/c.json"));
-    assert_eq!((&head["cmdline:"], &head["sysinfo"]["nodename"]), (&"cyclictest (redacted)".into(), &"(redacted)".into()));
+    assert_eq!(
+        (&head["cmdline:"], &head["sysinfo"]["nodename"]),
+        (&"cyclictest (redacted)".into(), &"(redacted)".into())
+    );
     let saved = crate::support::json(format!("{made}/r.json"));
     assert_eq!(saved["machine"]["name"], "machine-1");
 }

@@ -20,7 +20,8 @@ pub fn renamed(mut plan: PlanFile) -> PlanFile {
         one.name = if is_command { one.name.clone() } else { format!("measurement-{}", at + 1) };
     }
     for (at, arm) in plan.arms.iter_mut().enumerate() {
-        arm.name = if ARMS.contains(&arm.name.as_str()) { arm.name.clone() } else { format!("arm-{}", at + 1) };
+        arm.name =
+            if ARMS.contains(&arm.name.as_str()) { arm.name.clone() } else { format!("arm-{}", at + 1) };
         arm.labels.clear();
     }
     for (at, load) in plan.loads.iter_mut().enumerate() {
@@ -68,7 +69,10 @@ pub fn shown(plan: &PlanFile) -> PlanFile {
         if !arm.prefix.0.is_empty() {
             arm.prefix = Words(vec![redact::command(&arm.prefix.to_string())]);
         }
-        arm.set = std::mem::take(&mut arm.set).into_iter().map(|(file, value)| (redact::message(&file), value)).collect();
+        arm.set = std::mem::take(&mut arm.set)
+            .into_iter()
+            .map(|(file, value)| (redact::message(&file), value))
+            .collect();
     }
     for load in &mut plan.loads {
         hide_load(&mut load.load);

@@ -34,7 +34,6 @@ pub struct SharedArguments {
     pub hook_timeout: u64,
     /// Leave out of the results, their files and stderr what says whose machine it is; the runs get this option, too
     #[arg(long)]
-    #[expect(dead_code, reason = "the whole process redacts")]
     redact: bool,
     /// Show the runs in their order, and run nothing
     #[arg(long)]
