@@ -7,6 +7,7 @@ use latscope_core::quality::Level;
 use latscope_core::report::{Measurement, Report, Sampling, Semantics};
 use latscope_core::statistics::median;
 use latscope_core::units::{counted, format_time};
+use std::collections::BTreeSet;
 
 /// Number of published figures of one definition from which on this machine's place among them is said.
 const ENOUGH: usize = 10;
@@ -233,9 +234,17 @@ impl Here<'_> {
 
     /// Returns the number of pairs that a whole measurement has.
     fn possible(&self, over: &str) -> usize {
-        let cpus = &self.report.machine.allowed.0;
-        let pairs = cpus.iter().enumerate().flat_map(|(at, a)| cpus[at + 1..].iter().map(move |b| (*a, *b)));
-        pairs.filter(|(a, b)| over == ALL_PAIRS || self.share_a_core(*a, *b)).count()
+        let machine = &self.report.machine;
+        let allowed: BTreeSet<u32> = machine.allowed.0.iter().copied().collect();
+        if over == ALL_PAIRS {
+            return allowed.len() * allowed.len().saturating_sub(1) / 2;
+        }
+        let mut pairs = 0;
+        for cpu in machine.cpus.iter().filter(|cpu| allowed.contains(&cpu.id)) {
+            pairs +=
+                cpu.siblings.0.iter().filter(|other| **other > cpu.id && allowed.contains(other)).count();
+        }
+        pairs
     }
 
     fn likeness(&self, reference: &Reference, times: Semantics, sampling: Sampling) -> Likeness {
@@ -282,4 +291,17 @@ pub(super) fn pair(m: &Measurement) -> Option<(u32, u32)> {
     let Some(ParamValue::Text(pair)) = m.params.get("pair") else { return None };
     let (a, b) = pair.split_once('-')?;
     Some((a.parse().ok()?, b.parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pairs_of_a_thousand_cpus_are_counted_without_a_look_at_each() {
+        let mut report = latscope_core::testing::report(Vec::new());
+        report.machine = latscope_core::fixture::machines::thousand();
+        let here = Here { report: &report, levels: Vec::new() };
+        assert_eq!((here.possible(ALL_PAIRS), here.possible(PAIRS_OF_A_CORE)), (1024 * 1023 / 2, 512));
+    }
 }
