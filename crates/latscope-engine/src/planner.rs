@@ -106,7 +106,9 @@ pub fn plan(registry: &Registry, probes: &[&'static Probe], request: &Request, m
             seed: request.seed,
         })
         .collect();
-    if request.input.survey && request.cpus.is_empty() {
+    // A quick survey has no time for them.
+    let quick = request.input.profile == Profile::Quick;
+    if request.input.survey && !quick && request.cpus.is_empty() {
         steps.extend(of_kinds(registry, &steps, machine));
     }
     for step in &mut steps {

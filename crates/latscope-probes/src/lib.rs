@@ -115,9 +115,6 @@ pub fn find(id: &str) -> Option<&'static Probe> {
 mod skipped;
 
 #[cfg(test)]
-mod scale;
-
-#[cfg(test)]
 mod tests {
     use super::*;
     use latscope_core::machine::Machine;
@@ -193,7 +190,7 @@ mod tests {
         let probes: Vec<_> = all().filter(|probe| !probe.by_name_only).collect();
         let hybrid = latscope_core::fixture::machines::hybrid();
         let alike = Machine { kinds: Vec::new(), ..hybrid.clone() };
-        for profile in [Profile::Quick, Profile::Normal, Profile::Full] {
+        for profile in [Profile::Normal, Profile::Full] {
             let request =
                 Request { rounds: 8, ..Request::new("survey", PlanInput { profile, ..survey().input }) };
             let planned = plan(&REGISTRY, &probes, &request, &hybrid);
