@@ -203,7 +203,7 @@ mod tests {
             let slow = rows_of_kind(&planned, 31, "efficient cores");
             assert_eq!(fast.len(), slow.len());
             assert!(fast.iter().zip(&slow).all(|(a, b)| (&a.probe, &a.params) == (&b.probe, &b.params)));
-            assert_eq!(slow.iter().filter(|point| point.probe == "memory.latency").count(), 4);
+            assert_eq!(slow.iter().filter(|point| point.probe == "memory.latency").count(), 3);
             let families: BTreeSet<&str> = slow.iter().filter_map(|p| p.probe.split('.').next()).collect();
             assert_eq!(families, BTreeSet::from(["cpu", "memory", "syscall"]));
             slow.iter().for_each(|point| (find(&point.probe).unwrap().check)(point).unwrap());

@@ -52,6 +52,7 @@ const FIELDS: &[(Content, &[&str])] = &[
             "stack",
             "affects",
             "events.name",
+            "kinds.name",
             "policy",
             "events",
             "cpus",

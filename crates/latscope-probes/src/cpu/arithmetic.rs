@@ -25,7 +25,7 @@ words! {
 }
 
 /// All arithmetic is measured in one worker.
-static EXPERIMENT: Experiment = Experiment::new("cpu.arithmetic", Cpus::One, run).per_kind(|point| point.row);
+static EXPERIMENT: Experiment = Experiment::new("cpu.arithmetic", Cpus::One, run);
 
 macro_rules! probe {
     ($name:ident, $op:expr, $id:literal, $title:literal, $timed:literal) => {

@@ -26,7 +26,7 @@ probes! {
         "One call of an empty function and its return, well predicted.";
 }
 
-static EXPERIMENT: Experiment = Experiment::new("cpu.call", Cpus::One, run).per_kind(|point| point.row);
+static EXPERIMENT: Experiment = Experiment::new("cpu.call", Cpus::One, run);
 
 fn plan(probe: &Probe, input: &PlanInput) -> Vec<Point> {
     let point = |mode: Mode| probe.point(Call { mode }, format!("function call, {}", mode.word()), true);

@@ -94,7 +94,7 @@ static EXPERIMENT: Experiment = Experiment::new("memory.latency", Cpus::One, run
 
 /// Working sets that a survey measures on each kind of core, if cores are of several kinds: one for each level of most
 /// processors of today, and small ones, since each kind fills its own.
-const OF_EACH_KIND: [u64; 4] = [32 * KIB, 512 * KIB, 8 * MIB, 64 * MIB];
+const OF_EACH_KIND: [u64; 3] = [32 * KIB, 512 * KIB, 64 * MIB];
 
 /// The smallest working set.
 const SMALLEST: u64 = 2 * KIB;

@@ -11,8 +11,8 @@ use rustix::io::Result;
 use std::ffi::{CStr, CString};
 use std::hint::black_box;
 
-static CALLS: Experiment = Experiment::new("syscall.calls", Cpus::One, run)
-    .per_kind(|point| point.row && point.probe != "syscall.yield");
+static CALLS: Experiment =
+    Experiment::new("syscall.calls", Cpus::One, run).per_kind(|point| point.row && point.probe == GETPPID.id);
 
 probes! {
     CALLS, (), crate::only_point, ..crate::Facts::BATCHES;

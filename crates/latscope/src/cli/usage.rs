@@ -59,7 +59,9 @@ pub fn refused(error: &clap::Error, words: &[OsString], whole: &Command) -> Stri
 /// another word.
 fn joined(message: &str, words: &[OsString]) -> Option<String> {
     let words: Vec<&str> = words.iter().filter_map(|word| word.to_str()).collect();
-    let apart = |pair: &[&str]| pair[0] == "--lava" && message.contains(&format!("'{}'", pair[1]));
+    let apart = |pair: &[&str]| {
+        pair[0] == "--lava" && !pair[1].starts_with('-') && message.contains(&format!("'{}'", pair[1]))
+    };
     let file = words.windows(2).find(|pair| apart(pair))?[1];
     Some(format!("--lava {file}: write the file behind an equals sign, as in --lava={file}"))
 }
