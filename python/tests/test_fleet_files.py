@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
@@ -84,7 +85,7 @@ def test_rows_that_come_during_a_compaction_stay(
     add(lake, edited("b"))
     replace, late = _files.replace_day, iter(["c"])
 
-    def meanwhile(table: object, *words: object) -> None:
+    def meanwhile(table: Any, *words: Any) -> None:
         for name in late:
             add(lake, edited(name))
         replace(table, *words)

@@ -9,6 +9,7 @@ import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import date, timedelta
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any, TypeAlias
@@ -166,8 +167,8 @@ def _year(lake: Lake, run: Run) -> Row:
     row: Row = {"what": f"a machine's year ({days} days of {machines} machines)"}
     for title, probe in (("one series", "cpu.cycle"), ("all series", "%")):
         forget(lake)
-        row[f"{title}, cold"] = _timed(lambda probe=probe: ask(probe))
-        row[title] = median([_timed(lambda probe=probe: ask(probe)) for _ in range(REPEATS)])
+        row[f"{title}, cold"] = _timed(partial(ask, probe))
+        row[title] = median([_timed(partial(ask, probe)) for _ in range(REPEATS)])
     return row
 
 

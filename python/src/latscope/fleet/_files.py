@@ -38,7 +38,8 @@ def replace_day(table: DeltaTable, name: str, day: date, rows: Iterable[pa.Recor
     others add meanwhile stay. Raises CommitFailedError if others replaced the day."""
     filesystem = filesystem_of(table)
     schema = pa.schema([field for field in TABLES[name] if field.name != "day"])
-    actions, groups = list[AddAction](), list[pa.Table]()
+    actions: list[Any] = []
+    groups: list[pa.Table] = []
     for group in _groups(rows, schema, GROUP_ROWS.get(name, MOST_GROUP_ROWS)):
         groups.append(group)
         if len(groups) == GROUPS:
