@@ -39,7 +39,7 @@ def script(lake: Lake, directory: Path) -> str:
 
 @pytest.mark.spark
 def test_a_standalone_cluster_answers_as_duckdb(lake: Lake, tmp_path: Path) -> None:
-    generate(lake, latscope.read(DEMO).runs, 100, date(2026, 11, 24), {3: Fault("sync", shift=2.0)})
+    generate(lake, latscope.read(DEMO).runs, 120, date(2026, 11, 24), {3: Fault("sync", shift=2.0)})
     list(compact(lake))
     expected = command("sick", "--lake", lake.root, "--format", "json")
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])

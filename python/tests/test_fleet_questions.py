@@ -41,9 +41,9 @@ SICK = {f"m{number:06}" for number in FAULTS}
 
 @pytest.fixture(scope="module")
 def fleet(tmp_path_factory: pytest.TempPathFactory) -> Lake:
-    """Lake of 100 machines on one day, four of them sick."""
+    """Lake of 120 machines on one day, four of them sick."""
     lake = Lake(tmp_path_factory.mktemp("fleet") / "lake", create=True)
-    generate(lake, latscope.read(DEMO).runs, 100, DAY, FAULTS)
+    generate(lake, latscope.read(DEMO).runs, 120, DAY, FAULTS)
     list(compact(lake))
     return lake
 
@@ -123,7 +123,7 @@ def test_peers_that_are_too_few_are_not_judged(surveys: Lake, capsys: pytest.Cap
     assert _main.main(["sick", "--lake", surveys.root]) == 0
     said = capsys.readouterr()
     assert said.out == "nothing\n"
-    assert "50 peers are needed" in said.err
+    assert "100 peers are needed" in said.err
 
 
 def test_a_step_is_found_on_its_day(surveys: Lake, capsys: pytest.CaptureFixture[str]) -> None:
@@ -142,7 +142,7 @@ def test_what_changed_with_a_step_is_named(
     program = tmp_path / "latscope"
     program.write_text(f"#!/bin/sh\necho '{answer}'\n")
     program.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("LATSCOPE_BINARY", str(program))
 
     def ask(*words: str) -> list[dict[str, object]]:
         assert _main.main(["drift", "--lake", surveys.root, "--format", "json", *words]) == 0

@@ -64,12 +64,12 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def fleet(tmp_path_factory: pytest.TempPathFactory, results: Path) -> Lake:
-    """Lake of 100 machines on two days, one of them sick, and of one with hostile names."""
+    """Lake of 120 machines on two days, one of them sick, and of one with hostile names."""
     lake = Lake(tmp_path_factory.mktemp("fleet") / "lake", create=True)
     runs = latscope.read(Path(demo_file).parent / "demo").runs
     for number, faults in enumerate(({}, {3: Fault("syscall", shift=1.8)})):
         day = DAY - timedelta(days=1 - number)
-        generate(lake, runs, 100, day, faults, seed=number, only=("syscall", "sync"), points=True)
+        generate(lake, runs, 120, day, faults, seed=number, only=("syscall", "sync"), points=True)
     assert add(lake, results).added == 2
     return lake
 
@@ -302,7 +302,7 @@ def test_metrics_are_openmetrics(fleet: Lake, site: Site) -> None:
     assert "openmetrics-text" in (answer.getheader("content-type") or "")
     families = families_in(text)
     plain = {name: one.samples[0].value for name, one in families.items() if len(one.samples) == 1}
-    expected = {"machines": 101, "runs": 102, "judged": 100, "missing": 0}
+    expected = {"machines": 121, "runs": 122, "judged": 120, "missing": 0}
     assert {name: plain[f"latscope_fleet_{name}"] for name in expected} == expected
     sick = {
         (one.labels["machine_id"], one.labels["family"])
@@ -317,7 +317,7 @@ def test_metrics_are_openmetrics(fleet: Lake, site: Site) -> None:
     ]
     assert {1e-8 < one.value < 1e-5 for one in medians} == {True}
     done = fleet_command("metrics", "--lake", fleet.root, "--until", str(DAY - timedelta(days=1)))
-    assert "\nlatscope_fleet_judged 100.0\n" in done.stdout
+    assert "\nlatscope_fleet_judged 120.0\n" in done.stdout
 
 
 def test_promtool_takes_the_metrics(fleet: Lake) -> None:

@@ -17,7 +17,7 @@ Floats: TypeAlias = NDArray[np.float64]
 Ints: TypeAlias = NDArray[np.int64]
 
 #: Fewest peers, the machine included, that are judged.
-FEWEST = 50
+FEWEST = 100
 
 #: Fewest series of a family that have a common shift.
 FEWEST_SERIES = 4
