@@ -18,7 +18,7 @@ def test_the_examples_of_the_page_run(tmp_path: Path, monkeypatch: pytest.Monkey
         shutil.copy(DATA / f"{name}.json.gz", tmp_path / "results")
     monkeypatch.chdir(tmp_path)
     examples = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
-    assert len(examples) == 3
+    assert len(examples) == 2
     names: dict[str, object] = {}
     for example in examples:
         exec(example, names)

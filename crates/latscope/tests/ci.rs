@@ -126,12 +126,20 @@ fn pipeline(shell: &[&str], steps: &[String]) {
 
 #[test]
 fn a_budget_is_learnt() {
-    let job = Job::new("");
     let page = fs::read_to_string(root().join("docs/ci.md")).unwrap();
     let block = page.split("```").nth(1).unwrap();
     let steps: Vec<&str> = block.trim().lines().collect();
-    passes(&job.step(&["sh", "-ec"], &short(steps[0]), &[]));
-    passes(&job.step(&["sh", "-ec"], steps[1], &[]));
+    let learn = || {
+        let job = Job::new("");
+        passes(&job.step(&["sh", "-ec"], &short(steps[0]), &[]));
+        let learnt = job.step(&["sh", "-ec"], steps[1], &[]);
+        let unstable = String::from_utf8_lossy(&learnt.stderr).contains("unstable");
+        (job, learnt, unstable)
+    };
+    // Of results that are unstable on a busy machine nothing is learnt.
+    let mut tries = (0..5).map(|_| learn());
+    let (job, learnt, _) = tries.find(|(.., unstable)| !unstable).expect("a result that is not unstable");
+    passes(&learnt);
     assert!(job.text("budget.toml").contains("latscope"), "{}", job.text("budget.toml"));
 }
 

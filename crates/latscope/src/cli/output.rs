@@ -3,6 +3,7 @@
 use super::Exit;
 use super::beside::References;
 use super::options::ViewArguments;
+use super::redact;
 pub use super::results::is_stdout;
 use super::results::load_one;
 use anyhow::{Context, Result, bail, ensure};
@@ -250,7 +251,8 @@ fn rest(saved: Option<&Path>) -> Vec<String> {
             "All rows: --table. A page with pictures: --html report.html. To save the result: --json result.json".to_owned(),
         ];
     };
-    let path = path.to_string_lossy();
+    // The name of the user's file is redacted, too.
+    let path = if redact::applies() { "RESULT".into() } else { path.to_string_lossy() };
     let show = format!("latscope show {}", shlex::try_quote(&path).unwrap_or_else(|_| path.clone()));
     vec![format!("All rows: {show} --table"), format!("A page with pictures: {show} --html report.html")]
 }

@@ -200,6 +200,7 @@ const NOT_SURVEYED: &[&str] = &[
     "process.clone",
     "process.pidfd-open",
     "process.pidfd-poll",
+    "sync.line-state",
     "sync.udp",
     "syscall.seccomp",
     "syscall.sleep",
