@@ -1,6 +1,5 @@
 //! The ten numbers that say most about a machine, each a row of the survey.
 
-use super::rows::family;
 use latscope_core::catalogue::Catalogue;
 use latscope_core::plan::{ParamValue, Params};
 use latscope_core::quality::Quality;
@@ -117,6 +116,11 @@ impl<'a> Source<'a> {
             Source::Point(m) => &m.quality,
         }
     }
+}
+
+/// The part of a probe id before the point.
+pub fn family(probe: &str) -> &str {
+    probe.split_once('.').map_or(probe, |(family, _)| family)
 }
 
 #[cfg(test)]

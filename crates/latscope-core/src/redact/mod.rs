@@ -1,6 +1,6 @@
 //! Removal from a result of what says whose machine it is: `docs/privacy.md` lists every field.
 //!
-//! One walk goes over all texts of a document, whatever its type. A [table](fields) has the content of each field; a
+//! One walk goes over all texts of a document, whatever its type. A table (`fields`) has the content of each field; a
 //! field that it lacks is redacted whole. A first walk learns the names that the fields have, so that the second one
 //! finds them in sentences.
 

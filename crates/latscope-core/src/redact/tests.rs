@@ -131,7 +131,7 @@ fn machines_and_paths_stay_different() {
 /// A document made after its schema: every field, every variant, and a text in each that may be any text.
 struct Sample<'a> {
     definitions: &'a Value,
-    /// The definitions around the current one, so that none contains itself for ever.
+    /// The definitions around the current one, so that none contains itself without end.
     around: Vec<&'a str>,
     /// Fields with a free text: names of the object around them and of the field.
     texts: BTreeSet<(String, String)>,

@@ -2,6 +2,7 @@
 //! other reports have for the same operation.
 
 use super::head::{named, unfinished, with_remedy};
+pub use super::headline::family;
 use super::headline::{Source, headline};
 use super::{Options, Sort, machine_state};
 use crate::devices::DEVICES;
@@ -181,11 +182,6 @@ fn unseen_levels(report: &Report) -> Vec<(String, String)> {
     unseen
         .map(|name| (format!("{name} hit"), "the curve of memory latency has no such level".to_owned()))
         .collect()
-}
-
-/// The part of a probe id before the point.
-pub fn family(probe: &str) -> &str {
-    probe.split_once('.').map_or(probe, |(family, _)| family)
 }
 
 fn level_row(level: &LevelRow, chase: u32, others: &[Beside]) -> Row {
