@@ -4,6 +4,7 @@ use crate::criteria::Standing;
 use crate::remaining::{Remaining, SetupCost, about};
 use latscope_bench::recorder::Snapshot;
 use latscope_core::plan::{Params, Plan, Point, Step};
+use latscope_core::quality::Level;
 use latscope_core::report::{Exceedance, Measurement, Outlier, Report, Warning};
 use latscope_core::units::format_time;
 use latscope_process::guardian::Undo;
@@ -159,7 +160,7 @@ pub struct Progress {
     reached: usize,
     /// The point that was begun last.
     point: Option<(String, Params)>,
-    /// The last figure: `L1 hit 1.08 ns`.
+    /// The last figure: `L1 hit 1.08 ns, operation`.
     figure: Option<String>,
     drawn: Option<Instant>,
 }
@@ -218,8 +219,7 @@ impl Progress {
         let Some((probe, params)) = &self.point else { return };
         let of_point = |m: &&Measurement| m.probe == *probe && m.params == *params;
         let measured = report.measurements.iter().rev().find(of_point);
-        let figure = measured.and_then(|m| Some(format!("{} {}", m.title, format_time(m.summary.p50?))));
-        self.figure = figure.or_else(|| self.figure.take());
+        self.figure = measured.and_then(figure).or_else(|| self.figure.take());
     }
 
     /// Returns true if the last text is older than `period`; the next one is then shown now.
@@ -278,6 +278,12 @@ impl Observer for Progress {
     }
 }
 
+/// Returns the median of a measurement with what it times, and a mark if it is doubtful: there is no room for reasons.
+fn figure(m: &Measurement) -> Option<String> {
+    let mark = if m.quality.level == Level::Ok { "" } else { " (degraded)" };
+    Some(format!("{} {}, {}{mark}", m.title, format_time(m.summary.p50?), m.times.words()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -310,7 +316,10 @@ mod tests {
         progress.point = Some((m.probe.clone(), m.params.clone()));
         progress.take_figure(&report);
         let shown = progress.figure.clone().unwrap();
-        assert!(shown.starts_with(&m.title) && shown.ends_with('s'), "{shown}");
+        assert!(shown.starts_with(&m.title) && shown.contains(m.times.words()), "{shown}");
+        let mut degraded = m.clone();
+        degraded.quality.level = Level::Degraded;
+        assert!(figure(&degraded).unwrap().ends_with(" (degraded)"));
         progress.point = Some(("not.measured".to_owned(), params([])));
         progress.take_figure(&report);
         assert_eq!(progress.figure, Some(shown), "the last one stays");
