@@ -14,7 +14,7 @@ use latscope_core::schema;
 use latscope_judge::compare::{self, Comparison};
 use latscope_judge::gate::{self, Gate};
 use latscope_judge::history::{self, History};
-use latscope_probes::FAMILIES;
+use latscope_probes::{FAMILIES, Probe};
 use schemars::Schema;
 
 #[derive(Debug, Args)]
@@ -83,24 +83,38 @@ fn schema_of(name: Option<&str>) -> Result<String> {
     }
 }
 
+/// Cell of a table that repeats the cell above it.
+const DITTO: &str = "″";
+
 /// The registry as a page of the documentation.
 fn probes() -> String {
     let mut page = String::from(
         "# Every probe\n\nMade by `latscope generate probes`; do not edit. Parameters with a star are axes: points that \
-         differ only in them make up a curve or a matrix.\n",
+         differ only in them make up a curve or a matrix. A cell with ″ repeats the one above it.\n",
     );
     for family in FAMILIES {
         page += &format!("\n## {0}\n\n{1}. More in [{0}.md]({0}.md).\n", family.name, family.about);
         page += "\n| probe | what is timed | times | parameters | after |\n|---|---|---|---|---|\n";
+        let mut above = <[String; 4]>::default();
         for probe in family.probes {
-            let params =
-                probe.params.iter().map(|p| format!("{}{}", p.name, if p.axis { "\\*" } else { "" }));
-            let params = params.collect::<Vec<_>>().join(", ");
-            let (id, timed, source, times) = (probe.id, probe.timed, probe.source, probe.times.words());
-            page += &format!("| `{id}` | {timed} | {times} | {params} | {source} |\n");
+            let cells = cells(probe);
+            page += &format!("| `{}` |", probe.id);
+            for (cell, above) in cells.iter().zip(&above) {
+                let repeats = !cell.is_empty() && cell == above;
+                page += &format!(" {} |", if repeats { DITTO } else { cell });
+            }
+            page += "\n";
+            above = cells;
         }
     }
     page
+}
+
+/// Returns what a row of the table says of a probe, behind its id.
+fn cells(probe: &Probe) -> [String; 4] {
+    let params = probe.params.iter().map(|p| format!("{}{}", p.name, if p.axis { "\\*" } else { "" }));
+    let params = params.collect::<Vec<_>>().join(", ");
+    [probe.timed.to_string(), probe.times.words().to_owned(), params, probe.source.to_string()]
 }
 
 /// Writes a single page for all commands: the subcommands follow the main part as sections.
