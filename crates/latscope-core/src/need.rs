@@ -1,4 +1,4 @@
-//! What a row lacks on a machine or in a container, as an option of `docker run` that gives it.
+//! Needs that a machine or a container does not meet, as an option of `docker run` that meets them.
 
 use crate::quality::{IDLE_NOT_HELD, Level, MEMORY_NOT_LOCKED, POLICY_REFUSED, Quality, Reason};
 

@@ -11,7 +11,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::Duration;
 
-/// What a sibling does before it computes: it touches the page of the next call.
+/// Preparation of a sibling before it computes: it touches the page of the next call.
 pub type Prepare = Box<dyn FnMut() + Send>;
 
 /// Siblings of the measuring thread, a thread a CPU.

@@ -10,7 +10,7 @@ use latscope_os::kernels::arith::{self, Kernel, Number, Op};
 use std::hint::black_box;
 
 settings! {
-    /// What is calculated with, and how.
+    /// Operands of a calculation, and its mode.
     struct Calculation, asked for as CalculationAsked {
         /// What the operands are.
         number("type"): Number;

@@ -20,7 +20,7 @@ words! {
 }
 
 settings! {
-    /// What is made durable.
+    /// Parameters of a durable write.
     struct Written, asked for as WrittenAsked {
         /// Reads: whether the file is opened each time; fsync, fdatasync: whether the 4 KiB written
         /// before replace others or make the file longer

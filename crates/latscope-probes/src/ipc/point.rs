@@ -200,7 +200,7 @@ impl Settings for Row {
 }
 
 settings! {
-    /// What blocks whom in a round of priority inversion.
+    /// Lock, owner and hog of a round of priority inversion.
     pub(super) struct Blocked {
         /// plain, pi (its owner inherits the priority of its waiters), or a transport: its server works.
         lock: String;

@@ -42,7 +42,7 @@ pub(crate) static BANDWIDTH: Probe = Probe {
 };
 
 settings! {
-    /// What is done with how much memory.
+    /// Operation, and memory that it works on.
     struct Transfer, asked for as TransferAsked {
         /// Bytes that all threads together work on; a copy is from one half to the other.
         size: u64 as Size, axis;

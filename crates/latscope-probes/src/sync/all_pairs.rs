@@ -112,7 +112,7 @@ const FIRST: u64 = 16;
 /// Most round trips in a batch.
 const MOST: u64 = 5_000;
 
-/// What was measured of a pair.
+/// Measured times of a pair.
 #[derive(Debug, Clone, Default)]
 struct Taken {
     /// Time of a round trip in each batch, ns, and the stamp at its begin.

@@ -50,7 +50,7 @@ words! {
 }
 
 settings! {
-    /// What travels between whom.
+    /// CPUs, and lines between them.
     struct Travel, asked for as TravelAsked {
         /// The two CPUs.
         pair: String, axis;

@@ -161,7 +161,7 @@ fn measure(bench: &mut Bench, index: usize, line: &Line) -> Result<()> {
     Ok(())
 }
 
-/// What was measured of a point.
+/// Measured times of a point.
 #[derive(Debug, Default)]
 struct Taken {
     /// Time of a load in each undisturbed walk, ns, and the stamp at its begin.

@@ -236,7 +236,7 @@ struct Wait {
     met: bool,
 }
 
-/// What a thread saw.
+/// Observations of a thread.
 #[derive(Debug, Default)]
 struct Seen {
     waits: Vec<Wait>,

@@ -1,4 +1,4 @@
-//! What it costs to take a page away that other CPUs use: the call waits until all of them have flushed their TLBs, and
+//! Cost of taking a page away that other CPUs use: the call waits until all of them have flushed their TLBs, and
 //! each of them is interrupted (TLB shoot-down).
 
 use crate::activity::Parts;
@@ -157,7 +157,7 @@ impl Shared {
         Arc::into_inner(self.0.lock().expect("no thread panics with it").take()?)
     }
 
-    /// What a sibling does with it: it reads the page, so that its CPU has the translation.
+    /// Returns the preparation of a sibling: it reads the page, so that its CPU has the translation.
     fn user(&self) -> Prepare {
         let shared = self.clone();
         Box::new(move || {

@@ -1,4 +1,4 @@
-//! What it costs that the kernel counts an event: a tracepoint at a system call, a breakpoint in a function.
+//! Cost of an event that the kernel counts: a tracepoint at a system call, a breakpoint in a function.
 
 use super::calls::time_call;
 use super::seccomp::median_ns;

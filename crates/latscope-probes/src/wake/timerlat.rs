@@ -43,7 +43,7 @@ static EXPERIMENT: Experiment =
     Experiment::new("wake.timerlat", Cpus::All, run).adapted_by(noise::for_a_time);
 
 settings! {
-    /// What is timed of the activations of a CPU.
+    /// Parameters of a timed part of the activations of a CPU.
     struct Latency, asked for as LatencyAsked {
         /// Time from one wake-up to the next.
         interval: u64 as Time;
