@@ -114,7 +114,7 @@ fn probes() -> String {
 fn cells(probe: &Probe) -> [String; 4] {
     let params = probe.params.iter().map(|p| format!("{}{}", p.name, if p.axis { "\\*" } else { "" }));
     let params = params.collect::<Vec<_>>().join(", ");
-    [probe.timed.to_string(), probe.times.words().to_owned(), params, probe.source.to_string()]
+    [probe.timed.to_owned(), probe.times.words().to_owned(), params, probe.source.to_owned()]
 }
 
 /// Writes a single page for all commands: the subcommands follow the main part as sections.
