@@ -43,6 +43,9 @@ impl fmt::Display for ParamValue {
     }
 }
 
+/// Beginning of the name of a parameter that the user named, as with `hyperfine --parameter-scan`.
+pub const USER_PARAMETER: &str = "parameter-";
+
 /// Builds [`Params`] from pairs: `params([("size", 4096.into())])`.
 pub fn params<const N: usize>(pairs: [(&str, ParamValue); N]) -> Params {
     let mut params = Params::new();

@@ -3,6 +3,7 @@
 
 use latscope_core::plan::ParamValue;
 use latscope_core::quality::Level;
+use latscope_core::redact::Redactor;
 use latscope_core::report::{Measurement, Report, Sampling};
 use latscope_judge::compare::{Options, compare};
 use latscope_judge::imports::{read_report, read_run};
@@ -50,6 +51,48 @@ const READ: &[&str] = &[
     "hyperfine-failures.json",
     "lat_mem_rd.txt",
 ];
+
+#[test]
+fn every_file_of_the_folder_is_listed_or_refused() {
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/imports");
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        assert_eq!(read_report(&text(&name)).is_ok(), READ.contains(&name.as_str()), "{name}");
+    }
+}
+
+/// Texts that may stay in a parameter of an import: words of the format, not of its user.
+const WORDS: &[&str] = &[
+    "4k",
+    "clat",
+    "fifo",
+    "irq",
+    "lat",
+    "monotonic",
+    "nanosleep",
+    "psync",
+    "randread",
+    "randrw",
+    "read",
+    "slat",
+    "sync",
+    "thread",
+    "write",
+];
+
+#[test]
+fn redacted_imports_keep_no_text_of_a_parameter() {
+    for name in READ {
+        let redacted = Redactor::default().report(&report(name)).unwrap();
+        let params = redacted.measurements.iter().flat_map(|m| &m.params);
+        let mut texts = params.filter_map(|(param, value)| match value {
+            ParamValue::Text(text) if text.parse::<u64>().is_err() => Some((param, text.as_str())),
+            _ => None,
+        });
+        let stays = texts.find(|(_, text)| !text.starts_with("name-") && !WORDS.contains(text));
+        assert_eq!(stays, None, "{name}");
+    }
+}
 
 #[test]
 fn a_result_of_another_program_is_written_and_read_as_one_of_ours() {

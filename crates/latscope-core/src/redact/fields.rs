@@ -1,5 +1,7 @@
 //! Fields of a result that hold text, and what each may hold. A field that is not here is redacted whole.
 
+use crate::plan::USER_PARAMETER;
+
 /// Content of a field, which decides what is done to its text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Content {
@@ -133,7 +135,7 @@ fn find(name: &str) -> Option<Content> {
 /// Returns the content of a field.
 pub fn content(parent: &str, field: &str) -> Content {
     match parent {
-        "params" if OF_THE_USER.contains(&field) => Private,
+        "params" if OF_THE_USER.contains(&field) || field.starts_with(USER_PARAMETER) => Private,
         "params" => Parameter,
         "facts" if is_identifying(field) => Fact,
         "facts" => Word,

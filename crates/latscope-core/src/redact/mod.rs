@@ -14,6 +14,7 @@ mod tests;
 mod text;
 
 use crate::machine::Machine;
+use crate::plan::USER_PARAMETER;
 use crate::report::Report;
 use fields::Content;
 use serde::Serialize;
@@ -34,6 +35,9 @@ const PROCESS: &str = "process-";
 
 /// Begin of the word for a name that the user or another program chose.
 const NAME: &str = "name-";
+
+/// Bytes from which on a name is replaced within words, too.
+const SHORT: usize = 4;
 
 /// Begin of the word for a command, in documents that tell commands apart.
 const COMMAND: &str = "command-";
@@ -205,6 +209,9 @@ impl Redactor {
         if at.field == "cause" {
             self.walk_cause(all);
         }
+        if at.field == "params" {
+            self.rename_parameters(all);
+        }
         if at.field == "facts" {
             all.retain(|name, _| !name.starts_with(fields::LABEL));
         }
@@ -213,6 +220,16 @@ impl Redactor {
         }
         for (field, value) in all.iter_mut() {
             self.walk(at.inside(field), value);
+        }
+    }
+
+    /// Redacts the names of parameters that the user named.
+    fn rename_parameters(&mut self, all: &mut Map<String, Value>) {
+        let own: Vec<String> = all.keys().filter(|name| name.starts_with(USER_PARAMETER)).cloned().collect();
+        for name in own {
+            let value = all.remove(&name).unwrap_or_default();
+            let word = self.name(&name[USER_PARAMETER.len()..]);
+            all.insert(format!("{}{word}", USER_PARAMETER), value);
         }
     }
 
@@ -333,7 +350,11 @@ impl Redactor {
             out = text::with_word_replaced(&out, host, REDACTED);
         }
         for (at, name) in longest_first(&self.names) {
-            out = out.replace(name, &format!("{NAME}{at}"));
+            let word = format!("{NAME}{at}");
+            // A job named "a" is no part of "read"; a longer name may stand within a word.
+            let is_short = name.len() < SHORT;
+            out =
+                if is_short { text::with_word_replaced(&out, name, &word) } else { out.replace(name, &word) };
         }
         for (at, name) in longest_first(&self.processes) {
             let is_word = name.len() > 1 && name.chars().any(char::is_alphabetic);

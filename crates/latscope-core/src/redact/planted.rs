@@ -2,7 +2,7 @@
 
 use super::fields::{self, Content};
 use crate::fixture;
-use crate::plan::Load;
+use crate::plan::{Load, USER_PARAMETER};
 use crate::report::{
     Account, Cause, Certainty, Consumer, Finding, Hop, Interrupted, Outlier, Progress, Quota, RealTime,
     Report, TraceEvent,
@@ -15,6 +15,9 @@ pub fn report(secret: &str) -> Report {
     plant(("", ""), &mut value, secret);
     let mut planted: Report = serde_json::from_value(value).expect("no text decides how a report is read");
     planted.labels.insert(secret.to_owned(), secret.to_owned());
+    // Only of this one: no other field teaches the word.
+    let own = format!("own{secret}");
+    planted.measurements[0].params.insert(format!("{USER_PARAMETER}{own}"), own.as_str().into());
     planted
 }
 

@@ -3,7 +3,7 @@
 use super::report::{Source, finish, measurement};
 use super::{from_json, has_names};
 use latscope_core::histogram::Histogram;
-use latscope_core::plan::params;
+use latscope_core::plan::{USER_PARAMETER, params};
 use latscope_core::quality::{Level, Reason};
 use latscope_core::report::{Measurement, Report, Semantics};
 use latscope_core::rounds::Round;
@@ -65,7 +65,7 @@ impl Command {
         }
         let mut params = params([("command", self.command.as_str().into())]);
         for (name, value) in &self.parameters {
-            params.insert(format!("parameter-{name}"), value.as_str().into());
+            params.insert(format!("{USER_PARAMETER}{name}"), value.as_str().into());
         }
         let mut m =
             measurement("imported.hyperfine", params, self.command.clone(), Semantics::Operation, histogram);
