@@ -63,21 +63,8 @@ fn every_file_of_the_folder_is_listed_or_refused() {
 
 /// Texts that may stay in a parameter of an import: words of the format, not of its user.
 const WORDS: &[&str] = &[
-    "4k",
-    "clat",
-    "fifo",
-    "irq",
-    "lat",
-    "monotonic",
-    "nanosleep",
-    "psync",
-    "randread",
-    "randrw",
-    "read",
-    "slat",
-    "sync",
-    "thread",
-    "write",
+    "4k", "clat", "fifo", "irq", "lat", "monotonic", "nanosleep", "psync", "randread", "randrw", "read",
+    "slat", "sync", "thread", "write",
 ];
 
 #[test]

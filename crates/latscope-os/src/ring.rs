@@ -78,11 +78,7 @@ pub fn create() -> io::Result<(OwnedFd, Layout)> {
     let ring = unsafe { io_uring_setup(ENTRIES, &mut params)? };
     let (submissions, completions) = (params.sq_off, params.cq_off);
     let layout = Layout::from_words([
-        submissions.tail,
-        submissions.array,
-        completions.head,
-        completions.tail,
-        completions.cqes,
+        submissions.tail, submissions.array, completions.head, completions.tail, completions.cqes,
     ]);
     let expected = (params.sq_entries, params.cq_entries) == (ENTRIES, 2 * ENTRIES)
         && params.features.contains(IoringFeatureFlags::SINGLE_MMAP);

@@ -124,13 +124,7 @@ fn connected(said: &str) -> Result<()> {
 
 fn devices(ran: &Ran) -> Result<()> {
     let all = [
-        "rpmsg_ctrl0",
-        "rpmsg0",
-        "ttyRPMSG0",
-        "rpc-ping",
-        "rpc-long-ping",
-        "pty-ping",
-        "bandwidth",
+        "rpmsg_ctrl0", "rpmsg0", "ttyRPMSG0", "rpc-ping", "rpc-long-ping", "pty-ping", "bandwidth",
         "rpmsg-raw",
     ];
     all.iter().try_for_each(|name| ran.says(name))

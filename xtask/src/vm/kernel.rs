@@ -22,15 +22,8 @@ pub enum Kernel {
 
 /// Directories of modules that no test in an emulated machine needs, which are most of a kernel's size.
 const HARDWARE: [&str; 9] = [
-    "sound",
-    "drivers/gpu",
-    "drivers/hwmon",
-    "drivers/iio",
-    "drivers/infiniband",
-    "drivers/media",
-    "drivers/net",
-    "drivers/scsi",
-    "drivers/usb",
+    "sound", "drivers/gpu", "drivers/hwmon", "drivers/iio", "drivers/infiniband", "drivers/media",
+    "drivers/net", "drivers/scsi", "drivers/usb",
 ];
 
 impl fmt::Display for Kernel {

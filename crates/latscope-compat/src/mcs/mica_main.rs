@@ -274,13 +274,7 @@ mod tests {
     fn what_cannot_be_is_refused_in_a_line() {
         // The original crashes without a value of -a, and takes two tasks at once.
         for line in [
-            "",
-            "-a",
-            "-a x --ping",
-            "--ping --pty",
-            "--loop x --ping",
-            "--ping more",
-            "--pace 3 --ping",
+            "", "-a", "-a x --ping", "--ping --pty", "--loop x --ping", "--ping more", "--pace 3 --ping",
             "-z",
         ] {
             let Err(Refusal::Usage(text)) = read(line) else { panic!("{line}") };

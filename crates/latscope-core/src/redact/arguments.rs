@@ -5,17 +5,8 @@ use crate::plan::Load;
 
 /// Options whose value is a text of the user.
 const FREE: [&str; 11] = [
-    "--label",
-    "--machine-id",
-    "--load",
-    "--a-load",
-    "--b-load",
-    "--with",
-    "--without",
-    "--restore",
-    "--a-run",
-    "--b-run",
-    "--service",
+    "--label", "--machine-id", "--load", "--a-load", "--b-load", "--with", "--without", "--restore",
+    "--a-run", "--b-run", "--service",
 ];
 
 /// Endings of files that a user names.

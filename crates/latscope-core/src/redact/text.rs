@@ -33,34 +33,10 @@ const COMMON_FILES: [&str; 24] = [
 
 /// Beginnings of the names of threads of the kernel.
 const KERNEL_THREADS: [&str; 28] = [
-    "kworker",
-    "ksoftirqd",
-    "migration",
-    "rcu_preempt",
-    "rcu_sched",
-    "rcu_tasks_kthread",
-    "rcu_tasks_trace",
-    "rcu_exp_gp_kthread",
-    "rcuc",
-    "rcuog",
-    "rcuop",
-    "cpuhp",
-    "idle_inject",
-    "irq_work",
-    "irq",
-    "ktimers",
-    "napi",
-    "watchdogd",
-    "kswapd",
-    "kcompactd",
-    "khugepaged",
-    "ksmd",
-    "kthreadd",
-    "kauditd",
-    "khungtaskd",
-    "oom_reaper",
-    "swapper",
-    "jbd2",
+    "kworker", "ksoftirqd", "migration", "rcu_preempt", "rcu_sched", "rcu_tasks_kthread", "rcu_tasks_trace",
+    "rcu_exp_gp_kthread", "rcuc", "rcuog", "rcuop", "cpuhp", "idle_inject", "irq_work", "irq", "ktimers",
+    "napi", "watchdogd", "kswapd", "kcompactd", "khugepaged", "ksmd", "kthreadd", "kauditd", "khungtaskd",
+    "oom_reaper", "swapper", "jbd2",
 ];
 
 /// Names of a thread that are latscope's own or words.

@@ -7,18 +7,8 @@ use std::fs;
 
 /// Options that make locks, preemption or every access to memory slower (lib/Kconfig.debug, lib/Kconfig.kasan).
 const SLOW: [&str; 12] = [
-    "DEBUG_PREEMPT",
-    "DEBUG_SPINLOCK",
-    "DEBUG_MUTEXES",
-    "DEBUG_RT_MUTEXES",
-    "DEBUG_LOCK_ALLOC",
-    "DEBUG_ATOMIC_SLEEP",
-    "LOCKDEP",
-    "PROVE_LOCKING",
-    "PROVE_RCU",
-    "KASAN",
-    "KCSAN",
-    "KMSAN",
+    "DEBUG_PREEMPT", "DEBUG_SPINLOCK", "DEBUG_MUTEXES", "DEBUG_RT_MUTEXES", "DEBUG_LOCK_ALLOC",
+    "DEBUG_ATOMIC_SLEEP", "LOCKDEP", "PROVE_LOCKING", "PROVE_RCU", "KASAN", "KCSAN", "KMSAN",
 ];
 
 /// Checks the debug options of the kernel.

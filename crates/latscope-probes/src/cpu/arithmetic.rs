@@ -160,14 +160,8 @@ mod tests {
         assert_eq!(points.len(), 2 * (11 * 2 + 5 * 2));
         let rows: Vec<&str> = points.iter().filter(|p| p.row).map(|p| p.title.as_str()).collect();
         let expected = [
-            "i64 add",
-            "f64 add",
-            "i64 multiply",
-            "f64 multiply",
-            "i64 divide + add",
-            "f64 divide",
-            "i64 popcount",
-            "f64 multiply-add",
+            "i64 add", "f64 add", "i64 multiply", "f64 multiply", "i64 divide + add", "f64 divide",
+            "i64 popcount", "f64 multiply-add",
         ];
         assert_eq!(rows, expected.map(|title| format!("{title}, latency")));
     }

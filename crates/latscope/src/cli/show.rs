@@ -48,19 +48,8 @@ fn directory(asked: &ShowArguments) -> Result<Exit> {
 
 /// Options that a trial has no view for.
 const OF_RESULTS: [&str; 13] = [
-    "csv_long",
-    "openmetrics",
-    "lava",
-    "without",
-    "csv_histogram",
-    "svg",
-    "svg_percentiles",
-    "beside",
-    "references",
-    "contribute",
-    "scale",
-    "table",
-    "sort",
+    "csv_long", "openmetrics", "lava", "without", "csv_histogram", "svg", "svg_percentiles", "beside",
+    "references", "contribute", "scale", "table", "sort",
 ];
 
 /// Shows a saved result.

@@ -210,15 +210,7 @@ fn a_quota_is_named_where_it_held_the_thread_back() {
     let result = place.at("result.json");
     let script = "echo $$ >\"$0\"/cgroup.procs; exec \"$@\"";
     let words = [
-        "--policy",
-        "other",
-        "--work",
-        "600us",
-        "--threshold",
-        "20ms",
-        "--duration",
-        "3s",
-        "--quiet",
+        "--policy", "other", "--work", "600us", "--threshold", "20ms", "--duration", "3s", "--quiet",
         "--json",
     ];
     let ran = end(program(["sh", "-c", script, &group, BINARY, "wake"]).args(words).arg(&result));

@@ -216,16 +216,7 @@ fn a_stand_in_that_is_killed_leaves_what_it_had() {
     let place = Place::new();
     let result = place.at("result.json");
     let words = [
-        "as",
-        "cyclictest",
-        "-q",
-        "-D",
-        "600",
-        "--default-system",
-        "--save-every",
-        "1s",
-        "--result",
-        &result,
+        "as", "cyclictest", "-q", "-D", "600", "--default-system", "--save-every", "1s", "--result", &result,
     ];
     let mut child = crate::support::start(&mut crate::support::latscope(words));
     eventually("it was saved", || {

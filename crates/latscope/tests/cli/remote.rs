@@ -144,15 +144,7 @@ fn a_remote_that_dies_is_told_and_costs_no_sample() {
     let place = Place::new();
     let result = place.at("result.json");
     let mut terminal = Terminal::run(&[
-        "remote",
-        "ping",
-        "--wait",
-        "eventfd",
-        "--duration",
-        "600s",
-        "--no-live",
-        "--json",
-        &result,
+        "remote", "ping", "--wait", "eventfd", "--duration", "600s", "--no-live", "--json", &result,
     ]);
     terminal.wait_for_samples();
     send(Signal::KILL, terminal.process("__remote eventfd").pid);

@@ -69,17 +69,8 @@ fn a_qemu_that_is_killed_is_told_and_costs_no_sample() {
         let place = Place::new();
         let result = place.at("result.json");
         let words = [
-            "remote",
-            "ping",
-            "--transport",
-            "ivshmem",
-            "--wait",
-            wait_for,
-            "--duration",
-            "600s",
-            "--no-live",
-            "--json",
-            &result,
+            "remote", "ping", "--transport", "ivshmem", "--wait", wait_for, "--duration", "600s",
+            "--no-live", "--json", &result,
         ];
         let mut terminal = Terminal::run(&words);
         terminal.wait_for_samples();

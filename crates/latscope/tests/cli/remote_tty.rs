@@ -108,17 +108,8 @@ fn pings_over_a_terminal_that_leads_to_a_remote_come_back_whole() {
     for words in [&[][..], &["--transport", "shm", "--wait", "spin"], &["--echo"]] {
         let served = Served::start(words);
         let words = [
-            "remote",
-            "ping",
-            "long-ping",
-            "--mode",
-            "pipelined",
-            "--transport",
-            "tty",
-            "--path",
-            &served.path,
-            "--count",
-            "300",
+            "remote", "ping", "long-ping", "--mode", "pipelined", "--transport", "tty", "--path",
+            &served.path, "--count", "300",
         ];
         end(&mut latscope(words.into_iter().chain(["--json", &result]))).done();
         let found = json(&result);
@@ -246,16 +237,7 @@ fn a_server_that_is_killed_ends_the_row_and_leaves_nothing() {
     let served = Served::start(&["--link", &link]);
     assert_eq!(std::fs::read_link(&link).unwrap(), Path::new(&served.path));
     let words = [
-        "remote",
-        "ping",
-        "--transport",
-        "tty",
-        "--path",
-        &link,
-        "--duration",
-        "600s",
-        "--no-live",
-        "--json",
+        "remote", "ping", "--transport", "tty", "--path", &link, "--duration", "600s", "--no-live", "--json",
         &result,
     ];
     let mut terminal = Terminal::run(&words);
@@ -286,15 +268,7 @@ fn lines_are_a_variant_of_their_own_that_tells_what_it_loses() {
     let place = Place::new();
     let result = place.at("result.json");
     let words = [
-        "remote",
-        "ping",
-        "--transport",
-        "tty-line",
-        "--path",
-        &served.path,
-        "--duration",
-        "60s",
-        "--json",
+        "remote", "ping", "--transport", "tty-line", "--path", &served.path, "--duration", "60s", "--json",
         &result,
     ];
     let ran = end(&mut latscope(words));

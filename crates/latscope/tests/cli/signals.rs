@@ -365,15 +365,7 @@ fn a_run_without_a_figure_keeps_the_earlier_result() {
     let earlier = fs::read(&result).unwrap();
     // No point is done at this time: the first one lasts longer.
     let child = start(&mut latscope([
-        "cpu",
-        "cycle",
-        "--duration",
-        "60s",
-        "--rounds",
-        "1",
-        "--quiet",
-        "--json",
-        &result,
+        "cpu", "cycle", "--duration", "60s", "--rounds", "1", "--quiet", "--json", &result,
     ]));
     let pid = rustix::process::Pid::from_raw(child.id().cast_signed()).unwrap();
     has_a_child(child.id());

@@ -374,16 +374,7 @@ fn a_histogram_has_a_column_for_each_cpu() {
     let place = Place::new();
     let (result, file) = (place.at("r.json"), place.at("histogram.csv"));
     run(&[
-        "wake",
-        "--duration",
-        "100ms",
-        "--interval",
-        "1ms",
-        "-q",
-        "--json",
-        &result,
-        "--csv-histogram",
-        &file,
+        "wake", "--duration", "100ms", "--interval", "1ms", "-q", "--json", &result, "--csv-histogram", &file,
     ])
     .done();
     let text = fs::read_to_string(&file).unwrap();

@@ -53,11 +53,10 @@ impl Served {
     /// Command `latscope remote` over this window, with these words.
     fn remote(&self, words: &str) -> Command {
         let mut command = latscope();
-        command.arg("remote").args(words.split_whitespace()).args([
-            "--transport",
-            "openamp",
-            "--openamp-shm",
-        ]);
+        command
+            .arg("remote")
+            .args(words.split_whitespace())
+            .args(["--transport", "openamp", "--openamp-shm"]);
         command.arg(self.at("window")).arg("--openamp-socket").arg(self.at("kicks"));
         command
     }

@@ -30,18 +30,8 @@ fn sort_introductions(lines: &mut [String]) {
 
 fn text_line(line: &str) -> String {
     let varying = [
-        "Max CPUs",
-        "Online CPUs",
-        "# Thread Ids",
-        "# Break",
-        "Pre-heat",
-        "Total runtime",
-        "Global bias",
-        "interval:",
-        "  Tested at",
-        "deadline thread",
-        "main thread",
-        "thread[",
+        "Max CPUs", "Online CPUs", "# Thread Ids", "# Break", "Pre-heat", "Total runtime", "Global bias",
+        "interval:", "  Tested at", "deadline thread", "main thread", "thread[",
     ];
     if let Some((policy, load)) = line.split_once("loadavg: ") {
         let blanks = load.len() - load.trim_end().len();

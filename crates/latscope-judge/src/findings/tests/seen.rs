@@ -313,16 +313,8 @@ fn a_point_that_is_doubtful_supports_no_claim() {
     assert_eq!(
         ids,
         [
-            "cache-levels",
-            "page-walk",
-            "sequential-sum",
-            "mutex-and-hand-off",
-            "thread-pools",
-            "idle-exit",
-            "oversubscription",
-            "page-cache",
-            "durable-write",
-            "frame"
+            "cache-levels", "page-walk", "sequential-sum", "mutex-and-hand-off", "thread-pools", "idle-exit",
+            "oversubscription", "page-cache", "durable-write", "frame"
         ]
     );
     let damages: [fn(&mut Measurement); 5] = [

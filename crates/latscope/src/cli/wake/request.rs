@@ -46,21 +46,8 @@ pub fn setup(asked: &WakeArguments, machine: &Machine) -> Result<Setup> {
 
 /// Options that only latscope's own threads have.
 const OF_THREADS: [&str; 15] = [
-    "threads",
-    "distance",
-    "policy",
-    "priority",
-    "spread",
-    "runtime",
-    "method",
-    "clock",
-    "phase",
-    "align_second",
-    "via",
-    "work",
-    "touch",
-    "slice",
-    "warm_up",
+    "threads", "distance", "policy", "priority", "spread", "runtime", "method", "clock", "phase",
+    "align_second", "via", "work", "touch", "slice", "warm_up",
 ];
 
 fn check_used(asked: &WakeArguments) -> Result<()> {
