@@ -2,11 +2,10 @@
 
 use crate::{dist, shell};
 use anyhow::{Context, Result, bail, ensure};
-use std::env;
 use std::ffi::OsString;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::{env, fs};
 
 /// Description of the package.
 const PROJECT: &str = "python/pyproject.toml";

@@ -1,9 +1,8 @@
 //! Presence of binder on a machine, and its users. All is read from files under a root, so that a directory can stand
 //! for any machine.
 
-use std::fmt;
-use std::fs;
 use std::path::Path;
+use std::{fmt, fs};
 
 /// Presence of the driver in the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,9 +1,8 @@
 //! The snapshot of a machine.
 
 use super::facts::Facts;
-use super::identity;
 use super::root::{Root, field, fields};
-use super::topology;
+use super::{identity, topology};
 use latscope_core::machine::{Cache, Machine};
 
 /// Describes a machine: CPUs, caches, memory, kernel. Facts without a source stay empty. The clock and the checks are

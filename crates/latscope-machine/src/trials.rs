@@ -4,9 +4,8 @@
 use latscope_os::memory_lock;
 use latscope_os::sched::{self, Policy};
 use std::fs::{self, OpenOptions};
-use std::io;
 use std::path::Path;
-use std::thread;
+use std::{io, thread};
 
 /// Attempts that leave the machine as it was. A test scripts the results.
 pub trait Trials {

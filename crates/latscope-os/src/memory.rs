@@ -6,9 +6,8 @@ use crate::nodes;
 use crate::page::{HUGE_PAGE, page_size};
 use rustix::io::Errno;
 use rustix::mm::{Advice, MapFlags, MprotectFlags, ProtFlags, madvise, mprotect};
-use std::fmt;
-use std::io;
 use std::ptr::NonNull;
+use std::{fmt, io};
 
 /// Kind of pages that a region is made of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

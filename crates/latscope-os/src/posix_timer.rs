@@ -2,10 +2,9 @@
 //! timer_create(2) with `SIGEV_THREAD_ID`, and rt_sigtimedwait(2).
 
 use crate::syscall::{check, check_number, signal_set};
-use std::io;
 use std::marker::PhantomData;
-use std::ptr;
 use std::time::Duration;
+use std::{io, ptr};
 
 /// Clock that a timer runs by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

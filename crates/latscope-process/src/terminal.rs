@@ -10,10 +10,9 @@ use rustix::termios::{self, InputModes, LocalModes, OptionalActions, SpecialCode
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::{self, IsTerminal, Write};
-use std::panic;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::thread;
+use std::{panic, thread};
 
 /// Switches to the alternate screen, cursor hidden.
 const ENTER: &[u8] = b"\x1b[?1049h\x1b[?25l\x1b[2J";

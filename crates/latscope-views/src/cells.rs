@@ -1,8 +1,7 @@
 //! Contents of the columns in the survey's table.
 
 use super::bar::Scale;
-use super::column::Rows;
-use super::column::{Column, Side};
+use super::column::{Column, Rows, Side};
 use super::footnotes::Footnotes;
 use super::head::with_remedy;
 use super::rows::{ReferenceCell, Row};

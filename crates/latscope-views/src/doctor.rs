@@ -1,8 +1,7 @@
 //! Output of `latscope doctor`: the checks of a [`Machine`] as text.
 
 use crate::Options;
-use latscope_core::catalogue::Catalogue;
-use latscope_core::catalogue::Condition;
+use latscope_core::catalogue::{Catalogue, Condition};
 use latscope_core::machine::{Check, CheckState, Machine};
 use latscope_core::units::format_size;
 

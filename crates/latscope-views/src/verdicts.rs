@@ -96,8 +96,7 @@ mod tests {
     use crate::{Options, groups, markdown, survey, text};
     use latscope_core::fixture;
     use latscope_core::merged::{is_merged, is_part_of};
-    use latscope_core::report::Interrupted;
-    use latscope_core::report::Progress;
+    use latscope_core::report::{Interrupted, Progress};
     use latscope_judge::verdict::{Criterion, judge_report};
 
     /// Judges a report by a limit that nothing exceeds.

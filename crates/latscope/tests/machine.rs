@@ -7,9 +7,8 @@ use latscope_machine::{Facts, Root, ThisMachine, Trials, checks, describe, snaps
 use latscope_views::Options;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 /// Answers of a machine that does not exist.
 #[derive(Default)]

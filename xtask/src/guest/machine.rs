@@ -8,12 +8,11 @@ use crate::vm::kernel::{self, Unpacked};
 use crate::vm::packages::{Suite, once};
 use crate::{dist, setup, shell};
 use anyhow::{Context, Result, ensure};
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::thread;
 use std::time::{Duration, Instant};
+use std::{fs, thread};
 
 /// Drivers of RPMsg. The driver for announcements precedes that of the bus, because it would miss the announcements
 /// otherwise.

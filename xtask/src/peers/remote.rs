@@ -2,10 +2,9 @@
 //! this
 //! machine.
 
-use super::ipc::Limit;
 use super::ipc::contest::Side::Point;
 use super::ipc::contest::{Contest, Of};
-use super::ipc::here;
+use super::ipc::{Limit, here};
 use super::pty;
 use super::tools::{self, Here, Latscope};
 use anyhow::{Result, bail};

@@ -15,8 +15,7 @@ use latscope_engine::planner::{self, Request};
 use latscope_engine::saver;
 use latscope_exchange::transaction::Transport;
 use latscope_judge::transactions::number;
-use latscope_probes::PlanInput;
-use latscope_probes::ipc;
+use latscope_probes::{PlanInput, ipc};
 use std::slice;
 
 /// Machine and clock of a run.

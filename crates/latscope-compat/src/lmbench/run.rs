@@ -13,9 +13,8 @@ use latscope_core::machine::Machine;
 use latscope_core::plan::{Plan, Point, Step, Stop};
 use latscope_engine::observers::{Observer, Progress};
 use latscope_engine::planner::{self, Request};
-use latscope_probes::REGISTRY;
 use latscope_probes::file::directory;
-use latscope_probes::{Directory, PlanInput};
+use latscope_probes::{Directory, PlanInput, REGISTRY};
 use latscope_process::terminal::status_width;
 use std::path::Path;
 

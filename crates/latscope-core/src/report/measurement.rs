@@ -1,17 +1,15 @@
 //! The result of one point: what was measured, how far it can be trusted, and the numbers.
 
 use super::{Account, Block, Contention, Hop, Outlier, Recordings, Tested, Verdict};
-use crate::bounds;
 use crate::histogram::Histogram;
-use crate::json;
 use crate::machine::Machine;
 use crate::plan::{ParamValue, Params, Point};
 use crate::quality::{
     EVERY_SAMPLE_DISTURBED, IMPORTED, Level, NOTHING_MEASURED, Quality, Reason, SHARED_CACHE, THROTTLED,
 };
 use crate::rounds::{self, Prediction, Round, Unit, Unsteady};
-use crate::units;
 use crate::value::Value;
+use crate::{bounds, json, units};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

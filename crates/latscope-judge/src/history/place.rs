@@ -1,11 +1,10 @@
 //! Groups the changes of many figures at one place in time into one change, with the facts that changed there.
 
-use super::Options;
-use super::SHORTEST;
 use super::archive::{Archive, Work};
 use super::found::{Change, Drift, Figure, Machine, Moved, Odd, Point, RunName, Shown, name_of};
 use super::series::{Judged, Line, Series};
 use super::steps::{Steps, near, stretches};
+use super::{Options, SHORTEST};
 use crate::compare::contrast::untested;
 use crate::compare::environment::{Difference, OTHERS, TOOL, unlike_shares};
 use latscope_core::statistics::median;

@@ -3,8 +3,7 @@
 use super::super::tracefs::{Instance, Unavailable};
 use crate::events::Catalogue;
 use latscope_core::plan::Traced;
-use std::fs;
-use std::io;
+use std::{fs, io};
 
 /// Events without which nothing can be explained.
 const NEEDED: [&str; 4] =

@@ -14,10 +14,9 @@ use pages::Cpu;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use std::collections::BTreeMap;
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
+use std::{fs, io};
 
 const SETTINGS: [(&str, &str); 3] = [("tracing_on", "0"), ("trace_clock", CLOCK), ("options/overwrite", "1")];
 

@@ -3,8 +3,7 @@
 use super::ticks::{ACROSS, BESIDE, UP, shown};
 use super::*;
 use crate::comparison::{by_percentile, tests::single_events};
-use crate::golden::catalogue;
-use crate::golden::check;
+use crate::golden::{catalogue, check};
 use crate::history::tests::found;
 use crate::skipped::has_program;
 use latscope_core::fixture;

@@ -11,9 +11,8 @@ use latscope_core::quality::Level;
 use latscope_core::report::{Measurement, Report};
 use latscope_core::units::counted;
 use latscope_engine::planner::{self, Request};
-use latscope_probes::REGISTRY;
 use latscope_probes::file::directory;
-use latscope_probes::{self as probe, FAMILIES, PlanInput, Probe, Profile};
+use latscope_probes::{self as probe, FAMILIES, PlanInput, Probe, Profile, REGISTRY};
 use latscope_views::doctor;
 
 #[derive(Debug, Args)]

@@ -1,13 +1,11 @@
 //! `latscope show`: any view of a saved result.
 
-use super::Exit;
-use super::criteria;
 use super::input::InputArguments;
 use super::judged::ComparisonFiles;
 use super::options::{Dynamic, Given, JsonArgument, ViewArguments};
 use super::output::{Output, check_distinct};
-use super::results;
 use super::trial::{Shown, saved};
+use super::{Exit, criteria, results};
 use anyhow::{Result, ensure};
 use clap::Args;
 use std::path::PathBuf;

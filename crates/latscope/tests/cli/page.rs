@@ -5,11 +5,10 @@ use crate::skipped::has_program;
 use crate::support::{Place, json, run};
 use crate::{compare, history, trial};
 use serde_json::Value;
-use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::process::{Command, Output};
-use std::thread;
+use std::{fs, thread};
 
 /// Header that Jenkins sends with a file of a build, which forbids script and style within the page.
 const JENKINS: &str = "sandbox; default-src 'none'; img-src 'self'; style-src 'self'";

@@ -5,14 +5,13 @@ use crate::schema::assert_as_named;
 pub use crate::skipped::{has_program, is_installed, needs, root, skipped, skipped_in_part, traceable};
 use serde_json::Value;
 use std::ffi::OsStr;
-use std::fs;
 use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Once;
-use std::thread;
 use std::time::{Duration, Instant};
+use std::{fs, thread};
 
 /// Longest wait for a command, far above the time of any test. Only a command that hangs reaches it.
 const TIMEOUT: Duration = Duration::from_secs(180);

@@ -26,11 +26,10 @@ mod support;
 
 use process::{Mark, send};
 use rustix::process::{Pid, Signal, kill_process_group};
-use std::fs;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command};
 use std::sync::Mutex;
-use std::thread;
+use std::{fs, thread};
 use subjects::Subject;
 use support::{Place, Ran, eventually, names, start, wait};
 

@@ -1,8 +1,7 @@
 //! Commands that are ended in every way, with one command of each kind.
 
-use crate::Ending;
-use crate::figures;
 use crate::support::{Place, Ran, latscope};
+use crate::{Ending, figures};
 use std::process::Command;
 
 /// Form of a command's figures.

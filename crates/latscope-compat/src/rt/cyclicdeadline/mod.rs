@@ -3,12 +3,11 @@
 pub mod options;
 pub mod text;
 
-use super::cpuset;
 use super::cyclictest::histogram::{self, Style};
 use super::cyclictest::setup::above;
-use super::json;
 use super::options::{RT_TESTS, settle};
 use super::row::{Row, Unit};
+use super::{cpuset, json};
 use crate::context::{Context, Measured};
 use crate::environment;
 use crate::getopt::Refusal;

@@ -3,9 +3,8 @@
 pub mod options;
 pub mod text;
 
-use super::cpuset;
-use super::json;
 use super::options::{RT_TESTS, VERSION, settle};
+use super::{cpuset, json};
 use crate::context::{Context, Measured};
 use crate::environment;
 use crate::getopt::Refusal;
@@ -18,9 +17,8 @@ use latscope_core::report::{Measurement, Report};
 use latscope_engine::observers::{Event, Observer};
 use latscope_engine::planner::{self, Request};
 use latscope_os::sched;
-use latscope_probes::PlanInput;
-use latscope_probes::REGISTRY;
 use latscope_probes::noise::BUSY;
+use latscope_probes::{PlanInput, REGISTRY};
 use latscope_process::eprintln;
 use latscope_process::stdout::print;
 use options::{OslatOptions, SPECS};

@@ -4,10 +4,9 @@
 pub mod options;
 pub mod text;
 
-use super::cpuset;
-use super::json;
 use super::options::RT_TESTS;
 use super::paced::{Board, Ended, Figures, Form, KEPT, MEMORY, Means, Rules, Session};
+use super::{cpuset, json};
 use crate::context::Context;
 use crate::environment;
 use crate::getopt::{Opt, Refusal};

@@ -11,8 +11,7 @@ mod ping;
 mod tests;
 
 use super::kicks::Kicks;
-use super::openamp::files;
-use super::openamp::spin_ns;
+use super::openamp::{files, spin_ns};
 use super::rings::{Far, Rings};
 use super::{Channel, Opt, Order, Transport};
 use crate::notify::Notifier;

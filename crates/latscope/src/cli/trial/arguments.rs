@@ -1,15 +1,12 @@
 //! The arguments of both commands, and the plan that they make.
 
-use super::super::Exit;
-use super::super::input;
 use super::super::options::some_time;
-use super::super::redact;
+use super::super::{Exit, input, redact};
 use super::carry_out::{Request, carry_out};
 use super::plan_file::{Arm, Measured, Order, PlanFile, Words};
-use super::redacted;
 use super::shared::SharedArguments;
-use super::shipped;
 use super::show::{View, check_plan};
+use super::{redacted, shipped};
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
 use latscope_process::stdout;

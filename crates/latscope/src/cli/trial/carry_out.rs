@@ -2,9 +2,7 @@
 //! made, what they changed is put back, and what there is is compared.
 
 use super::super::live::{self, Runs};
-use super::super::redact;
-use super::super::results;
-use super::super::{Exit, criteria, output};
+use super::super::{Exit, criteria, output, redact, results};
 use super::executor::{Executor, complaint, plan_of, succeeds};
 use super::order::order;
 use super::outcome::{Counted, Done, Ordered, Outcome, Skipped, comparisons, table};

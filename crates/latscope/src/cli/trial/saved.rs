@@ -1,10 +1,8 @@
 //! A directory of results of `latscope trial` or `run`, shown again: also one that was killed, of which it says what is
 //! complete and what not.
 
-use super::super::Exit;
-use super::super::criteria;
-use super::super::input;
 use super::super::results::{self, TRIAL, as_kept};
+use super::super::{Exit, criteria, input};
 use super::outcome::{Counted, Done, Ordered, Outcome, Skipped, comparisons, table};
 use super::plan_file::PlanFile;
 use super::shared::Shown;
