@@ -4,7 +4,7 @@ use crate::context::Context;
 use crate::getopt::Refusal;
 use latscope_bench::timebase::Timebase;
 use latscope_core::machine::Machine;
-use latscope_core::plan::{Action, Conditions, OnThreshold, Params, Plan, Point, Policy, Step, Stop};
+use latscope_core::plan::{Action, OnThreshold, Params, Plan, Point, Step, Stop};
 use latscope_core::quality::Level;
 use latscope_core::report::{LinearRecord, Measurement, Report, Status};
 use latscope_core::units::fold_cpus;
@@ -86,18 +86,9 @@ pub(crate) fn outline(
 ) -> Plan {
     let (revision, params, row) = (1, Params::new(), false);
     let point = |title| Point { probe: probe.to_owned(), revision, params: params.clone(), title, row };
-    let step = Step {
-        name: name.to_owned(),
-        points: titles.into_iter().map(point).collect(),
-        cpus: machine.allowed.0.clone(),
-        policy: Policy::Other,
-        stop: Stop { limit_ns: duration.unwrap_or(u64::MAX), ..Profile::Normal.stop() },
-        conditions: Conditions::default(),
-        periodic: None,
-        seed: 1,
-        rounds: 1,
-    };
-    plan(step, name, false, None, machine)
+    let points = titles.into_iter().map(point).collect();
+    let stop = Stop { limit_ns: duration.unwrap_or(u64::MAX), ..Profile::Normal.stop() };
+    plan(Step::new(name, points, machine.allowed.0.clone(), stop), name, false, None, machine)
 }
 
 /// Checks that this process can keep the machine from deep sleep, which needs a right.

@@ -427,7 +427,41 @@ pub struct Plan {
     pub notes: Vec<String>,
 }
 
+impl Plan {
+    /// Returns a plan of one round, without a load, files, criteria and notes.
+    pub fn new(job: &str, steps: Vec<Step>, cpus: CpuList) -> Plan {
+        Plan {
+            job: job.to_owned(),
+            steps,
+            rounds: 1,
+            load: None,
+            timeline: None,
+            on_threshold: None,
+            criteria: Vec::new(),
+            stop_when_exceeded: false,
+            cpus,
+            notes: Vec::new(),
+        }
+    }
+}
+
 impl Step {
+    /// Returns a step of one round with the seed 1 and without periodic threads, on a machine as it is.
+    pub fn new(name: &str, points: Vec<Point>, cpus: Vec<u32>, stop: Stop) -> Step {
+        let (policy, conditions) = (Policy::Other, Conditions::default());
+        Step {
+            name: name.to_owned(),
+            points,
+            cpus,
+            policy,
+            stop,
+            conditions,
+            periodic: None,
+            seed: 1,
+            rounds: 1,
+        }
+    }
+
     /// The step as it is measured in one of its rounds: with its share of the
     /// samples and of the time.
     pub fn in_round(&self, round: u32) -> Step {

@@ -3,7 +3,7 @@
 use crate::histogram::Histogram;
 use crate::machine::{Cache, Machine};
 use crate::plan::{Params, Plan, Point, params};
-use crate::report::{Better, Measurement, Report, SCHEMA, Sampling, Semantics, Summary, Tool, Value, Work};
+use crate::report::{Better, Measurement, Report, Sampling, Semantics, Summary, Tool, Value, Work};
 use crate::rounds::Round;
 use crate::units::CpuList;
 
@@ -11,38 +11,15 @@ use crate::units::CpuList;
 /// 32 MiB of cache.
 pub fn report(measurements: Vec<Measurement>) -> Report {
     let cache = |(level, size)| Cache { level, size, kind: "Unified".to_owned(), ..Cache::default() };
-    Report {
-        schema: SCHEMA.to_owned(),
-        tool: Tool::default(),
-        started: "2026-01-01T00:00:00Z".to_owned(),
-        finished: None,
-        interrupted: None,
-        imported: None,
-        merged: None,
-        plan: Plan {
-            rounds: 1,
-            job: "survey".to_owned(),
-            steps: Vec::new(),
-            load: None,
-            timeline: None,
-            on_threshold: None,
-            criteria: Vec::new(),
-            stop_when_exceeded: false,
-            cpus: CpuList(vec![0, 1]),
-            notes: Vec::new(),
-        },
-        machine: Machine {
-            allowed: CpuList(vec![0, 1]),
-            caches: [(1, 32 << 10), (2, 1 << 20), (3, 32 << 20)].map(cache).to_vec(),
-            ..Machine::default()
-        },
-        warnings: Vec::new(),
-        run_id: String::new(),
-        labels: Default::default(),
-        activity: None,
-        findings: Vec::new(),
-        measurements,
-    }
+    let cpus = CpuList(vec![0, 1]);
+    let machine = Machine {
+        allowed: cpus.clone(),
+        caches: [(1, 32 << 10), (2, 1 << 20), (3, 32 << 20)].map(cache).to_vec(),
+        ..Machine::default()
+    };
+    let plan = Plan::new("survey", Vec::new(), cpus);
+    let report = Report::new(Tool::default(), "2026-01-01T00:00:00Z".to_owned(), plan, machine);
+    Report { measurements, ..report }
 }
 
 /// Scatter of the rounds of a steady point: factors of its median.

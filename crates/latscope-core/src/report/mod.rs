@@ -164,6 +164,27 @@ fn forget((_, fact): (&String, &mut serde_json::Value)) {
 }
 
 impl Report {
+    /// Returns the result of a run that has measured nothing yet.
+    pub fn new(tool: Tool, started: String, plan: Plan, machine: Machine) -> Report {
+        Report {
+            schema: SCHEMA.to_owned(),
+            tool,
+            started,
+            finished: None,
+            interrupted: None,
+            imported: None,
+            merged: None,
+            plan,
+            machine,
+            run_id: String::new(),
+            labels: BTreeMap::new(),
+            activity: None,
+            warnings: Vec::new(),
+            findings: Vec::new(),
+            measurements: Vec::new(),
+        }
+    }
+
     /// Reads a result file's text. Summaries are computed anew from the
     /// histograms; nothing in the file is trusted.
     ///

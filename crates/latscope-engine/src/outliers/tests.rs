@@ -1,6 +1,6 @@
 use super::*;
 use latscope_bench::recorder::{Layout, Writer};
-use latscope_core::plan::{Conditions, Periodic, Phase, Policy, Stop, params};
+use latscope_core::plan::{Periodic, Phase, Stop, params};
 use latscope_core::report::Sampling;
 
 fn step(points: usize, threshold: u64) -> Step {
@@ -11,17 +11,10 @@ fn step(points: usize, threshold: u64) -> Step {
         title: String::new(),
         row: false,
     };
-    Step {
-        rounds: 1,
-        name: "wake.timer".to_owned(),
-        points: (0..points as u64).map(point).collect(),
-        cpus: vec![10],
-        policy: Policy::Other,
-        stop: Stop { samples: 0, events: 0, batch_ns: 0, budget_ns: 0, limit_ns: 0 },
-        conditions: Conditions::default(),
-        periodic: Some(Periodic { threshold: Some(threshold), ..Periodic::new(Phase::Free, 0) }),
-        seed: 1,
-    }
+    let stop = Stop { samples: 0, events: 0, batch_ns: 0, budget_ns: 0, limit_ns: 0 };
+    let periodic = Some(Periodic { threshold: Some(threshold), ..Periodic::new(Phase::Free, 0) });
+    let points = (0..points as u64).map(point).collect();
+    Step { periodic, ..Step::new("wake.timer", points, vec![10], stop) }
 }
 
 /// Slots of a step with a writer for each point.

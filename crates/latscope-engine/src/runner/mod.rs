@@ -5,12 +5,11 @@ mod deadlines;
 mod judging;
 mod marks;
 
-use crate::collect;
 use crate::criteria::Watch;
 use crate::link::{Heard, Link};
 use crate::observers::{Event, Live, Observer, Round};
 use crate::outliers::Outliers;
-use crate::timeline;
+use crate::{collect, timeline};
 use anyhow::{Context, Result, anyhow};
 use deadlines::{Deadlines, has_more_to_say};
 use latscope_bench::probe::Registry;
@@ -21,13 +20,12 @@ use latscope_core::machine::Machine;
 use latscope_core::merged::is_merged;
 use latscope_core::plan::{Plan, Step};
 use latscope_core::quality::{LOAD_ENDED, LOAD_IDLE, Level, REAL_TIME_THROTTLED, Reason};
-use latscope_core::report::{Interrupted, Measurement, Progress, Report, SCHEMA, Tool, Warning};
+use latscope_core::report::{Interrupted, Measurement, Progress, Report, Tool, Warning};
 use latscope_judge::findings;
 use latscope_machine::account::Accountant;
 use latscope_os::clock::{Clock, monotonic_ns};
-use latscope_os::kernels;
-use latscope_os::sched;
 use latscope_os::signal::{self, Signals, TERMINATION};
+use latscope_os::{kernels, sched};
 use latscope_process::guardian::{Guardian, Ticket};
 use latscope_process::load::{self, Loaded};
 use rustix::rand::{GetRandomFlags, getrandom};
@@ -134,23 +132,8 @@ pub fn run(run: Run) -> Result<Report> {
 
 fn empty_report(plan: Plan, machine: Machine, labels: BTreeMap<String, String>) -> Report {
     let (name, version) = ("latscope".to_owned(), env!("CARGO_PKG_VERSION").to_owned());
-    Report {
-        schema: SCHEMA.to_owned(),
-        tool: Tool { name, version, commit: option_env!("LATSCOPE_COMMIT").unwrap_or_default().to_owned() },
-        started: now(),
-        finished: None,
-        interrupted: None,
-        imported: None,
-        merged: None,
-        plan,
-        machine,
-        warnings: Vec::new(),
-        run_id: random_name(),
-        labels,
-        activity: None,
-        findings: Vec::new(),
-        measurements: Vec::new(),
-    }
+    let tool = Tool { name, version, commit: option_env!("LATSCOPE_COMMIT").unwrap_or_default().to_owned() };
+    Report { run_id: random_name(), labels, ..Report::new(tool, now(), plan, machine) }
 }
 
 /// 128 random bits; empty where the kernel has none yet.

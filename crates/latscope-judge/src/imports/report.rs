@@ -4,10 +4,9 @@ use latscope_core::histogram::Histogram;
 use latscope_core::machine::Machine;
 use latscope_core::plan::{Params, Plan, Point};
 use latscope_core::quality::{IMPORTED, Level, Reason};
-use latscope_core::report::{Imported, Measurement, Report, SCHEMA, Sampling, Semantics, Summary, Tool};
+use latscope_core::report::{Imported, Measurement, Report, Sampling, Semantics, Summary, Tool};
 use latscope_core::units::CpuList;
 use serde::Deserialize;
-use std::collections::BTreeMap;
 
 /// Description of the machine that most outputs contain: the fields of uname(2).
 #[derive(Debug, Default, Deserialize)]
@@ -52,38 +51,15 @@ impl Source<'_> {
             version: self.version,
             unknown: self.unknown.iter().map(|words| (*words).to_owned()).collect(),
         };
-        Report {
-            schema: SCHEMA.to_owned(),
-            tool: Tool {
-                name: "latscope".to_owned(),
-                version: env!("CARGO_PKG_VERSION").to_owned(),
-                commit: String::new(),
-            },
-            started: String::new(),
-            finished: None,
-            interrupted: None,
-            imported: Some(imported),
-            merged: None,
-            plan: Plan {
-                job: self.program.to_owned(),
-                steps: Vec::new(),
-                rounds: 1,
-                load: None,
-                timeline: None,
-                on_threshold: None,
-                criteria: Vec::new(),
-                stop_when_exceeded: false,
-                cpus: CpuList::default(),
-                notes: Vec::new(),
-            },
-            machine: Machine::default(),
-            run_id: format!("{}-{:016x}", self.program.to_lowercase().replace(' ', "-"), hash(self.text)),
-            labels: BTreeMap::new(),
-            activity: None,
-            warnings: Vec::new(),
-            findings: Vec::new(),
-            measurements: Vec::new(),
-        }
+        let tool = Tool {
+            name: "latscope".to_owned(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            commit: String::new(),
+        };
+        let run_id = format!("{}-{:016x}", self.program.to_lowercase().replace(' ', "-"), hash(self.text));
+        let plan = Plan::new(self.program, Vec::new(), CpuList::default());
+        let report = Report::new(tool, String::new(), plan, Machine::default());
+        Report { imported: Some(imported), run_id, ..report }
     }
 }
 

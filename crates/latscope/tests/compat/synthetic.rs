@@ -6,10 +6,8 @@ use latscope_compat::lmbench::job::{Job, PointQuery};
 use latscope_compat::lmbench::page::{Output, Page};
 use latscope_core::histogram::Histogram;
 use latscope_core::machine::Machine;
-use latscope_core::plan::{Conditions, ParamValue, Point, Policy, Step};
-use latscope_core::report::{
-    Better, Measurement, Report, SCHEMA, Sampling, Semantics, Summary, Tool, Value, Work,
-};
+use latscope_core::plan::{ParamValue, Point, Step};
+use latscope_core::report::{Better, Measurement, Report, Sampling, Semantics, Summary, Tool, Value, Work};
 use latscope_engine::planner::{self, Request};
 use latscope_probes::{PlanInput, Profile};
 use std::collections::BTreeMap;
@@ -106,37 +104,12 @@ pub fn printed(job: Job, measurements: Vec<Measurement>) -> Page {
         title: String::new(),
         row: false,
     };
-    let step = Step {
-        name: String::new(),
-        points: job.queries.iter().map(point).collect(),
-        cpus: Vec::new(),
-        policy: Policy::Other,
-        stop: Profile::Normal.stop(),
-        conditions: Conditions::default(),
-        periodic: None,
-        seed: 1,
-        rounds: 1,
-    };
+    let points = job.queries.iter().map(point).collect();
+    let step = Step::new("", points, Vec::new(), Profile::Normal.stop());
     let request = Request::new("", PlanInput::default());
     let plan = planner::of_steps(vec![step], &request, &Machine::default());
-    let report = Report {
-        schema: SCHEMA.to_owned(),
-        tool: Tool::default(),
-        started: String::new(),
-        finished: None,
-        plan,
-        machine: Machine::default(),
-        warnings: Vec::new(),
-        run_id: String::new(),
-        labels: Default::default(),
-        activity: None,
-        findings: Vec::new(),
-        interrupted: None,
-        imported: None,
-        merged: None,
-        measurements,
-    };
-    job.print(&planned, &report)
+    let report = Report::new(Tool::default(), String::new(), plan, Machine::default());
+    job.print(&planned, &Report { measurements, ..report })
 }
 
 pub fn job(words: &[&str]) -> Job {

@@ -43,18 +43,7 @@ pub(super) fn step(cpus: &[u32]) -> Step {
 }
 
 pub(super) fn plan(step: &Step) -> Plan {
-    Plan {
-        rounds: 1,
-        job: "wake".to_owned(),
-        steps: vec![step.clone()],
-        load: None,
-        timeline: None,
-        on_threshold: None,
-        criteria: Vec::new(),
-        stop_when_exceeded: false,
-        cpus: CpuList(step.cpus.clone()),
-        notes: Vec::new(),
-    }
+    Plan::new("wake", vec![step.clone()], CpuList(step.cpus.clone()))
 }
 
 /// A slot that holds these values, each so many times.
