@@ -19,6 +19,7 @@ use latscope_os::trace_marker::Marker;
 
 use latscope_os::clock::Clock;
 use rustix::fd::OwnedFd;
+use std::hint::black_box;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -82,6 +83,15 @@ impl Splits<'_> {
     #[inline(always)]
     pub fn stop(&mut self, part: usize) {
         self.parts[part] = self.clock.end() - self.started;
+    }
+
+    /// Times an operation as a part.
+    #[inline(always)]
+    pub fn time<T>(&mut self, part: usize, operation: impl FnOnce() -> T) -> T {
+        self.start();
+        let result = operation();
+        self.stop(part);
+        result
     }
 
     /// The clock, for stamps on other threads.
@@ -245,8 +255,19 @@ impl<'a> Bench<'a> {
     }
 
     /// Times a short operation in batches: `event(n)` runs `n` iterations.
-    pub fn batch(&mut self, point: usize, batch: Batch, mut event: impl FnMut(u64)) {
-        self.batch_prepared(point, batch, &mut || (), &mut event);
+    pub fn batch<T>(&mut self, point: usize, batch: Batch, mut event: impl FnMut(u64) -> T) {
+        self.batch_prepared(point, batch, &mut || (), &mut |n| {
+            black_box(event(n));
+        });
+    }
+
+    /// Times calls in batches, one call after the other.
+    pub fn calls<T>(&mut self, point: usize, batch: Batch, mut call: impl FnMut() -> T) {
+        self.batch(point, batch, |n| {
+            for _ in 0..n {
+                black_box(call());
+            }
+        });
     }
 
     /// Records batches that other threads timed: the time of one of `ops` operations, ns, and the stamp at the begin of

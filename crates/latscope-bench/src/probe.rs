@@ -17,8 +17,8 @@ pub struct Probe {
     pub check: fn(&Point) -> anyhow::Result<()>,
     /// Code that measures it. Probes that share an experiment are measured together, in one worker.
     pub experiment: &'static Experiment,
-    /// Returns the points for a request on a machine. Pure.
-    pub plan: fn(&PlanInput, &Machine) -> Vec<Point>,
+    /// Returns the points of this probe for a request on a machine. Pure.
+    pub plan: fn(&Probe, &PlanInput, &Machine) -> Vec<Point>,
 }
 
 impl Deref for Probe {
@@ -131,6 +131,11 @@ pub enum Cpus {
 }
 
 impl Probe {
+    /// Returns its points for a request on a machine.
+    pub fn plan(&self, input: &PlanInput, machine: &Machine) -> Vec<Point> {
+        (self.plan)(self, input, machine)
+    }
+
     /// A point of this probe.
     pub fn point(&self, settings: impl Settings, title: impl Into<String>, row: bool) -> Point {
         let (revision, params) = (self.revision, settings.params());

@@ -7,7 +7,7 @@ use latscope_bench::protocol::{Assignment, Message, PointResult};
 use latscope_bench::recorder::{Layout, Slots};
 use latscope_bench::timebase::Timebase;
 use latscope_core::machine::Machine;
-use latscope_core::plan::{Conditions, Point, Policy, Step, Stop};
+use latscope_core::plan::{Point, Step, Stop};
 use latscope_core::quality::Level;
 use latscope_core::report::Measurement;
 use latscope_core::units::CpuList;
@@ -34,7 +34,7 @@ pub fn machine() -> Machine {
 
 /// The points of a probe in a quick survey of this machine.
 pub fn points(probe: &Probe) -> Vec<Point> {
-    (probe.plan)(&input(), &machine())
+    probe.plan(&input(), &machine())
 }
 
 /// Measures points of one experiment in a thread of this process.
@@ -45,17 +45,7 @@ pub fn measure(experiment: &'static Experiment, points: Vec<Point>) -> Vec<Measu
 /// A step of points on all CPUs, the last one first.
 pub fn step(name: &str, points: Vec<Point>) -> Step {
     let allowed = sched::allowed_cpus().unwrap();
-    Step {
-        rounds: 1,
-        name: name.to_owned(),
-        cpus: allowed.into_iter().rev().collect(),
-        policy: Policy::Other,
-        stop: STOP,
-        conditions: Conditions::default(),
-        periodic: None,
-        seed: 1,
-        points,
-    }
+    Step::new(name, points, allowed.into_iter().rev().collect(), STOP)
 }
 
 fn measure_here(experiment: &'static Experiment, points: Vec<Point>) -> Vec<Measurement> {

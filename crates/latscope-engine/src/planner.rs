@@ -3,7 +3,7 @@
 use latscope_bench::probe::{Cpus, Experiment, PlanInput, Probe, Profile, Registry};
 use latscope_core::machine::{CoreKind, Machine};
 use latscope_core::plan::{
-    Conditions, KIND, Load, OnThreshold, ParamValue, Params, Periodic, Plan, Point, Policy, Step,
+    Conditions, KIND, Load, OnThreshold, ParamValue, Params, Periodic, Plan, Point, Step,
 };
 use latscope_core::units::counted;
 use std::collections::BTreeSet;
@@ -72,7 +72,7 @@ pub fn plan(registry: &Registry, probes: &[&'static Probe], request: &Request, m
     let mut planned: BTreeSet<(String, Params, String)> = BTreeSet::new();
     for probe in probes {
         let machine = if probe.experiment.cpus == Cpus::All { &chosen } else { machine };
-        for point in (probe.plan)(&request.input, machine) {
+        for point in probe.plan(&request.input, machine) {
             // A point of one probe may also be planned with those of another.
             if !planned.insert((point.probe.clone(), point.params.clone(), point.title.clone())) {
                 continue;
@@ -90,20 +90,19 @@ pub fn plan(registry: &Registry, probes: &[&'static Probe], request: &Request, m
     let cpus = if request.cpus.is_empty() { preferred(&machine.allowed.0) } else { request.cpus.clone() };
     let mut steps: Vec<Step> = groups
         .into_iter()
-        .map(|(experiment, scratch_in, points)| Step {
-            rounds: 1,
-            name: experiment.name.to_owned(),
-            points,
-            cpus: match experiment.cpus {
-                Cpus::One => cpus.iter().copied().take(1).collect(),
-                Cpus::Two => cpus.iter().copied().take(2).collect(),
-                Cpus::All => cpus.clone(),
-            },
-            policy: Policy::Other,
-            stop: stop(request),
-            conditions: Conditions { scratch_in, ..request.conditions.clone() },
-            periodic: request.periodic.clone(),
-            seed: request.seed,
+        .map(|(experiment, scratch_in, points)| {
+            let number = match experiment.cpus {
+                Cpus::One => 1,
+                Cpus::Two => 2,
+                Cpus::All => cpus.len(),
+            };
+            let cpus = cpus.iter().copied().take(number).collect();
+            Step {
+                conditions: Conditions { scratch_in, ..request.conditions.clone() },
+                periodic: request.periodic.clone(),
+                seed: request.seed,
+                ..Step::new(experiment.name, points, cpus, stop(request))
+            }
         })
         .collect();
     // A quick survey has no time for them.
@@ -176,16 +175,11 @@ fn on_kind(point: &Point, kind: &CoreKind, cpu: u32) -> Point {
 /// The plan of these steps: their order is kept, and of `request` only what concerns the run as a whole matters.
 pub fn of_steps(steps: Vec<Step>, request: &Request, machine: &Machine) -> Plan {
     let plan = Plan {
-        rounds: 1,
-        job: request.job.clone(),
-        steps,
         load: request.load.clone(),
         timeline: request.timeline.clone(),
         on_threshold: request.on_threshold.clone(),
-        criteria: Vec::new(),
-        stop_when_exceeded: false,
-        cpus: machine.allowed.clone(),
         notes: request.notes.clone(),
+        ..Plan::new(&request.job, steps, machine.allowed.clone())
     };
     plan.in_rounds(request.rounds)
 }

@@ -36,12 +36,7 @@ impl Part {
     pub fn time<T>(self, splits: &mut Splits, operation: impl FnOnce() -> T) -> T {
         match self.0 {
             None => operation(),
-            Some(part) => {
-                splits.start();
-                let result = operation();
-                splits.stop(part);
-                result
-            }
+            Some(part) => splits.time(part, operation),
         }
     }
 }

@@ -1,7 +1,9 @@
 //! Operations that fail while they are measured.
 
 use latscope_bench::bench::Bench;
+use latscope_bench::gate::Gate;
 use rustix::io::{Errno, Result};
+use std::io;
 
 /// First error of an operation that is repeated in a timed loop, kept until it can be reported.
 #[derive(Debug, Default)]
@@ -36,10 +38,36 @@ impl FirstError {
     }
 }
 
+/// Measures single calls, and closes the point without numbers if one of them fails.
+pub fn time_each<T>(
+    bench: &mut Bench,
+    point: usize,
+    gate: Gate,
+    operation: &str,
+    mut call: impl FnMut() -> Result<T>,
+) {
+    let mut first = FirstError::default();
+    bench.each(point, gate, || {
+        first.check(call());
+    });
+    first.report(bench, &[point], operation);
+}
+
 /// Closes a point whose operation the machine refuses.
-pub fn refuse(bench: &mut Bench, point: usize, operation: &str, error: Errno) {
+pub fn refuse(bench: &mut Bench, point: usize, operation: &str, error: impl Into<io::Error>) {
+    let error = Errno::from_io_error(&error.into()).unwrap_or(Errno::IO);
     let (reason, remedy) = explain(operation, error);
     bench.unsupported(point, reason, remedy);
+}
+
+/// Returns what an operation returned; closes the point if the machine refuses it.
+pub fn possible<T, E: Into<io::Error>>(
+    bench: &mut Bench,
+    point: usize,
+    operation: &str,
+    result: std::result::Result<T, E>,
+) -> Option<T> {
+    result.map_err(|error| refuse(bench, point, operation, error)).ok()
 }
 
 /// Returns the reason of the failure, and the remedy, which is empty if nothing can be done.

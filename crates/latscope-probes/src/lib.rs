@@ -2,31 +2,28 @@
 //! man page, completions and documentation are made from it.
 #![forbid(unsafe_code)]
 
-/// Probes of operations that share their experiment, the type of their points and the function that plans
-/// these: name, id, title, where the semantics come from, and what is timed; in braces further facts of that one. One
-/// that is revised is written out.
+/// Probes that share their experiment, the type of their points and the function that plans these: name, id, title,
+/// where the semantics come from, and what is timed; in braces further facts of that one.
 macro_rules! probes {
-    ($experiment:ident, $settings:ty, $plan:path; $($probe:tt)+) => {
+    ($experiment:ident, $settings:ty, $plan:expr; $($probe:tt)+) => {
         probes! { $experiment, $settings, $plan, ..$crate::Facts::DEFAULT; $($probe)+ }
     };
-    ($experiment:ident, $settings:ty, $plan:path, ..$facts:expr;
-     $($name:ident $id:literal, $title:literal, $source:literal, $timed:literal $({ $($more:tt)+ })?;)+) => {
+    ($experiment:ident, $settings:ty, $plan:expr, ..$facts:expr;
+     $($name:ident $id:expr, $title:literal, $source:expr, $timed:tt $({ $($more:tt)+ })?;)+) => {
         $(#[doc = $title]
         pub static $name: $crate::Probe = $crate::Probe {
             facts: $crate::Facts {
                 id: $id,
                 title: $title,
                 timed: $timed,
-                times: latscope_core::report::Semantics::Operation,
                 source: $source,
-                revision: 1,
                 params: <$settings as $crate::Settings>::LIST,
                 $($($more)+)?
                 ..$facts
             },
             check: <$settings as $crate::Settings>::check,
             experiment: &$experiment,
-            plan: |input, _| $plan(&$name, input),
+            plan: $plan,
         };)+
     };
 }
@@ -41,6 +38,7 @@ pub mod file;
 pub mod ipc;
 pub mod memory;
 pub mod noise;
+mod prelude;
 pub mod process;
 pub mod remote;
 pub mod scheduled;
@@ -58,9 +56,8 @@ pub use latscope_bench::probe::{
 pub use latscope_bench::settings::{Settings, Word};
 pub use latscope_bench::{settings, words};
 use latscope_core::catalogue::Catalogue;
-pub(crate) use latscope_core::catalogue::{
-    Condition, ExclusiveCpus, FamilyFacts, Headline, Samples, Subject,
-};
+pub(crate) use latscope_core::catalogue::{Condition, FamilyFacts, Headline, Samples, Subject};
+use latscope_core::machine::Machine;
 use latscope_core::plan::Point;
 pub use values::VALUES;
 
@@ -85,7 +82,7 @@ pub fn setup_s(step: &str, points: usize) -> f64 {
 }
 
 /// The only point of a probe without parameters.
-fn only_point(probe: &Probe, _: &PlanInput) -> Vec<Point> {
+fn only_point(probe: &Probe, _: &PlanInput, _: &Machine) -> Vec<Point> {
     vec![probe.point((), probe.title, true)]
 }
 
@@ -123,12 +120,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     fn survey() -> Request {
-        let input = PlanInput {
-            profile: Profile::Normal,
-            survey: true,
-            values: Default::default(),
-            directories: vec![],
-        };
+        let input = PlanInput { profile: Profile::Normal, survey: true, ..PlanInput::default() };
         Request::new("survey", input)
     }
 
@@ -218,7 +210,7 @@ mod tests {
             for survey in [true, false] {
                 let input = PlanInput { profile, survey, ..latscope_engine::harness::input() };
                 for probe in REGISTRY.known() {
-                    let points = (probe.plan)(&input, &machine).into_iter();
+                    let points = probe.plan(&input, &machine).into_iter();
                     wrong.extend(
                         points.filter_map(|point| (probe.check)(&point).err()).map(|e| e.to_string()),
                     );
@@ -229,7 +221,7 @@ mod tests {
         wrong.dedup();
         assert_eq!(wrong, [""; 0]);
         let rwlock = sync::PROBES[1];
-        let point = (rwlock.plan)(&latscope_engine::harness::input(), &machine).remove(0);
+        let point = rwlock.plan(&latscope_engine::harness::input(), &machine).remove(0);
         let check = |name: &str, value: ParamValue| {
             let mut point = point.clone();
             point.params.insert(name.to_owned(), value);
@@ -255,7 +247,7 @@ mod tests {
                         device: "/dev/vda".to_owned(),
                         free: 1 << 40,
                     }];
-                    let points = family.probes.iter().flat_map(|probe| (probe.plan)(&input, &machine));
+                    let points = family.probes.iter().flat_map(|probe| probe.plan(&input, &machine));
                     let refused = |point: Point| (REGISTRY.find(&point.probe)?.check)(&point).err();
                     wrong.extend(points.filter_map(refused).map(|error| error.to_string()));
                 }
@@ -275,7 +267,7 @@ mod tests {
             let mut input = latscope_engine::harness::input();
             let numbers = probe.params.iter().filter(|param| param.kind == Kind::Number);
             input.values.extend(numbers.map(|param| (param.name.to_owned(), vec![ParamValue::Number(1)])));
-            for point in (probe.plan)(&input, &machine) {
+            for point in probe.plan(&input, &machine) {
                 let words: Vec<&str> = point.title.split([' ', ',']).collect();
                 if words.windows(2).any(|pair| pair[0] == "1" && things.contains(&pair[1])) {
                     wrong.push(point.title);

@@ -1,14 +1,8 @@
 //! Probes whose true result is known, for `latscope selftest`.
 
-use super::{Cpus, Experiment, PlanInput, Probe, Word, settings, words};
+use crate::prelude::*;
 use anyhow::Result;
-use latscope_bench::bench::{Batch, Bench};
-use latscope_bench::gate::Gate;
-use latscope_bench::settings::Settings;
-use latscope_core::plan::Point;
-use latscope_core::report::Better;
 use latscope_core::units::format_percent;
-use latscope_os::clock::Clock;
 use latscope_os::kernels::cycle;
 
 /// The probes of the self test; they are not part of any survey.
@@ -71,7 +65,7 @@ pub const LONGER: [u64; 5] = [0, 3, 5, 10, 20];
 /// Points of [`SLOWER`] that are alike.
 pub const COPIES: u64 = 8;
 
-fn plan_slower(probe: &Probe, _: &PlanInput) -> Vec<Point> {
+fn plan_slower(probe: &Probe, _: &PlanInput, _: &Machine) -> Vec<Point> {
     let loops = LONGER.iter().flat_map(|percent| (0..COPIES).map(|copy| Longer { percent: *percent, copy }));
     let title = |longer: &Longer| {
         format!("a loop, {} longer, copy {}", format_percent(longer.percent as f64), longer.copy)
@@ -87,7 +81,7 @@ const PAIRS: u64 = 20;
 /// Length of an injected delay, ns.
 pub const DELAY_NS: u64 = 20_000;
 
-fn plan_same(probe: &Probe, _: &PlanInput) -> Vec<Point> {
+fn plan_same(probe: &Probe, _: &PlanInput, _: &Machine) -> Vec<Point> {
     let runs = (0..PAIRS).flat_map(|pair| Which::ALL.iter().map(move |run| Run { run: *run, pair }));
     let title = |run: &Run| format!("the same operation, pair {}, run {}", run.pair, run.run.word());
     runs.map(|run| probe.point(run.clone(), title(&run), false)).collect()
@@ -105,18 +99,14 @@ fn run(bench: &mut Bench) -> Result<()> {
                 bench.set_stop(stop);
                 // Of the work, not of the additions: a longer loop takes longer for the same.
                 let batch = Batch { ops: 100 * cycle::ADDS_PER_ITERATION, cycles: true, ..Batch::default() };
-                bench.batch(index, batch, |n| {
-                    std::hint::black_box(cycle::dependent_adds(iterations * n));
-                });
+                bench.batch(index, batch, |n| cycle::dependent_adds(iterations * n));
             }
             _ => {
                 let mut stop = bench.stop();
                 stop.samples = stop.samples.min(20);
                 bench.set_stop(stop);
                 let batch = Batch { ops: 10 * cycle::ADDS_PER_ITERATION, cycles: true, ..Batch::default() };
-                bench.batch(index, batch, |n| {
-                    std::hint::black_box(cycle::dependent_adds(10 * n));
-                });
+                bench.batch(index, batch, |n| cycle::dependent_adds(10 * n));
             }
         }
     }

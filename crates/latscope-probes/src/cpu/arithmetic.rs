@@ -1,13 +1,9 @@
 //! Arithmetic: the time of one operation when the next one waits for it, and the rate of operations that do not
 //! wait.
 
-use crate::{Cpus, Experiment, Facts, PlanInput, Probe, Settings, Word, settings, words};
+use crate::prelude::*;
 use anyhow::Result;
-use latscope_bench::bench::{Batch, Bench};
-use latscope_core::plan::Point;
-use latscope_core::report::{Better, Semantics};
 use latscope_os::kernels::arith::{self, Kernel, Number, Op};
-use std::hint::black_box;
 
 settings! {
     /// Operands of a calculation, and its mode.
@@ -27,60 +23,35 @@ words! {
 /// All arithmetic is measured in one worker.
 static EXPERIMENT: Experiment = Experiment::new("cpu.arithmetic", Cpus::One, run);
 
-macro_rules! probe {
-    ($name:ident, $op:expr, $id:literal, $title:literal, $timed:literal) => {
-        #[doc = concat!("The operation: ", $title, ".")]
-        pub static $name: Probe = Probe {
-            facts: Facts {
-                id: $id,
-                title: $title,
-                timed: $timed,
-                times: Semantics::Operation,
-                source: "the instruction tables of the processor's maker; the kernels are assembly",
-                revision: 1,
-                params: Calculation::LIST,
-                ..Facts::LOOPS
-            },
-            check: Calculation::check,
-            experiment: &EXPERIMENT,
-            plan: |input, _| plan(&$name, $op, input),
-        };
-    };
+const SOURCE: &str = "the instruction tables of the processor's maker; the kernels are assembly";
+
+probes! {
+    EXPERIMENT, Calculation, plan, ..Facts::LOOPS;
+    ADD "cpu.add", "add", SOURCE, "One addition of two registers.";
+    SUB "cpu.sub", "subtract", SOURCE, "One subtraction of two registers.";
+    MUL "cpu.mul", "multiply", SOURCE, "One multiplication of two registers.";
+    DIV "cpu.div", "divide", SOURCE,
+        "One division of large operands; the latency of integers contains one addition, which keeps the dividend large.";
+    MOD "cpu.mod", "remainder", SOURCE,
+        "One remainder of a division of large operands; the latency contains one addition, which keeps the dividend large.";
+    AND "cpu.and", "and", SOURCE, "One bitwise and of two registers.";
+    OR "cpu.or", "or", SOURCE, "One bitwise or of two registers.";
+    XOR "cpu.xor", "xor", SOURCE, "One bitwise exclusive or of two registers.";
+    SHIFT "cpu.shift", "shift", SOURCE, "One shift of a register by a constant.";
+    ROTATE "cpu.rotate", "rotate", SOURCE, "One rotation of a register by a constant.";
+    POPCOUNT "cpu.popcount", "popcount", SOURCE, "The number of set bits of one register.";
+    FMA "cpu.fma", "multiply-add", SOURCE,
+        "One multiplication and addition with one rounding, the chain leading through a factor.";
 }
 
-probe!(ADD, Op::Add, "cpu.add", "add", "One addition of two registers.");
-probe!(SUB, Op::Sub, "cpu.sub", "subtract", "One subtraction of two registers.");
-probe!(MUL, Op::Mul, "cpu.mul", "multiply", "One multiplication of two registers.");
-probe!(
-    DIV,
-    Op::Div,
-    "cpu.div",
-    "divide",
-    "One division of large operands; the latency of integers contains one addition, which keeps the dividend large."
-);
-probe!(
-    MOD,
-    Op::Mod,
-    "cpu.mod",
-    "remainder",
-    "One remainder of a division of large operands; the latency contains one addition, which keeps the dividend large."
-);
-probe!(AND, Op::And, "cpu.and", "and", "One bitwise and of two registers.");
-probe!(OR, Op::Or, "cpu.or", "or", "One bitwise or of two registers.");
-probe!(XOR, Op::Xor, "cpu.xor", "xor", "One bitwise exclusive or of two registers.");
-probe!(SHIFT, Op::Shift, "cpu.shift", "shift", "One shift of a register by a constant.");
-probe!(ROTATE, Op::Rotate, "cpu.rotate", "rotate", "One rotation of a register by a constant.");
-probe!(POPCOUNT, Op::PopCount, "cpu.popcount", "popcount", "The number of set bits of one register.");
-probe!(
-    FMA,
-    Op::Fma,
-    "cpu.fma",
-    "multiply-add",
-    "One multiplication and addition with one rounding, the chain leading through a factor."
-);
+/// Returns the operation that a probe times.
+fn operation(probe: &str) -> Option<Op> {
+    Op::named(probe.trim_start_matches("cpu."))
+}
 
-fn plan(probe: &Probe, op: Op, input: &PlanInput) -> Vec<Point> {
+fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<Point> {
     let mut points = Vec::new();
+    let Some(op) = operation(probe.id) else { return points };
     let asked = CalculationAsked::of(input);
     for number in asked.number.or(Number::ALL).into_iter().filter(|number| op.applies_to(*number)) {
         for mode in asked.mode.or(Mode::ALL) {
@@ -109,7 +80,7 @@ fn is_row(op: Op, number: Number) -> bool {
 }
 
 fn kernel(probe: &str, Calculation { number, mode }: &Calculation) -> Option<Kernel> {
-    let op = Op::named(probe.trim_start_matches("cpu."))?;
+    let op = operation(probe)?;
     match mode {
         Mode::Latency => arith::latency(op, *number),
         Mode::Throughput => arith::throughput(op, *number),
@@ -126,9 +97,7 @@ fn run(bench: &mut Bench) -> Result<()> {
             continue;
         };
         let batch = Batch { ops: kernel.ops, cycles: true, ..Batch::default() };
-        bench.batch(index, batch, |n| {
-            black_box(kernel.run(n));
-        });
+        bench.batch(index, batch, |n| kernel.run(n));
         if kernel.chains > 1 {
             bench.value(index, "chains", kernel.chains as f64, "count", Better::Neither);
         }
@@ -170,8 +139,8 @@ mod tests {
     fn a_type_without_the_operation_has_no_point() {
         let mut input = harness::input();
         input.values.insert("type".into(), vec![ParamValue::Text("f64".into())]);
-        assert_eq!((XOR.plan)(&input, &harness::machine()), []);
-        assert_eq!((FMA.plan)(&input, &harness::machine()).len(), 2);
+        assert_eq!(XOR.plan(&input, &harness::machine()), []);
+        assert_eq!(FMA.plan(&input, &harness::machine()).len(), 2);
     }
 
     #[test]

@@ -1,12 +1,8 @@
 //! Branches: the cost of one that the processor guesses right, and of one that it guesses wrong.
 
-use crate::{Cpus, Experiment, PlanInput, Probe, Word, settings, words};
+use crate::prelude::*;
 use anyhow::Result;
-use latscope_bench::bench::{Batch, Bench};
-use latscope_core::plan::Point;
-use latscope_core::report::Better;
 use latscope_os::kernels::branch;
-use std::hint::black_box;
 
 settings! {
     /// A jump.
@@ -35,7 +31,7 @@ const WORDS: usize = 64;
 /// Random bits are guessed wrong half of the time: jumps to one miss.
 const JUMPS_PER_MISS: u64 = 2;
 
-fn plan(probe: &Probe, input: &PlanInput) -> Vec<Point> {
+fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<Point> {
     let point = |mode: Mode| probe.point(Jump { mode }, format!("branch, {}", mode.word()), true);
     JumpAsked::of(input).mode.or(Mode::ALL).into_iter().map(point).collect()
 }
@@ -48,11 +44,7 @@ fn run(bench: &mut Bench) -> Result<()> {
         let mut next = bits.chunks_exact(WORDS).cycle();
         let jumps = if mispredicted { JUMPS_PER_MISS } else { 1 };
         let batch = Batch { ops: 64 * WORDS as u64 / jumps, cycles: true, ..Batch::default() };
-        bench.batch(index, batch, |n| {
-            for _ in 0..n {
-                black_box(branch::mispredict(next.next().unwrap_or_default()));
-            }
-        });
+        bench.calls(index, batch, || branch::mispredict(next.next().unwrap_or_default()));
         if !mispredicted {
             predicted = bench.median(index);
         } else if let Some((hit, pair)) = predicted.zip(bench.median(index)) {

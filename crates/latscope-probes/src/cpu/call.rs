@@ -1,11 +1,8 @@
 //! Calls of a function that does nothing.
 
-use crate::{Cpus, Experiment, PlanInput, Probe, Word, settings, words};
+use crate::prelude::*;
 use anyhow::Result;
-use latscope_bench::bench::{Batch, Bench};
-use latscope_core::plan::Point;
 use latscope_os::kernels::call;
-use std::hint::black_box;
 
 settings! {
     /// A call.
@@ -28,7 +25,7 @@ probes! {
 
 static EXPERIMENT: Experiment = Experiment::new("cpu.call", Cpus::One, run);
 
-fn plan(probe: &Probe, input: &PlanInput) -> Vec<Point> {
+fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<Point> {
     let point = |mode: Mode| probe.point(Call { mode }, format!("function call, {}", mode.word()), true);
     CallAsked::of(input).mode.or(Mode::ALL).into_iter().map(point).collect()
 }
@@ -37,9 +34,7 @@ fn run(bench: &mut Bench) -> Result<()> {
     for (index, Call { mode }) in bench.settings()?.into_iter().enumerate() {
         let kernel = if mode == Mode::Direct { call::direct } else { call::indirect };
         let batch = Batch { ops: call::CALLS_PER_ITERATION, cycles: true, ..Batch::default() };
-        bench.batch(index, batch, |n| {
-            black_box(kernel(n));
-        });
+        bench.batch(index, batch, kernel);
     }
     Ok(())
 }

@@ -1,10 +1,8 @@
 //! Costs of reading the time.
 
-use crate::{Condition, Cpus, Experiment};
+use crate::prelude::*;
 use anyhow::Result;
-use latscope_bench::bench::{Batch, Bench};
 use latscope_os::clock;
-use std::hint::black_box;
 
 probes! {
     EXPERIMENT, (), crate::only_point, ..crate::Facts::BATCHES;
@@ -25,9 +23,9 @@ fn run(bench: &mut Bench) -> Result<()> {
     let (mut vdso, mut syscall) = (None, None);
     for (index, point) in bench.points().iter().enumerate() {
         if point.probe == RDTSC.id {
-            bench.batch(index, batch(), |n| repeat(n, clock::bare_counter));
+            bench.calls(index, batch(), clock::bare_counter);
         } else if point.probe == VDSO.id {
-            bench.batch(index, batch(), |n| repeat(n, clock::monotonic_ns));
+            bench.calls(index, batch(), clock::monotonic_ns);
             vdso = bench.median(index).map(|ns| (index, ns));
         } else if let Err(error) = clock::monotonic_ns_by_syscall() {
             bench.unsupported(
@@ -36,7 +34,7 @@ fn run(bench: &mut Bench) -> Result<()> {
                 "run without the seccomp filter",
             );
         } else {
-            bench.batch(index, batch(), |n| repeat(n, clock::monotonic_ns_by_syscall));
+            bench.calls(index, batch(), clock::monotonic_ns_by_syscall);
             syscall = bench.median(index);
         }
     }
@@ -47,13 +45,6 @@ fn run(bench: &mut Bench) -> Result<()> {
         bench.degrade(index, "slow-clock-source", reason, "choose another clock source: see latscope doctor");
     }
     Ok(())
-}
-
-#[inline(always)]
-fn repeat<T>(times: u64, mut read: impl FnMut() -> T) {
-    for _ in 0..times {
-        black_box(read());
-    }
 }
 
 #[cfg(test)]

@@ -1,11 +1,8 @@
 //! The length of a core cycle.
 
-use crate::{Cpus, Experiment};
+use crate::prelude::*;
 use anyhow::Result;
-use latscope_bench::bench::{Batch, Bench};
-use latscope_core::report::Better;
 use latscope_os::kernels::cycle;
-use std::hint::black_box;
 
 probes! {
     EXPERIMENT, (), crate::only_point, ..crate::Facts::LOOPS;
@@ -18,9 +15,7 @@ static EXPERIMENT: Experiment = Experiment::new("cpu.cycle", Cpus::One, run).per
 fn run(bench: &mut Bench) -> Result<()> {
     for point in 0..bench.points().len() {
         let batch = Batch { ops: cycle::ADDS_PER_ITERATION, cycles: true, ..Batch::default() };
-        bench.batch(point, batch, |n| {
-            black_box(cycle::dependent_adds(n));
-        });
+        bench.batch(point, batch, cycle::dependent_adds);
         if let Some(ns) = bench.median(point).filter(|ns| *ns > 0.0) {
             bench.value(point, "frequency", 1.0 / ns, "GHz", Better::More);
         }

@@ -1,11 +1,8 @@
 //! Loads right behind a store: forwarded, blocked, or delayed by a store that only looks alike.
 
-use crate::{Cpus, Experiment, PlanInput, Probe, Word, settings, words};
+use crate::prelude::*;
 use anyhow::Result;
-use latscope_bench::bench::{Batch, Bench};
-use latscope_core::plan::Point;
 use latscope_os::kernels::forward::{PAIRS_PER_ITERATION, Store, store_and_load};
-use std::hint::black_box;
 
 settings! {
     /// A store and the load behind it.
@@ -45,7 +42,7 @@ static EXPERIMENT: Experiment = Experiment::new("cpu.store-forward", Cpus::One, 
     "a survey has room for its first rounds only",
 );
 
-fn plan(probe: &Probe, input: &PlanInput) -> Vec<Point> {
+fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<Point> {
     let asked = PairAsked::of(input);
     let modes = asked.mode.or(if input.survey { &Mode::ALL[..2] } else { Mode::ALL });
     let addresses = match (asked.address.given(), input.survey) {
@@ -91,9 +88,7 @@ fn run(bench: &mut Bench) -> Result<()> {
     for (index, Pair { mode, address }) in bench.settings::<Pair>()?.into_iter().enumerate() {
         let batch = Batch { ops: PAIRS_PER_ITERATION, cycles: true, ..Batch::default() };
         let store = Store { narrow: mode == Mode::Blocked, late: address.is_some() };
-        bench.batch(index, batch, |n| {
-            black_box(store_and_load(&mut words, mode.apart(), store, n));
-        });
+        bench.batch(index, batch, |n| store_and_load(&mut words, mode.apart(), store, n));
     }
     Ok(())
 }
@@ -106,7 +101,7 @@ mod tests {
     #[test]
     fn every_place_of_the_load_is_measured_and_a_survey_has_two() {
         assert_eq!(points(&FORWARD).len(), 2);
-        let all = (FORWARD.plan)(&PlanInput { survey: false, ..input() }, &machine());
+        let all = FORWARD.plan(&PlanInput { survey: false, ..input() }, &machine());
         let measured = measure(&EXPERIMENT, all);
         assert_eq!(measured.len(), 8);
         assert!(measured[..4].iter().all(|m| !m.params.contains_key("address")));

@@ -3,17 +3,13 @@
 //! The kernel counts how often a CPU entered each of its idle states. A sample belongs to the state whose count rose by
 //! one while the thread slept; no state is disabled for it.
 
-use crate::{Condition, Cpus, Experiment, Facts, PlanInput, Probe, Profile, Settings, Word, settings, words};
+use crate::prelude::*;
 use anyhow::{Context, Result};
-use latscope_bench::bench::Bench;
-use latscope_bench::gate::Gate;
 use latscope_bench::threads::{self, Partner};
 use latscope_bench::timebase::AnyClock;
-use latscope_core::plan::{ParamValue, Point};
-use latscope_core::report::{Better, Semantics};
+use latscope_core::plan::ParamValue;
 use latscope_core::statistics::median;
-use latscope_core::units::format_time;
-use latscope_os::clock::{Clock, monotonic_ns};
+use latscope_os::clock::monotonic_ns;
 use latscope_os::futex::Tokens;
 use rustix::thread::{ClockId, Timespec, set_current_timer_slack};
 use std::collections::BTreeMap;
@@ -24,24 +20,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-/// Probe of the way out of idle.
-pub(crate) static IDLE_EXIT: Probe = Probe {
-    facts: Facts {
-        id: "cpu.idle-exit",
-        title: "out of idle",
-        timed: "By timer: from the instant for which clock_nanosleep was asked, with a timer slack of 1 ns, until the thread runs. By ipi: from before FUTEX_WAKE on another CPU until the thread runs. Its CPU idled for `pause` if nothing else wanted it; the values are medians of the samples in which it was in each state, and their shares.",
-        times: Semantics::OneWay,
-        source: "Documentation/admin-guide/pm/cpuidle.rst: stateN/usage, current_governor",
-        revision: 1,
-        params: Idle::LIST,
-        by_name_only: true,
-        sensitive_to: &[Condition::WakeUp, Condition::Isolation, Condition::Virtualisation],
-        ..Facts::DELAYS
-    },
-    check: Idle::check,
-    experiment: &EXPERIMENT,
-    plan: |input, _| plan(input),
-};
+probes! {
+    EXPERIMENT, Idle, plan, ..Facts::DELAYS;
+    IDLE_EXIT "cpu.idle-exit", "out of idle",
+        "Documentation/admin-guide/pm/cpuidle.rst: stateN/usage, current_governor",
+        "By timer: from the instant for which clock_nanosleep was asked, with a timer slack of 1 ns, until the thread runs. By ipi: from before FUTEX_WAKE on another CPU until the thread runs. Its CPU idled for `pause` if nothing else wanted it; the values are medians of the samples in which it was in each state, and their shares."
+        { times: Semantics::OneWay, by_name_only: true,
+          sensitive_to: &[Condition::WakeUp, Condition::Isolation, Condition::Virtualisation], };
+}
 
 static EXPERIMENT: Experiment = Experiment::new("cpu.idle-exit", Cpus::Two, run)
     .setup(0.02)
@@ -71,7 +57,7 @@ settings! {
 
 const US: u64 = 1_000;
 
-fn plan(input: &PlanInput) -> Vec<Point> {
+fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<Point> {
     let pauses: &[u64] = match input.profile {
         Profile::Quick => &[100 * US],
         Profile::Normal => &[20 * US, 2_000 * US],
@@ -83,7 +69,7 @@ fn plan(input: &PlanInput) -> Vec<Point> {
         for pause in asked.pause.or(pauses) {
             let cause = if by == By::Timer { "its timer" } else { "another CPU" };
             let title = format!("out of idle after {}, by {cause}", format_time(pause as f64));
-            points.push(IDLE_EXIT.point(Idle { by, pause, governor: None }, title, false));
+            points.push(probe.point(Idle { by, pause, governor: None }, title, false));
         }
     }
     points

@@ -1,11 +1,8 @@
 //! Indirect jumps by the number of their targets.
 
 use super::jump::time_code;
-use crate::{Cpus, Experiment, PlanInput, Probe, Profile, settings};
+use crate::prelude::*;
 use anyhow::Result;
-use latscope_bench::bench::Bench;
-use latscope_core::plan::Point;
-use latscope_core::units::counted;
 use latscope_os::kernels::code::Code;
 
 settings! {
@@ -27,7 +24,7 @@ probes! {
 
 static EXPERIMENT: Experiment = Experiment::new("cpu.indirect-branch", Cpus::One, run);
 
-fn plan(probe: &Probe, input: &PlanInput) -> Vec<Point> {
+fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<Point> {
     let numbers: &[u64] = match input.profile {
         Profile::Quick => &[1, 2, 16],
         _ => &[1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024],

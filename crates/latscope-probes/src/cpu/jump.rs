@@ -1,33 +1,18 @@
 //! Jumps of a chain by its size: how many the processor fetches and predicts without a stall.
 
-use crate::failure::refuse;
-use crate::{Cpus, Experiment, Facts, PlanInput, Probe, Profile, Settings, settings};
+use crate::prelude::*;
 use anyhow::Result;
-use latscope_bench::bench::{Batch, Bench};
-use latscope_core::plan::Point;
-use latscope_core::report::Semantics;
-use latscope_core::units::format_size;
 use latscope_os::kernels::code::Code;
 
-/// Probe of chains of jumps.
-pub(super) static JUMP: Probe = Probe {
-    facts: Facts {
-        id: "cpu.jump",
-        title: "jump in a chain",
-        timed: "One direct jump of a chain of generated ones that lead to each other in a random order and fill so much memory, one each \
-                `stride` bytes: beyond the branch target buffer the processor learns late where it goes, beyond the \
-                instruction cache it also waits for the instruction.",
-        times: Semantics::Operation,
-        source: "the processor's optimisation manual: branch target buffer, instruction cache",
-        revision: 1,
-        params: Chain::LIST,
-        by_name_only: true,
-        ..Facts::LOOPS
-    },
-    check: Chain::check,
-    experiment: &EXPERIMENT,
-    plan: |input, _| plan(input),
-};
+probes! {
+    EXPERIMENT, Chain, plan, ..Facts::LOOPS;
+    JUMP "cpu.jump", "jump in a chain",
+        "the processor's optimisation manual: branch target buffer, instruction cache",
+        "One direct jump of a chain of generated ones that lead to each other in a random order and fill so much memory, one each \
+            `stride` bytes: beyond the branch target buffer the processor learns late where it goes, beyond the \
+            instruction cache it also waits for the instruction."
+        { by_name_only: true, };
+}
 
 static EXPERIMENT: Experiment = Experiment::new("cpu.jump", Cpus::One, run);
 
@@ -43,7 +28,7 @@ settings! {
 
 const KIB: u64 = 1 << 10;
 
-fn plan(input: &PlanInput) -> Vec<Point> {
+fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<Point> {
     let sizes: Vec<u64> = match input.profile {
         Profile::Quick => vec![4 * KIB, 32 * KIB, 1024 * KIB],
         _ => (0..13).map(|octave| KIB << octave).collect(),
@@ -53,7 +38,7 @@ fn plan(input: &PlanInput) -> Vec<Point> {
     for stride in asked.stride.or(&[16, 64]) {
         for size in asked.size.or(&sizes).into_iter().filter(|size| *size >= stride) {
             let title = format!("jump, one each {}, {}", format_size(stride), format_size(size));
-            points.push(JUMP.point(Chain { size, stride }, title, false));
+            points.push(probe.point(Chain { size, stride }, title, false));
         }
     }
     points

@@ -1,35 +1,18 @@
 //! The clock of a core after a pause: how long fixed work takes right after a sleep, beside the same work of a busy core.
 
+use crate::prelude::*;
 use crate::siblings::switches;
-use crate::{Cpus, Experiment, Facts, PlanInput, Probe, Profile, Settings, settings};
 use anyhow::Result;
-use latscope_bench::bench::Bench;
-use latscope_bench::gate::Gate;
-use latscope_core::plan::Point;
-use latscope_core::report::{Better, Semantics};
-use latscope_core::units::format_time;
-use latscope_os::clock::Clock;
 use latscope_os::kernels::cycle::{ADDS_PER_ITERATION, dependent_adds};
-use std::hint::black_box;
 use std::time::Duration;
 
-/// Probe of fixed work after a sleep.
-pub(crate) static RAMP: Probe = Probe {
-    facts: Facts {
-        id: "cpu.ramp",
-        title: "fixed work right after a sleep",
-        timed: "A chain of 20,000 dependent additions, as long as so many core cycles, right after the thread has slept: a core that slowed down, or a host that gave it to others, takes longer than for the same work of a busy core (`warm`).",
-        times: Semantics::Operation,
-        source: "the processor's manual: performance states; cpufreq, intel_pstate, amd_pstate",
-        revision: 1,
-        params: Sleep::LIST,
-        by_name_only: true,
-        ..Facts::DEFAULT
-    },
-    check: Sleep::check,
-    experiment: &EXPERIMENT,
-    plan: |input, _| plan(input),
-};
+probes! {
+    EXPERIMENT, Sleep, plan;
+    RAMP "cpu.ramp", "fixed work right after a sleep",
+        "the processor's manual: performance states; cpufreq, intel_pstate, amd_pstate",
+        "A chain of 20,000 dependent additions, as long as so many core cycles, right after the thread has slept: a core that slowed down, or a host that gave it to others, takes longer than for the same work of a busy core (`warm`)."
+        { by_name_only: true, };
+}
 
 static EXPERIMENT: Experiment =
     Experiment::new("cpu.ramp", Cpus::One, run).setup(0.3).adapted_by(|step, _| super::sleepy(step, 40, 20));
@@ -51,14 +34,14 @@ const BUSY: Duration = Duration::from_millis(100);
 /// Works after each sleep, of which the first is a sample; by the last the core has been busy for about 1 ms.
 const AFTER: usize = 200;
 
-fn plan(input: &PlanInput) -> Vec<Point> {
+fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<Point> {
     let pauses: &[u64] = match input.profile {
         Profile::Quick => &[MS],
         _ => &[MS, 10 * MS, 100 * MS],
     };
     let point = |pause: u64| {
         let title = format!("fixed work after {} of sleep", format_time(pause as f64));
-        RAMP.point(Sleep { pause }, title, false)
+        probe.point(Sleep { pause }, title, false)
     };
     SleepAsked::of(input).pause.or(pauses).into_iter().map(point).collect()
 }

@@ -1,11 +1,8 @@
 //! Nested calls by their depth: how many returns the processor remembers.
 
 use super::jump::time_code;
-use crate::{Cpus, Experiment, PlanInput, Probe, Profile, settings};
+use crate::prelude::*;
 use anyhow::Result;
-use latscope_bench::bench::Bench;
-use latscope_core::plan::Point;
-use latscope_core::units::counted;
 use latscope_os::kernels::code::{Code, DEEPEST};
 
 settings! {
@@ -27,7 +24,7 @@ probes! {
 
 static EXPERIMENT: Experiment = Experiment::new("cpu.return-depth", Cpus::One, run);
 
-fn plan(probe: &Probe, input: &PlanInput) -> Vec<Point> {
+fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<Point> {
     let depths: &[u64] = match input.profile {
         Profile::Quick => &[4, 16, 64],
         _ => &[1, 2, 4, 8, 12, 16, 20, 24, 28, 32, 40, 48, 64, 96, 128],

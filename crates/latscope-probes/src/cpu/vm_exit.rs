@@ -1,13 +1,9 @@
 //! The way out of a virtual machine and back: an instruction that the hypervisor carries out.
 
 use crate::noise::counters::Counters;
-use crate::{Condition, Cpus, Experiment, PlanInput, Probe};
+use crate::prelude::*;
 use anyhow::Result;
-use latscope_bench::bench::{Batch, Bench};
-use latscope_core::plan::Point;
-use latscope_core::report::Better;
 use latscope_os::cpuid;
-use std::hint::black_box;
 
 probes! {
     EXPERIMENT, (), plan, ..crate::Facts::BATCHES;
@@ -23,8 +19,8 @@ static EXPERIMENT: Experiment = Experiment::new("cpu.vm-exit", Cpus::One, run).f
 );
 
 /// The only point; a survey has it where there is such an instruction.
-fn plan(probe: &Probe, input: &PlanInput) -> Vec<Point> {
-    if input.survey && !cpuid::EXISTS { Vec::new() } else { crate::only_point(probe, input) }
+fn plan(probe: &Probe, input: &PlanInput, machine: &Machine) -> Vec<Point> {
+    if input.survey && !cpuid::EXISTS { Vec::new() } else { crate::only_point(probe, input, machine) }
 }
 
 fn run(bench: &mut Bench) -> Result<()> {
@@ -35,11 +31,7 @@ fn run(bench: &mut Bench) -> Result<()> {
         return Ok(());
     }
     let before = Counters::read();
-    bench.batch(0, Batch { cycles: true, ..Batch::default() }, |times| {
-        for _ in 0..times {
-            black_box(cpuid::serialise());
-        }
-    });
+    bench.calls(0, Batch { cycles: true, ..Batch::default() }, cpuid::serialise);
     let stolen: u64 = bench.cpus().iter().map(|cpu| Counters::read().since(&before, *cpu).stolen_ms).sum();
     let guest = cpuid::hypervisor_vendor().is_some();
     bench.value(0, "virtual", f64::from(u8::from(guest)), "count", Better::Neither);

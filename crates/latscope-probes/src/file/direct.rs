@@ -2,13 +2,7 @@
 
 use super::scratch::{Filled, Scratch, too_large};
 use super::{Place, in_each_directory};
-use crate::failure::{FirstError, explain, refuse};
-use crate::{Cpus, Experiment, Facts, PlanInput, Probe, Profile, Settings, settings};
-use latscope_bench::bench::Bench;
-use latscope_bench::gate::Gate;
-use latscope_core::plan::Point;
-use latscope_core::report::{Semantics, Work};
-use latscope_core::units::format_size;
+use crate::prelude::*;
 use latscope_os::page::{Mapping, page_size};
 use rustix::fd::OwnedFd;
 use rustix::fs::{Advice, OFlags, fadvise, fsync};
@@ -17,23 +11,12 @@ use std::ffi::CStr;
 
 static DIRECT: Experiment = Experiment::new("file.read-direct", Cpus::One, run).in_scratch();
 
-/// Probe of reads past the page cache, with O_DIRECT.
-pub(crate) static READ_DIRECT: Probe = Probe {
-    facts: Facts {
-        id: "file.read-direct",
-        title: "read from the device (O_DIRECT)",
-        timed: "One pread past the page cache (O_DIRECT), at a random multiple of its size in a file of 16 MiB or more; the \
-                device may have caches of its own.",
-        times: Semantics::Operation,
-        source: "open(2), O_DIRECT",
-        revision: 1,
-        params: Read::LIST,
-        ..Facts::DEFAULT
-    },
-    check: Read::check,
-    experiment: &DIRECT,
-    plan: |input, _| plan(input),
-};
+probes! {
+    DIRECT, Read, plan;
+    READ_DIRECT "file.read-direct", "read from the device (O_DIRECT)", "open(2), O_DIRECT",
+        "One pread past the page cache (O_DIRECT), at a random multiple of its size in a file of 16 MiB or more; the \
+            device may have caches of its own.";
+}
 
 settings! {
     /// A read.
@@ -49,8 +32,8 @@ pub(super) fn has_no_device(filesystem: &str) -> bool {
     ["tmpfs", "ramfs"].contains(&filesystem)
 }
 
-fn plan(input: &PlanInput) -> Vec<Point> {
-    in_each_directory(&READ_DIRECT, input, |place| {
+fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<Point> {
+    in_each_directory(probe, input, |place| {
         let point = |size: u64| {
             let title = format!("O_DIRECT random read {}", format_size(size));
             (Read { size, place: place.clone() }, title, size == 4096 && !has_no_device(&place.filesystem))
@@ -135,10 +118,7 @@ fn time(
     bench.set_work(index, Work { ops: 1, bytes_touched: size, bytes_moved: size });
     bench.splits(&[index], Gate::Open, |splits| {
         let offset = random.next();
-        splits.start();
-        let read = pread(file, &mut *buffer, offset);
-        splits.stop(0);
-        first.check(read);
+        first.check(splits.time(0, || pread(file, &mut *buffer, offset)));
     });
     let measured = first.report(bench, &[index], "read past the page cache");
     if measured && cached_pages(filled)? * page_size() as u64 > FILE_BYTES / 4 {

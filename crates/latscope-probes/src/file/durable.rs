@@ -2,11 +2,7 @@
 
 use super::scratch::Scratch;
 use super::{Place, in_each_directory};
-use crate::failure::{FirstError, explain, refuse};
-use crate::{Cpus, Experiment, PlanInput, Probe, Settings, Word, settings, words};
-use latscope_bench::bench::Bench;
-use latscope_bench::gate::Gate;
-use latscope_core::plan::Point;
+use crate::prelude::*;
 use rustix::fd::OwnedFd;
 use rustix::fs::{OFlags, fdatasync, fsync, ftruncate};
 use rustix::io::{Errno, Result, pwrite};
@@ -39,7 +35,7 @@ probes! {
             what is needed to find them.";
 }
 
-fn plan(probe: &Probe, input: &PlanInput) -> Vec<Point> {
+fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<Point> {
     let modes = WrittenAsked::of(input).mode.or(Mode::ALL);
     in_each_directory(probe, input, |place| {
         let point = |mode: Mode| {
@@ -107,20 +103,14 @@ fn time(bench: &mut Bench, point: usize, file: &OwnedFd, overwrite: bool, sync: 
         turn += 1;
         if written == block.len() { Ok(()) } else { Err(Errno::NOSPC) }
     };
-    if let Err(error) = before().and_then(|()| sync(file)) {
-        let (reason, remedy) = explain("write and sync a file", error);
-        bench.unsupported(point, reason, remedy);
-        return;
-    }
+    let tried = before().and_then(|()| sync(file));
+    let Some(()) = possible(bench, point, "write and sync a file", tried) else { return };
     let mut first = FirstError::default();
     bench.splits(&[point], Gate::Open, |splits| {
         if first.happened() || first.check(before()).is_none() {
             return;
         }
-        splits.start();
-        let synced = sync(file);
-        splits.stop(0);
-        first.check(synced);
+        first.check(splits.time(0, || sync(file)));
     });
     first.report(bench, &[point], "write and sync a file");
 }

@@ -3,13 +3,9 @@
 use super::scratch::{Scratch, too_large};
 use super::{Place, in_each_directory};
 use crate::activity::{Part, Parts};
-use crate::failure::FirstError;
-use crate::{Cpus, Experiment, PlanInput, Probe, Profile, settings};
-use latscope_bench::bench::{Bench, Splits};
-use latscope_bench::gate::Gate;
-use latscope_core::plan::{Point, Stop};
-use latscope_core::report::Work;
-use latscope_core::units::format_size;
+use crate::prelude::*;
+use latscope_bench::bench::Splits;
+use latscope_core::plan::Stop;
 use rustix::fd::OwnedFd;
 use rustix::fs::OFlags;
 use rustix::io::{Errno, Result};
@@ -42,7 +38,7 @@ probes! {
 
 const KIB: u64 = 1 << 10;
 
-fn plan(probe: &Probe, input: &PlanInput) -> Vec<Point> {
+fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<Point> {
     let sizes: &[u64] = match input.profile {
         Profile::Quick => &[0, 4 * KIB],
         Profile::Normal | Profile::Full => &[0, 4 * KIB, 64 * KIB, 1024 * KIB],

@@ -101,7 +101,7 @@ mod tests {
     }
 
     fn plan(input: &PlanInput) -> Vec<Point> {
-        PROBES.iter().flat_map(|probe| (probe.plan)(input, &harness::machine())).collect()
+        PROBES.iter().flat_map(|probe| probe.plan(input, &harness::machine())).collect()
     }
 
     /// Runs the experiment of the first point, and sees that it leaves nothing.

@@ -2,12 +2,8 @@
 
 use super::scratch::{Scratch, gate};
 use super::{Place, in_each_directory};
-use crate::failure::refuse;
+use crate::prelude::*;
 use crate::syscall::calls::time_batches;
-use crate::{Cpus, Experiment, PlanInput, Probe, Settings};
-use latscope_bench::bench::{Batch, Bench};
-use latscope_bench::gate::Gate;
-use latscope_core::plan::Point;
 use rustix::fs::{AtFlags, OFlags, renameat, statat};
 
 static NAMES: Experiment = Experiment::new("file.name", Cpus::One, run).in_scratch();
@@ -23,7 +19,7 @@ probes! {
             caches.";
 }
 
-fn plan(probe: &Probe, input: &PlanInput) -> Vec<Point> {
+fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<Point> {
     in_each_directory(probe, input, |place| vec![(place, probe.title.to_owned(), true)])
 }
 
@@ -34,10 +30,8 @@ fn run(bench: &mut Bench) -> anyhow::Result<()> {
         let gate = gate(&Place::read(point)?);
         let batch = |gate| Batch { gate, ..Batch::default() };
         let (mut here, mut there) = (c"one", c"other");
-        if let Err(error) = scratch.file(here, OFlags::WRONLY | OFlags::CREATE) {
-            refuse(bench, index, "create a file", error);
-            continue;
-        }
+        let created = scratch.file(here, OFlags::WRONLY | OFlags::CREATE);
+        let Some(_) = possible(bench, index, "create a file", created) else { continue };
         match point.probe.as_str() {
             // The file system may wait for its journal: that is part of renaming.
             "file.rename" => time_batches(bench, index, batch(Gate::Open), "rename a file", || {

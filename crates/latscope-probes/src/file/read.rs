@@ -2,20 +2,13 @@
 
 use super::scratch::{CHUNK, Scratch, gate, too_large};
 use super::{Place, in_each_directory};
-use crate::Samples;
-use crate::failure::{FirstError, explain, refuse};
-use crate::{Cpus, Experiment, Facts, Headline, PlanInput, Probe, Profile, Settings, Word, settings, words};
-use latscope_bench::bench::{Batch, Bench};
-use latscope_bench::gate::Gate;
-use latscope_core::plan::Point;
-use latscope_core::report::{Semantics, Work};
-use latscope_core::units::{format_share, format_size};
+use crate::prelude::*;
+use latscope_core::units::format_share;
 use latscope_os::page::{Mapping, page_size};
 use rustix::fd::OwnedFd;
 use rustix::fs::OFlags;
 use rustix::io::{Errno, Result, pread};
 use std::ffi::CStr;
-use std::hint::black_box;
 
 static READS: Experiment = Experiment::new("file.read", Cpus::One, run).in_scratch();
 
@@ -45,44 +38,21 @@ settings! {
     }
 }
 
-/// Probe of reading a cached file with pread(2).
-pub static READ: Probe = Probe {
-    facts: Facts {
-        id: "file.read",
-        title: "read a cached file",
-        timed: "Reading a whole file from the page cache into a buffer, at most 64 KiB a call; kept open: the reads alone, \
-                open-close: with open and close around them.",
-        times: Semantics::Operation,
-        source: "pread(2), open(2)",
-        revision: 1,
-        params: Reading::LIST,
-        samples: Samples::Either,
-        may_be_zero: &["size"],
-        headline: Some(Headline { name: "page-cache read", preferred: &[("mode", "kept-open")] }),
-        ..Facts::DEFAULT
-    },
-    check: Reading::check,
-    experiment: &READS,
-    plan: |input, _| plan_read(input),
-};
+probes! {
+    READS, Reading, plan_read;
+    READ "file.read", "read a cached file", "pread(2), open(2)",
+        "Reading a whole file from the page cache into a buffer, at most 64 KiB a call; kept open: the reads alone, \
+            open-close: with open and close around them."
+        { samples: Samples::Either, may_be_zero: &["size"],
+          headline: Some(Headline { name: "page-cache read", preferred: &[("mode", "kept-open")] }), };
+}
 
-/// Probe of reading a cached file through mmap(2).
-pub(crate) static READ_MMAP: Probe = Probe {
-    facts: Facts {
-        id: "file.read-mmap",
-        title: "read a cached file through a mapping",
-        timed: "mmap of a whole open file that is in the page cache, a load from every 64 bytes of it, and munmap.",
-        times: Semantics::Operation,
-        source: "mmap(2)",
-        revision: 1,
-        params: Mapped::LIST,
-        samples: Samples::Either,
-        ..Facts::DEFAULT
-    },
-    check: Mapped::check,
-    experiment: &READS,
-    plan: |input, _| plan_mmap(input),
-};
+probes! {
+    READS, Mapped, plan_mmap;
+    READ_MMAP "file.read-mmap", "read a cached file through a mapping", "mmap(2)",
+        "mmap of a whole open file that is in the page cache, a load from every 64 bytes of it, and munmap."
+        { samples: Samples::Either, };
+}
 
 /// Size from which on the reading of a file takes milliseconds.
 const LONG: u64 = 16 * MIB;
@@ -99,9 +69,9 @@ fn sizes(input: &PlanInput) -> Vec<u64> {
     MappedAsked::of(input).size.or(sizes).into_iter().filter(|size| *size > 0).collect()
 }
 
-fn plan_read(input: &PlanInput) -> Vec<Point> {
+fn plan_read(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<Point> {
     let modes = ReadingAsked::of(input).mode.or(Mode::ALL);
-    in_each_directory(&READ, input, |place| {
+    in_each_directory(probe, input, |place| {
         let mut points = Vec::new();
         for mode in Mode::ALL.iter().copied().filter(|mode| modes.contains(mode)) {
             for size in sizes(input) {
@@ -120,8 +90,8 @@ fn plan_read(input: &PlanInput) -> Vec<Point> {
     })
 }
 
-fn plan_mmap(input: &PlanInput) -> Vec<Point> {
-    in_each_directory(&READ_MMAP, input, |place| {
+fn plan_mmap(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<Point> {
+    in_each_directory(probe, input, |place| {
         // Below a page the size makes no difference.
         let given = MappedAsked::of(input).size.given();
         let sizes = sizes(input).into_iter().filter(|size| given || *size >= 4 * KIB);
@@ -211,16 +181,13 @@ fn time(
 ) -> anyhow::Result<bool> {
     // Longer than a turn of the scheduler: no sample could be expected to be undisturbed.
     let gate = if size >= LONG { Gate::Open } else { gate };
-    if let Err(error) = operation() {
-        refuse(bench, index, "read a file", error);
+    if possible(bench, index, "read a file", operation()).is_none() {
         return Ok(false);
     }
     let mut first = FirstError::default();
     if size < MIB {
-        bench.batch(index, Batch { gate, ..Batch::default() }, |count| {
-            for _ in 0..count {
-                first.check(operation());
-            }
+        bench.calls(index, Batch { gate, ..Batch::default() }, || {
+            first.check(operation());
         });
     } else {
         bench.each(index, gate, || {

@@ -4,10 +4,8 @@
 use super::Place;
 use super::directory::waits_for_others;
 use crate::available;
+use crate::prelude::*;
 use anyhow::{Context, Result};
-use latscope_bench::bench::Bench;
-use latscope_bench::gate::Gate;
-use latscope_core::units::format_size;
 use rustix::fd::OwnedFd;
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, fstatvfs, openat, unlinkat};
 use rustix::io::Errno;

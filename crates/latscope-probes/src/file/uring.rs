@@ -3,14 +3,8 @@
 use super::direct::{FILE_BYTES, Offsets, cached_pages, has_no_device, on_device};
 use super::scratch::{Filled, Scratch, too_large};
 use super::{Place, in_each_directory};
-use crate::failure::{FirstError, refuse};
-use crate::{Cpus, Experiment, Facts, PlanInput, Probe, Profile, Settings, settings};
+use crate::prelude::*;
 use anyhow::Result;
-use latscope_bench::bench::{Batch, Bench};
-use latscope_bench::gate::Gate;
-use latscope_core::plan::Point;
-use latscope_core::report::{Semantics, Work};
-use latscope_core::units::counted;
 use latscope_os::uring::{Queue, Taker};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
@@ -18,24 +12,14 @@ use std::ffi::CStr;
 
 static URING: Experiment = Experiment::new("file.read-uring", Cpus::One, run).in_scratch();
 
-/// Probe of reads past the page cache that are submitted together.
-pub(crate) static READ_URING: Probe = Probe {
-    facts: Facts {
-        id: "file.read-uring",
-        title: "reads from the device, many at once (io_uring)",
-        timed: "One read of 4 KiB past the page cache at a random place in a file of 16 MiB: so many reads are submitted and awaited by \
-                one io_uring_enter, and its time is divided by their number.",
-        times: Semantics::Operation,
-        source: "io_uring(7), IORING_OP_READ, O_DIRECT",
-        revision: 1,
-        params: Reads::LIST,
-        by_name_only: true,
-        ..Facts::BATCHES
-    },
-    check: Reads::check,
-    experiment: &URING,
-    plan: |input, _| plan(input),
-};
+probes! {
+    URING, Reads, plan, ..Facts::BATCHES;
+    READ_URING "file.read-uring", "reads from the device, many at once (io_uring)",
+        "io_uring(7), IORING_OP_READ, O_DIRECT",
+        "One read of 4 KiB past the page cache at a random place in a file of 16 MiB: so many reads are submitted and awaited by \
+            one io_uring_enter, and its time is divided by their number."
+        { by_name_only: true, };
+}
 
 settings! {
     /// Reads of a submission.
@@ -50,8 +34,8 @@ const NAME: &CStr = c"uring";
 const BYTES: u64 = 4 << 10;
 const MOST: u64 = 4096;
 
-fn plan(input: &PlanInput) -> Vec<Point> {
-    in_each_directory(&READ_URING, input, |place| {
+fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<Point> {
+    in_each_directory(probe, input, |place| {
         let depths: &[u64] =
             if input.profile == Profile::Quick { &[1, 8, 64] } else { &[1, 2, 4, 8, 16, 32, 64] };
         let point = |depth: u64| {

@@ -12,14 +12,11 @@ use super::fifo::fifo;
 use super::hog::{HIGH, HOG, HOLD, LOW, MIDDLE, compute};
 use super::point::{self, Blocked};
 use super::setup::usual_rules;
-use crate::{Cpus, Experiment, Facts, PlanInput, Probe, Settings};
+use crate::prelude::*;
 use anyhow::{Result, bail};
-use latscope_bench::bench::Bench;
 use latscope_bench::hold::real_time_remedy;
 use latscope_bench::recorder::Writer;
-use latscope_core::machine::Machine;
-use latscope_core::plan::{Conditions, Periodic, Point, Policy, Step, Stop};
-use latscope_core::report::Semantics;
+use latscope_core::plan::{Periodic, Step, Stop};
 use latscope_exchange::transaction::Transport;
 use latscope_os::clock::monotonic_ns;
 use latscope_os::futex::{Lock, PiLock, PlainLock, Tokens};
@@ -27,23 +24,12 @@ use latscope_os::sched;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// Probe of the time for which a lock's owner of low priority blocks a waiter of high priority.
-pub static INVERSION: Probe = Probe {
-    facts: Facts {
-        id: point::INVERSION,
-        title: "blocked by a lock's owner of low priority",
-        timed: "From before a SCHED_FIFO thread of high priority wants a lock to when it has it; the owner of low priority and \
-                a hog of middle priority share its CPU.",
-        times: Semantics::Operation,
-        source: "futex(2), FUTEX_LOCK_PI",
-        revision: 1,
-        params: Blocked::LIST,
-        ..Facts::DEFAULT
-    },
-    check: Blocked::check,
-    experiment: &EXPERIMENT,
-    plan: |_: &PlanInput, _: &Machine| points(),
-};
+probes! {
+    EXPERIMENT, Blocked, |_, _, _| points();
+    INVERSION point::INVERSION, "blocked by a lock's owner of low priority", "futex(2), FUTEX_LOCK_PI",
+        "From before a SCHED_FIFO thread of high priority wants a lock to when it has it; the owner of low priority and \
+            a hog of middle priority share its CPU.";
+}
 
 static EXPERIMENT: Experiment = Experiment::new(point::INVERSION, Cpus::One, run);
 
@@ -78,17 +64,7 @@ pub fn of_transport(transport: &Transport, locks: &Step) -> Step {
 /// The step that measures both locks, `rounds` rounds each, on `cpu`.
 pub fn step(cpu: u32, rounds: Option<u64>, duration: u64, seed: u64) -> Step {
     let events = rounds.unwrap_or(ROUNDS);
-    Step {
-        rounds: 1,
-        name: EXPERIMENT.name.to_owned(),
-        points: points(),
-        cpus: vec![cpu],
-        policy: Policy::Other,
-        stop: Stop::after(events, duration),
-        conditions: Conditions::default(),
-        periodic: None,
-        seed,
-    }
+    Step { seed, ..Step::new(EXPERIMENT.name, points(), vec![cpu], Stop::after(events, duration)) }
 }
 
 fn run(bench: &mut Bench) -> Result<()> {

@@ -4,13 +4,12 @@ use super::orders::{Called, Served, Tally, Trial};
 use super::point::{Caller, Mode, Placement, Row, Since};
 use super::session::{self, Group, Outcome};
 use super::{Refusal, passthrough, transport};
+use crate::prelude::*;
 use anyhow::Result;
-use latscope_bench::bench::Bench;
 use latscope_bench::hold::real_time_remedy;
 use latscope_core::catalogue::RUN_ELAPSED;
 use latscope_core::quality::POLICY_REFUSED;
-use latscope_core::report::{Better, Contention, Hop, Semantics};
-use latscope_core::units::{counted, format_size};
+use latscope_core::report::{Contention, Hop};
 use latscope_exchange::transaction::Transport;
 
 /// Measures the points of a step, run by run. Points that a transport cannot measure are closed with the

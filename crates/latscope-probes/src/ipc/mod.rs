@@ -18,13 +18,11 @@ pub mod setup;
 mod trial;
 
 use super::{Condition, Cpus, Experiment, Family, FamilyFacts, PlanInput, Probe, Settings};
-use crate::Facts;
+use crate::prelude::*;
 use anyhow::{Context, Result, bail};
 use latscope_bench::settings::Asked;
-use latscope_core::machine::Machine;
-use latscope_core::plan::{Point, Step};
-use latscope_core::report::{Semantics, Warning};
-use latscope_core::units::counted;
+use latscope_core::plan::Step;
+use latscope_core::report::Warning;
 use latscope_exchange::transaction::{Transport, Unavailable};
 use latscope_process::role::{Messages, Role};
 use point::{Caller, Placement, Row};
@@ -129,31 +127,37 @@ pub static FAMILY: Family = Family {
     probes: PROBES,
 };
 
-/// A probe for each transport: its name twice, for the id has to be a constant.
-macro_rules! probes {
-    ($($(#[$when:meta])? $name:literal: $title:literal, $source:literal;)+) => {
+/// Facts of the probes of all transports. A survey measures one of them; the others are there for comparison.
+const FACTS: Facts = Facts {
+    timed: "From before the request is handed over to after the reply is there, in the caller's thread: two \
+            switches between processes, without filling and verifying; with mode one-way, to the stamp of the server.",
+    times: Semantics::RoundTrip,
+    revision: 2,
+    params: Row::LIST,
+    by_name_only: true,
+    ..Facts::DEFAULT
+};
+
+/// A probe for each transport; in braces further facts of that one.
+macro_rules! transports {
+    ($($(#[$when:meta])? $name:literal: $title:literal, $source:literal $({ $($more:tt)+ })?;)+) => {
         /// The probes of the family.
         pub static PROBES: &[&Probe] = &[$($(#[$when])? &Probe {
             facts: Facts {
                 id: concat!("ipc.", $name),
                 title: concat!("transaction, ", $title),
-                timed: "From before the request is handed over to after the reply is there, in the caller's thread: two \
-                        switches between processes, without filling and verifying; with mode one-way, to the stamp of the server.",
-                times: Semantics::RoundTrip,
                 source: $source,
-                revision: 2,
-                params: Row::LIST,
-                by_name_only: !is_surveyed($name),
-                ..Facts::DEFAULT
+                $($($more)+)?
+                ..FACTS
             },
             check: Row::check,
             experiment: &EXPERIMENT,
-            plan: |input, machine| plan($name, input, machine),
+            plan,
         }),+, &inversion::INVERSION];
     };
 }
 
-probes! {
+transports! {
     "binder": "binder, driver only", "Documentation/admin-guide/binderfs.rst, include/uapi/linux/android/binder.h";
     "hwbinder": "hwbinder (scatter-gather), driver only", "Documentation/admin-guide/binderfs.rst, include/uapi/linux/android/binder.h";
     "spin": "shared memory, spinning", "memfd_create(2), mmap(2)";
@@ -169,7 +173,7 @@ probes! {
     "sysv-mq": "System V message queue", "msgop(2)";
     "unix-datagram": "Unix datagram socket", "unix(7), SOCK_DGRAM";
     "unix-seqpacket": "Unix packet socket", "unix(7), SOCK_SEQPACKET";
-    "unix-stream": "Unix stream socket", "unix(7), SOCK_STREAM";
+    "unix-stream": "Unix stream socket", "unix(7), SOCK_STREAM" { by_name_only: false, };
     "udp": "UDP, loopback", "udp(7)";
     "tcp": "TCP, loopback", "tcp(7), TCP_NODELAY";
     "vsock": "vsock, loopback", "vsock(7), VMADDR_CID_LOCAL";
@@ -180,20 +184,9 @@ probes! {
     "passthrough": "call within the process", "none: a virtual call and a copy of the payload";
 }
 
-/// Returns true for the transport that a survey measures, the others being there for comparison.
-const fn is_surveyed(transport: &str) -> bool {
-    // In a constant two texts can be compared byte by byte only.
-    let (transport, surveyed) = (transport.as_bytes(), b"unix-stream");
-    let mut at = 0;
-    while at < surveyed.len() && at < transport.len() && transport[at] == surveyed[at] {
-        at += 1;
-    }
-    at == surveyed.len() && at == transport.len()
-}
-
 /// The points of a survey, or of a program that asks for others: one pair.
-fn plan(name: &str, input: &PlanInput, machine: &Machine) -> Vec<Point> {
-    let Some(transport) = transport(name) else { return Vec::new() };
+fn plan(probe: &Probe, input: &PlanInput, machine: &Machine) -> Vec<Point> {
+    let Some(transport) = transport(probe.id.trim_start_matches("ipc.")) else { return Vec::new() };
     let usual = setup::Setup::usual(transport, machine);
     let placement = Asked::of::<Placement>(input, "placement").first();
     let setup = setup::Setup {

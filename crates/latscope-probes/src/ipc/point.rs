@@ -2,11 +2,11 @@
 
 use super::hog::{HIGH, ROUNDS_A_SECOND};
 use super::{message, transport};
-use crate::{Param, Settings, Word, settings, words};
+use crate::Param;
+use crate::prelude::*;
 use anyhow::Result;
 use latscope_bench::settings::get;
-use latscope_core::plan::{ParamValue, Params, Point, params};
-use latscope_core::units::format_size;
+use latscope_core::plan::{ParamValue, Params, params};
 use latscope_exchange::transaction::Transport;
 use serde::{Deserialize, Serialize};
 

@@ -4,7 +4,7 @@ use super::message;
 use super::point::{Caller, Mode, Placement, Row, Since};
 use crate::wake::timer::PRIORITY;
 use latscope_core::machine::Machine;
-use latscope_core::plan::{Conditions, Periodic, Phase, Policy, Step, Stop};
+use latscope_core::plan::{Conditions, Periodic, Phase, Step, Stop};
 use latscope_exchange::transaction::Transport;
 
 /// The deadline of AOSP's tests: what interactive systems were found to need, ns.
@@ -91,16 +91,12 @@ impl Setup {
     /// The step that measures this setup.
     pub fn step(&self) -> Step {
         let points = self.rows().map(|row| row.point(self.transport)).collect();
+        let stop = Stop::after(self.count, self.duration);
         Step {
-            rounds: 1,
-            name: super::EXPERIMENT.name.to_owned(),
-            points,
-            cpus: self.cpus.clone(),
-            policy: Policy::Other,
-            stop: Stop::after(self.count, self.duration),
             conditions: self.conditions.clone(),
             periodic: Some(self.rules.clone()),
             seed: self.seed,
+            ..Step::new(super::EXPERIMENT.name, points, self.cpus.clone(), stop)
         }
     }
 

@@ -5,41 +5,20 @@ use super::regions::PageSize;
 use super::sizes::{self, KIB, LINE, MIB};
 use super::thread_group;
 use super::traffic::{STRIP, Traffic};
-use crate::{
-    Condition, Cpus, ExclusiveCpus, Experiment, Facts, PlanInput, Probe, Profile, Settings, Subject, Word,
-    settings,
-};
+use crate::prelude::*;
 use anyhow::Result;
-use latscope_bench::bench::{Batch, Bench};
 use latscope_bench::threads;
-use latscope_core::machine::Machine;
-use latscope_core::plan::Point;
-use latscope_core::report::Semantics;
-use latscope_core::units::format_size;
 use latscope_os::kernels::bandwidth::{self, BLOCK_BYTES, Operation, Step, Width};
 use latscope_os::memory::Region;
-use std::hint::black_box;
 
-/// Probe of a pass over a region, per line of 64 bytes.
-pub(crate) static BANDWIDTH: Probe = Probe {
-    facts: Facts {
-        id: "memory.bandwidth",
-        title: "memory bandwidth, per line of 64 bytes",
-        timed: "One line of 64 bytes of a pass over a region, of which each byte (or 4 bytes of every 16) is read, written, doubled or copied by the widest vectors; with several threads, until the slowest is done, divided by the lines of all. Bytes moved are whole lines, with the fetch before a write, as memory sees them; what fits in a cache stays there.",
-        times: Semantics::Operation,
-        source: "LMbench's bw_mem counts alike; write-allocation: the processor's manual",
-        revision: 1,
-        params: Transfer::LIST,
-        may_be_zero: nodes::MAY_BE_ZERO,
-        exclusive_cpus: ExclusiveCpus::Threads,
-        subject: Subject::Many,
-        sensitive_to: &[Condition::TwoCpus],
-        ..Facts::LOOPS
-    },
-    check: Transfer::check,
-    experiment: &EXPERIMENT,
-    plan,
-};
+probes! {
+    EXPERIMENT, Transfer, plan, ..Facts::LOOPS;
+    BANDWIDTH "memory.bandwidth", "memory bandwidth, per line of 64 bytes",
+        "LMbench's bw_mem counts alike; write-allocation: the processor's manual",
+        "One line of 64 bytes of a pass over a region, of which each byte (or 4 bytes of every 16) is read, written, doubled or copied by the widest vectors; with several threads, until the slowest is done, divided by the lines of all. Bytes moved are whole lines, with the fetch before a write, as memory sees them; what fits in a cache stays there."
+        { may_be_zero: nodes::MAY_BE_ZERO, exclusive_cpus: ExclusiveCpus::Threads, subject: Subject::Many,
+          sensitive_to: &[Condition::TwoCpus], };
+}
 
 settings! {
     /// Operation, and memory that it works on.
@@ -75,7 +54,7 @@ const GAP: usize = 2048 / size_of::<u64>();
 /// Operations of a quick survey, and of the survey's rows.
 const QUICK: [Traffic; 3] = [Traffic::Read, Traffic::Write, Traffic::Copy];
 
-fn plan(input: &PlanInput, machine: &Machine) -> Vec<Point> {
+fn plan(_: &Probe, input: &PlanInput, machine: &Machine) -> Vec<Point> {
     if nodes::are_asked(input) {
         return between_nodes(input, machine);
     }
@@ -325,12 +304,12 @@ mod tests {
     use latscope_engine::harness;
 
     fn input(profile: Profile, survey: bool) -> PlanInput {
-        PlanInput { profile, survey, values: Default::default(), directories: vec![] }
+        PlanInput { profile, survey, ..PlanInput::default() }
     }
 
     #[test]
     fn a_survey_measures_half_of_each_cache_and_memory() {
-        let points = plan(&input(Profile::Normal, true), &machine());
+        let points = BANDWIDTH.plan(&input(Profile::Normal, true), &machine());
         assert_eq!(points.len(), 5 * 2 * 4 + 5 * 4);
         let sizes = |threads| {
             let chosen = points.iter().filter(|p| {
@@ -347,7 +326,7 @@ mod tests {
 
     #[test]
     fn a_quick_survey_has_the_rows_and_the_caches_of_one_thread() {
-        let points = plan(&input(Profile::Quick, true), &machine());
+        let points = BANDWIDTH.plan(&input(Profile::Quick, true), &machine());
         assert_eq!(points.len(), 3 * 4);
         assert_eq!(points.iter().filter(|p| p.row).count(), 3);
     }
@@ -395,7 +374,7 @@ mod tests {
     fn every_operation_runs_with_one_thread_and_with_all() {
         let mut input = input(Profile::Normal, true);
         input.values.insert("size".into(), [16 * KIB, MIB].map(ParamValue::Number).to_vec());
-        let points = plan(&input, &harness::machine());
+        let points = BANDWIDTH.plan(&input, &harness::machine());
         let measured = harness::measure(&EXPERIMENT, points);
         measured.iter().for_each(harness::check);
         assert!(measured.iter().all(|m| m.work.is_some()));
@@ -418,11 +397,11 @@ mod tests {
     #[test]
     fn between_nodes_every_mix_is_planned_and_measured_by_all_cpus_of_a_node() {
         let input = nodes::tests::asked(&[("nodes", "all")]);
-        let points = plan(&input, &nodes::tests::machine());
+        let points = BANDWIDTH.plan(&input, &nodes::tests::machine());
         assert_eq!(points.len(), 7 * 6);
         assert!(points.iter().all(|point| point.number("threads") == 2));
         let input = nodes::tests::asked(&[("nodes", "all"), ("size", "4194304")]);
-        let measured = harness::measure(&EXPERIMENT, plan(&input, &harness::machine()));
+        let measured = harness::measure(&EXPERIMENT, BANDWIDTH.plan(&input, &harness::machine()));
         assert!(measured.len() >= 7);
         measured.iter().for_each(harness::check);
     }
@@ -432,7 +411,7 @@ mod tests {
         let mut input = input(Profile::Normal, true);
         input.values.insert("size".into(), vec![ParamValue::Number(16 * KIB)]);
         input.values.insert("threads".into(), vec![ParamValue::Number(100_000)]);
-        let measured = harness::measure(&EXPERIMENT, plan(&input, &harness::machine()));
+        let measured = harness::measure(&EXPERIMENT, BANDWIDTH.plan(&input, &harness::machine()));
         assert!(measured.iter().all(|m| m.reason().as_ref().unwrap().contains("100000 threads")));
         measured.iter().for_each(harness::check);
     }

@@ -4,57 +4,30 @@
 use super::nodes::{self, Between};
 use super::regions::{self, PageSize};
 use super::sizes::{self, KIB, LINE, MIB};
-use crate::{Condition, Cpus, Experiment, Facts, PlanInput, Probe, Profile, Settings, Word, settings, words};
+use crate::prelude::*;
 use anyhow::Result;
-use latscope_bench::bench::{Batch, Bench};
-use latscope_bench::gate::Gate;
 use latscope_bench::threads;
-use latscope_core::machine::Machine;
-use latscope_core::plan::{Point, Stop};
-use latscope_core::report::Semantics;
-use latscope_core::units::format_size;
+use latscope_core::plan::Stop;
 use latscope_os::kernels::chase::growing::GrowingChase;
 use latscope_os::kernels::chase::{ChaseMap, UNROLL};
-use std::hint::black_box;
 
-/// Probe of a dependent load.
-pub static LATENCY: Probe = Probe {
-    facts: Facts {
-        id: "memory.latency",
-        title: "load",
-        timed: "One load in a chain of dependent loads that visits each line (or page, or stride) of the working set once a round, in the given order.",
-        times: Semantics::Operation,
-        source: "the processor's manual: load-to-use latency; the order is a single random cycle (Sattolo)",
-        revision: 1,
-        params: Walk::LIST,
-        may_be_zero: nodes::MAY_BE_ZERO,
-        sensitive_to: &[Condition::PageSize, Condition::UnaskedHugePages],
-        ..Facts::LOOPS
-    },
-    check: Walk::check,
-    experiment: &EXPERIMENT,
-    plan,
-};
+probes! {
+    EXPERIMENT, Walk, plan, ..Facts::LOOPS;
+    LATENCY "memory.latency", "load",
+        "the processor's manual: load-to-use latency; the order is a single random cycle (Sattolo)",
+        "One load in a chain of dependent loads that visits each line (or page, or stride) of the working set once a round, in the given order."
+        { may_be_zero: nodes::MAY_BE_ZERO,
+          sensitive_to: &[Condition::PageSize, Condition::UnaskedHugePages], };
+}
 
-/// Probe of a dependent load that is timed alone.
-pub static SINGLE_LOAD: Probe = Probe {
-    facts: Facts {
-        id: "memory.single-load",
-        title: "load, each timed alone",
-        timed: "One load of a chain of dependent loads in random order, between two stamps of its own; the time of the stamps is in it.",
-        times: Semantics::Operation,
-        source: "the processor's manual: load-to-use latency, and stamps that wait for the load",
-        revision: 2,
-        params: Walk::LIST,
-        may_be_zero: nodes::MAY_BE_ZERO,
-        by_name_only: true,
-        sensitive_to: &[Condition::PageSize, Condition::UnaskedHugePages],
-        ..Facts::DEFAULT
-    },
-    check: Walk::check,
-    experiment: &EXPERIMENT,
-    plan: single_loads,
-};
+probes! {
+    EXPERIMENT, Walk, single_loads;
+    SINGLE_LOAD "memory.single-load", "load, each timed alone",
+        "the processor's manual: load-to-use latency, and stamps that wait for the load",
+        "One load of a chain of dependent loads in random order, between two stamps of its own; the time of the stamps is in it."
+        { revision: 2, may_be_zero: nodes::MAY_BE_ZERO, by_name_only: true,
+          sensitive_to: &[Condition::PageSize, Condition::UnaskedHugePages], };
+}
 
 settings! {
     /// A walk along a chain.
@@ -110,10 +83,10 @@ const WINDOW: u64 = 256 * KIB;
 const WARM_SIZE: u64 = 64 * MIB;
 const WARM_STEPS: u64 = 128 << 10;
 
-fn plan(input: &PlanInput, machine: &Machine) -> Vec<Point> {
+fn plan(_: &Probe, input: &PlanInput, machine: &Machine) -> Vec<Point> {
     if nodes::are_asked(input) {
         let idle = between_nodes(input, machine).map(|walk| point(input, machine, walk));
-        return idle.chain(single_loads(input, machine)).collect();
+        return idle.chain(SINGLE_LOAD.plan(input, machine)).collect();
     }
     let asked = WalkAsked::of(input);
     let mut points = Vec::new();
@@ -179,14 +152,14 @@ fn between_nodes(input: &PlanInput, machine: &Machine) -> impl Iterator<Item = W
 }
 
 /// Points of single loads: between the nodes asked for, or here, in memory.
-fn single_loads(input: &PlanInput, machine: &Machine) -> Vec<Point> {
+fn single_loads(probe: &Probe, input: &PlanInput, machine: &Machine) -> Vec<Point> {
     let point = |walk: Walk| {
         let (size, pages) = (format_size(walk.size), format_size(walk.pages.bytes()));
         let title = match walk.between.node() {
             Some(_) => format!("single load{}, {pages} pages", walk.between.title()),
             None => format!("single load, {size}, pages of {pages}"),
         };
-        SINGLE_LOAD.point(walk, title, false)
+        probe.point(walk, title, false)
     };
     if nodes::are_asked(input) {
         return between_nodes(input, machine).filter(|walk| walk.order == Order::Random).map(point).collect();
@@ -393,7 +366,7 @@ mod tests {
     }
 
     fn input(profile: Profile, survey: bool) -> PlanInput {
-        PlanInput { profile, survey, values: Default::default(), directories: vec![] }
+        PlanInput { profile, survey, ..PlanInput::default() }
     }
 
     fn named(curves: [(&str, &str, usize); 5]) -> BTreeMap<(String, String), usize> {
@@ -402,13 +375,13 @@ mod tests {
 
     #[test]
     fn between_nodes_each_pair_has_idle_and_single_loads_on_both_pages() {
-        let points = plan(&nodes::tests::asked(&[("nodes", "all")]), &nodes::tests::machine());
+        let points = LATENCY.plan(&nodes::tests::asked(&[("nodes", "all")]), &nodes::tests::machine());
         assert_eq!(points.len(), 2 * 2 * 6);
         assert!(
             points.iter().all(|point| point.text("order") == "random" && point.number("size") == 64 * MIB)
         );
         assert!(points[0].title.ends_with("pages of 4 KiB, node 0 → 0"));
-        let again = single_loads(&nodes::tests::asked(&[("nodes", "all")]), &nodes::tests::machine());
+        let again = SINGLE_LOAD.plan(&nodes::tests::asked(&[("nodes", "all")]), &nodes::tests::machine());
         assert_eq!(again, points[12..]);
     }
 
@@ -417,7 +390,7 @@ mod tests {
         let mut input = input(Profile::Quick, false);
         input.values.insert("size".into(), vec![ParamValue::Number(4 * KIB)]);
         input.values.insert("pages".into(), vec!["4KiB".into()]);
-        for m in harness::measure(&EXPERIMENT, single_loads(&input, &harness::machine())) {
+        for m in harness::measure(&EXPERIMENT, SINGLE_LOAD.plan(&input, &harness::machine())) {
             harness::check(&m);
             assert!(m.summary.min.is_none_or(|min| min > 0.0), "{:?}", m.summary);
         }
@@ -428,7 +401,7 @@ mod tests {
         let machine = harness::machine();
         let mut input = nodes::tests::asked(&[("nodes", "all")]);
         input.values.insert("size".into(), vec![ParamValue::Number(4 * MIB)]);
-        let measured = harness::measure(&EXPERIMENT, plan(&input, &machine));
+        let measured = harness::measure(&EXPERIMENT, LATENCY.plan(&input, &machine));
         assert!(!measured.is_empty());
         for m in &measured {
             harness::check(m);
@@ -439,7 +412,7 @@ mod tests {
 
     #[test]
     fn a_survey_has_one_dense_curve_and_four_coarse_ones() {
-        let points = plan(&input(Profile::Normal, true), &machine());
+        let points = LATENCY.plan(&input(Profile::Normal, true), &machine());
         let expected = named([
             ("random", "2MiB", 65),
             ("random", "4KiB", 17),
@@ -456,7 +429,7 @@ mod tests {
 
     #[test]
     fn a_quick_survey_has_few_points_of_small_pages() {
-        let curves = curves(&plan(&input(Profile::Quick, true), &machine()));
+        let curves = curves(&LATENCY.plan(&input(Profile::Quick, true), &machine()));
         assert_eq!(curves.values().sum::<usize>(), 33 + 4);
     }
 
@@ -464,10 +437,11 @@ mod tests {
     fn only_a_survey_stops_at_its_cap_and_says_so() {
         let mut machine = machine();
         machine.caches.push(Cache { level: 4, kind: "Unified".into(), size: 256 * MIB, ..Cache::default() });
-        let last =
-            |survey| plan(&input(Profile::Normal, survey), &machine).iter().map(|p| p.number("size")).max();
+        let last = |survey| {
+            LATENCY.plan(&input(Profile::Normal, survey), &machine).iter().map(|p| p.number("size")).max()
+        };
         assert_eq!((last(true), last(false)), (Some(512 * MIB), Some(1024 * MIB)));
-        let points = plan(&input(Profile::Normal, true), &machine);
+        let points = LATENCY.plan(&input(Profile::Normal, true), &machine);
         let told = points.iter().filter(|p| p.title.contains("a survey ends here"));
         assert_eq!(told.count(), 5);
     }
@@ -479,7 +453,8 @@ mod tests {
         input.values.insert("order".into(), vec!["stride".into(), "page".into()]);
         input.values.insert("stride".into(), vec![ParamValue::Number(128), ParamValue::Number(1024)]);
         input.values.insert("pages".into(), vec!["4KiB".into()]);
-        let points: Vec<(u64, Option<u64>)> = plan(&input, &machine())
+        let points: Vec<(u64, Option<u64>)> = LATENCY
+            .plan(&input, &machine())
             .iter()
             .map(|p| (p.number("size"), p.params.contains_key("stride").then(|| p.number("stride"))))
             .collect();
@@ -491,7 +466,7 @@ mod tests {
     fn every_order_is_measured_on_both_pages() {
         let mut input = input(Profile::Quick, false);
         input.values.insert("size".into(), [4 * KIB, 3 * MIB].map(ParamValue::Number).to_vec());
-        let measured = harness::measure(&EXPERIMENT, plan(&input, &machine()));
+        let measured = harness::measure(&EXPERIMENT, LATENCY.plan(&input, &machine()));
         // On pages of 2 MiB the two sizes are one of whole pages.
         assert_eq!(measured.len(), 2 * 7 + 1);
         measured.iter().for_each(harness::check);
@@ -503,7 +478,7 @@ mod tests {
         let mut input = input(Profile::Quick, false);
         input.values.insert("size".into(), [4 * KIB, 1 << 50].map(ParamValue::Number).to_vec());
         input.values.insert("order".into(), vec!["random".into()]);
-        let measured = harness::measure(&EXPERIMENT, plan(&input, &machine()));
+        let measured = harness::measure(&EXPERIMENT, LATENCY.plan(&input, &machine()));
         measured.iter().for_each(harness::check);
         let refused: Vec<bool> = measured.iter().map(|m| m.summary.count == 0).collect();
         assert_eq!(refused, [false, true, false, true]);

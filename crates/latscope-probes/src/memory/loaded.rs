@@ -3,18 +3,10 @@
 use super::nodes::{self, Between};
 use super::regions::{self, PageSize};
 use super::sizes::{self, KIB, LINE, MIB};
-use crate::{
-    Condition, Cpus, ExclusiveCpus, Experiment, Facts, PlanInput, Probe, Profile, Settings, settings,
-};
+use crate::prelude::*;
 use anyhow::Result;
-use latscope_bench::bench::{Batch, Bench};
 use latscope_bench::threads;
 use latscope_bench::timebase::Timebase;
-use latscope_core::machine::Machine;
-use latscope_core::plan::Point;
-use latscope_core::report::{Better, Semantics};
-use latscope_core::units::{counted, format_size, format_time};
-use latscope_os::clock::Clock;
 use latscope_os::kernels::bandwidth::{self, Operation, Step};
 use latscope_os::kernels::chase::growing::GrowingChase;
 use latscope_os::kernels::chase::{ChaseMap, UNROLL};
@@ -22,25 +14,14 @@ use latscope_os::memory::{Pages, Region};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// Probe of a dependent load beside copying threads.
-pub static LOADED: Probe = Probe {
-    facts: Facts {
-        id: "memory.loaded",
-        title: "load from memory under load",
-        timed: "One load in a chain of dependent random loads from memory, while other threads copy memory on CPUs of their own; `load` is what these read and write meanwhile.",
-        times: Semantics::Operation,
-        source: "loaded latency, as Intel's Memory Latency Checker plots it",
-        revision: 1,
-        params: Loaded::LIST,
-        exclusive_cpus: ExclusiveCpus::ThreadsAndOne,
-        may_be_zero: &["delay", "threads", "nodes", "cpu-nodes"],
-        sensitive_to: &[Condition::TwoCpus],
-        ..Facts::LOOPS
-    },
-    check: Loaded::check,
-    experiment: &EXPERIMENT,
-    plan,
-};
+probes! {
+    EXPERIMENT, Loaded, plan, ..Facts::LOOPS;
+    LOADED "memory.loaded", "load from memory under load",
+        "loaded latency, as Intel's Memory Latency Checker plots it",
+        "One load in a chain of dependent random loads from memory, while other threads copy memory on CPUs of their own; `load` is what these read and write meanwhile."
+        { exclusive_cpus: ExclusiveCpus::ThreadsAndOne,
+          may_be_zero: &["delay", "threads", "nodes", "cpu-nodes"], sensitive_to: &[Condition::TwoCpus], };
+}
 
 settings! {
     /// A load beside copying threads.
@@ -68,7 +49,7 @@ const PIECE: usize = 4 * KIB as usize;
 const CAP: u64 = 256 * MIB;
 const COPY_CAP: u64 = 64 * MIB;
 
-fn plan(input: &PlanInput, machine: &Machine) -> Vec<Point> {
+fn plan(_: &Probe, input: &PlanInput, machine: &Machine) -> Vec<Point> {
     if nodes::are_asked(input) {
         let size = nodes::size(machine, CAP);
         let curve = |between: Between| curve(input, size, between);
@@ -275,13 +256,13 @@ mod tests {
     #[test]
     fn the_load_falls_from_all_to_nothing() {
         let input = PlanInput { profile: Profile::Normal, ..harness::input() };
-        let points = plan(&input, &machine());
+        let points = LOADED.plan(&input, &machine());
         let pairs: Vec<(u64, u64)> =
             points.iter().map(|p| (p.number("threads"), p.number("delay"))).collect();
         let mut expected = vec![(0, 0)];
         expected.extend(DELAYS.map(|delay| (3, delay)));
         assert_eq!(pairs, expected);
-        assert_eq!(plan(&harness::input(), &machine()).len(), 2);
+        assert_eq!(LOADED.plan(&harness::input(), &machine()).len(), 2);
     }
 
     #[test]
@@ -289,7 +270,7 @@ mod tests {
         let mut input = harness::input();
         input.values.insert("threads".into(), vec![ParamValue::Number(1), ParamValue::Number(0)]);
         input.values.insert("delay".into(), vec![ParamValue::Number(5)]);
-        let points = plan(&input, &machine());
+        let points = LOADED.plan(&input, &machine());
         let pairs: Vec<(u64, u64)> =
             points.iter().map(|p| (p.number("threads"), p.number("delay"))).collect();
         assert_eq!(pairs, [(1, 5), (0, 0)]);
@@ -297,15 +278,15 @@ mod tests {
 
     #[test]
     fn each_pair_of_nodes_has_a_curve() {
-        let points = plan(&nodes::tests::asked(&[("nodes", "all")]), &nodes::tests::machine());
+        let points = LOADED.plan(&nodes::tests::asked(&[("nodes", "all")]), &nodes::tests::machine());
         assert_eq!(points.len(), 6 * (1 + DELAYS.len()));
         assert!(points[..8].iter().all(|point| point.number("nodes") == 0 && point.number("cpu-nodes") == 0));
         let eight = latscope_core::fixture::machines::eight_nodes();
-        let points = plan(&nodes::tests::asked(&[("nodes", "all")]), &eight);
+        let points = LOADED.plan(&nodes::tests::asked(&[("nodes", "all")]), &eight);
         // Six nodes have CPUs, and all eight have memory.
         assert_eq!(points.len(), 6 * 8 * (1 + DELAYS.len()));
         let input = nodes::tests::asked(&[("nodes", "all"), ("delay", "1000")]);
-        let measured = harness::measure(&EXPERIMENT, plan(&input, &harness::machine()));
+        let measured = harness::measure(&EXPERIMENT, LOADED.plan(&input, &harness::machine()));
         assert!(!measured.is_empty());
         measured.iter().for_each(harness::check);
     }

@@ -2,13 +2,11 @@
 
 use super::regions::{self, PageSize};
 use super::sizes::{self, MIB};
-use crate::{PlanInput, settings};
-use latscope_bench::bench::Bench;
+use crate::prelude::*;
 use latscope_bench::threads;
-use latscope_core::machine::{Machine, Node};
+use latscope_core::machine::Node;
 use latscope_core::plan::ParamValue;
-use latscope_core::report::Better;
-use latscope_core::units::{CpuList, counted};
+use latscope_core::units::CpuList;
 use latscope_os::memory::Region;
 use std::collections::BTreeMap;
 

@@ -2,33 +2,18 @@
 
 use super::regions::{self, PageSize};
 use super::sizes::{self, LINE, MIB};
-use crate::{Condition, Cpus, Experiment, Facts, PlanInput, Probe, Profile, Settings, settings};
+use crate::prelude::*;
 use anyhow::Result;
-use latscope_bench::bench::{Batch, Bench};
-use latscope_core::machine::Machine;
-use latscope_core::plan::Point;
-use latscope_core::report::{Better, Semantics};
-use latscope_core::units::{counted, format_size};
 use latscope_os::kernels::chase::growing::GrowingChase;
 use latscope_os::kernels::chase::{Chains, MAX_CHAINS, UNROLL};
 
-/// Probe of a load while others are under way.
-pub(crate) static PARALLELISM: Probe = Probe {
-    facts: Facts {
-        id: "memory.parallelism",
-        title: "load, several chains at once",
-        timed: "One load, where several chains of dependent random loads are followed at once: the time of a step of all chains, divided by their number.",
-        times: Semantics::Operation,
-        source: "memory-level parallelism: line fill buffers and misses outstanding, the processor's manual",
-        revision: 1,
-        params: Loads::LIST,
-        sensitive_to: &[Condition::PageSize, Condition::UnaskedHugePages],
-        ..Facts::LOOPS
-    },
-    check: Loads::check,
-    experiment: &EXPERIMENT,
-    plan,
-};
+probes! {
+    EXPERIMENT, Loads, plan, ..Facts::LOOPS;
+    PARALLELISM "memory.parallelism", "load, several chains at once",
+        "memory-level parallelism: line fill buffers and misses outstanding, the processor's manual",
+        "One load, where several chains of dependent random loads are followed at once: the time of a step of all chains, divided by their number."
+        { sensitive_to: &[Condition::PageSize, Condition::UnaskedHugePages], };
+}
 
 settings! {
     /// Chains that are followed at once.
@@ -50,7 +35,7 @@ const QUICK_CHAINS: [u64; 3] = [1, 8, 16];
 /// The largest working set in a survey.
 const SURVEY_CAP: u64 = 256 * MIB;
 
-fn plan(input: &PlanInput, machine: &Machine) -> Vec<Point> {
+fn plan(probe: &Probe, input: &PlanInput, machine: &Machine) -> Vec<Point> {
     let chains: &[u64] =
         if input.survey && input.profile == Profile::Quick { &QUICK_CHAINS } else { &CHAINS };
     let beyond = sizes::beyond_caches(machine);
@@ -61,7 +46,7 @@ fn plan(input: &PlanInput, machine: &Machine) -> Vec<Point> {
         for size in sizes::rounded(asked.size.or(&[size]), LINE) {
             for chains in asked.chains.or(chains) {
                 let title = format!("load, {} at once, {}", counted(chains, "chain"), format_size(size));
-                points.push(PARALLELISM.point(Loads { chains, size, pages }, title, false));
+                points.push(probe.point(Loads { chains, size, pages }, title, false));
             }
         }
     }
@@ -100,9 +85,7 @@ fn measure(bench: &mut Bench, loads: &[Loads], indices: &[usize], all: &Chains) 
         }
         let mut chains = all.thin(chains as usize);
         let ops = UNROLL * chains.count() as u64;
-        bench.batch(*index, Batch { ops, cycles: true, ..Batch::default() }, |n| {
-            chains.walk(n * UNROLL);
-        });
+        bench.batch(*index, Batch { ops, cycles: true, ..Batch::default() }, |n| chains.walk(n * UNROLL));
     }
     let single = indices.iter().find(|index| loads[**index].chains == 1);
     let Some(alone) = single.and_then(|index| bench.median(*index)) else { return };
@@ -123,7 +106,7 @@ mod tests {
     #[test]
     fn one_to_thirty_two_chains_through_memory() {
         let input = PlanInput { profile: Profile::Normal, ..harness::input() };
-        let points = plan(&input, &machine());
+        let points = PARALLELISM.plan(&input, &machine());
         assert_eq!(points.iter().map(|p| p.number("chains")).collect::<Vec<_>>(), CHAINS);
         assert!(points.iter().all(|p| p.number("size") == 128 * MIB && p.text("pages") == "2MiB"));
     }
@@ -133,7 +116,7 @@ mod tests {
         let mut input = harness::input();
         input.values.insert("size".into(), vec![ParamValue::Number(MIB)]);
         input.values.insert("chains".into(), [1, 2, 32, 33].map(ParamValue::Number).to_vec());
-        let measured = harness::measure(&EXPERIMENT, plan(&input, &machine()));
+        let measured = harness::measure(&EXPERIMENT, PARALLELISM.plan(&input, &machine()));
         measured.iter().for_each(harness::check);
         assert_eq!(measured[0].values["speedup"].value, 1.0);
         assert!(measured[2].values.contains_key("speedup"));

@@ -2,33 +2,18 @@
 //! show, since prefetchers run ahead.
 
 use super::regions;
-use crate::{Cpus, Experiment, Facts, PlanInput, Probe, Settings, Word, settings, words};
+use crate::prelude::*;
 use anyhow::Result;
-use latscope_bench::bench::{Batch, Bench};
-use latscope_core::machine::Machine;
-use latscope_core::plan::Point;
-use latscope_core::report::{Semantics, Work};
 use latscope_core::units::three_digits;
 use latscope_os::kernels::bandwidth::{sequential_sum, sequential_xor};
 use latscope_os::memory::Pages;
-use std::hint::black_box;
 
-/// Probe of a sum, per element.
-pub(crate) static SEQUENTIAL_SUM: Probe = Probe {
-    facts: Facts {
-        id: "memory.sequential-sum",
-        title: "sequential sum, per element",
-        timed: "One element of 8 bytes of an array that is added up from its beginning to its end, each addition waiting for the one before.",
-        times: Semantics::Operation,
-        source: "the processor's optimisation manual: hardware prefetching",
-        revision: 1,
-        params: Summing::LIST,
-        ..Facts::LOOPS
-    },
-    check: Summing::check,
-    experiment: &EXPERIMENT,
-    plan,
-};
+probes! {
+    EXPERIMENT, Summing, plan, ..Facts::LOOPS;
+    SEQUENTIAL_SUM "memory.sequential-sum", "sequential sum, per element",
+        "the processor's optimisation manual: hardware prefetching",
+        "One element of 8 bytes of an array that is added up from its beginning to its end, each addition waiting for the one before.";
+}
 
 settings! {
     /// An array and what is done with it.
@@ -60,14 +45,14 @@ const BLOCK: u64 = 512;
 
 const ELEMENT: u64 = size_of::<u64>() as u64;
 
-fn plan(input: &PlanInput, _: &Machine) -> Vec<Point> {
+fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<Point> {
     let asked = SummingAsked::of(input);
     let mut points = Vec::new();
     for mode in asked.mode.or(Mode::ALL) {
         for size in asked.size.or(&SIZES) {
             let size = size.max(BLOCK);
             let title = format!("{} of {}, an element", mode.word(), decimal(size));
-            points.push(SEQUENTIAL_SUM.point(Summing { size, mode }, title, mode == Mode::Sum));
+            points.push(probe.point(Summing { size, mode }, title, mode == Mode::Sum));
         }
     }
     points
@@ -96,11 +81,7 @@ fn run(bench: &mut Bench) -> Result<()> {
         let kernel = if mode == Mode::Sum { sequential_sum } else { sequential_xor };
         let work = Some(Work { ops: 1, bytes_touched: ELEMENT, bytes_moved: ELEMENT });
         let batch = Batch { ops: array.len() as u64, work, cycles: true, warm: 1, ..Batch::default() };
-        bench.batch(index, batch, |n| {
-            for _ in 0..n {
-                black_box(kernel(array));
-            }
-        });
+        bench.calls(index, batch, || kernel(array));
     }
     Ok(())
 }

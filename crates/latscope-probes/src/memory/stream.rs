@@ -2,39 +2,19 @@
 
 use super::sizes::{self, KIB, MIB};
 use super::thread_group;
-use crate::Word;
-use crate::{
-    Condition, Cpus, ExclusiveCpus, Experiment, Facts, PlanInput, Probe, Profile, Settings, Subject, settings,
-};
+use crate::prelude::*;
 use anyhow::Result;
-use latscope_bench::bench::{Batch, Bench};
-use latscope_core::machine::Machine;
-use latscope_core::plan::Point;
-use latscope_core::report::{Semantics, Work};
-use latscope_core::units::format_size;
 use latscope_os::kernels::stream::{self, Stream};
 use latscope_os::memory::Region;
-use std::hint::black_box;
 
-/// Probe of a STREAM loop, per element.
-pub static STREAM: Probe = Probe {
-    facts: Facts {
-        id: "memory.stream",
-        title: "STREAM, per element",
-        timed: "One element of a pass over arrays of 8-byte floating-point numbers by vectors with ordinary stores; with several threads, until the slowest is done, divided by the elements of all.",
-        times: Semantics::Operation,
-        source: "STREAM (McCalpin): copy c = a, scale b = s*c, add c = a + b, triad a = b + s*c",
-        revision: 1,
-        params: Loop::LIST,
-        exclusive_cpus: ExclusiveCpus::Threads,
-        subject: Subject::Many,
-        sensitive_to: &[Condition::TwoCpus],
-        ..Facts::LOOPS
-    },
-    check: Loop::check,
-    experiment: &EXPERIMENT,
-    plan,
-};
+probes! {
+    EXPERIMENT, Loop, plan, ..Facts::LOOPS;
+    STREAM "memory.stream", "STREAM, per element",
+        "STREAM (McCalpin): copy c = a, scale b = s*c, add c = a + b, triad a = b + s*c",
+        "One element of a pass over arrays of 8-byte floating-point numbers by vectors with ordinary stores; with several threads, until the slowest is done, divided by the elements of all."
+        { exclusive_cpus: ExclusiveCpus::Threads, subject: Subject::Many,
+          sensitive_to: &[Condition::TwoCpus], };
+}
 
 settings! {
     /// A loop over how much memory.
@@ -61,7 +41,7 @@ const GAP: usize = 1408 / size_of::<f64>();
 const ELEMENT: u64 = size_of::<f64>() as u64;
 const SCALAR: f64 = 3.0;
 
-fn plan(input: &PlanInput, machine: &Machine) -> Vec<Point> {
+fn plan(_: &Probe, input: &PlanInput, machine: &Machine) -> Vec<Point> {
     let quick = input.survey && input.profile == Profile::Quick;
     let beyond = sizes::beyond_caches(machine);
     let size = match (input.survey, quick) {
@@ -154,11 +134,11 @@ mod tests {
     #[test]
     fn four_loops_with_one_thread_and_with_all() {
         let input = PlanInput { profile: Profile::Normal, ..harness::input() };
-        let points = plan(&input, &machine());
+        let points = STREAM.plan(&input, &machine());
         assert_eq!(points.len(), 8);
         let rows: Vec<&str> = points.iter().filter(|p| p.row).map(|p| p.title.as_str()).collect();
         assert_eq!(rows, ["STREAM triad, 128 MiB"]);
-        assert_eq!(plan(&harness::input(), &machine()).len(), 1);
+        assert_eq!(STREAM.plan(&harness::input(), &machine()).len(), 1);
     }
 
     #[test]
@@ -176,7 +156,7 @@ mod tests {
     fn all_loops_are_measured_and_count_bytes_both_ways() {
         let mut input = PlanInput { profile: Profile::Normal, ..harness::input() };
         input.values.insert("size".into(), vec![ParamValue::Number(MIB)]);
-        let measured = harness::measure(&EXPERIMENT, plan(&input, &harness::machine()));
+        let measured = harness::measure(&EXPERIMENT, STREAM.plan(&input, &harness::machine()));
         measured.iter().for_each(harness::check);
         let triad = measured.iter().find(|m| m.params["operation"] == "triad".into()).unwrap();
         assert_eq!(triad.work, Some(Work { ops: 1, bytes_touched: 24, bytes_moved: 32 }));

@@ -2,12 +2,11 @@
 //! the common start to the end of the slowest.
 
 use super::regions;
+use crate::prelude::*;
 use anyhow::Result;
-use latscope_bench::bench::{Batch, Bench};
-use latscope_bench::gate::{Gate, Watch};
+use latscope_bench::gate::Watch;
 use latscope_bench::threads;
 use latscope_bench::timebase::Timebase;
-use latscope_os::clock::Clock;
 use latscope_os::memory::Region;
 use std::hint::spin_loop;
 use std::sync::Arc;
@@ -162,10 +161,6 @@ pub(crate) fn regions(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Cpus, Experiment, Facts, PlanInput, Probe, Settings};
-    use latscope_core::machine::Machine;
-    use latscope_core::plan::Point;
-    use latscope_core::report::Semantics;
     use latscope_engine::harness;
 
     static EXPERIMENT: Experiment = Experiment::new("test.team", Cpus::All, run);
@@ -182,7 +177,7 @@ mod tests {
         },
         check: <()>::check,
         experiment: &EXPERIMENT,
-        plan: |_: &PlanInput, _: &Machine| -> Vec<Point> { vec![PROBE.point((), "team", false)] },
+        plan: |probe, _, _| vec![probe.point((), "team", false)],
     };
 
     /// Runs all members through the same iterations; each is done when the batch is.

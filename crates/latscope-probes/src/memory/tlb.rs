@@ -3,36 +3,20 @@
 use super::latency;
 use super::regions::{self, PageSize};
 use super::sizes::{self, LINE, MIB};
-use crate::{Condition, Cpus, Experiment, Facts, PlanInput, Probe, Profile, Settings, Word, settings};
+use crate::prelude::*;
 use anyhow::Result;
-use latscope_bench::bench::Bench;
 use latscope_bench::gate::Watch;
-use latscope_core::machine::Machine;
-use latscope_core::plan::Point;
-use latscope_core::report::{Better, Semantics};
 use latscope_core::statistics::median;
-use latscope_core::units::format_size;
-use latscope_os::clock::Clock;
 use latscope_os::kernels::chase::ChaseMap;
 use latscope_os::memory::{Pages, Region};
 
-/// Probe of loads that each go to another page.
-pub static TLB: Probe = Probe {
-    facts: Facts {
-        id: "memory.tlb",
-        title: "load from another page each time",
-        timed: "One load in a chain of dependent loads that takes one line from each page, in random order; `cost` is what it takes longer than a chain through as many lines that lie side by side.",
-        times: Semantics::Operation,
-        source: "the processor's manual: translation look-aside buffers and page walks",
-        revision: 1,
-        params: Visits::LIST,
-        sensitive_to: &[Condition::PageSize, Condition::UnaskedHugePages, Condition::Virtualisation],
-        ..Facts::LOOPS
-    },
-    check: Visits::check,
-    experiment: &EXPERIMENT,
-    plan,
-};
+probes! {
+    EXPERIMENT, Visits, plan, ..Facts::LOOPS;
+    TLB "memory.tlb", "load from another page each time",
+        "the processor's manual: translation look-aside buffers and page walks",
+        "One load in a chain of dependent loads that takes one line from each page, in random order; `cost` is what it takes longer than a chain through as many lines that lie side by side."
+        { sensitive_to: &[Condition::PageSize, Condition::UnaskedHugePages, Condition::Virtualisation], };
+}
 
 settings! {
     /// A visit of pages.
@@ -52,7 +36,7 @@ const SURVEY_CAP: u64 = 256 * MIB;
 /// The fewest pages worth a point: every TLB holds them.
 const FEWEST: u64 = 8;
 
-fn plan(input: &PlanInput, machine: &Machine) -> Vec<Point> {
+fn plan(probe: &Probe, input: &PlanInput, machine: &Machine) -> Vec<Point> {
     let quick = input.survey && input.profile == Profile::Quick;
     let beyond = sizes::beyond_caches(machine);
     let largest = if sizes::is_capped(input) { beyond.min(SURVEY_CAP) } else { beyond };
@@ -65,7 +49,7 @@ fn plan(input: &PlanInput, machine: &Machine) -> Vec<Point> {
         let default = sizes::sweep(FEWEST * page, largest.max(FEWEST * page), per_octave);
         for size in sizes::rounded(asked.size.or(&default), page) {
             let title = format!("load, each from another of {} pages of {}", size / page, format_size(page));
-            points.push(TLB.point(Visits { size, pages }, title, false));
+            points.push(probe.point(Visits { size, pages }, title, false));
         }
     }
     points
@@ -139,7 +123,7 @@ mod tests {
     #[test]
     fn both_kinds_of_pages_are_swept() {
         let input = PlanInput { profile: Profile::Normal, ..harness::input() };
-        let points = plan(&input, &machine());
+        let points = TLB.plan(&input, &machine());
         let of = |pages| {
             points.iter().filter(|p| p.text("pages") == pages).map(|p| p.number("size")).collect::<Vec<_>>()
         };
@@ -152,7 +136,7 @@ mod tests {
     fn the_cost_is_the_difference_of_two_walks() {
         let mut input = PlanInput { profile: Profile::Normal, ..harness::input() };
         input.values.insert("size".into(), vec![ParamValue::Number(4 * MIB)]);
-        let measured = harness::measure(&EXPERIMENT, plan(&input, &machine()));
+        let measured = harness::measure(&EXPERIMENT, TLB.plan(&input, &machine()));
         assert_eq!(measured.len(), 2);
         for m in &measured {
             harness::check(m);

@@ -4,35 +4,21 @@ use super::counters::{Counters, Seen};
 use super::duty::Duty;
 use super::gap_loop::{Class, GapsSeen, Order, Shared};
 use crate::classes;
-use crate::{Cpus, Experiment, Facts, PlanInput, Probe, Settings, settings, words};
+use crate::prelude::*;
 use anyhow::{Context, Result, bail};
-use latscope_bench::bench::Bench;
 use latscope_bench::recorder::Writer;
-use latscope_core::machine::Machine;
-use latscope_core::plan::Point;
-use latscope_core::report::{Better, Semantics};
-use latscope_core::units::format_time;
 use latscope_os::sched;
 use rustix::fd::OwnedFd;
 use std::collections::BTreeSet;
 
-/// Probe of gaps in a busy loop.
-pub static BUSY: Probe = Probe {
-    facts: Facts {
-        id: "noise.busy",
-        title: "gap in a busy loop",
-        timed: "Between two readings of the clock in a loop that does nothing else, the loop's own time subtracted; only what is \
-                longer than `gap`.",
-        times: Semantics::Operation,
-        source: "user space on each CPU at once; counts from /proc/interrupts, /proc/softirqs, /proc/stat, getrusage(2)",
-        revision: 2,
-        params: Loop::LIST,
-        ..Facts::DELAYS
-    },
-    check: Loop::check,
-    experiment: &EXPERIMENT,
-    plan,
-};
+probes! {
+    EXPERIMENT, Loop, plan, ..Facts::DELAYS;
+    BUSY "noise.busy", "gap in a busy loop",
+        "user space on each CPU at once; counts from /proc/interrupts, /proc/softirqs, /proc/stat, getrusage(2)",
+        "Between two readings of the clock in a loop that does nothing else, the loop's own time subtracted; only what is \
+            longer than `gap`."
+        { revision: 2, };
+}
 
 settings! {
     /// A busy loop.
@@ -69,7 +55,7 @@ const PRIORITY: u32 = 1;
 /// Sources of interrupts and kinds of softirqs that are named.
 const NAMED: usize = 5;
 
-fn plan(input: &PlanInput, machine: &Machine) -> Vec<Point> {
+fn plan(probe: &Probe, input: &PlanInput, machine: &Machine) -> Vec<Point> {
     // A priority means that a policy with priorities is wanted.
     let asked = LoopAsked::of(input);
     let usual = if asked.priority.given() { Policy::Fifo } else { Policy::Other };
@@ -87,7 +73,7 @@ fn plan(input: &PlanInput, machine: &Machine) -> Vec<Point> {
             for priority in priorities {
                 points.extend(cpus.iter().map(|cpu| {
                     let title = format!("gaps of {} or more on CPU {cpu}{some}", format_time(gap as f64));
-                    BUSY.point(Loop { gap, policy, priority, cpu: *cpu }, title, false)
+                    probe.point(Loop { gap, policy, priority, cpu: *cpu }, title, false)
                 }));
             }
         }
@@ -188,7 +174,7 @@ fn report(bench: &mut Bench, point: usize, order: &Order, outcome: GapsSeen, see
     value("turns", turns as f64, "count", Better::Neither);
     value("gaps", gaps as f64 * 1e9 / under_watch, "1/s", Better::Less);
     for class in Class::ALL {
-        let share = &classes[class as usize];
+        let share = &classes[*class as usize];
         let name = class.word();
         value(&format!("lost-{name}"), 100.0 * share.lost_ns / under_watch, "%", Better::Less);
         value(&format!("gaps-{name}"), share.gaps as f64, "count", Better::Less);
@@ -237,7 +223,7 @@ mod tests {
         let values = values.iter().map(|(name, value)| ((*name).to_owned(), vec![value.clone()])).collect();
         let input = PlanInput { profile: Profile::Normal, survey: false, values, directories: vec![] };
         let machine = Machine { allowed: "0,3".parse().unwrap(), ..Machine::default() };
-        plan(&input, &machine)
+        BUSY.plan(&input, &machine)
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use super::duty::Duty;
 use super::watch::{self, Host, Rules};
+use crate::words;
 use anyhow::{Result, ensure};
 use latscope_bench::gate::{Gate, Reading};
 use latscope_bench::hold::{Shortfall, granted};
@@ -53,31 +54,20 @@ impl Shared {
     }
 }
 
-/// Cause to which a gap is attributed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Class {
-    /// Another thread ran on the CPU.
-    Preemption,
-    /// No other thread ran, and by the kernel's figures most of the time was not this thread's: the hypervisor
-    /// kept it.
-    Steal,
-    /// Neither of these: an interrupt, or an event that no kernel sees.
-    Interrupt,
+words! {
+    /// Cause to which a gap is attributed; its words are in the names of values.
+    pub(crate) enum Class {
+        /// Another thread ran on the CPU.
+        Preemption = "preemption",
+        /// No other thread ran, and by the kernel's figures most of the time was not this thread's: the hypervisor
+        /// kept it.
+        Steal = "steal",
+        /// Neither of these: an interrupt, or an event that no kernel sees.
+        Interrupt = "interrupt",
+    }
 }
 
 impl Class {
-    /// All classes, in the order of their numbers.
-    pub const ALL: [Class; 3] = [Class::Preemption, Class::Steal, Class::Interrupt];
-
-    /// Word for the class in the names of values.
-    pub fn word(self) -> &'static str {
-        match self {
-            Class::Preemption => "preemption",
-            Class::Steal => "steal",
-            Class::Interrupt => "interrupt",
-        }
-    }
-
     /// Returns the class of a gap of `gap_ns`. `switched` is true if thread switches were counted since the
     /// last reading; `missing_ns` is the time since then that was not the thread's own.
     fn of(gap_ns: f64, switched: bool, missing_ns: f64) -> Class {
@@ -355,6 +345,7 @@ impl<C: Clock> Host for GapLoop<'_, C> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Word;
 
     #[test]
     fn a_gap_is_put_down_to_who_had_the_cpu() {

@@ -1,32 +1,19 @@
 //! Time taken from the kernel itself: by firmware, hypervisor, NMIs.
 
 use super::kernel::{self, TracedCpu};
-use crate::{Cpus, Experiment, Facts, PlanInput, Probe, Settings, settings};
+use crate::prelude::*;
 use anyhow::Result;
-use latscope_bench::bench::Bench;
-use latscope_core::machine::Machine;
-use latscope_core::plan::Point;
-use latscope_core::report::{Better, Exceedance, Semantics};
+use latscope_core::report::Exceedance;
 use latscope_trace::kernel_tracer::{Line, Wanted};
 
-/// Probe of gaps while interrupts are off.
-pub static HWLAT: Probe = Probe {
-    facts: Facts {
-        id: "noise.hwlat",
-        title: "gap with interrupts off",
-        timed: "The longest distance of two readings of the clock by a kernel thread that has interrupts off, once for each of \
-                its turns; only above the tracer's threshold.",
-        times: Semantics::Operation,
-        source: "the hwlat tracer, Documentation/trace/hwlat_detector.rst (Linux 4.9)",
-        revision: 1,
-        params: Watched::LIST,
-        by_name_only: true,
-        ..Facts::DELAYS
-    },
-    check: Watched::check,
-    experiment: &EXPERIMENT,
-    plan,
-};
+probes! {
+    EXPERIMENT, Watched, plan, ..Facts::DELAYS;
+    HWLAT "noise.hwlat", "gap with interrupts off",
+        "the hwlat tracer, Documentation/trace/hwlat_detector.rst (Linux 4.9)",
+        "The longest distance of two readings of the clock by a kernel thread that has interrupts off, once for each of \
+            its turns; only above the tracer's threshold."
+        { by_name_only: true, };
+}
 
 settings! {
     /// A CPU that is watched.
@@ -38,8 +25,8 @@ settings! {
 
 static EXPERIMENT: Experiment = Experiment::new("noise.hwlat", Cpus::All, run).adapted_by(super::adapt);
 
-fn plan(_: &PlanInput, machine: &Machine) -> Vec<Point> {
-    let point = |cpu| HWLAT.point(Watched { cpu }, format!("hwlat on CPU {cpu}"), false);
+fn plan(probe: &Probe, _: &PlanInput, machine: &Machine) -> Vec<Point> {
+    let point = |cpu| probe.point(Watched { cpu }, format!("hwlat on CPU {cpu}"), false);
     machine.allowed.0.iter().copied().map(point).collect()
 }
 

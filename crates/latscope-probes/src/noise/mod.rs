@@ -74,8 +74,7 @@ mod tests {
     use latscope_engine::planner::{self, Request};
 
     fn planned(survey: bool, request: impl FnOnce(&mut Request)) -> Step {
-        let input =
-            PlanInput { profile: Profile::Normal, survey, values: Default::default(), directories: vec![] };
+        let input = PlanInput { profile: Profile::Normal, survey, ..PlanInput::default() };
         let machine = Machine { allowed: "0-2".parse().unwrap(), ..Machine::default() };
         let mut asked = Request::new("noise", input);
         request(&mut asked);

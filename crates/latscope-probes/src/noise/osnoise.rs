@@ -1,34 +1,21 @@
 //! The kernel's own busy loop on each CPU, which sees every interrupt and thread that interrupts it.
 
 use super::kernel::{self, TracedCpu};
-use crate::{Cpus, Experiment, Facts, PlanInput, Probe, Settings, settings};
+use crate::prelude::*;
 use anyhow::Result;
-use latscope_bench::bench::Bench;
-use latscope_core::machine::Machine;
-use latscope_core::plan::Point;
-use latscope_core::report::{Better, Exceedance, Semantics};
+use latscope_core::report::Exceedance;
 use latscope_core::units::CpuList;
 use latscope_trace::kernel_tracer::{self, Line, Wanted};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// Probe of gaps in the kernel's busy loop.
-pub static OSNOISE: Probe = Probe {
-    facts: Facts {
-        id: "noise.osnoise",
-        title: "gap in the kernel's busy loop",
-        timed: "Between two readings of the clock in the kernel's osnoise thread; only what is longer than its threshold.",
-        times: Semantics::Operation,
-        source: "the osnoise tracer, Documentation/trace/osnoise-tracer.rst (Linux 5.14)",
-        revision: 1,
-        params: Workload::LIST,
-        by_name_only: true,
-        ..Facts::DELAYS
-    },
-    check: Workload::check,
-    experiment: &EXPERIMENT,
-    plan,
-};
+probes! {
+    EXPERIMENT, Workload, plan, ..Facts::DELAYS;
+    OSNOISE "noise.osnoise", "gap in the kernel's busy loop",
+        "the osnoise tracer, Documentation/trace/osnoise-tracer.rst (Linux 5.14)",
+        "Between two readings of the clock in the kernel's osnoise thread; only what is longer than its threshold."
+        { by_name_only: true, };
+}
 
 settings! {
     /// A thread of the kernel.
@@ -40,8 +27,8 @@ settings! {
 
 static EXPERIMENT: Experiment = Experiment::new("noise.osnoise", Cpus::All, run).adapted_by(super::adapt);
 
-fn plan(_: &PlanInput, machine: &Machine) -> Vec<Point> {
-    let point = |cpu| OSNOISE.point(Workload { cpu }, format!("osnoise on CPU {cpu}"), false);
+fn plan(probe: &Probe, _: &PlanInput, machine: &Machine) -> Vec<Point> {
+    let point = |cpu| probe.point(Workload { cpu }, format!("osnoise on CPU {cpu}"), false);
     machine.allowed.0.iter().copied().map(point).collect()
 }
 

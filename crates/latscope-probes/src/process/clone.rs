@@ -1,11 +1,8 @@
 //! Children in namespaces of their own, or in another control group.
 
-use crate::failure::{FirstError, explain};
-use crate::{Cpus, Experiment, PlanInput, Probe, Word, settings, words};
+use crate::prelude::*;
 use anyhow::{Context, Result};
-use latscope_bench::bench::Bench;
-use latscope_bench::gate::Gate;
-use latscope_core::plan::{Point, Stop};
+use latscope_core::plan::Stop;
 use latscope_os::process_probe::{Namespace, fork_exit_in, fork_exit_into, keep_children};
 use latscope_process::guardian::{Guardian, Undo};
 use rustix::fd::OwnedFd;
@@ -47,7 +44,7 @@ probes! {
             { by_name_only: true, };
 }
 
-fn plan(probe: &Probe, input: &PlanInput) -> Vec<Point> {
+fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<Point> {
     let point = |mode: Mode| {
         let title = match mode {
             Mode::Plain => format!("{}, nothing new", probe.title),
@@ -107,14 +104,10 @@ fn time(bench: &mut Bench, index: usize, mode: Mode, child: impl Fn() -> rustix:
         bench.unsupported(index, reason, remedy);
         return;
     }
-    let mut first = FirstError::default();
     let stop = bench.stop();
     bench.set_stop(Stop { events: stop.events.min(MOST), ..stop });
-    bench.each(index, Gate::Open, || {
-        first.check(child());
-    });
+    time_each(bench, index, Gate::Open, "clone", child);
     bench.set_stop(stop);
-    first.report(bench, &[index], "clone");
 }
 
 /// Returns the reason why there is no such child, and the remedy.

@@ -1,12 +1,8 @@
 //! Children that exit at once: fork by resident size, and vfork.
 
-use crate::failure::{FirstError, refuse};
+use crate::available;
+use crate::prelude::*;
 use crate::scheduled::{Free, place, suffix};
-use crate::{Cpus, Experiment, PlanInput, Probe, Profile, Settings, available, settings};
-use latscope_bench::bench::Bench;
-use latscope_bench::gate::Gate;
-use latscope_core::plan::Point;
-use latscope_core::units::format_size;
 use latscope_os::page::Mapping;
 use latscope_os::process_probe::{Memory, fork_exit, keep_children};
 
@@ -37,7 +33,7 @@ probes! {
 
 const MIB: u64 = 1 << 20;
 
-fn plan_fork(probe: &Probe, input: &PlanInput) -> Vec<Point> {
+fn plan_fork(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<Point> {
     let sizes: &[u64] = match input.profile {
         Profile::Quick => &[MIB, 64 * MIB],
         Profile::Normal => &[MIB, 64 * MIB, 256 * MIB],
@@ -84,15 +80,8 @@ fn fork(bench: &mut Bench, point: usize, size: u64) {
 }
 
 fn time_children(bench: &mut Bench, point: usize, memory: Memory) {
-    if let Err(error) = fork_exit(memory) {
-        refuse(bench, point, "fork", error);
-        return;
-    }
-    let mut first = FirstError::default();
-    bench.each(point, Gate::Open, || {
-        first.check(fork_exit(memory));
-    });
-    first.report(bench, &[point], "fork");
+    let Some(()) = possible(bench, point, "fork", fork_exit(memory)) else { return };
+    time_each(bench, point, Gate::Open, "fork", || fork_exit(memory));
 }
 
 #[cfg(test)]

@@ -1,10 +1,8 @@
 //! Descriptors of processes: pidfd_open, and the poll of a process that has ended.
 
-use crate::failure::refuse;
+use crate::prelude::*;
 use crate::syscall::calls::time_call;
-use crate::{Cpus, Experiment};
 use anyhow::Result;
-use latscope_bench::bench::Bench;
 use latscope_os::process_probe::{Ended, keep_children};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -33,10 +31,7 @@ fn run(bench: &mut Bench) -> Result<()> {
             Ok((descriptor, _child)) => {
                 let mut list = [PollFd::new(&descriptor, PollFlags::IN)];
                 // The child is on its way to its end.
-                if let Err(error) = poll(&mut list, None) {
-                    refuse(bench, index, "poll", error);
-                    continue;
-                }
+                let Some(_) = possible(bench, index, "poll", poll(&mut list, None)) else { continue };
                 time_call(bench, index, "poll", || match poll(&mut list, Some(&ZERO))? {
                     1 => Ok(()),
                     _ => Err(Errno::PROTO),

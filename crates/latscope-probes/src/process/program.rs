@@ -1,12 +1,8 @@
 //! Running a program: posix_spawn, fork and exec, and the shell.
 
 use super::tiny_program;
-use crate::failure::{FirstError, explain, refuse};
+use crate::prelude::*;
 use crate::scheduled::{Free, place, suffix};
-use crate::{Cpus, Experiment, PlanInput, Probe, Settings, Word, settings, words};
-use latscope_bench::bench::Bench;
-use latscope_bench::gate::Gate;
-use latscope_core::plan::Point;
 use latscope_os::process_probe::{Program, fork_execute, keep_children, spawn};
 use rustix::fd::OwnedFd;
 use rustix::fs::{StatVfsMountFlags, statvfs};
@@ -70,7 +66,7 @@ probes! {
             page that exits at once. Dynamic: `true`, which the dynamic linker prepares first.";
 }
 
-fn plan_exec(probe: &Probe, input: &PlanInput) -> Vec<Point> {
+fn plan_exec(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<Point> {
     let asked = LinkedAsked::of(input);
     let placement = asked.placement.first();
     let point = |mode: Mode| {
@@ -83,7 +79,7 @@ fn plan_exec(probe: &Probe, input: &PlanInput) -> Vec<Point> {
     asked.mode.or(Mode::ALL).into_iter().map(point).collect()
 }
 
-fn plan_shell(probe: &Probe, input: &PlanInput) -> Vec<Point> {
+fn plan_shell(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<Point> {
     let asked = ShellAsked::of(input);
     // Others of the family have modes of their own.
     let (mode, placement) = (asked.mode.first(), asked.placement.first());
@@ -181,11 +177,7 @@ fn time_program(bench: &mut Bench, point: usize, program: &Program<'_>, start: S
         bench.unsupported(point, reason, remedy);
         return;
     }
-    let mut first = FirstError::default();
-    bench.each(point, Gate::Open, || {
-        first.check(start(program).and_then(successful));
-    });
-    first.report(bench, &[point], "run a program");
+    time_each(bench, point, Gate::Open, "run a program", || start(program).and_then(successful));
 }
 
 fn successful(code: i32) -> Result<()> {
@@ -244,7 +236,7 @@ fn names_linker(head: &[u8]) -> Option<bool> {
 mod tests {
     use super::*;
     use latscope_core::quality::Level;
-    use latscope_engine::harness::{check, measure, points};
+    use latscope_engine::harness::{self, check, measure, points};
 
     #[test]
     fn programs_are_run() {
@@ -253,7 +245,8 @@ mod tests {
         let mut input = latscope_engine::harness::input();
         input.values.insert("placement".into(), vec!["free".into()]);
         input.values.insert("mode".into(), vec!["dynamic".into(), "fork-program".into()]);
-        let placed = plan_exec(&EXEC, &input).into_iter().chain(plan_shell(&SHELL, &input));
+        let placed =
+            EXEC.plan(&input, &harness::machine()).into_iter().chain(SHELL.plan(&input, &harness::machine()));
         for m in measure(&PROGRAMS, planned.into_iter().chain(placed).collect()) {
             check(&m);
             assert_eq!(m.quality.level, Level::Ok, "{:?}", m.reason());

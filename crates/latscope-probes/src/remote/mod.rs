@@ -88,9 +88,8 @@ const fn probe(
     timed: &'static str,
     (times, subject): (Semantics, Subject),
     params: &'static [Param],
-    plan: fn(&PlanInput, &latscope_core::machine::Machine) -> Vec<latscope_core::plan::Point>,
 ) -> Probe {
     const SOURCE: &str = "the RPMsg bus of Linux, drivers/rpmsg/virtio_rpmsg_bus.c; virtio 1.2, section 2.7 (split virtqueues)";
     let facts = Facts { id, title, timed, times, source: SOURCE, params, subject, ..Facts::DEFAULT };
-    Probe { facts, check: plan::Sent::check, experiment: &EXPERIMENT, plan }
+    Probe { facts, check: plan::Sent::check, experiment: &EXPERIMENT, plan: plan::plan }
 }

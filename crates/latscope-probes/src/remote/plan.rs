@@ -1,14 +1,14 @@
 //! The probes of the family, and the plans of their points.
 
 use super::{PACE, PAYLOAD, TIMEOUT, TRANSPORT, WAIT, probe};
-use crate::{Kind, Param, PlanInput, Probe, Settings, Subject, Word, words};
+use crate::prelude::*;
+use crate::{Kind, Param};
 use anyhow::{Result, ensure};
 use latscope_bench::settings::{Asked, get};
-use latscope_core::plan::{ParamValue, Params, Point, params};
-use latscope_core::report::Semantics;
-use latscope_core::units::format_size;
-use latscope_exchange::remote::{self, MAILBOXES, Opt, TRANSPORTS, Transport, shm};
-use latscope_exchange::remote::{LONGEST, PAYLOAD as USUAL};
+use latscope_core::plan::{ParamValue, Params, params};
+use latscope_exchange::remote::{
+    self, LONGEST, MAILBOXES, Opt, PAYLOAD as USUAL, TRANSPORTS, Transport, shm,
+};
 use latscope_rpmsg::messages::{self, Form, LongPing, Ping, block};
 
 /// Probe of a message there and back.
@@ -19,7 +19,6 @@ pub static PING: Probe = probe(
      is verified afterwards.",
     (Semantics::RoundTrip, Subject::Operation),
     &[TRANSPORT, WAIT, PAYLOAD, TIMEOUT, PACE],
-    |input, _| plan(&PING, input),
 );
 
 /// Probe of 4 KiB there and back.
@@ -49,7 +48,6 @@ pub static LONG_PING: Probe = probe(
         TIMEOUT,
         PACE,
     ],
-    |input, _| plan(&LONG_PING, input),
 );
 
 /// Probe of blocks without a pause.
@@ -71,7 +69,6 @@ pub(crate) static BANDWIDTH: Probe = probe(
         PAYLOAD,
         TIMEOUT,
     ],
-    |input, _| plan(&BANDWIDTH, input),
 );
 
 /// Probe of a word without RPMsg.
@@ -88,7 +85,6 @@ pub static MAILBOX: Probe = probe(
         TIMEOUT,
         PACE,
     ],
-    |input, _| plan(&MAILBOX, input),
 );
 
 words! {
@@ -256,14 +252,14 @@ const WORD: u64 = 4;
 const SECOND: u64 = 1_000_000_000;
 
 /// The points of a probe on each transport.
-fn plan(probe: &'static Probe, input: &PlanInput) -> Vec<Point> {
+pub(super) fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<Point> {
     let asked = Asked::of::<String>(input, "transport").or(&[shm::SHM.name.to_owned()]);
     let transports = TRANSPORTS.iter().copied().filter(|known| asked.iter().any(|name| name == known.name));
     transports.flat_map(|transport| over(probe, input, transport)).collect()
 }
 
 /// The points of a probe on one transport.
-fn over(probe: &'static Probe, input: &PlanInput, transport: &'static Transport) -> Vec<Point> {
+fn over(probe: &Probe, input: &PlanInput, transport: &'static Transport) -> Vec<Point> {
     let mut points = Vec::new();
     for wait in waits(probe, input, transport) {
         for content in contents(probe, input, transport) {
@@ -364,7 +360,7 @@ fn options(transport: &Transport, input: &PlanInput) -> Params {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use latscope_engine::harness::input;
+    use latscope_engine::harness::{input, machine};
 
     fn family() -> PlanInput {
         PlanInput { survey: false, ..input() }
@@ -377,9 +373,10 @@ mod tests {
     #[test]
     fn each_way_to_wait_is_pinged_and_a_survey_is_short() {
         let waits: Vec<String> =
-            plan(&PING, &family()).iter().map(|point| point.text("wait").to_owned()).collect();
+            PING.plan(&family(), &machine()).iter().map(|point| point.text("wait").to_owned()).collect();
         assert_eq!(waits, shm::SHM.waits);
-        let surveyed: usize = super::super::PROBES.iter().map(|probe| plan(probe, &input()).len()).sum();
+        let surveyed: usize =
+            super::super::PROBES.iter().map(|probe| plan(probe, &input(), &machine()).len()).sum();
         assert_eq!(surveyed, 7);
     }
 
@@ -388,17 +385,17 @@ mod tests {
         let mut input = family();
         input.values.insert("sweep".to_owned(), Vec::new());
         input.values.insert("wait".to_owned(), vec!["spin".into()]);
-        let sizes = numbers(&plan(&PING, &input));
+        let sizes = numbers(&PING.plan(&input, &machine()));
         assert_eq!((sizes[0], sizes[1], sizes.last()), (8, 16, Some(&(LONGEST as u64))));
         assert_eq!(sweep(USUAL as u64), [8, 16, 32, 64, 128, 256, 496]);
     }
 
     #[test]
     fn long_pings_state_their_data() {
-        assert!(numbers(&plan(&LONG_PING, &family())).iter().all(|bytes| *bytes == 4096));
+        assert!(numbers(&LONG_PING.plan(&family(), &machine())).iter().all(|bytes| *bytes == 4096));
         let mut input = family();
         input.values.insert("form".to_owned(), vec![Packets::Legacy.word().into()]);
-        let legacy = plan(&LONG_PING, &input);
+        let legacy = LONG_PING.plan(&input, &machine());
         assert!(numbers(&legacy).iter().all(|bytes| *bytes == 3776));
         let modes: Vec<&str> = legacy.iter().map(|point| point.text("mode")).collect();
         assert_eq!(modes, ["pipelined", "lock-step", "pipelined", "lock-step"]);
@@ -406,7 +403,7 @@ mod tests {
 
     #[test]
     fn what_another_probe_or_transport_has_is_refused() {
-        let point = plan(&LONG_PING, &family()).remove(0);
+        let point = LONG_PING.plan(&family(), &machine()).remove(0);
         assert!(Sent::of(&point).is_ok());
         assert!(Sent::of(&Point { probe: PING.id.to_owned(), ..point.clone() }).is_err());
         for (name, value) in [("wait", "doorbell".into()), ("payload", 7u64.into()), ("port", 1u64.into())] {
@@ -418,8 +415,8 @@ mod tests {
 
     #[test]
     fn a_title_says_what_a_sample_is() {
-        let mut points = plan(&BANDWIDTH, &input());
-        points.extend(plan(&PING, &input()));
+        let mut points = BANDWIDTH.plan(&input(), &machine());
+        points.extend(PING.plan(&input(), &machine()));
         for point in points {
             let of_many = point.title.contains("stretch of");
             assert_eq!(of_many, point.probe == BANDWIDTH.id, "{}", point.title);
@@ -430,7 +427,7 @@ mod tests {
     fn a_pace_is_stated_where_it_is_kept() {
         let mut input = family();
         input.values.insert("pace".to_owned(), vec![200_000_000u64.into()]);
-        assert!(plan(&PING, &input).iter().all(|point| point.number("pace") == 200_000_000));
-        assert!(plan(&BANDWIDTH, &input).iter().all(|point| !point.params.contains_key("pace")));
+        assert!(PING.plan(&input, &machine()).iter().all(|point| point.number("pace") == 200_000_000));
+        assert!(BANDWIDTH.plan(&input, &machine()).iter().all(|point| !point.params.contains_key("pace")));
     }
 }

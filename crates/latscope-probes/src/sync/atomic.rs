@@ -3,39 +3,21 @@
 
 use super::placement;
 use super::thread_group::{Done, Line, Share, ThreadGroup};
-use crate::{
-    Condition, Cpus, ExclusiveCpus, Experiment, Facts, PlanInput, Probe, Settings, Word, settings, words,
-};
+use crate::prelude::*;
 use anyhow::Result;
-use latscope_bench::bench::{Batch, Bench};
-use latscope_core::machine::Machine;
-use latscope_core::plan::Point;
-use latscope_core::report::{Better, Semantics};
-use latscope_core::units::counted;
 use latscope_os::kernels::atomics::{self, Atomic, UNROLL};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
-/// Probe of an atomic operation of one thread, while 0 or more others do the same.
-pub(crate) static ATOMIC: Probe = Probe {
-    facts: Facts {
-        id: "sync.atomic",
-        title: "atomic operation",
-        timed: "One atomic operation of one thread; a compare-exchange counts when it succeeds, the failed attempts before it included.",
-        times: Semantics::Operation,
-        source: "C++ memory model, sequentially consistent operations (std::sync::atomic)",
-        revision: 1,
-        params: Setting::LIST,
-        exclusive_cpus: ExclusiveCpus::Threads,
-        sensitive_to: &[Condition::SharedCore],
-        ..Facts::LOOPS
-    },
-    check: Setting::check,
-    experiment: &EXPERIMENT,
-    plan,
-};
+probes! {
+    EXPERIMENT, Setting, plan, ..Facts::LOOPS;
+    ATOMIC "sync.atomic", "atomic operation",
+        "C++ memory model, sequentially consistent operations (std::sync::atomic)",
+        "One atomic operation of one thread; a compare-exchange counts when it succeeds, the failed attempts before it included."
+        { exclusive_cpus: ExclusiveCpus::Threads, sensitive_to: &[Condition::SharedCore], };
+}
 
 static EXPERIMENT: Experiment =
     Experiment::new("sync.atomic", Cpus::All, run).setup(0.02).fewer_rounds(4, 1, placement::AWAKE);
@@ -83,7 +65,7 @@ settings! {
     }
 }
 
-fn plan(input: &PlanInput, machine: &Machine) -> Vec<Point> {
+fn plan(_: &Probe, input: &PlanInput, machine: &Machine) -> Vec<Point> {
     let given = Asked::of(input);
     let chosen = given.operation.given() || given.threads.given() || given.sharing.given();
     let combinations = if chosen { asked(&given) } else { usual(input, machine.allowed.0.len() as u64) };
@@ -189,9 +171,7 @@ fn measure(bench: &mut Bench, index: usize, setting: Setting, cpus: &[u32]) -> R
         (words.clone(), line, place)
     };
     if cpus.len() == 1 {
-        bench.batch(index, batch, |iterations| {
-            atomics::run(operation, &words[0].0[0], iterations * UNROLL);
-        });
+        bench.batch(index, batch, |n| atomics::run(operation, &words[0].0[0], n * UNROLL));
         return Ok(());
     }
     let helpers =
@@ -259,7 +239,7 @@ mod tests {
 
     #[test]
     fn a_survey_has_each_operation_alone_and_contended() {
-        let points = plan(&harness::input(), &machine("0-5"));
+        let points = ATOMIC.plan(&harness::input(), &machine("0-5"));
         let counts: Vec<_> = points
             .iter()
             .filter(|p| p.text("sharing") == "contended" && p.text("operation") == "fetch-add")
@@ -267,7 +247,7 @@ mod tests {
             .collect();
         assert_eq!(counts, [2, 4, 6]);
         assert_eq!(points.iter().filter(|p| p.number("threads") == 1).count(), Operation::ALL.len());
-        let alone = plan(&harness::input(), &machine("0"));
+        let alone = ATOMIC.plan(&harness::input(), &machine("0"));
         assert!(alone.iter().any(|p| p.number("threads") == 2), "reported, not left out");
     }
 
@@ -276,7 +256,7 @@ mod tests {
         let mut input = harness::input();
         input.values.insert("threads".into(), vec![2.into(), 3.into()]);
         input.values.insert("sharing".into(), vec![ParamValue::from("false-sharing")]);
-        assert_eq!(plan(&input, &machine("0-3")).len(), 2 * Operation::ALL.len());
+        assert_eq!(ATOMIC.plan(&input, &machine("0-3")).len(), 2 * Operation::ALL.len());
     }
 
     #[test]

@@ -1,14 +1,8 @@
 //! Bytes per second through pipes, Unix sockets and TCP on the loopback.
 
-use crate::{Cpus, Experiment, Facts, PlanInput, Probe, Settings, Subject, settings, words};
+use crate::prelude::*;
 use anyhow::{Context, Result, ensure};
-use latscope_bench::bench::{Batch, Bench};
-use latscope_bench::gate::Gate;
 use latscope_bench::threads;
-use latscope_core::machine::Machine;
-use latscope_core::plan::Point;
-use latscope_core::report::{Semantics, Work};
-use latscope_core::units::format_size;
 use latscope_os::sched;
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -38,45 +32,20 @@ words! {
 
 static EXPERIMENT: Experiment = Experiment::new("sync.bandwidth", Cpus::Two, run);
 
-macro_rules! bandwidth {
-    ($(#[$doc:meta])* $name:ident, $id:literal, $what:literal, $source:literal) => {
-        $(#[$doc])*
-        pub static $name: Probe = Probe {
-            facts: Facts {
-                id: $id,
-                title: concat!($what, " bandwidth"),
-                timed: "Reading one message whole while another thread, on another CPU where there is one, writes such messages all the time.",
-                times: Semantics::Operation,
-                source: $source,
-                revision: 1,
-                params: Messages::LIST,
-                subject: Subject::Many,
-                ..Facts::BATCHES
-            },
-            check: Messages::check,
-            experiment: &EXPERIMENT,
-            plan: |input, _: &Machine| plan(&$name, $what, input),
-        };
-    };
-}
+const TIMED: &str = "Reading one message whole while another thread, on another CPU where there is one, writes such messages all the time.";
 
-bandwidth! {
-    /// Probe of the bandwidth of a pipe.
-    PIPE, "sync.pipe-bandwidth", "pipe", "pipe(7)"
-}
-bandwidth! {
-    /// Probe of the bandwidth of a Unix stream socket pair.
-    UNIX, "sync.unix-bandwidth", "Unix socket", "unix(7)"
-}
-bandwidth! {
-    /// Probe of the bandwidth of a TCP connection on the loopback interface.
-    TCP, "sync.tcp-bandwidth", "TCP loopback", "tcp(7)"
+probes! {
+    EXPERIMENT, Messages, plan, ..Facts { subject: Subject::Many, ..Facts::BATCHES };
+    PIPE "sync.pipe-bandwidth", "pipe bandwidth", "pipe(7)", TIMED;
+    UNIX "sync.unix-bandwidth", "Unix socket bandwidth", "unix(7)", TIMED;
+    TCP "sync.tcp-bandwidth", "TCP loopback bandwidth", "tcp(7)", TIMED;
 }
 
 /// Bytes of the largest message, which stands in memory twice.
 const LARGEST: u64 = 64 << 20;
 
-fn plan(probe: &Probe, what: &str, input: &PlanInput) -> Vec<Point> {
+fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<Point> {
+    let what = probe.title.trim_end_matches(" bandwidth");
     let asked = MessagesAsked::of(input);
     let mut placements: Vec<_> = asked.placement.or(&[]).into_iter().map(Some).collect();
     if placements.is_empty() {
@@ -147,11 +116,7 @@ fn measure<R: Read, W: Write + Send + 'static>(
     // Through the kernel's memory each byte is read and written twice.
     let work = Work { ops: 1, bytes_touched: size, bytes_moved: 4 * size };
     let batch = Batch { work: Some(work), gate: Gate::Open, ..Batch::default() };
-    bench.batch(index, batch, |iterations| {
-        for _ in 0..iterations {
-            lost = lost || reader.read_exact(&mut message).is_err();
-        }
-    });
+    bench.calls(index, batch, || lost = lost || reader.read_exact(&mut message).is_err());
     drop(reader);
     writing.join();
     ensure!(!lost, "the writer ended early");
@@ -171,7 +136,7 @@ mod tests {
         assert!(measured.iter().all(|m| !m.params.contains_key("placement")));
         let mut input = harness::input();
         input.values.insert("placement".to_owned(), vec!["same-core".into(), "free".into()]);
-        let shared = harness::measure(&EXPERIMENT, plan(&PIPE, "pipe", &input));
+        let shared = harness::measure(&EXPERIMENT, PIPE.plan(&input, &harness::machine()));
         assert_eq!((shared.len(), &shared[0].params["placement"]), (2, &"same-core".into()));
         let measured: Vec<_> = measured.into_iter().chain(shared).collect();
         for m in measured {

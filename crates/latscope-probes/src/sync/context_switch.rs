@@ -3,61 +3,30 @@
 
 use super::pipes;
 use super::placement::{self, Placement};
+use crate::prelude::*;
 use crate::scheduled::{Free, place, suffix};
-use crate::{Cpus, Experiment, Facts, PlanInput, Probe, Settings, Word, settings, words};
 use anyhow::{Context, Result, ensure};
-use latscope_bench::bench::Bench;
-use latscope_bench::gate::Gate;
 use latscope_bench::threads;
 use latscope_bench::timebase::Timebase;
-use latscope_core::machine::Machine;
-use latscope_core::plan::Point;
-use latscope_core::report::{Better, Semantics};
 use latscope_core::statistics::median;
-use latscope_core::units::format_size;
-use latscope_exchange::Call;
-use latscope_exchange::echo;
-use latscope_exchange::links;
+use latscope_exchange::{Call, echo, links};
 use latscope_os::child::{self, Child, sum};
-use latscope_os::clock::Clock;
 use rustix::fd::{AsFd, OwnedFd};
-use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-/// Probe of a switch from one thread or process to another on the same CPU.
-pub(crate) static CONTEXT_SWITCH: Probe = Probe {
-    facts: Facts {
-        id: "sync.context-switch",
-        title: "context switch",
-        timed: "Half of what is left of a pipe round trip between two endpoints on one CPU when the two writes and two reads, measured in one thread, are taken off.",
-        times: Semantics::Operation,
-        source: "pipe(7); the method of LMbench's lat_ctx",
-        revision: 2,
-        params: Switch::LIST,
-        ..Facts::DEFAULT
-    },
-    check: Switch::check,
-    experiment: &EXPERIMENT,
-    plan,
-};
+probes! {
+    EXPERIMENT, Switch, plan;
+    CONTEXT_SWITCH "sync.context-switch", "context switch", "pipe(7); the method of LMbench's lat_ctx",
+        "Half of what is left of a pipe round trip between two endpoints on one CPU when the two writes and two reads, measured in one thread, are taken off."
+        { revision: 2, };
+}
 
-/// Probe of a token in a ring of processes on one CPU, each of which sums its memory.
-pub static RING: Probe = Probe {
-    facts: Facts {
-        id: "sync.ring",
-        title: "context switch in a ring of processes",
-        timed: "One hop of a token round a ring of processes on one CPU, each summing its own memory before it passes the token on, less the same write, read and sum in one process.",
-        times: Semantics::Operation,
-        source: "pipe(7); the method of LMbench's lat_ctx",
-        revision: 2,
-        params: Ring::LIST,
-        may_be_zero: &["size"],
-        ..Facts::DEFAULT
-    },
-    check: Ring::check,
-    experiment: &RING_EXPERIMENT,
-    plan: plan_ring,
-};
+probes! {
+    RING_EXPERIMENT, Ring, plan_ring;
+    RING "sync.ring", "context switch in a ring of processes", "pipe(7); the method of LMbench's lat_ctx",
+        "One hop of a token round a ring of processes on one CPU, each summing its own memory before it passes the token on, less the same write, read and sum in one process."
+        { revision: 2, may_be_zero: &["size"], };
+}
 
 static EXPERIMENT: Experiment = Experiment::new("sync.context-switch", Cpus::One, run);
 
@@ -97,15 +66,15 @@ settings! {
 /// Largest number of processes in a ring, so that a typing error cannot start too many.
 const MOST_PROCESSES: u64 = 256;
 
-fn plan(input: &PlanInput, _: &Machine) -> Vec<Point> {
+fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<Point> {
     let point = |mode: Mode| {
         let title = format!("context switch between {}", mode.word());
-        CONTEXT_SWITCH.point(Switch { mode }, title, true)
+        probe.point(Switch { mode }, title, true)
     };
     SwitchAsked::of(input).mode.or(Mode::ALL).into_iter().map(point).collect()
 }
 
-fn plan_ring(input: &PlanInput, _: &Machine) -> Vec<Point> {
+fn plan_ring(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<Point> {
     let asked = RingAsked::of(input);
     let placement = asked.placement.first();
     let mut points = Vec::new();
@@ -115,7 +84,7 @@ fn plan_ring(input: &PlanInput, _: &Machine) -> Vec<Point> {
             let title =
                 format!("ring of {processes}, {} each, a switch{}", format_size(size), suffix(placement));
             let row = (processes, size) == (16, 64 << 10);
-            points.push(RING.point(Ring { processes, size, placement }, title, row));
+            points.push(probe.point(Ring { processes, size, placement }, title, row));
         }
     }
     points
@@ -296,14 +265,14 @@ mod tests {
     fn the_scheduler_places_a_ring_where_that_is_asked_for_only() {
         let mut input = harness::input();
         assert!(
-            plan_ring(&input, &harness::machine())
+            RING.plan(&input, &harness::machine())
                 .iter()
                 .all(|point| !point.params.contains_key("placement"))
         );
         input.values.insert("placement".into(), vec!["free".into()]);
         input.values.insert("processes".into(), vec![2.into()]);
         input.values.insert("size".into(), vec![0.into()]);
-        let measured = harness::measure(&RING_EXPERIMENT, plan_ring(&input, &harness::machine()));
+        let measured = harness::measure(&RING_EXPERIMENT, RING.plan(&input, &harness::machine()));
         harness::check(&measured[0]);
         assert_eq!(measured[0].params["placement"], "free".into());
     }
@@ -313,7 +282,7 @@ mod tests {
         let mut input = harness::input();
         input.values.insert("processes".into(), vec![0.into(), 1_000_000.into()]);
         input.values.insert("size".into(), vec![0.into()]);
-        let points = plan_ring(&input, &harness::machine());
+        let points = RING.plan(&input, &harness::machine());
         let processes: Vec<_> = points.iter().map(|p| p.number("processes")).collect();
         assert_eq!(processes, [2, MOST_PROCESSES]);
     }

@@ -5,34 +5,20 @@ use super::lines::{Lines, Side};
 use super::placement;
 use super::thread_group::{Share, ThreadGroup};
 use crate::classes::{self, Class, Places};
-use crate::{Condition, Cpus, Experiment, Facts, PlanInput, Probe, Profile, Settings, Word, settings, words};
+use crate::prelude::*;
 use anyhow::{Context, Result};
-use latscope_bench::bench::Bench;
 use latscope_bench::threads;
-use latscope_core::machine::Machine;
-use latscope_core::plan::Point;
-use latscope_core::report::{Better, Semantics};
 use latscope_os::shared_cell::{Scope, SharedCell};
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 
-/// Probe of the matrix of round trips between all pairs of CPUs.
-pub(crate) static CORE_TO_CORE: Probe = Probe {
-    facts: Facts {
-        id: "sync.core-to-core",
-        title: "core to core, round trip of a cache line",
-        timed: "One thread writes a cache line, the other sees it and answers, the first sees the answer; both spin, each on its own CPU.",
-        times: Semantics::RoundTrip,
-        source: "the processor's cache coherence protocol",
-        revision: 1,
-        params: Travel::LIST,
-        sensitive_to: &[Condition::SharedCore],
-        ..Facts::BATCHES
-    },
-    check: Travel::check,
-    experiment: &EXPERIMENT,
-    plan,
-};
+probes! {
+    EXPERIMENT, Travel, plan, ..Facts::BATCHES;
+    CORE_TO_CORE "sync.core-to-core", "core to core, round trip of a cache line",
+        "the processor's cache coherence protocol",
+        "One thread writes a cache line, the other sees it and answers, the first sees the answer; both spin, each on its own CPU."
+        { times: Semantics::RoundTrip, sensitive_to: &[Condition::SharedCore], };
+}
 
 static EXPERIMENT: Experiment = Experiment::new("sync.core-to-core", Cpus::All, run)
     .setup(0.005)
@@ -99,7 +85,7 @@ const SAMPLED: usize = 256;
 /// Two CPUs and what they share.
 pub(super) type Shared = (u32, u32, Option<Class>);
 
-fn plan(input: &PlanInput, machine: &Machine) -> Vec<Point> {
+fn plan(probe: &Probe, input: &PlanInput, machine: &Machine) -> Vec<Point> {
     if TravelAsked::of(input).all_pairs.given() {
         return all_pairs_of(input, machine);
     }
@@ -141,7 +127,7 @@ fn plan(input: &PlanInput, machine: &Machine) -> Vec<Point> {
             points.push({
                 let pair = format!("{a}-{b}");
                 let travel = Travel { pair, mode, all_pairs: None, home, class: None, taken: None };
-                CORE_TO_CORE.point(travel, title, first)
+                probe.point(travel, title, first)
             });
         }
         classes.clear();
@@ -309,7 +295,7 @@ mod tests {
 
     fn planned(cpus: &str, survey: bool) -> Vec<Point> {
         let machine = Machine { allowed: cpus.parse().unwrap(), ..Machine::default() };
-        plan(&PlanInput { survey, ..harness::input() }, &machine)
+        CORE_TO_CORE.plan(&PlanInput { survey, ..harness::input() }, &machine)
     }
 
     #[test]
@@ -343,7 +329,7 @@ mod tests {
     fn a_survey_has_a_row_and_some_pairs_of_each_class() {
         use latscope_core::fixture::machines;
         let plan_for = |machine: &Machine, profile| {
-            plan(&PlanInput { survey: true, profile, ..PlanInput::default() }, machine)
+            CORE_TO_CORE.plan(&PlanInput { survey: true, profile, ..PlanInput::default() }, machine)
         };
         let points = plan_for(&machines::two_packages(), Profile::Normal);
         assert_eq!(points.len(), 2 * SURVEYED);
@@ -363,7 +349,7 @@ mod tests {
     #[test]
     fn a_survey_of_many_cpus_measures_some_pairs_and_says_so() {
         let machine = Machine { allowed: "0-15".parse().unwrap(), ..Machine::default() };
-        let some = plan(&PlanInput { survey: true, ..PlanInput::default() }, &machine);
+        let some = CORE_TO_CORE.plan(&PlanInput { survey: true, ..PlanInput::default() }, &machine);
         assert_eq!(some.len(), 2 * SURVEYED);
         assert!(some[0].title.ends_with("(28 of 120 pairs measured)"), "{}", some[0].title);
         assert_eq!((some[0].text("pair"), some[27].text("pair")), ("0-1", "14-15"));
@@ -377,7 +363,7 @@ mod tests {
     fn the_lines_are_of_the_node_of_either_cpu_where_asked_for() {
         let mut input = PlanInput { survey: false, ..harness::input() };
         input.values.insert("home".into(), vec!["first".into(), "second".into()]);
-        let points = plan(&input, &harness::machine());
+        let points = CORE_TO_CORE.plan(&input, &harness::machine());
         assert_eq!(points.iter().filter(|point| point.text("home") == "second").count() * 2, points.len());
         assert!(points[0].title.contains(", line of the first CPU"), "{}", points[0].title);
         harness::measure(&EXPERIMENT, points).iter().for_each(harness::check);
@@ -387,7 +373,7 @@ mod tests {
     fn all_pairs_are_measured_at_once_or_again_alone() {
         let mut input = PlanInput { survey: false, ..harness::input() };
         input.values.insert("all-pairs".into(), vec!["yes".into()]);
-        let points = plan(&input, &harness::machine());
+        let points = CORE_TO_CORE.plan(&input, &harness::machine());
         let cpus = harness::machine().allowed.0.len();
         assert_eq!(points.len(), cpus * (cpus - 1) / 2);
         for m in harness::measure(&EXPERIMENT, points) {

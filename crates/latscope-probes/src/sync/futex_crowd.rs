@@ -1,17 +1,10 @@
 //! Waking many threads that sleep on one futex: how long the call takes, when the first of them runs and when the last.
 
 use crate::activity::Parts;
-use crate::{Condition, Cpus, Experiment, Facts, PlanInput, Probe, Profile, Settings, Word, settings, words};
+use crate::prelude::*;
 use anyhow::{Context, Result};
-use latscope_bench::bench::Bench;
-use latscope_bench::gate::Gate;
 use latscope_bench::threads::{self, Partner};
 use latscope_bench::timebase::AnyClock;
-use latscope_core::machine::Machine;
-use latscope_core::plan::Point;
-use latscope_core::report::{Better, Semantics};
-use latscope_core::units::counted;
-use latscope_os::clock::Clock;
 use latscope_os::futex::{Crowd, Tokens, hash_slots, set_hash_slots};
 use latscope_os::usage::thread_counts;
 use std::collections::BTreeSet;
@@ -19,24 +12,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::AcqRel, Ordering::Relaxed};
 use std::time::Duration;
 
-/// Probe of waking a crowd.
-pub(crate) static FUTEX_CROWD: Probe = Probe {
-    facts: Facts {
-        id: "sync.futex-crowd",
-        title: "futex that many threads sleep on",
-        timed: "Seen call: the one call that wakes all (FUTEX_WAKE), or wakes one and moves the others to a second futex (FUTEX_CMP_REQUEUE), from which each that runs wakes the next. Seen first and last: from before that call until the first and the last of the threads run. They are spread over the CPUs.",
-        times: Semantics::OneWay,
-        source: "futex(2), PR_FUTEX_HASH(2const)",
-        revision: 1,
-        params: Woken::LIST,
-        by_name_only: true,
-        sensitive_to: &[Condition::Isolation],
-        ..Facts::DEFAULT
-    },
-    check: Woken::check,
-    experiment: &EXPERIMENT,
-    plan,
-};
+probes! {
+    EXPERIMENT, Woken, plan;
+    FUTEX_CROWD "sync.futex-crowd", "futex that many threads sleep on", "futex(2), PR_FUTEX_HASH(2const)",
+        "Seen call: the one call that wakes all (FUTEX_WAKE), or wakes one and moves the others to a second futex (FUTEX_CMP_REQUEUE), from which each that runs wakes the next. Seen first and last: from before that call until the first and the last of the threads run. They are spread over the CPUs."
+        { times: Semantics::OneWay, by_name_only: true, sensitive_to: &[Condition::Isolation], };
+}
 
 static EXPERIMENT: Experiment = Experiment::new("sync.futex-crowd", Cpus::All, run).setup(0.02);
 
@@ -91,7 +72,7 @@ const SLOTS: u32 = 16;
 /// Time that sleepers get to fall asleep before they are woken.
 const FALL_ASLEEP: Duration = Duration::from_micros(200);
 
-fn plan(input: &PlanInput, _: &Machine) -> Vec<Point> {
+fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<Point> {
     let asked = WokenAsked::of(input);
     let threads: &[u64] = match input.profile {
         Profile::Quick => &[4],
@@ -104,7 +85,7 @@ fn plan(input: &PlanInput, _: &Machine) -> Vec<Point> {
             for threads in asked.threads.or(threads) {
                 for seen in asked.seen.or(Timed::ALL) {
                     let of = Woken { mode, threads, seen, hash };
-                    points.push(FUTEX_CROWD.point(of.clone(), title(&of), false));
+                    points.push(probe.point(of.clone(), title(&of), false));
                 }
             }
         }

@@ -1,18 +1,11 @@
 //! Hand-off between two threads: round trips by each mechanism, by placement.
 
 use super::placement::{self, Placement};
-use crate::{Cpus, Experiment, Facts, Headline, PlanInput, Probe, Settings, settings};
+use crate::prelude::*;
 use anyhow::{Context, Result};
-use latscope_bench::bench::Bench;
 use latscope_bench::threads;
-use latscope_core::machine::Machine;
-use latscope_core::plan::{Point, Stop};
-use latscope_core::report::{Better, Semantics};
-use latscope_exchange::Call;
-use latscope_exchange::Closed;
-use latscope_exchange::Link;
-use latscope_exchange::echo;
-use latscope_exchange::links;
+use latscope_core::plan::Stop;
+use latscope_exchange::{Call, Closed, Link, echo, links};
 use latscope_os::futex::Tokens;
 use latscope_os::monitor::Monitor;
 use latscope_os::semaphore::Semaphore;
@@ -37,67 +30,25 @@ settings! {
 static EXPERIMENT: Experiment =
     Experiment::new("sync.hand-off", Cpus::Two, run).setup(0.02).fewer_rounds(4, 1, placement::AWAKE);
 
-macro_rules! hand_off {
-    ($(#[$doc:meta])* $name:ident, $id:literal, $what:literal, $timed:literal, $source:literal $(, $headline:expr)?) => {
-        $(#[$doc])*
-        pub static $name: Probe = Probe {
-            facts: Facts {
-                id: $id,
-                title: concat!($what, ", round trip"),
-                timed: $timed,
-                times: Semantics::RoundTrip,
-                source: $source,
-                revision: 2,
-                params: Threads::LIST,
-                $(headline: Some($headline),)?
-                ..Facts::DEFAULT
-            },
-            check: Threads::check,
-            experiment: &EXPERIMENT,
-            plan: |input, _: &Machine| plan(&$name, $what, input),
-        };
-    };
+probes! {
+    EXPERIMENT, Threads, plan, ..Facts { times: Semantics::RoundTrip, revision: 2, ..Facts::DEFAULT };
+    SEMAPHORE "sync.semaphore", "semaphore hand-off, round trip", "sem_post(3), sem_wait(3)",
+        "sem_post to a thread that sleeps in sem_wait, and back by another semaphore.";
+    FUTEX "sync.futex", "futex hand-off, round trip", "futex(2)",
+        "Atomic add and FUTEX_WAKE to a thread that sleeps in FUTEX_WAIT, and back by another futex."
+        { headline: Some(Headline { name: "hand-off", preferred: &[("placement", "two-cores"), ("placement", "same-core")] }), };
+    CONDVAR "sync.condvar", "condvar hand-off, round trip", "pthread_cond_signal(3), pthread_cond_wait(3)",
+        "Lock, count, unlock and pthread_cond_signal to a thread that sleeps in pthread_cond_wait, and back by another pair of mutex and condition.";
+    EVENTFD "sync.eventfd", "eventfd hand-off, round trip", "eventfd(2), EFD_SEMAPHORE",
+        "write(2) of an eventfd to a thread that sleeps in read(2), and back by another eventfd.";
+    PIPE "sync.pipe", "pipe hand-off, round trip", "pipe(7)",
+        "write(2) of one byte to a pipe whose reader sleeps in read(2), and back by another pipe.";
+    UNIX_STREAM "sync.unix-stream", "socket hand-off, round trip", "unix(7), socketpair(2)",
+        "write(2) of one byte to a Unix stream socket whose peer sleeps in read(2), and back.";
 }
 
-hand_off! {
-    /// Probe of the hand-off by two POSIX semaphores.
-    SEMAPHORE, "sync.semaphore", "semaphore hand-off",
-    "sem_post to a thread that sleeps in sem_wait, and back by another semaphore.",
-    "sem_post(3), sem_wait(3)"
-}
-hand_off! {
-    /// Probe of the hand-off by two futexes.
-    FUTEX, "sync.futex", "futex hand-off",
-    "Atomic add and FUTEX_WAKE to a thread that sleeps in FUTEX_WAIT, and back by another futex.",
-    "futex(2)",
-    Headline { name: "hand-off", preferred: &[("placement", "two-cores"), ("placement", "same-core")] }
-}
-hand_off! {
-    /// Probe of the hand-off by two condition variables with their mutexes.
-    CONDVAR, "sync.condvar", "condvar hand-off",
-    "Lock, count, unlock and pthread_cond_signal to a thread that sleeps in pthread_cond_wait, and back by another pair of mutex and condition.",
-    "pthread_cond_signal(3), pthread_cond_wait(3)"
-}
-hand_off! {
-    /// Probe of the hand-off by two event descriptors.
-    EVENTFD, "sync.eventfd", "eventfd hand-off",
-    "write(2) of an eventfd to a thread that sleeps in read(2), and back by another eventfd.",
-    "eventfd(2), EFD_SEMAPHORE"
-}
-hand_off! {
-    /// Probe of the hand-off by two pipes.
-    PIPE, "sync.pipe", "pipe hand-off",
-    "write(2) of one byte to a pipe whose reader sleeps in read(2), and back by another pipe.",
-    "pipe(7)"
-}
-hand_off! {
-    /// Probe of the hand-off by a pair of Unix sockets.
-    UNIX_STREAM, "sync.unix-stream", "socket hand-off",
-    "write(2) of one byte to a Unix stream socket whose peer sleeps in read(2), and back.",
-    "unix(7), socketpair(2)"
-}
-
-fn plan(probe: &Probe, what: &str, input: &PlanInput) -> Vec<Point> {
+fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<Point> {
+    let what = probe.title.trim_end_matches(", round trip");
     let point = |placement| {
         let place = match placement {
             Placement::SameCore => "same core",
@@ -309,7 +260,7 @@ mod tests {
         assert_eq!(all().len(), 18);
         let mut input = harness::input();
         input.values.insert("placement".into(), vec![ParamValue::from("same-core")]);
-        let points = (PIPE.plan)(&input, &harness::machine());
+        let points = PIPE.plan(&input, &harness::machine());
         assert_eq!(points.len(), 1);
         assert_eq!(points[0].title, "pipe hand-off, same core");
     }
@@ -318,7 +269,7 @@ mod tests {
     fn the_scheduler_places_the_threads_where_asked_for_and_the_places_are_stated() {
         let mut input = harness::input();
         input.values.insert("placement".into(), vec![ParamValue::from("scheduler")]);
-        let points = (FUTEX.plan)(&input, &harness::machine());
+        let points = FUTEX.plan(&input, &harness::machine());
         assert_eq!(points[0].title, "futex hand-off, placed by the scheduler");
         let measured = harness::measure(&EXPERIMENT, points);
         harness::check(&measured[0]);

@@ -4,43 +4,28 @@ use super::core_to_core::{SURVEYED, Shared, cpus_of, sampled};
 use super::placement;
 use crate::classes::{Class, Places};
 use crate::memory::doubt;
-use crate::{Condition, Cpus, Experiment, Facts, PlanInput, Probe, Settings, Word, settings, words};
+use crate::prelude::*;
 use anyhow::Result;
-use latscope_bench::bench::Bench;
 use latscope_bench::gate::Watch;
 use latscope_bench::threads;
 use latscope_bench::timebase::Timebase;
-use latscope_core::machine::Machine;
-use latscope_core::plan::{Point, Stop};
-use latscope_core::report::{Better, Semantics};
+use latscope_core::plan::Stop;
 use latscope_core::statistics::median;
-use latscope_os::clock::Clock;
 use latscope_os::kernels::chase::shared::SharedCycle;
 use latscope_os::memory::{Pages, Region};
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::{Duration, Instant};
 
-/// Probe of a load of a line that another core has.
-pub(crate) static LINE_STATE: Probe = Probe {
-    facts: Facts {
-        id: "sync.line-state",
-        title: "load of a line that another core has",
-        timed: "One load in a chain of dependent loads, each of a line that another core has in its caches. State modified: that core \
-                wrote to the line. State exclusive: the line was flushed, then that core alone loaded it. State \
-                shared: it was flushed, then that core and a third one loaded it.",
-        times: Semantics::Operation,
-        source: "the processor's cache coherence protocol (MESI); no instruction reads the state of a line",
-        revision: 1,
-        params: Line::LIST,
-        by_name_only: true,
-        sensitive_to: &[Condition::SharedCore, Condition::PageSize],
-        ..Facts::BATCHES
-    },
-    check: Line::check,
-    experiment: &EXPERIMENT,
-    plan,
-};
+probes! {
+    EXPERIMENT, Line, plan, ..Facts::BATCHES;
+    LINE_STATE "sync.line-state", "load of a line that another core has",
+        "the processor's cache coherence protocol (MESI); no instruction reads the state of a line",
+        "One load in a chain of dependent loads, each of a line that another core has in its caches. State modified: that core \
+            wrote to the line. State exclusive: the line was flushed, then that core alone loaded it. State \
+            shared: it was flushed, then that core and a third one loaded it."
+        { by_name_only: true, sensitive_to: &[Condition::SharedCore, Condition::PageSize], };
+}
 
 static EXPERIMENT: Experiment = Experiment::new("sync.line-state", Cpus::All, run)
     .setup(0.01)
@@ -85,7 +70,7 @@ const LINE: usize = 64;
 /// Bound of the ratio to the same walk in the own cache from which on the lines came from elsewhere.
 const ELSEWHERE: f64 = 1.25;
 
-fn plan(input: &PlanInput, machine: &Machine) -> Vec<Point> {
+fn plan(_: &Probe, input: &PlanInput, machine: &Machine) -> Vec<Point> {
     let pairs: Vec<Shared> = match machine.allowed.0.as_slice() {
         // Reported as unsupported rather than left out.
         [only] => vec![(*only, *only, None)],
@@ -325,7 +310,7 @@ mod tests {
     use latscope_engine::harness;
 
     fn planned(machine: &Machine) -> Vec<Point> {
-        plan(&PlanInput { survey: false, ..harness::input() }, machine)
+        LINE_STATE.plan(&PlanInput { survey: false, ..harness::input() }, machine)
     }
 
     #[test]

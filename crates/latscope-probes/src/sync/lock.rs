@@ -4,17 +4,12 @@
 //! its work. A holder that was switched out raises a number before it unlocks, so that all who waited for it see that
 //! the number has changed.
 
-use crate::{Condition, Cpus, Experiment, Facts, PlanInput, Probe, Profile, Settings, Word, settings, words};
+use crate::prelude::*;
 use anyhow::{Context, Result};
-use latscope_bench::bench::Bench;
 use latscope_bench::recorder::Writer;
 use latscope_bench::timebase::{AnyClock, Timebase};
-use latscope_core::machine::Machine;
-use latscope_core::plan::{Point, Step, Stop};
-use latscope_core::report::{Better, Semantics};
+use latscope_core::plan::{Step, Stop};
 use latscope_core::statistics::median;
-use latscope_core::units::{counted, format_time};
-use latscope_os::clock::Clock;
 use latscope_os::futex::{Lock, PiLock, PlainLock, SpinLock};
 use latscope_os::kernels::cycle::dependent_adds;
 use latscope_os::sched;
@@ -23,25 +18,14 @@ use latscope_os::usage::thread_counts;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-/// Probe of a lock whose holder may lose its CPU.
-pub(crate) static LOCK: Probe = Probe {
-    facts: Facts {
-        id: "sync.lock",
-        title: "lock whose holder may be preempted",
-        timed: "From a failed first try until a thread has a lock that as many threads want as there are CPUs, and `extra` more. Each holds it for a fixed amount of work and pauses so long that the lock is free for half of the time; waits that met a holder that was switched out are counted apart.",
-        times: Semantics::Operation,
-        source: "futex(2), getrusage(2) ru_nivcsw; Documentation/userspace-api/rseq.rst",
-        revision: 1,
-        params: Crowd::LIST,
-        by_name_only: true,
-        may_be_zero: &["extra"],
-        sensitive_to: &[Condition::Isolation, Condition::Tick],
-        ..Facts::DELAYS
-    },
-    check: Crowd::check,
-    experiment: &EXPERIMENT,
-    plan,
-};
+probes! {
+    EXPERIMENT, Crowd, plan, ..Facts::DELAYS;
+    LOCK "sync.lock", "lock whose holder may be preempted",
+        "futex(2), getrusage(2) ru_nivcsw; Documentation/userspace-api/rseq.rst",
+        "From a failed first try until a thread has a lock that as many threads want as there are CPUs, and `extra` more. Each holds it for a fixed amount of work and pauses so long that the lock is free for half of the time; waits that met a holder that was switched out are counted apart."
+        { by_name_only: true, may_be_zero: &["extra"],
+          sensitive_to: &[Condition::Isolation, Condition::Tick], };
+}
 
 static EXPERIMENT: Experiment = Experiment::new("sync.lock", Cpus::All, run)
     .setup(0.05)
@@ -95,7 +79,7 @@ const KEPT: usize = 1 << 21;
 /// Time by which a hold without a switch is longer than it should be, ns, that no cache miss explains.
 const STALLED_NS: f64 = 20_000.0;
 
-fn plan(input: &PlanInput, _: &Machine) -> Vec<Point> {
+fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<Point> {
     let asked = CrowdAsked::of(input);
     let mut points = Vec::new();
     let (locks, extras): (&[Waiting], &[u64]) = match (input.survey, input.profile) {
@@ -112,7 +96,7 @@ fn plan(input: &PlanInput, _: &Machine) -> Vec<Point> {
                 let usual = if input.survey || extra == 0 { &Asks::ALL[..1] } else { Asks::ALL };
                 for asks in asked.asks.or(usual) {
                     let setting = Crowd { lock, extra, hold, asks };
-                    points.push(LOCK.point(setting.clone(), title(&setting), input.survey));
+                    points.push(probe.point(setting.clone(), title(&setting), input.survey));
                 }
             }
         }
@@ -415,7 +399,7 @@ mod tests {
     fn planned(survey: bool, values: &[(&str, latscope_core::plan::ParamValue)]) -> Vec<Point> {
         let values = values.iter().map(|(name, value)| ((*name).to_owned(), vec![value.clone()])).collect();
         let input = PlanInput { profile: Profile::Normal, survey, values, directories: vec![] };
-        plan(&input, &Machine::default())
+        LOCK.plan(&input, &Machine::default())
     }
 
     #[test]

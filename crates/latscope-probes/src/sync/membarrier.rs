@@ -1,43 +1,23 @@
 //! Barriers on all CPUs at once: by interrupting those that run threads of the process, and by waiting for a grace
 //! period of the kernel.
 
-use crate::failure::{FirstError, explain};
 use crate::noise::counters::Counters;
+use crate::prelude::*;
 use crate::siblings::{Siblings, switches};
-use crate::{
-    Condition, Cpus, ExclusiveCpus, Experiment, Facts, PlanInput, Probe, Settings, Word, settings, words,
-};
 use anyhow::Result;
-use latscope_bench::bench::Bench;
-use latscope_bench::gate::Gate;
-use latscope_core::machine::Machine;
-use latscope_core::plan::Point;
-use latscope_core::report::{Better, Semantics};
 use latscope_core::statistics::median;
-use latscope_core::units::counted;
 use rustix::io::Errno;
 use rustix::thread::{MembarrierCommand, membarrier, membarrier_query};
 use std::collections::BTreeSet;
 
-/// Probe of a barrier on all CPUs.
-pub(crate) static MEMBARRIER: Probe = Probe {
-    facts: Facts {
-        id: "sync.membarrier",
-        title: "barrier on all CPUs",
-        timed: "One membarrier. Mode private: the kernel interrupts each CPU that runs a thread of this process, and waits for all; as many other threads as asked for compute on CPUs of their own. Mode global: the kernel waits for an RCU grace period, in which every CPU passes through the scheduler, idles or runs user code.",
-        times: Semantics::Operation,
-        source: "membarrier(2) PRIVATE_EXPEDITED, GLOBAL; CAL of proc_interrupts(5)",
-        revision: 1,
-        params: Barrier::LIST,
-        exclusive_cpus: ExclusiveCpus::ThreadsAndOne,
-        may_be_zero: &["threads"],
-        sensitive_to: &[Condition::Interrupts, Condition::Tick],
-        ..Facts::DEFAULT
-    },
-    check: Barrier::check,
-    experiment: &EXPERIMENT,
-    plan,
-};
+probes! {
+    EXPERIMENT, Barrier, plan;
+    MEMBARRIER "sync.membarrier", "barrier on all CPUs",
+        "membarrier(2) PRIVATE_EXPEDITED, GLOBAL; CAL of proc_interrupts(5)",
+        "One membarrier. Mode private: the kernel interrupts each CPU that runs a thread of this process, and waits for all; as many other threads as asked for compute on CPUs of their own. Mode global: the kernel waits for an RCU grace period, in which every CPU passes through the scheduler, idles or runs user code."
+        { exclusive_cpus: ExclusiveCpus::ThreadsAndOne, may_be_zero: &["threads"],
+          sensitive_to: &[Condition::Interrupts, Condition::Tick], };
+}
 
 static EXPERIMENT: Experiment = Experiment::new("sync.membarrier", Cpus::All, run).setup(0.01).fewer_rounds(
     4,
@@ -74,7 +54,7 @@ impl Mode {
     }
 }
 
-fn plan(input: &PlanInput, machine: &Machine) -> Vec<Point> {
+fn plan(probe: &Probe, input: &PlanInput, machine: &Machine) -> Vec<Point> {
     let others = (machine.allowed.0.len() as u64).saturating_sub(1).max(1);
     let asked = BarrierAsked::of(input);
     let mut points = Vec::new();
@@ -99,7 +79,7 @@ fn plan(input: &PlanInput, machine: &Machine) -> Vec<Point> {
                 Mode::Private => format!("membarrier, {beside}"),
                 Mode::Global => format!("RCU grace period by membarrier, {beside}"),
             };
-            points.push(MEMBARRIER.point(Barrier { mode, threads }, title, input.survey));
+            points.push(probe.point(Barrier { mode, threads }, title, input.survey));
         }
     }
     points
@@ -177,7 +157,8 @@ mod tests {
     fn planned(cpus: &str, survey: bool) -> Vec<(String, u64)> {
         let machine = Machine { allowed: cpus.parse().unwrap(), ..Machine::default() };
         let input = PlanInput { profile: Profile::Normal, survey, ..harness::input() };
-        plan(&input, &machine)
+        MEMBARRIER
+            .plan(&input, &machine)
             .iter()
             .map(|point| (point.text("mode").to_owned(), point.number("threads")))
             .collect()
@@ -194,7 +175,7 @@ mod tests {
     /// The second method: where the kernel counts function call interrupts, each call causes one on each CPU.
     #[test]
     fn both_modes_are_measured_and_the_kernel_counts_the_interrupts() {
-        let points = plan(&PlanInput { survey: false, ..harness::input() }, &harness::machine());
+        let points = MEMBARRIER.plan(&PlanInput { survey: false, ..harness::input() }, &harness::machine());
         let alone = harness::machine().allowed.0.len() == 1;
         let text = std::fs::read_to_string("/proc/interrupts").unwrap_or_default();
         for m in harness::measure(&EXPERIMENT, points) {

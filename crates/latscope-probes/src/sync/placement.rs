@@ -16,10 +16,8 @@
 //! None of it takes a privilege. SCHED_FIFO gives the same figures, but only
 //! to those who may.
 
-use crate::words;
+use crate::prelude::*;
 use anyhow::{Context, Result};
-use latscope_bench::bench::Bench;
-use latscope_bench::gate::Gate;
 use latscope_bench::threads;
 use latscope_os::child::{self, Child};
 use latscope_os::kernels::cycle::dependent_adds;

@@ -1,38 +1,22 @@
 //! The read-write lock: uncontended, and a writer that waits for readers.
 
 use super::placement::{self, Placement};
-use crate::{Cpus, Experiment, Facts, PlanInput, Probe, Samples, Settings, Word, settings, words};
+use crate::prelude::*;
 use anyhow::{Context, Result};
-use latscope_bench::bench::{Batch, Bench};
 use latscope_bench::threads::{self, Partner};
 use latscope_bench::timebase::AnyClock;
-use latscope_core::machine::Machine;
-use latscope_core::plan::Point;
-use latscope_core::report::Semantics;
-use latscope_os::clock::Clock;
 use latscope_os::rwlock::RwLock;
 use latscope_os::semaphore::Semaphore;
 use latscope_os::shared_cell::{Scope, SharedCell};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// Probe of a lock for reading and for writing.
-pub(crate) static RWLOCK: Probe = Probe {
-    facts: Facts {
-        id: "sync.rwlock",
-        title: "read-write lock",
-        timed: "Modes read and write: lock and unlock of an uncontended lock, in a process with two threads. Mode writer-waits: from before the only reader unlocks to a writer that waits on the same CPU and has the lock then.",
-        times: Semantics::Operation,
-        source: "pthread_rwlock_rdlock(3p), pthread_rwlock_wrlock(3p)",
-        revision: 1,
-        params: Lock::LIST,
-        samples: Samples::Either,
-        ..Facts::DEFAULT
-    },
-    check: Lock::check,
-    experiment: &EXPERIMENT,
-    plan,
-};
+probes! {
+    EXPERIMENT, Lock, plan;
+    RWLOCK "sync.rwlock", "read-write lock", "pthread_rwlock_rdlock(3p), pthread_rwlock_wrlock(3p)",
+        "Modes read and write: lock and unlock of an uncontended lock, in a process with two threads. Mode writer-waits: from before the only reader unlocks to a writer that waits on the same CPU and has the lock then."
+        { samples: Samples::Either, };
+}
 
 static EXPERIMENT: Experiment = Experiment::new("sync.rwlock", Cpus::One, run);
 
@@ -56,12 +40,12 @@ settings! {
     }
 }
 
-fn plan(input: &PlanInput, _: &Machine) -> Vec<Point> {
+fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<Point> {
     let title = |mode: Mode| match mode {
         Mode::WriterWaits => "read-write lock, a writer waits for a reader".to_owned(),
         mode => format!("read-write lock, {} lock + unlock, uncontended", mode.word()),
     };
-    let point = |mode| RWLOCK.point(Lock { mode }, title(mode), false);
+    let point = |mode| probe.point(Lock { mode }, title(mode), false);
     LockAsked::of(input).mode.or(Mode::ALL).into_iter().map(point).collect()
 }
 
@@ -72,12 +56,10 @@ fn run(bench: &mut Bench) -> Result<()> {
         // glibc's locks may take a shorter way while a process has one thread only.
         let mut reader = Reader::start(bench.timebase().clock(), lock.clone(), cpu)?;
         match Lock::read(point)?.mode {
-            Mode::Read => bench.batch(index, Batch { cycles: true, ..Batch::default() }, |iterations| {
-                (0..iterations).for_each(|_| lock.read(|| ()));
-            }),
-            Mode::Write => bench.batch(index, Batch { cycles: true, ..Batch::default() }, |iterations| {
-                (0..iterations).for_each(|_| lock.write(|| ()));
-            }),
+            Mode::Read => bench.calls(index, Batch { cycles: true, ..Batch::default() }, || lock.read(|| ())),
+            Mode::Write => {
+                bench.calls(index, Batch { cycles: true, ..Batch::default() }, || lock.write(|| ()))
+            }
             Mode::WriterWaits => writer_waits(bench, index, &lock, &mut reader)?,
         }
     }

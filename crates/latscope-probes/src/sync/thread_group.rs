@@ -5,12 +5,11 @@
 //! hundredth to a batch. A helper that is not needed for a while sleeps: on a busy machine a thread that has
 //! slept gets its CPU at once, but a thread that has spun all the time waits for its turn.
 
+use crate::prelude::*;
 use anyhow::Result;
-use latscope_bench::bench::{Batch, Bench};
-use latscope_bench::gate::{Gate, Watch};
+use latscope_bench::gate::Watch;
 use latscope_bench::threads::{self, Partner};
 use latscope_bench::timebase::Timebase;
-use latscope_os::clock::Clock;
 use latscope_os::sched;
 use latscope_os::semaphore::Semaphore;
 use latscope_os::shared_cell::{Scope, SharedCell};

@@ -3,13 +3,9 @@
 use super::network::{bring_up, make_pair};
 use super::placement::{self, Placement};
 use crate::apart::measure_apart;
-use crate::{Cpus, Experiment, Facts, PlanInput, Probe, Settings, Word, settings, words};
+use crate::prelude::*;
 use anyhow::{Context, Result};
-use latscope_bench::bench::Bench;
 use latscope_bench::threads::{self, Partner};
-use latscope_core::machine::Machine;
-use latscope_core::plan::Point;
-use latscope_core::report::Semantics;
 use latscope_os::network::{own_network, polled_queue, set_busy_poll};
 use std::fs::File;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
@@ -17,25 +13,14 @@ use std::os::fd::AsFd;
 use std::sync::mpsc;
 use std::time::Duration;
 
-/// Probe of datagrams to another thread and back.
-pub(super) static UDP: Probe = Probe {
-    facts: Facts {
-        id: "sync.udp",
-        title: "UDP datagram, round trip",
-        timed: "send(2) of one byte by UDP to a thread that sleeps in recv(2), and back. Via loopback: in one network namespace; busy-poll: \
-                the same with SO_BUSY_POLL, where the device has a queue that can be polled; veth: between two new \
-                network namespaces that are joined by a pair of virtual Ethernet devices.",
-        times: Semantics::RoundTrip,
-        source: "udp(7), socket(7), veth(4), network_namespaces(7)",
-        revision: 1,
-        params: Datagrams::LIST,
-        by_name_only: true,
-        ..Facts::DEFAULT
-    },
-    check: Datagrams::check,
-    experiment: &EXPERIMENT,
-    plan: |input, _: &Machine| plan(input),
-};
+probes! {
+    EXPERIMENT, Datagrams, plan;
+    UDP "sync.udp", "UDP datagram, round trip", "udp(7), socket(7), veth(4), network_namespaces(7)",
+        "send(2) of one byte by UDP to a thread that sleeps in recv(2), and back. Via loopback: in one network namespace; busy-poll: \
+            the same with SO_BUSY_POLL, where the device has a queue that can be polled; veth: between two new \
+            network namespaces that are joined by a pair of virtual Ethernet devices."
+        { times: Semantics::RoundTrip, by_name_only: true, };
+}
 
 static EXPERIMENT: Experiment = Experiment::new("sync.udp", Cpus::Two, run).setup(0.1);
 
@@ -55,14 +40,18 @@ words! {
     enum Via { Loopback = "loopback", BusyPoll = "busy-poll", Veth = "veth" }
 }
 
-fn plan(input: &PlanInput) -> Vec<Point> {
+fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<Point> {
     let asked = DatagramsAsked::of(input);
     let mut points = Vec::new();
     for via in asked.via.or(Via::ALL) {
         for placement in asked.placement.or(&[Placement::SameCore, Placement::TwoCores]) {
             let over = if via == Via::BusyPoll { "loopback with busy polling" } else { via.word() };
             let place = placement.word().replace('-', " ");
-            points.push(UDP.point(Datagrams { via, placement }, format!("UDP over {over}, {place}"), true));
+            points.push(probe.point(
+                Datagrams { via, placement },
+                format!("probe over {over}, {place}"),
+                true,
+            ));
         }
     }
     points

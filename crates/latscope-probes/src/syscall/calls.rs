@@ -1,15 +1,11 @@
 //! Single system calls that do next to nothing in the kernel.
 
-use crate::failure::{FirstError, refuse};
-use crate::{Cpus, Experiment, PlanInput, Probe, Settings, settings};
-use latscope_bench::bench::{Batch, Bench};
+use crate::prelude::*;
 use latscope_bench::hold::real_time_remedy;
-use latscope_core::plan::Point;
 use latscope_os::sched;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Result;
 use std::ffi::{CStr, CString};
-use std::hint::black_box;
 
 static CALLS: Experiment =
     Experiment::new("syscall.calls", Cpus::One, run).per_kind(|point| point.row && point.probe == GETPPID.id);
@@ -44,7 +40,7 @@ probes! {
         "One open of /etc for reading, by its cached path, and one close.";
 }
 
-fn plan_named(probe: &Probe, input: &PlanInput) -> Vec<Point> {
+fn plan_named(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<Point> {
     let path = NamedAsked::of(input).path.first();
     let title = match &path {
         Some(path) => format!("{} of {path}", probe.id.trim_start_matches("syscall.")),
@@ -68,9 +64,8 @@ fn run(bench: &mut Bench) -> anyhow::Result<()> {
             bench.unsupported(index, "the path has a zero byte", "");
             continue;
         };
-        if let Err(error) = measure(bench, index, &point.probe, operation, &path)? {
-            refuse(bench, index, operation, error);
-        }
+        let measured = measure(bench, index, &point.probe, operation, &path)?;
+        possible(bench, index, operation, measured);
     }
     Ok(())
 }
@@ -150,15 +145,10 @@ pub(crate) fn time_batches(
     operation: &str,
     mut call: impl FnMut() -> Result<()>,
 ) {
-    if let Err(error) = call() {
-        refuse(bench, point, operation, error);
-        return;
-    }
+    let Some(()) = possible(bench, point, operation, call()) else { return };
     let mut first = FirstError::default();
-    bench.batch(point, batch, |calls| {
-        for _ in 0..calls {
-            first.check(call());
-        }
+    bench.calls(point, batch, || {
+        first.check(call());
     });
     first.report(bench, &[point], operation);
 }

@@ -1,11 +1,7 @@
 //! A connection: connect and accept.
 
-use crate::failure::{FirstError, refuse};
-use crate::{Cpus, Experiment, PlanInput, Probe, Word, settings, words};
+use crate::prelude::*;
 use anyhow::Result;
-use latscope_bench::bench::Bench;
-use latscope_bench::gate::Gate;
-use latscope_core::plan::Point;
 use rustix::fd::OwnedFd;
 use rustix::net::sockopt::set_socket_linger;
 use rustix::net::{
@@ -40,7 +36,7 @@ probes! {
             part of connect. Making the socket and closing both are not timed.";
 }
 
-fn plan(probe: &Probe, input: &PlanInput) -> Vec<Point> {
+fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<Point> {
     let usual = if input.survey { &Mode::ALL[..1] } else { Mode::ALL };
     let point = |mode: Mode| {
         let kind = if mode == Mode::Tcp { "TCP over loopback" } else { "Unix stream" };
@@ -51,9 +47,8 @@ fn plan(probe: &Probe, input: &PlanInput) -> Vec<Point> {
 
 fn run(bench: &mut Bench) -> Result<()> {
     for (index, Connection { mode }) in bench.settings::<Connection>()?.into_iter().enumerate() {
-        match Listener::new(mode) {
-            Ok(listener) => measure(bench, index, &listener),
-            Err(error) => refuse(bench, index, "listen", error),
+        if let Some(listener) = possible(bench, index, "listen", Listener::new(mode)) {
+            measure(bench, index, &listener);
         }
     }
     Ok(())
@@ -102,17 +97,12 @@ fn socket(mode: Mode) -> rustix::io::Result<OwnedFd> {
 }
 
 fn measure(bench: &mut Bench, index: usize, listener: &Listener) {
-    if let Err(error) = listener.client().and_then(|client| listener.establish(&client)) {
-        refuse(bench, index, "connect", error);
-        return;
-    }
+    let tried = listener.client().and_then(|client| listener.establish(&client));
+    let Some(_) = possible(bench, index, "connect", tried) else { return };
     let mut first = FirstError::default();
     bench.splits(&[index], Gate::Thread, |splits| {
         let Some(client) = first.check(listener.client()) else { return };
-        splits.start();
-        let server = listener.establish(&client);
-        splits.stop(0);
-        first.check(server);
+        first.check(splits.time(0, || listener.establish(&client)));
     });
     first.report(bench, &[index], "connect");
 }
@@ -126,7 +116,7 @@ mod tests {
     #[test]
     fn both_kinds_are_connected_and_a_survey_has_one() {
         assert_eq!(points(&ESTABLISH).len(), 1);
-        for m in measure(&CONNECT, (ESTABLISH.plan)(&PlanInput { survey: false, ..input() }, &machine())) {
+        for m in measure(&CONNECT, ESTABLISH.plan(&PlanInput { survey: false, ..input() }, &machine())) {
             check(&m);
             assert_ne!(m.quality.level, Level::Unsupported, "{:?}", m.reason());
         }

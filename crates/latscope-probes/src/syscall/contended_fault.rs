@@ -1,16 +1,9 @@
 //! A page fault while other threads of the process change its address space, so that both want the lock of the mappings.
 
-use crate::failure::refuse;
+use crate::prelude::*;
 use crate::siblings::switches;
-use crate::{Condition, Cpus, ExclusiveCpus, Experiment, Facts, PlanInput, Probe, Settings, settings};
 use anyhow::Result;
-use latscope_bench::bench::Bench;
-use latscope_bench::gate::Gate;
 use latscope_bench::threads::{self, Partner};
-use latscope_core::machine::Machine;
-use latscope_core::plan::Point;
-use latscope_core::report::{Better, Semantics};
-use latscope_core::units::counted;
 use latscope_os::page::{Mapping, page_size};
 use latscope_os::usage::thread_counts;
 use std::collections::BTreeSet;
@@ -18,26 +11,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
 
-/// Probe of a page fault beside threads that map and unmap.
-pub(crate) static CONTENDED_FAULT: Probe = Probe {
-    facts: Facts {
-        id: "syscall.contended-fault",
-        title: "page fault beside mmap and munmap",
-        timed: "The first store to a page of 4 KiB of private anonymous memory, while as many other threads of the process as asked for map, touch and unmap a page without pause, each on its own CPU. The fault waits for them where the kernel locks all mappings together (before Linux 6.4) or cannot take the lock of the one that faults.",
-        times: Semantics::Operation,
-        source: "mmap(2), madvise(2), getrusage(2) ru_minflt; Documentation/mm/process_addrs.rst",
-        revision: 1,
-        params: Beside::LIST,
-        by_name_only: true,
-        exclusive_cpus: ExclusiveCpus::ThreadsAndOne,
-        may_be_zero: &["threads"],
-        sensitive_to: &[Condition::Virtualisation, Condition::TwoCpus, Condition::MovedPages],
-        ..Facts::DEFAULT
-    },
-    check: Beside::check,
-    experiment: &EXPERIMENT,
-    plan,
-};
+probes! {
+    EXPERIMENT, Beside, plan;
+    CONTENDED_FAULT "syscall.contended-fault", "page fault beside mmap and munmap",
+        "mmap(2), madvise(2), getrusage(2) ru_minflt; Documentation/mm/process_addrs.rst",
+        "The first store to a page of 4 KiB of private anonymous memory, while as many other threads of the process as asked for map, touch and unmap a page without pause, each on its own CPU. The fault waits for them where the kernel locks all mappings together (before Linux 6.4) or cannot take the lock of the one that faults."
+        { by_name_only: true, exclusive_cpus: ExclusiveCpus::ThreadsAndOne, may_be_zero: &["threads"],
+          sensitive_to: &[Condition::Virtualisation, Condition::TwoCpus, Condition::MovedPages], };
+}
 
 static EXPERIMENT: Experiment = Experiment::new("syscall.contended-fault", Cpus::All, run).setup(0.01);
 
@@ -49,7 +30,7 @@ settings! {
     }
 }
 
-fn plan(input: &PlanInput, machine: &Machine) -> Vec<Point> {
+fn plan(probe: &Probe, input: &PlanInput, machine: &Machine) -> Vec<Point> {
     let others = (machine.allowed.0.len() as u64).saturating_sub(1).max(1);
     let usual: BTreeSet<u64> =
         (0..7).map(|power| 1 << power).filter(|threads| *threads < others).chain([0, others]).collect();
@@ -58,7 +39,7 @@ fn plan(input: &PlanInput, machine: &Machine) -> Vec<Point> {
             0 => "nothing beside it".to_owned(),
             threads => format!("{} mapping and unmapping", counted(threads, "thread")),
         };
-        CONTENDED_FAULT.point(Beside { threads }, format!("page fault, {beside}"), false)
+        probe.point(Beside { threads }, format!("page fault, {beside}"), false)
     };
     BesideAsked::of(input).threads.or(&usual.into_iter().collect::<Vec<_>>()).into_iter().map(point).collect()
 }
@@ -74,9 +55,8 @@ fn run(bench: &mut Bench) -> Result<()> {
         }
         let cpus = bench.cpus()[1..=threads as usize].to_vec();
         let mappers = Mappers::start(&cpus)?;
-        if let Err(error) = measure(bench, point, &mappers) {
-            refuse(bench, point, "map memory", error);
-        }
+        let measured = measure(bench, point, &mappers);
+        possible(bench, point, "map memory", measured);
     }
     Ok(())
 }

@@ -1,31 +1,15 @@
 //! Random bytes from the kernel.
 
 use super::calls::time_call;
-use crate::failure::refuse;
-use crate::{Cpus, Experiment, Facts, PlanInput, Probe, Profile, Settings, available, settings};
-use latscope_bench::bench::Bench;
-use latscope_core::machine::Machine;
-use latscope_core::plan::Point;
-use latscope_core::report::Semantics;
-use latscope_core::units::format_size;
+use crate::available;
+use crate::prelude::*;
 use latscope_os::random;
 
-/// Probe of the call by which programs get keys and the seeds of hash tables.
-pub static GETRANDOM: Probe = Probe {
-    facts: Facts {
-        id: "syscall.getrandom",
-        title: "getrandom",
-        timed: "One getrandom of n bytes into a buffer by the system call instruction itself, never the vDSO's getrandom, once the kernel's generator has its seed.",
-        times: Semantics::Operation,
-        source: "getrandom(2)",
-        revision: 1,
-        params: Wanted::LIST,
-        ..Facts::BATCHES
-    },
-    check: Wanted::check,
-    experiment: &EXPERIMENT,
-    plan,
-};
+probes! {
+    EXPERIMENT, Wanted, plan, ..Facts::BATCHES;
+    GETRANDOM "syscall.getrandom", "getrandom", "getrandom(2)",
+        "One getrandom of n bytes into a buffer by the system call instruction itself, never the vDSO's getrandom, once the kernel's generator has its seed.";
+}
 
 static EXPERIMENT: Experiment = Experiment::new("syscall.getrandom", Cpus::One, run);
 
@@ -40,7 +24,7 @@ settings! {
 /// Bytes of the seed of a hash table, for the survey's table.
 const SEED: u64 = 16;
 
-fn plan(input: &PlanInput, _: &Machine) -> Vec<Point> {
+fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<Point> {
     let sizes: &[u64] = match input.profile {
         Profile::Quick => &[SEED],
         Profile::Normal => &[SEED, 256],
@@ -48,7 +32,7 @@ fn plan(input: &PlanInput, _: &Machine) -> Vec<Point> {
     };
     let point = |size: u64| {
         let title = format!("getrandom {}", format_size(size));
-        GETRANDOM.point(Wanted { size }, title, size == SEED)
+        probe.point(Wanted { size }, title, size == SEED)
     };
     WantedAsked::of(input).size.or(sizes).into_iter().map(point).collect()
 }
@@ -82,7 +66,7 @@ mod tests {
     use latscope_engine::harness;
 
     fn sizes(profile: Profile) -> Vec<u64> {
-        let points = plan(&PlanInput { profile, ..harness::input() }, &harness::machine());
+        let points = GETRANDOM.plan(&PlanInput { profile, ..harness::input() }, &harness::machine());
         points.iter().map(|point| Wanted::read(point).unwrap().size).collect()
     }
 

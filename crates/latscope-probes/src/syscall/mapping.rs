@@ -1,12 +1,8 @@
 //! Making, removing and protecting mappings, by size.
 
 use crate::activity::Parts;
-use crate::failure::{FirstError, refuse};
-use crate::{Cpus, Experiment, PlanInput, Probe, Profile, available, settings};
-use latscope_bench::bench::{Batch, Bench};
-use latscope_bench::gate::Gate;
-use latscope_core::plan::Point;
-use latscope_core::units::format_size;
+use crate::available;
+use crate::prelude::*;
 use latscope_os::page::{Access, Mapping};
 use rustix::io::Result;
 use std::collections::BTreeSet;
@@ -33,7 +29,7 @@ probes! {
 
 const MIB: u64 = 1 << 20;
 
-fn plan(probe: &Probe, input: &PlanInput) -> Vec<Point> {
+fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<Point> {
     let sizes: &[u64] = match input.profile {
         Profile::Quick => &[MIB],
         Profile::Normal => &[4 << 10, 64 << 10, MIB],
@@ -87,19 +83,12 @@ fn map_and_unmap(bench: &mut Bench, wanted: &[(&str, u64)], size: u64) {
 }
 
 fn protect(bench: &mut Bench, point: usize, size: u64) {
-    let mut mapping = match populated(size as usize) {
-        Ok(mapping) => mapping,
-        Err(error) => {
-            refuse(bench, point, "map memory", error);
-            return;
-        }
-    };
+    let mapping = possible(bench, point, "map memory", populated(size as usize));
+    let Some(mut mapping) = mapping else { return };
     let mut first = FirstError::default();
-    bench.batch(point, Batch { ops: 2, ..Batch::default() }, |pairs| {
-        for _ in 0..pairs {
-            first.check(mapping.protect(Access::Read));
-            first.check(mapping.protect(Access::ReadWrite));
-        }
+    bench.calls(point, Batch { ops: 2, ..Batch::default() }, || {
+        first.check(mapping.protect(Access::Read));
+        first.check(mapping.protect(Access::ReadWrite));
     });
     first.report(bench, &[point], "mprotect");
 }

@@ -1,20 +1,14 @@
 //! Page faults that need no device: the first touch of a page.
 
-use crate::failure::{FirstError, refuse};
 use crate::memory::PageSize;
-use crate::{Condition, Cpus, Experiment, PlanInput, Probe, Word, settings, words};
-use latscope_bench::bench::Bench;
-use latscope_bench::gate::Gate;
-use latscope_core::plan::Point;
-use latscope_core::report::Work;
-use latscope_core::units::format_size;
+use crate::prelude::*;
 use latscope_os::kernels::random::Random;
 use latscope_os::page::{HUGE_PAGE, Mapping, page_size};
 use latscope_os::usage::thread_counts;
 use rustix::fd::OwnedFd;
 use rustix::fs::{MemfdFlags, OFlags, memfd_create};
 use rustix::io::{Errno, Result};
-use std::io::Read;
+use std::io::{self, Read};
 use std::path::Path;
 
 static PAGE_FAULTS: Experiment = Experiment::new("syscall.page-fault", Cpus::One, run);
@@ -63,10 +57,11 @@ probes! {
             piece, in random order, so that the kernel may serve 16 at once; all 512 are one figure. With a path: from \
             each page of that file. File-mapped, where asked for: mmap of a part of a copy of a file, a store to every \
             stride, and munmap; all of it is one figure."
-        { sensitive_to: &[Condition::Virtualisation, Condition::PageSize, Condition::UnaskedHugePages, Condition::MovedPages], };
+        {
+          sensitive_to: &[Condition::Virtualisation, Condition::PageSize, Condition::UnaskedHugePages, Condition::MovedPages], };
 }
 
-fn plan(probe: &Probe, input: &PlanInput) -> Vec<Point> {
+fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<Point> {
     let asked = TouchedAsked::of(input);
     let mut points = Vec::new();
     for pages in asked.pages.or(PageSize::ALL) {
@@ -93,10 +88,11 @@ fn run(bench: &mut Bench) -> anyhow::Result<()> {
             Touched { pages: PageSize::Huge, .. } => huge(bench, index),
             Touched { mode: Mode::FileAround, path, .. } => around(bench, index, path),
             touched @ Touched { mode: Mode::FileMapped, .. } => mapped(bench, index, &touched),
-            Touched { mode, .. } => match Pages::new(mode) {
-                Ok(pages) => small(bench, index, pages),
-                Err(error) => refuse(bench, index, "map memory", error),
-            },
+            Touched { mode, .. } => {
+                if let Some(pages) = possible(bench, index, "map memory", Pages::new(mode)) {
+                    small(bench, index, pages);
+                }
+            }
         }
     }
     Ok(())
@@ -239,17 +235,11 @@ fn copy_of(path: Option<&str>, file: OwnedFd, length: usize) -> std::io::Result<
 /// Maps part of a copy of a file, stores to every `stride` of it, and unmaps it.
 fn mapped(bench: &mut Bench, point: usize, asked: &Touched) {
     let path = asked.path.as_deref();
-    let copied = file_of(path).map_err(Into::into).and_then(|(file, length)| {
+    let copied = file_of(path).map_err(io::Error::from).and_then(|(file, length)| {
         rustix::fs::seek(&file, rustix::fs::SeekFrom::Start(0))?;
         Ok((copy_of(path, file, length)?, length))
     });
-    let (file, length) = match copied {
-        Ok(found) => found,
-        Err(error) => {
-            refuse(bench, point, "copy the file", Errno::from_io_error(&error).unwrap_or(Errno::IO));
-            return;
-        }
-    };
+    let Some((file, length)) = possible(bench, point, "copy the file", copied) else { return };
     let bytes = |asked: Option<u64>, usual: usize| asked.map_or(usual, |bytes| bytes as usize);
     let size = bytes(asked.size, length).clamp(1, length);
     let touched = bytes(asked.touched, size).clamp(1, size);
@@ -275,13 +265,8 @@ fn mapped(bench: &mut Bench, point: usize, asked: &Touched) {
 fn around(bench: &mut Bench, point: usize, path: Option<String>) {
     let mapped =
         file_of(path.as_deref()).and_then(|(file, length)| Ok((Mapping::shared(file, length)?, length)));
-    let (mut memory, pages) = match mapped {
-        Ok((memory, length)) => (memory, length / page_size()),
-        Err(error) => {
-            refuse(bench, point, "map the file", error);
-            return;
-        }
-    };
+    let Some((mut memory, length)) = possible(bench, point, "map the file", mapped) else { return };
+    let pages = length / page_size();
     let order = shuffled(pages, bench.seed());
     let mut first = FirstError::default();
     let before = thread_counts().minor_faults;
@@ -393,7 +378,7 @@ fn is_huge(memory: &Mapping, offset: usize) -> bool {
 mod tests {
     use super::*;
     use latscope_core::quality::Level;
-    use latscope_engine::harness::{check, measure, points};
+    use latscope_engine::harness::{self, check, measure, points};
 
     #[test]
     fn every_touch_is_a_fault_in_every_mode() {
@@ -417,7 +402,7 @@ mod tests {
         assert!(order.into_iter().eq(0..PAGES));
         let mut input = latscope_engine::harness::input();
         input.values.insert("mode".to_owned(), vec!["file-around".into()]);
-        let points = plan(&PAGE_FAULT, &input);
+        let points = PAGE_FAULT.plan(&input, &harness::machine());
         assert_eq!(points.len(), 1);
         let measured = measure(&PAGE_FAULTS, points);
         check(&measured[0]);
@@ -436,7 +421,7 @@ mod tests {
         put("path", path.to_str().unwrap().into());
         put("mode", "file-around".into());
         put("pages", "4KiB".into());
-        let measured = measure(&PAGE_FAULTS, plan(&PAGE_FAULT, &input));
+        let measured = measure(&PAGE_FAULTS, PAGE_FAULT.plan(&input, &harness::machine()));
         check(&measured[0]);
         assert_eq!(measured[0].work.unwrap().ops, 40, "{:?}", measured[0].reason());
         let mut put = |name: &str, value: latscope_core::plan::ParamValue| {
@@ -445,12 +430,12 @@ mod tests {
         put("mode", "file-mapped".into());
         put("size", (32 << 10).into());
         put("stride", (16 << 10).into());
-        let measured = measure(&PAGE_FAULTS, plan(&PAGE_FAULT, &input));
+        let measured = measure(&PAGE_FAULTS, PAGE_FAULT.plan(&input, &harness::machine()));
         check(&measured[0]);
         assert_eq!(measured[0].quality.level, Level::Ok, "{:?}", measured[0].reason());
         assert!(std::fs::read(&path).unwrap().iter().all(|byte| *byte == 7), "the file itself was stored to");
         std::fs::remove_file(&path).unwrap();
-        let gone = measure(&PAGE_FAULTS, plan(&PAGE_FAULT, &input));
+        let gone = measure(&PAGE_FAULTS, PAGE_FAULT.plan(&input, &harness::machine()));
         assert_eq!(gone[0].quality.level, Level::Unsupported);
     }
 

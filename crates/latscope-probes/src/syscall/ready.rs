@@ -1,11 +1,7 @@
 //! Queries which of many descriptors are ready: select, poll and epoll.
 
 use super::calls::time_call;
-use crate::failure::refuse;
-use crate::{Cpus, Experiment, PlanInput, Probe, Profile, Settings, settings, words};
-use latscope_bench::bench::Bench;
-use latscope_core::plan::Point;
-use latscope_core::units::counted;
+use crate::prelude::*;
 use latscope_os::select::Descriptors;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, epoll, eventfd, poll};
 use rustix::fd::OwnedFd;
@@ -60,7 +56,7 @@ probes! {
         "One epoll_wait on a set of n eventfds of which one is ready (level-triggered), with a zero timeout.";
 }
 
-fn plan(probe: &Probe, input: &PlanInput) -> Vec<Point> {
+fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<Point> {
     let numbers: &[u64] = match input.profile {
         Profile::Quick => &[100],
         Profile::Normal => &[10, 100, 1_000],
@@ -89,13 +85,7 @@ fn run(bench: &mut Bench) -> anyhow::Result<()> {
             Some(Mode::WriteFile) => open_file(count),
             Some(Mode::WriteTcp) => open_connections(count),
         };
-        let files = match opened {
-            Ok(files) => files,
-            Err(error) => {
-                refuse(bench, index, "open that many descriptors", error);
-                continue;
-            }
-        };
+        let Some(files) = possible(bench, index, "open that many descriptors", opened) else { continue };
         match point.probe.as_str() {
             "syscall.select" if written => {
                 let mut set = Descriptors::new(&files[..count as usize]);
@@ -196,7 +186,7 @@ mod tests {
     use super::*;
     use crate::Word;
     use latscope_core::quality::Level;
-    use latscope_engine::harness::{check, measure, points};
+    use latscope_engine::harness::{self, check, measure, points};
 
     #[test]
     fn each_way_of_asking_finds_the_one_ready_descriptor() {
@@ -231,12 +221,16 @@ mod tests {
     #[test]
     fn files_are_asked_about_where_that_is_wanted_only() {
         let mut input = latscope_engine::harness::input();
-        assert!(plan(&SELECT, &input).iter().all(|point| !point.params.contains_key("mode")));
+        assert!(
+            SELECT.plan(&input, &harness::machine()).iter().all(|point| !point.params.contains_key("mode"))
+        );
         input.values.insert("mode".to_owned(), vec![Mode::WriteFile.word().into()]);
-        assert!(plan(&POLL, &input).iter().all(|point| !point.params.contains_key("mode")));
+        assert!(
+            POLL.plan(&input, &harness::machine()).iter().all(|point| !point.params.contains_key("mode"))
+        );
         for mode in [Mode::WriteFile, Mode::WriteTcp] {
             input.values.insert("mode".to_owned(), vec![mode.word().into()]);
-            for m in measure(&READY, plan(&SELECT, &input)) {
+            for m in measure(&READY, SELECT.plan(&input, &harness::machine())) {
                 check(&m);
                 assert_eq!(
                     (m.quality.level, &m.params["mode"]),

@@ -2,16 +2,9 @@
 
 use super::calls::time_call;
 use crate::apart::measure_apart;
-use crate::failure::refuse;
-use crate::{Cpus, Experiment, PlanInput, Probe, Profile, Word, settings, words};
+use crate::prelude::*;
 use anyhow::Result;
-use latscope_bench::bench::Bench;
-use latscope_core::plan::Point;
-use latscope_core::report::Better;
-use latscope_core::units::counted;
 use latscope_os::seccomp::{Filter, Looks, installed};
-use rustix::io::Errno;
-use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 static SECCOMP: Experiment = Experiment::new("syscall.seccomp", Cpus::One, run).setup(0.02);
@@ -40,7 +33,7 @@ probes! {
             { by_name_only: true, };
 }
 
-fn plan(probe: &Probe, input: &PlanInput) -> Vec<Point> {
+fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<Point> {
     let counts: &[u64] = match input.profile {
         Profile::Quick => &[1, 100],
         Profile::Normal => &[1, 100, 1000],
@@ -73,10 +66,7 @@ fn run(bench: &mut Bench) -> Result<()> {
 
 fn measure(bench: &mut Bench, index: usize, filter: &Filter) -> Result<()> {
     let (plain, before) = (median_ns(call), installed());
-    if let Err(error) = filter.install() {
-        refuse(bench, index, "install a filter", Errno::from_io_error(&error).unwrap_or(Errno::IO));
-        return Ok(());
-    }
+    let Some(()) = possible(bench, index, "install a filter", filter.install()) else { return Ok(()) };
     anyhow::ensure!(installed() == before.map(|count| count + 1), "the kernel does not count the filter");
     time_call(bench, index, "getppid", || {
         call();

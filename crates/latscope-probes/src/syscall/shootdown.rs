@@ -2,55 +2,26 @@
 //! each of them is interrupted (TLB shoot-down).
 
 use crate::activity::Parts;
-use crate::failure::FirstError;
 use crate::noise::counters::Counters;
+use crate::prelude::*;
 use crate::siblings::{Prepare, Siblings, switches};
-use crate::{
-    Condition, Cpus, ExclusiveCpus, Experiment, Facts, PlanInput, Probe, Settings, Word, settings, words,
-};
 use anyhow::Result;
-use latscope_bench::bench::{Bench, Splits};
-use latscope_bench::gate::Gate;
-use latscope_core::machine::Machine;
-use latscope_core::plan::Point;
-use latscope_core::report::{Better, Semantics};
-use latscope_core::units::counted;
+use latscope_bench::bench::Splits;
 use latscope_os::page::{Access, Mapping, page_size};
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
-/// Probe of the call that takes a page away.
-pub(crate) static SHOOTDOWN: Probe = Probe {
-    facts: Facts {
-        id: "syscall.shootdown",
-        title: "page taken away that other CPUs use",
-        timed: "One munmap of a page of 4 KiB, or one mprotect of it to read-only, while as many other threads of the process as asked for compute on CPUs of their own and have just read the page: the kernel makes their CPUs forget the translation before it returns.",
-        ..FACTS
-    },
-    check: Taken::check,
-    experiment: &EXPERIMENT,
-    plan: |input, machine| plan(&SHOOTDOWN, input, machine),
-};
-
-/// Probe of the time in which a thread does not get on while another takes a page away.
-pub(crate) static GAP: Probe = Probe {
-    facts: Facts {
-        id: "syscall.shootdown-gap",
-        title: "gap in another thread",
-        timed: "The longest time between two readings of the clock, beyond the usual one, of the computing thread that had the longest, during the munmap or mprotect of syscall.shootdown; medians of each CPU are values.",
-        subject: crate::Subject::Delay,
-        by_name_only: true,
-        ..FACTS
-    },
-    check: Taken::check,
-    experiment: &EXPERIMENT,
-    plan: |input, machine| plan(&GAP, input, machine),
-};
+probes! {
+    EXPERIMENT, Taken, plan, ..FACTS;
+    SHOOTDOWN "syscall.shootdown", "page taken away that other CPUs use", FACTS.source,
+        "One munmap of a page of 4 KiB, or one mprotect of it to read-only, while as many other threads of the process as asked for compute on CPUs of their own and have just read the page: the kernel makes their CPUs forget the translation before it returns.";
+    GAP "syscall.shootdown-gap", "gap in another thread", FACTS.source,
+        "The longest time between two readings of the clock, beyond the usual one, of the computing thread that had the longest, during the munmap or mprotect of syscall.shootdown; medians of each CPU are values."
+        { subject: crate::Subject::Delay, by_name_only: true, };
+}
 
 const FACTS: Facts = Facts {
-    times: Semantics::Operation,
     source: "munmap(2), mprotect(2); TLB of proc_interrupts(5)",
-    params: Taken::LIST,
     exclusive_cpus: ExclusiveCpus::ThreadsAndOne,
     may_be_zero: &["threads"],
     sensitive_to: &[Condition::Virtualisation, Condition::TwoCpus, Condition::Interrupts],
@@ -252,7 +223,7 @@ mod tests {
     fn planned(cpus: &str, survey: bool) -> Vec<Point> {
         let machine = Machine { allowed: cpus.parse().unwrap(), ..Machine::default() };
         let input = PlanInput { profile: Profile::Normal, survey, ..harness::input() };
-        [&SHOOTDOWN, &GAP].into_iter().flat_map(|probe| (probe.plan)(&input, &machine)).collect()
+        [&SHOOTDOWN, &GAP].into_iter().flat_map(|probe| probe.plan(&input, &machine)).collect()
     }
 
     #[test]

@@ -1,11 +1,8 @@
 //! Signals: installation of a handler, sending of a signal to the own thread, handling of a fault.
 
 use super::calls::time_call;
-use crate::failure::refuse;
-use crate::{Cpus, Experiment};
-use latscope_bench::bench::{Batch, Bench};
-use latscope_core::report::Better;
-use latscope_core::units::{counted, format_count};
+use crate::prelude::*;
+use latscope_core::units::format_count;
 use latscope_os::signal_probe::{FaultTrap, SelfSignal};
 use rustix::io::Result;
 use std::time::Instant;
@@ -77,13 +74,8 @@ fn baseline(signal: &SelfSignal) -> Result<f64> {
 }
 
 fn fault(bench: &mut Bench, point: usize) {
-    let mut trap = match FaultTrap::install() {
-        Ok(trap) => trap,
-        Err(error) => {
-            refuse(bench, point, "install a SIGSEGV handler", error);
-            return;
-        }
-    };
+    let trap = possible(bench, point, "install a SIGSEGV handler", FaultTrap::install());
+    let Some(mut trap) = trap else { return };
     let (mut stores, before) = (0u64, trap.caught());
     bench.batch(point, Batch { cycles: true, ..Batch::default() }, |count| {
         stores += count;

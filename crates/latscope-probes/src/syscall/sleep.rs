@@ -1,40 +1,22 @@
 //! Sleeps of an ordinary thread by its timer slack: how late they end.
 
 use crate::apart::measure_apart;
-use crate::failure::refuse;
-use crate::{Condition, Cpus, Experiment, Facts, PlanInput, Probe, Profile, Settings, settings};
+use crate::prelude::*;
 use anyhow::Result;
-use latscope_bench::bench::Bench;
-use latscope_bench::gate::Gate;
-use latscope_core::plan::Point;
-use latscope_core::report::{Better, Semantics};
-use latscope_core::units::{counted, format_time};
 use latscope_os::timer_slack;
-use rustix::io::Errno;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread::Builder;
 use std::time::Duration;
 
-/// Probe of sleeps that the kernel may let end late.
-pub(super) static SLACK: Probe = Probe {
-    facts: Facts {
-        id: "syscall.sleep",
-        title: "late end of a sleep",
-        timed: "From 200 µs after a thread of SCHED_OTHER began to call nanosleep for 200 µs to its return; with the given timer slack, by \
-                which the kernel may delay the end to let timers share an interrupt. Other sleepers on the CPU do the \
-                same; `interrupts` are those of the CPU's timer for each sleep.",
-        times: Semantics::OneWay,
-        source: "nanosleep(2), PR_SET_TIMERSLACK(2const)",
-        revision: 1,
-        params: Sleep::LIST,
-        by_name_only: true,
-        sensitive_to: &[Condition::WakeUp, Condition::Virtualisation, Condition::Fairness],
-        ..Facts::DELAYS
-    },
-    check: Sleep::check,
-    experiment: &EXPERIMENT,
-    plan: |input, _| plan(input),
-};
+probes! {
+    EXPERIMENT, Sleep, plan, ..Facts::DELAYS;
+    SLACK "syscall.sleep", "late end of a sleep", "nanosleep(2), PR_SET_TIMERSLACK(2const)",
+        "From 200 µs after a thread of SCHED_OTHER began to call nanosleep for 200 µs to its return; with the given timer slack, by \
+            which the kernel may delay the end to let timers share an interrupt. Other sleepers on the CPU do the \
+            same; `interrupts` are those of the CPU's timer for each sleep."
+        { times: Semantics::OneWay, by_name_only: true,
+          sensitive_to: &[Condition::WakeUp, Condition::Virtualisation, Condition::Fairness], };
+}
 
 static EXPERIMENT: Experiment = Experiment::new("syscall.sleep", Cpus::One, run);
 
@@ -54,7 +36,7 @@ const MOST: u64 = 256;
 /// Length of a sleep.
 const SLEEP: Duration = Duration::from_micros(200);
 
-fn plan(input: &PlanInput) -> Vec<Point> {
+fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<Point> {
     let usual: &[u64] = match input.profile {
         Profile::Quick => &[1, 50_000],
         _ => &[1, 50_000, 200_000, 1_000_000],
@@ -65,8 +47,8 @@ fn plan(input: &PlanInput) -> Vec<Point> {
         // The kernel takes 0 for its default.
         for slack in asked.slack.or(usual).into_iter().filter(|slack| *slack > 0) {
             let of = counted(sleepers, "thread");
-            let title = format!("{}, {of}, timer slack {}", SLACK.title, format_time(slack as f64));
-            points.push(SLACK.point(Sleep { slack, sleepers }, title, true));
+            let title = format!("{}, {of}, timer slack {}", probe.title, format_time(slack as f64));
+            points.push(probe.point(Sleep { slack, sleepers }, title, true));
         }
     }
     points
@@ -84,10 +66,7 @@ fn run(bench: &mut Bench) -> Result<()> {
 
 fn measure(bench: &mut Bench, index: usize, sleep: &Sleep) {
     let slack = sleep.slack;
-    if let Err(error) = timer_slack::set(slack) {
-        let error = Errno::from_io_error(&error).unwrap_or(Errno::IO);
-        return refuse(bench, index, "set the timer slack", error);
-    }
+    let Some(()) = possible(bench, index, "set the timer slack", timer_slack::set(slack)) else { return };
     if timer_slack::get() != Some(slack) {
         let reason = "the kernel has no timer slack for this thread: a real-time policy has none";
         return bench.unsupported(index, reason, "");

@@ -1,13 +1,8 @@
 //! Setting a timer again, with others armed beside it.
 
 use super::ready::allow_descriptors;
-use crate::failure::{FirstError, refuse};
-use crate::{Cpus, Experiment, PlanInput, Probe, Profile, Word, settings, words};
+use crate::prelude::*;
 use anyhow::Result;
-use latscope_bench::bench::Bench;
-use latscope_bench::gate::Gate;
-use latscope_core::plan::Point;
-use latscope_core::units::counted;
 use rustix::fd::OwnedFd;
 use rustix::time::{
     Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create, timerfd_settime,
@@ -41,7 +36,7 @@ probes! {
             { by_name_only: true, may_be_zero: &["armed"], };
 }
 
-fn plan(probe: &Probe, input: &PlanInput) -> Vec<Point> {
+fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<Point> {
     let numbers: &[u64] = match input.profile {
         Profile::Quick => &[1, 1_000],
         _ => &[1, 1_000, 10_000, 100_000],
@@ -68,16 +63,10 @@ fn run(bench: &mut Bench) -> Result<()> {
     let amongs: Vec<Among> = bench.settings()?;
     for (index, Among { armed, mode }) in amongs.into_iter().enumerate() {
         let from_now = if mode == Mode::First { FIRST } else { LAST };
-        match others(armed).and_then(|others| Ok((timer(from_now)?, others))) {
-            Err(error) => refuse(bench, index, "arm that many timers", error),
-            Ok((timer, _others)) => {
-                let mut first = FirstError::default();
-                // Single calls: the clock is programmed in some of them only.
-                bench.each(index, Gate::Thread, || {
-                    first.check(set(&timer, from_now));
-                });
-                first.report(bench, &[index], "timerfd_settime");
-            }
+        let armed = others(armed).and_then(|others| Ok((timer(from_now)?, others)));
+        if let Some((timer, _others)) = possible(bench, index, "arm that many timers", armed) {
+            // Single calls: the clock is programmed in some of them only.
+            time_each(bench, index, Gate::Thread, "timerfd_settime", || set(&timer, from_now));
         }
     }
     Ok(())

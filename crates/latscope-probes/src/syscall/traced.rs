@@ -2,14 +2,10 @@
 
 use super::calls::time_call;
 use super::seccomp::median_ns;
-use crate::{Cpus, Experiment, PlanInput, Probe, Word, settings, words};
+use crate::prelude::*;
 use anyhow::Result;
-use latscope_bench::bench::Bench;
-use latscope_core::plan::Point;
-use latscope_core::report::Better;
 use latscope_os::counted_event::{Counted, probed};
 use latscope_trace::tracefs;
-use std::hint::black_box;
 use std::io;
 
 static TRACED: Experiment = Experiment::new("syscall.traced", Cpus::One, run).setup(0.05);
@@ -36,7 +32,7 @@ probes! {
             { by_name_only: true, };
 }
 
-fn plan(probe: &Probe, input: &PlanInput) -> Vec<Point> {
+fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<Point> {
     let point = |mode: Mode| {
         let title = match mode {
             Mode::Tracepoint => "getppid, with a tracepoint",

@@ -1,11 +1,7 @@
 //! Operations by io_uring: what the queue costs, with the caller and with a thread of the kernel to take them.
 
 use super::calls::time_batches;
-use crate::failure::{FirstError, refuse};
-use crate::{Cpus, Experiment, PlanInput, Probe, Profile, Word, settings, words};
-use latscope_bench::bench::{Batch, Bench};
-use latscope_bench::gate::Gate;
-use latscope_core::plan::Point;
+use crate::prelude::*;
 use latscope_os::uring::{Queue, Taker};
 use std::time::Duration;
 
@@ -48,7 +44,7 @@ const MOST: u64 = 4096;
 const SHORT: Duration = Duration::from_millis(1);
 const LONG: Duration = Duration::from_secs(10);
 
-fn plan(probe: &Probe, input: &PlanInput) -> Vec<Point> {
+fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<Point> {
     let (batches, modes): (&[u64], _) = match (input.survey, input.profile) {
         (true, _) => (&[1], &Mode::ALL[..1]),
         (false, Profile::Full) => (&[1, 2, 4, 8, 16, 32, 64, 128], Mode::ALL),
@@ -83,9 +79,9 @@ fn run(bench: &mut Bench) -> anyhow::Result<()> {
             (Mode::Poller, Some(cpu)) => Taker::Poller { cpu, idle: LONG },
             (Mode::PollerAsleep, Some(cpu)) => Taker::Poller { cpu, idle: SHORT },
         };
-        match Queue::new((batch as u32).next_power_of_two(), taker) {
-            Err(error) => refuse(bench, index, "io_uring_setup", error),
-            Ok(queue) => measure(bench, index, batch, mode, queue),
+        let queue = Queue::new((batch as u32).next_power_of_two(), taker);
+        if let Some(queue) = possible(bench, index, "io_uring_setup", queue) {
+            measure(bench, index, batch, mode, queue);
         }
     }
     Ok(())
@@ -105,10 +101,7 @@ fn measure(bench: &mut Bench, index: usize, batch: u64, mode: Mode, mut queue: Q
         while !queue.is_asleep() {
             std::thread::sleep(SHORT / 10);
         }
-        splits.start();
-        let done = submit(&mut queue);
-        splits.stop(0);
-        first.check(done);
+        first.check(splits.time(0, || submit(&mut queue)));
     });
     first.report(bench, &[index], "io_uring_enter");
 }
@@ -125,16 +118,16 @@ mod tests {
     fn a_survey_has_one_operation_and_a_sleeping_poller_takes_one_at_a_time() {
         assert_eq!(points(&NOP).len(), 1);
         let mut alone = PlanInput { survey: false, ..input() };
-        assert_eq!((NOP.plan)(&alone, &machine()).len(), 5);
+        assert_eq!(NOP.plan(&alone, &machine()).len(), 5);
         alone.values.insert("batch".into(), [0, 7, 4097].map(ParamValue::from).to_vec());
         let planned: Vec<Submission> =
-            (NOP.plan)(&alone, &machine()).iter().map(|point| Submission::read(point).unwrap()).collect();
+            NOP.plan(&alone, &machine()).iter().map(|point| Submission::read(point).unwrap()).collect();
         assert_eq!(planned, [Mode::Enter, Mode::Poller].map(|mode| Submission { batch: 7, mode }));
     }
 
     #[test]
     fn every_taker_is_measured() {
-        let all = (NOP.plan)(&PlanInput { survey: false, ..input() }, &machine());
+        let all = NOP.plan(&PlanInput { survey: false, ..input() }, &machine());
         for m in measure(&URING, all) {
             check(&m);
             let alone = machine().allowed.0.len() == 1;

@@ -1,15 +1,10 @@
 //! The life of a thread that does nothing, in parts.
 
 use super::{Placement, place};
-use crate::{Cpus, Experiment, Facts, Headline, PlanInput, Probe, Settings, Word, settings, words};
+use crate::prelude::*;
 use anyhow::{Context, Result};
-use latscope_bench::bench::{Bench, Splits};
-use latscope_bench::gate::Gate;
+use latscope_bench::bench::Splits;
 use latscope_bench::timebase::AnyClock;
-use latscope_core::machine::Machine;
-use latscope_core::plan::Point;
-use latscope_core::report::Semantics;
-use latscope_os::clock::Clock;
 use latscope_os::thread::{self, Attributes};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -49,61 +44,24 @@ static EXPERIMENT: Experiment = Experiment::new("thread.life", Cpus::All, run);
 /// The parts, in the order of the stamps in [`once`].
 const PARTS: [&str; 5] = ["thread.create", "thread.start", "thread.end", "thread.join", "thread.total"];
 
-macro_rules! part {
-    ($(#[$doc:meta])* $name:ident, $id:literal, $title:literal, $times:expr, $timed:literal, $source:literal $(, $headline:expr)?) => {
-        $(#[$doc])*
-        pub static $name: Probe = Probe {
-            facts: Facts {
-                id: $id,
-                title: $title,
-                timed: $timed,
-                times: $times,
-                source: $source,
-                revision: 1,
-                params: Life::LIST,
-                $(headline: Some($headline),)?
-                ..Facts::DEFAULT
-            },
-            check: Life::check,
-            experiment: &EXPERIMENT,
-            plan: |input, _: &Machine| plan(&$name, input),
-        };
-    };
+probes! {
+    EXPERIMENT, Life, plan;
+    CREATE "thread.create", "thread create, call", "pthread_create(3), clone3(2)",
+        "The call of pthread_create, from before it to after its return.";
+    START "thread.start", "thread start", "pthread_create(3), clone3(2)",
+        "From before the call of pthread_create to the first instruction of the new thread."
+        { times: Semantics::OneWay, };
+    END "thread.end", "thread end", "pthread_join(3), exit(2)",
+        "From the last instruction of the thread to the return of pthread_join in the thread that waits for it."
+        { times: Semantics::OneWay, };
+    JOIN "thread.join", "thread join, call", "pthread_join(3)",
+        "The call of pthread_join right after pthread_create: the wait for a thread that does nothing is part of it.";
+    TOTAL "thread.total", "thread create + join", "pthread_create(3), pthread_join(3)",
+        "From before the call of pthread_create of a thread that does nothing to the return of pthread_join."
+        { headline: Some(Headline { name: "thread", preferred: &[("mode", "warm")] }), };
 }
 
-part! {
-    /// Probe of the call that creates a thread.
-    CREATE, "thread.create", "thread create, call", Semantics::Operation,
-    "The call of pthread_create, from before it to after its return.",
-    "pthread_create(3), clone3(2)"
-}
-part! {
-    /// Probe of the time until the thread runs.
-    START, "thread.start", "thread start", Semantics::OneWay,
-    "From before the call of pthread_create to the first instruction of the new thread.",
-    "pthread_create(3), clone3(2)"
-}
-part! {
-    /// Probe of the time from the thread's end to the join.
-    END, "thread.end", "thread end", Semantics::OneWay,
-    "From the last instruction of the thread to the return of pthread_join in the thread that waits for it.",
-    "pthread_join(3), exit(2)"
-}
-part! {
-    /// Probe of the call that joins a thread.
-    JOIN, "thread.join", "thread join, call", Semantics::Operation,
-    "The call of pthread_join right after pthread_create: the wait for a thread that does nothing is part of it.",
-    "pthread_join(3)"
-}
-part! {
-    /// Probe of the creation and the join together.
-    TOTAL, "thread.total", "thread create + join", Semantics::Operation,
-    "From before the call of pthread_create of a thread that does nothing to the return of pthread_join.",
-    "pthread_create(3), pthread_join(3)",
-    Headline { name: "thread", preferred: &[("mode", "warm")] }
-}
-
-fn plan(probe: &Probe, input: &PlanInput) -> Vec<Point> {
+fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<Point> {
     let asked = LifeAsked::of(input);
     let mut points = Vec::new();
     for placement in asked.placement.or(&[Placement::Free]) {
@@ -216,7 +174,7 @@ mod tests {
         let mut input = harness::input();
         input.values.insert("placement".into(), vec![ParamValue::from("same-core")]);
         input.values.insert("mode".into(), vec![ParamValue::from("warm")]);
-        let points = (END.plan)(&input, &harness::machine());
+        let points = END.plan(&input, &harness::machine());
         assert_eq!(points.len(), 1);
         harness::measure(&EXPERIMENT, points).iter().for_each(harness::check);
     }

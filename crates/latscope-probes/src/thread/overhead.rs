@@ -1,53 +1,23 @@
 //! Threads by the standard library, and the cost that a thread adds to a small task.
 
 use super::{Placement, place};
-use crate::{Cpus, Experiment, Facts, PlanInput, Probe, Settings, settings};
+use crate::prelude::*;
 use anyhow::{Context, Result, ensure};
-use latscope_bench::bench::Bench;
-use latscope_bench::gate::Gate;
-use latscope_core::machine::Machine;
-use latscope_core::plan::Point;
-use latscope_core::report::{Better, Semantics};
 use latscope_core::statistics::median;
-use latscope_core::units::format_size;
 use latscope_os::child::sum;
-use latscope_os::clock::Clock;
 use latscope_os::thread::{self, Attributes};
-use std::hint::black_box;
 
-/// Probe of spawn and join by the standard library.
-pub(crate) static STD: Probe = Probe {
-    facts: Facts {
-        id: "thread.std",
-        title: "std::thread spawn and join",
-        timed: "std::thread::Builder::spawn of a thread that does nothing, and its join.",
-        times: Semantics::Operation,
-        source: "std::thread",
-        revision: 1,
-        params: Spawn::LIST,
-        ..Facts::DEFAULT
-    },
-    check: Spawn::check,
-    experiment: &STD_EXPERIMENT,
-    plan: plan_std,
-};
+probes! {
+    STD_EXPERIMENT, Spawn, plan_std;
+    STD "thread.std", "std::thread spawn and join", "std::thread",
+        "std::thread::Builder::spawn of a thread that does nothing, and its join.";
+}
 
-/// Probe of a sum in a new thread, less the same sum called directly.
-pub(crate) static OVERHEAD: Probe = Probe {
-    facts: Facts {
-        id: "thread.overhead",
-        title: "a sum in a new thread, overhead",
-        timed: "Creating and joining a thread that sums a buffer, less the median time of summing it without a thread.",
-        times: Semantics::Operation,
-        source: "pthread_create(3), pthread_join(3)",
-        revision: 1,
-        params: Sum::LIST,
-        ..Facts::DEFAULT
-    },
-    check: Sum::check,
-    experiment: &EXPERIMENT,
-    plan,
-};
+probes! {
+    EXPERIMENT, Sum, plan;
+    OVERHEAD "thread.overhead", "a sum in a new thread, overhead", "pthread_create(3), pthread_join(3)",
+        "Creating and joining a thread that sums a buffer, less the median time of summing it without a thread.";
+}
 
 settings! {
     /// A thread that does nothing.
@@ -71,21 +41,21 @@ static STD_EXPERIMENT: Experiment = Experiment::new("thread.std", Cpus::All, run
 
 static EXPERIMENT: Experiment = Experiment::new("thread.overhead", Cpus::All, run);
 
-fn plan_std(input: &PlanInput, _: &Machine) -> Vec<Point> {
+fn plan_std(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<Point> {
     let point = |placement: Placement| {
         let title = format!("std::thread spawn and join{}", placement.suffix());
-        STD.point(Spawn { placement }, title, true)
+        probe.point(Spawn { placement }, title, true)
     };
     SpawnAsked::of(input).placement.or(&[Placement::Free]).into_iter().map(point).collect()
 }
 
-fn plan(input: &PlanInput, _: &Machine) -> Vec<Point> {
+fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<Point> {
     let asked = SumAsked::of(input);
     let mut points = Vec::new();
     for placement in asked.placement.or(&[Placement::Free]) {
         for size in asked.size.or(&[1 << 20]) {
             let title = format!("thread around {} sum, cost{}", format_size(size), placement.suffix());
-            points.push(OVERHEAD.point(Sum { size, placement }, title, true));
+            points.push(probe.point(Sum { size, placement }, title, true));
         }
     }
     points

@@ -1,45 +1,25 @@
 //! More threads than CPUs: a pool whose threads all get their task at once.
 
 use super::{Placement, place};
-use crate::{Condition, Cpus, Experiment, Facts, PlanInput, Probe, Profile, Settings, Subject, settings};
+use crate::prelude::*;
 use anyhow::{Context, Result, ensure};
-use latscope_bench::bench::Bench;
-use latscope_bench::gate::Gate;
 use latscope_bench::timebase::Timebase;
-use latscope_core::machine::Machine;
-use latscope_core::plan::Point;
-use latscope_core::report::{Better, Semantics, Work};
 use latscope_core::statistics::quantile;
-use latscope_core::units::{counted, format_size};
 use latscope_os::child::sum;
-use latscope_os::clock::Clock;
 use latscope_os::semaphore::Semaphore;
 use latscope_os::shared_cell::{Scope, SharedCell};
 use latscope_os::usage::{Counts, thread_counts};
 use std::collections::{BTreeMap, BTreeSet};
-use std::hint::black_box;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 
-/// Probe of sums by a pool of threads.
-pub static POOL: Probe = Probe {
-    facts: Facts {
-        id: "thread.pool",
-        title: "pool of threads, one task each",
-        timed: "From posting the semaphore on which the threads of a pool wait, once for each thread, to the notification that each task is done: a sum over memory of the thread's own.",
-        times: Semantics::Operation,
-        source: "sem_post(3), sem_wait(3), sched(7)",
-        revision: 1,
-        params: Tasks::LIST,
-        subject: Subject::Many,
-        sensitive_to: &[Condition::TwoCpus],
-        ..Facts::DEFAULT
-    },
-    check: Tasks::check,
-    experiment: &EXPERIMENT,
-    plan,
-};
+probes! {
+    EXPERIMENT, Tasks, plan;
+    POOL "thread.pool", "pool of threads, one task each", "sem_post(3), sem_wait(3), sched(7)",
+        "From posting the semaphore on which the threads of a pool wait, once for each thread, to the notification that each task is done: a sum over memory of the thread's own."
+        { subject: Subject::Many, sensitive_to: &[Condition::TwoCpus], };
+}
 
 settings! {
     /// A pool and its tasks.
@@ -59,7 +39,7 @@ const TASK: u64 = 10 << 20;
 /// Largest number of threads in a pool, so that a typing error cannot start too many.
 const MOST_THREADS: u64 = 1024;
 
-fn plan(input: &PlanInput, machine: &Machine) -> Vec<Point> {
+fn plan(probe: &Probe, input: &PlanInput, machine: &Machine) -> Vec<Point> {
     let cores = machine.allowed.0.len().max(1) as u64;
     let quick = input.survey && input.profile == Profile::Quick;
     let mut usual: BTreeSet<u64> = [1, cores, 16].into();
@@ -73,7 +53,7 @@ fn plan(input: &PlanInput, machine: &Machine) -> Vec<Point> {
         for threads in asked.threads.or(&usual) {
             let threads = threads.clamp(1, MOST_THREADS);
             let title = format!("pool of {}, {} each", counted(threads, "thread"), format_size(size));
-            points.push(POOL.point(Tasks { threads, size }, title, threads == 16));
+            points.push(probe.point(Tasks { threads, size }, title, threads == 16));
         }
     }
     points
@@ -279,13 +259,13 @@ mod tests {
         let input = PlanInput { profile: Profile::Normal, ..harness::input() };
         let threads = |cpus: &str, memory_available| -> Vec<u64> {
             let machine = Machine { allowed: cpus.parse().unwrap(), memory_available, ..Machine::default() };
-            plan(&input, &machine).iter().map(|p| p.number("threads")).collect()
+            POOL.plan(&input, &machine).iter().map(|p| p.number("threads")).collect()
         };
         assert_eq!(threads("0-1", 0), [1, 2, 4, 6, 8, 16]);
         assert_eq!(threads("0", 0), [1, 2, 3, 4, 16]);
         assert_eq!(threads("0", 8 * TASK), [1, 2, 3, 4], "what fits into half of the free memory");
         let quick =
-            plan(&harness::input(), &Machine { allowed: "0-1".parse().unwrap(), ..Machine::default() });
+            POOL.plan(&harness::input(), &Machine { allowed: "0-1".parse().unwrap(), ..Machine::default() });
         assert_eq!(quick.iter().map(|point| point.number("threads")).collect::<Vec<_>>(), [1, 2, 16]);
     }
 
@@ -309,7 +289,7 @@ mod tests {
         let mut input = harness::input();
         input.values.insert("size".into(), vec![4096.into()]);
         input.values.insert("threads".into(), vec![1.into(), 4.into()]);
-        for m in harness::measure(&EXPERIMENT, plan(&input, &harness::machine())) {
+        for m in harness::measure(&EXPERIMENT, POOL.plan(&input, &harness::machine())) {
             harness::check(&m);
             assert!(m.values["slowdown"].value > 0.0);
             assert!(m.values["wait_p50"].value <= m.values["wait_p99"].value);

@@ -2,7 +2,7 @@
 
 use super::thread::Thread;
 use super::{RESPONSE, TIMER};
-use latscope_core::plan::{Conditions, Periodic, Policy, Step, Stop};
+use latscope_core::plan::{Conditions, Periodic, Step, Stop};
 use latscope_core::units::format_time;
 
 /// Periodic threads and the rules they run by.
@@ -33,20 +33,16 @@ impl Setup {
         let wake_ups = self.threads.iter().map(|t| TIMER.point(t.clone(), title(t, "wake-up"), false));
         let working = self.threads.iter().filter(|thread| thread.work > 0 || thread.touch > 0);
         let responses = working.map(|t| RESPONSE.point(t.clone(), title(t, "response"), false));
-        let points = wake_ups.chain(responses);
+        let points = wake_ups.chain(responses).collect();
         let mut cpus: Vec<u32> = self.threads.iter().filter_map(|thread| thread.cpu).collect();
         cpus.sort_unstable();
         cpus.dedup();
+        let stop = Stop::after(self.count, self.duration);
         Step {
-            rounds: 1,
-            name: TIMER.experiment.name.to_owned(),
-            points: points.collect(),
-            cpus,
-            policy: Policy::Other,
-            stop: Stop::after(self.count, self.duration),
             conditions: self.conditions.clone(),
             periodic: Some(self.periodic.clone()),
             seed: self.seed,
+            ..Step::new(TIMER.experiment.name, points, cpus, stop)
         }
     }
 }

@@ -5,56 +5,33 @@ use super::periodic_threads::{Done, Member, PeriodicThreads};
 use super::thread::{ClockName, Method, Policy, Thread, Via};
 use super::waiter::{Monotonic, Nanosleep};
 use crate::classes;
-use crate::{Cpus, Experiment, Facts, Headline, PlanInput, Probe, Settings};
+use crate::prelude::*;
 use anyhow::{Result, bail};
-use latscope_bench::bench::Bench;
 use latscope_bench::hold::Shortfall;
-use latscope_core::machine::Machine;
-use latscope_core::plan::{Conditions, Periodic, Phase, Point, Stop};
-use latscope_core::report::{Better, Semantics};
-use latscope_core::units::format_time;
+use latscope_core::plan::{Conditions, Periodic, Phase, Stop};
 use latscope_os::clock::monotonic_ns;
 use latscope_os::kernels::random::Random;
 use rustix::fd::OwnedFd;
 use rustix::fs::{Mode, OFlags};
 use std::num::NonZeroU64;
 
-/// Probe of the difference between the programmed and the real wake-up of a thread.
-pub static TIMER: Probe = Probe {
-    facts: Facts {
-        id: "wake.timer",
-        title: "timer wake-up, late by",
-        timed: "From the instant a timer was programmed for to the first stamp of the thread that it woke, or, with `via`, of \
-                the thread that the woken one handed over to.",
-        times: Semantics::OneWay,
-        source: "clock_nanosleep(2), timerfd_create(2), timer_create(2), sched_setattr(2)",
-        revision: 1,
-        params: Thread::LIST,
-        headline: Some(Headline { name: "wake-up", preferred: &[("cpu", "all")] }),
-        ..Facts::DELAYS
-    },
-    check: Thread::check,
-    experiment: &EXPERIMENT,
-    plan,
-};
+probes! {
+    EXPERIMENT, Thread, plan, ..Facts::DELAYS;
+    TIMER "wake.timer", "timer wake-up, late by",
+        "clock_nanosleep(2), timerfd_create(2), timer_create(2), sched_setattr(2)",
+        "From the instant a timer was programmed for to the first stamp of the thread that it woke, or, with `via`, of \
+            the thread that the woken one handed over to."
+        { times: Semantics::OneWay,
+          headline: Some(Headline { name: "wake-up", preferred: &[("cpu", "all")] }), };
+}
 
-/// Probe of the time from the due instant to the end of the work of an activation.
-pub static RESPONSE: Probe = Probe {
-    facts: Facts {
-        id: "wake.response",
-        title: "timer wake-up and work, done after",
-        timed: "From the instant a timer was programmed for to the end of the work (`work`, `touch`) that the woken thread does.",
-        times: Semantics::OneWay,
-        source: "clock_nanosleep(2)",
-        revision: 1,
-        // Measured beside the wake-up, and only where there is work.
-        params: Thread::LIST,
-        ..Facts::DELAYS
-    },
-    check: Thread::check,
-    experiment: &EXPERIMENT,
-    plan: |_, _| Vec::new(),
-};
+// Measured beside the wake-up, and only where there is work.
+probes! {
+    EXPERIMENT, Thread, |_, _, _| Vec::new(), ..Facts::DELAYS;
+    RESPONSE "wake.response", "timer wake-up and work, done after", "clock_nanosleep(2)",
+        "From the instant a timer was programmed for to the end of the work (`work`, `touch`) that the woken thread does."
+        { times: Semantics::OneWay, };
+}
 
 static EXPERIMENT: Experiment = Experiment::new("wake.timer", Cpus::All, run)
     .setup(0.001)
@@ -94,7 +71,7 @@ pub fn usual_rules() -> Periodic {
 }
 
 /// The points of a survey: a thread on each CPU, of very many on some of each node.
-fn plan(_: &PlanInput, machine: &Machine) -> Vec<Point> {
+fn plan(probe: &Probe, _: &PlanInput, machine: &Machine) -> Vec<Point> {
     let (cpus, some) = classes::surveyed(machine);
     let threads = cpus.iter().zip(0..).map(|(cpu, index)| usual(index, Some(*cpu)));
     threads
@@ -102,7 +79,7 @@ fn plan(_: &PlanInput, machine: &Machine) -> Vec<Point> {
             let place = thread.cpu.map_or("any CPU".to_owned(), |cpu| format!("CPU {cpu}"));
             let title =
                 format!("wake-up every {}, lateness, {place}{some}", format_time(thread.interval as f64));
-            TIMER.point(thread, title, false)
+            probe.point(thread, title, false)
         })
         .collect()
 }
@@ -143,11 +120,12 @@ fn members(bench: &mut Bench) -> Result<Vec<Member>> {
         let flags = OFlags::WRONLY | OFlags::CLOEXEC;
         rustix::fs::open(path, flags, Mode::empty()).ok()
     });
-    let member = |point: usize| {
+    let mut members = Vec::new();
+    for point in timers {
         let thread = threads[point].clone();
         let response = responses.iter().find(|response| threads[**response] == thread);
         let response = response.map(|point| (*point, bench.writer(*point)));
-        Member {
+        members.push(Member {
             point,
             thread,
             writer: bench.writer(point),
@@ -155,9 +133,9 @@ fn members(bench: &mut Bench) -> Result<Vec<Member>> {
             bell: bench.bell(),
             marker: bench.own_marker(),
             switch: switch.as_ref().and_then(|fd: &OwnedFd| fd.try_clone().ok()),
-        }
-    };
-    Ok(timers.into_iter().map(member).collect())
+        });
+    }
+    Ok(members)
 }
 
 /// Unavoidable cost of a wake-up, ns: the fastest of some sleeps whose instant is over when they begin.
@@ -226,13 +204,8 @@ mod tests {
     #[test]
     fn a_point_for_each_allowed_cpu() {
         let machine = Machine { allowed: "0,3".parse().unwrap(), ..Machine::default() };
-        let input = PlanInput {
-            profile: Profile::Normal,
-            survey: true,
-            values: Default::default(),
-            directories: vec![],
-        };
-        let cpus: Vec<_> = plan(&input, &machine).iter().map(|p| p.params["cpu"].clone()).collect();
+        let input = PlanInput { profile: Profile::Normal, survey: true, ..PlanInput::default() };
+        let cpus: Vec<_> = TIMER.plan(&input, &machine).iter().map(|p| p.params["cpu"].clone()).collect();
         assert_eq!(cpus, [ParamValue::Number(0), ParamValue::Number(3)]);
     }
 

@@ -3,14 +3,12 @@
 
 use super::setup::Setup;
 use crate::noise::{self, kernel};
-use crate::{Cpus, Experiment, Facts, PlanInput, Probe, Settings, Word, settings, words};
+use crate::prelude::*;
 use anyhow::Result;
-use latscope_bench::bench::Bench;
 use latscope_bench::recorder::Writer;
-use latscope_core::machine::Machine;
-use latscope_core::plan::{Point, Step};
-use latscope_core::report::{Better, Exceedance, Semantics};
-use latscope_core::units::{CpuList, format_time};
+use latscope_core::plan::Step;
+use latscope_core::report::Exceedance;
+use latscope_core::units::CpuList;
 use latscope_os::sched;
 use latscope_trace::kernel_tracer::{self, Line, Tracer, Wanted};
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,24 +18,14 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
-/// Probe of three latencies of one activation.
-pub static TIMERLAT: Probe = Probe {
-    facts: Facts {
-        id: "wake.timerlat",
-        title: "timer latency",
-        timed: "From the instant a timer was programmed for to its interrupt (irq), to the thread that it wakes (thread), and to \
-                that thread's return to user space (user); stamped by the kernel.",
-        times: Semantics::OneWay,
-        source: "the timerlat tracer, Documentation/trace/timerlat-tracer.rst (Linux 5.14; user 6.5)",
-        revision: 1,
-        params: Latency::LIST,
-        by_name_only: true,
-        ..Facts::DELAYS
-    },
-    check: Latency::check,
-    experiment: &EXPERIMENT,
-    plan,
-};
+probes! {
+    EXPERIMENT, Latency, plan, ..Facts::DELAYS;
+    TIMERLAT "wake.timerlat", "timer latency",
+        "the timerlat tracer, Documentation/trace/timerlat-tracer.rst (Linux 5.14; user 6.5)",
+        "From the instant a timer was programmed for to its interrupt (irq), to the thread that it wakes (thread), and to \
+            that thread's return to user space (user); stamped by the kernel."
+        { times: Semantics::OneWay, by_name_only: true, };
+}
 
 static EXPERIMENT: Experiment =
     Experiment::new("wake.timerlat", Cpus::All, run).adapted_by(noise::for_a_time);
@@ -90,7 +78,7 @@ const INTERVAL: u64 = 1_000_000;
 /// The intervals that the kernel accepts, ns.
 const INTERVALS: std::ops::RangeInclusive<u64> = 100_000..=1_000_000_000;
 
-fn plan(input: &PlanInput, machine: &Machine) -> Vec<Point> {
+fn plan(_: &Probe, input: &PlanInput, machine: &Machine) -> Vec<Point> {
     let of_cpus = |interval| machine.allowed.0.iter().flat_map(move |cpu| points(interval, *cpu));
     LatencyAsked::of(input).interval.or(&[INTERVAL]).into_iter().flat_map(of_cpus).collect()
 }
@@ -387,14 +375,9 @@ mod tests {
     #[test]
     fn there_are_three_points_for_each_cpu() {
         use crate::Profile;
-        let input = PlanInput {
-            profile: Profile::Normal,
-            survey: false,
-            values: Default::default(),
-            directories: vec![],
-        };
+        let input = PlanInput { profile: Profile::Normal, survey: false, ..PlanInput::default() };
         let machine = Machine { allowed: "1,3".parse().unwrap(), ..Machine::default() };
-        let points = plan(&input, &machine);
+        let points = TIMERLAT.plan(&input, &machine);
         let contexts: Vec<&str> = points.iter().map(|point| point.text("context")).collect();
         assert_eq!(contexts, ["irq", "thread", "user", "irq", "thread", "user"]);
         let cpus: Vec<u64> = points.iter().map(|point| point.number("cpu")).collect();

@@ -3,8 +3,7 @@
 use super::activations::{Waiter, Woken};
 use super::thread::{ClockName, Method, Thread, Via};
 use anyhow::{Context, Result};
-use latscope_exchange::Link;
-use latscope_exchange::links;
+use latscope_exchange::{Link, links};
 use latscope_os::futex::Tokens;
 use latscope_os::posix_timer::{PosixTimer, TimerClock};
 use latscope_os::shared_cell::Scope;

@@ -110,30 +110,15 @@ mod tests {
     use super::*;
     use latscope_bench::recorder::{Layout, Slots};
     use latscope_core::machine::Machine;
-    use latscope_core::plan::{Conditions, Policy, Step};
+    use latscope_core::plan::Step;
     use latscope_core::report::{Sampling, Warning};
     use latscope_engine::observers::{Live, Round};
     use latscope_probes::{PlanInput, Profile, all};
 
     fn step() -> Step {
-        let input = PlanInput {
-            profile: Profile::Quick,
-            survey: false,
-            values: Default::default(),
-            directories: vec![],
-        };
+        let input = PlanInput { profile: Profile::Quick, ..PlanInput::default() };
         let ping = all().find(|probe| probe.id == "remote.ping").unwrap();
-        Step {
-            rounds: 1,
-            name: "remote".to_owned(),
-            points: (ping.plan)(&input, &Machine::default()),
-            cpus: vec![0, 1],
-            policy: Policy::Other,
-            stop: Profile::Quick.stop(),
-            conditions: Conditions::default(),
-            periodic: None,
-            seed: 1,
-        }
+        Step::new("remote", ping.plan(&input, &Machine::default()), vec![0, 1], Profile::Quick.stop())
     }
 
     fn shown(width: fn() -> Option<usize>) -> String {
