@@ -1,5 +1,6 @@
 //! Columns side by side on a terminal.
 
+use super::Options;
 use super::column::{Column, Side};
 use super::style::DIM;
 use super::styled::{Text, wrap};
@@ -8,9 +9,10 @@ use super::styled::{Text, wrap};
 pub(super) const SHORTEST: usize = 14;
 
 /// Returns columns side by side with `gap` blanks between them, and a rule under the headings. No line is wider
-/// than `width`: the names in the first column are broken into lines, and if that is not enough, the last
+/// than the terminal: the names in the first column are broken into lines, and if that is not enough, the last
 /// columns are left out. A line below says so.
-pub(super) fn grid(columns: &[Column], gap: usize, width: usize, color: bool) -> String {
+pub(super) fn grid(columns: &[Column], gap: usize, options: &Options) -> String {
+    let Options { width, color, .. } = *options;
     let mut widths: Vec<usize> = columns.iter().map(Column::width).collect();
     let sum = |widths: &[usize]| widths.iter().sum::<usize>() + gap * widths.len().saturating_sub(1);
     while widths.len() > 1 && sum(&widths) - widths[0] + widths[0].min(SHORTEST) > width {
@@ -31,19 +33,19 @@ pub(super) fn grid(columns: &[Column], gap: usize, width: usize, color: bool) ->
         let cells: Vec<&Text> = columns.iter().map(|c| &c.cells[at]).collect();
         row(&mut out, &cells, columns, &widths, gap, color);
     }
-    out += &also(left_out, width, color);
+    out += &also(left_out, options);
     out
 }
 
 /// Returns the line that names columns without room; empty without such columns.
-pub(super) fn also(left_out: &[Column], width: usize, color: bool) -> String {
+pub(super) fn also(left_out: &[Column], options: &Options) -> String {
     let names: Vec<String> = left_out.iter().map(|column| column.heading.content()).collect();
     let names: Vec<&str> = names.iter().map(|name| name.trim()).filter(|name| !name.is_empty()).collect();
     match names.is_empty() {
         true => String::new(),
         false => {
             let text = format!("In a wider terminal also: {}.", names.join(", "));
-            wrap(&Text::default(), &text, DIM, width, color)
+            wrap(&Text::default(), &text, DIM, options)
         }
     }
 }
@@ -117,7 +119,7 @@ mod tests {
             Column::new(Text::plain("operation"), Side::Left, vec![Text::plain("a rather long label, 1 ms")]),
             Column::new(Text::plain("ns"), Side::Right, vec![Text::plain("1")]),
         ];
-        let text = grid(&columns, 1, 17, false);
+        let text = grid(&columns, 1, &Options { width: 17, ..Options::default() });
         assert_eq!(text, "operation      ns\n─────────────────\na rather long   1\n  label, 1 ms\n");
     }
 
@@ -130,7 +132,7 @@ mod tests {
             column("p50", "1.00 ns"),
             column("max", "2.00 ns"),
         ];
-        let text = grid(&columns, 1, 24, false);
+        let text = grid(&columns, 1, &Options { width: 24, ..Options::default() });
         assert!(text.ends_with("In a wider terminal\nalso: max.\n"), "{text}");
     }
 }

@@ -16,7 +16,7 @@ pub(super) fn head(report: &Report, options: &Options) -> String {
     let (what, processor) = title(report);
     let mut out = headed(report, format!("{what}  {processor}"), facts(report), options);
     for note in fold_cpus(report.plan.notes.iter().cloned()) {
-        out += &wrap(&Text::styled(DIM, "note  "), &note, DIM, options.width, options.color);
+        out += &wrap(&Text::styled(DIM, "note  "), &note, DIM, options);
     }
     out
 }
@@ -31,16 +31,15 @@ pub(super) fn short_head(report: &Report, options: &Options) -> String {
 }
 
 fn headed(report: &Report, title: String, lines: Vec<String>, options: &Options) -> String {
-    let Options { width, color, .. } = *options;
-    let mut out = single(&Text::styled(BOLD, title), width, color);
+    let mut out = single(&Text::styled(BOLD, title), options);
     for line in lines {
-        out += &wrap(&Text::plain("  "), &line, DIM, width, color);
+        out += &wrap(&Text::plain("  "), &line, DIM, options);
     }
     if let Some(text) = unfinished(report) {
-        out += &wrap(&Text::styled(ALARM, "INCOMPLETE  "), &text, ALARM, width, color);
+        out += &wrap(&Text::styled(ALARM, "INCOMPLETE  "), &text, ALARM, options);
     }
     for text in warnings(report) {
-        out += &wrap(&Text::styled(WARNING, "warning  "), &text, WARNING, width, color);
+        out += &wrap(&Text::styled(WARNING, "warning  "), &text, WARNING, options);
     }
     out
 }

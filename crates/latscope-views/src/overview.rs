@@ -28,7 +28,7 @@ pub fn is_wanted(report: &Report, catalogue: &Catalogue) -> bool {
 pub fn overview(report: &Report, standings: &[String], rest: &[String], options: &Options) -> String {
     let mut out = short_head(report, options);
     let say = |out: &mut String, text: &str, style| {
-        *out += &wrap(&Text::default(), text, style, options.width, options.color);
+        *out += &wrap(&Text::default(), text, style, options);
     };
     let state = machine_state::sentence(report);
     say(&mut out, &state.unwrap_or_else(|| "Whether the machine was quiet is not known.".to_owned()), PLAIN);
@@ -38,14 +38,14 @@ pub fn overview(report: &Report, standings: &[String], rest: &[String], options:
     out += &table::short(report, &rows, options);
     for (title, why) in missing {
         let first = Text::styled(WARNING, "not measured  ");
-        out += &wrap(&first, &format!("{title}: {why}"), PLAIN, options.width, options.color);
+        out += &wrap(&first, &format!("{title}: {why}"), PLAIN, options);
     }
     standings.iter().for_each(|text| say(&mut out, text, PLAIN));
     verdicts(report).write(&mut out, options);
     out += &findings(report, options);
     out.push('\n');
     for note in fold_cpus(report.plan.notes.iter().cloned()) {
-        out += &wrap(&Text::styled(DIM, "note  "), &note, DIM, options.width, options.color);
+        out += &wrap(&Text::styled(DIM, "note  "), &note, DIM, options);
     }
     rest.iter().for_each(|text| say(&mut out, text, DIM));
     out
@@ -58,10 +58,9 @@ fn findings(report: &Report, options: &Options) -> String {
     let (shown, more) = claims.split_at(claims.len().min(FINDINGS));
     let mut out = String::new();
     for finding in shown {
-        out +=
-            &wrap(&Text::plain("  • "), first_sentence(&finding.text), PLAIN, options.width, options.color);
+        out += &wrap(&Text::plain("  • "), first_sentence(&finding.text), PLAIN, options);
         if let Some(text) = rests_on(report, finding) {
-            out += &wrap(&Text::plain("    "), &text, DIM, options.width, options.color);
+            out += &wrap(&Text::plain("    "), &text, DIM, options);
         }
     }
     let ids = |findings: &[&Finding]| {
@@ -81,9 +80,9 @@ fn findings(report: &Report, options: &Options) -> String {
     let rest: Vec<String> = more.into_iter().chain(doubts).collect();
     if !rest.is_empty() {
         let text = format!("In full with --table; {}", rest.join("; "));
-        out += &wrap(&Text::plain("  "), &text, DIM, options.width, options.color);
+        out += &wrap(&Text::plain("  "), &text, DIM, options);
     }
-    let heading = wrap(&Text::default(), "Findings", BOLD, options.width, options.color);
+    let heading = wrap(&Text::default(), "Findings", BOLD, options);
     if out.is_empty() { out } else { format!("\n{heading}{out}") }
 }
 

@@ -26,37 +26,34 @@ pub fn listing(references: &[&Reference], options: &Options) -> String {
     ];
     let width = columns.iter().map(|column| column.width() + 2).sum::<usize>();
     if width <= options.width {
-        return grid(&columns, 2, options.width, options.color);
+        return grid(&columns, 2, options);
     }
     let mut out = String::new();
     for one in references {
         let first = Text::plain(format!("{}, {} ", one.machine, one.figure)).with(BOLD, published(one.ns));
         let rest = format!("{}; {}, {}", one.defined(), one.tool(), one.definition.date);
         let first = first.with(PLAIN, "  ");
-        out += &wrap(&Text::default(), &first.content(), PLAIN, options.width, options.color);
-        out += &wrap(&Text::plain("    "), &rest, DIM, options.width, options.color);
+        out += &wrap(&Text::default(), &first.content(), PLAIN, options);
+        out += &wrap(&Text::plain("    "), &rest, DIM, options);
     }
     out
 }
 
 /// Returns published figures beside the rows of a report, for a terminal.
 pub fn beside(groups: &[Group], options: &Options) -> String {
-    let mut out = format!(
-        "\n{}",
-        wrap(&Text::default(), "Published beside this machine", BOLD, options.width, options.color)
-    );
+    let mut out = format!("\n{}", wrap(&Text::default(), "Published beside this machine", BOLD, options));
     if groups.is_empty() {
-        return out + &wrap(&Text::plain("  "), NOTHING, PLAIN, options.width, options.color);
+        return out + &wrap(&Text::plain("  "), NOTHING, PLAIN, options);
     }
     for group in groups {
-        out += &wrap(&Text::default(), &group.row, PLAIN, options.width, options.color);
+        out += &wrap(&Text::default(), &group.row, PLAIN, options);
         let name = |one: &Beside| Text::plain(&one.reference.machine).width();
         let widest = group.all.iter().map(name).max().unwrap_or(0).min(options.width / 3);
         for one in &group.all {
             out += &line(one, widest, options);
         }
     }
-    out + &wrap(&Text::default(), SIGNS, DIM, options.width, options.color)
+    out + &wrap(&Text::default(), SIGNS, DIM, options)
 }
 
 /// Sentence where no row has a published figure of the machines asked for.
@@ -79,7 +76,7 @@ fn line(one: &Beside, widest: usize, options: &Options) -> String {
             .with(DIM, sign)
             .with(style::ratio(one.ratio()), format!("{:>6} ", times_as_long(one.ratio()))),
     };
-    wrap(&first.with(PLAIN, " "), &explained(one), DIM, options.width, options.color)
+    wrap(&first.with(PLAIN, " "), &explained(one), DIM, options)
 }
 
 /// Returns the definition of a published figure, this machine's figure, and how the two differ.

@@ -1,5 +1,6 @@
 //! Text of known width: styled pieces, wrapped prose.
 
+use super::Options;
 use super::style::PLAIN;
 use anstyle::Style;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
@@ -173,28 +174,28 @@ const BREAK: char = '\n';
 /// Blanks before the further lines of a name.
 const INDENT: usize = 2;
 
-/// A text by itself, in lines of at most `width` columns.
-pub(super) fn single(text: &Text, width: usize, color: bool) -> String {
+/// A text by itself, in lines as wide as the terminal.
+pub(super) fn single(text: &Text, options: &Options) -> String {
     let mut out = String::new();
-    for line in text.shortened(width).lines() {
-        line.write(&mut out, color);
+    for line in text.shortened(options.width).lines() {
+        line.write(&mut out, options.color);
         out.push('\n');
     }
     out
 }
 
-/// Prose wrapped at blanks to `width` columns: `first` before the first line,
+/// Prose wrapped at blanks to the width of the terminal: `first` before the first line,
 /// as many blanks before the others. A word longer than a line is split.
-pub(super) fn wrap(first: &Text, prose: &str, style: Style, width: usize, color: bool) -> String {
+pub(super) fn wrap(first: &Text, prose: &str, style: Style, options: &Options) -> String {
     let indent = first.width();
-    let room = width.saturating_sub(indent).max(8);
+    let room = options.width.saturating_sub(indent).max(8);
     let mut out = String::new();
     for (at, content) in broken(&clean(prose), room, 0).iter().enumerate() {
         match at {
-            0 => first.write(&mut out, color),
+            0 => first.write(&mut out, options.color),
             _ => out.push_str(&" ".repeat(indent)),
         }
-        Text::styled(style, content).write(&mut out, color);
+        Text::styled(style, content).write(&mut out, options.color);
         out.push('\n');
     }
     out
@@ -271,7 +272,7 @@ mod tests {
 
     #[test]
     fn control_characters_do_not_reach_the_terminal() {
-        let text = single(&Text::plain("a\u{1b}[31mb\nc"), 80, false);
+        let text = single(&Text::plain("a\u{1b}[31mb\nc"), &Options::default());
         assert_eq!(text, "a [31mb c\n");
     }
 
@@ -279,12 +280,15 @@ mod tests {
     fn styles_do_not_count() {
         let bold = Text::styled(super::super::style::BOLD, "abc");
         assert_eq!(bold.width(), 3);
-        assert!(single(&bold, 80, true).contains("\u{1b}[1mabc\u{1b}[0m"));
+        assert!(
+            single(&bold, &Options { color: true, ..Options::default() }).contains("\u{1b}[1mabc\u{1b}[0m")
+        );
     }
 
     #[test]
     fn a_unit_stays_with_its_number() {
-        let text = wrap(&Text::default(), "it took about 3.41 ms, of which 12 % are known", PLAIN, 18, false);
+        let options = Options { width: 18, ..Options::default() };
+        let text = wrap(&Text::default(), "it took about 3.41 ms, of which 12 % are known", PLAIN, &options);
         assert_eq!(text, "it took about\n3.41 ms, of which\n12 % are known\n");
     }
 
@@ -295,7 +299,7 @@ mod tests {
             width in 20usize..60,
         ) {
             let prose = words.join(" ");
-            let wrapped = wrap(&Text::plain("  - "), &prose, PLAIN, width, false);
+            let wrapped = wrap(&Text::plain("  - "), &prose, PLAIN, &Options { width, ..Options::default() });
             for line in wrapped.lines() {
                 prop_assert!(line.width() <= width, "{:?}", line);
             }

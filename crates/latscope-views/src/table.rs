@@ -33,7 +33,7 @@ pub fn table(report: &Report, beside: &[&Report], options: &Options) -> String {
         out += &laid_out(report, &rows, &references, &wanted, gap, options);
     }
     for text in nothing_in_common(&rows, beside) {
-        out += &wrap(&Text::styled(WARNING, "note  "), &text, PLAIN, options.width, options.color);
+        out += &wrap(&Text::styled(WARNING, "note  "), &text, PLAIN, options);
     }
     unmeasured::lists(report).write(&mut out, options);
     out
@@ -115,18 +115,18 @@ fn laid_out(
     let mut columns: Vec<Column> = slots.iter().map(|slot| cells.column(*slot)).collect();
     let taken: usize = columns.iter().map(|column| gap + column.width()).sum();
     columns.insert(0, cells.labels(options.width.saturating_sub(taken).clamp(1, longest.max(1))));
-    grid(&columns, gap, options.width, options.color) + &legend(report, &cells, &slots, options)
+    grid(&columns, gap, options) + &legend(report, &cells, &slots, options)
 }
 
 /// Returns the meanings of the signs that occur in the table, and the footnotes.
 fn legend(report: &Report, cells: &Cells, slots: &[Slot], options: &Options) -> String {
     let mut out = String::new();
     for line in filled(signs(report, cells, slots, ", in the unit of the row"), options.width) {
-        out += &wrap(&Text::default(), &line, DIM, options.width, options.color);
+        out += &wrap(&Text::default(), &line, DIM, options);
     }
     for (number, text) in cells.notes.iter() {
         let mark = Text::styled(DIM, format!("{:>3} ", superscript(number)));
-        out += &wrap(&mark, text, DIM, options.width, options.color);
+        out += &wrap(&mark, text, DIM, options);
     }
     out
 }

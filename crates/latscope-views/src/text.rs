@@ -1,8 +1,7 @@
 //! Full view of a family: every point, each probe laid out by its parameters.
 
 use super::cells::{between, cycles, times_mark};
-use super::column::Rows;
-use super::column::{Column, Side};
+use super::column::{Column, Rows, Side};
 use super::document::{Table, WIDER};
 use super::grid::grid;
 use super::head::head;
@@ -67,7 +66,7 @@ pub(crate) fn every_point(report: &Report, family: &str, options: &Options) -> S
     let (sweeps, listed): (Vec<_>, Vec<_>) = probes.into_iter().partition(|(_, points)| is_sweep(points));
     let mut out = String::new();
     if !(listed.is_empty() && sweeps.is_empty()) {
-        out += &format!("\n{}", single(&Text::styled(BOLD, family), options.width, options.color));
+        out += &format!("\n{}", single(&Text::styled(BOLD, family), options));
     }
     if !listed.is_empty() {
         let points: Vec<&Measurement> = listed.into_iter().flat_map(|(_, points)| points).collect();
@@ -112,7 +111,7 @@ fn heading(probe: &str, points: &[&Measurement], options: &Options) -> String {
     if !common.is_empty() {
         about += &format!(" · {}", common.join(", "));
     }
-    wrap(&Text::styled(BOLD, format!("{probe}  ")), &about, DIM, options.width, options.color)
+    wrap(&Text::styled(BOLD, format!("{probe}  ")), &about, DIM, options)
 }
 
 /// Returns every point of a family with every figure; `None` without a point.
@@ -226,7 +225,7 @@ fn matrix(machine: &Machine, points: &[&Measurement], options: &Options) -> Stri
             }
             false => "bytes touched by the program, per second",
         };
-        out += &wrap(&Text::plain("  "), text, DIM, options.width, options.color);
+        out += &wrap(&Text::plain("  "), text, DIM, options);
         out += &matrix_of(machine, points, Shown::Rate, options);
     }
     out
@@ -241,16 +240,16 @@ fn matrix_of(machine: &Machine, points: &[&Measurement], shown: Shown, options: 
     let mut out = String::new();
     for matrix in matrices(points, &fits) {
         if !matrix.title.is_empty() {
-            out += &single(&Text::plain("  ").with(BOLD, &matrix.title), options.width, options.color);
+            out += &single(&Text::plain("  ").with(BOLD, &matrix.title), options);
         }
         out += &one_matrix(machine, &matrix, shown, options);
     }
     if shown == Shown::Median && points.iter().any(|m| !claims(machine, m).is_empty()) {
-        out += &wrap(&Text::plain("  "), CLAIMS, DIM, options.width, options.color);
+        out += &wrap(&Text::plain("  "), CLAIMS, DIM, options);
     }
     let legend = Signs { round_trip: false, one_way: false, ..Signs::of(points.iter().copied()) }.meanings();
     if !legend.is_empty() {
-        out += &wrap(&Text::plain("  "), &legend.join(" · "), DIM, options.width, options.color);
+        out += &wrap(&Text::plain("  "), &legend.join(" · "), DIM, options);
     }
     out
 }
@@ -275,7 +274,7 @@ fn one_matrix(machine: &Machine, matrix: &Matrix, shown: Shown, options: &Option
             columns.push(column);
             next = waiting.next();
         }
-        out += &grid(&columns, 2, options.width, options.color);
+        out += &grid(&columns, 2, options);
     }
     out
 }

@@ -1,12 +1,11 @@
 //! A document on a terminal.
 
 use super::{Block, Document, Table, left_out};
-use crate::Options;
 use crate::column::{Column, TERMINAL};
-use crate::figure;
 use crate::grid::{also, fitting, grid};
 use crate::style::{BOLD, DIM, PLAIN};
 use crate::styled::{Text, wrap};
+use crate::{Options, figure};
 
 /// Columns of a name up to which it stays on one line on any terminal.
 const NAME: usize = 34;
@@ -32,7 +31,7 @@ impl Document {
 }
 
 fn write(out: &mut String, part: &Block, options: &Options) {
-    let prose = |first: &Text, text: &str, style| wrap(first, text, style, options.width, options.color);
+    let prose = |first: &Text, text: &str, style| wrap(first, text, style, options);
     match part {
         Block::Heading(1, ..) => {}
         Block::Heading(_, text, about) => {
@@ -83,19 +82,17 @@ impl Table {
             columns.into_iter().enumerate().partition(|(at, _)| places.contains(at));
         let [shown, rest] =
             [shown, rest].map(|part| part.into_iter().map(|(_, column)| column).collect::<Vec<_>>());
-        let mut out = grid(&shown, 2, options.width, options.color);
+        let mut out = grid(&shown, 2, options);
         let meanings: Vec<&str> =
             shown.iter().map(|column| column.meaning.as_str()).filter(|text| !text.is_empty()).collect();
         let meanings = Some(meanings.join(" · ")).filter(|text| !text.is_empty());
         let more = left_out(rows.saturating_sub(self.most));
         for text in more.into_iter().chain(self.notes.iter().cloned()).chain(meanings) {
-            out += &wrap(&Text::default(), &text, DIM, options.width, options.color);
+            out += &wrap(&Text::default(), &text, DIM, options);
         }
         match self.wider {
-            "" => out += &also(&rest, options.width, options.color),
-            text if !rest.is_empty() => {
-                out += &wrap(&Text::default(), text, DIM, options.width, options.color)
-            }
+            "" => out += &also(&rest, options),
+            text if !rest.is_empty() => out += &wrap(&Text::default(), text, DIM, options),
             _ => {}
         }
         out

@@ -24,47 +24,46 @@ pub fn arms(arms: &[(String, String)], options: &Options) -> String {
     let letter = |at: usize| if arms.len() == 2 { ["A", "B"][at] } else { "–" };
     let line = |(at, (name, does)): (usize, &(String, String))| {
         let text = if does.is_empty() { name.clone() } else { format!("{name}: {does}") };
-        wrap(&Text::plain(format!("{}  ", letter(at))), &text, PLAIN, options.width, options.color)
+        wrap(&Text::plain(format!("{}  ", letter(at))), &text, PLAIN, options)
     };
     arms.iter().enumerate().map(line).collect()
 }
 
 /// Returns a text after its first words, in lines as wide as the terminal.
 pub fn paragraph(first: &str, text: &str, options: &Options) -> String {
-    wrap(&Text::plain(first), text, PLAIN, options.width, options.color)
+    wrap(&Text::plain(first), text, PLAIN, options)
+}
+
+/// Returns how many medians and tails differ, and by how much.
+fn told(judged: &Judged, points: &str) -> String {
+    let medians = format!("{} faster and {} slower of {points}", judged.faster, judged.slower);
+    let ratios = judged.ratios.map_or(String::new(), |[low, high]| match low == high {
+        true => format!(" ({low:.3} times as long)"),
+        false => format!(" ({low:.3} to {high:.3} times as long)"),
+    });
+    let tails = match judged.less_often + judged.more_often {
+        0 => String::new(),
+        _ => format!("; tails reached less often: {}, more often: {}", judged.less_often, judged.more_often),
+    };
+    format!("{medians}{ratios}{tails}")
 }
 
 /// Returns a sentence or two on whether the change helps. Between two arms that are the same, a difference is a
 /// false one.
 pub fn answer(judged: &Judged, name: &str, is_same: bool, margin: f64) -> String {
     let points = counted(judged.compared as u64, "point");
-    let told = || {
-        let medians = format!("{} faster and {} slower of {points}", judged.faster, judged.slower);
-        let ratios = judged.ratios.map_or(String::new(), |[low, high]| match low == high {
-            true => format!(" ({low:.3} times as long)"),
-            false => format!(" ({low:.3} to {high:.3} times as long)"),
-        });
-        let tails = match judged.less_often + judged.more_often {
-            0 => String::new(),
-            _ => format!(
-                "; tails reached less often: {}, more often: {}",
-                judged.less_often, judged.more_often
-            ),
-        };
-        format!("{medians}{ratios}{tails}")
-    };
     let differs = matches!(judged.answer, Answer::Helps | Answer::Hurts | Answer::Mixed);
     if is_same && differs {
         return format!(
             "Both arms are the same, and yet {name} differs: {}. That is a false alarm, or this machine changes too \
              much for a trial.",
-            told()
+            told(judged, &points)
         );
     }
     match judged.answer {
-        Answer::Helps => format!("Yes: {name} is better: {}.", told()),
-        Answer::Hurts => format!("No: {name} is worse: {}.", told()),
-        Answer::Mixed => format!("Better and worse: {}.", told()),
+        Answer::Helps => format!("Yes: {name} is better: {}.", told(judged, &points)),
+        Answer::Hurts => format!("No: {name} is worse: {}.", told(judged, &points)),
+        Answer::Mixed => format!("Better and worse: {}.", told(judged, &points)),
         Answer::Same => {
             let all = if judged.compared == 1 {
                 "the median is the same".to_owned()
