@@ -14,10 +14,6 @@ pub struct Published {
     pub name: &'static str,
     /// The figure, in words: `max 55 µs`.
     pub figure: &'static str,
-    /// Metric of this machine to compare the figure with: `max`, `p99_9999`, `mean`.
-    pub metric: &'static str,
-    /// The figure, ns: the lower one, where there are two.
-    pub ns: f64,
     /// Scheduling policy of the threads, as a value of the parameter `policy`.
     pub policy: &'static str,
     /// Time from one activation to the next, ns, where it is published.
@@ -30,15 +26,11 @@ pub struct Published {
     pub source: &'static str,
 }
 
-const MICROSECOND: f64 = 1e3;
-
 /// Published figures on periodic wake-ups.
 pub const WAKE_UPS: [Published; 10] = [
     Published {
         name: "OSADL QA farm",
         figure: "max 55 µs",
-        metric: "max",
-        ns: 55.0 * MICROSECOND,
         policy: "fifo",
         interval: Some(200_000),
         activations: Some(100_000_000),
@@ -48,8 +40,6 @@ pub const WAKE_UPS: [Published; 10] = [
     Published {
         name: "rteval, tuned machine",
         figure: "max 4 µs (11 µs with one CPU isolated)",
-        metric: "max",
-        ns: 4.0 * MICROSECOND,
         policy: "fifo",
         interval: Some(100_000),
         activations: Some(864_000_000),
@@ -59,8 +49,6 @@ pub const WAKE_UPS: [Published; 10] = [
     Published {
         name: "Raspberry Pi 5",
         figure: "max 8 to 14 µs",
-        metric: "max",
-        ns: 8.0 * MICROSECOND,
         policy: "fifo",
         interval: None,
         activations: None,
@@ -70,8 +58,6 @@ pub const WAKE_UPS: [Published; 10] = [
     Published {
         name: "NI Linux Real-Time, PXIe-8880",
         figure: "limit: max 8 µs",
-        metric: "max",
-        ns: 8.0 * MICROSECOND,
         policy: "fifo",
         interval: None,
         activations: None,
@@ -81,8 +67,6 @@ pub const WAKE_UPS: [Published; 10] = [
     Published {
         name: "NI Linux Real-Time, PXIe-8881",
         figure: "limit: max 27 µs, p99.9999 16 µs",
-        metric: "max",
-        ns: 27.0 * MICROSECOND,
         policy: "fifo",
         interval: None,
         activations: None,
@@ -92,8 +76,6 @@ pub const WAKE_UPS: [Published; 10] = [
     Published {
         name: "LAVA gate",
         figure: "limit: max 50 µs",
-        metric: "max",
-        ns: 50.0 * MICROSECOND,
         policy: "fifo",
         interval: Some(1_000_000),
         activations: Some(60_000),
@@ -103,8 +85,6 @@ pub const WAKE_UPS: [Published; 10] = [
     Published {
         name: "OpenShift for telecommunication",
         figure: "promise: max below 20 µs",
-        metric: "max",
-        ns: 20.0 * MICROSECOND,
         policy: "fifo",
         interval: None,
         activations: None,
@@ -114,8 +94,6 @@ pub const WAKE_UPS: [Published; 10] = [
     Published {
         name: "rtla timerlat, SCHED_DEADLINE",
         figure: "max 36 to 58 µs, mean 4 to 5 µs",
-        metric: "max",
-        ns: 36.0 * MICROSECOND,
         policy: "deadline",
         interval: Some(1_000_000),
         activations: Some(600_000),
@@ -125,8 +103,6 @@ pub const WAKE_UPS: [Published; 10] = [
     Published {
         name: "KVM guest",
         figure: "mean 4.56 µs (5.63 µs without the fast path of its timer)",
-        metric: "mean",
-        ns: 4.56 * MICROSECOND,
         policy: "fifo",
         interval: None,
         activations: None,
@@ -136,8 +112,6 @@ pub const WAKE_UPS: [Published; 10] = [
     Published {
         name: "kernel without and with PREEMPT_RT",
         figure: "max 39 ms without, 18 to 22 µs with",
-        metric: "max",
-        ns: 18.0 * MICROSECOND,
         policy: "fifo",
         interval: None,
         activations: Some(100_000),
@@ -199,7 +173,6 @@ mod tests {
     fn every_figure_has_a_source_and_conditions() {
         for published in WAKE_UPS {
             assert!(!published.source.is_empty() && !published.conditions.is_empty(), "{published:?}");
-            assert!(published.ns > 0.0 && ["max", "mean"].contains(&published.metric), "{published:?}");
         }
     }
 

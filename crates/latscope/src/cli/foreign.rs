@@ -6,8 +6,6 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 /// Options of another program, and their equivalents in commands of latscope.
 struct Program {
     name: &'static str,
-    /// True if `latscope as` takes the program's options.
-    personality: bool,
     commands: &'static [&'static str],
     /// Spellings in the program, with the equivalent in latscope.
     options: &'static [(&'static [&'static str], &'static str)],
@@ -21,7 +19,6 @@ const WRAPPERS: [&str; 2] = ["trial", "bisect-check"];
 const PROGRAMS: &[Program] = &[
     Program {
         name: "cyclictest",
-        personality: true,
         commands: &["wake"],
         options: &[
             (&["-l", "--loops"], "--count N"),
@@ -44,7 +41,6 @@ const PROGRAMS: &[Program] = &[
     },
     Program {
         name: "rtla",
-        personality: false,
         commands: &["wake", "noise"],
         options: &[
             (&["-d"], "--duration T"),
@@ -57,7 +53,6 @@ const PROGRAMS: &[Program] = &[
     },
     Program {
         name: "oslat",
-        personality: true,
         commands: &["noise"],
         options: &[
             (&["-D", "--runtime"], "--duration T"),
@@ -68,7 +63,6 @@ const PROGRAMS: &[Program] = &[
     },
     Program {
         name: "hyperfine",
-        personality: false,
         commands: &["trial", "run"],
         options: &[
             (&["-w", "--warmup"], "not needed: each run warms up before it measures"),
@@ -82,13 +76,11 @@ const PROGRAMS: &[Program] = &[
     },
     Program {
         name: "perf bench",
-        personality: false,
         commands: FAMILIES,
         options: &[(&["-l", "--loop", "--nr_loops"], "--count N")],
     },
     Program {
         name: "lmbench",
-        personality: false,
         commands: FAMILIES,
         options: &[
             (&["-N"], "--rounds N"),
@@ -98,7 +90,6 @@ const PROGRAMS: &[Program] = &[
     },
     Program {
         name: "hyperfine",
-        personality: false,
         commands: FAMILIES,
         options: &[
             (&["-w", "--warmup"], "not needed: what has to be warm is, before it is timed"),
@@ -110,7 +101,6 @@ const PROGRAMS: &[Program] = &[
     },
     Program {
         name: "fio",
-        personality: false,
         commands: &["file"],
         options: &[
             (&["--rw", "--readwrite"], "a probe's name: read, write, read-direct, fsync and others"),
@@ -127,28 +117,20 @@ const PROGRAMS: &[Program] = &[
     },
     Program {
         name: "survey",
-        personality: false,
         commands: &["wake", "ipc"],
         options: &[(&["--quick"], "--duration T, such as 1s"), (&["--full"], "--duration T, such as 10m")],
     },
     Program {
         name: "survey",
-        personality: false,
         commands: &["cpu", "memory", "sync", "thread", "syscall", "process", "file"],
         options: &[(
             &["--only"],
             "here the names of probes, as `latscope list` has them, without the family",
         )],
     },
-    Program {
-        name: "survey",
-        personality: false,
-        commands: &["ipc", "remote"],
-        options: &[(&["--only"], "--transport NAME")],
-    },
+    Program { name: "survey", commands: &["ipc", "remote"], options: &[(&["--only"], "--transport NAME")] },
     Program {
         name: "wake",
-        personality: false,
         commands: &["noise", "cpu", "memory", "sync", "thread", "syscall", "process", "file", "remote"],
         options: &[(&["--profile"], "of deadlines; how much is measured is --quick or --full")],
     },
@@ -223,10 +205,9 @@ impl Program {
     fn hint(&self, option: &str) -> Option<String> {
         let (_, ours) = self.options.iter().find(|(theirs, _)| theirs.contains(&option))?;
         let name = self.name;
-        let personality = if self.personality {
-            format!(" (`latscope as {name}` takes its options)")
-        } else {
-            String::new()
+        let personality = match latscope_compat::find(name) {
+            Some(_) => format!(" (`latscope as {name}` takes its options)"),
+            None => String::new(),
         };
         // What we call in the same way differs in its unit.
         let said = if ours.starts_with("in ") {
