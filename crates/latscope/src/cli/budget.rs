@@ -1,7 +1,6 @@
 //! Reads the files of budgets.
 
 use super::input;
-use super::output::is_stdout;
 use super::usage::did_you_mean;
 use anyhow::{Result, anyhow};
 use latscope_judge::gate::{Budget, BudgetError, Kind, Names, Table};
@@ -14,7 +13,7 @@ use std::path::Path;
 /// # Errors
 /// The file cannot be read, or is no budget; the text says what to write instead.
 pub fn load<'a>(path: &Path, runs: impl IntoIterator<Item = &'a Run>) -> Result<Budget> {
-    let name = if is_stdout(path) { "standard input".to_owned() } else { path.display().to_string() };
+    let name = input::name(path);
     let text = input::text(path)?;
     let table: Table = toml::from_str(&text).map_err(|error| syntax(&name, &text, &error))?;
     let mut known = names();

@@ -1,19 +1,17 @@
 //! `latscope gate`: do saved results hold a budget?
 
-use super::Exit;
-use super::budget;
-use super::input::InputArguments;
+use super::input::{InputArguments, check_once};
 use super::options::JsonArgument;
-use super::output::{check_distinct, is_stdout, unless_unread, width, write, write_json};
+use super::output::{check_distinct, is_stdout, show_text, unless_unread, write, write_json};
 use super::results::{self, Results};
+use super::{Exit, budget};
 use anyhow::{Result, bail, ensure};
 use clap::Args;
-use latscope_core::report::Status;
 use latscope_judge::compare;
 use latscope_judge::gate::{self, Budget, Gate};
 use latscope_judge::runs::Run;
 use latscope_process::stdout;
-use latscope_views::{Options, gate as views};
+use latscope_views::gate as views;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -81,10 +79,7 @@ pub fn run(asked: &GateArguments) -> Result<Exit> {
     ensure!(named, without_limits(&asked.results));
     let inputs = || asked.results.iter().chain(&asked.baseline).chain(&asked.budget);
     check_distinct(&files, inputs().map(PathBuf::as_path))?;
-    ensure!(
-        inputs().filter(|path| is_stdout(path)).count() < 2,
-        "standard input can be read once: choose files for the others"
-    );
+    check_once(inputs(), "files for the others")?;
     let results = results::load(&asked.results)?;
     if asked.learn {
         return learn(&results);
@@ -97,7 +92,7 @@ pub fn run(asked: &GateArguments) -> Result<Exit> {
     results.lost.into_iter().for_each(|(file, why)| gate.lose(file, why));
     gate.remarks.extend(baseline.skipped.iter().map(|text| format!("baseline: {text}")));
     unless_unread(show(asked, &gate, asked.quiet || taken.is_some()))?;
-    Ok(exit(gate.status))
+    Ok(gate.status.into())
 }
 
 /// Message for results without limits: it lists the options that name limits.
@@ -114,34 +109,13 @@ fn without_limits(results: &[PathBuf]) -> String {
     )
 }
 
-fn exit(status: Status) -> Exit {
-    match status {
-        Status::Pass => Exit::Done,
-        Status::Exceeded => Exit::Exceeded,
-        Status::Inconclusive => Exit::Inconclusive,
-    }
-}
-
 /// The baseline without the runs that are judged.
 fn baseline(asked: &GateArguments, results: &Results) -> Result<Results> {
     if asked.baseline.is_empty() {
         return Ok(Results::default());
     }
     let mut baseline = results::load(&asked.baseline)?;
-    for (name, run) in std::mem::take(&mut baseline.runs) {
-        match results.runs.iter().find(|(_, other)| other.is_same(&run)) {
-            Some((other, _)) => {
-                baseline
-                    .skipped
-                    .push(format!("{name} is the same run as {other}, which is judged: it is left out"));
-            }
-            None => baseline.runs.push((name, run)),
-        }
-    }
-    ensure!(
-        !baseline.runs.is_empty(),
-        "every run of the baseline is judged, too: there is nothing to compare (choose other results)"
-    );
+    baseline.leave_out(results, ", which is judged", "of the baseline is judged")?;
     Ok(baseline)
 }
 
@@ -170,14 +144,12 @@ fn budget(asked: &GateArguments, results: &Results, baseline: &Results) -> Resul
 }
 
 fn show(asked: &GateArguments, gate: &Gate, taken: bool) -> Result<()> {
-    let options = Options { width: width(), color: true, ..Options::default() };
-    let text = || stdout::write_styled(&views::text(gate, asked.all, &options));
-    let text = if taken { Ok(()) } else { text() };
+    let text = show_text(taken, |options| views::text(gate, asked.all, options));
     let github = if asked.github { stdout::write_data(views::annotations(gate).as_bytes()) } else { Ok(()) };
     let json = write_json(asked.json.json.as_deref(), gate);
     let junit = write(asked.junit.as_deref(), || Some(views::junit(gate).into_bytes()));
     let markdown = write(asked.markdown.as_deref(), || Some(views::markdown(gate).into_bytes()));
-    Ok(text.and(github)?).and(json).and(junit).and(markdown)
+    text.and(github.map_err(Into::into)).and(json).and(junit).and(markdown)
 }
 
 fn learn(results: &Results) -> Result<Exit> {

@@ -1,7 +1,7 @@
 //! `latscope import`: converts outputs of other programs to results of latscope.
 
 use super::Exit;
-use super::input::InputArguments;
+use super::input::{InputArguments, check_once};
 use super::options::JsonArgument;
 use super::output::{check_distinct, is_stdout};
 use super::results::{load_one, name};
@@ -39,8 +39,7 @@ pub struct ImportArguments {
 /// can be read.
 pub fn run(asked: &ImportArguments) -> Result<Exit> {
     asked.input.apply();
-    let inputs = asked.files.iter().filter(|path| is_stdout(path)).count();
-    ensure!(inputs < 2, "standard input can be read once: choose files for the others");
+    check_once(&asked.files, "files for the others")?;
     let mut reports = Vec::new();
     for path in &asked.files {
         let report = load_one(path).map_err(|error| unknown(path, error))?;

@@ -10,7 +10,7 @@ use rustix::fs::OFlags;
 use std::fs::File;
 use std::io::Read;
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The most bytes that are read of a file, and that what it unpacks to may have.
@@ -46,6 +46,16 @@ pub fn is_stdout(path: &Path) -> bool {
 /// The name of a file in messages.
 pub fn name(path: &Path) -> String {
     if is_stdout(path) { "standard input".to_owned() } else { path.display().to_string() }
+}
+
+/// Checks that standard input is read once at most; `instead` are the files to choose.
+///
+/// # Errors
+/// `-` is among the paths twice.
+pub fn check_once<'a>(paths: impl IntoIterator<Item = &'a PathBuf>, instead: &str) -> Result<()> {
+    let inputs = paths.into_iter().filter(|path| is_stdout(path)).count();
+    ensure!(inputs < 2, "standard input can be read once: choose {instead}");
+    Ok(())
 }
 
 /// Reads a result, `-` from standard input. Characters that a terminal would obey are replaced.

@@ -2,9 +2,13 @@
 
 use super::input::InputArguments;
 use super::options::JsonArgument;
+use super::output::{is_stdout, write, write_json};
 use super::results;
+use anyhow::Result;
 use clap::Args;
 use latscope_core::json;
+use latscope_judge::compare::Options;
+use serde::Serialize;
 use std::path::{Path, PathBuf};
 
 /// How runs are set against each other, and where what was found is written.
@@ -26,6 +30,14 @@ pub struct JudgedArguments {
     pub input: InputArguments,
     #[command(flatten)]
     pub files: ComparisonFiles,
+}
+
+impl JudgedArguments {
+    /// Returns how the runs are compared.
+    pub fn options(&self) -> Options {
+        let JudgedArguments { same, ref only, seed, accept_busy, .. } = *self;
+        Options { same, only: only.clone(), seed, accept_busy }
+    }
 }
 
 /// The files that a comparison is written to.
@@ -55,10 +67,33 @@ impl ComparisonFiles {
         ];
         files.into_iter().filter_map(|(name, path)| Some((name, path.as_deref()?))).collect()
     }
+
+    /// Returns true if one of the files is standard output.
+    pub fn take_stdout(&self) -> bool {
+        self.named().iter().any(|(_, path)| is_stdout(path))
+    }
+
+    /// Writes what was asked for; every file is tried.
+    ///
+    /// # Errors
+    /// The first one that failed.
+    pub fn write(
+        &self,
+        found: &impl Serialize,
+        csv: impl FnOnce() -> Vec<u8>,
+        markdown: impl FnOnce() -> String,
+        html: impl FnOnce() -> String,
+    ) -> Result<()> {
+        let json = write_json(self.json.json.as_deref(), found);
+        let csv = write(self.csv.as_deref(), || Some(csv()));
+        let markdown = write(self.markdown.as_deref(), || Some(markdown().into_bytes()));
+        let html = write(self.html.as_deref(), || Some(html().into_bytes()));
+        json.and(csv).and(markdown).and(html)
+    }
 }
 
 /// A percentage above 0, as a share.
-pub fn percent(text: &str) -> Result<f64, String> {
+pub fn percent(text: &str) -> std::result::Result<f64, String> {
     let number = text.trim().trim_end_matches('%').trim_end().parse::<f64>().ok();
     let share = number.map(|percent| percent / 100.0).filter(|share| *share > 0.0 && *share < 1.0);
     share.ok_or_else(|| format!("{text:?} is no percentage above 0 % and below 100 %, such as 2%"))

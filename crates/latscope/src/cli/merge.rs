@@ -1,7 +1,7 @@
 //! `latscope merge`: adds the results of several runs up to one.
 
 use super::Exit;
-use super::input::InputArguments;
+use super::input::{InputArguments, check_once};
 use super::options::JsonArgument;
 use super::output::{check_distinct, is_stdout};
 use super::results::{self, load_one, name};
@@ -50,8 +50,7 @@ pub fn run(asked: &MergeArguments) -> Result<Exit> {
 
 /// Reads files, and the results among those of directories. What grows with time is not kept.
 fn read(paths: &[PathBuf]) -> Result<Vec<(String, Report)>> {
-    let inputs = paths.iter().filter(|path| is_stdout(path)).count();
-    ensure!(inputs < 2, "standard input can be read once: choose files for the others");
+    check_once(paths, "files for the others")?;
     let (mut found, mut lost) = (Vec::new(), Vec::new());
     for path in paths {
         if is_stdout(path) || !path.is_dir() {

@@ -45,11 +45,10 @@ use clap::{CommandFactory, Parser};
 use family::Plain;
 use latscope_bench::worker;
 use latscope_compat as compat;
+use latscope_core::report::Status;
 use latscope_os::signal;
-use latscope_process::eprintln;
-use latscope_process::not_restored;
 use latscope_process::role::Role;
-use latscope_process::stdout;
+use latscope_process::{eprintln, not_restored, stdout};
 use latscope_trace::tracefs;
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -65,6 +64,16 @@ pub enum Exit {
     Exceeded = 2,
     /// A criterion that was asked for cannot be judged.
     Inconclusive = 3,
+}
+
+impl From<Status> for Exit {
+    fn from(status: Status) -> Exit {
+        match status {
+            Status::Pass => Exit::Done,
+            Status::Exceeded => Exit::Exceeded,
+            Status::Inconclusive => Exit::Inconclusive,
+        }
+    }
 }
 
 impl From<Exit> for ExitCode {

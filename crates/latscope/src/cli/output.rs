@@ -1,11 +1,10 @@
 //! Output of results: the table on stdout, and files.
 
-use super::Exit;
 use super::beside::References;
 use super::options::ViewArguments;
-use super::redact;
 pub use super::results::is_stdout;
 use super::results::load_one;
+use super::{Exit, redact};
 use anyhow::{Context, Result, bail, ensure};
 use latscope_core::catalogue::{Catalogue, Samples, ids};
 use latscope_core::json;
@@ -255,6 +254,18 @@ fn rest(saved: Option<&Path>) -> Vec<String> {
     let path = if redact::applies() { "RESULT".into() } else { path.to_string_lossy() };
     let show = format!("latscope show {}", shlex::try_quote(&path).unwrap_or_else(|_| path.clone()));
     vec![format!("All rows: {show} --table"), format!("A page with pictures: {show} --html report.html")]
+}
+
+/// Shows a text made for the terminal, unless stdout is taken.
+///
+/// # Errors
+/// Stdout is closed.
+pub fn show_text(is_taken: bool, text: impl FnOnce(&Options) -> String) -> Result<()> {
+    if !is_taken {
+        let options = Options { width: width(), color: true, ..Options::default() };
+        stdout::write_styled(&text(&options))?;
+    }
+    Ok(())
 }
 
 /// Writes a view that was asked for; a report may have nothing for it.

@@ -1,15 +1,12 @@
 //! `latscope references`: published figures of other machines.
 
-use super::Exit;
-use super::beside;
 use super::options::{JsonArgument, ReferencesArgument};
 use super::output::{self, is_stdout};
+use super::{Exit, beside};
 use anyhow::{Result, ensure};
 use clap::Args;
 use latscope_core::units::counted;
 use latscope_judge::references::Reference;
-use latscope_process::stdout;
-use latscope_views::Options;
 use latscope_views::references as views;
 use std::collections::BTreeSet;
 
@@ -37,9 +34,10 @@ pub fn run(asked: &ListedArguments) -> Result<Exit> {
             return Ok(Exit::Done);
         }
     }
-    let options = Options { width: output::width(), color: true, ..Options::default() };
     let machines: BTreeSet<&str> = wanted.iter().map(|one| one.machine.as_str()).collect();
     let sum = [counted(wanted.len() as u64, "figure"), counted(machines.len() as u64, "machine")];
-    stdout::write_styled(&format!("{}\n{}\n", views::listing(&wanted, &options), sum.join(" of ")))?;
+    output::show_text(false, |options| {
+        format!("{}\n{}\n", views::listing(&wanted, options), sum.join(" of "))
+    })?;
     Ok(Exit::Done)
 }

@@ -10,10 +10,9 @@ use latscope_judge::compare::is_wanted;
 use latscope_judge::imports::{self, ReadError};
 use latscope_judge::runs::{self, Run};
 use std::collections::BTreeSet;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
+use std::{fs, thread};
 
 /// Runs with the names of their files, and remarks on the other files.
 #[derive(Debug, Default)]
@@ -24,6 +23,27 @@ pub struct Results {
     pub skipped: Vec<String>,
     /// Skipped files that are results, or may be: their names, and why they cannot be read.
     pub lost: Vec<(String, String)>,
+}
+
+impl Results {
+    /// Leaves out the runs that are among others, too: `whose` says what those are, and `all` what holds of every run if
+    /// none is left.
+    ///
+    /// # Errors
+    /// No run is left.
+    pub fn leave_out(&mut self, others: &Results, whose: &str, all: &str) -> Result<()> {
+        for (name, run) in std::mem::take(&mut self.runs) {
+            match others.runs.iter().find(|(_, other)| other.is_same(&run)) {
+                Some((other, _)) => {
+                    self.skipped.push(format!("{name} is the same run as {other}{whose}: it is left out"));
+                }
+                None => self.runs.push((name, run)),
+            }
+        }
+        let left = !self.runs.is_empty();
+        ensure!(left, "every run {all}, too: there is nothing to compare (choose other results)");
+        Ok(())
+    }
 }
 
 /// Reads results: files, `-` for stdin, and directories, whose files that are no results are skipped. A run that is

@@ -2,16 +2,14 @@
 
 mod index;
 
-use super::Exit;
 use super::judged::JudgedArguments;
-use super::output::{check_distinct, is_stdout, unless_unread, width, write, write_json};
-use super::results;
+use super::output::{check_distinct, show_text, unless_unread};
+use super::{Exit, results};
 use anyhow::{Result, bail, ensure};
 use clap::Args;
 use index::Directory;
 use latscope_judge::history::{self as judge, Entry, History};
-use latscope_process::stdout;
-use latscope_views::{Options, history as views};
+use latscope_views::history as views;
 use std::collections::HashMap;
 use std::path::PathBuf;
 
@@ -51,8 +49,7 @@ pub struct HistoryArguments {
 /// There is no result, `--only` or `--since` name what no result has, or a view cannot be written.
 pub fn run(asked: &HistoryArguments) -> Result<Exit> {
     asked.judged.input.apply();
-    let files = asked.judged.files.named();
-    check_distinct(&files, [asked.directory.as_path()])?;
+    check_distinct(&asked.judged.files.named(), [asked.directory.as_path()])?;
     let mut found = look(asked, index::read(&asked.directory)?)?;
     if let Some(id) = &asked.since {
         let last = found.ids().last().map_or_else(String::new, |id| format!(", the last change is {id}"));
@@ -61,8 +58,7 @@ pub fn run(asked: &HistoryArguments) -> Result<Exit> {
             "--since {id}: no run has this id{last} (ids are those of changes as shown)"
         );
     }
-    let taken = asked.quiet || files.iter().any(|(_, path)| is_stdout(path));
-    unless_unread(show(asked, &found, taken))?;
+    unless_unread(show(asked, &found))?;
     let judged = found.machines.iter().any(|machine| machine.judged > 0);
     let changes = || found.machines.iter().flat_map(|machine| &machine.changes);
     let changed = changes().any(|change| change.unlike.is_none());
@@ -82,13 +78,7 @@ fn look(asked: &HistoryArguments, read: Directory) -> Result<History> {
     }
     let probes = archive.works.iter().map(|work| work.probe.as_str()).collect();
     results::check_only(&asked.judged.only, &probes, "no result has")?;
-    let options = judge::Options {
-        same: asked.judged.same,
-        only: asked.judged.only.clone(),
-        seed: asked.judged.seed,
-        accept_busy: asked.judged.accept_busy,
-    };
-    let mut found = judge::history(&archive, &runs, &options);
+    let mut found = judge::history(&archive, &runs, &asked.judged.options());
     found.remarks = remarks;
     Ok(found)
 }
@@ -114,17 +104,10 @@ fn once<'a>(runs: &'a [(String, Entry)], remarks: &mut Vec<String>) -> Vec<(&'a 
     all
 }
 
-fn show(asked: &HistoryArguments, found: &History, taken: bool) -> Result<()> {
-    let options = Options { width: width(), color: true, ..Options::default() };
-    let lines = !asked.judged.only.is_empty();
-    let text = || stdout::write_styled(&views::text(found, asked.all, lines, &options));
-    let text = if taken { Ok(()) } else { text() };
-    let json = write_json(asked.judged.files.json.json.as_deref(), found);
-    let csv = write(asked.judged.files.csv.as_deref(), || Some(views::csv(found)));
-    let markdown =
-        write(asked.judged.files.markdown.as_deref(), || Some(views::markdown(found).into_bytes()));
-    let html = write(asked.judged.files.html.as_deref(), || {
-        Some(views::html(found, asked.all || lines).into_bytes())
-    });
-    Ok(text?).and(json).and(csv).and(markdown).and(html)
+fn show(asked: &HistoryArguments, found: &History) -> Result<()> {
+    let (files, all, lines) = (&asked.judged.files, asked.all, !asked.judged.only.is_empty());
+    let taken = asked.quiet || files.take_stdout();
+    let text = show_text(taken, |options| views::text(found, all, lines, options));
+    let html = || views::html(found, all || lines);
+    text.and(files.write(found, || views::csv(found), || views::markdown(found), html))
 }

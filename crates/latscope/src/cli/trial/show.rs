@@ -1,6 +1,6 @@
 //! Output of a plan and its outcome: on screen and in files.
 
-use super::super::output::{check_distinct, is_stdout, width, write, write_json};
+use super::super::output::{check_distinct, is_stdout, show_text};
 use super::outcome::{Compared, Done, Ordered, Outcome, Skipped};
 use super::plan_file::{Arm, Order, PlanFile, Planned};
 use super::shared::{SharedArguments, Shown};
@@ -84,16 +84,14 @@ fn arms(plan: &PlanFile, options: &Options) -> String {
 /// # Errors
 /// The first one that failed.
 pub fn show(outcome: &Outcome, view: View, to: Shown) -> Result<()> {
-    let taken = to.quiet || to.files.named().iter().any(|(_, path)| is_stdout(path));
-    let shown = if taken { Ok(()) } else { stdout::write_styled(&text(outcome, view, to.all)) };
-    let json = write_json(to.files.json.json.as_deref(), outcome);
-    let csv = write(to.files.csv.as_deref(), || match (view, &outcome.comparisons[..]) {
-        (View::Comparison, [compared]) => Some(comparison::csv(&compared.comparison)),
-        _ => Some(views::csv(&outcome.table)),
-    });
-    let markdown = write(to.files.markdown.as_deref(), || Some(markdown(outcome, view, to.all).into_bytes()));
-    let html = write(to.files.html.as_deref(), || Some(html(outcome, view).into_bytes()));
-    Ok(shown?).and(json).and(csv).and(markdown).and(html)
+    let taken = to.quiet || to.files.take_stdout();
+    let shown = show_text(taken, |options| text(outcome, view, to.all, options));
+    let csv = || match (view, &outcome.comparisons[..]) {
+        (View::Comparison, [compared]) => comparison::csv(&compared.comparison),
+        _ => views::csv(&outcome.table),
+    };
+    let markdown = || markdown(outcome, view, to.all);
+    shown.and(to.files.write(outcome, csv, markdown, || html(outcome, view)))
 }
 
 fn html(outcome: &Outcome, view: View) -> String {
@@ -152,24 +150,23 @@ fn against(outcome: &Outcome, view: View) -> impl Iterator<Item = String> {
 }
 
 /// An outcome as text: its arms, what speaks against it, its table and comparisons.
-fn text(outcome: &Outcome, view: View, all: bool) -> String {
-    let options = Options { width: width(), color: true, ..Options::default() };
+fn text(outcome: &Outcome, view: View, all: bool, options: &Options) -> String {
     let plan = &outcome.plan;
     let title = if plan.title.is_empty() { String::new() } else { format!("{}\n", plan.title) };
-    let mut out = title + &arms(plan, &options);
+    let mut out = title + &arms(plan, options);
     if let Some(record) = &outcome.acceptance {
-        out += &views::paragraph("", &record.sentence, &options);
+        out += &views::paragraph("", &record.sentence, options);
     }
-    against(outcome, view).for_each(|line| out += &views::paragraph("!  ", &line, &options));
+    against(outcome, view).for_each(|line| out += &views::paragraph("!  ", &line, options));
     if view == View::Table || outcome.comparisons.is_empty() {
-        out += &format!("\n{}", views::table(&outcome.table, all, &options));
+        out += &format!("\n{}", views::table(&outcome.table, all, options));
     }
     for compared in &outcome.comparisons {
         out += "\n";
         if let Some(heading) = heading(outcome, compared) {
-            out += &views::paragraph("", &heading, &options);
+            out += &views::paragraph("", &heading, options);
         }
-        out += &comparison::text(&compared.comparison, all || is_short(compared), &options);
+        out += &comparison::text(&compared.comparison, all || is_short(compared), options);
         // One line, which scripts read.
         out += &format!("\n{}\n", answer(outcome, compared));
     }
