@@ -110,11 +110,18 @@ def cable(server: int) -> Iterator[Cable]:
                     return
 
     listening = ThreadingTCPServer(("127.0.0.1", 0), Handler)
-    listening.daemon_threads = True
     made = Cable(listening.server_address[1])
+    with serving(listening):
+        yield made
+
+
+@contextmanager
+def serving(listening: ThreadingTCPServer | ThreadingHTTPServer) -> Iterator[None]:
+    """Serves connections until the end, each in a thread."""
+    listening.daemon_threads = True
     threading.Thread(target=listening.serve_forever, daemon=True).start()
     try:
-        yield made
+        yield
     finally:
         listening.shutdown()
         listening.server_close()
@@ -179,11 +186,6 @@ def proxy(server: int) -> Iterator[Proxy]:
             self.wfile.write(body)
 
     listening = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    listening.daemon_threads = True
     made = Proxy(listening.server_address[1])
-    threading.Thread(target=listening.serve_forever, daemon=True).start()
-    try:
+    with serving(listening):
         yield made
-    finally:
-        listening.shutdown()
-        listening.server_close()

@@ -3,9 +3,8 @@
 //! hosts, files and threads can hold, are written as `\x1b`.
 
 use super::column::{Column, Rows};
-use super::document;
-use super::groups;
 use super::rows::{family, level_label};
+use super::{document, groups};
 use latscope_core::histogram::Histogram;
 use latscope_core::report::{
     Cause, Check, Measurement, Outlier, Report, Sampling, Semantics, Summary, Value, Work,
@@ -308,14 +307,18 @@ mod tests {
     use latscope_core::fixture;
     use latscope_core::quality::{Level, Reason};
 
+    /// Headings and lines of a table.
+    fn read(bytes: &[u8]) -> (::csv::StringRecord, Vec<::csv::StringRecord>) {
+        let mut reader = ::csv::Reader::from_reader(bytes);
+        let headings = reader.headers().unwrap().clone();
+        (headings, reader.records().map(|line| line.unwrap()).collect())
+    }
+
     #[test]
     fn each_measurement_has_a_line_that_reads_back() {
         let report = fixture::report();
-        let bytes = csv(&report);
-        let mut reader = ::csv::Reader::from_reader(bytes.as_slice());
-        let headers = reader.headers().unwrap().clone();
-        let column = |name: &str| headers.iter().position(|c| c == name).unwrap();
-        let lines: Vec<_> = reader.records().map(|line| line.unwrap()).collect();
+        let (headings, lines) = read(&csv(&report));
+        let column = |name: &str| headings.iter().position(|c| c == name).unwrap();
         assert_eq!(lines.len(), report.measurements.len() + level_rows(&report).len());
         for (line, m) in lines.iter().zip(&report.measurements) {
             assert_eq!(&line[column("probe")], m.probe);
@@ -328,11 +331,8 @@ mod tests {
     #[test]
     fn the_long_form_has_one_value_a_line_and_a_column_for_each_parameter() {
         let report = fixture::wake();
-        let bytes = long(&report);
-        let mut reader = ::csv::Reader::from_reader(bytes.as_slice());
-        let headers = reader.headers().unwrap().clone();
-        let column = |name: &str| headers.iter().position(|c| c == name).unwrap();
-        let lines: Vec<_> = reader.records().map(|line| line.unwrap()).collect();
+        let (headings, lines) = read(&long(&report));
+        let column = |name: &str| headings.iter().position(|c| c == name).unwrap();
         for m in &report.measurements {
             let cpu = m.params["cpu"].to_string();
             let of = |figure: &str| {
@@ -396,11 +396,8 @@ mod tests {
     fn every_event_is_in_a_line_of_its_bucket() {
         let mut report = fixture::wake();
         report.measurements[0].histogram.record(1 << 50);
-        let bytes = buckets(&report).unwrap();
-        let mut reader = ::csv::Reader::from_reader(bytes.as_slice());
-        let heading: Vec<String> = reader.headers().unwrap().iter().map(str::to_owned).collect();
-        assert_eq!(heading, ["low_ns", "high_ns", "CPU 0", "CPU 1", "all CPUs"]);
-        let lines: Vec<_> = reader.records().map(|line| line.unwrap()).collect();
+        let (headings, lines) = read(&buckets(&report).unwrap());
+        assert_eq!(headings, vec!["low_ns", "high_ns", "CPU 0", "CPU 1", "all CPUs"]);
         let sum = |column: usize| lines.iter().map(|line| line[column].parse::<u64>().unwrap()).sum::<u64>();
         assert_eq!([sum(2), sum(3), sum(4)], [30_001, 30_000, 60_000]);
         let last = lines.last().unwrap();

@@ -162,23 +162,19 @@ fn between_nodes<'a>(points: &[&'a Measurement], others: &[&str]) -> Vec<Matrix<
     }
     let from: Vec<u32> = BTreeSet::from_iter(pairs.iter().map(|pair| pair.0)).into_iter().collect();
     let to: Vec<u32> = BTreeSet::from_iter(pairs.iter().map(|pair| pair.1)).into_iter().collect();
-    let matrix = |(title, group): (String, Vec<&'a Measurement>)| {
+    let mut matrices = Vec::new();
+    for (title, group) in groups {
         let mut cells = vec![vec![None; to.len()]; from.len()];
         for (m, (a, b)) in group.into_iter().filter_map(|m| Some((m, nodes(m)?))) {
             if let (Ok(row), Ok(column)) = (from.binary_search(&a), to.binary_search(&b)) {
                 cells[row][column] = Some(m);
             }
         }
+        let rows = from.iter().map(u32::to_string).collect();
         let columns = to.iter().map(|node| format!("memory {node}")).collect();
-        Matrix {
-            title,
-            axis: "CPUs of node",
-            rows: from.iter().map(u32::to_string).collect(),
-            columns,
-            cells,
-        }
-    };
-    groups.into_iter().map(matrix).collect()
+        matrices.push(Matrix { title, axis: "CPUs of node", rows, columns, cells });
+    }
+    matrices
 }
 
 /// Returns a matrix of CPU against CPU; a pair stands in the row of its larger and the column of its smaller

@@ -176,34 +176,19 @@ fn check(figure: &Figure) -> Result<(), (&'static str, &'static str)> {
 
 impl Figure {
     fn references(self, title: &str, at: &str, column: &BTreeMap<String, String>) -> Vec<Reference> {
-        let Figure {
-            times,
-            statistic,
-            over,
-            load,
-            tool,
-            version,
-            date,
-            row,
-            factor,
-            bytes,
-            differs,
-            note,
-            ..
-        } = self;
         let definition = Definition {
-            times,
-            statistic,
-            over,
-            load,
-            tool,
-            version,
-            date,
-            row,
-            factor,
-            bytes,
-            differs,
-            note,
+            times: self.times,
+            statistic: self.statistic,
+            over: self.over,
+            load: self.load,
+            tool: self.tool,
+            version: self.version,
+            date: self.date,
+            row: self.row,
+            factor: self.factor,
+            bytes: self.bytes,
+            differs: self.differs,
+            note: self.note,
         };
         let reference = |(machine, value): (String, f64)| Reference {
             column: column.get(&machine).cloned(),

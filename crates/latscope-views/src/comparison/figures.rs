@@ -33,15 +33,6 @@ pub(super) fn figures(point: &Point) -> Vec<Figure<'_>> {
             all.push(Figure { verdict, ..of_contrast(name, "ns", contrast) });
         }
     }
-    let plain = |name: &str, unit: &'static str, [a, b]: [Option<f64>; 2]| Figure {
-        name: name.to_owned(),
-        unit,
-        a,
-        b,
-        contrast: None,
-        verdict: None,
-        better: Better::Less,
-    };
     all.push(plain("max", "ns", point.max));
     if point.missed.iter().flatten().any(|missed| *missed > 0) {
         all.push(plain("missed", "count", point.missed.map(|missed| Some(missed? as f64))));
@@ -51,29 +42,19 @@ pub(super) fn figures(point: &Point) -> Vec<Figure<'_>> {
         all.push(Figure { verdict: Some(tail.verdict), ..of_contrast(&name, "share", &tail.rate) });
     }
     for (name, value) in &point.values {
-        all.push(Figure {
-            name: name.clone(),
-            unit: &value.unit,
-            a: Some(value.a),
-            b: Some(value.b),
-            contrast: value.ratio.as_ref(),
-            verdict: None,
-            better: value.better,
-        });
+        let figure = plain(name, &value.unit, [Some(value.a), Some(value.b)]);
+        all.push(Figure { contrast: value.ratio.as_ref(), better: value.better, ..figure });
     }
     all
 }
 
+/// Returns a figure of both sides that is better the less it is.
+fn plain<'a>(name: &str, unit: &'a str, [a, b]: [Option<f64>; 2]) -> Figure<'a> {
+    Figure { name: name.to_owned(), unit, a, b, contrast: None, verdict: None, better: Better::Less }
+}
+
 fn of_contrast<'a>(name: &str, unit: &'a str, contrast: &'a Contrast) -> Figure<'a> {
-    Figure {
-        name: name.to_owned(),
-        unit,
-        a: Some(contrast.a),
-        b: Some(contrast.b),
-        contrast: Some(contrast),
-        verdict: None,
-        better: Better::Less,
-    }
+    Figure { contrast: Some(contrast), ..plain(name, unit, [Some(contrast.a), Some(contrast.b)]) }
 }
 
 /// Names of the values that matter in a family beside its times. `misses` is not among them: `missed` counts
@@ -82,15 +63,7 @@ const TELLING: [&str; 5] = ["meet", "sync", "losses", "lost", "throughput"];
 
 /// Returns the median of a point, without figures if it cannot be compared.
 pub(super) fn median(point: &Point) -> Figure<'_> {
-    let unknown = Figure {
-        name: "p50".to_owned(),
-        unit: "ns",
-        a: None,
-        b: None,
-        contrast: None,
-        verdict: Some(point.verdict),
-        better: Better::Less,
-    };
+    let unknown = Figure { verdict: Some(point.verdict), ..plain("p50", "ns", [None, None]) };
     figures(point).into_iter().find(|figure| figure.name == "p50").unwrap_or(unknown)
 }
 

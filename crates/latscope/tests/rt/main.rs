@@ -25,6 +25,7 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 /// Creates a link with the program's name to latscope, and returns a command for it.
 fn dropin(directory: &Path, name: &str) -> Command {
@@ -41,6 +42,21 @@ fn dropin(directory: &Path, name: &str) -> Command {
 fn run(name: &str, words: &str) -> Output {
     let directory = tempfile::tempdir().unwrap();
     dropin(directory.path(), name).args(words.split_whitespace()).output().unwrap()
+}
+
+/// Longest wait, far above the time of any test.
+const TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Waits until `look` finds something.
+fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let begun = Instant::now();
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(begun.elapsed() < TIMEOUT, "no {what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
 }
 
 /// Returns stdout of a run that must succeed.

@@ -1,27 +1,12 @@
 //! Programs for inter-process communication, and hackbench: their refusals, their counts, and their clean-up.
 
-use crate::{done, dropin, root, run};
+use crate::{done, dropin, root, run, wait_for};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
 
 const PAIRS: [&str; 4] = ["pmqtest", "ptsematest", "sigwaittest", "svsematest"];
-
-/// Longest wait, far above the time of any test.
-const TIMEOUT: Duration = Duration::from_secs(60);
-
-fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
-    let begun = Instant::now();
-    loop {
-        if let Some(found) = look() {
-            return found;
-        }
-        assert!(begun.elapsed() < TIMEOUT, "no {what}");
-        std::thread::sleep(Duration::from_millis(20));
-    }
-}
 
 #[test]
 fn what_cannot_be_is_refused_in_a_line() {

@@ -1,26 +1,10 @@
 //! Signals, and places where the status can be read during a run.
 
-use crate::dropin;
+use crate::{dropin, wait_for};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
 use std::path::Path;
 use std::process::{Child, Stdio};
-use std::time::{Duration, Instant};
-
-/// Longest wait, far above the time of any test.
-const TIMEOUT: Duration = Duration::from_secs(60);
-
-/// Waits until `look` finds something.
-fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
-    let begun = Instant::now();
-    loop {
-        if let Some(found) = look() {
-            return found;
-        }
-        assert!(begun.elapsed() < TIMEOUT, "no {what}");
-        std::thread::sleep(Duration::from_millis(20));
-    }
-}
 
 fn start(directory: &Path, words: &str) -> Child {
     let mut command = dropin(directory, "cyclictest");

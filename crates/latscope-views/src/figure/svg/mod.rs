@@ -93,13 +93,14 @@ fn draw(figure: &Figure) -> (Element, f64) {
     let axis =
         |axis: &Axis, (low, high): (f64, f64)| format!("{:?} {:?} {low} {high}", axis.scale, axis.unit);
     let (left, top, width) = (px(LEFT), px(plot.top), px(plot.right - LEFT));
+    let marks = plot.names.iter().flat_map(|name| plot.mark(name));
     let group = group
         .with("data-plot", format!("{left} {top} {width} {}", px(PLOT)))
         .with("data-x", axis(&figure.x, x_range))
         .with("data-y", axis(&figure.y, y_range))
         .children(plot.axes())
         .child(element("g").with("class", "curves").children(plot.curves()))
-        .child(element("g").with("class", "marks").with("fill", QUIET).children(plot.marks()));
+        .child(element("g").with("class", "marks").with("fill", QUIET).children(marks));
     let (legend, bottom) = plot.legend();
     (group.children(legend), bottom + 10.0)
 }
@@ -353,25 +354,22 @@ impl<'a> Plot<'a> {
         corners
     }
 
-    /// A dashed line across the figure at each mark, its name at its end.
-    fn marks(&self) -> Vec<Element> {
-        let mark = |name: &Name| {
-            let (d, label) = match name.mark.axis {
-                MarkAxis::X => {
-                    let y = self.top - 4.0 - LINE * name.place;
-                    let d = format!("M{} {}V{}", px(name.at), px(self.bottom()), px(y + 2.0));
-                    let (from, _) = spread(name.at, wide(&name.mark.label));
-                    let anchor = if from < name.at { "end" } else { "start" };
-                    (d, text(name.at, y, &name.mark.label).with("text-anchor", anchor))
-                }
-                MarkAxis::Y => {
-                    let d = format!("M{} {}H{}", px(LEFT), px(name.at), px(self.right));
-                    (d, text(self.right + 4.0, name.place, &name.mark.label))
-                }
-            };
-            [stroke(d, QUIET).with("stroke-dasharray", "5 4"), label]
+    /// A dashed line across the figure at a mark, its name at its end.
+    fn mark(&self, name: &Name) -> [Element; 2] {
+        let (d, label) = match name.mark.axis {
+            MarkAxis::X => {
+                let y = self.top - 4.0 - LINE * name.place;
+                let d = format!("M{} {}V{}", px(name.at), px(self.bottom()), px(y + 2.0));
+                let (from, _) = spread(name.at, wide(&name.mark.label));
+                let anchor = if from < name.at { "end" } else { "start" };
+                (d, text(name.at, y, &name.mark.label).with("text-anchor", anchor))
+            }
+            MarkAxis::Y => {
+                let d = format!("M{} {}H{}", px(LEFT), px(name.at), px(self.right));
+                (d, text(self.right + 4.0, name.place, &name.mark.label))
+            }
         };
-        self.names.iter().flat_map(mark).collect()
+        [stroke(d, QUIET).with("stroke-dasharray", "5 4"), label]
     }
 
     /// Returns the names of the curves below the figure, and the y at which they end.
