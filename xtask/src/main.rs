@@ -67,11 +67,28 @@ fn run(command: &Command) -> Result<ExitCode> {
         Command::Test { all } => test::run(*all)?,
         Command::Dist => dist::run().map(|_| true)?,
         Command::Packages => packages::run()?,
-        Command::Guest => return guest::run(),
+        Command::Guest => guest::run()?,
         Command::Image => image::run()?,
         Command::Peers(arguments) => peers::run(arguments)?,
         Command::Vm(arguments) => return vm::run(arguments),
         Command::Wheel => python::wheel().map(|_| true)?,
     };
     Ok(if succeeded { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Runs checks and prints the outcome of each. Returns true if all passed.
+fn each_told<E>(run_all: impl FnOnce(&mut dyn FnMut(&str, Result<()>)) -> Result<(), E>) -> Result<bool>
+where
+    E: std::fmt::Display + std::fmt::Debug + Send + Sync + 'static,
+{
+    let mut passed = true;
+    let mut told = |name: &str, outcome: Result<()>| {
+        passed &= outcome.is_ok();
+        match outcome {
+            Ok(()) => println!("ok      {name}"),
+            Err(error) => println!("failed  {name}: {error:#}"),
+        }
+    };
+    run_all(&mut told).map_err(anyhow::Error::msg)?;
+    Ok(passed)
 }

@@ -11,7 +11,6 @@ pub mod sid;
 use crate::vm::boot::AVAILABLE;
 use anyhow::Result;
 use machine::Machine;
-use std::process::ExitCode;
 use std::thread::{self, JoinHandle};
 
 /// Thread that fetches and builds the guest's programs.
@@ -48,15 +47,6 @@ impl Preparing {
 ///
 /// # Errors
 /// The errors are those of [`Preparing::run_all`].
-pub fn run() -> Result<ExitCode> {
-    let mut passed = true;
-    let outcome = prepare().run_all(|name, outcome| {
-        passed &= outcome.is_ok();
-        match outcome {
-            Ok(()) => println!("ok      {name}"),
-            Err(error) => println!("failed  {name}: {error:#}"),
-        }
-    });
-    outcome.map_err(anyhow::Error::msg)?;
-    Ok(if passed { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+pub fn run() -> Result<bool> {
+    crate::each_told(|each| prepare().run_all(each))
 }

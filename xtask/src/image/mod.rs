@@ -66,14 +66,5 @@ fn prepare() -> Result<PathBuf> {
 /// # Errors
 /// The errors are those of [`run_all`].
 pub fn run() -> Result<bool> {
-    let mut passed = true;
-    let outcome = run_all(|name, outcome| {
-        passed &= outcome.is_ok();
-        match outcome {
-            Ok(()) => println!("ok      {name}"),
-            Err(error) => println!("failed  {name}: {error:#}"),
-        }
-    });
-    outcome.map_err(anyhow::Error::msg)?;
-    Ok(passed)
+    crate::each_told(|each| run_all(each))
 }

@@ -33,16 +33,7 @@ const ARCHITECTURES: [Names; 4] = [
 /// A build fails, or the checks cannot run on this machine.
 pub fn run() -> Result<bool> {
     build(&dist::run()?)?;
-    let mut passed = true;
-    let outcome = checks::run_all(|name, outcome| {
-        passed &= outcome.is_ok();
-        match outcome {
-            Ok(()) => println!("ok      {name}"),
-            Err(error) => println!("failed  {name}: {error:#}"),
-        }
-    });
-    outcome.map_err(anyhow::Error::msg)?;
-    Ok(passed)
+    crate::each_told(|each| checks::run_all(each))
 }
 
 /// Makes the packages of these binaries and the image, into dist/.
