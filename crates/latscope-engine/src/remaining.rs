@@ -46,11 +46,11 @@ fn of_all_pairs(pairs: &[&Point], stop: &Stop) -> f64 {
 fn planned(step: &Step, round: u32, setup: SetupCost) -> Option<f64> {
     let stop = &step.stop_in_round(round);
     let limited = |ns: u64| (ns != u64::MAX).then_some(ns as f64 / 1e9);
-    let before = setup(&step.name, step.points.len());
-    // Points of a CPU each are measured at the same time.
-    let together = step.points.iter().all(|point| point.params.contains_key("cpu"));
     let (pairs, alone): (Vec<&Point>, Vec<&Point>) =
         step.points.iter().partition(|point| point.params.contains_key("all-pairs"));
+    let before = setup(&step.name, alone.len());
+    // Points of a CPU each are measured at the same time.
+    let together = step.points.iter().all(|point| point.params.contains_key("cpu"));
     let points = if together { 1.0 } else { alone.len() as f64 };
     // Threads and callers run at the same time; a remote, and payloads, are measured one after the other.
     let in_turn = |point: &Point| point.params.get("mode") == Some(&"throughput".into());
@@ -193,8 +193,7 @@ mod tests {
         let stop = Stop { samples: 100, batch_ns: 250_000, ..Stop::after(0, 0) };
         let pairs = |cpus: usize| -> f64 {
             let params = params([("mode", "cas".into()), ("class", "same node".into())]);
-            let pair =
-                Point { probe: String::new(), revision: 1, params, title: String::new(), row: false };
+            let pair = Point { probe: String::new(), revision: 1, params, title: String::new(), row: false };
             of_all_pairs(&vec![&pair; cpus * (cpus - 1) / 2], &stop)
         };
         assert_eq!(of_all_pairs(&[], &stop), 0.0);

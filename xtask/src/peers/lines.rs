@@ -29,7 +29,8 @@ pub fn run(turns: usize) -> Result<bool> {
         let (mut loads, mut own) = (Vec::new(), Vec::new());
         for turn in 1..=turns {
             eprint!("\r{state} {turn}/{turns} ");
-            let ours = latscope.point(&here.words(&format!("sync line-state --state {state} --cpus {{pair}}"))?)?;
+            let ours =
+                latscope.point(&here.words(&format!("sync line-state --state {state} --cpus {{pair}}"))?)?;
             let cpus = here.words("{first} {cpu}")?;
             let theirs = shell::output(Command::new(&program).args(cpus).args([state, &turn.to_string()]))?;
             let (load, hit) = theirs.trim().split_once(' ').context("the C program printed no figures")?;

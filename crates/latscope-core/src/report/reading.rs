@@ -1,8 +1,8 @@
 //! Reading of the text of a result file: in full, or without its samples in order of time.
 
 use super::{
-    Account, Block, Contention, Finding, Hop, Imported, Interrupted, Measurement, Merged, Outlier, Recordings,
-    Report, SCHEMA, Sampling, Semantics, Summary, Tested, Tool, Value, Verdict, Warning, Work,
+    Account, Block, Contention, Finding, Hop, Imported, Interrupted, Measurement, Merged, Outlier,
+    Recordings, Report, SCHEMA, Sampling, Semantics, Summary, Tested, Tool, Value, Verdict, Warning, Work,
 };
 use crate::histogram::Histogram;
 use crate::json;

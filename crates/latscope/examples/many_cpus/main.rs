@@ -27,12 +27,14 @@ fn main() -> Result<()> {
 
 /// Writes the table and the picture.
 fn record(docs: &Path) -> Result<()> {
-    let rows: Vec<String> = CPUS.iter().map(|cpus| row_of_surveys(*cpus).0 + &row_of_pairs(*cpus).0).collect();
+    let rows: Vec<String> =
+        CPUS.iter().map(|cpus| row_of_surveys(*cpus).0 + &row_of_pairs(*cpus).0).collect();
     let rows: Vec<&str> = rows.iter().map(String::as_str).collect();
     fs::write(docs.join("pictures/many-cpus.svg"), picture(&rows))?;
     let page = docs.join("nodes.md");
     let text = fs::read_to_string(&page)?;
-    let (before, rest) = text.split_once("\n| 16 |").context("docs/nodes.md has no table of simulated machines")?;
+    let (before, rest) =
+        text.split_once("\n| 16 |").context("docs/nodes.md has no table of simulated machines")?;
     let after = rest.split_once("\n\n").context("nothing is behind the table")?.1;
     Ok(fs::write(&page, format!("{before}\n{}\n\n{after}", rows.join("\n")))?)
 }

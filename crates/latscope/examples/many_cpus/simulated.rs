@@ -132,8 +132,13 @@ fn drawn(stop: &Stop, point: &Point, machine: &Machine, random: &mut SplitMix) -
         median: middle,
     };
     let cpus = machine.allowed.0.len() as u32;
-    let account =
-        Account { wall_ns: 123_456_789, cpus, ran_ns: 98_765_432, others: 0.012_345_678, ..Account::default() };
+    let account = Account {
+        wall_ns: 123_456_789,
+        cpus,
+        ran_ns: 98_765_432,
+        others: 0.012_345_678,
+        ..Account::default()
+    };
     let contention = Contention {
         wall_ns: 123_456_789,
         run_delay_ns: Some(1_234_567),
@@ -203,7 +208,9 @@ pub fn picture(rows: &[&str]) -> String {
         let places: Vec<(f64, f64)> = CPUS.iter().zip(rows).map(on_curve).collect();
         let points: Vec<String> = places.iter().map(|(x, y)| format!("{x:.0},{y:.0}")).collect();
         let points = points.join(" ");
-        svg += &format!("<polyline points=\"{points}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"2\"/>\n");
+        svg += &format!(
+            "<polyline points=\"{points}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"2\"/>\n"
+        );
         let (x, y) = places[places.len() - 1];
         write(&mut svg, (x + 8.0, y + 4.0), "start", name);
     }

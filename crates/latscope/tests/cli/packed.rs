@@ -160,7 +160,7 @@ fn blocks_are_read_for_the_views_that_have_them_alone() {
     let odd = good.replace("\"blocks\":[{\"from\":", "\"blocks\":[{\"from\":-");
     assert_ne!(odd, good);
     let (good, odd) = (place.file("good.json", good), place.file("odd.json.gz", packed(odd.as_bytes())));
-    let without: [&[&str]; 12] = [
+    let without: [&[&str]; 11] = [
         &[],
         &["--table"],
         &["--all"],
@@ -169,14 +169,17 @@ fn blocks_are_read_for_the_views_that_have_them_alone() {
         &["--csv-long", "-"],
         &["--csv-histogram", "-"],
         &["--openmetrics", "-"],
-        &["--lava", "-"],
         &["--markdown", "-"],
         &["--svg-percentiles", "-"],
         &["--json", "-", "--without", "blocks"],
     ];
     for view in without {
         let [expected, shown] = [&good, &odd].map(|file| run(&[&["show", file.as_str()], view].concat()));
-        assert_eq!((shown.code, shown.out, shown.err), (expected.code, expected.out, expected.err), "{view:?}");
+        assert_eq!(
+            (shown.code, shown.out, shown.err),
+            (expected.code, expected.out, expected.err),
+            "{view:?}"
+        );
         assert_eq!(shown.code, Some(0), "{view:?}");
     }
     let pictures = place.at("pictures/");
