@@ -4,7 +4,6 @@ use super::tools::{self, Here, Latscope};
 use super::{SEED, side, verdict};
 use crate::shell;
 use anyhow::{Context, Result};
-use latscope_core::report::Measurement;
 use latscope_core::statistics::{Interval, ratio_of_medians};
 use std::process::Command;
 
