@@ -465,6 +465,11 @@ impl Step {
     /// The step as it is measured in one of its rounds: with its share of the
     /// samples and of the time.
     pub fn in_round(&self, round: u32) -> Step {
+        Step { stop: self.stop_in_round(round), ..self.clone() }
+    }
+
+    /// Share of a round of the samples and of the time.
+    pub fn stop_in_round(&self, round: u32) -> Stop {
         let rounds = u64::from(self.rounds.max(1));
         // The first rounds take what does not divide.
         let share = |whole: u64| match whole {
@@ -472,14 +477,13 @@ impl Step {
             _ => (whole / rounds + u64::from(u64::from(round) < whole % rounds)).max(1),
         };
         let Stop { samples, events, batch_ns, budget_ns, limit_ns } = self.stop;
-        let stop = Stop {
+        Stop {
             samples: share(samples),
             events: share(events),
             batch_ns,
             budget_ns: share(budget_ns),
             limit_ns: share(limit_ns),
-        };
-        Step { stop, ..self.clone() }
+        }
     }
 }
 

@@ -2,7 +2,8 @@
 //! in an earlier round the time of that round is used instead of a plan.
 
 use humantime::format_duration;
-use latscope_core::plan::{ParamValue, Plan, Point, Step};
+use latscope_core::plan::{ParamValue, Plan, Point, Step, Stop};
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 /// Time of a step beside its points, s: a worker is started, and ends.
@@ -20,14 +21,37 @@ const TRUST: f64 = 5.0;
 /// The weight of the last round against those before.
 const LAST: f64 = 0.4;
 
+/// Time in which a thread is started on its CPU, s.
+const STARTED: f64 = 50e-6;
+
+/// Comparisons of a class of pairs at once and alone.
+const COMPARED: usize = 12;
+
+/// Planned time of the pairs of CPUs of which many are measured at once, in the rounds of a tournament, s.
+fn of_all_pairs(pairs: &[&Point], stop: &Stop) -> f64 {
+    let modes: BTreeSet<&str> = pairs.iter().map(|pair| pair.text("mode")).collect();
+    let classes: BTreeSet<&str> = pairs.iter().map(|pair| pair.text("class")).collect();
+    let of_mode = pairs.len() as f64 / modes.len().max(1) as f64;
+    // n CPUs have n (n - 1) / 2 pairs, in n - 1 rounds; of an odd number one CPU rests in each of n rounds.
+    let cpus = ((1.0 + (1.0 + 8.0 * of_mode).sqrt()) / 2.0).round();
+    let rounds = cpus - 1.0 + cpus % 2.0;
+    let batches = stop.samples.clamp(1, 100) as f64 * stop.batch_ns as f64 / 1e9;
+    let compared = (classes.len() * COMPARED) as f64;
+    let at_once = batches + cpus * STARTED;
+    let alone = batches + 2.0 * STARTED;
+    modes.len() as f64 * (rounds * at_once + compared * (at_once + alone))
+}
+
 /// Planned time of a step of a round, s; `None` if the step ends by an event, or never.
-fn planned(step: &Step, setup: SetupCost) -> Option<f64> {
-    let stop = &step.stop;
+fn planned(step: &Step, round: u32, setup: SetupCost) -> Option<f64> {
+    let stop = &step.stop_in_round(round);
     let limited = |ns: u64| (ns != u64::MAX).then_some(ns as f64 / 1e9);
-    let before = setup(&step.name, step.points.len());
+    let (pairs, alone): (Vec<&Point>, Vec<&Point>) =
+        step.points.iter().partition(|point| point.params.contains_key("all-pairs"));
+    let before = setup(&step.name, alone.len());
     // Points of a CPU each are measured at the same time.
     let together = step.points.iter().all(|point| point.params.contains_key("cpu"));
-    let points = if together { 1.0 } else { step.points.len() as f64 };
+    let points = if together { 1.0 } else { alone.len() as f64 };
     // Threads and callers run at the same time; a remote, and payloads, are measured one after the other.
     let in_turn = |point: &Point| point.params.get("mode") == Some(&"throughput".into());
     if step.periodic.is_some() && step.name != "remote" && !step.points.iter().any(in_turn) {
@@ -42,13 +66,12 @@ fn planned(step: &Step, setup: SetupCost) -> Option<f64> {
     }
     let point = [stop.budget_ns, stop.limit_ns].into_iter().filter_map(limited).reduce(f64::min)?;
     let used = if stop.samples == u64::MAX { 1.0 } else { USED };
-    Some(WORKER + points * used * point + before)
+    Some(WORKER + points * used * point + of_all_pairs(&pairs, stop) + before)
 }
 
 /// Expected time of a plan, all rounds of all steps; `None` if a step has no limit.
 pub fn expected(plan: &Plan, setup: SetupCost) -> Option<Duration> {
-    let steps =
-        plan.schedule().into_iter().map(|(round, index)| planned(&plan.steps[index].in_round(round), setup));
+    let steps = plan.schedule().into_iter().map(|(round, index)| planned(&plan.steps[index], round, setup));
     Some(Duration::from_secs_f64(steps.sum::<Option<f64>>()?.min(1e9)))
 }
 
@@ -69,8 +92,7 @@ pub struct Remaining {
 impl Remaining {
     /// Starts the estimate at the beginning of the run.
     pub fn of(plan: &Plan, setup: SetupCost) -> Remaining {
-        let planned =
-            |(round, index): (u32, usize)| (index, planned(&plan.steps[index].in_round(round), setup));
+        let planned = |(round, index): (u32, usize)| (index, planned(&plan.steps[index], round, setup));
         Remaining {
             schedule: plan.schedule().into_iter().map(planned).collect(),
             taken: vec![None; plan.steps.len()],
@@ -128,6 +150,7 @@ pub fn about(duration: Duration) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use latscope_core::plan::params;
 
     fn of(schedule: &[(usize, Option<f64>)]) -> Remaining {
         let steps = schedule.iter().map(|(step, _)| step + 1).max().unwrap_or(0);
@@ -163,6 +186,23 @@ mod tests {
         assert_eq!(seconds(&remaining, 0.0), None);
         remaining.took(1.0);
         assert_eq!(seconds(&remaining, 0.0), Some(2.0), "it is known now");
+    }
+
+    #[test]
+    fn all_pairs_take_as_long_as_the_rounds_in_which_they_are_measured() {
+        let stop = Stop { samples: 100, batch_ns: 250_000, ..Stop::after(0, 0) };
+        let pairs = |cpus: usize| -> f64 {
+            let params = params([("mode", "cas".into()), ("class", "same node".into())]);
+            let pair = Point { probe: String::new(), revision: 1, params, title: String::new(), row: false };
+            of_all_pairs(&vec![&pair; cpus * (cpus - 1) / 2], &stop)
+        };
+        assert_eq!(of_all_pairs(&[], &stop), 0.0);
+        // Three rounds of two pairs, and twelve comparisons at once and alone.
+        assert!((pairs(4) - (15.0 * (0.025 + 4.0 * STARTED) + 12.0 * (0.025 + 2.0 * STARTED))).abs() < 1e-9);
+        // Of three CPUs one rests in each of three rounds.
+        assert!((pairs(3) - (15.0 * (0.025 + 3.0 * STARTED) + 12.0 * (0.025 + 2.0 * STARTED))).abs() < 1e-9);
+        // 1,023 rounds, not 523,776 pairs one after the other.
+        assert!(pairs(1024) < 1200.0 * 0.025 + 1200.0 * 1024.0 * STARTED);
     }
 
     #[test]

@@ -2,17 +2,9 @@
 //! of a full survey is samples in order of time. They are skipped unread, so that forty surveys fit into memory.
 
 use crate::verdict::tested;
-use latscope_core::histogram::Histogram;
-use latscope_core::json;
 use latscope_core::machine::Machine;
-use latscope_core::plan::{Params, Plan};
-use latscope_core::quality::Quality;
-use latscope_core::report::{
-    Account, Contention, Imported, Interrupted, LoadError, Measurement, Merged, Report, SCHEMA, Sampling,
-    Semantics, Summary, Tested, Tool, Value, Verdict, Warning, Work,
-};
-use latscope_core::rounds::Round;
-use serde::Deserialize;
+use latscope_core::plan::Params;
+use latscope_core::report::{LoadError, Measurement, Report, Sampling};
 use std::collections::BTreeMap;
 
 /// A result without its time series.
@@ -26,21 +18,12 @@ pub struct Run {
 }
 
 impl Run {
-    /// Reads a result file's text in one pass. Summaries are computed anew from the histograms, as by
-    /// [`Report::from_json`].
+    /// Reads a result file's text in one pass, without its blocks, as by [`Report::from_json_without_blocks`].
     ///
     /// # Errors
     /// The text is damaged, foreign, or of another schema.
     pub fn from_json(text: &[u8]) -> Result<Run, LoadError> {
-        match serde_json::from_slice::<LightReport>(text) {
-            Ok(light) => match light.schema.as_deref() {
-                None => Err(LoadError::Foreign),
-                Some(schema) if schema != SCHEMA => Err(LoadError::Schema(schema.to_owned())),
-                Some(_) => Ok(Run::with(light.into())),
-            },
-            // What another program or version wrote has other fields, too: then that is the error.
-            Err(error) => Err(Report::check_schema(text).err().unwrap_or_else(|| error.into())),
-        }
+        Report::from_json_without_blocks(text).map(Run::of)
     }
 
     /// The run of a result that was read or measured otherwise.
@@ -115,108 +98,6 @@ fn batch_targets(report: &Report) -> Vec<Option<u64>> {
         _ => None,
     });
     targets.collect()
-}
-
-/// The fields of a [`Report`] that are read. All other fields are skipped.
-#[derive(Deserialize)]
-struct LightReport {
-    schema: Option<String>,
-    tool: Tool,
-    #[serde(deserialize_with = "json::or_default")]
-    started: String,
-    finished: Option<String>,
-    interrupted: Option<Interrupted>,
-    imported: Option<Imported>,
-    merged: Option<Merged>,
-    plan: Plan,
-    machine: Machine,
-    run_id: String,
-    #[serde(default)]
-    labels: BTreeMap<String, String>,
-    activity: Option<Account>,
-    warnings: Vec<Warning>,
-    measurements: Vec<LightMeasurement>,
-}
-
-/// The fields of a [`Measurement`] that are read.
-#[derive(Deserialize)]
-struct LightMeasurement {
-    probe: String,
-    revision: u32,
-    params: Params,
-    title: String,
-    row: bool,
-    sampling: Sampling,
-    times: Semantics,
-    quality: Quality,
-    #[serde(default)]
-    incomplete: bool,
-    summary: Summary,
-    #[serde(default)]
-    rounds: Vec<Round>,
-    contention: Option<Contention>,
-    account: Option<Account>,
-    values: BTreeMap<String, Value>,
-    work: Option<Work>,
-    histogram: Histogram,
-    corrected: Option<Histogram>,
-    tested: Option<Tested>,
-    verdict: Option<Verdict>,
-}
-
-impl From<LightReport> for Report {
-    fn from(light: LightReport) -> Report {
-        Report {
-            schema: light.schema.unwrap_or_default(),
-            tool: light.tool,
-            started: light.started,
-            finished: light.finished,
-            interrupted: light.interrupted,
-            imported: light.imported,
-            merged: light.merged,
-            plan: light.plan,
-            machine: light.machine,
-            run_id: light.run_id,
-            labels: light.labels,
-            activity: light.activity,
-            warnings: light.warnings,
-            findings: Vec::new(),
-            measurements: light.measurements.into_iter().map(Measurement::from).collect(),
-        }
-    }
-}
-
-impl From<LightMeasurement> for Measurement {
-    fn from(light: LightMeasurement) -> Measurement {
-        let mut m = Measurement {
-            probe: light.probe,
-            revision: light.revision,
-            params: light.params,
-            title: light.title,
-            row: light.row,
-            sampling: light.sampling,
-            times: light.times,
-            quality: light.quality,
-            incomplete: light.incomplete,
-            summary: light.summary,
-            interval: None,
-            rounds: light.rounds,
-            contention: light.contention,
-            account: light.account,
-            values: light.values,
-            work: light.work,
-            histogram: light.histogram,
-            blocks: Vec::new(),
-            outliers: Vec::new(),
-            hops: Vec::new(),
-            corrected: light.corrected,
-            tested: light.tested,
-            recordings: None,
-            verdict: light.verdict,
-        };
-        m.settle();
-        m
-    }
 }
 
 #[cfg(test)]

@@ -20,6 +20,22 @@ words! {
     }
 }
 
+impl Class {
+    fn of(a: &Place, b: &Place) -> Class {
+        if a.core.is_some() && a.core == b.core {
+            Class::Siblings
+        } else if a.package != b.package {
+            Class::OtherPackage
+        } else if a.node != b.node {
+            Class::OtherNode
+        } else if a.cache.is_some() && a.cache == b.cache {
+            Class::SameCache
+        } else {
+            Class::SameNode
+        }
+    }
+}
+
 /// Place of a CPU.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 struct Place {
@@ -50,26 +66,30 @@ impl Places {
 
     /// The class of a pair of different CPUs.
     pub fn class(&self, a: u32, b: u32) -> Class {
-        let place = |cpu| self.0.get(&cpu).copied().unwrap_or_default();
-        let (a, b) = (place(a), place(b));
-        if a.core.is_some() && a.core == b.core {
-            Class::Siblings
-        } else if a.package != b.package {
-            Class::OtherPackage
-        } else if a.node != b.node {
-            Class::OtherNode
-        } else if a.cache.is_some() && a.cache == b.cache {
-            Class::SameCache
-        } else {
-            Class::SameNode
+        Class::of(&self.place(a), &self.place(b))
+    }
+
+    /// All pairs of these CPUs, with their classes. The place of a CPU is looked up once: 1,024 CPUs have 523,776 pairs.
+    pub fn pairs(&self, cpus: &[u32]) -> Vec<(u32, u32, Class)> {
+        let places: Vec<(u32, Place)> = cpus.iter().map(|cpu| (*cpu, self.place(*cpu))).collect();
+        let mut pairs = Vec::new();
+        for (at, (a, place)) in places.iter().enumerate() {
+            for (b, other) in &places[at + 1..] {
+                pairs.push((*a, *b, Class::of(place, other)));
+            }
         }
+        pairs
+    }
+
+    fn place(&self, cpu: u32) -> Place {
+        self.0.get(&cpu).copied().unwrap_or_default()
     }
 
     /// Returns at most `most` of `cpus`, as many of each package and node, spread evenly; in their order.
     pub fn sample_cpus(&self, cpus: &[u32], most: usize) -> Vec<u32> {
         let mut groups: BTreeMap<(u32, u32), Vec<u32>> = BTreeMap::new();
         for cpu in cpus {
-            let place = self.0.get(cpu).copied().unwrap_or_default();
+            let place = self.place(*cpu);
             groups.entry((place.package, place.node)).or_default().push(*cpu);
         }
         let mut chosen = sample(groups.into_values().collect(), most);

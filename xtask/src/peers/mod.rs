@@ -4,6 +4,7 @@
 
 mod builds;
 mod ipc;
+mod lines;
 mod lmbench;
 mod nodes;
 mod parse;
@@ -109,6 +110,12 @@ enum Experiment {
         #[arg(long, default_value_t = 64)]
         mib: usize,
     },
+    /// Loads of lines that another core has beside the same walk in C
+    LineState {
+        /// Number of turns of the two sides
+        #[arg(long, default_value_t = 15)]
+        pairs: usize,
+    },
     /// Surveys one after the other: whether they say of each other what is true
     Repeat {
         /// Number of surveys
@@ -147,6 +154,7 @@ pub fn run(arguments: &Arguments) -> Result<bool> {
         Some(Experiment::Remote { only, pairs }) => remote::run(only, *pairs),
         Some(Experiment::Survey { pairs }) => plain::compare(*pairs),
         Some(Experiment::Nodes { pairs, mib }) => nodes::run(*pairs, *mib),
+        Some(Experiment::LineState { pairs }) => lines::run(*pairs),
         Some(Experiment::Repeat { surveys, results, rounds }) => {
             repeat::run(*surveys, results, rounds.as_deref())
         }

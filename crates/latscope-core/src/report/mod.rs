@@ -8,6 +8,7 @@ mod contention;
 mod finding;
 mod measurement;
 mod merging;
+mod reading;
 mod records;
 mod shared_cache;
 
@@ -16,6 +17,7 @@ pub use contention::*;
 pub use finding::*;
 pub use measurement::*;
 pub use merging::*;
+pub use reading::LoadError;
 pub use records::*;
 
 use crate::json;
@@ -143,22 +145,6 @@ pub struct Warning {
     pub remedy: Option<String>,
 }
 
-/// Reason why a file is not a result.
-#[derive(Debug, thiserror::Error)]
-pub enum LoadError {
-    /// No JSON, or not the fields of a result.
-    #[error("it is not a latscope result, or a damaged one (choose a file that --json wrote)")]
-    Damaged(#[from] serde_json::Error),
-    /// The file has JSON of another program.
-    #[error("it is not a latscope result, for it has no \"schema\" field (choose a file that --json wrote)")]
-    Foreign,
-    /// A schema this version does not know.
-    #[error(
-        "its schema is {0:?}, and this latscope reads {SCHEMA:?}: use the latscope that wrote it, or a newer one"
-    )]
-    Schema(String),
-}
-
 fn forget((_, fact): (&String, &mut serde_json::Value)) {
     *fact = serde_json::Value::Null;
 }
@@ -182,40 +168,6 @@ impl Report {
             warnings: Vec::new(),
             findings: Vec::new(),
             measurements: Vec::new(),
-        }
-    }
-
-    /// Reads a result file's text. Summaries are computed anew from the
-    /// histograms; nothing in the file is trusted.
-    ///
-    /// # Errors
-    /// The text is damaged, foreign, or of another schema.
-    pub fn from_json(text: &[u8]) -> Result<Report, LoadError> {
-        let mut report: Report = match serde_json::from_slice(text) {
-            Ok(report) => report,
-            // What another program or version wrote has other fields, too: then that is the error.
-            Err(error) => return Err(Report::check_schema(text).err().unwrap_or_else(|| error.into())),
-        };
-        if report.schema != SCHEMA {
-            return Err(LoadError::Schema(report.schema));
-        }
-        report.measurements.iter_mut().for_each(Measurement::settle);
-        Ok(report)
-    }
-
-    /// Checks by the `schema` of a text that it is a result file of this schema.
-    ///
-    /// # Errors
-    /// The text is damaged, foreign, or of another schema.
-    pub fn check_schema(text: &[u8]) -> Result<(), LoadError> {
-        #[derive(Deserialize)]
-        struct Head {
-            schema: Option<String>,
-        }
-        match serde_json::from_slice::<Head>(text)?.schema {
-            None => Err(LoadError::Foreign),
-            Some(schema) if schema != SCHEMA => Err(LoadError::Schema(schema)),
-            Some(_) => Ok(()),
         }
     }
 

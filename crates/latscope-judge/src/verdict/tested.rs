@@ -20,6 +20,11 @@ pub(crate) fn note_missing(report: &mut Report) {
     note_where(report, |m| m.tested.is_none());
 }
 
+/// Returns true if a measurement lacks the evidence that it can have.
+pub(crate) fn is_missing(report: &Report) -> bool {
+    report.measurements.iter().any(|m| m.tested.is_none() && of(report, m).is_some())
+}
+
 fn note_where(report: &mut Report, wanted: impl Fn(&Measurement) -> bool) {
     for at in 0..report.measurements.len() {
         if wanted(&report.measurements[at]) {
@@ -70,6 +75,7 @@ fn sharing(report: &Report, parts: &[&Measurement]) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::imports::{read_report, read_report_without_blocks};
     use latscope_core::histogram::Histogram;
     use latscope_core::plan::params;
     use latscope_core::report::{Block, Summary};
@@ -126,19 +132,31 @@ mod tests {
         assert!(tested.independent > 0.7, "{tested:?}");
     }
 
+    /// Lateness of which ten activations after each other are late every two seconds or so, the same for each seed.
+    fn bouts(seed: u64) -> Vec<u64> {
+        let mut random = SplitMix::new(7);
+        let begins: Vec<u64> = (0..60).map(|at| at * 2000 + random.below(1900)).collect();
+        let in_bout = |at: u64| begins.iter().any(|begin| (*begin..begin + 10).contains(&at));
+        let late = |(at, usual): (usize, u64)| if in_bout(at as u64) { usual + 90_000 } else { usual };
+        lateness(seed, 120).into_iter().enumerate().map(late).collect()
+    }
+
     #[test]
     fn activations_of_one_bout_are_one() {
-        // Every two seconds or so ten activations after each other are late, on both CPUs.
-        let bouts = |seed: u64| -> Vec<u64> {
-            let mut random = SplitMix::new(7);
-            let begins: Vec<u64> = (0..60).map(|at| at * 2000 + random.below(1900)).collect();
-            let in_bout = |at: u64| begins.iter().any(|begin| (*begin..begin + 10).contains(&at));
-            let late = |(at, usual): (usize, u64)| if in_bout(at as u64) { usual + 90_000 } else { usual };
-            lateness(seed, 120).into_iter().enumerate().map(late).collect()
-        };
         let one = together(vec![thread(0, 0, &bouts(1))]).tested.unwrap();
         let both = together(vec![thread(0, 0, &bouts(1)), thread(1, 1, &bouts(2))]).tested.unwrap();
         assert!(both.independent < one.independent * 0.75, "{both:?} of both, {one:?} of one");
+    }
+
+    #[test]
+    fn a_result_that_is_read_without_blocks_has_the_evidence_of_its_blocks() {
+        let lacking = report(vec![thread(0, 0, &bouts(1))]).to_json();
+        let whole = read_report(lacking.as_bytes()).unwrap();
+        assert!(whole.measurements[0].tested.unwrap().independent < 0.5);
+        // Without evidence the blocks are read, with it they are not.
+        assert_eq!(read_report_without_blocks(lacking.as_bytes()).unwrap(), whole);
+        let noted = read_report_without_blocks(whole.to_json().as_bytes()).unwrap();
+        assert_eq!(noted, whole.without_blocks());
     }
 
     #[test]

@@ -9,7 +9,6 @@ use crate::prelude::*;
 use anyhow::{Context, Result};
 use latscope_bench::threads;
 use latscope_os::shared_cell::{Scope, SharedCell};
-use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 
 probes! {
@@ -137,19 +136,16 @@ fn plan(probe: &Probe, input: &PlanInput, machine: &Machine) -> Vec<Point> {
 
 /// Points of all pairs, measured many at the same time.
 fn all_pairs_of(input: &PlanInput, machine: &Machine) -> Vec<Point> {
-    let places = Places::of(machine);
-    let cpus = &machine.allowed.0;
+    let pairs = Places::of(machine).pairs(&machine.allowed.0);
     let mut points = Vec::new();
     for mode in TravelAsked::of(input).mode.or(&[Mode::Cas]) {
-        for (i, a) in cpus.iter().enumerate() {
-            for b in &cpus[i + 1..] {
-                let class = Some(places.class(*a, *b).word().to_owned());
-                let pair = format!("{a}-{b}");
-                let title = format!("core to core {pair}, {}", mode.word().replace('-', " "));
-                let travel =
-                    Travel { pair, mode, all_pairs: Some(AllPairs::Yes), home: None, class, taken: None };
-                points.push(CORE_TO_CORE.point(travel, title, false));
-            }
+        for (a, b, class) in &pairs {
+            let pair = format!("{a}-{b}");
+            let title = format!("core to core {pair}, {}", mode.word().replace('-', " "));
+            let class = Some(class.word().to_owned());
+            let travel =
+                Travel { pair, mode, all_pairs: Some(AllPairs::Yes), home: None, class, taken: None };
+            points.push(CORE_TO_CORE.point(travel, title, false));
         }
     }
     points
@@ -158,18 +154,15 @@ fn all_pairs_of(input: &PlanInput, machine: &Machine) -> Vec<Point> {
 /// At most `most` pairs, as many of each class as of the others, those of a class evenly spaced. A class is named if
 /// there are several.
 pub(super) fn sampled(machine: &Machine, most: usize) -> Vec<Shared> {
-    let cpus = &machine.allowed.0;
-    let places = Places::of(machine);
-    let mut classes: BTreeMap<usize, Vec<Shared>> = BTreeMap::new();
-    for (i, a) in cpus.iter().enumerate() {
-        for b in &cpus[i + 1..] {
-            let class = places.class(*a, *b);
-            let rank = Class::ALL.iter().position(|known| *known == class).unwrap_or(0);
-            classes.entry(rank).or_default().push((*a, *b, Some(class)));
-        }
+    let all = Places::of(machine).pairs(&machine.allowed.0);
+    let mut classes: Vec<Vec<Shared>> = Vec::new();
+    for class in Class::ALL {
+        let members = all.iter().filter(|pair| pair.2 == *class);
+        classes.push(members.map(|(a, b, class)| (*a, *b, Some(*class))).collect());
     }
+    classes.retain(|members| !members.is_empty());
     let several = classes.len() > 1;
-    let mut pairs = classes::sample(classes.into_values().collect(), most);
+    let mut pairs = classes::sample(classes, most);
     pairs.sort_by_key(|(a, b, _)| (*a, *b));
     if !several {
         pairs.iter_mut().for_each(|pair| pair.2 = None);

@@ -80,7 +80,7 @@ pub fn text(path: &Path) -> Result<String> {
 fn bytes(path: &Path, limit: u64) -> Result<Vec<u8>> {
     let cannot = || format!("cannot read {}", name(path));
     if is_stdout(path) {
-        return unpacked(limited(std::io::stdin().lock(), path, limit)?, path, limit);
+        return unpacked(limited(std::io::stdin().lock(), 0, path, limit)?, path, limit);
     }
     // `<(…)` of a shell is a pipe that another process writes to.
     let flags = if is_descriptor(path) { OFlags::NOCTTY } else { OFlags::NONBLOCK | OFlags::NOCTTY };
@@ -96,7 +96,7 @@ fn bytes(path: &Path, limit: u64) -> Result<Vec<u8>> {
     if about.is_file() && about.len() > limit {
         bail!("{}", too_large(path));
     }
-    unpacked(limited(file, path, limit)?, path, limit)
+    unpacked(limited(file, about.len(), path, limit)?, path, limit)
 }
 
 /// The bytes by which gzip is recognised.
@@ -150,8 +150,10 @@ fn is_descriptor(path: &Path) -> bool {
         || path == Path::new("/dev/stdin")
 }
 
-fn limited(from: impl Read, path: &Path, limit: u64) -> Result<Vec<u8>> {
-    let mut text = Vec::new();
+/// Reads up to `limit` bytes, of which about so many are expected.
+fn limited(from: impl Read, expected: u64, path: &Path, limit: u64) -> Result<Vec<u8>> {
+    // With room for the byte that shows the end.
+    let mut text = Vec::with_capacity(expected.min(limit).min(1 << 26) as usize + 1);
     from.take(limit.saturating_add(1))
         .read_to_end(&mut text)
         .with_context(|| format!("cannot read {}", name(path)))?;
@@ -168,15 +170,32 @@ fn is_forbidden(number: u32) -> bool {
     char::from_u32(number).is_some_and(|c| is_command(c) && c != '\r')
 }
 
+/// Returns true for the bytes of printable ASCII, and of the breaks that a result may have.
+fn is_plain(byte: u8) -> bool {
+    matches!(byte, b' '..=b'~' | b'\n' | b'\t' | b'\r')
+}
+
+/// Returns true if a text has a character that is replaced. The few beyond plain ASCII are looked at.
+fn has_forbidden(text: &str) -> bool {
+    let mut rest = text;
+    while let Some(at) = rest.bytes().position(|byte| !is_plain(byte)) {
+        let mut chars = rest[at..].chars();
+        if chars.next().is_some_and(|c| is_forbidden(c.into())) {
+            return true;
+        }
+        rest = chars.as_str();
+    }
+    false
+}
+
 /// Replaces what a terminal would obey by U+FFFD, also where JSON has it as `\u001b`.
 fn without_commands(text: Vec<u8>) -> Vec<u8> {
     // As good as every result; each byte is then looked at once.
-    let is_plain = |byte: &u8| matches!(byte, b' '..=b'[' | b']'..=b'~' | b'\n' | b'\t' | b'\r');
-    if text.iter().all(is_plain) {
+    if text.iter().all(|byte| is_plain(*byte) && *byte != b'\\') {
         return text;
     }
     let mut out = match String::from_utf8(text) {
-        Ok(text) if text.chars().any(|c| is_forbidden(c.into())) => text
+        Ok(text) if has_forbidden(&text) => text
             .chars()
             .map(|c| if is_forbidden(c.into()) { '\u{fffd}' } else { c })
             .collect::<String>()
@@ -231,7 +250,7 @@ mod tests {
         for special in [pipe.as_path(), Path::new("/dev/zero")] {
             assert!(bytes(special, 99).unwrap_err().to_string().contains("no plain file"));
         }
-        assert!(limited(std::io::repeat(1), Path::new("-"), 50).is_err());
+        assert!(limited(std::io::repeat(1), 0, Path::new("-"), 50).is_err());
     }
 
     fn packed(text: &[u8]) -> Vec<u8> {

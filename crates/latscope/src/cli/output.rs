@@ -3,7 +3,7 @@
 use super::beside::References;
 use super::options::ViewArguments;
 pub use super::results::is_stdout;
-use super::results::load_one;
+use super::results::{load_one, load_without_blocks};
 use super::{Exit, redact};
 use anyhow::{Context, Result, bail, ensure};
 use latscope_core::catalogue::{Catalogue, Samples, ids};
@@ -37,7 +37,7 @@ impl<'a> Output<'a> {
     /// `inputs` are the others, or there is no table for an option of it.
     pub fn of(to: &'a ViewArguments, inputs: &[&Path]) -> Result<Output<'a>> {
         let (references, results) = References::of(&to.references, &to.beside)?;
-        let beside = results.into_iter().map(load_one).collect::<Result<_>>()?;
+        let beside = results.into_iter().map(load_without_blocks).collect::<Result<_>>()?;
         let output = Output { to, beside, catalogue: latscope_probes::catalogue(), references };
         check_distinct(
             &output.files(),
@@ -207,6 +207,12 @@ impl<'a> Output<'a> {
     /// Returns true if the samples in order of time are not written to `--json`.
     pub fn leaves_out_blocks(&self) -> bool {
         self.to.without.is_some()
+    }
+
+    /// Returns true if the samples in order of time are drawn, or written to `--json`.
+    pub fn uses_blocks(&self) -> bool {
+        let writes = self.to.json.json.is_some() && !self.leaves_out_blocks();
+        writes || self.to.html.is_some() || self.gallery().is_some()
     }
 
     fn options(&self, color: bool) -> Options<'_> {

@@ -167,6 +167,14 @@ pub fn load_one(path: &Path) -> Result<Report> {
     read(path, imports::read_report).and_then(redact::report)
 }
 
+/// Reads a result in full but for its samples in order of time.
+///
+/// # Errors
+/// As of [`load_one`].
+pub fn load_without_blocks(path: &Path) -> Result<Report> {
+    read(path, imports::read_report_without_blocks).and_then(redact::report)
+}
+
 /// The one way in which a file becomes a result, also that of another program.
 fn read<T>(path: &Path, of: fn(&[u8]) -> Result<T, ReadError>) -> Result<T> {
     let text = input::result(path)?;

@@ -62,7 +62,8 @@ pub fn run(asked: &ShowArguments) -> Result<Exit> {
     let output = Output::of(&asked.views, &[&asked.result])?;
     ensure!(!asked.all || !asked.views.table, "--all shows every point, and --table the rows: choose one");
     ensure!(!asked.all || output.shows_table(), "--all is for the table, and it is not shown");
-    let report = results::load_one(&asked.result)?;
+    let load = if output.uses_blocks() { results::load_one } else { results::load_without_blocks };
+    let report = load(&asked.result)?;
     output.show(&report, asked.all, Some(&asked.result))?;
     if let Some(path) = output.json_file() {
         latscope_engine::saver::save(path, &output.saved_form(&report))?;

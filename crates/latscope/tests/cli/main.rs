@@ -18,6 +18,7 @@ mod hostile;
 mod import;
 mod ipc;
 mod live;
+mod many_cpus;
 mod merge;
 mod openmetrics;
 mod packed;

@@ -151,3 +151,40 @@ fn a_damaged_result_in_a_directory_is_named_with_the_reason() {
         assert!(line.contains("empty.json") && line.contains("there is no result in "), "{line}");
     }
 }
+
+#[test]
+fn blocks_are_read_for_the_views_that_have_them_alone() {
+    let place = Place::new();
+    let plain = place.file("plain.json", fixture::wake().to_json());
+    let good = run(&["show", &plain, "--quiet", "--json", "-"]).done();
+    let odd = good.replace("\"blocks\":[{\"from\":", "\"blocks\":[{\"from\":-");
+    assert_ne!(odd, good);
+    let (good, odd) = (place.file("good.json", good), place.file("odd.json.gz", packed(odd.as_bytes())));
+    let without: [&[&str]; 11] = [
+        &[],
+        &["--table"],
+        &["--all"],
+        &["--beside", &odd],
+        &["--csv", "-"],
+        &["--csv-long", "-"],
+        &["--csv-histogram", "-"],
+        &["--openmetrics", "-"],
+        &["--markdown", "-"],
+        &["--svg-percentiles", "-"],
+        &["--json", "-", "--without", "blocks"],
+    ];
+    for view in without {
+        let [expected, shown] = [&good, &odd].map(|file| run(&[&["show", file.as_str()], view].concat()));
+        assert_eq!(
+            (shown.code, shown.out, shown.err),
+            (expected.code, expected.out, expected.err),
+            "{view:?}"
+        );
+        assert_eq!(shown.code, Some(0), "{view:?}");
+    }
+    let pictures = place.at("pictures/");
+    let with: [&[&str]; 3] = [&["--json", "-"], &["--html", "-"], &["--svg", &pictures]];
+    for view in with {
+        assert!(run(&[&["show", odd.as_str()], view].concat()).refused().contains("damaged"), "{view:?}");
+    }
+}

@@ -1,0 +1,174 @@
+//! Reading of the text of a result file: in full, or without its samples in order of time.
+
+use super::{
+    Account, Block, Contention, Finding, Hop, Imported, Interrupted, Measurement, Merged, Outlier,
+    Recordings, Report, SCHEMA, Sampling, Semantics, Summary, Tested, Tool, Value, Verdict, Warning, Work,
+};
+use crate::histogram::Histogram;
+use crate::json;
+use crate::machine::Machine;
+use crate::plan::{Params, Plan};
+use crate::quality::Quality;
+use crate::rounds::{Prediction, Round};
+use serde::{Deserialize, Deserializer};
+use serde_json::de::SliceRead;
+use std::collections::BTreeMap;
+
+/// Reason why a file is not a result.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// No JSON, or not the fields of a result.
+    #[error("it is not a latscope result, or a damaged one (choose a file that --json wrote)")]
+    Damaged(#[from] serde_json::Error),
+    /// The file has JSON of another program.
+    #[error("it is not a latscope result, for it has no \"schema\" field (choose a file that --json wrote)")]
+    Foreign,
+    /// A schema this version does not know.
+    #[error(
+        "its schema is {0:?}, and this latscope reads {SCHEMA:?}: use the latscope that wrote it, or a newer one"
+    )]
+    Schema(String),
+}
+
+impl Report {
+    /// Reads a result file's text. Summaries are computed anew from the
+    /// histograms; nothing in the file is trusted.
+    ///
+    /// # Errors
+    /// The text is damaged, foreign, or of another schema.
+    pub fn from_json(text: &[u8]) -> Result<Report, LoadError> {
+        read(text, |json| Report::deserialize(json))
+    }
+
+    /// Reads a result file's text like [`from_json`](Report::from_json), but skips the samples in order of time, which
+    /// are most of the text of a full survey: they are neither built nor checked.
+    ///
+    /// # Errors
+    /// The text is damaged elsewhere than in these samples, foreign, or of another schema.
+    pub fn from_json_without_blocks(text: &[u8]) -> Result<Report, LoadError> {
+        read(text, |json| ReportWithoutBlocks::deserialize(json))
+    }
+
+    /// Checks by the `schema` of a text that it is a result file of this schema.
+    ///
+    /// # Errors
+    /// The text is damaged, foreign, or of another schema.
+    pub fn check_schema(text: &[u8]) -> Result<(), LoadError> {
+        #[derive(Deserialize)]
+        struct Head {
+            schema: Option<String>,
+        }
+        match serde_json::from_slice::<Head>(text)?.schema {
+            None => Err(LoadError::Foreign),
+            Some(schema) if schema != SCHEMA => Err(LoadError::Schema(schema)),
+            Some(_) => Ok(()),
+        }
+    }
+}
+
+type Json<'a> = serde_json::Deserializer<SliceRead<'a>>;
+
+/// Reads all of a text as a report by this function.
+fn read<'a>(
+    text: &'a [u8],
+    of: fn(&mut Json<'a>) -> serde_json::Result<Report>,
+) -> Result<Report, LoadError> {
+    let mut json = serde_json::Deserializer::from_slice(text);
+    let mut report = match of(&mut json).and_then(|report| json.end().map(|()| report)) {
+        Ok(report) => report,
+        // What another program or version wrote has other fields, too: then that is the error.
+        Err(error) => return Err(Report::check_schema(text).err().unwrap_or_else(|| error.into())),
+    };
+    if report.schema != SCHEMA {
+        return Err(LoadError::Schema(report.schema));
+    }
+    report.measurements.iter_mut().for_each(Measurement::settle);
+    Ok(report)
+}
+
+/// The fields of a [`Report`], whose measurements are read without blocks.
+#[derive(Deserialize)]
+#[serde(remote = "Report")]
+struct ReportWithoutBlocks {
+    schema: String,
+    tool: Tool,
+    #[serde(deserialize_with = "json::or_default")]
+    started: String,
+    finished: Option<String>,
+    interrupted: Option<Interrupted>,
+    imported: Option<Imported>,
+    merged: Option<Merged>,
+    plan: Plan,
+    machine: Machine,
+    run_id: String,
+    #[serde(default)]
+    labels: BTreeMap<String, String>,
+    activity: Option<Account>,
+    warnings: Vec<Warning>,
+    findings: Vec<Finding>,
+    #[serde(deserialize_with = "without_blocks")]
+    measurements: Vec<Measurement>,
+}
+
+fn without_blocks<'de, D: Deserializer<'de>>(json: D) -> Result<Vec<Measurement>, D::Error> {
+    #[derive(Deserialize)]
+    struct Point(#[serde(with = "MeasurementWithoutBlocks")] Measurement);
+    Ok(Vec::<Point>::deserialize(json)?.into_iter().map(|point| point.0).collect())
+}
+
+/// The fields of a [`Measurement`] that are read: all but the blocks.
+#[derive(Deserialize)]
+#[serde(remote = "Measurement")]
+struct MeasurementWithoutBlocks {
+    probe: String,
+    revision: u32,
+    params: Params,
+    title: String,
+    row: bool,
+    sampling: Sampling,
+    times: Semantics,
+    quality: Quality,
+    #[serde(default)]
+    incomplete: bool,
+    summary: Summary,
+    interval: Option<Prediction>,
+    #[serde(default)]
+    rounds: Vec<Round>,
+    contention: Option<Contention>,
+    account: Option<Account>,
+    values: BTreeMap<String, Value>,
+    work: Option<Work>,
+    histogram: Histogram,
+    #[serde(skip)]
+    blocks: Vec<Block>,
+    #[serde(default)]
+    outliers: Vec<Outlier>,
+    #[serde(default)]
+    hops: Vec<Hop>,
+    corrected: Option<Histogram>,
+    tested: Option<Tested>,
+    recordings: Option<Recordings>,
+    verdict: Option<Verdict>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+
+    #[test]
+    fn all_but_the_blocks_is_read_and_blocks_are_neither_built_nor_checked() {
+        let imported = Report { imported: Some(Imported::default()), ..fixture::wake() };
+        for report in [fixture::wake(), fixture::ipc::payloads(), imported] {
+            let text = report.to_json();
+            let whole = Report::from_json(text.as_bytes()).unwrap();
+            let lean = Report::from_json_without_blocks(text.as_bytes()).unwrap();
+            assert!(whole.measurements.iter().any(|m| !m.blocks.is_empty()));
+            assert_eq!(lean, whole.without_blocks());
+            let damaged = text.replace("\"blocks\":[{\"from\":", "\"blocks\":[{\"from\":-");
+            assert_ne!(damaged, text);
+            assert!(matches!(Report::from_json(damaged.as_bytes()), Err(LoadError::Damaged(_))));
+            assert_eq!(Report::from_json_without_blocks(damaged.as_bytes()).unwrap(), lean);
+        }
+    }
+}
