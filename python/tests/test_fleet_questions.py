@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from datetime import date, timedelta
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 import latscope
@@ -27,6 +28,8 @@ from latscope.fleet._drift import drift
 from latscope.fleet._engine import DuckDb, Engine
 from latscope.fleet._generate import Fault, generate
 from latscope.fleet._judge import Distances
+from latscope.fleet._rows import rows_of
+from latscope.fleet._schema import TABLES
 
 DAY = date(2026, 11, 24)
 DEMO = Path(_main.__file__).parent / "demo"
@@ -41,9 +44,9 @@ SICK = {f"m{number:06}" for number in FAULTS}
 
 @pytest.fixture(scope="module")
 def fleet(tmp_path_factory: pytest.TempPathFactory) -> Lake:
-    """Lake of 120 machines on one day, four of them sick."""
+    """Lake of 400 machines on one day, four of them sick."""
     lake = Lake(tmp_path_factory.mktemp("fleet") / "lake", create=True)
-    generate(lake, latscope.read(DEMO).runs, 120, DAY, FAULTS)
+    generate(lake, latscope.read(DEMO).runs, 400, DAY, FAULTS)
     list(compact(lake))
     return lake
 
@@ -113,10 +116,28 @@ def test_a_fleet_without_sick_machines_names_none(engine: Engine) -> None:
     for draw in range(20):
         places = [place for place in healthy if place % 20 != draw]
         part = Distances(
-            [found.machines[at] for at in places], found.series, found.body[places], found.tail[places]
+            [found.machines[at] for at in places], found.series, found.body[places], found.mean[places]
         )
-        named += bool(_questions.named([_questions.Group("part", part, group.family)], 0.05))
+        named += bool(_questions.named([_questions.Group("part", part, group.family, group.usual)], 0.05))
     assert named <= 1
+
+
+@pytest.mark.parametrize(("stopped", "named"), [(1, 1), (2, 0)])
+def test_a_machine_that_its_quota_stops_is_named_unless_others_are(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], stopped: int, named: int
+) -> None:
+    lake, first = Lake(tmp_path / "lake", create=True), latscope.read(DEMO).runs[0]
+    run = rows_of(first.document, first.text, first.source, DAY).run
+    rows = [
+        run | {"machine_id": f"m{number}", "run_id": f"r{number}", "throttled": 0.884 * (number < stopped)}
+        for number in range(120)
+    ]
+    lake.append("runs", pa.Table.from_pylist(rows, schema=TABLES["runs"]))
+    assert _main.main(["sick", "--lake", lake.root, "--format", "json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [(row["machine_id"], row["confirm"]) for row in found] == [("m0", "latscope doctor")] * named
+    why = "throttled by its control group in 88 % of the periods; 1 of 120 machines were ("
+    assert all(row["why"].startswith(why) for row in found)
 
 
 def test_peers_that_are_too_few_are_not_judged(surveys: Lake, capsys: pytest.CaptureFixture[str]) -> None:
@@ -220,7 +241,7 @@ def test_the_demonstration_names_its_sick_machines(
 ) -> None:
     assert _main.main(["demo", "--directory", str(tmp_path)]) == 0
     *rows, after = capsys.readouterr().out.splitlines()
-    assert [row.split()[0] for row in rows] == ["machine_id", "m000007", "m000023"]
+    assert sorted(row.split()[0] for row in rows) == ["m000007", "m000023", "machine_id"]
     assert after == f"latscope-fleet serve --lake {tmp_path}/lake"
     assert sum(path.stat().st_size for path in DEMO.iterdir()) < 500_000
     pages = _served(tmp_path)

@@ -9,16 +9,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
 
+import duckdb
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
-from latscope.fleet import Lake, _judge
-from latscope.fleet._engine import DuckDb, Engine
+from latscope.fleet import Lake
+from latscope.fleet._engine import DuckDb, Engine, question
 from latscope.fleet._generate import bucket_of_log
 from latscope.fleet._ingest import ingest
 from latscope.fleet._judge import log_of_bucket
-from latscope.fleet._questions import Group
-from latscope.fleet._series import bucket_bounds
+from latscope.fleet._questions import Group, family_of, grouped
 from latscope.fleet._sources import items
 
 Ints: TypeAlias = NDArray[np.int64]
@@ -29,9 +30,6 @@ SET = Path(__file__).parent / "set"
 
 #: Deciles that sick.sql returns.
 DECILES = (3, 5, 7)
-
-#: Machines of a group whose samples say where its tail begins.
-MACHINES_OF_EDGE = 60
 
 #: Spread between machines, as standard deviations of logarithms: that of a machine's factor for all series of
 #: a family, and that of its factor for a single one. They are those of 51 quick surveys of one idle guest;
@@ -72,10 +70,11 @@ class Machine:
 
 @dataclass
 class Runs:
-    """Runs of a kind: of each whether its machine was busy, and the logarithms of ticks and the counts of
-    each series, by id."""
+    """Runs of a kind: of each whether its machine was busy, in which share of the periods a quota stopped it,
+    and the logarithms of ticks and the counts of each series, by id."""
 
     busy: list[bool] = field(default_factory=list)
+    throttled: list[float] = field(default_factory=list)
     histograms: list[dict[int, tuple[Floats, Ints]]] = field(default_factory=list)
 
 
@@ -103,10 +102,11 @@ def pool(half: str, directory: Path = SET) -> Pool:
         assert not account.aside, account.aside
         with closing(DuckDb(lake.snapshot())) as engine:
             found.series.update({row["series_id"]: row for row in _rows(engine, "SELECT * FROM series")})
-            text = "SELECT run_id, source, busy FROM runs JOIN peers USING (run_id) ORDER BY source"
+            text = "SELECT r.*, p.busy FROM runs r JOIN peers p ON p.run_id = r.run_id ORDER BY source"
             for row in _rows(engine, text):
                 runs = found.kinds.setdefault(kind_of[Path(row["source"]).name], Runs())
                 runs.busy.append(bool(row["busy"]))
+                runs.throttled.append(row["throttled"] or 0.0)
                 runs.histograms.append(_histograms(engine, row["run_id"]))
     return found
 
@@ -152,47 +152,55 @@ def groups(pool: Pool, fleet: Sequence[Machine], seed: int) -> list[Group]:
     random = np.random.default_rng((seed, 1))
     factors = _Factors(random, fleet, pool.series)
     states = [pool.kinds[one.kind].busy for one in fleet]
-    busy = [state[random.integers(len(state))] for state in states]
-    titles = [f"{one.model}, {one.kernel}, {state}" for one, state in zip(fleet, busy, strict=True)]
-    named, peers = np.unique(titles, return_inverse=True)
-    families = sorted({family_of(one) for one in pool.series.values()})
-    choice = {family: _runs_of(random, pool, fleet) for family in families}
-    sampled = sorted({one for runs in pool.kinds.values() for run in runs.histograms for one in run})
+    busy = [int(state[random.integers(len(state))]) for state in states]
+    keys = [(one.model, one.kernel, state) for one, state in zip(fleet, busy, strict=True)]
+    listed = sorted(set(keys))
+    number = np.array([listed.index(key) for key in keys])
     rows = [
-        _figures(random, pool, one, choice[family_of(pool.series[one])], factors, peers) for one in sampled
+        dict(zip(("cpu_model", "kernel", "busy"), key, strict=True))
+        | {"peers": at, "machines": keys.count(key)}
+        for at, key in enumerate(listed)
     ]
-    columns = {name: np.concatenate([each[name] for each in rows]) for name in rows[0]}
-    names = [one.name for one in fleet]
-    found = []
-    for number, title in enumerate(named):
-        if np.sum(peers == number) < _judge.FEWEST:
-            continue
-        own = peers[columns["machine"] - 1] == number
-        distances = _judge.distances({name: column[own] for name, column in columns.items()}, names)
-        found.append(Group(str(title), distances, [family_of(pool.series[one]) for one in distances.series]))
-    return found
+    families = {one: family_of(row) for one, row in pool.series.items()}
+    choice = {family: _runs_of(random, pool, fleet, busy) for family in sorted(set(families.values()))}
+    sampled = sorted({one for runs in pool.kinds.values() for run in runs.histograms for one in run})
+    parts = [_figures(random, pool, one, choice[families[one]], factors) for one in sampled]
+    columns = {name: np.concatenate([each[name] for each in parts]) for name in parts[0]}
+    columns["peers"] = number[columns["machine"] - 1]
+    return grouped(rows, columns, [one.name for one in fleet], families)[0]
 
 
-def _runs_of(random: np.random.Generator, pool: Pool, fleet: Sequence[Machine]) -> Ints:
-    """Returns the number of a random run of its kind for each machine, among all runs of the pool."""
-    first, starts = 0, dict[str, int]()
-    for kind, runs in pool.kinds.items():
-        starts[kind], first = first, first + len(runs.histograms)
-    return np.array(
-        [starts[one.kind] + random.integers(len(pool.kinds[one.kind].histograms)) for one in fleet]
-    )
+def stopped(pool: Pool, fleet: Sequence[Machine]) -> set[str]:
+    """Returns the machines of a fleet that `sick` names because a quota stops them."""
+    names = ("machine_id", "cpu_model", "kernel", "throttled")
+    rows = [
+        (one.name, one.model, one.kernel, float(np.median(pool.kinds[one.kind].throttled))) for one in fleet
+    ]
+    with duckdb.connect() as connection:
+        connection.register(
+            "runs", pa.table(dict(zip(names, map(list, zip(*rows, strict=True)), strict=True)))
+        )
+        found = connection.sql(question("throttled")).fetchall()
+    return {row[0] for row in found}
+
+
+def _runs_of(random: np.random.Generator, pool: Pool, fleet: Sequence[Machine], busy: Sequence[int]) -> Ints:
+    """Returns the number of a random run of its kind and state for each machine, among all runs of the
+    pool."""
+    states = [(kind, int(state)) for kind, runs in pool.kinds.items() for state in runs.busy]
+    places = {one: np.flatnonzero([each == one for each in states]) for one in set(states)}
+    return np.array([random.choice(places[one.kind, state]) for one, state in zip(fleet, busy, strict=True)])
 
 
 def _figures(
-    random: np.random.Generator, pool: Pool, one: int, choice: Ints, factors: "_Factors", peers: Ints
-) -> dict[str, Ints]:
+    random: np.random.Generator, pool: Pool, one: int, choice: Ints, factors: "_Factors"
+) -> dict[str, NDArray[Any]]:
     """Returns the columns of sick.sql of a series. Of samples that are drawn anew only their deciles are
-    drawn, and apart from those the number in the tail."""
-    histograms = [run.get(one) for runs in pool.kinds.values() for run in runs.histograms]
-    factor = factors.of(one, np.arange(len(choice)))
-    edges = _edges(histograms, choice, factor, peers)
-    parts = []
-    for number, histogram in enumerate(histograms):
+    drawn, and apart from those their mean."""
+    factor, parts = factors.of(one), []
+    for number, histogram in enumerate(
+        run.get(one) for runs in pool.kinds.values() for run in runs.histograms
+    ):
         places = np.flatnonzero(choice == number)
         if histogram is None or not len(places):
             continue
@@ -204,37 +212,29 @@ def _figures(
         uniform = uniform[:, :-1] / uniform[:, -1:]
         at = np.minimum(np.searchsorted(share, uniform), len(logs) - 1)
         bucket = bucket_of_log(logs[at] + factor[places, np.newaxis])
-        below = np.searchsorted(logs, edges[peers[places]] - factor[places])
-        tail = 1 - np.concatenate([[0.0], share])[below]
-        part = {f"q{10 * tenth}": bucket[:, column] for column, tenth in enumerate(DECILES)}
-        part["above"] = random.binomial(total, np.clip(tail, 0, 1))
-        part["machine"], part["total"] = places + 1, np.full(len(places), total)
+        part: dict[str, NDArray[Any]] = {
+            f"q{10 * tenth}": bucket[:, column] for column, tenth in enumerate(DECILES)
+        }
+        part["mean"] = np.exp(_means(random, logs, n, len(places)) + factor[places]) - 0.5
+        part["machine"] = places + 1
         parts.append(part)
     columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
     return columns | {"series_id": np.full(len(columns["machine"]), one)}
 
 
-def _edges(
-    histograms: Sequence[tuple[Floats, Ints] | None], choice: Ints, factor: Floats, peers: Ints
-) -> Floats:
-    """Returns for each group the logarithm from which on samples lie above the bucket of their 95th
-    percentile."""
-    edges = np.zeros(peers.max() + 1)
-    for group in range(len(edges)):
-        some = np.flatnonzero(peers == group)[:MACHINES_OF_EDGE]
-        of = [(histograms[choice[at]], factor[at]) for at in some]
-        logs = np.concatenate([histogram[0] + by for histogram, by in of if histogram] or [[0.0]])
-        n = np.concatenate([histogram[1] for histogram, _ in of if histogram] or [[1]])
-        order = np.argsort(logs)
-        at = logs[order][np.searchsorted(np.cumsum(n[order]), 0.95 * n.sum())]
-        low, _ = bucket_bounds(int(bucket_of_log(at)) + 1)
-        edges[group] = np.log(low + 0.5)
-    return edges
+#: Buckets of the longest samples, whose number is drawn anew for a mean: the others hardly change it.
+LONGEST = 12
 
 
-def family_of(series: Row) -> str:
-    """Returns the family of a series."""
-    return str(series["probe"]).split(".")[0]
+def _means(random: np.random.Generator, logs: Floats, n: Ints, machines: int) -> Floats:
+    """Returns logarithms of the means of samples that are drawn anew, for some machines."""
+    ticks, rest = np.exp(logs[-LONGEST:]), n[:-LONGEST]
+    base, total = float(np.sum(np.exp(logs[:-LONGEST]) * rest)), int(rest.sum())
+    drawn = random.poisson(n[-LONGEST:], (machines, len(ticks)))
+    if not total:
+        drawn[:, 0] = np.maximum(drawn[:, 0], 1)
+    means: Floats = np.log((base + drawn @ ticks) / (total + drawn.sum(axis=1)))
+    return means
 
 
 class _Factors:
@@ -251,18 +251,13 @@ class _Factors:
             for size, names in ((0.2, ("model A", "model B", "model C")), (0.05, ("6.12", "6.18")))
             for name in names
         }
-        self.of_family = {
-            family: random.normal(0, SPREAD.get(family, GUESS)[0], len(fleet)) for family in families
-        }
-        self.fleet = fleet
+        self.own = {family: random.normal(0, SPREAD.get(family, GUESS)[0], len(fleet)) for family in families}
+        for one in families:
+            names = [(self.group[machine.model][one], self.group[machine.kernel][one]) for machine in fleet]
+            self.own[one] += np.sum(names, axis=1)
 
-    def of(self, series: int, places: Ints) -> Floats:
-        """Returns the factors of some machines for a series."""
+    def of(self, series: int) -> Floats:
+        """Returns the factors of all machines for a series."""
         family = family_of(self.series[series])
-        common = [
-            self.group[self.fleet[place].model][family] + self.group[self.fleet[place].kernel][family]
-            for place in places
-        ]
-        own = self.random.normal(0, SPREAD.get(family, GUESS)[1], len(places))
-        factors: Floats = self.of_family[family][places] + common + own
-        return factors
+        own = self.own[family]
+        return own + self.random.normal(0, SPREAD.get(family, GUESS)[1], len(own))

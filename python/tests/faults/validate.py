@@ -13,7 +13,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from faults.drawn import Machine, Pool, groups, machines
+from faults.drawn import Machine, Pool, groups, machines, stopped
 from faults.drawn import pool as pool_of
 from faults.kinds import HEALTHY
 from latscope.fleet import _judge
@@ -35,11 +35,12 @@ PLAIN = {"plain rule, any series": 0.0, "plain rule, 10 % of the series": 0.1}
 class Day:
     """Fleet of one day: what is sick in it by kind of fault, and what each rule named."""
 
-    def __init__(self, found: list[Group], fleet: list[Machine]) -> None:
+    def __init__(self, pool: Pool, fleet: list[Machine], seed: int) -> None:
+        found = groups(pool, fleet, seed)
         self.sick = {one.name: one.kind for one in fleet if one.kind not in HEALTHY}
         self.groups = found
         self.findings = [one for one, _ in named(found, RATE)]
-        self.named = {"`sick`": {one.machine for one in self.findings}}
+        self.named = {"`sick`": {one.machine for one in self.findings} | stopped(pool, fleet)}
         outside = {name: share for group in found for name, share in _outside(group)}
         for text, least in PLAIN.items():
             self.named[text] = {name for name, share in outside.items() if share > least}
@@ -59,12 +60,12 @@ def _outside(group: Group) -> Iterator[tuple[str, float]]:
 
 
 def moves(days: list[Day]) -> dict[str, dict[tuple[int, str], float]]:
-    """Returns by how many spreads each kind moves each series (its id, and body or tail): the median over the
+    """Returns by how many spreads each kind moves each series (its id, and body or mean): the median over the
     machines of the kind."""
     seen: dict[str, dict[tuple[int, str], list[float]]] = defaultdict(lambda: defaultdict(list))
     for group, sick in ((group, day.sick) for day in days for group in day.groups):
-        for kind, distance in (("body", group.found.body), ("tail", group.found.tail)):
-            score = distance / np.maximum(_judge.spreads(distance), _judge.LEAST_SCALES[kind])
+        for kind, distance in (("body", group.found.body), ("mean", group.found.mean)):
+            score = _judge.scores(distance)
             for row, name in enumerate(group.found.machines):
                 for place in np.flatnonzero(~np.isnan(score[row])) if name in sick else ():
                     seen[sick[name]][group.found.series[place], kind].append(float(score[row, place]))
@@ -102,8 +103,8 @@ def healthy_days(pool: Pool, number: int, draws: int, seed: int) -> int:
     none = 0
     for one in range(seed, seed + draws):
         fleet = machines(number, [], one)
-        day = Day(groups(pool, fleet, one), fleet)
-        none += not day.findings
+        day = Day(pool, fleet, one)
+        none += not day.named["`sick`"]
         print(day.wrong(), end="", flush=True)
     return none
 
@@ -114,7 +115,7 @@ def faulty_days(pool: Pool, number: int, fleets: int, seed: int) -> list[Day]:
     many, days = round(number * SICK), []
     for one in range(fleets):
         fleet = machines(number, [kinds[(one * many + at) % len(kinds)] for at in range(many)], seed + one)
-        days.append(Day(groups(pool, fleet, seed + one), fleet))
+        days.append(Day(pool, fleet, seed + one))
         print(days[-1].wrong(), end="", flush=True)
     return days
 
@@ -128,8 +129,10 @@ def smallest(group: Group, places: Sequence[int], seed: int) -> dict[int, float]
         for _ in range(TRIALS):
             rows = random.choice(len(group.found.machines), len(places), replace=False)
             body = group.found.body.copy()
+            mean = group.found.mean.copy()
             body[rows, places] += np.log(ratio)
-            moved = replace(group, found=replace(group.found, body=body))
+            mean[rows, places] += np.log(ratio)
+            moved = replace(group, found=replace(group.found, body=body, mean=mean))
             names = {one.machine for one, _ in named([moved], RATE)}
             hits += [group.found.machines[row] in names for row in rows]
         for place, hit in zip(places, hits, strict=True):

@@ -13,7 +13,7 @@ DAY = date(2026, 11, 24)
 
 #: Machines of the demonstration, those that were made sick from the last day on and before, and the days
 #: before the last one, with the number of machines on them.
-MACHINES = 120
+MACHINES = 240
 FAULTS = {7: Fault("syscall", shift=2.0), 23: Fault("memory", shift=1.6)}
 DAYS = ((4, MACHINES + 1, {23}), (1, MACHINES, {23}), (0, MACHINES, {7, 23}))
 

@@ -1,14 +1,16 @@
 """Which machines are sick: one score a machine, and how likely chance makes it.
 
-A machine has many series, which move together, and now and then a healthy machine is odd in a whole family of
-them. So its peers say what is usual: of a series, of a family, and of whole machines, by their 90th and 97th
-percentiles. Up to one sick machine in thirty does not change these. Only whole machines are tested: few tests
-share the false discovery rate.
+A machine has many series, which move together, and now and then a healthy machine is odd in one of them, or
+in several. So its peers say what is usual: of each series how far above the others a machine may be, and of
+whole machines how far out their oddest series are. Only whole machines are tested: few tests share the false
+discovery rate.
 """
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from statistics import NormalDist
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,55 +24,60 @@ FEWEST = 100
 #: Fewest series of a family that have a common shift.
 FEWEST_SERIES = 4
 
-#: Least scale of a distance, in logarithms: machines that differ by less are not told apart, whatever their
-#: peers do.
-LEAST_SCALES = {"body": 0.01, "tail": 0.2}
+#: Least deviation of a distance, in logarithms: machines that differ by less are not told apart, whatever
+#: their peers do.
+LEAST = 0.01
 
-#: Least scale of the common shift of a family, in robust deviations of its series.
-LEAST_COMMON = 1.0
+#: Places of a machine's series, from the oddest on, that are judged: one, some and many of them. A fault may
+#: move a single series far, or many a little.
+PLACES = (1, 4, 16)
 
-#: Fewest samples of a machine in a series for a share of those in the tail.
-FEWEST_SAMPLES = 200
+#: Shapes of the tails (of generalised Pareto distributions) of the oddest series, and of all else that is
+#: judged: single series of healthy machines are far out more often than several, or a family.
+SHAPE_OF_ONE, SHAPE = 0.2, 0.1
 
-#: Quantiles of the peers that say how far out a score usually is.
-USUAL = (0.90, 0.97)
+#: Least difference of the quantiles of machines, in steps.
+LEAST_STEP = 0.1
 
-#: Deviations of a normal distribution up to the second of them.
-DEVIATIONS = 1.881
 
-#: Deviations beyond which a series counts.
-OUTSIDE = 3.0
+@dataclass(frozen=True)
+class Usual:
+    """Shares of the peers that say what is usual: of a series, where a step goes from the first to the
+    second, and of machines, where the tail of their scores goes through both. Sick peers that are fewer than
+    those above the second do not change what is usual."""
 
-#: Least difference of the two quantiles of a family's score: that of a normal distribution.
-LEAST_STEP = 0.60
+    series: tuple[float, float]
+    machines: tuple[float, float]
 
-#: Quantiles of the machines' scores that a tail goes through: all sick machines may lie above them.
-MACHINES = (0.70, 0.90)
 
-#: Shape of that tail (of a generalised Pareto distribution).
-SHAPE = 0.3
+#: What is usual among idle machines. What one healthy machine in forty does is seen as usual, and one machine
+#: in eighty may have the same fault.
+IDLE = Usual((0.95, 0.9875), (0.90, 0.97))
 
-#: Growth of that tail from the first quantile to the second.
-GROWTH = ((1 - MACHINES[0]) / (1 - MACHINES[1])) ** SHAPE - 1
+#: What is usual among busy machines. Many faults make a machine busy: one in twelve may be sick.
+BUSY = Usual((0.80, 0.92), (0.60, 0.88))
+
+#: Normal distribution, of which the least steps are.
+NORMAL = NormalDist()
 
 
 @dataclass(frozen=True)
 class Distances:
-    """Distances of M machines from their peers in S series: `body` (median shift of three deciles) and `tail`
-    (samples above the peers' 95th percentile, against the expected number), as natural logarithms, M by S,
-    NaN where a machine lacks a series."""
+    """Distances of M machines from their peers in S series: `body` (median shift of three deciles) and
+    `mean`, as natural logarithms of ratios, M by S, NaN where a machine lacks a series."""
 
     machines: list[str]
     series: list[int]
     body: Floats
-    tail: Floats
+    mean: Floats
 
 
 @dataclass(frozen=True)
 class Finding:
     """What is oddest about a machine: a series, or all of a family (`series` is None). `kind` is body or
-    tail, `distance` the logarithm of the ratio to the peers, `score` the same in deviations of the peers, `p`
-    the probability that chance makes a healthy machine as odd."""
+    mean, `distance` the logarithm of the ratio to the peers, `score` how far it is in deviations of the
+    peers, without what the family has in common, `p` the probability that chance makes a healthy machine as
+    odd."""
 
     machine: str
     series: int | None
@@ -82,25 +89,13 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class _Part:
-    """Part of what may be odd: the common shift of a family (one column), or its series apart from that (a
-    column each), in deviations of the peers. `places` are the family's columns of the distances, `slower`
-    says where a machine is slower than its peers."""
+class _Column:
+    """What may be odd: the common shift of a family (`place` is None), or a series apart from that, a column
+    of the distances."""
 
     kind: str
     family: str
-    places: list[int]
-    common: bool
-    score: Floats
-    slower: NDArray[np.bool_]
-
-    def oddness(self) -> Floats:
-        """Returns how odd each machine is. A series that is no longer than on the peers is not odd because
-        the others of its family are shorter."""
-        if self.common:
-            return self.score[:, 0]
-        odd: Floats = (np.maximum(self.score - OUTSIDE, 0) * self.slower).sum(axis=1)
-        return odd
+    place: int | None
 
 
 def log_of_bucket(bucket: Ints) -> Floats:
@@ -112,22 +107,43 @@ def log_of_bucket(bucket: Ints) -> Floats:
     return middle
 
 
-def distances(columns: Mapping[str, Ints], names: Sequence[str]) -> Distances:
-    """Returns the distances of machines of one group. `columns` are those of sick.sql, one row a machine and
-    series; `names` are the ids of machines by their numbers, from 1."""
-    machines, rows = np.unique(columns["machine"], return_inverse=True)
+def distances(
+    columns: Mapping[str, NDArray[Any]], names: Sequence[str], reference: int
+) -> tuple[Distances, Distances]:
+    """Returns the distances of the machines of one group of peers, and those of all other machines, all from
+    the medians of the group `reference`. `columns` are those of sick.sql, one row a machine and series;
+    `names` are the ids of machines by their numbers, from 1."""
+    others = columns["peers"] != reference
+    keys, rows = np.unique(others * len(names) + columns["machine"] - 1, return_inverse=True)
     series, places = np.unique(columns["series_id"], return_inverse=True)
-    shape = (len(machines), len(series))
-    tail, deciles = np.full(shape, np.nan), np.full((3, *shape), np.nan)
-    for decile, name in zip(deciles, ("q30", "q50", "q70"), strict=True):
-        decile[rows, places] = log_of_bucket(columns[name])
-        decile[:] = _shift(decile)
-    share = np.log((columns["above"] + 0.5) / (columns["total"] / 20 + 0.5))
-    # Of few samples, those above are too few to be counted as a share.
-    tail[rows, places] = np.where(columns["total"] >= FEWEST_SAMPLES, share, np.nan)
+    own = int(np.sum(keys < len(names)))
+
+    def shift(figures: Floats) -> Floats:
+        filled = np.full((len(keys), len(series)), np.nan)
+        filled[rows, places] = figures
+        return _shift(filled, filled[:own])
+
     # Of few samples, one that took long may be a decile, but hardly two.
-    body = np.median(deciles, axis=0)
-    return Distances([names[one - 1] for one in machines], [int(one) for one in series], body, _shift(tail))
+    body = np.median([shift(log_of_bucket(columns[name])) for name in ("q30", "q50", "q70")], axis=0)
+    mean = shift(np.log(columns["mean"] + 0.5))
+    machines, ids = [names[one % len(names)] for one in keys], [int(one) for one in series]
+    return (
+        Distances(machines[:own], ids, body[:own], mean[:own]),
+        Distances(machines[own:], ids, body[own:], mean[own:]),
+    )
+
+
+def together(parts: Sequence[Distances]) -> Distances:
+    """Returns the distances of machines of several groups, from the medians of all of them."""
+    series = sorted({one for part in parts for one in part.series})
+    machines = [name for part in parts for name in part.machines]
+    body, mean = np.full((2, len(machines), len(series)), np.nan)
+    first = 0
+    for part in parts:
+        own = np.ix_(np.arange(first, first + len(part.machines)), np.searchsorted(series, part.series))
+        body[own], mean[own] = part.body, part.mean
+        first += len(part.machines)
+    return Distances(machines, series, _shift(body, body), _shift(mean, mean))
 
 
 def _quantile(figures: Floats, share: float) -> Floats:
@@ -138,10 +154,11 @@ def _quantile(figures: Floats, share: float) -> Floats:
     return found
 
 
-def _shift(figures: Floats) -> Floats:
-    """Returns figures from the median of their column: NaN where fewer than FEWEST rows have one."""
-    few = np.sum(~np.isnan(figures), axis=0) < FEWEST
-    shifted: Floats = figures - np.where(few, np.nan, _quantile(figures, 0.5))
+def _shift(figures: Floats, peers: Floats) -> Floats:
+    """Returns figures from the median of their column among peers: NaN where fewer than FEWEST of them have
+    one."""
+    few = np.sum(~np.isnan(peers), axis=0) < FEWEST
+    shifted: Floats = figures - np.where(few, np.nan, _quantile(peers, 0.5))
     return shifted
 
 
@@ -150,65 +167,89 @@ def spreads(shift: Floats) -> Floats:
     return 1.4826 * _quantile(np.abs(shift), 0.5)
 
 
-def scores(shift: Floats, least: float) -> Floats:
-    """Returns shifts in deviations of their column: the robust standard deviation, or that of a normal
-    distribution with the same 97th percentile, or `least`, whichever is largest."""
-    upper = _quantile(shift, USUAL[1]) / DEVIATIONS
-    scored: Floats = shift / np.maximum(np.maximum(spreads(shift), upper), least)
+def scores(shift: Floats) -> Floats:
+    """Returns shifts in deviations of their column."""
+    scored: Floats = shift / np.maximum(spreads(shift), LEAST)
     return scored
 
 
-def judge(found: Distances, family: list[str]) -> list[Finding]:
+def judge(found: Distances, family: list[str], usual: Usual) -> list[Finding]:
     """Returns what is oddest about each machine. `family` has the family of each series."""
-    parts = [*_parts("body", found.body, family), *_parts("tail", found.tail, family)]
+    parts = [*_parts("body", found.body, family), *_parts("mean", found.mean, family)]
     if not parts:
         return []
-    odd = np.stack([part.oddness() for part in parts], axis=1)
-    lower, step = _usual(odd)
-    beyond = (odd - lower) / step
-    p, oddest = by_chance(beyond.max(axis=1)), beyond.argmax(axis=1)
-    return [_finding(found, parts[oddest[row]], row, float(p[row])) for row in range(len(p))]
+    columns, score = (
+        [one for part, _ in parts for one in part],
+        np.concatenate([each for _, each in parts], axis=1),
+    )
+    steps = _steps(score, usual.series)
+    is_common = np.array([one.place is None for one in columns])
+    ordered = -np.sort(-steps[:, ~is_common], axis=1)
+    tails = [by_chance(steps[:, is_common].max(axis=1, initial=0), SHAPE, usual.machines)]
+    for place in PLACES:
+        if place <= ordered.shape[1]:
+            shape = SHAPE_OF_ONE if place == 1 else SHAPE
+            tails.append(by_chance(ordered[:, place - 1], shape, usual.machines))
+    # The least of several probabilities.
+    p = np.minimum(np.min(tails, axis=0) * len(tails), 1)
+    # What the least one is of: the common shift of a family or not.
+    steps[(np.argmin(tails, axis=0) == 0)[:, np.newaxis] != is_common] = -np.inf
+    oddest = steps.argmax(axis=1)
+    return [
+        _finding(found, family, columns[at], row, float(score[row, at]), float(p[row]))
+        for row, at in enumerate(oddest.tolist())
+    ]
 
 
-def _parts(kind: str, distance: Floats, family: list[str]) -> Iterator[_Part]:
-    """Returns the parts of one kind of distance."""
-    least = LEAST_SCALES[kind]
-    spread = np.maximum(spreads(distance), least)
+def _parts(kind: str, distance: Floats, family: list[str]) -> Iterator[tuple[list[_Column], Floats]]:
+    """Returns columns of one kind of distance, in deviations of the peers."""
+    score = scores(distance)
+    known = ~np.isnan(spreads(distance))
     for name in sorted(set(family)):
-        places = [at for at, one in enumerate(family) if one == name and not np.isnan(spread[at])]
-        apart = shift = distance[:, places]
+        places = [at for at, one in enumerate(family) if one == name and known[at]]
+        apart = score[:, places]
         if len(places) >= FEWEST_SERIES:
-            common = _shift(_quantile((shift / spread[places]).T, 0.5)[:, np.newaxis])
-            score = np.nan_to_num(scores(common, LEAST_COMMON))
-            yield _Part(kind, name, places, True, score, common > 0)
-            apart = _shift(shift - common * spread[places])
-        if places:
-            yield _Part(kind, name, places, False, np.nan_to_num(scores(apart, least)), shift > 0)
+            common = _quantile(apart.T, 0.5)[:, np.newaxis]
+            common = common - _quantile(common, 0.5)
+            yield [_Column(kind, name, None)], common
+            # A series is not odd because the others of its family are shorter.
+            apart = apart - np.maximum(common, 0)
+        yield [_Column(kind, name, at) for at in places], apart
 
 
-def _usual(odd: Floats, shares: tuple[float, float] = USUAL) -> tuple[Floats, Floats]:
-    """Returns a quantile of each column, and how far above it a second one lies."""
-    lower, upper = (_quantile(odd, share) for share in shares)
-    return lower, np.maximum(upper - lower, LEAST_STEP)
+def _steps(score: Floats, usual: tuple[float, float]) -> Floats:
+    """Returns how far above the first quantile of the peers each machine is, in steps from there to the
+    second: at least those of a normal distribution. A series that a machine lacks is not odd."""
+    lower, upper = (_quantile(score, share) for share in usual)
+    least = NORMAL.inv_cdf(usual[1]) - NORMAL.inv_cdf(usual[0])
+    steps: Floats = np.nan_to_num((score - lower) / np.maximum(upper - lower, least), nan=0.0)
+    return steps
 
 
-def by_chance(score: Floats) -> Floats:
-    """Returns how likely chance makes the scores of machines as large: 1 below the first quantile of
-    MACHINES, and from there on a tail through it and the second."""
-    (lower,), (step,) = _usual(score[:, np.newaxis], MACHINES)
-    steps = np.maximum(score - lower, 0) / step
-    p: Floats = np.where(score > lower, (1 - MACHINES[0]) * (1 + GROWTH * steps) ** (-1 / SHAPE), 1.0)
+def by_chance(score: Floats, shape: float, usual: tuple[float, float]) -> Floats:
+    """Returns how likely chance makes the scores of machines as large: 1 below a quantile of them, and from
+    there on a tail through it and a second one. Of few machines the second may be too small by chance: it is
+    taken a standard error higher."""
+    first, second = usual
+    safe = second + math.sqrt(second * (1 - second) / len(score))
+    (lower,), (upper,) = (_quantile(score[:, np.newaxis], share) for share in (first, safe))
+    steps = np.maximum(score - lower, 0) / max(upper - lower, LEAST_STEP)
+    growth = ((1 - first) / (1 - second)) ** shape - 1
+    p: Floats = np.where(score > lower, (1 - first) * (1 + growth * steps) ** (-1 / shape), 1.0)
     return p
 
 
-def _finding(found: Distances, part: _Part, row: int, p: float) -> Finding:
-    """Returns the finding that a part of what is odd about a machine makes."""
-    own = (found.body if part.kind == "body" else found.tail)[row, part.places]
-    at = int((part.score[row] * part.slower[row]).argmax())
-    distance = np.nanmedian(own) if part.common else own[at]
-    series = None if part.common else found.series[part.places[at]]
-    score = float(part.score[row, at])
-    return Finding(found.machines[row], series, part.family, part.kind, float(distance), score, p)
+def _finding(
+    found: Distances, family: list[str], column: _Column, row: int, score: float, p: float
+) -> Finding:
+    """Returns the finding that a column makes against a machine."""
+    own = (found.body if column.kind == "body" else found.mean)[row]
+    if column.place is None:
+        distance = np.nanmedian(own[[at for at, one in enumerate(family) if one == column.family]])
+    else:
+        distance = own[column.place]
+    series = None if column.place is None else found.series[column.place]
+    return Finding(found.machines[row], series, column.family, column.kind, float(distance), score, p)
 
 
 def limit(p: Sequence[float], rate: float) -> float:

@@ -1,5 +1,6 @@
 """Figures of the fleet's last day for Prometheus, as OpenMetrics."""
 
+import math
 from datetime import date, datetime, timezone
 from typing import Any, cast
 
@@ -68,7 +69,8 @@ def _families(fleet: Fleet, day: date | None) -> list[GaugeMetricFamily]:
         unit="ratio",
     )
     for row in judged.sick.values():
-        named.add_metric([row[name] for name in _OF_SICK], row["ratio"])
+        # A machine that its quota stops has no ratio, and is listed all the same.
+        named.add_metric([row[name] for name in _OF_SICK], math.nan if row["ratio"] is None else row["ratio"])
     return [about, machines, runs, *plain, named, *_latencies(fleet, day)]
 
 

@@ -123,15 +123,15 @@ class Pages:
             return []
         place, row = judged.places[machine]
         found, score = judged.groups[place].found, judged.score[place][row]
-        columns = zip(found.series, found.body[row], score, found.tail[row], strict=True)
+        columns = zip(found.series, found.body[row], score, found.mean[row], strict=True)
         return [
             judged.series[one]
             | {
                 "ratio": math.exp(body),
                 "score": float(far),
-                "tail": None if math.isnan(tail) else math.exp(tail),
+                "mean": None if math.isnan(mean) else math.exp(mean),
             }
-            for one, body, far, tail in columns
+            for one, body, far, mean in columns
             if not math.isnan(body)
         ]
 

@@ -1,13 +1,14 @@
 """Questions to the lake. Each returns rows, as dictionaries, that `_output` prints."""
 
 import shlex
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from . import _judge
 from ._engine import Engine, dicts, question
@@ -20,6 +21,12 @@ Row: TypeAlias = dict[str, Any]
 #: Rows of `h` that `sick` sorts at once.
 SORTED_ROWS = 8_000_000
 
+#: States of machines, by the number that the view `peers` has.
+STATES = ("idle", "busy")
+
+#: Title of the busy machines that are measured from idle ones.
+BUSY = "busy machines, each beside idle ones of its processor and kernel"
+
 #: Columns that `compare` can group runs by.
 BY = {"kernel": "kernel", "model": "cpu_model", "architecture": "architecture", "microcode": "microcode"}
 
@@ -29,41 +36,81 @@ _WHOLE = ("wake", "noise", "ipc", "remote")
 
 @dataclass(frozen=True)
 class Group:
-    """Machines that are compared with each other: their distances, and the family of each series."""
+    """Machines that are compared with each other: their distances, the family of each series, and what is
+    usual among them."""
 
     title: str
     found: _judge.Distances
     family: list[str]
+    usual: _judge.Usual
 
 
 def groups_of(engine: Engine, series: dict[int, Row]) -> tuple[list[Group], list[str]]:
-    """Returns the groups of peers (same processor, kernel, and state: idle or busy), and notes on those that
-    are too small to be judged."""
-    notes, groups = list[str](), list[Group]()
+    """Returns the groups of machines that are judged together, and notes on those that are too few."""
     rows = dicts(engine.query("SELECT DISTINCT machine_id FROM runs ORDER BY machine_id"))
     machines = [row["machine_id"] for row in rows]
+    peers = dicts(engine.query(question("peers")))
     table = _columns(engine, machines)
-    for group in dicts(engine.query(question("peers"))):
-        title = f"{group['cpu_model']}, {group['kernel']}, {'busy' if group['busy'] else 'idle'}"
-        if group["machines"] < _judge.FEWEST:
-            notes.append(f"not judged: {group['machines']} of {title}; {_judge.FEWEST} peers are needed")
-            continue
-        part = table.filter(pc.equal(table["peers"], group["peers"]))
-        found = _judge.distances({name: part[name].to_numpy() for name in part.column_names}, machines)
-        groups.append(Group(title, found, [series[one]["probe"].split(".")[0] for one in found.series]))
-    return groups, notes
+    columns = {name: table[name].to_numpy() for name in table.column_names}
+    return grouped(peers, columns, machines, {one: family_of(row) for one, row in series.items()})
+
+
+def family_of(series: Row) -> str:
+    """Returns the family of a series."""
+    return str(series["probe"]).split(".")[0]
+
+
+def references(peers: Sequence[Row]) -> dict[int, int]:
+    """Returns for each group of peers (same processor, kernel, and state: idle or busy), by its number, the
+    group from whose medians its machines are measured: busy machines from the idle ones, if these are enough,
+    else a group from its own medians, if it is enough. Others are left out."""
+    many = {(one["cpu_model"], one["kernel"], one["busy"]): one for one in peers}
+    found = {}
+    for one in peers:
+        idle = many.get((one["cpu_model"], one["kernel"], 0), one)
+        enough = [each["peers"] for each in (idle, one) if each["machines"] >= _judge.FEWEST]
+        if enough:
+            found[one["peers"]] = enough[0]
+    return found
+
+
+def grouped(
+    peers: Sequence[Row], columns: Mapping[str, NDArray[Any]], machines: list[str], family: dict[int, str]
+) -> tuple[list[Group], list[str]]:
+    """Returns what `groups_of` does. `columns` are those of sick.sql, `peers` the rows of peers.sql, `family`
+    that of each series.
+
+    Busy machines that are measured from idle ones are judged together, whatever their processors and kernels
+    are: how far busy machines are from idle ones is usual or not.
+    """
+    measured, groups, busy = references(peers), list[Group](), list[_judge.Distances]()
+    titles = {one["peers"]: f"{one['cpu_model']}, {one['kernel']}, {STATES[one['busy']]}" for one in peers}
+    usual = {one["peers"]: _judge.BUSY if one["busy"] else _judge.IDLE for one in peers}
+    for reference in sorted(set(measured.values())):
+        rows = np.isin(columns["peers"], [one for one, of in measured.items() if of == reference])
+        own, others = _judge.distances(
+            {name: column[rows] for name, column in columns.items()}, machines, reference
+        )
+        groups.append(Group(titles[reference], own, [family[one] for one in own.series], usual[reference]))
+        busy.append(others)
+    if sum(len(one.machines) for one in busy) >= _judge.FEWEST:
+        found = _judge.together(busy)
+        groups.append(Group(BUSY, found, [family[one] for one in found.series], _judge.BUSY))
+        measured = {one: one for one in measured}
+    few = (one for one in peers if measured.get(one["peers"]) != one["peers"])
+    return groups, [
+        f"not judged: {one['machines']} of {titles[one['peers']]}; {_judge.FEWEST} peers are needed"
+        for one in few
+    ]
 
 
 def _columns(engine: Engine, machines: list[str]) -> pa.Table:
     """Returns the rows of sick.sql of all machines, which are in order: those of a range after those of
     another."""
-    tails = [tuple(row.values()) for row in dicts(engine.query(question("tails")))]
-    if not tails:
-        return pa.table({name: pa.array([], pa.int64()) for name in ("peers", "machine")})
     (rows,) = dicts(engine.query("SELECT COUNT(*) AS n FROM h"))
-    step = -(-len(machines) // -(-rows["n"] // SORTED_ROWS))
+    step = -(-len(machines) // max(-(-rows["n"] // SORTED_ROWS), 1))
     ranges = [machines[first : first + step] for first in range(0, len(machines), step)]
-    texts = [question("sick", first=part[0], last=part[-1], tails=tails) for part in ranges]
+    texts = [question("sick", first=part[0], last=part[-1]) for part in ranges]
     return pa.concat_tables([engine.query(text) for text in texts])
 
 
@@ -77,10 +124,10 @@ def series_of(engine: Engine) -> dict[int, Row]:
 def sick(
     engine: Engine, rate: float = 0.05, judged: tuple[list[Group], list[str]] | None = None
 ) -> tuple[list[Row], list[str]]:
-    """Returns the machines that are slower than their peers, the surest first, and notes on what was not
-    judged.
+    """Returns the sick machines, and notes on what was not judged: first those that a quota stops and almost
+    none of their peers, then those that are slower than their peers, the surest first.
 
-    At most a share `rate` of what is named is expected to be chance, over all machines. `judged` is what
+    At most a share `rate` of the latter is expected to be chance, over all machines. `judged` is what
     `groups_of` returned, if that is known.
     """
     text = "SELECT machine_id, MAX(name) AS name FROM runs GROUP BY machine_id"
@@ -88,12 +135,17 @@ def sick(
     series = series_of(engine)
     groups, notes = judged or groups_of(engine, series)
     rows = [_row(one, names.get(one.machine, ""), group, series) for one, group in named(groups, rate)]
+    stopped = [
+        _throttled(row, names[row["machine_id"]]) for row in dicts(engine.query(question("throttled")))
+    ]
+    known = {row["machine_id"] for row in stopped}
+    rows = stopped + [row for row in rows if row["machine_id"] not in known]
     return rows, notes + [_double(row) for row in dicts(engine.query(question("doubles")))]
 
 
 def named(groups: list[Group], rate: float) -> list[tuple[_judge.Finding, Group]]:
     """Returns the findings against the machines that are named, with their groups, the surest first."""
-    pairs = [(one, group) for group in groups for one in _judge.judge(group.found, group.family)]
+    pairs = [(one, group) for group in groups for one in _judge.judge(group.found, group.family, group.usual)]
     limit = _judge.limit([one.p for one, _ in pairs], rate)
     chosen = [(one, group) for one, group in pairs if one.p <= limit]
     return sorted(chosen, key=lambda pair: (pair[0].p, pair[0].machine))
@@ -101,7 +153,7 @@ def named(groups: list[Group], rate: float) -> list[tuple[_judge.Finding, Group]
 
 def _row(finding: _judge.Finding, name: str, group: Group, series: dict[int, Row]) -> Row:
     found, machine = group.found, finding.machine
-    own = (found.body if finding.kind == "body" else found.tail)[found.machines.index(machine)]
+    own = (found.body if finding.kind == "body" else found.mean)[found.machines.index(machine)]
     of_family = [at for at, one in enumerate(group.family) if one == finding.family and not np.isnan(own[at])]
     places = sorted(of_family, key=lambda place: (found.series[place] != finding.series, -own[place], place))
     telling = [series[found.series[place]] for place in places[:3]]
@@ -113,7 +165,7 @@ def _row(finding: _judge.Finding, name: str, group: Group, series: dict[int, Row
     if finding.kind == "body":
         why = f"{subject} take {ratio:.3g} times as long as on its peers ({group.title})"
     else:
-        why = f"{subject} have {ratio:.3g} times as many slow samples as on its peers ({group.title})"
+        why = f"{subject} take on average {ratio:.3g} times as long as on its peers ({group.title})"
     return {
         "machine_id": machine,
         "name": name,
@@ -125,6 +177,23 @@ def _row(finding: _judge.Finding, name: str, group: Group, series: dict[int, Row
         "why": why,
         "series": "; ".join(one["title"] for one in telling),
         "confirm": _command(telling[0]["probe"]),
+    }
+
+
+def _throttled(row: Row, name: str) -> Row:
+    """Returns the row of a machine that its control group stops: a fact, for which no series tells."""
+    many = f"{row['many']} of {row['peers']} machines were ({row['cpu_model']}, {row['kernel']})"
+    return {
+        "machine_id": row["machine_id"],
+        "name": name,
+        "family": "quota",
+        "kind": "account",
+        "ratio": None,
+        "score": None,
+        "p": row["many"] / row["peers"],
+        "why": f"throttled by its control group in {100 * row['throttled']:.0f} % of the periods; {many}",
+        "series": "",
+        "confirm": "latscope doctor",
     }
 
 

@@ -164,16 +164,15 @@ def _judgement(engine: Engine) -> Judged:
     }
     families = sorted({family for group in groups for family in group.family})
     sick = {row["machine_id"]: row for row in rows}
-    least = _judge.LEAST_SCALES["body"]
     with warnings.catch_warnings():
         # A machine may lack all series of a family, and all machines a series.
         warnings.filterwarnings("ignore", "All-NaN", RuntimeWarning)
         shift = [{family: _shift(group, family) for family in sorted(set(group.family))} for group in groups]
         far = [
-            {name: _judge.scores(np.log(one)[:, np.newaxis], least)[:, 0] for name, one in column.items()}
+            {name: _judge.scores(np.log(one)[:, np.newaxis])[:, 0] for name, one in column.items()}
             for column in shift
         ]
-        score = [_judge.scores(group.found.body, least) for group in groups]
+        score = [_judge.scores(group.found.body) for group in groups]
     return Judged(sick, notes, groups, places, families, shift, far, score, series)
 
 

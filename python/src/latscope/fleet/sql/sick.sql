@@ -1,8 +1,9 @@
--- Of each machine of a range and each series: where its samples lie (buckets of three deciles), and how many lie above
--- the 95th percentile of all its peers, which tails.sql gives. Several runs of a machine are added: their buckets are
--- peers of a frame. A range keeps the rows that are sorted in memory.
+-- Of each machine of a range and each series: where its samples lie (buckets of three deciles), and their mean, ticks,
+-- with the middles of the buckets; their sum is exact, so its order does not matter. Several runs of a machine are
+-- added: their buckets are peers of a frame. A range keeps the rows that are sorted in memory.
 WITH m AS (
-    SELECT r.peers, r.machine, h.series_id, h.bucket, h.n
+    SELECT r.peers, r.machine, h.series_id, h.bucket, h.n,
+           GREATEST(CAST(FLOOR(h.bucket / 128.0) AS INT) - 1, 0) AS shift
     FROM h JOIN peers r ON r.run_id = h.run_id WHERE h.machine_id BETWEEN :first AND :last
 ),
 c AS (
@@ -13,11 +14,9 @@ c AS (
            ) AS BIGINT) AS total
     FROM m
 )
-SELECT c.peers, c.series_id, c.machine, MAX(total) AS total,
-       MIN(CASE WHEN cum * 10 >= total * 3 THEN c.bucket END) AS q30,
-       MIN(CASE WHEN cum * 2 >= total THEN c.bucket END) AS q50,
-       MIN(CASE WHEN cum * 10 >= total * 7 THEN c.bucket END) AS q70,
-       CAST(SUM(CASE WHEN c.bucket > tail.bucket THEN n ELSE 0 END) AS BIGINT) AS above
-FROM c JOIN (SELECT * FROM (VALUES :tails) AS t(peers, series_id, bucket)) tail
-    ON tail.peers = c.peers AND tail.series_id = c.series_id
-GROUP BY c.peers, c.series_id, c.machine
+SELECT peers, series_id, machine,
+       MIN(CASE WHEN cum * 10 >= total * 3 THEN bucket END) AS q30,
+       MIN(CASE WHEN cum * 2 >= total THEN bucket END) AS q50,
+       MIN(CASE WHEN cum * 10 >= total * 7 THEN bucket END) AS q70,
+       SUM(n * ((bucket - 128 * shift) * POWER(2, shift) + (POWER(2, shift) - 1) / 2)) / MAX(total) AS mean
+FROM c GROUP BY peers, series_id, machine
