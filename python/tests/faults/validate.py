@@ -74,17 +74,33 @@ def moves(days: list[Day]) -> dict[str, dict[tuple[int, str], float]]:
     }
 
 
-def table_of_kinds(days: list[Day], moved: dict[str, float]) -> str:
+def usual(days: list[Day]) -> dict[str, float]:
+    """Returns which share of the healthy peers is as far out as the machines of each kind, on the series that
+    tells most: the median over the machines of the kind."""
+    seen: dict[str, dict[tuple[int, str], list[float]]] = defaultdict(lambda: defaultdict(list))
+    for group, sick in ((group, day.sick) for day in days for group in day.groups):
+        is_healthy = np.array([name not in sick for name in group.found.machines])
+        for kind, distance in (("body", group.found.body), ("mean", group.found.mean)):
+            for row in np.flatnonzero(~is_healthy):
+                shares = np.mean(distance[is_healthy] >= distance[row], axis=0)
+                for place in np.flatnonzero(~np.isnan(distance[row])):
+                    key = (group.found.series[place], kind)
+                    seen[sick[group.found.machines[row]]][key].append(float(shares[place]))
+    return {kind: min(float(np.median(of)) for of in all_of.values()) for kind, all_of in seen.items()}
+
+
+def table_of_kinds(days: list[Day], moved: dict[str, float], shares: dict[str, float]) -> str:
     """Returns what was found of each kind, as a table of Markdown, and a line on each rule."""
     rules = list(days[0].named)
     of_kind: dict[str, list[tuple[Day, str]]] = {}
     for day in days:
         for name, kind in day.sick.items():
             of_kind.setdefault(kind, []).append((day, name))
-    lines = [f"| kind | spreads | machines | {' | '.join(rules)} |", "|---" * (3 + len(rules)) + "|"]
+    lines = [f"| kind | spreads | as far | machines | {' | '.join(rules)} |", "|---" * (4 + len(rules)) + "|"]
     for kind, of in sorted(of_kind.items(), key=lambda one: (-moved.get(one[0], 0), one[0])):
         found = [str(sum(name in day.named[rule] for day, name in of)) for rule in rules]
-        lines.append(f"| `{kind}` | {moved.get(kind, 0):.3g} | {len(of)} | {' | '.join(found)} |")
+        far = f"{moved.get(kind, 0):.3g} | {100 * shares.get(kind, 1.0):.2g} %"
+        lines.append(f"| `{kind}` | {far} | {len(of)} | {' | '.join(found)} |")
     strong = [one for kind, of in of_kind.items() if moved.get(kind, 0) >= MOVES for one in of]
     lines.append("")
     for rule in rules:
@@ -170,7 +186,10 @@ def main() -> None:
     if arguments.fleets:
         days = faulty_days(pool, arguments.machines, arguments.fleets, arguments.seed)
         shifts = moves(days)
-        print(table_of_kinds(days, {kind: max(of.values()) for kind, of in shifts.items()}))
+        print(
+            table_of_kinds(days, {kind: max(of.values()) for kind, of in shifts.items()}, usual(days)),
+            flush=True,
+        )
         for kind, of in sorted(shifts.items()):
             most = sorted(of.items(), key=lambda one: -one[1])[:3]
             texts = [f"{pool.series[one]['title']} ({what}) {far:.1f}" for (one, what), far in most]
