@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from datetime import date, timedelta
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -120,6 +121,18 @@ def test_a_fleet_without_sick_machines_names_none(engine: Engine) -> None:
         )
         named += bool(_questions.named([_questions.Group("part", part, group.family, group.usual)], 0.05))
     assert named <= 1
+
+
+def test_a_machine_that_measured_less_is_judged_by_what_it_has(engine: Engine) -> None:
+    (group,), _ = _questions.groups_of(engine, _questions.series_of(engine))
+    found, lacks = group.found, np.array([one != "cpu" for one in group.family])
+    healthy = next(place for place, name in enumerate(found.machines) if name not in SICK)
+    rows = np.array([found.machines.index("m000077"), healthy])
+    for distance in (found.body, found.mean):
+        distance[np.ix_(rows, lacks)] = np.nan
+    named = {one.machine: one for one, _ in _questions.named([group], 0.05)}
+    assert named.keys() == SICK
+    assert named["m000077"].family == "cpu"
 
 
 @pytest.mark.parametrize(("stopped", "named"), [(1, 1), (2, 0)])

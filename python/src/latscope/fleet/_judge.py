@@ -90,12 +90,13 @@ class Finding:
 
 @dataclass(frozen=True)
 class _Column:
-    """What may be odd: the common shift of a family (`place` is None), or a series apart from that, a column
-    of the distances."""
+    """What may be odd: the common shift of all series of a family, or a single series apart from that.
+    `places` are their columns of the distances."""
 
     kind: str
     family: str
-    place: int | None
+    places: list[int]
+    is_common: bool = False
 
 
 def log_of_bucket(bucket: Ints) -> Floats:
@@ -178,12 +179,10 @@ def judge(found: Distances, family: list[str], usual: Usual) -> list[Finding]:
     parts = [*_parts("body", found.body, family), *_parts("mean", found.mean, family)]
     if not parts:
         return []
-    columns, score = (
-        [one for part, _ in parts for one in part],
-        np.concatenate([each for _, each in parts], axis=1),
-    )
+    columns = [one for of_part, _ in parts for one in of_part]
+    score = np.concatenate([of_part for _, of_part in parts], axis=1)
     steps = _steps(score, usual.series)
-    is_common = np.array([one.place is None for one in columns])
+    is_common = np.array([one.is_common for one in columns])
     ordered = -np.sort(-steps[:, ~is_common], axis=1)
     tails = [by_chance(steps[:, is_common].max(axis=1, initial=0), SHAPE, usual.machines)]
     for place in PLACES:
@@ -193,12 +192,9 @@ def judge(found: Distances, family: list[str], usual: Usual) -> list[Finding]:
     # The least of several probabilities.
     p = np.minimum(np.min(tails, axis=0) * len(tails), 1)
     # What the least one is of: the common shift of a family or not.
-    steps[(np.argmin(tails, axis=0) == 0)[:, np.newaxis] != is_common] = -np.inf
-    oddest = steps.argmax(axis=1)
-    return [
-        _finding(found, family, columns[at], row, float(score[row, at]), float(p[row]))
-        for row, at in enumerate(oddest.tolist())
-    ]
+    steps[((np.argmin(tails, axis=0) == 0)[:, np.newaxis] != is_common) | np.isnan(score)] = -np.inf
+    rows = enumerate(steps.argmax(axis=1).tolist())
+    return [_finding(found, columns[at], row, float(score[row, at]), float(p[row])) for row, at in rows]
 
 
 def _parts(kind: str, distance: Floats, family: list[str]) -> Iterator[tuple[list[_Column], Floats]]:
@@ -211,10 +207,10 @@ def _parts(kind: str, distance: Floats, family: list[str]) -> Iterator[tuple[lis
         if len(places) >= FEWEST_SERIES:
             common = _quantile(apart.T, 0.5)[:, np.newaxis]
             common = common - _quantile(common, 0.5)
-            yield [_Column(kind, name, None)], common
+            yield [_Column(kind, name, places, True)], common
             # A series is not odd because the others of its family are shorter.
             apart = apart - np.maximum(common, 0)
-        yield [_Column(kind, name, at) for at in places], apart
+        yield [_Column(kind, name, [at]) for at in places], apart
 
 
 def _steps(score: Floats, usual: tuple[float, float]) -> Floats:
@@ -239,17 +235,13 @@ def by_chance(score: Floats, shape: float, usual: tuple[float, float]) -> Floats
     return p
 
 
-def _finding(
-    found: Distances, family: list[str], column: _Column, row: int, score: float, p: float
-) -> Finding:
+def _finding(found: Distances, column: _Column, row: int, score: float, p: float) -> Finding:
     """Returns the finding that a column makes against a machine."""
-    own = (found.body if column.kind == "body" else found.mean)[row]
-    if column.place is None:
-        distance = np.nanmedian(own[[at for at, one in enumerate(family) if one == column.family]])
-    else:
-        distance = own[column.place]
-    series = None if column.place is None else found.series[column.place]
-    return Finding(found.machines[row], series, column.family, column.kind, float(distance), score, p)
+    own = (found.body if column.kind == "body" else found.mean)[row, column.places]
+    series = None if column.is_common else found.series[column.places[0]]
+    own = own[~np.isnan(own)]
+    distance = float(np.median(own)) if own.size else 0.0
+    return Finding(found.machines[row], series, column.family, column.kind, distance, score, p)
 
 
 def limit(p: Sequence[float], rate: float) -> float:
