@@ -21,12 +21,13 @@ def pool() -> drawn.Pool:
 
 
 def test_a_fleet_is_drawn_from_the_set_and_judged(pool: drawn.Pool) -> None:
-    sick = ["seccomp", "seccomp", "swap", "tracepoints"]
+    sick = ["quota", "seccomp", "swap", "timers", "tracepoints"]
     fleet = drawn.machines(600, sick, seed=1, groups=drawn.GROUPS[:1])
     day = validate.Day(pool, fleet, 1)
     assert sorted(day.sick.values()) == sorted(sick)
     shifts = validate.moves([day])
-    assert all(max(shifts[kind].values()) >= validate.MOVES for kind in sick)
+    # The one that its quota stops has no peers that are busy, and is named all the same.
+    assert all(max(shifts[kind].values()) >= validate.MOVES for kind in sick if kind != "quota")
     assert day.named["`sick`"] == day.sick.keys()
     # The plain rule names nearly everything.
     assert len(day.named["plain rule, any series"]) > 300

@@ -27,7 +27,7 @@ from latscope.fleet import Lake, _bench, _main, _questions
 from latscope.fleet._compact import compact
 from latscope.fleet._drift import drift
 from latscope.fleet._engine import DuckDb, Engine
-from latscope.fleet._generate import Fault, generate
+from latscope.fleet._generate import Fault, bucket_of_log, generate
 from latscope.fleet._judge import Distances
 from latscope.fleet._rows import rows_of
 from latscope.fleet._schema import TABLES
@@ -121,6 +121,44 @@ def test_a_fleet_without_sick_machines_names_none(engine: Engine) -> None:
         )
         named += bool(_questions.named([_questions.Group("part", part, group.family, group.usual)], 0.05))
     assert named <= 1
+
+
+def test_busy_machines_are_measured_from_idle_ones_and_judged_together() -> None:
+    numbers = (
+        ("A", 0, 120, 1000),
+        ("A", 1, 60, 2000),
+        ("B", 0, 120, 4000),
+        ("B", 1, 60, 8000),
+        ("C", 0, 50, 9),
+    )
+    peers = [
+        {"peers": at, "cpu_model": model, "kernel": "6", "busy": busy, "machines": many}
+        for at, (model, busy, many, _) in enumerate(numbers)
+    ]
+    ticks = np.concatenate([np.full(many, float(mean)) for _, _, many, mean in numbers])
+    # A busy machine of B.
+    ticks[359] *= 3
+    columns = dict.fromkeys(("q30", "q50", "q70"), bucket_of_log(np.log(ticks))) | {
+        "peers": np.repeat(np.arange(5), [many for _, _, many, _ in numbers]),
+        "machine": np.arange(1, len(ticks) + 1),
+        "series_id": np.full(len(ticks), 7),
+        "mean": ticks,
+    }
+    names = [f"m{number:03}" for number in range(len(ticks))]
+    groups, notes = _questions.grouped(peers, columns, names, {7: "cpu"})
+    assert notes == ["not judged: 50 of C, 6, idle; 100 peers are needed"]
+    assert [(group.title, len(group.found.machines)) for group in groups] == [
+        ("A, 6, idle", 120),
+        ("B, 6, idle", 120),
+        (_questions.BUSY, 120),
+    ]
+    found = groups[-1].found
+    odd = found.machines.index("m359")
+    for distance in (found.body, found.mean):
+        assert distance[odd, 0] == pytest.approx(np.log(3), abs=0.01)
+        assert np.abs(np.delete(distance, odd)).max() < 0.01
+    (one,) = (each for each, _ in _questions.named(groups, 0.05))
+    assert (one.machine, one.family, one.series) == ("m359", "cpu", 7)
 
 
 def test_a_machine_that_measured_less_is_judged_by_what_it_has(engine: Engine) -> None:
