@@ -30,6 +30,7 @@ pub fn run(turns: usize) -> Result<bool> {
             eprint!("\r{state} {turn}/{turns} ");
             let ours =
                 latscope.point(&here.words(&format!("sync line-state --state {state} --cpus {{pair}}"))?)?;
+            super::undistorted(&ours)?;
             let cpus = here.words("{first} {cpu}")?;
             let theirs = shell::output(Command::new(&program).args(cpus).args([state, &turn.to_string()]))?;
             let (load, hit) = theirs.trim().split_once(' ').context("the C program printed no figures")?;

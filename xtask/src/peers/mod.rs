@@ -18,8 +18,10 @@ mod table;
 mod tools;
 mod wake;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use clap::{Args, Subcommand};
+use latscope_core::quality::Level;
+use latscope_core::report::Measurement;
 use latscope_core::statistics::{Interval, median, quantile, ratio_of_medians};
 use latscope_core::units::format_time;
 use std::path::PathBuf;
@@ -238,6 +240,16 @@ impl Comparison {
         let last = || format!("{program} printed no figure: {}", output.lines().last().unwrap_or_default());
         self.figure.read(&output).with_context(last)
     }
+}
+
+/// Checks that nothing distorts a figure of latscope: beside a peer that does not notice it, such a figure says nothing.
+///
+/// # Errors
+/// The point is degraded or unsupported; the text has the reasons.
+fn undistorted(point: &Measurement) -> Result<()> {
+    let why = || point.reason().unwrap_or_default();
+    ensure!(point.quality.level < Level::Degraded, "latscope cannot measure it on this machine now: {}", why());
+    Ok(())
 }
 
 /// Text with the median of the runs of a side and their spread.

@@ -100,7 +100,9 @@ fn pairs(latscope: &Latscope, here: &Here) -> Result<Vec<Pair>> {
 fn chain(latscope: &Latscope, words: &[String]) -> Result<f64> {
     let report = latscope.measure(words)?;
     let point = report.measurements.iter().find(|m| m.probe == ids::MEMORY_LATENCY);
-    point.and_then(Measurement::typical).context("latscope: no figure of memory.latency")
+    let point = point.context("latscope: no point of memory.latency")?;
+    super::undistorted(point)?;
+    point.typical().context("latscope: no figure of memory.latency")
 }
 
 /// Walks a plain chain: a loop over indices, as it stands in every text book. Returns the median time of a load in batches,

@@ -40,6 +40,6 @@ fn a_result_of_a_thousand_cpus_is_shown() {
     let report = result(Command::Survey, 1024);
     let file = place.file("many.json", report.to_json());
     let shown = run(&["show", &file, "--table"]).done();
-    assert!(shown.contains("(64 of 1024 CPUs)") && shown.contains("28 of 523776 pairs"), "{shown}");
+    assert!(shown.contains("(28 of 523776 pairs"), "{shown}");
     assert!(Figures::of(&report).points < 2_000);
 }
