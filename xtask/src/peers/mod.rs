@@ -248,7 +248,11 @@ impl Comparison {
 /// The point is degraded or unsupported; the text has the reasons.
 fn undistorted(point: &Measurement) -> Result<()> {
     let why = || point.reason().unwrap_or_default();
-    ensure!(point.quality.level < Level::Degraded, "latscope cannot measure it on this machine now: {}", why());
+    ensure!(
+        point.quality.level < Level::Degraded,
+        "latscope cannot measure it on this machine now: {}",
+        why()
+    );
     Ok(())
 }
 
