@@ -165,8 +165,8 @@ mod tests {
             let lean = Report::from_json_without_blocks(text.as_bytes()).unwrap();
             assert!(whole.measurements.iter().any(|m| !m.blocks.is_empty()));
             assert_eq!(lean, whole.without_blocks());
-            let damaged = text.replace("\"blocks\":[{\"from\":", "\"blocks\":[{\"from\":-");
-            assert_ne!(damaged, text);
+            let damaged = text.replace("\"median\":", "\"median\":-");
+            assert!(damaged != text);
             assert!(matches!(Report::from_json(damaged.as_bytes()), Err(LoadError::Damaged(_))));
             assert_eq!(Report::from_json_without_blocks(damaged.as_bytes()).unwrap(), lean);
         }
