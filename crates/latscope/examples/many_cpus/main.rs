@@ -34,7 +34,7 @@ fn record(docs: &Path) -> Result<()> {
     let page = docs.join("nodes.md");
     let text = fs::read_to_string(&page)?;
     let (before, rest) =
-        text.split_once("\n| 16 |").context("docs/nodes.md has no table of simulated machines")?;
+        text.split_once("\n| 16 |").context("the page has no table of simulated machines")?;
     let after = rest.split_once("\n\n").context("nothing is behind the table")?.1;
     Ok(fs::write(&page, format!("{before}\n{}\n\n{after}", rows.join("\n")))?)
 }

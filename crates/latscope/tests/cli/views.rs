@@ -36,9 +36,11 @@ fn a_result_is_read_from_standard_input_too() {
 fn the_first_screen_has_ten_numbers_and_says_where_the_rest_is() {
     let survey = survey();
     let text = &survey.ran.out;
-    for part in ["L1 hit", "memory read", "fsync", "Of 1", "bars: logarithmic, ", "The machine was "] {
+    for part in ["L1 hit", "fsync", "Of 1", "bars: logarithmic, ", "The machine was "] {
         assert!(text.contains(part), "{part}:\n{text}");
     }
+    // On a busy machine the memory may not be told from the last cache; another row is in its place then.
+    assert!(text.contains("memory read") || text.contains("core cycle"), "{text}");
     let show = format!("All rows: latscope show {} --table", survey.path);
     assert!(text.split_whitespace().collect::<Vec<_>>().join(" ").contains(&show), "{text}");
     let rows = text.lines().skip_while(|line| !line.starts_with("───")).skip(1);
