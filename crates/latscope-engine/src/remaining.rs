@@ -29,17 +29,23 @@ const COMPARED: usize = 12;
 
 /// Planned time of the pairs of CPUs of which many are measured at once, in the rounds of a tournament, s.
 fn of_all_pairs(pairs: &[&Point], stop: &Stop) -> f64 {
-    let modes: BTreeSet<&str> = pairs.iter().map(|pair| pair.text("mode")).collect();
-    let classes: BTreeSet<&str> = pairs.iter().map(|pair| pair.text("class")).collect();
-    let of_mode = pairs.len() as f64 / modes.len().max(1) as f64;
+    let modes = different(pairs, "mode") as f64;
+    let of_mode = pairs.len() as f64 / modes.max(1.0);
     // n CPUs have n (n - 1) / 2 pairs, in n - 1 rounds; of an odd number one CPU rests in each of n rounds.
     let cpus = ((1.0 + (1.0 + 8.0 * of_mode).sqrt()) / 2.0).round();
     let rounds = cpus - 1.0 + cpus % 2.0;
     let batches = stop.samples.clamp(1, 100) as f64 * stop.batch_ns as f64 / 1e9;
-    let compared = (classes.len() * COMPARED) as f64;
+    let compared = (different(pairs, "class") * COMPARED) as f64;
     let at_once = batches + cpus * STARTED;
     let alone = batches + 2.0 * STARTED;
-    modes.len() as f64 * (rounds * at_once + compared * (at_once + alone))
+    modes * (rounds * at_once + compared * (at_once + alone))
+}
+
+/// Number of different values of a parameter.
+fn different(points: &[&Point], param: &str) -> usize {
+    let values: BTreeSet<String> =
+        points.iter().filter_map(|point| point.params.get(param)).map(ToString::to_string).collect();
+    values.len()
 }
 
 /// Planned time of a step of a round, s; `None` if the step ends by an event, or never.
