@@ -140,7 +140,8 @@ impl Group {
     fn create(journal: impl FnOnce(&Path) -> Result<()>) -> Result<Group> {
         let own = own_group(&fs::read_to_string("/proc/mounts")?, &fs::read_to_string("/proc/self/cgroup")?);
         let own = own.context("no cgroup2 file system is mounted")?;
-        let path = own.join(format!("latscope-{}", std::process::id()));
+        // Two threads may each have one.
+        let path = own.join(format!("latscope-{}", rustix::thread::gettid().as_raw_nonzero()));
         journal(&path)?;
         fs::create_dir(&path).with_context(|| path.display().to_string())?;
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
