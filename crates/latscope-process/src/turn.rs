@@ -23,7 +23,16 @@ const MOMENT: Duration = Duration::from_millis(200);
 
 /// Turn of a run. Other runs can wait until it is dropped, or its process has ended.
 #[derive(Debug)]
-pub struct Turn(#[allow(dead_code, reason = "it is held until it is dropped")] Option<OwnedFd>);
+pub struct Turn(Option<OwnedFd>);
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        // A child that another thread forks just now has the file open until it executes its program.
+        if let Some(file) = &self.0 {
+            let _ = flock(file, FlockOperation::Unlock);
+        }
+    }
+}
 
 /// The directories in which the file can lie, the first that can be used; the user can name the only one.
 fn places() -> Vec<PathBuf> {
@@ -162,6 +171,8 @@ mod tests {
         let third = wait_in(&places, Duration::ZERO, |_| ()).unwrap();
         assert!(wait_in(&places, Duration::ZERO, |_| ()).is_err(), "the third has its turn");
         assert!(begin_in(&places).0.is_some());
+        // As a child that was forked meanwhile.
+        let _inherited = third.0.as_ref().unwrap().try_clone().unwrap();
         drop(third);
         assert!(wait_in(&places, Duration::ZERO, |_| ()).is_ok());
     }
