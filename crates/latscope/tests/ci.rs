@@ -133,12 +133,13 @@ fn a_budget_is_learnt() {
         let job = Job::new("");
         passes(&job.step(&["sh", "-ec"], &short(steps[0]), &[]));
         let learnt = job.step(&["sh", "-ec"], steps[1], &[]);
-        let unstable = String::from_utf8_lossy(&learnt.stderr).contains("unstable");
-        (job, learnt, unstable)
+        let why = String::from_utf8_lossy(&learnt.stderr);
+        let noisy = why.contains("unstable") || why.contains("the figures scatter too much");
+        (job, learnt, noisy)
     };
-    // Of results that are unstable on a busy machine nothing is learnt.
+    // Of results of a busy machine, which are unstable or scatter, nothing is learnt.
     let mut tries = (0..5).map(|_| learn());
-    let (job, learnt, _) = tries.find(|(.., unstable)| !unstable).expect("a result that is not unstable");
+    let (job, learnt, _) = tries.find(|(.., noisy)| !noisy).expect("results of which something is learnt");
     passes(&learnt);
     assert!(job.text("budget.toml").contains("latscope"), "{}", job.text("budget.toml"));
 }
