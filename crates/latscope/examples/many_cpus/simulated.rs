@@ -48,7 +48,7 @@ impl Command {
     }
 }
 
-/// What a command comes to.
+/// Time and size of a command.
 #[derive(Debug, Clone, Copy)]
 pub struct Figures {
     /// Planned time, s.

@@ -170,7 +170,7 @@ pub fn load_one(path: &Path) -> Result<Report> {
 /// Reads a result in full but for its samples in order of time.
 ///
 /// # Errors
-/// As of [`load_one`].
+/// The file cannot be read, or is no result: as for [`load_one`].
 pub fn load_without_blocks(path: &Path) -> Result<Report> {
     read(path, imports::read_report_without_blocks).and_then(redact::report)
 }
