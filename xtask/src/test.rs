@@ -37,7 +37,7 @@ pub fn run(all: bool) -> Result<bool> {
         let clippy =
             "clippy --workspace --all-targets --features latscope/vhost-user --locked -- -D warnings";
         tally.check("clippy", shell::run(&mut shell::cargo(clippy)));
-        // What is delivered lacks the features that the tests turn on.
+        // The delivered program lacks the features that the tests turn on.
         let delivered = "clippy --workspace --locked -- -D warnings";
         tally.check("clippy without tests", shell::run(&mut shell::cargo(delivered)));
     });

@@ -205,7 +205,7 @@ mod tests {
         assert_eq!(of_all_pairs(&[], &stop), 0.0);
         // Three rounds of two pairs, and twelve comparisons at once and alone.
         assert!((pairs(4) - (15.0 * (0.025 + 4.0 * STARTED) + 12.0 * (0.025 + 2.0 * STARTED))).abs() < 1e-9);
-        // Of three CPUs one rests in each of three rounds.
+        // One of three CPUs rests in each of three rounds.
         assert!((pairs(3) - (15.0 * (0.025 + 3.0 * STARTED) + 12.0 * (0.025 + 2.0 * STARTED))).abs() < 1e-9);
         // 1,023 rounds, not 523,776 pairs one after the other.
         assert!(pairs(1024) < 1200.0 * 0.025 + 1200.0 * 1024.0 * STARTED);

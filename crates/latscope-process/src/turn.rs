@@ -171,7 +171,7 @@ mod tests {
         let third = wait_in(&places, Duration::ZERO, |_| ()).unwrap();
         assert!(wait_in(&places, Duration::ZERO, |_| ()).is_err(), "the third has its turn");
         assert!(begin_in(&places).0.is_some());
-        // As a child that was forked meanwhile.
+        // A child that was forked meanwhile has such a copy.
         let _inherited = third.0.as_ref().unwrap().try_clone().unwrap();
         drop(third);
         assert!(wait_in(&places, Duration::ZERO, |_| ()).is_ok());

@@ -137,7 +137,7 @@ fn a_budget_is_learnt() {
         let noisy = why.contains("unstable") || why.contains("the figures scatter too much");
         (job, learnt, noisy)
     };
-    // Of results of a busy machine, which are unstable or scatter, nothing is learnt.
+    // Nothing is learnt from results of a busy machine, which are unstable or scatter.
     let mut tries = (0..5).map(|_| learn());
     let (job, learnt, _) = tries.find(|(.., noisy)| !noisy).expect("results of which something is learnt");
     passes(&learnt);

@@ -152,7 +152,7 @@ fn is_descriptor(path: &Path) -> bool {
 
 /// Reads up to `limit` bytes, of which about so many are expected.
 fn limited(from: impl Read, expected: u64, path: &Path, limit: u64) -> Result<Vec<u8>> {
-    // With room for the byte that shows the end.
+    // There is room for the byte that shows the end.
     let mut text = Vec::with_capacity(expected.min(limit).min(1 << 26) as usize + 1);
     from.take(limit.saturating_add(1))
         .read_to_end(&mut text)
