@@ -24,7 +24,7 @@ probes! {
         "One load in a chain of dependent loads, each of a line that another core has in its caches. State modified: that core \
             wrote to the line. State exclusive: the line was flushed, then that core alone loaded it. State \
             shared: it was flushed, then that core and a third one loaded it."
-        { by_name_only: true, sensitive_to: &[Condition::SharedCore, Condition::PageSize], };
+        { revision: 2, by_name_only: true, sensitive_to: &[Condition::SharedCore, Condition::PageSize], };
 }
 
 static EXPERIMENT: Experiment = Experiment::new("sync.line-state", Cpus::All, run)
@@ -134,7 +134,7 @@ fn measure(bench: &mut Bench, index: usize, line: &Line) -> Result<()> {
     threads::pin(here)?;
     let mut region = Region::new(LINES * PAGE, Pages::Huge)?;
     doubt(&region, Pages::Huge).iter().for_each(|doubt| doubt.tell(bench, &[index]));
-    let cycle = SharedCycle::page(region.links(), PAGE, LINE, bench.seed());
+    let cycle = cycle(&mut region, bench.seed());
     if line.state != State::Modified && !cycle.flush() {
         bench.unsupported(index, "no program may take a line out of all caches on this architecture", "");
         return Ok(());
@@ -144,6 +144,11 @@ fn measure(bench: &mut Bench, index: usize, line: &Line) -> Result<()> {
     let taken = take(bench, &cycle, line.state, &others)?;
     report(bench, index, line, &taken);
     Ok(())
+}
+
+/// Returns a walk of all lines. A region of large pages may be longer than was asked for.
+fn cycle(region: &mut Region, seed: u64) -> SharedCycle<'_> {
+    SharedCycle::page(&mut region.links()[..LINES * PAGE / size_of::<usize>()], PAGE, LINE, seed)
 }
 
 /// Measured times of a point.
@@ -271,8 +276,8 @@ fn lead(
         cycle.walk();
         let own = timebase.ns(clock.end() - again);
         if sample > 0 {
-            if bad { &mut taken.disturbed } else { &mut taken.clean }.push((ns / LINES as f64, start));
-            taken.own.push(own / LINES as f64);
+            if bad { &mut taken.disturbed } else { &mut taken.clean }.push((ns / cycle.len() as f64, start));
+            taken.own.push(own / cycle.len() as f64);
             spent += if bad { 0.0 } else { ns };
         }
         let enough = taken.clean.len() as u64 >= stop.samples || spent >= stop.budget_ns as f64;
@@ -350,6 +355,12 @@ mod tests {
     fn a_load_as_quick_as_one_of_the_own_cache_is_told_from_a_slower_one() {
         assert!(is_own_cache(1.9, 1.8) && is_own_cache(1.0, 1.8));
         assert!(!is_own_cache(60.0, 1.8));
+    }
+
+    #[test]
+    fn a_walk_has_as_many_loads_as_it_is_divided_by() {
+        let mut region = Region::new(LINES * PAGE, Pages::Huge).unwrap();
+        assert_eq!(cycle(&mut region, 1).len(), LINES);
     }
 
     #[test]
