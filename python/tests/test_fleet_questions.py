@@ -23,10 +23,10 @@ import latscope
 pytest.importorskip("deltalake")
 pytest.importorskip("duckdb")
 
-from latscope.fleet import Lake, _bench, _main, _questions
+from latscope.fleet import Lake, _bench, _judge, _main, _questions, _settings
 from latscope.fleet._compact import compact
 from latscope.fleet._drift import drift
-from latscope.fleet._engine import DuckDb, Engine
+from latscope.fleet._engine import DuckDb, Engine, dicts, question
 from latscope.fleet._generate import Fault, bucket_of_log, generate
 from latscope.fleet._judge import Distances
 from latscope.fleet._rows import rows_of
@@ -116,9 +116,8 @@ def test_a_fleet_without_sick_machines_names_none(engine: Engine) -> None:
     named = 0
     for draw in range(20):
         places = [place for place in healthy if place % 20 != draw]
-        part = Distances(
-            [found.machines[at] for at in places], found.series, found.body[places], found.mean[places]
-        )
+        names = [found.machines[at] for at in places]
+        part = Distances(names, found.series, found.body[places], found.mean[places], found.waited[places])
         named += bool(_questions.named([_questions.Group("part", part, group.family, group.usual)], 0.05))
     assert named <= 1
 
@@ -145,7 +144,10 @@ def test_busy_machines_are_measured_from_idle_ones_and_judged_together() -> None
         "mean": ticks,
     }
     names = [f"m{number:03}" for number in range(len(ticks))]
-    groups, notes = _questions.grouped(peers, columns, names, {7: "cpu"})
+    waited = np.full((len(names), 2), 0.001)
+    # An idle machine of A.
+    waited[5, 1] = 0.2
+    groups, notes = _questions.grouped(peers, columns, waited, names, {7: "cpu"})
     assert notes == ["not judged: 50 of C, 6, idle; 100 peers are needed"]
     assert [(group.title, len(group.found.machines)) for group in groups] == [
         ("A, 6, idle", 120),
@@ -157,8 +159,10 @@ def test_busy_machines_are_measured_from_idle_ones_and_judged_together() -> None
     for distance in (found.body, found.mean):
         assert distance[odd, 0] == pytest.approx(np.log(3), abs=0.01)
         assert np.abs(np.delete(distance, odd)).max() < 0.01
-    (one,) = (each for each, _ in _questions.named(groups, 0.05))
-    assert (one.machine, one.family, one.series) == ("m359", "cpu", 7)
+    named = {one.machine: (one.kind, one.family, one.series) for one, _ in _questions.named(groups, 0.05)}
+    assert named.pop("m005") == ("waited", "", None)
+    assert named.pop("m359") in {("body", "cpu", 7), ("mean", "cpu", 7)}
+    assert not named
 
 
 def test_a_machine_that_measured_less_is_judged_by_what_it_has(engine: Engine) -> None:
@@ -189,6 +193,74 @@ def test_a_machine_that_its_quota_stops_is_named_unless_others_are(
     assert [(row["machine_id"], row["confirm"]) for row in found] == [("m0", "latscope doctor")] * named
     why = "throttled by its control group in 88 % of the periods; 1 of 120 machines were ("
     assert all(row["why"].startswith(why) for row in found)
+
+
+def test_a_machine_whose_threads_wait_for_a_cpu_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lake, first = Lake(tmp_path / "lake", create=True), latscope.read(DEMO).runs[0]
+    rows = rows_of(first.document, first.text, first.source, DAY)
+    runs, points, h = [], [], []
+    for number in range(120):
+        keys = {"day": DAY, "batch": 0, "run_id": f"r{number}", "machine_id": f"m{number}"}
+        runs.append(rows.run | keys)
+        waited = 0.123 if number == 7 else 0.001
+        # A quarter of the points waits longer on all machines.
+        shares = [waited, waited, waited, 0.5]
+        points += [keys | {"series_id": one, "waited": share} for one, share in enumerate(shares)]
+        h.append(keys | {"series_id": 0, "bucket": 300, "n": 10})
+    for name, table in (("runs", runs), ("points", points), ("h", h)):
+        lake.append(name, pa.Table.from_pylist(table, schema=TABLES[name]))
+    series = rows.series[0] | {"series_id": 0}
+    lake.append("series", pa.Table.from_pylist([series], schema=TABLES["series"]))
+    assert _main.main(["sick", "--lake", lake.root, "--format", "json"]) == 0
+    (row,) = json.loads(capsys.readouterr().out)
+    assert (row["machine_id"], row["kind"], row["confirm"]) == ("m7", "waited", "latscope noise")
+    told = (
+        "threads waited for a CPU in 12.3 % of the time at half of the points or more, in 12.3 % at a quarter"
+    )
+    assert row["why"].startswith(f"{told}; on its peers 0.1 and 0.1 % (")
+
+
+def test_a_setting_is_rare_that_one_machine_in_a_hundred_has(tmp_path: Path) -> None:
+    lake, first = Lake(tmp_path / "lake", create=True), latscope.read(DEMO).runs[0]
+    run = rows_of(first.document, first.text, first.source, DAY).run
+    rows = [
+        run
+        | {
+            "machine_id": f"m{number}",
+            "run_id": f"r{number}",
+            "checks": {"swap": "bad" if number < 2 else "good", "smt": "note" if number < 1 else "good"},
+            "affects": {"smt": "cpu.*,memory.tlb"} if number < 1 else {"swap": "memory.*"},
+        }
+        for number in range(120)
+    ]
+    lake.append("runs", pa.Table.from_pylist(rows, schema=TABLES["runs"]))
+    with contextlib.closing(DuckDb(lake.snapshot())) as engine:
+        (one,) = _settings.rare(dicts(engine.query(question("settings"))))
+    assert (one.machine, str(one)) == ("m0", "doctor calls smt note, on 1 of 120 such machines")
+    assert one.concerns("cpu.cycle")
+    assert one.concerns("memory.tlb")
+    assert not one.concerns("memory.latency")
+
+
+def test_a_rare_setting_is_named_only_where_what_it_affects_is_slower() -> None:
+    random = np.random.default_rng(1)
+    body = random.normal(0, 0.02, (400, 10))
+    body[10, 0] += 0.2
+    # In the other series healthy machines are odder.
+    for one in range(1, 10):
+        body[100 + 3 * one : 103 + 3 * one, one] += 0.5
+    found = Distances([f"m{row}" for row in range(400)], [*range(10)], body, body, np.full((400, 2), np.nan))
+    group = _questions.Group("A", found, [str(one) for one in range(10)], _judge.IDLE)
+    series = {one: {"probe": "cpu.cycle" if one else "cpu.clock-vdso"} for one in range(10)}
+    assert not _questions.named([group], 0.05)
+    settings = [
+        _settings.Setting(machine, "clock-source", "note", 2, 400, ("cpu.clock-vdso",))
+        for machine in ("m10", "m11", "gone")
+    ]
+    ((finding, _),) = _questions.named_by_settings([group], series, settings, 0.05)
+    assert (finding.machine, finding.series) == ("m10", 0)
 
 
 def test_peers_that_are_too_few_are_not_judged(surveys: Lake, capsys: pytest.CaptureFixture[str]) -> None:

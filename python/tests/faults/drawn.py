@@ -20,6 +20,7 @@ from latscope.fleet._generate import bucket_of_log
 from latscope.fleet._ingest import ingest
 from latscope.fleet._judge import log_of_bucket
 from latscope.fleet._questions import Group, family_of, grouped
+from latscope.fleet._settings import Setting, rare
 from latscope.fleet._sources import items
 
 Ints: TypeAlias = NDArray[np.int64]
@@ -71,10 +72,14 @@ class Machine:
 @dataclass
 class Runs:
     """Runs of a kind: of each whether its machine was busy, in which share of the periods a quota stopped it,
-    and the logarithms of ticks and the counts of each series, by id."""
+    the states of its checks, what these affect, in which share of the time the threads of each point waited
+    for a CPU, and the logarithms of ticks and the counts of each series, by id."""
 
     busy: list[bool] = field(default_factory=list)
     throttled: list[float] = field(default_factory=list)
+    checks: list[dict[str, str]] = field(default_factory=list)
+    affects: list[dict[str, str]] = field(default_factory=list)
+    waited: list[Floats] = field(default_factory=list)
     histograms: list[dict[int, tuple[Floats, Ints]]] = field(default_factory=list)
 
 
@@ -107,6 +112,9 @@ def pool(half: str, directory: Path = SET) -> Pool:
                 runs = found.kinds.setdefault(kind_of[Path(row["source"]).name], Runs())
                 runs.busy.append(bool(row["busy"]))
                 runs.throttled.append(row["throttled"] or 0.0)
+                runs.checks.append(dict(row["checks"]))
+                runs.affects.append(dict(row["affects"]))
+                runs.waited.append(_waits(engine, row["run_id"]))
                 runs.histograms.append(_histograms(engine, row["run_id"]))
     return found
 
@@ -114,6 +122,12 @@ def pool(half: str, directory: Path = SET) -> Pool:
 def _rows(engine: Engine, sql: str) -> list[Row]:
     rows: list[Row] = engine.query(sql).to_pylist()
     return rows
+
+
+def _waits(engine: Engine, run_id: str) -> Floats:
+    sql = f"SELECT waited FROM points WHERE run_id = '{run_id}' AND waited IS NOT NULL ORDER BY series_id"
+    waits: Floats = engine.query(sql)["waited"].to_numpy()
+    return waits
 
 
 def _histograms(engine: Engine, run_id: str) -> dict[int, tuple[Floats, Ints]]:
@@ -167,7 +181,44 @@ def groups(pool: Pool, fleet: Sequence[Machine], seed: int) -> list[Group]:
     parts = [_figures(random, pool, one, choice[families[one]], factors) for one in sampled]
     columns = {name: np.concatenate([each[name] for each in parts]) for name in parts[0]}
     columns["peers"] = number[columns["machine"] - 1]
-    return grouped(rows, columns, [one.name for one in fleet], families)[0]
+    waited = _waited(random, pool, _runs_of(random, pool, fleet, busy))
+    return grouped(rows, columns, waited, [one.name for one in fleet], families)[0]
+
+
+def _waited(random: np.random.Generator, pool: Pool, choice: Ints) -> Floats:
+    """Returns the quartiles of waits.sql of all machines, whose points are drawn from those of a run."""
+    waits = [run for runs in pool.kinds.values() for run in runs.waited]
+    drawn = [random.choice(waits[one], len(waits[one])) for one in choice.tolist()]
+    return np.array([np.quantile(one, (0.5, 0.75), method="inverted_cdf") for one in drawn])
+
+
+#: Share of the machines that have a harmless setting of their own.
+HARMLESS = 0.01
+
+
+def settings(pool: Pool, fleet: Sequence[Machine], seed: int) -> list[Setting]:
+    """Returns the rare settings of a fleet: those of its faults, and harmless ones that were made up."""
+    random = np.random.default_rng((seed, 2))
+    listed = [one for runs in pool.kinds.values() for one in runs.affects]
+    everywhere = {check: affects for one in listed for check, affects in one.items()}
+    rows = []
+    for machine in fleet:
+        runs = pool.kinds[machine.kind]
+        one = random.integers(len(runs.checks))
+        checks, affects = dict(runs.checks[one]), dict(runs.affects[one])
+        if random.random() < HARMLESS:
+            check = random.choice(sorted(everywhere))
+            checks[check], affects[check] = "odd", everywhere[check]
+        rows.append(
+            {
+                "machine_id": machine.name,
+                "cpu_model": machine.model,
+                "kernel": machine.kernel,
+                "checks": checks,
+                "affects": affects,
+            }
+        )
+    return rare(rows)
 
 
 def stopped(pool: Pool, fleet: Sequence[Machine]) -> set[str]:

@@ -13,11 +13,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from faults.drawn import Machine, Pool, groups, machines, stopped
+from faults.drawn import Machine, Pool, groups, machines, settings, stopped
 from faults.drawn import pool as pool_of
 from faults.kinds import HEALTHY
 from latscope.fleet import _judge
-from latscope.fleet._questions import Group, named
+from latscope.fleet._questions import Group, named, named_by_settings
 
 #: Share of sick machines, and the false discovery rate of `sick`.
 SICK, RATE = 0.01, 0.05
@@ -39,7 +39,9 @@ class Day:
         found = groups(pool, fleet, seed)
         self.sick = {one.name: one.kind for one in fleet if one.kind not in HEALTHY}
         self.groups = found
-        self.findings = [one for one, _ in named(found, RATE)]
+        rare = settings(pool, fleet, seed)
+        pairs = [*named(found, RATE), *named_by_settings(found, pool.series, rare, RATE)]
+        self.findings = [one for one, _ in pairs]
         self.named = {"`sick`": {one.machine for one in self.findings} | stopped(pool, fleet)}
         outside = {name: share for group in found for name, share in _outside(group)}
         for text, least in PLAIN.items():

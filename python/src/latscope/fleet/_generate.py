@@ -120,8 +120,9 @@ def points_of(buckets: pa.Table, series: Mapping[int, Mapping[str, Any]]) -> pa.
 
 
 def _with_facts(random: np.random.Generator, rows: pa.Table, parts: Sequence[Rows]) -> pa.Table:
-    """Returns made points with intervals around their medians and with quantities: those of the same series
-    of a random run, each stretched by a factor of its own."""
+    """Returns made points with intervals around their medians, with quantities, and with the time that
+    threads waited: those of the same series of a random run, all but the last stretched by a factor of their
+    own."""
     points = pa.concat_tables([one.points for one in parts])
     first = np.cumsum([0, *(one.points.num_rows for one in parts)])
     places = [
@@ -136,6 +137,7 @@ def _with_facts(random: np.random.Generator, rows: pa.Table, parts: Sequence[Row
     for name in ("low", "high"):
         limit = pc.multiply(rows["p50"], pc.divide(chosen[name], chosen["p50"]))
         rows = rows.set_column(rows.schema.get_field_index(name), name, outward(limit, name))
+    rows = rows.set_column(rows.schema.get_field_index("waited"), "waited", chosen["waited"])
     facts = chosen["quantities"].combine_chunks()
     values = np.round(np.asarray(facts.items) * random.normal(1, 0.03, len(facts.items)), 6)
     facts = pa.MapArray.from_arrays(facts.offsets, facts.keys, pa.array(values))

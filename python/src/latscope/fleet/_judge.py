@@ -36,6 +36,9 @@ PLACES = (1, 4, 16)
 #: judged: single series of healthy machines are far out more often than several, or a family.
 SHAPE_OF_ONE, SHAPE = 0.2, 0.1
 
+#: Kind of a finding about the time that threads waited for a CPU.
+WAITED = "waited"
+
 #: Least difference of the quantiles of machines, in steps.
 LEAST_STEP = 0.1
 
@@ -64,20 +67,28 @@ NORMAL = NormalDist()
 @dataclass(frozen=True)
 class Distances:
     """Distances of M machines from their peers in S series: `body` (median shift of three deciles) and
-    `mean`, as natural logarithms of ratios, M by S, NaN where a machine lacks a series."""
+    `mean`, as natural logarithms of ratios, M by S, NaN where a machine lacks a series. `waited` are the
+    shares of the time that its threads waited for a CPU, 0 to 1: quantiles over its points, M by Q."""
 
     machines: list[str]
     series: list[int]
     body: Floats
     mean: Floats
+    waited: Floats
+
+    def of_series(self, places: Sequence[int]) -> "Distances":
+        """Returns the distances in some of the series alone."""
+        series = [self.series[at] for at in places]
+        nothing = np.full((len(self.machines), 0), np.nan)
+        return Distances(self.machines, series, self.body[:, places], self.mean[:, places], nothing)
 
 
 @dataclass(frozen=True)
 class Finding:
-    """What is oddest about a machine: a series, or all of a family (`series` is None). `kind` is body or
-    mean, `distance` the logarithm of the ratio to the peers, `score` how far it is in deviations of the
-    peers, without what the family has in common, `p` the probability that chance makes a healthy machine as
-    odd."""
+    """What is oddest about a machine: a series, all of a family (`series` is None), or how long its threads
+    waited for a CPU (`family` is empty too). `kind` is body, mean or waited, `distance` the logarithm of the
+    ratio to the peers, or the share of the time, `score` how far it is in deviations of the peers, without
+    what the family has in common, `p` the probability that chance makes a healthy machine as odd."""
 
     machine: str
     series: int | None
@@ -90,13 +101,17 @@ class Finding:
 
 @dataclass(frozen=True)
 class _Column:
-    """What may be odd: the common shift of all series of a family, or a single series apart from that.
-    `places` are their columns of the distances."""
+    """What may be odd: the common shift of all series of a family, a single series apart from that, or how
+    long threads waited. `places` are their columns of the distances."""
 
     kind: str
     family: str
     places: list[int]
     is_common: bool = False
+
+    @property
+    def is_single(self) -> bool:
+        return self.kind != WAITED and not self.is_common
 
 
 def log_of_bucket(bucket: Ints) -> Floats:
@@ -109,11 +124,11 @@ def log_of_bucket(bucket: Ints) -> Floats:
 
 
 def distances(
-    columns: Mapping[str, NDArray[Any]], names: Sequence[str], reference: int
+    columns: Mapping[str, NDArray[Any]], waited: Floats, names: Sequence[str], reference: int
 ) -> tuple[Distances, Distances]:
     """Returns the distances of the machines of one group of peers, and those of all other machines, all from
     the medians of the group `reference`. `columns` are those of sick.sql, one row a machine and series;
-    `names` are the ids of machines by their numbers, from 1."""
+    `names` are the ids of machines by their numbers, from 1, and `waited` has a row for each of them."""
     others = columns["peers"] != reference
     keys, rows = np.unique(others * len(names) + columns["machine"] - 1, return_inverse=True)
     series, places = np.unique(columns["series_id"], return_inverse=True)
@@ -128,9 +143,10 @@ def distances(
     body = np.median([shift(log_of_bucket(columns[name])) for name in ("q30", "q50", "q70")], axis=0)
     mean = shift(np.log(columns["mean"] + 0.5))
     machines, ids = [names[one % len(names)] for one in keys], [int(one) for one in series]
+    waited = waited[keys % len(names)]
     return (
-        Distances(machines[:own], ids, body[:own], mean[:own]),
-        Distances(machines[own:], ids, body[own:], mean[own:]),
+        Distances(machines[:own], ids, body[:own], mean[:own], waited[:own]),
+        Distances(machines[own:], ids, body[own:], mean[own:], waited[own:]),
     )
 
 
@@ -144,7 +160,8 @@ def together(parts: Sequence[Distances]) -> Distances:
         own = np.ix_(np.arange(first, first + len(part.machines)), np.searchsorted(series, part.series))
         body[own], mean[own] = part.body, part.mean
         first += len(part.machines)
-    return Distances(machines, series, _shift(body, body), _shift(mean, mean))
+    waited = np.concatenate([part.waited for part in parts])
+    return Distances(machines, series, _shift(body, body), _shift(mean, mean), waited)
 
 
 def _quantile(figures: Floats, share: float) -> Floats:
@@ -176,25 +193,37 @@ def scores(shift: Floats) -> Floats:
 
 def judge(found: Distances, family: list[str], usual: Usual) -> list[Finding]:
     """Returns what is oddest about each machine. `family` has the family of each series."""
-    parts = [*_parts("body", found.body, family), *_parts("mean", found.mean, family)]
-    if not parts:
-        return []
+    parts = [*_parts("body", found.body, family), *_parts("mean", found.mean, family), _waits(found.waited)]
     columns = [one for of_part, _ in parts for one in of_part]
+    if not columns or not found.machines:
+        return []
     score = np.concatenate([of_part for _, of_part in parts], axis=1)
     steps = _steps(score, usual.series)
-    is_common = np.array([one.is_common for one in columns])
-    ordered = -np.sort(-steps[:, ~is_common], axis=1)
-    tails = [by_chance(steps[:, is_common].max(axis=1, initial=0), SHAPE, usual.machines)]
-    for place in PLACES:
+    tails, of_tails = [], []
+    for shape, place, chosen in _tails(columns):
+        ordered = -np.sort(-steps[:, chosen], axis=1)
         if place <= ordered.shape[1]:
-            shape = SHAPE_OF_ONE if place == 1 else SHAPE
             tails.append(by_chance(ordered[:, place - 1], shape, usual.machines))
+            of_tails.append(chosen)
     # The least of several probabilities.
     p = np.minimum(np.min(tails, axis=0) * len(tails), 1)
-    # What the least one is of: the common shift of a family or not.
-    steps[((np.argmin(tails, axis=0) == 0)[:, np.newaxis] != is_common) | np.isnan(score)] = -np.inf
+    # The columns that the least one is of.
+    steps[~np.array(of_tails)[np.argmin(tails, axis=0)] | np.isnan(score)] = -np.inf
     rows = enumerate(steps.argmax(axis=1).tolist())
     return [_finding(found, columns[at], row, float(score[row, at]), float(p[row])) for row, at in rows]
+
+
+def _tails(columns: list[_Column]) -> Iterator[tuple[float, int, NDArray[np.bool_]]]:
+    """Returns what is judged: the shape of a tail, and which place, from the oddest on, of which columns."""
+    yield SHAPE, 1, np.array([one.is_common for one in columns])
+    yield SHAPE, 1, np.array([one.kind == WAITED for one in columns])
+    for place in PLACES:
+        yield SHAPE_OF_ONE if place == 1 else SHAPE, place, np.array([one.is_single for one in columns])
+
+
+def _waits(waited: Floats) -> tuple[list[_Column], Floats]:
+    """Returns columns of the time that threads waited, in hundredths of the time."""
+    return [_Column(WAITED, "", [at]) for at in range(waited.shape[1])], waited / LEAST
 
 
 def _parts(kind: str, distance: Floats, family: list[str]) -> Iterator[tuple[list[_Column], Floats]]:
@@ -237,6 +266,9 @@ def by_chance(score: Floats, shape: float, usual: tuple[float, float]) -> Floats
 
 def _finding(found: Distances, column: _Column, row: int, score: float, p: float) -> Finding:
     """Returns the finding that a column makes against a machine."""
+    if column.kind == WAITED:
+        share = float(found.waited[row, column.places[0]])
+        return Finding(found.machines[row], None, "", WAITED, share, score, p)
     own = (found.body if column.kind == "body" else found.mean)[row, column.places]
     series = None if column.is_common else found.series[column.places[0]]
     own = own[~np.isnan(own)]

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from . import _judge
+from . import _judge, _settings
 from ._engine import Engine, dicts, question
 from ._lake import Lake, Snapshot
 from ._nothing import refuse_without_runs
@@ -52,7 +52,18 @@ def groups_of(engine: Engine, series: dict[int, Row]) -> tuple[list[Group], list
     peers = dicts(engine.query(question("peers")))
     table = _columns(engine, machines)
     columns = {name: table[name].to_numpy() for name in table.column_names}
-    return grouped(peers, columns, machines, {one: family_of(row) for one, row in series.items()})
+    families = {one: family_of(row) for one, row in series.items()}
+    return grouped(peers, columns, _waited(engine, len(machines)), machines, families)
+
+
+def _waited(engine: Engine, machines: int) -> _judge.Floats:
+    """Returns the quartiles of waits.sql of all machines, in the order of their numbers."""
+    table = engine.query(question("waits"))
+    waited = np.full((machines, 2), np.nan)
+    waited[table["machine"].to_numpy() - 1] = np.column_stack(
+        [table[name].to_numpy() for name in ("w50", "w75")]
+    )
+    return waited
 
 
 def family_of(series: Row) -> str:
@@ -75,10 +86,14 @@ def references(peers: Sequence[Row]) -> dict[int, int]:
 
 
 def grouped(
-    peers: Sequence[Row], columns: Mapping[str, NDArray[Any]], machines: list[str], family: dict[int, str]
+    peers: Sequence[Row],
+    columns: Mapping[str, NDArray[Any]],
+    waited: _judge.Floats,
+    machines: list[str],
+    family: dict[int, str],
 ) -> tuple[list[Group], list[str]]:
-    """Returns what `groups_of` does. `columns` are those of sick.sql, `peers` the rows of peers.sql, `family`
-    that of each series.
+    """Returns what `groups_of` does. `columns` are those of sick.sql, `waited` those of waits.sql, `peers`
+    the rows of peers.sql, `family` that of each series.
 
     Busy machines that are measured from idle ones are judged together, whatever their processors and kernels
     are: how far busy machines are from idle ones is usual or not.
@@ -89,7 +104,7 @@ def grouped(
     for reference in sorted(set(measured.values())):
         rows = np.isin(columns["peers"], [one for one, of in measured.items() if of == reference])
         own, others = _judge.distances(
-            {name: column[rows] for name, column in columns.items()}, machines, reference
+            {name: column[rows] for name, column in columns.items()}, waited, machines, reference
         )
         groups.append(Group(titles[reference], own, [family[one] for one in own.series], usual[reference]))
         busy.append(others)
@@ -125,33 +140,64 @@ def sick(
     engine: Engine, rate: float = 0.05, judged: tuple[list[Group], list[str]] | None = None
 ) -> tuple[list[Row], list[str]]:
     """Returns the sick machines, and notes on what was not judged: first those that a quota stops and almost
-    none of their peers, then those that are slower than their peers, the surest first.
+    none of their peers, then those that are slower than their peers, the surest first, then those with a rare
+    setting where what it affects is slower.
 
-    At most a share `rate` of the latter is expected to be chance, over all machines. `judged` is what
-    `groups_of` returned, if that is known.
+    At most a share `rate` of the second and of the third is expected to be chance, over all machines.
+    `judged` is what `groups_of` returned, if that is known.
     """
     text = "SELECT machine_id, MAX(name) AS name FROM runs GROUP BY machine_id"
     names = {row["machine_id"]: row["name"] for row in dicts(engine.query(text))}
     series = series_of(engine)
     groups, notes = judged or groups_of(engine, series)
-    rows = [_row(one, names.get(one.machine, ""), group, series) for one, group in named(groups, rate)]
-    stopped = [
-        _throttled(row, names[row["machine_id"]]) for row in dicts(engine.query(question("throttled")))
-    ]
-    known = {row["machine_id"] for row in stopped}
-    rows = stopped + [row for row in rows if row["machine_id"] not in known]
+    settings = _settings.rare(dicts(engine.query(question("settings"))))
+    pairs = [*named(groups, rate), *named_by_settings(groups, series, settings, rate)]
+    rows = [_throttled(row, names[row["machine_id"]]) for row in dicts(engine.query(question("throttled")))]
+    listed = {row["machine_id"] for row in rows}
+    for finding, group in pairs:
+        if finding.machine not in listed:
+            listed.add(finding.machine)
+            own = [one for one in settings if one.machine == finding.machine]
+            rows.append(_row(finding, names.get(finding.machine, ""), group, series, own))
     return rows, notes + [_double(row) for row in dicts(engine.query(question("doubles")))]
 
 
 def named(groups: list[Group], rate: float) -> list[tuple[_judge.Finding, Group]]:
     """Returns the findings against the machines that are named, with their groups, the surest first."""
     pairs = [(one, group) for group in groups for one in _judge.judge(group.found, group.family, group.usual)]
+    return _below(pairs, rate)
+
+
+def _below(pairs: list[tuple[_judge.Finding, Group]], rate: float) -> list[tuple[_judge.Finding, Group]]:
+    """Returns the findings that a false discovery rate leaves, the surest first."""
     limit = _judge.limit([one.p for one, _ in pairs], rate)
     chosen = [(one, group) for one, group in pairs if one.p <= limit]
     return sorted(chosen, key=lambda pair: (pair[0].p, pair[0].machine))
 
 
-def _row(finding: _judge.Finding, name: str, group: Group, series: dict[int, Row]) -> Row:
+def named_by_settings(
+    groups: list[Group], series: dict[int, Row], settings: Sequence[_settings.Setting], rate: float
+) -> list[tuple[_judge.Finding, Group]]:
+    """Returns the findings against machines with rare settings, among the series that these affect, the
+    surest first. They are tested apart from the others: that a setting is rare says nothing about how long
+    anything takes."""
+    pairs = []
+    for group in groups:
+        probes = [str(series[one]["probe"]) for one in group.found.series]
+        found = _settings.judge(settings, group.found, group.family, probes, group.usual)
+        pairs += [(one, group) for one in found]
+    return _below(pairs, rate)
+
+
+def _row(
+    finding: _judge.Finding,
+    name: str,
+    group: Group,
+    series: dict[int, Row],
+    settings: Sequence[_settings.Setting],
+) -> Row:
+    if finding.kind == _judge.WAITED:
+        return _waiting(finding, name, group)
     found, machine = group.found, finding.machine
     own = (found.body if finding.kind == "body" else found.mean)[found.machines.index(machine)]
     of_family = [at for at, one in enumerate(group.family) if one == finding.family and not np.isnan(own[at])]
@@ -166,6 +212,7 @@ def _row(finding: _judge.Finding, name: str, group: Group, series: dict[int, Row
         why = f"{subject} take {ratio:.3g} times as long as on its peers ({group.title})"
     else:
         why = f"{subject} take on average {ratio:.3g} times as long as on its peers ({group.title})"
+    why = "; ".join([why, *(str(one) for one in settings if one.concerns(telling[0]["probe"]))])
     return {
         "machine_id": machine,
         "name": name,
@@ -177,6 +224,26 @@ def _row(finding: _judge.Finding, name: str, group: Group, series: dict[int, Row
         "why": why,
         "series": "; ".join(one["title"] for one in telling),
         "confirm": _command(telling[0]["probe"]),
+    }
+
+
+def _waiting(finding: _judge.Finding, name: str, group: Group) -> Row:
+    """Returns the row of a machine on which threads that measured waited for a CPU: other threads had it."""
+    found = group.found
+    half, quarter = 100 * found.waited[found.machines.index(finding.machine)]
+    usual = 100 * np.nanmedian(found.waited, axis=0)
+    return {
+        "machine_id": finding.machine,
+        "name": name,
+        "family": "",
+        "kind": finding.kind,
+        "ratio": None,
+        "score": round(finding.score, 1),
+        "p": finding.p,
+        "why": f"threads waited for a CPU in {half:.3g} % of the time at half of the points or more, in "
+        f"{quarter:.3g} % at a quarter; on its peers {usual[0]:.3g} and {usual[1]:.3g} % ({group.title})",
+        "series": "",
+        "confirm": "latscope noise",
     }
 
 

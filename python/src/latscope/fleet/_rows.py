@@ -140,6 +140,7 @@ def _program(document: Mapping[str, Any]) -> str:
 
 def _run(document: Document, source: str) -> Row:
     machine, account, tool = document["machine"], document.get("activity") or {}, document["tool"]
+    checks = machine.get("checks") or ()
     ended = document["finished"] or (document["started"] if document.get("interrupted") else None)
     texts = ("name", "kernel", "kernel_version", "architecture", "command_line", "cpu_model", "microcode")
     return {
@@ -154,7 +155,10 @@ def _run(document: Document, source: str) -> Row:
         "cpus": len(machine.get("cpus") or ()),
         "memory": _whole(machine.get("memory")),
         "root": machine.get("root"),
-        "checks": {_text(item["id"]): _text(item["state"]) for item in machine.get("checks") or ()},
+        "checks": {_text(item["id"]): _text(item["state"]) for item in checks},
+        "affects": {
+            _text(item["id"]): _text(",".join(item["affects"])) for item in checks if item["affects"]
+        },
         "wall_ns": _whole(account.get("wall_ns")),
         **{name: _share(account.get(name)) for name in ("others", "load", "peer", "stolen")},
         "throttled": _throttled(account.get("quota")),
@@ -256,6 +260,7 @@ def _points(measurements: Sequence[Document], found: Histograms, ids: Any) -> pa
         **{name: pa.array(figures[name], from_pandas=True) for name in QUANTILES},
         **{name: outward([one.get(name, np.nan) for one in intervals], name) for name in ("low", "high")},
         quantities=_quantities(measurements),
+        waited=[_waited(point.get("contention")) for point in measurements],
         level=[one.get("level", "ok") for one in qualities],
         reasons=[",".join(sorted(_text(each["id"]) for each in one.get("reasons", ()))) for one in qualities],
         verdict=[(point.get("verdict") or {}).get("status") for point in measurements],
@@ -268,6 +273,15 @@ def outward(limits: Any, name: str) -> pa.Array:
     mantissa, exponent = np.frexp(np.asarray(limits, float))
     rounds = np.floor if name == "low" else np.ceil
     return pa.array(np.ldexp(rounds(mantissa * BITS) / BITS, exponent), from_pandas=True)
+
+
+def _waited(contention: object) -> float | None:
+    """Returns the share of the time, 0 to 1, in which threads that measured waited for a CPU. Four digits:
+    further ones take room and say nothing."""
+    if not isinstance(contention, dict):
+        return None
+    wall, delay = _whole(contention.get("wall_ns")), _whole(contention.get("run_delay_ns"))
+    return round(min(delay / wall, 1.0), 4) if wall and delay is not None else None
 
 
 def _quantities(measurements: Sequence[Document]) -> pa.Array:

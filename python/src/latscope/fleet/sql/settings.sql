@@ -1,0 +1,2 @@
+-- Checks of doctor on each machine, the last run last.
+SELECT machine_id, cpu_model, kernel, checks, affects FROM runs ORDER BY started, run_id
