@@ -31,9 +31,9 @@ probes! {
     SUB "cpu.sub", "subtract", SOURCE, "One subtraction of two registers.";
     MUL "cpu.mul", "multiply", SOURCE, "One multiplication of two registers.";
     DIV "cpu.div", "divide", SOURCE,
-        "One division of large operands; the latency of integers contains one addition, which keeps the dividend large.";
+        "One division of large operands; the latency of integers contains one addition.";
     MOD "cpu.mod", "remainder", SOURCE,
-        "One remainder of a division of large operands; the latency contains one addition, which keeps the dividend large.";
+        "One remainder of a division of large operands; the latency contains one addition.";
     AND "cpu.and", "and", SOURCE, "One bitwise and of two registers.";
     OR "cpu.or", "or", SOURCE, "One bitwise or of two registers.";
     XOR "cpu.xor", "xor", SOURCE, "One bitwise exclusive or of two registers.";

@@ -20,7 +20,8 @@ words! {
 probes! {
     EXPERIMENT, Jump, plan, ..crate::Facts::LOOPS;
     BRANCH "cpu.branch", "branch", "the processor's optimisation manual: branch misprediction penalty",
-        "One conditional jump on a bit, with the shift that brings the next bit: on clear bits (predicted); on random bits a mispredicted jump and the predicted one that comes with it, since half of the guesses are right.";
+        "One conditional jump on a bit and the shift to the next: on clear bits (predicted); on random bits a \
+        mispredicted jump and a predicted one, since half of the guesses are right.";
 }
 
 static EXPERIMENT: Experiment = Experiment::new("cpu.branch", Cpus::One, run);

@@ -9,7 +9,7 @@ probes! {
     RDTSC "cpu.rdtsc", "clock: processor's counter", "RDTSC of x86; CNTVCT_EL0 between barriers on arm64",
         "One reading of the processor's counter of time.";
     VDSO "cpu.clock-vdso", "clock: vDSO", "clock_gettime(2), vdso(7), CLOCK_MONOTONIC",
-        "One clock_gettime, answered by the kernel's code in this process (which rustix finds, in a static binary too) where its clock source allows that."
+        "One clock_gettime, answered by the vDSO where the clock source allows that."
         { sensitive_to: &[Condition::ClockCall, Condition::ClockSource], };
     SYSCALL "cpu.clock-syscall", "clock: system call", "clock_gettime(2), CLOCK_MONOTONIC",
         "One clock_gettime, by a real system call."

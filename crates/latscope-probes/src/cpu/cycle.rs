@@ -7,7 +7,7 @@ use latscope_os::kernels::cycle;
 probes! {
     EXPERIMENT, (), crate::only_point, ..crate::Facts::LOOPS;
     CYCLE "cpu.cycle", "core cycle", "the processor's optimisation manual: latency of add register, register",
-        "One addition of two registers in a chain of dependent additions, which takes one cycle on every core of today.";
+        "One addition in a chain of dependent additions of registers: one cycle on every core of today.";
 }
 
 static EXPERIMENT: Experiment = Experiment::new("cpu.cycle", Cpus::One, run).per_kind(|point| point.row);

@@ -17,8 +17,8 @@ probes! {
     EXPERIMENT, Places, plan, ..crate::Facts::LOOPS;
     INDIRECT "cpu.indirect-branch", "indirect branch",
         "the processor's optimisation manual: prediction of indirect branches",
-        "One indirect jump to a place that is drawn at random out of so many, with the load of its address, which is known early: one \
-            target is always predicted, of n targets one jump in n at best."
+        "One indirect jump to a random one of so many places, with the load of its address, which is known \
+        early. Of n targets at best one jump in n is predicted."
             { by_name_only: true, };
 }
 

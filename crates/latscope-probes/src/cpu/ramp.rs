@@ -10,7 +10,8 @@ probes! {
     EXPERIMENT, Sleep, plan;
     RAMP "cpu.ramp", "fixed work right after a sleep",
         "the processor's manual: performance states; cpufreq, intel_pstate, amd_pstate",
-        "A chain of 20,000 dependent additions, as long as so many core cycles, right after the thread has slept: a core that slowed down, or a host that gave it to others, takes longer than for the same work of a busy core (`warm`)."
+        "A chain of 20,000 dependent additions, a core cycle each, right after the thread has slept; `warm` is \
+        the same work of a busy core."
         { by_name_only: true, };
 }
 

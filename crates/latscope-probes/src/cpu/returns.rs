@@ -17,8 +17,8 @@ probes! {
     EXPERIMENT, Nested, plan, ..crate::Facts::LOOPS;
     RETURNS "cpu.return-depth", "call and return, nested",
         "the processor's optimisation manual: return stack buffer",
-        "One call and its return, where so many functions call each other before the first returns: returns beyond those that the \
-            processor's return stack holds are mispredicted, unless another predictor knows them."
+        "One call and its return, where so many functions call each other before the first returns; beyond the \
+        processor's return stack returns are mispredicted, unless another predictor knows them."
             { by_name_only: true, };
 }
 

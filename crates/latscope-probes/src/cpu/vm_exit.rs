@@ -8,7 +8,8 @@ use latscope_os::cpuid;
 probes! {
     EXPERIMENT, (), plan, ..crate::Facts::BATCHES;
     VM_EXIT "cpu.vm-exit", "CPUID: in a virtual machine, an exit", "CPUID of x86, which serialises and always leaves a virtual machine",
-        "One CPUID of leaf 0, which waits for all instructions before it. In a virtual machine the hypervisor answers it: out of the guest and back. On bare metal it is the instruction alone; value `virtual` says which."
+        "One CPUID of leaf 0. In a virtual machine the hypervisor answers it: out of the guest and back. On bare \
+        metal it is the instruction alone; value `virtual` says which."
         { sensitive_to: &[Condition::Virtualisation], };
 }
 

@@ -26,8 +26,8 @@ settings! {
 probes! {
     LIFECYCLE, Written, plan, ..crate::Facts { may_be_zero: &["size"], ..crate::Facts::DEFAULT };
     CREATE "file.create", "create", "open(2), O_CREAT",
-        "One open that creates a file, in a directory that is otherwise empty; the name was used and removed before, \
-            so that the kernel remembers that it is free. An ext4 also looks at every inode freed in the last minute.";
+        "One open that creates a file in an empty directory, by a name used and removed before. An ext4 also \
+        looks at every inode freed in the last minute.";
     WRITE "file.write", "write", "write(2)",
         "One write of that many bytes to the new, empty file: into the page cache, not to the device.";
     CLOSE "file.close", "close", "close(2)",

@@ -16,8 +16,8 @@ probes! {
     URING, Reads, plan, ..Facts::BATCHES;
     READ_URING "file.read-uring", "reads from the device, many at once (io_uring)",
         "io_uring(7), IORING_OP_READ, O_DIRECT",
-        "One read of 4 KiB past the page cache at a random place in a file of 16 MiB: so many reads are submitted and awaited by \
-            one io_uring_enter, and its time is divided by their number."
+        "One read of 4 KiB past the page cache at a random place in a file of 16 MiB; so many are submitted and \
+        awaited by one io_uring_enter, whose time is divided by their number."
         { by_name_only: true, };
 }
 

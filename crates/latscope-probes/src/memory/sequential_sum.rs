@@ -12,7 +12,7 @@ probes! {
     EXPERIMENT, Summing, plan, ..Facts::LOOPS;
     SEQUENTIAL_SUM "memory.sequential-sum", "sequential sum, per element",
         "the processor's optimisation manual: hardware prefetching",
-        "One element of 8 bytes of an array that is added up from its beginning to its end, each addition waiting for the one before.";
+        "One element of 8 bytes of an array that is added up in order, each addition waiting for the one before.";
 }
 
 settings! {

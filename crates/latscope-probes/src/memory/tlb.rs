@@ -14,7 +14,8 @@ probes! {
     EXPERIMENT, Visits, plan, ..Facts::LOOPS;
     TLB "memory.tlb", "load from another page each time",
         "the processor's manual: translation look-aside buffers and page walks",
-        "One load in a chain of dependent loads that takes one line from each page, in random order; `cost` is what it takes longer than a chain through as many lines that lie side by side."
+        "One load in a chain of dependent loads from one line of each page, in random order; `cost`: longer than \
+        a chain through as many lines side by side."
         { sensitive_to: &[Condition::PageSize, Condition::UnaskedHugePages, Condition::Virtualisation], };
 }
 

@@ -20,9 +20,8 @@ settings! {
 probes! {
     FORKS, Parent, plan_fork;
     FORK "process.fork", "fork, exit, wait", "fork(2), wait(2)",
-        "fork (the clone system call), a child that exits at once, and the wait for it, on one CPU unless asked otherwise; the parent has \
-            written that much memory in 4 KiB pages, whose page tables are copied, and does not write to it between \
-            the forks.";
+        "fork (the clone system call), a child that exits at once, and the wait for it; the parent has written \
+        that much memory in 4 KiB pages, and does not write to it between the forks.";
 }
 
 probes! {

@@ -15,7 +15,7 @@ probes! {
     OPEN "process.pidfd-open", "pidfd_open and close", "pidfd_open(2), close(2)",
         "One pidfd_open of the own process, and one close." { by_name_only: true, };
     POLL "process.pidfd-poll", "poll of an ended process", "pidfd_open(2), poll(2)",
-        "One poll of the descriptor of a child that has ended and was not waited for, with a zero timeout: it is readable."
+        "One poll of the descriptor of a child that has ended and was not waited for, with a zero timeout."
             { by_name_only: true, };
 }
 

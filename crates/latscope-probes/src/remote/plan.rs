@@ -75,8 +75,8 @@ pub(crate) static BANDWIDTH: Probe = probe(
 pub static MAILBOX: Probe = probe(
     "remote.mailbox",
     "single-word mailbox of a remote",
-    "From before a word of 4 bytes is stored until the same word was loaded from another line, between the endpoints and in the \
-     kind of memory of a ping: what RPMsg costs is the rest of that.",
+    "From before a word of 4 bytes is stored until the same word was loaded from another line, in the memory of \
+    a ping, without RPMsg.",
     (Semantics::RoundTrip, Subject::Operation),
     &[
         TRANSPORT,

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 probes! {
     EXPERIMENT, Switch, plan;
     CONTEXT_SWITCH "sync.context-switch", "context switch", "pipe(7); the method of LMbench's lat_ctx",
-        "Half of what is left of a pipe round trip between two endpoints on one CPU when the two writes and two reads, measured in one thread, are taken off."
+        "Half of a pipe round trip between two endpoints on one CPU, less a write and a read in one thread."
         { revision: 2, };
 }
 

@@ -22,7 +22,8 @@ probes! {
     EXPERIMENT, Crowd, plan, ..Facts::DELAYS;
     LOCK "sync.lock", "lock whose holder may be preempted",
         "futex(2), getrusage(2) ru_nivcsw; Documentation/userspace-api/rseq.rst",
-        "From a failed first try until a thread has a lock that as many threads want as there are CPUs, and `extra` more. Each holds it for a fixed amount of work and pauses so long that the lock is free for half of the time; waits that met a holder that was switched out are counted apart."
+        "From a failed first try until a thread has a lock that a thread for each CPU and `extra` more want. \
+        Each holds it for fixed work and pauses so long that the lock is free for half of the time."
         { by_name_only: true, may_be_zero: &["extra"],
           sensitive_to: &[Condition::Isolation, Condition::Tick], };
 }

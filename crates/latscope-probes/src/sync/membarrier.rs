@@ -14,7 +14,8 @@ probes! {
     EXPERIMENT, Barrier, plan;
     MEMBARRIER "sync.membarrier", "barrier on all CPUs",
         "membarrier(2) PRIVATE_EXPEDITED, GLOBAL; CAL of proc_interrupts(5)",
-        "One membarrier. Mode private: the kernel interrupts each CPU that runs a thread of this process, and waits for all; as many other threads as asked for compute on CPUs of their own. Mode global: the kernel waits for an RCU grace period, in which every CPU passes through the scheduler, idles or runs user code."
+        "One membarrier. Mode private: the kernel interrupts each CPU that runs a thread of this process; so \
+        many others compute. Mode global: the kernel waits for an RCU grace period."
         { exclusive_cpus: ExclusiveCpus::ThreadsAndOne, may_be_zero: &["threads"],
           sensitive_to: &[Condition::Interrupts, Condition::Tick], };
 }

@@ -16,9 +16,8 @@ use std::time::Duration;
 probes! {
     EXPERIMENT, Datagrams, plan;
     UDP "sync.udp", "UDP datagram, round trip", "udp(7), socket(7), veth(4), network_namespaces(7)",
-        "send(2) of one byte by UDP to a thread that sleeps in recv(2), and back. Via loopback: in one network namespace; busy-poll: \
-            the same with SO_BUSY_POLL, where the device has a queue that can be polled; veth: between two new \
-            network namespaces that are joined by a pair of virtual Ethernet devices."
+        "send(2) of one byte by UDP to a thread that sleeps in recv(2), and back. Via loopback; busy-poll: the \
+        same with SO_BUSY_POLL; veth: between two new network namespaces joined by virtual Ethernet devices."
         { times: Semantics::RoundTrip, by_name_only: true, };
 }
 

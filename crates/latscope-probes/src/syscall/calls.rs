@@ -13,7 +13,7 @@ static CALLS: Experiment =
 probes! {
     CALLS, (), crate::only_point, ..crate::Facts::BATCHES;
     GETPPID "syscall.getppid", "getppid, the cheapest system call", "getppid(2)",
-        "One getppid by the system call instruction itself, no library between: into the kernel and back.";
+        "One getppid by the system call instruction itself: into the kernel and back.";
     READ "syscall.read", "read 1 B of /dev/zero", "read(2), zero(4)",
         "One read of 1 byte from an open /dev/zero.";
     WRITE "syscall.write", "write 1 B to /dev/null", "write(2), null(4)",

@@ -32,8 +32,8 @@ words! {
 probes! {
     CONNECT, Connection, plan;
     ESTABLISH "syscall.connect", "connect + accept", "connect(2), accept(2), tcp(7), unix(7)",
-        "One connect to a listening socket and one accept, by one thread, which has both ends then: for TCP the handshake over loopback is \
-            part of connect. Making the socket and closing both are not timed.";
+        "One connect to a listening socket and one accept, by one thread; for TCP with the handshake over \
+        loopback. Making and closing the sockets is not timed.";
 }
 
 fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<Point> {

@@ -8,7 +8,7 @@ use latscope_os::random;
 probes! {
     EXPERIMENT, Wanted, plan, ..Facts::BATCHES;
     GETRANDOM "syscall.getrandom", "getrandom", "getrandom(2)",
-        "One getrandom of n bytes into a buffer by the system call instruction itself, never the vDSO's getrandom, once the kernel's generator has its seed.";
+        "One getrandom of n bytes by the system call itself, never the vDSO's.";
 }
 
 static EXPERIMENT: Experiment = Experiment::new("syscall.getrandom", Cpus::One, run);

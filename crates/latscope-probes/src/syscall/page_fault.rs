@@ -50,13 +50,12 @@ const USUAL: [Mode; 3] = [Mode::Anonymous, Mode::File, Mode::CopyOnWrite];
 probes! {
     PAGE_FAULTS, Touched, plan;
     PAGE_FAULT "syscall.page-fault", "page fault", "mmap(2), madvise(2); faults counted by getrusage(2)",
-        "The one access that faults. Anonymous: a store to a page not there yet, which the kernel clears (one of 2 MiB is in no cache before). File: a load \
-            from a page of a memfd in the page cache, mapped page by page so that the kernel cannot serve 16 faults at \
-            once (fault-around), and faulted in once before. Copy-on-write: a store to a page of a private file mapping that was read before, which \
-            the kernel copies. File-around, where asked for: a load from each of 512 pages of a memfd, mapped in one \
-            piece, in random order, so that the kernel may serve 16 at once; all 512 are one figure. With a path: from \
-            each page of that file. File-mapped, where asked for: mmap of a part of a copy of a file, a store to every \
-            stride, and munmap; all of it is one figure."
+        "The one access that faults. Anonymous: a store to a page not there yet, which the kernel clears. File: \
+        a load from a page of a memfd in the page cache, mapped page by page, so without fault-around. \
+        Copy-on-write: a store to a page of a private file mapping that was read before. File-around, where \
+        asked for: a load from each of 512 pages of a memfd (with a path: of each page of that file) in random \
+        order, of which the kernel may serve 16 at once; all are one figure. File-mapped, where asked for: mmap \
+        of a part of a copy of a file, a store to every stride, and munmap; all of it is one figure."
         {
           sensitive_to: &[Condition::Virtualisation, Condition::PageSize, Condition::UnaskedHugePages, Condition::MovedPages], };
 }

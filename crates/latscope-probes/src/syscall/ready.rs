@@ -44,14 +44,14 @@ words! {
 probes! {
     READY, Selecting, plan, ..crate::Facts::BATCHES;
     SELECT "syscall.select", "select", "select(2)",
-        "One select (the pselect6 call, which knows no limit of 1024) for reading on n eventfds of which the last \
-            one is ready, with a zero timeout; filling the set is included.";
+        "One select (pselect6) for reading on n eventfds, the last of them ready, with a zero timeout; filling \
+        the set is included.";
 }
 
 probes! {
     READY, Asking, plan, ..crate::Facts::BATCHES;
     POLL "syscall.poll", "poll", "poll(2)",
-        "One poll for reading on n eventfds of which the last one is ready, with a zero timeout.";
+        "One poll for reading on n eventfds, the last of them ready, with a zero timeout.";
     EPOLL "syscall.epoll", "epoll_wait", "epoll_wait(2)",
         "One epoll_wait on a set of n eventfds of which one is ready (level-triggered), with a zero timeout.";
 }

@@ -28,8 +28,8 @@ words! {
 probes! {
     SECCOMP, Filtered, plan, ..crate::Facts::BATCHES;
     FILTERED "syscall.seccomp", "getppid, with a seccomp filter", "seccomp(2)",
-        "One getppid by the system call instruction itself, of a thread with one filter more than its process has, which allows the call; \
-            `cost` is what it takes longer than before the filter was installed."
+        "One getppid of a thread with one more filter, which allows the call; `cost`: longer than before the \
+        filter."
             { by_name_only: true, };
 }
 

@@ -14,9 +14,12 @@ use std::sync::{Arc, Mutex};
 probes! {
     EXPERIMENT, Taken, plan, ..FACTS;
     SHOOTDOWN "syscall.shootdown", "page taken away that other CPUs use", FACTS.source,
-        "One munmap of a page of 4 KiB, or one mprotect of it to read-only, while as many other threads of the process as asked for compute on CPUs of their own and have just read the page: the kernel makes their CPUs forget the translation before it returns.";
+        "One munmap of a page of 4 KiB, or one mprotect of it to read-only, while so many other threads of the \
+        process compute on CPUs of their own and have just read the page: the kernel makes their CPUs forget the \
+        translation.";
     GAP "syscall.shootdown-gap", "gap in another thread", FACTS.source,
-        "The longest time between two readings of the clock, beyond the usual one, of the computing thread that had the longest, during the munmap or mprotect of syscall.shootdown; medians of each CPU are values."
+        "The longest gap between two readings of the clock, beyond the usual one, in any of these threads during \
+        the call of syscall.shootdown."
         { subject: crate::Subject::Delay, by_name_only: true, };
 }
 

@@ -14,8 +14,8 @@ probes! {
     INSTALL "syscall.signal-install", "install a signal handler", "sigaction(2)",
         "One rt_sigaction that sets a handler for SIGUSR1, the same one again.";
     DELIVER "syscall.signal-deliver", "signal to oneself, handled", "tgkill(2), signal(7)",
-        "One tgkill of SIGUSR1 to the own thread: the call, the handler (which increments a counter) and the return \
-            from it; nothing is subtracted, the value `nothing-sent` is the call alone (signal 0).";
+        "One tgkill of SIGUSR1 to the own thread: the call, the handler and the return from it. Value \
+        `nothing-sent` is the call alone (signal 0), not subtracted.";
     FAULT "syscall.signal-fault", "protection fault, caught", "signal(7), mprotect(2)",
         "One store to a read-only page: the fault, SIGSEGV, a handler that steps over the store, and the return from \
             it; no protection is changed.";

@@ -11,9 +11,8 @@ use std::time::Duration;
 probes! {
     EXPERIMENT, Sleep, plan, ..Facts::DELAYS;
     SLACK "syscall.sleep", "late end of a sleep", "nanosleep(2), PR_SET_TIMERSLACK(2const)",
-        "From 200 µs after a thread of SCHED_OTHER began to call nanosleep for 200 µs to its return; with the given timer slack, by \
-            which the kernel may delay the end to let timers share an interrupt. Other sleepers on the CPU do the \
-            same; `interrupts` are those of the CPU's timer for each sleep."
+        "From 200 µs after a thread of SCHED_OTHER called nanosleep for 200 µs to its return, with the given \
+        timer slack. Other sleepers on the CPU do the same; `interrupts`: of the CPU's timer for each sleep."
         { times: Semantics::OneWay, by_name_only: true,
           sensitive_to: &[Condition::WakeUp, Condition::Virtualisation, Condition::Fairness], };
 }

@@ -30,9 +30,9 @@ words! {
 probes! {
     TIMER, Among, plan;
     SET "syscall.timer-set", "set a timer again", "timerfd_settime(2)",
-        "One timerfd_settime of a timer that is armed already, while so many other timers of this thread are armed on the same clock. Mode \
-            first: to 50 µs from now, mostly before all else that the CPU's clock waits for, which then has to be \
-            programmed again; it is set again before it comes. Mode last: behind all others."
+        "One timerfd_settime of an armed timer, among so many others of this thread on the same clock. Mode \
+        first: to 50 µs from now, mostly before all else that the CPU's clock waits for; it is set again before \
+        it comes. Mode last: behind all others."
             { by_name_only: true, may_be_zero: &["armed"], };
 }
 

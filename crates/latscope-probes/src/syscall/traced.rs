@@ -26,9 +26,8 @@ words! {
 probes! {
     TRACED, Event, plan, ..crate::Facts::BATCHES;
     EVENTS "syscall.traced", "event counted by the kernel", "perf_event_open(2)",
-        "Mode tracepoint: one getppid while raw_syscalls:sys_enter is counted for this thread. Mode uprobe: one call of a function that \
-            does nothing, with a breakpoint that is counted. Nothing is recorded; `cost` is what it takes longer \
-            than without the event."
+        "Mode tracepoint: one getppid while raw_syscalls:sys_enter is counted for this thread. Mode uprobe: one \
+        call of an empty function with a breakpoint that is counted. `cost`: longer than without the event."
             { by_name_only: true, };
 }
 

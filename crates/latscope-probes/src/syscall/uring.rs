@@ -30,10 +30,10 @@ words! {
 probes! {
     URING, Submission, plan;
     NOP "syscall.uring-nop", "io_uring NOP", "io_uring(7), io_uring_enter(2), IORING_OP_NOP",
-        "One operation that does nothing: from before it is written to the submission queue until its completion is read; of several at \
-            once, all of them divided by their number. Mode enter: submitted and awaited by one system call. Mode \
-            poller: taken by a thread of the kernel that polls on another CPU, no system call. Mode poller-asleep: \
-            that thread sleeps, and is woken by a system call."
+        "One operation that does nothing, from before its submission until its completion is read; of several at \
+        once, their time divided by their number. Mode enter: submitted and awaited by one system call. Mode \
+        poller: taken by a kernel thread that polls on another CPU. Mode poller-asleep: that thread sleeps, and \
+        is woken by a system call."
             { samples: crate::Samples::Either, };
 }
 
