@@ -14,8 +14,7 @@ static DIRECT: Experiment = Experiment::new("file.read-direct", Cpus::One, run).
 probes! {
     DIRECT, Read, plan;
     READ_DIRECT "file.read-direct", "read from the device (O_DIRECT)", "open(2), O_DIRECT",
-        "One pread past the page cache (O_DIRECT), at a random multiple of its size in a file of 16 MiB or more; the \
-            device may have caches of its own.";
+        "One pread past the page cache (O_DIRECT), at a random multiple of its size in a file of 16 MiB or more.";
 }
 
 settings! {

@@ -33,7 +33,7 @@ probes! {
     CLOSE "file.close", "close", "close(2)",
         "One close of the file just written.";
     UNLINK "file.unlink", "unlink", "unlink(2)",
-        "One unlink of the closed file: its name and its pages in the page cache go.";
+        "One unlink of the closed file, with its pages in the page cache.";
 }
 
 const KIB: u64 = 1 << 10;

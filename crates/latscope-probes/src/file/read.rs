@@ -41,8 +41,8 @@ settings! {
 probes! {
     READS, Reading, plan_read;
     READ "file.read", "read a cached file", "pread(2), open(2)",
-        "Reading a whole file from the page cache into a buffer, at most 64 KiB a call; kept open: the reads alone, \
-            open-close: with open and close around them."
+        "Reading a whole file from the page cache, at most 64 KiB a call. Kept open: the reads alone. \
+        Open-close: with open and close."
         { samples: Samples::Either, may_be_zero: &["size"],
           headline: Some(Headline { name: "page-cache read", preferred: &[("mode", "kept-open")] }), };
 }

@@ -24,7 +24,7 @@ probes! {
     EXPERIMENT, Walk, single_loads;
     SINGLE_LOAD "memory.single-load", "load, each timed alone",
         "the processor's manual: load-to-use latency, and stamps that wait for the load",
-        "One load of a chain of dependent loads in random order, between two stamps of its own; the time of the stamps is in it."
+        "One load of a chain of dependent random loads, between two stamps of its own, whose time is in it."
         { revision: 2, may_be_zero: nodes::MAY_BE_ZERO, by_name_only: true,
           sensitive_to: &[Condition::PageSize, Condition::UnaskedHugePages], };
 }

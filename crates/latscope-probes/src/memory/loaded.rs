@@ -18,7 +18,8 @@ probes! {
     EXPERIMENT, Loaded, plan, ..Facts::LOOPS;
     LOADED "memory.loaded", "load from memory under load",
         "loaded latency, as Intel's Memory Latency Checker plots it",
-        "One load in a chain of dependent random loads from memory, while other threads copy memory on CPUs of their own; `load` is what these read and write meanwhile."
+        "One load in a chain of dependent random loads, while other threads copy memory on other CPUs; `load` is \
+        what these read and write."
         { exclusive_cpus: ExclusiveCpus::ThreadsAndOne,
           may_be_zero: &["delay", "threads", "nodes", "cpu-nodes"], sensitive_to: &[Condition::TwoCpus], };
 }

@@ -15,8 +15,8 @@ use latscope_rpmsg::messages::{self, Form, LongPing, Ping, block};
 pub static PING: Probe = probe(
     "remote.ping",
     "ping to a remote",
-    "From before an RPMsg is put into a buffer until the echo of all of it was taken out of another one; all of the content \
-     is verified afterwards.",
+    "From before an RPMsg is put into a buffer until its echo was taken out of another one; all of the content \
+    is verified afterwards.",
     (Semantics::RoundTrip, Subject::Operation),
     &[TRANSPORT, WAIT, PAYLOAD, TIMEOUT, PACE],
 );

@@ -24,7 +24,8 @@ probes! {
 probes! {
     RING_EXPERIMENT, Ring, plan_ring;
     RING "sync.ring", "context switch in a ring of processes", "pipe(7); the method of LMbench's lat_ctx",
-        "One hop of a token round a ring of processes on one CPU, each summing its own memory before it passes the token on, less the same write, read and sum in one process."
+        "One hop of a token round a ring of processes on one CPU, each summing its own memory, less the same \
+        write, read and sum in one process."
         { revision: 2, may_be_zero: &["size"], };
 }
 

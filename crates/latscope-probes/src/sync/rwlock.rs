@@ -14,7 +14,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 probes! {
     EXPERIMENT, Lock, plan;
     RWLOCK "sync.rwlock", "read-write lock", "pthread_rwlock_rdlock(3p), pthread_rwlock_wrlock(3p)",
-        "Modes read and write: lock and unlock of an uncontended lock, in a process with two threads. Mode writer-waits: from before the only reader unlocks to a writer that waits on the same CPU and has the lock then."
+        "Modes read and write: lock and unlock of an uncontended lock, in a process with two threads. Mode \
+        writer-waits: from before the only reader unlocks until a writer that waits on the same CPU has the \
+        lock."
         { samples: Samples::Either, };
 }
 

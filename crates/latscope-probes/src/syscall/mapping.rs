@@ -20,9 +20,9 @@ settings! {
 probes! {
     MAPPING, Mapped, plan;
     MMAP "syscall.mmap", "mmap", "mmap(2)",
-        "One mmap of private anonymous memory; its pages come later, with the first touch.";
+        "One mmap of private anonymous memory, without the first touch of its pages.";
     MUNMAP "syscall.munmap", "munmap", "munmap(2)",
-        "One munmap of private anonymous memory whose 4 KiB pages were all written before: they are given back.";
+        "One munmap of private anonymous memory whose 4 KiB pages were all written.";
     MPROTECT "syscall.mprotect", "mprotect", "mprotect(2)",
         "One mprotect of memory whose 4 KiB pages are all there, to read-only and to writable in turn.";
 }

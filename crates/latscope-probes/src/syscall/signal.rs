@@ -17,8 +17,8 @@ probes! {
         "One tgkill of SIGUSR1 to the own thread: the call, the handler and the return from it. Value \
         `nothing-sent` is the call alone (signal 0), not subtracted.";
     FAULT "syscall.signal-fault", "protection fault, caught", "signal(7), mprotect(2)",
-        "One store to a read-only page: the fault, SIGSEGV, a handler that steps over the store, and the return from \
-            it; no protection is changed.";
+        "One store to a read-only page: the fault, SIGSEGV, a handler that steps over the store, and the return \
+        from it.";
 }
 
 fn run(bench: &mut Bench) -> anyhow::Result<()> {

@@ -17,7 +17,8 @@ use std::thread::JoinHandle;
 probes! {
     EXPERIMENT, Tasks, plan;
     POOL "thread.pool", "pool of threads, one task each", "sem_post(3), sem_wait(3), sched(7)",
-        "From posting the semaphore on which the threads of a pool wait, once for each thread, to the notification that each task is done: a sum over memory of the thread's own."
+        "From posting the semaphore of a pool, once for each thread, to the notification that each task is done: \
+        a sum over the thread's own memory."
         { subject: Subject::Many, sensitive_to: &[Condition::TwoCpus], };
 }
 
