@@ -32,8 +32,8 @@ probes! {
         "the processor's optimisation manual: store forwarding, 4 KiB aliasing",
         "One store and one load of 8 bytes; the store's value and the load's address come from the load before. \
         Mode hit: the same place. Mode blocked: 1 byte is stored, the 8 bytes around it are loaded. Mode \
-        aliased: 4 KiB behind it. Mode apart: another place, a load from the first cache alone. Address late: \
-        the store's address comes from the load before, too.";
+        aliased: 4 KiB behind it. Mode apart: another place. Address late: the store's address comes from the \
+        load before, too.";
 }
 
 static EXPERIMENT: Experiment = Experiment::new("cpu.store-forward", Cpus::One, run).fewer_rounds(

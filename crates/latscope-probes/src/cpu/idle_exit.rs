@@ -25,8 +25,8 @@ probes! {
     IDLE_EXIT "cpu.idle-exit", "out of idle",
         "Documentation/admin-guide/pm/cpuidle.rst: stateN/usage, current_governor",
         "By timer: from the instant for which clock_nanosleep was asked, with a timer slack of 1 ns, until the \
-        thread runs. By ipi: from before FUTEX_WAKE on another CPU until the thread runs. Its CPU idled for \
-        `pause` if nothing else wanted it; values are the median and the share of the samples of each state."
+        thread runs. By ipi: from before FUTEX_WAKE on another CPU until it runs. Its CPU idled for `pause` if \
+        nothing else wanted it; values are median and share of the samples of each state."
         { times: Semantics::OneWay, by_name_only: true,
           sensitive_to: &[Condition::WakeUp, Condition::Isolation, Condition::Virtualisation], };
 }

@@ -129,8 +129,8 @@ pub static FAMILY: Family = Family {
 
 /// Facts of the probes of all transports. A survey measures one of them; the others are there for comparison.
 const FACTS: Facts = Facts {
-    timed: "From before the request is handed over to after the reply is there, in the caller's thread: two \
-            switches between processes, without filling and verifying; with mode one-way, to the stamp of the server.",
+    timed: "From before the request is handed over until the reply is there, in the caller's thread, without \
+            filling and verifying; with mode one-way until the stamp of the server.",
     times: Semantics::RoundTrip,
     revision: 2,
     params: Row::LIST,

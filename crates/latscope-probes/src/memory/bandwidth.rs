@@ -16,7 +16,7 @@ probes! {
     BANDWIDTH "memory.bandwidth", "memory bandwidth, per line of 64 bytes",
         "LMbench's bw_mem counts alike; write-allocation: the processor's manual",
         "One line of 64 bytes of a pass over a region, of which each byte (or 4 of every 16) is read, written, \
-        doubled or copied by the widest vectors; with several threads until the slowest is done, divided by the \
+        doubled or copied by the widest vectors; of several threads until the slowest is done, divided by the \
         lines of all. Bytes moved are whole lines, with the fetch before a write."
         { may_be_zero: nodes::MAY_BE_ZERO, exclusive_cpus: ExclusiveCpus::Threads, subject: Subject::Many,
           sensitive_to: &[Condition::TwoCpus], };

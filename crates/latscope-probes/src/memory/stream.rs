@@ -11,7 +11,8 @@ probes! {
     EXPERIMENT, Loop, plan, ..Facts::LOOPS;
     STREAM "memory.stream", "STREAM, per element",
         "STREAM (McCalpin): copy c = a, scale b = s*c, add c = a + b, triad a = b + s*c",
-        "One element of a pass over arrays of 8-byte floating-point numbers by vectors with ordinary stores; with several threads, until the slowest is done, divided by the elements of all."
+        "One element of a pass over arrays of 8-byte floating-point numbers by vectors with ordinary stores; of \
+        several threads until the slowest is done, divided by the elements of all."
         { exclusive_cpus: ExclusiveCpus::Threads, subject: Subject::Many,
           sensitive_to: &[Condition::TwoCpus], };
 }

@@ -10,8 +10,8 @@ probes! {
     EXPERIMENT, Watched, plan, ..Facts::DELAYS;
     HWLAT "noise.hwlat", "gap with interrupts off",
         "the hwlat tracer, Documentation/trace/hwlat_detector.rst (Linux 4.9)",
-        "The longest distance of two readings of the clock by a kernel thread that has interrupts off, once for each of \
-            its turns; only above the tracer's threshold."
+        "The longest distance of two readings of the clock by a kernel thread with interrupts off, in each of \
+        its turns; only above the tracer's threshold."
         { by_name_only: true, };
 }
 

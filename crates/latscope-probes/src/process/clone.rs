@@ -39,8 +39,8 @@ probes! {
     CLONE, Child, plan;
     CHILD "process.clone", "clone, exit, wait", "clone(2), clone3(2), namespaces(7), cgroups(7)",
         "clone with a copy of the memory, a child that exits at once, and the wait for it, on one CPU. Mode \
-        plain: as fork. Mode control-group: clone3 with CLONE_INTO_CGROUP, into a new group of version 2. The \
-        other modes: into a new namespace of that kind."
+        plain: as fork. Mode control-group: into a new group of version 2 (CLONE_INTO_CGROUP). The other modes: \
+        into a new namespace of that kind."
             { by_name_only: true, };
 }
 

@@ -16,8 +16,8 @@ probes! {
     EXPERIMENT, Woken, plan;
     FUTEX_CROWD "sync.futex-crowd", "futex that many threads sleep on", "futex(2), PR_FUTEX_HASH(2const)",
         "Seen call: the call that wakes all (FUTEX_WAKE), or wakes one and moves the others to a second futex \
-        (FUTEX_CMP_REQUEUE), from which each wakes the next. Seen first, last: from before that call until the \
-        first, the last of the threads runs."
+        (FUTEX_CMP_REQUEUE), from which each wakes the next. Seen first, last: from before it until the first, \
+        the last thread runs."
         { times: Semantics::OneWay, by_name_only: true, sensitive_to: &[Condition::Isolation], };
 }
 

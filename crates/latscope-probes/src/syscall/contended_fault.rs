@@ -16,9 +16,7 @@ probes! {
     CONTENDED_FAULT "syscall.contended-fault", "page fault beside mmap and munmap",
         "mmap(2), madvise(2), getrusage(2) ru_minflt; Documentation/mm/process_addrs.rst",
         "The first store to a page of 4 KiB of private anonymous memory, while so many other threads of the \
-        process map, touch and unmap a page without pause, each on its own CPU. The fault waits for them where \
-        the kernel locks all mappings together (before Linux 6.4) or cannot take the lock of the one that \
-        faults."
+        process map, touch and unmap a page without pause, each on its own CPU."
         { by_name_only: true, exclusive_cpus: ExclusiveCpus::ThreadsAndOne, may_be_zero: &["threads"],
           sensitive_to: &[Condition::Virtualisation, Condition::TwoCpus, Condition::MovedPages], };
 }

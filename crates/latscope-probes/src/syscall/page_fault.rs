@@ -51,11 +51,11 @@ probes! {
     PAGE_FAULTS, Touched, plan;
     PAGE_FAULT "syscall.page-fault", "page fault", "mmap(2), madvise(2); faults counted by getrusage(2)",
         "The one access that faults. Anonymous: a store to a page not there yet, which the kernel clears. File: \
-        a load from a page of a memfd in the page cache, mapped page by page, so without fault-around. \
-        Copy-on-write: a store to a page of a private file mapping that was read before. File-around, where \
-        asked for: a load from each of 512 pages of a memfd (with a path: of each page of that file) in random \
-        order, of which the kernel may serve 16 at once; all are one figure. File-mapped, where asked for: mmap \
-        of a part of a copy of a file, a store to every stride, and munmap; all of it is one figure."
+        a load from a page of a memfd in the page cache, without fault-around. Copy-on-write: a store to a page \
+        of a private file mapping that was read before. File-around, where asked for: a load from each of 512 \
+        pages of a memfd (with a path: of that file) in random order, of which the kernel may serve 16 at once, \
+        as one figure. File-mapped, where asked for: mmap of a part of a copy of a file, a store to every \
+        stride, and munmap, as one figure."
         {
           sensitive_to: &[Condition::Virtualisation, Condition::PageSize, Condition::UnaskedHugePages, Condition::MovedPages], };
 }

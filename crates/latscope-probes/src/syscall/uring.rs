@@ -31,9 +31,8 @@ probes! {
     URING, Submission, plan;
     NOP "syscall.uring-nop", "io_uring NOP", "io_uring(7), io_uring_enter(2), IORING_OP_NOP",
         "One operation that does nothing, from before its submission until its completion is read; of several at \
-        once, their time divided by their number. Mode enter: submitted and awaited by one system call. Mode \
-        poller: taken by a kernel thread that polls on another CPU. Mode poller-asleep: that thread sleeps, and \
-        is woken by a system call."
+        once, their time divided by their number. Mode enter: by one system call. Mode poller: by a kernel \
+        thread that polls on another CPU. Mode poller-asleep: that thread sleeps, and is woken by a system call."
             { samples: crate::Samples::Either, };
 }
 

@@ -19,8 +19,8 @@ probes! {
     EXPERIMENT, Thread, plan, ..Facts::DELAYS;
     TIMER "wake.timer", "timer wake-up, late by",
         "clock_nanosleep(2), timerfd_create(2), timer_create(2), sched_setattr(2)",
-        "From the instant a timer was programmed for to the first stamp of the thread that it woke, or, with `via`, of \
-            the thread that the woken one handed over to."
+        "From the programmed instant of a timer to the first stamp of the thread that it woke, or, with `via`, \
+        of the thread that this one handed over to."
         { times: Semantics::OneWay,
           headline: Some(Headline { name: "wake-up", preferred: &[("cpu", "all")] }), };
 }
@@ -29,7 +29,7 @@ probes! {
 probes! {
     EXPERIMENT, Thread, |_, _, _| Vec::new(), ..Facts::DELAYS;
     RESPONSE "wake.response", "timer wake-up and work, done after", "clock_nanosleep(2)",
-        "From the instant a timer was programmed for to the end of the work (`work`, `touch`) that the woken thread does."
+        "From the programmed instant of a timer to the end of the work (`work`, `touch`) of the woken thread."
         { times: Semantics::OneWay, };
 }
 

@@ -22,8 +22,8 @@ probes! {
     EXPERIMENT, Latency, plan, ..Facts::DELAYS;
     TIMERLAT "wake.timerlat", "timer latency",
         "the timerlat tracer, Documentation/trace/timerlat-tracer.rst (Linux 5.14; user 6.5)",
-        "From the instant a timer was programmed for to its interrupt (irq), to the thread that it wakes (thread), and to \
-            that thread's return to user space (user); stamped by the kernel."
+        "From the programmed instant of a timer to its interrupt (irq), to the thread that it wakes (thread), \
+        and to that thread's return to user space (user); stamped by the kernel."
         { times: Semantics::OneWay, by_name_only: true, };
 }
 
