@@ -8,9 +8,9 @@ probes! {
     EXPERIMENT, Chain, plan, ..Facts::LOOPS;
     JUMP "cpu.jump", "jump in a chain",
         "the processor's optimisation manual: branch target buffer, instruction cache",
-        "One direct jump of a chain in random order through so much memory, a jump each `stride` bytes: larger \
-        than the branch target buffer, the target is learnt late; than the instruction cache, the instruction \
-        also."
+        "One direct jump of a chain in random order through so much memory, a jump each `stride` bytes. Beyond \
+        the branch target buffer the target is learnt late, beyond the instruction cache the instruction is \
+        fetched late."
         { by_name_only: true, };
 }
 
