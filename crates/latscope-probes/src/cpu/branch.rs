@@ -20,7 +20,7 @@ words! {
 probes! {
     EXPERIMENT, Jump, plan, ..crate::Facts::LOOPS;
     BRANCH "cpu.branch", "branch", "the processor's optimisation manual: branch misprediction penalty",
-        "One conditional jump on a bit and the shift to the next: on clear bits (predicted); on random bits a \
+        "One conditional jump on a bit and the shift to the next: on clear bits (taken, predicted); on random bits a \
         mispredicted jump and a predicted one, since half of the guesses are right.";
 }
 

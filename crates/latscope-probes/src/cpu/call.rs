@@ -20,7 +20,8 @@ words! {
 probes! {
     EXPERIMENT, Call, plan, ..crate::Facts::LOOPS;
     CALL "cpu.call", "function call", "the processor's optimisation manual: call, return stack, indirect branches",
-        "One call of an empty function and its return, well predicted.";
+        "One call of an empty function and its return, well predicted; on x86-64 the calls are 16 bytes apart."
+        { revision: 2, };
 }
 
 static EXPERIMENT: Experiment = Experiment::new("cpu.call", Cpus::One, run);
