@@ -307,25 +307,38 @@ impl<'a> Bench<'a> {
 
     /// Times single events, one call of `event` each.
     pub fn each(&mut self, point: usize, gate: Gate, event: impl FnMut()) {
-        self.each_and(0, point, gate, event);
+        self.each_and(0, point, gate, || (), event);
     }
 
     /// Times single events with the stamps in each figure: for events as short as these, which run beside the stamps in
-    /// part, so that the difference can be 0.
-    pub fn each_with_stamps(&mut self, point: usize, gate: Gate, event: impl FnMut()) {
-        self.each_and(self.timebase().overhead(), point, gate, event);
+    /// part, so that the difference can be 0. `warm` runs first, and again after another process ran.
+    pub fn each_with_stamps(&mut self, point: usize, gate: Gate, warm: impl FnMut(), event: impl FnMut()) {
+        self.each_and(self.timebase().overhead(), point, gate, warm, event);
     }
 
     /// Times single events, and adds so many ticks to each.
-    fn each_and(&mut self, more: u64, point: usize, gate: Gate, mut event: impl FnMut()) {
+    fn each_and(
+        &mut self,
+        more: u64,
+        point: usize,
+        gate: Gate,
+        mut warm: impl FnMut(),
+        mut event: impl FnMut(),
+    ) {
         // The clock is chosen here, once: between the stamps is code for just this one.
         match self.timebase().clock() {
-            AnyClock::Counter(clock) => {
-                self.events(&[point], gate, &mut |parts, _| parts[0] = time(clock, &mut event) + more);
-            }
-            AnyClock::MonotonicRaw(clock) => {
-                self.events(&[point], gate, &mut |parts, _| parts[0] = time(clock, &mut event) + more);
-            }
+            AnyClock::Counter(clock) => self.events(&[point], gate, &mut |parts, is_to_record| {
+                if !is_to_record {
+                    warm();
+                }
+                parts[0] = time(clock, &mut event) + more;
+            }),
+            AnyClock::MonotonicRaw(clock) => self.events(&[point], gate, &mut |parts, is_to_record| {
+                if !is_to_record {
+                    warm();
+                }
+                parts[0] = time(clock, &mut event) + more;
+            }),
         }
     }
 

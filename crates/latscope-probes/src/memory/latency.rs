@@ -10,6 +10,7 @@ use latscope_bench::threads;
 use latscope_core::plan::Stop;
 use latscope_os::kernels::chase::growing::GrowingChase;
 use latscope_os::kernels::chase::{ChaseMap, UNROLL};
+use std::cell::Cell;
 
 probes! {
     EXPERIMENT, Walk, plan, ..Facts::LOOPS;
@@ -25,7 +26,7 @@ probes! {
     SINGLE_LOAD "memory.single-load", "load, each timed alone",
         "the processor's manual: load-to-use latency, and stamps that wait for the load",
         "One load of a chain of dependent random loads, between two stamps of its own, whose time is in it."
-        { revision: 2, may_be_zero: nodes::MAY_BE_ZERO, by_name_only: true,
+        { revision: 3, may_be_zero: nodes::MAY_BE_ZERO, by_name_only: true,
           sensitive_to: &[Condition::PageSize, Condition::UnaskedHugePages], };
 }
 
@@ -140,8 +141,9 @@ fn between_nodes(input: &PlanInput, machine: &Machine) -> impl Iterator<Item = W
     let sizes = asked.size.or(&[nodes::size(machine, SURVEY_CAP)]);
     let mut walks = Vec::new();
     for pages in asked.pages.or(PageSize::ALL) {
-        for size in sizes::rounded(sizes.clone(), pages.bytes()) {
-            for order in orders.iter().copied() {
+        for order in orders.iter().copied() {
+            let unit = if order == Order::Random { LINE } else { pages.bytes() };
+            for size in sizes::rounded(sizes.clone(), unit) {
                 let stride = (order == Order::Stride).then(|| asked.stride.first().unwrap_or(STRIDE));
                 let pairs = nodes::pairs(input, machine, Some(1)).into_iter();
                 walks.extend(pairs.map(|between| Walk { size, order, stride, pages, between }));
@@ -170,7 +172,7 @@ fn single_loads(probe: &Probe, input: &PlanInput, machine: &Machine) -> Vec<Poin
         let sizes = asked.size.or(&[sizes::beyond_caches(machine).min(SURVEY_CAP)]);
         let walk =
             |size| Walk { size, order: Order::Random, stride: None, pages, between: Between::default() };
-        points.extend(sizes::rounded(sizes, pages.bytes()).into_iter().map(|size| point(walk(size))));
+        points.extend(sizes::rounded(sizes, LINE).into_iter().map(|size| point(walk(size))));
     }
     points
 }
@@ -316,6 +318,13 @@ const PRIVATE_LINES: u64 = 2 * MIB / LINE;
 /// Loads that bring back most page tables of a large set; from memory they take a millisecond.
 const PAGE_WALKS: u64 = 6_000;
 
+/// Iterations of `loads` each that bring back what another process took out of the caches: all of a small chain. A
+/// larger one is not brought back, but its page tables are: the process evicted them, in a virtual machine those of the
+/// host as well, and each load would pay for that.
+pub(super) fn warm_up(elements: u64, loads: u64) -> u64 {
+    if elements <= PRIVATE_LINES { elements } else { PAGE_WALKS }.div_ceil(loads)
+}
+
 /// Times a walk along a chain.
 pub fn measure(bench: &mut Bench, index: usize, map: &ChaseMap) {
     if bench.points()[index].probe == SINGLE_LOAD.id {
@@ -326,10 +335,7 @@ pub fn measure(bench: &mut Bench, index: usize, map: &ChaseMap) {
     let mut cursor = map.walk(map.start(), warm);
     // The walk goes on from batch to batch: a large working set is not walked
     // in full, but no line of it is seen again before all the others were.
-    // A larger set is not brought back, but its page tables are: another process evicted them from
-    // the caches, in a virtual machine those of the host as well, and each load would pay for that.
-    let warm = if elements <= PRIVATE_LINES { elements } else { PAGE_WALKS }.div_ceil(UNROLL);
-    let batch = Batch { ops: UNROLL, cycles: true, warm, ..Batch::default() };
+    let batch = Batch { ops: UNROLL, cycles: true, warm: warm_up(elements, UNROLL), ..Batch::default() };
     bench.batch(index, batch, |n| cursor = map.walk(cursor, n * UNROLL));
 }
 
@@ -338,12 +344,14 @@ const SINGLE_LOADS: u64 = 20;
 
 /// Times each load of a walk alone.
 fn measure_single(bench: &mut Bench, index: usize, map: &ChaseMap) {
-    let mut cursor = map.walk(map.start(), (map.len() as u64).min(WARM_STEPS));
+    let elements = map.len() as u64;
+    let cursor = Cell::new(map.walk(map.start(), elements.min(WARM_STEPS)));
     let stop = bench.stop();
     let counted = stop.budget_ns == u64::MAX;
     let events = if counted { stop.events } else { stop.events.saturating_mul(SINGLE_LOADS) };
     bench.set_stop(Stop { events, ..stop });
-    bench.each_with_stamps(index, Gate::Thread, || cursor = black_box(map.step(cursor)));
+    let warm = || cursor.set(map.walk(cursor.get(), warm_up(elements, 1)));
+    bench.each_with_stamps(index, Gate::Thread, warm, || cursor.set(black_box(map.step(cursor.get()))));
     bench.set_stop(stop);
 }
 
@@ -383,6 +391,20 @@ mod tests {
         assert!(points[0].title.ends_with("pages of 4 KiB, node 0 → 0"));
         let again = SINGLE_LOAD.plan(&nodes::tests::asked(&[("nodes", "all")]), &nodes::tests::machine());
         assert_eq!(again, points[12..]);
+    }
+
+    #[test]
+    fn single_loads_are_of_the_size_that_was_asked_for_on_both_pages() {
+        let mut input = input(Profile::Normal, false);
+        input.values.insert("size".into(), vec![ParamValue::Number(16 * KIB)]);
+        let points = SINGLE_LOAD.plan(&input, &machine());
+        assert_eq!(points.iter().map(|point| point.number("size")).collect::<Vec<_>>(), [16 * KIB; 2]);
+    }
+
+    #[test]
+    fn page_tables_of_a_large_chain_and_all_of_a_small_one_are_brought_back() {
+        assert_eq!([warm_up(PRIVATE_LINES, 1), warm_up(PRIVATE_LINES, UNROLL)], [32_768, 512]);
+        assert_eq!([warm_up(PRIVATE_LINES + 1, 1), warm_up(1 << 22, 32 * UNROLL)], [6_000, 3]);
     }
 
     #[test]

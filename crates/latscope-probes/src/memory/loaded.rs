@@ -1,5 +1,6 @@
 //! The latency of a load while other CPUs keep the memory busy.
 
+use super::latency;
 use super::nodes::{self, Between};
 use super::regions::{self, PageSize};
 use super::sizes::{self, KIB, LINE, MIB};
@@ -185,6 +186,11 @@ impl Drop for Over<'_> {
     }
 }
 
+/// Batches of a chain of so many loads.
+fn batch(elements: u64) -> Batch {
+    Batch { ops: UNROLL, cycles: true, warm: latency::warm_up(elements, UNROLL), ..Batch::default() }
+}
+
 /// Measures a point beside its copying threads.
 fn measure(
     bench: &mut Bench,
@@ -213,7 +219,7 @@ fn measure(
         let clock = timebase.clock();
         let (before, start) = (bytes.load(Ordering::Relaxed), clock.start());
         let mut cursor = map.start();
-        let batch = Batch { ops: UNROLL, cycles: true, ..Batch::default() };
+        let batch = batch(map.len() as u64);
         bench.batch(index, batch, |n| cursor = map.walk(cursor, n * UNROLL));
         let (after, ns) = (bytes.load(Ordering::Relaxed), timebase.ns(clock.end() - start));
         bench.value(index, "load", (after - before) as f64 / ns.max(1.0), "GB/s", Better::Neither);
@@ -275,6 +281,13 @@ mod tests {
         let pairs: Vec<(u64, u64)> =
             points.iter().map(|p| (p.number("threads"), p.number("delay"))).collect();
         assert_eq!(pairs, [(1, 5), (0, 0)]);
+    }
+
+    /// Another process took the page tables out of the caches.
+    #[test]
+    fn what_a_walk_needs_is_brought_back_before_a_batch() {
+        let batch = batch(1 << 22);
+        assert!(batch.warm * batch.ops >= 6_000, "{batch:?}");
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Number of loads from memory that are under way at once.
 
+use super::latency;
 use super::regions::{self, PageSize};
 use super::sizes::{self, LINE, MIB};
 use crate::prelude::*;
@@ -71,6 +72,12 @@ fn run(bench: &mut Bench) -> Result<()> {
     Ok(())
 }
 
+/// Batches of so many chains through `elements` lines.
+fn batch(chains: u64, elements: u64) -> Batch {
+    let ops = UNROLL * chains;
+    Batch { ops, cycles: true, warm: latency::warm_up(elements, ops), ..Batch::default() }
+}
+
 /// Measures the points of one size, and compares them with a single chain.
 fn measure(bench: &mut Bench, loads: &[Loads], indices: &[usize], all: &Chains) {
     for index in indices {
@@ -84,8 +91,8 @@ fn measure(bench: &mut Bench, loads: &[Loads], indices: &[usize], all: &Chains) 
             continue;
         }
         let mut chains = all.thin(chains as usize);
-        let ops = UNROLL * chains.count() as u64;
-        bench.batch(*index, Batch { ops, cycles: true, ..Batch::default() }, |n| chains.walk(n * UNROLL));
+        let batch = batch(chains.count() as u64, loads[*index].size / LINE);
+        bench.batch(*index, batch, |n| chains.walk(n * UNROLL));
     }
     let single = indices.iter().find(|index| loads[**index].chains == 1);
     let Some(alone) = single.and_then(|index| bench.median(*index)) else { return };
@@ -109,6 +116,15 @@ mod tests {
         let points = PARALLELISM.plan(&input, &machine());
         assert_eq!(points.iter().map(|p| p.number("chains")).collect::<Vec<_>>(), CHAINS);
         assert!(points.iter().all(|p| p.number("size") == 128 * MIB && p.text("pages") == "2MiB"));
+    }
+
+    /// Another process took the page tables out of the caches.
+    #[test]
+    fn what_the_walks_need_is_brought_back_before_a_batch() {
+        for chains in [1, 8, 32] {
+            let batch = batch(chains, 1 << 22);
+            assert!(batch.warm * batch.ops >= 6_000, "{batch:?}");
+        }
     }
 
     #[test]
