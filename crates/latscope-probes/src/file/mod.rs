@@ -85,6 +85,7 @@ mod tests {
     use latscope_bench::bench::Bench;
     use latscope_core::plan::ParamValue;
     use latscope_core::quality::Level;
+    use latscope_core::report::Sampling;
     use latscope_engine::harness::{self, check, measure};
     use std::collections::BTreeSet;
 
@@ -125,6 +126,17 @@ mod tests {
                 // Not every file system has direct reads.
                 let must = !["file.read-direct", "file.read-uring"].contains(&m.probe.as_str());
                 assert!(!must || m.quality.level != Level::Unsupported, "{}: {:?}", m.probe, m.reason());
+            }
+        }
+    }
+
+    /// A mean of several waits for the device would contain the turns of other threads.
+    #[test]
+    fn each_operation_that_waits_for_the_device_is_a_sample() {
+        for id in ["file.read-direct", "file.read-uring", "file.fsync"] {
+            let mine = plan(&input()).into_iter().filter(|p| p.probe == id && p.text("filesystem") == "ext4");
+            for m in measure(&TIDY, mine.collect()) {
+                assert_eq!(m.sampling, Sampling::Event, "{m:?}");
             }
         }
     }

@@ -13,12 +13,12 @@ use std::ffi::CStr;
 static URING: Experiment = Experiment::new("file.read-uring", Cpus::One, run).in_scratch();
 
 probes! {
-    URING, Reads, plan, ..Facts::BATCHES;
+    URING, Reads, plan;
     READ_URING "file.read-uring", "reads from the device, many at once (io_uring)",
         "io_uring(7), IORING_OP_READ, O_DIRECT",
         "One read of 4 KiB past the page cache at a random place in a file of 16 MiB; so many are submitted and \
         awaited by one io_uring_enter, whose time is divided by their number."
-        { by_name_only: true, };
+        { revision: 2, by_name_only: true, };
 }
 
 settings! {
@@ -95,15 +95,16 @@ fn read_at_once(
     let mut random = Offsets { state: bench.seed() | 1, size: BYTES };
     let mut first = FirstError::default();
     bench.set_work(index, Work { ops: 1, bytes_touched: BYTES, bytes_moved: BYTES });
-    let batch = Batch { ops: depth, gate: Gate::Open, ..Batch::default() };
-    bench.batch(index, batch, |turns| {
-        for _ in 0..turns {
-            (0..depth).for_each(|_| queue.prepare_read(random.next()));
-            let read = queue.finish();
-            // All reads are within the file: one that is short failed.
-            let whole = |bytes| if bytes == depth * BYTES { Ok(()) } else { Err(Errno::IO) };
-            first.check(read.and_then(whole));
-        }
+    // Each submission alone: a mean of several would contain the turns of other threads on a busy machine.
+    bench.splits(&[index], Gate::Open, |splits| {
+        let start = splits.now();
+        (0..depth).for_each(|_| queue.prepare_read(random.next()));
+        let read = queue.finish();
+        let end = splits.now();
+        // All reads are within the file: one that is short failed.
+        let whole = |bytes| if bytes == depth * BYTES { Ok(()) } else { Err(Errno::IO) };
+        first.check(read.and_then(whole));
+        splits.between(0, 0, (end - start) / depth);
     });
     let measured = first.report(bench, &[index], "read past the page cache");
     if measured && cached_pages(filled)? * rustix::param::page_size() as u64 > FILE_BYTES / 4 {
