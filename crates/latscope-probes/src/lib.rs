@@ -36,6 +36,7 @@ pub mod cpu;
 pub mod failure;
 pub mod file;
 pub mod ipc;
+pub mod matrices;
 pub mod memory;
 pub mod noise;
 mod prelude;

@@ -5,6 +5,7 @@ use super::text::{Delay, Delays, Seen};
 use anyhow::{Context as _, Result};
 use latscope_os::clock::monotonic_ns;
 use latscope_os::futex::Tokens;
+use latscope_probes::matrices::Matrices;
 use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -276,37 +277,6 @@ fn fill(bytes: &mut [u8]) {
     black_box(bytes);
 }
 
-/// Three square matrices, one of which becomes the product of the others.
-struct Matrices {
-    size: usize,
-    factors: [Vec<u64>; 2],
-    product: Vec<u64>,
-}
-
-impl Matrices {
-    /// Matrices of so many KiB together.
-    fn of(footprint: u64) -> Matrices {
-        let size = ((footprint * 1024 / 3 / 8) as f64).sqrt() as usize;
-        let numbers = || (0..(size * size) as u64).collect();
-        Matrices { size, factors: [numbers(), numbers()], product: vec![0; size * size] }
-    }
-
-    fn multiply(&mut self, times: u64) {
-        let [left, right] = &self.factors;
-        for _ in 0..times {
-            for row in 0..self.size {
-                for column in 0..self.size {
-                    let product =
-                        |at: usize| left[row * self.size + at].wrapping_mul(right[at * self.size + column]);
-                    self.product[row * self.size + column] =
-                        (0..self.size).fold(0, |sum, at| sum.wrapping_add(product(at)));
-                }
-            }
-            black_box(&mut self.product);
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -335,14 +305,5 @@ mod tests {
         assert_eq!((paced.wake_ups.count(), paced.requests.count()), (0, paced.done));
         let piped = worked(SchbenchOptions { pipe: 100, ..SchbenchOptions::default() }, |seen| seen.done > 5);
         assert!(piped.wake_ups.count() >= piped.done && piped.requests.count() == 0, "{piped:?}");
-    }
-
-    #[test]
-    fn a_product_is_that_of_the_factors() {
-        let mut matrices = Matrices::of(1);
-        assert_eq!(matrices.size, 6);
-        matrices.multiply(1);
-        // Row 0 times column 0: the sum of i · 6i for i below 6.
-        assert_eq!(matrices.product[0], 6 * (1 + 4 + 9 + 16 + 25));
     }
 }
