@@ -1,7 +1,8 @@
 //! Impossible values: values that no machine can have. Something disturbed a row with such a value, or the row that it
 //! is compared with.
 
-use crate::plan::{ParamValue, Params};
+use crate::param;
+use crate::plan::Params;
 use crate::quality::{Level, Reason};
 use crate::value::Value;
 use std::collections::BTreeMap;
@@ -19,13 +20,13 @@ pub(crate) fn impossible(params: &Params, values: &BTreeMap<String, Value>) -> O
 
 /// Reason against a speedup larger than the number of chains that are followed at once.
 fn speedup(params: &Params, values: &BTreeMap<String, Value>) -> Option<Reason> {
-    let Some(ParamValue::Number(chains)) = params.get("chains") else { return None };
+    let chains = params.get(param::CHAINS)?.number()? as f64;
     let speedup = values.get("speedup")?.value;
-    (speedup > *chains as f64 * TOLERANCE).then(|| {
+    (speedup > chains * TOLERANCE).then(|| {
         let text = format!(
             "{chains} chains at once cannot be {speedup:.0} times as fast as one: the single one was disturbed"
         );
-        reason(text).with("speedup", speedup).with("at_most", *chains as f64)
+        reason(text).with("speedup", speedup).with("at_most", chains)
     })
 }
 

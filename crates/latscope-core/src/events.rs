@@ -3,6 +3,8 @@
 
 use crate::catalogue::{Kind, kind_of};
 use crate::merged::{MERGED, is_merged, is_part_of};
+use crate::ordered::entry;
+use crate::param;
 use crate::plan::{ParamValue, Params};
 use crate::report::{Measurement, Report, Sampling};
 use crate::units::{format_count, format_size, format_time};
@@ -33,10 +35,7 @@ pub fn groups(report: &Report) -> Vec<Group<'_>> {
     let timed = |m: &&Measurement| m.sampling == Sampling::Event && m.summary.count > 0;
     let mut probes: Vec<(&str, Vec<&Measurement>)> = Vec::new();
     for m in report.measurements.iter().filter(timed) {
-        match probes.iter_mut().find(|(probe, _)| *probe == m.probe) {
-            Some((_, of_probe)) => of_probe.push(m),
-            None => probes.push((&m.probe, vec![m])),
-        }
+        entry(&mut probes, m.probe.as_str()).push(m);
     }
     probes.into_iter().map(|(probe, of_probe)| group(probe, &of_probe)).collect()
 }
@@ -79,29 +78,29 @@ fn varying<'a>(measurements: &[&'a Measurement]) -> Vec<&'a str> {
     };
     let names: BTreeSet<&str> =
         measurements.iter().flat_map(|m| m.params.keys()).map(String::as_str).collect();
-    let told_apart = values("cpu").len() == measurements.len();
+    let told_apart = values(param::CPU).len() == measurements.len();
     // Of a caller's policy its priority and its thread are a part.
     let implied = |name: &str| {
-        name == "thread" && told_apart
-            || ["priority", "caller-thread"].contains(&name) && values("caller").len() > 1
+        name == param::THREAD && told_apart
+            || [param::PRIORITY, param::CALLER_THREAD].contains(&name) && values(param::CALLER).len() > 1
     };
     let wanted = |name: &&str| !MERGED.contains(name) && !implied(name) && values(name).len() > 1;
     let mut varying: Vec<&str> = names.into_iter().filter(wanted).collect();
-    if values("pair").len() > 1 || measurements.iter().all(|m| is_merged(m)) {
-        varying.push("pair");
+    if values(param::PAIR).len() > 1 || measurements.iter().all(|m| is_merged(m)) {
+        varying.push(param::PAIR);
     }
     varying
 }
 
 fn label(m: &Measurement, varying: &[&str]) -> String {
-    let cpu = m.params.get("cpu").map(|cpu| match cpu {
+    let cpu = m.params.get(param::CPU).map(|cpu| match cpu {
         ParamValue::Number(cpu) => format!("CPU {cpu}"),
         ParamValue::Text(text) if text == "all" => "all CPUs".to_owned(),
         ParamValue::Text(text) => format!("{text} CPU"),
     });
     // Under a heading that says of whom a word is enough.
     let short = |name: &str, value: &ParamValue| match name {
-        "caller" => value.to_string(),
+        param::CALLER => value.to_string(),
         _ => written(name, value, &m.params),
     };
     let others = varying.iter().filter_map(|name| Some(short(name, m.params.get(*name)?)));
@@ -118,8 +117,8 @@ pub const FOREIGN_REMOTES: &[&str] = &["openamp", "char", "mcs", "rptun", "tty",
 
 /// Text on how the two sides of an exchange wait, as far as it is known.
 fn waits(wait: &str, params: &Params) -> String {
-    let foreign = matches!(params.get("transport"), Some(ParamValue::Text(transport))
-        if FOREIGN_REMOTES.contains(&transport.as_str()));
+    let transport = params.get(param::TRANSPORT).and_then(ParamValue::text);
+    let foreign = transport.is_some_and(|transport| FOREIGN_REMOTES.contains(&transport));
     match (foreign, wait) {
         (true, "poll") => "host asleep in poll, remote unknown".to_owned(),
         (true, _) => format!("host {wait}, remote unknown"),
@@ -130,20 +129,20 @@ fn waits(wait: &str, params: &Params) -> String {
 /// A parameter and its value, beside the others: `interval 1.00 ms`.
 pub fn written(name: &str, value: &ParamValue, params: &Params) -> String {
     match (name, value) {
-        ("wait", ParamValue::Text(wait)) => waits(wait, params),
-        ("caller", ParamValue::Text(text)) if text == "other" => "SCHED_OTHER caller".to_owned(),
-        ("caller", ParamValue::Text(text)) if text == "fifo" => "SCHED_FIFO caller".to_owned(),
-        ("lock", ParamValue::Text(text)) if ["plain", "pi"].contains(&text.as_str()) => {
+        (param::WAIT, ParamValue::Text(wait)) => waits(wait, params),
+        (param::CALLER, ParamValue::Text(text)) if text == "other" => "SCHED_OTHER caller".to_owned(),
+        (param::CALLER, ParamValue::Text(text)) if text == "fifo" => "SCHED_FIFO caller".to_owned(),
+        (param::LOCK, ParamValue::Text(text)) if ["plain", "pi"].contains(&text.as_str()) => {
             format!("{text} lock")
         }
-        ("lock", ParamValue::Text(text)) => format!("server over {text}"),
-        ("transport", ParamValue::Text(text)) if text == "shm" => {
+        (param::LOCK, ParamValue::Text(text)) => format!("server over {text}"),
+        (param::TRANSPORT, ParamValue::Text(text)) if text == "shm" => {
             "shm: memory shared with another process".to_owned()
         }
-        ("pair", ParamValue::Text(_)) => "all pairs".to_owned(),
-        ("placement", ParamValue::Text(text)) => format!("{text} placement"),
-        ("since", ParamValue::Text(text)) => format!("since {text}"),
-        ("rate", ParamValue::Number(rate)) => format!("{} a second", format_count(*rate)),
+        (param::PAIR, ParamValue::Text(_)) => "all pairs".to_owned(),
+        (param::PLACEMENT, ParamValue::Text(text)) => format!("{text} placement"),
+        (param::SINCE, ParamValue::Text(text)) => format!("since {text}"),
+        (param::RATE, ParamValue::Number(rate)) => format!("{} a second", format_count(*rate)),
         (_, ParamValue::Number(number)) => match kind_of(name) {
             Some(Kind::Time) => format!("{name} {}", format_time(*number as f64)),
             Some(Kind::Size) => format!("{name} {}", format_size(*number)),

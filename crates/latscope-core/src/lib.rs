@@ -16,6 +16,8 @@ pub mod json;
 pub mod machine;
 pub mod merged;
 pub mod need;
+pub mod ordered;
+pub mod param;
 pub mod plan;
 pub mod quality;
 pub mod redact;

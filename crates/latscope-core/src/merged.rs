@@ -1,28 +1,28 @@
 //! Rows that are sums of others: over all CPUs, or over all pairs.
 
+use crate::param;
 use crate::plan::ParamValue;
 use crate::report::{Measurement, Report};
 
 /// The parameters over which there are sums, `all` being their value there.
-pub const MERGED: [&str; 2] = ["cpu", "pair"];
+pub const MERGED: [&str; 2] = [param::CPU, param::PAIR];
 
 /// Returns true if a measurement is the sum over all CPUs, or over all pairs.
 pub fn is_merged(m: &Measurement) -> bool {
-    let all = |name: &&str| matches!(m.params.get(*name), Some(ParamValue::Text(text)) if text == "all");
-    MERGED.iter().any(all)
+    MERGED.iter().any(|name| m.is(name, "all"))
 }
 
 /// Returns true if the measurement `one` is part of the sum `all`.
 pub fn is_part_of(one: &Measurement, all: &Measurement) -> bool {
     let same = |(name, value): (&String, &ParamValue)| {
-        name == "thread" || MERGED.contains(&name.as_str()) || one.params.get(name) == Some(value)
+        name == param::THREAD || MERGED.contains(&name.as_str()) || one.params.get(name) == Some(value)
     };
     !is_merged(one) && all.probe == one.probe && all.params.iter().all(same)
 }
 
 /// Returns true if a measurement is of the only pair of endpoints in a sum: both have the same figures.
 pub fn is_all_of(part: &Measurement, sum: &Measurement) -> bool {
-    part.params.contains_key("pair")
+    part.params.contains_key(param::PAIR)
         && part.summary.count == sum.summary.count
         && is_merged(sum)
         && is_part_of(part, sum)
@@ -31,7 +31,7 @@ pub fn is_all_of(part: &Measurement, sum: &Measurement) -> bool {
 /// Number of pairs of endpoints in a sum. `None` if the measurement is no sum over pairs, or if the report has no rows
 /// for its pairs.
 pub fn pairs_in(report: &Report, sum: &Measurement) -> Option<u64> {
-    if !is_merged(sum) || !sum.params.contains_key("pair") {
+    if !is_merged(sum) || !sum.params.contains_key(param::PAIR) {
         return None;
     }
     let parts = report.measurements.iter().filter(|one| one.probe == sum.probe && is_part_of(one, sum));

@@ -1,59 +1,12 @@
 //! Plan of a run: a pure function of the request and the machine, saved in the result and shown by `--dry-run`.
 
 use crate::json;
+pub use crate::param::{KIND, ParamValue, Params, USER_PARAMETER, params};
 use crate::statistics::SplitMix;
 use crate::units::{self, CpuList};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
-use std::fmt;
 use std::path::PathBuf;
-
-/// The parameters of one measurement, by name: `size`, `order`, `placement`, …
-pub type Params = BTreeMap<String, ParamValue>;
-
-/// The value of a parameter. Sizes are in bytes, intervals in nanoseconds.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
-#[serde(untagged)]
-pub enum ParamValue {
-    /// A number: bytes, nanoseconds, threads.
-    Number(u64),
-    /// A choice, a path, or a pair of CPUs such as `0-1`.
-    Text(String),
-}
-
-impl From<u64> for ParamValue {
-    fn from(number: u64) -> Self {
-        ParamValue::Number(number)
-    }
-}
-
-impl From<&str> for ParamValue {
-    fn from(text: &str) -> Self {
-        ParamValue::Text(text.to_owned())
-    }
-}
-
-impl fmt::Display for ParamValue {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            ParamValue::Number(number) => number.fmt(f),
-            ParamValue::Text(text) => text.fmt(f),
-        }
-    }
-}
-
-/// Beginning of the name of a parameter that the user named, as with `hyperfine --parameter-scan`.
-pub const USER_PARAMETER: &str = "parameter-";
-
-/// Builds [`Params`] from pairs: `params([("size", 4096.into())])`.
-pub fn params<const N: usize>(pairs: [(&str, ParamValue); N]) -> Params {
-    let mut params = Params::new();
-    for (name, value) in pairs {
-        params.insert(name.to_owned(), value);
-    }
-    params
-}
 
 /// Point to measure: a probe with its parameters.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -69,9 +22,6 @@ pub struct Point {
     /// True if the survey's table has a row for the point. Points of a curve that only a plot shows have none.
     pub row: bool,
 }
-
-/// Parameter with the kind of core that a point is measured on. The planner adds it to rows that it plans for each kind.
-pub const KIND: &str = "kind";
 
 impl Point {
     /// Returns the point as its probe planned it.
@@ -90,10 +40,8 @@ impl Point {
     /// # Panics
     /// If the point lacks it: the probe that planned the point put it there.
     pub fn number(&self, name: &str) -> u64 {
-        match self.params.get(name) {
-            Some(ParamValue::Number(number)) => *number,
-            other => panic!("{}: parameter {name} is {other:?}, not a number", self.probe),
-        }
+        let value = self.params.get(name);
+        value.and_then(ParamValue::number).unwrap_or_else(|| panic!("{}: {name} is {value:?}", self.probe))
     }
 
     /// Returns the value of a textual parameter.
@@ -101,10 +49,8 @@ impl Point {
     /// # Panics
     /// If the point lacks it: the probe that planned the point put it there.
     pub fn text(&self, name: &str) -> &str {
-        match self.params.get(name) {
-            Some(ParamValue::Text(text)) => text,
-            other => panic!("{}: parameter {name} is {other:?}, not a text", self.probe),
-        }
+        let value = self.params.get(name);
+        value.and_then(ParamValue::text).unwrap_or_else(|| panic!("{}: {name} is {value:?}", self.probe))
     }
 }
 

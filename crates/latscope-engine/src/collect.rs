@@ -7,7 +7,8 @@ use latscope_bench::recorder::Slots;
 use latscope_core::catalogue::RUN_ELAPSED;
 use latscope_core::histogram::Histogram;
 use latscope_core::merged::is_part_of;
-use latscope_core::plan::{ParamValue, Step};
+use latscope_core::param;
+use latscope_core::plan::Step;
 use latscope_core::quality::{CUT_SHORT, Level, Reason};
 use latscope_core::report::{
     Measurement, Recordings, Sampling, Semantics, Summary, Value, WATCHED, adds_up, weighted_mean,
@@ -117,12 +118,12 @@ pub fn merged(registry: &Registry, measured: &[Measurement]) -> Vec<Measurement>
         let Some(axis) = axis(one) else { continue };
         let mut params = one.params.clone();
         params.insert(axis.to_owned(), "all".into());
-        params.remove("thread");
+        params.remove(param::THREAD);
         match merged.iter_mut().find(|m| m.probe == one.probe && m.params == params) {
             None => {
                 let title = merged_title(registry, one, axis);
                 let (blocks, hops) = (Vec::new(), Vec::new());
-                let row = axis == "cpu";
+                let row = axis == param::CPU;
                 merged.push(Measurement {
                     params,
                     title,
@@ -150,18 +151,18 @@ pub fn merged(registry: &Registry, measured: &[Measurement]) -> Vec<Measurement>
 
 /// The parameter over which a measurement is summed up.
 fn axis(m: &Measurement) -> Option<&'static str> {
-    let numbered = matches!(m.params.get("pair"), Some(ParamValue::Number(_)));
-    if m.params.contains_key("cpu") { Some("cpu") } else { numbered.then_some("pair") }
+    let numbered = m.number(param::PAIR).is_some();
+    if m.params.contains_key(param::CPU) { Some(param::CPU) } else { numbered.then_some(param::PAIR) }
 }
 
 fn merged_title(registry: &Registry, one: &Measurement, axis: &str) -> String {
-    if axis == "pair" {
+    if axis == param::PAIR {
         return one
             .title
             .rsplit_once(", pair ")
             .map_or(one.title.clone(), |(what, _)| format!("{what}, all pairs"));
     }
-    registry.find(&one.probe).map_or(one.title.clone(), |p| match one.params.get("context") {
+    registry.find(&one.probe).map_or(one.title.clone(), |p| match one.params.get(param::CONTEXT) {
         Some(context) => format!("{}: {context}, all CPUs", p.title),
         None => format!("{}, all CPUs", p.title),
     })
@@ -186,8 +187,8 @@ fn values_over<'a>(members: impl Iterator<Item = &'a Measurement> + Clone) -> BT
 /// Weight of a member in the mean of a value.
 fn weight(one: &Measurement, name: &str, unit: &str) -> f64 {
     match (axis(one), unit) {
-        (Some("cpu"), "%" | "1/s") => one.values.get(WATCHED).map_or(1.0, |watched| watched.value),
-        (Some("cpu"), _) => 1.0,
+        (Some(param::CPU), "%" | "1/s") => one.values.get(WATCHED).map_or(1.0, |watched| watched.value),
+        (Some(param::CPU), _) => 1.0,
         _ => share_of(one, name),
     }
 }

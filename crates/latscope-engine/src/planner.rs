@@ -2,6 +2,7 @@
 
 use latscope_bench::probe::{Cpus, Experiment, PlanInput, Probe, Profile, Registry};
 use latscope_core::machine::{CoreKind, Machine};
+use latscope_core::param;
 use latscope_core::plan::{
     Conditions, KIND, Load, OnThreshold, ParamValue, Params, Periodic, Plan, Point, Step,
 };
@@ -209,11 +210,8 @@ fn with_fewer_rounds(mut plan: Plan, fewer: impl Fn(&str) -> Option<(u32, &'stat
 
 /// Directory for the files of a point; `None` if its experiment uses no files.
 fn directory(experiment: &Experiment, point: &Point) -> Option<PathBuf> {
-    let asked = match point.params.get("directory") {
-        Some(ParamValue::Text(path)) => PathBuf::from(path),
-        _ => std::env::temp_dir(),
-    };
-    experiment.scratch.then_some(asked)
+    let asked = point.params.get(param::DIRECTORY).and_then(ParamValue::text);
+    experiment.scratch.then(|| asked.map_or_else(std::env::temp_dir, PathBuf::from))
 }
 
 /// The last CPU first: the first ones get most interrupts.

@@ -2,7 +2,8 @@
 //! in an earlier round the time of that round is used instead of a plan.
 
 use humantime::format_duration;
-use latscope_core::plan::{ParamValue, Plan, Point, Step, Stop};
+use latscope_core::param;
+use latscope_core::plan::{Plan, Point, Step, Stop};
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
@@ -29,13 +30,13 @@ const COMPARED: usize = 12;
 
 /// Planned time of the pairs of CPUs of which many are measured at once, in the rounds of a tournament, s.
 fn of_all_pairs(pairs: &[&Point], stop: &Stop) -> f64 {
-    let modes = different(pairs, "mode") as f64;
+    let modes = different(pairs, param::MODE) as f64;
     let of_mode = pairs.len() as f64 / modes.max(1.0);
     // n CPUs have n (n - 1) / 2 pairs, in n - 1 rounds; of an odd number one CPU rests in each of n rounds.
     let cpus = ((1.0 + (1.0 + 8.0 * of_mode).sqrt()) / 2.0).round();
     let rounds = cpus - 1.0 + cpus % 2.0;
     let batches = stop.samples.clamp(1, 100) as f64 * stop.batch_ns as f64 / 1e9;
-    let compared = (different(pairs, "class") * COMPARED) as f64;
+    let compared = (different(pairs, param::CLASS) * COMPARED) as f64;
     let at_once = batches + cpus * STARTED;
     let alone = batches + 2.0 * STARTED;
     modes * (rounds * at_once + compared * (at_once + alone))
@@ -53,18 +54,16 @@ fn planned(step: &Step, round: u32, setup: SetupCost) -> Option<f64> {
     let stop = &step.stop_in_round(round);
     let limited = |ns: u64| (ns != u64::MAX).then_some(ns as f64 / 1e9);
     let (pairs, alone): (Vec<&Point>, Vec<&Point>) =
-        step.points.iter().partition(|point| point.params.contains_key("all-pairs"));
+        step.points.iter().partition(|point| point.params.contains_key(param::ALL_PAIRS));
     let before = setup(&step.name, alone.len());
     // Points of a CPU each are measured at the same time.
-    let together = step.points.iter().all(|point| point.params.contains_key("cpu"));
+    let together = step.points.iter().all(|point| point.params.contains_key(param::CPU));
     let points = if together { 1.0 } else { alone.len() as f64 };
     // Threads and callers run at the same time; a remote, and payloads, are measured one after the other.
-    let in_turn = |point: &Point| point.params.get("mode") == Some(&"throughput".into());
+    let in_turn = |point: &Point| point.params.get(param::MODE) == Some(&"throughput".into());
     if step.periodic.is_some() && step.name != "remote" && !step.points.iter().any(in_turn) {
-        let interval = step.points.iter().filter_map(|point| match point.params.get("interval") {
-            Some(ParamValue::Number(ns)) => Some(*ns as f64 / 1e9),
-            _ => None,
-        });
+        let intervals = step.points.iter().filter_map(|point| point.params.get(param::INTERVAL)?.number());
+        let interval = intervals.map(|ns| ns as f64 / 1e9);
         let events = (stop.events != u64::MAX).then_some(stop.events as f64);
         let counted = interval.reduce(f64::max).zip(events).map(|(interval, events)| interval * events);
         let once = limited(stop.limit_ns).into_iter().chain(counted).reduce(f64::min);

@@ -1,7 +1,7 @@
 //! Transactions between processes in a report: inheritance of priority, and the transports beside each other.
 
 use latscope_core::merged::is_merged;
-use latscope_core::plan::ParamValue;
+use latscope_core::param;
 use latscope_core::quality::Level;
 use latscope_core::report::{Measurement, Report};
 use latscope_core::units::format_count;
@@ -45,7 +45,7 @@ impl Judged {
 
 /// Measured quantity of a transport: `latency`, `throughput`, `one-way`.
 pub fn mode(m: &Measurement) -> Option<&str> {
-    text(m, "mode").filter(|_| m.probe.starts_with("ipc."))
+    m.text(param::MODE).filter(|_| m.probe.starts_with("ipc."))
 }
 
 /// The transports of a report whose latency was measured, in their order. In an
@@ -53,13 +53,13 @@ pub fn mode(m: &Measurement) -> Option<&str> {
 pub fn transports(report: &Report) -> Vec<Transport<'_>> {
     let mut transports: Vec<Transport> = Vec::new();
     for m in &report.measurements {
-        let Some(name) = text(m, "transport").filter(|_| is_latency(m)) else { continue };
+        let Some(name) = m.text(param::TRANSPORT).filter(|_| is_latency(m)) else { continue };
         let at = transports.iter().position(|transport| transport.name == name).unwrap_or_else(|| {
             transports.push(Transport { name, fifo: None, other: None });
             transports.len() - 1
         });
         // Of several payloads the first stands for the transport.
-        let place = match text(m, "caller") {
+        let place = match m.text(param::CALLER) {
             Some("fifo") => &mut transports[at].fifo,
             _ => &mut transports[at].other,
         };
@@ -71,7 +71,7 @@ pub fn transports(report: &Report) -> Vec<Transport<'_>> {
 /// Returns true if a measurement is the latency of all pairs of a transport.
 fn is_latency(m: &Measurement) -> bool {
     matches!(mode(m), Some("latency" | "one-way"))
-        && text(m, "since") != Some("due")
+        && m.text(param::SINCE) != Some("due")
         && is_merged(m)
         && m.quality.level != Level::Unsupported
         && m.summary.count > 0
@@ -85,7 +85,7 @@ impl<'a> Transport<'a> {
 
     /// Means by which the server could inherit; `None` if there is none.
     pub fn means(&self) -> Option<&'a str> {
-        self.usual().and_then(|m| text(m, "inheritance")).filter(|means| *means != "none")
+        self.usual().and_then(|m| m.text(param::INHERITANCE)).filter(|means| *means != "none")
     }
 
     /// The inheritance of a real-time priority.
@@ -119,20 +119,10 @@ impl<'a> Transport<'a> {
     }
 }
 
-/// Value of a parameter that is a word.
-pub fn text<'a>(m: &'a Measurement, name: &str) -> Option<&'a str> {
-    match m.params.get(name) {
-        Some(ParamValue::Text(text)) => Some(text),
-        _ => None,
-    }
-}
-
-/// Value of a parameter that is a number.
-pub fn number(m: &Measurement, name: &str) -> Option<u64> {
-    match m.params.get(name) {
-        Some(ParamValue::Number(number)) => Some(*number),
-        _ => None,
-    }
+/// Label of a row of a transport: its name, with the policy of a caller of SCHED_FIFO.
+pub fn label(m: &Measurement) -> String {
+    let transport = m.text(param::TRANSPORT).unwrap_or_default();
+    if m.is(param::CALLER, "fifo") { format!("{transport}, fifo") } else { transport.to_owned() }
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! The ten numbers that say most about a machine, each a row of the survey.
 
 use latscope_core::catalogue::Catalogue;
+use latscope_core::param;
 use latscope_core::plan::{ParamValue, Params};
 use latscope_core::quality::Quality;
 use latscope_core::report::{Measurement, Report};
@@ -73,7 +74,8 @@ fn chosen<'a>(report: &'a Report, probe: &'a str, params: &[(&str, &str)]) -> Op
 
 /// Returns true unless `params` are of a transfer whose size is not `READ`.
 fn sized(params: &Params) -> bool {
-    !params.contains_key("mode") || params.get("size").is_none_or(|size| *size == ParamValue::Number(READ))
+    !params.contains_key(param::MODE)
+        || params.get(param::SIZE).is_none_or(|size| *size == ParamValue::Number(READ))
 }
 
 impl<'a> Source<'a> {
@@ -121,6 +123,17 @@ impl<'a> Source<'a> {
 /// The part of a probe id before the point.
 pub fn family(probe: &str) -> &str {
     probe.split_once('.').map_or(probe, |(family, _)| family)
+}
+
+/// The families of these probes, each once.
+pub(crate) fn families<'a>(probes: impl Iterator<Item = &'a String>) -> Vec<&'a str> {
+    let mut families = Vec::new();
+    for family in probes.map(|probe| family(probe)) {
+        if !families.contains(&family) {
+            families.push(family);
+        }
+    }
+    families
 }
 
 #[cfg(test)]

@@ -1,6 +1,8 @@
 //! Points of one probe laid out by their parameters: which of them vary, and a
 //! matrix of one parameter against the others.
 
+use latscope_core::ordered::entry;
+use latscope_core::param;
 use latscope_core::plan::{ParamValue, Params};
 use latscope_core::report::Measurement;
 use latscope_core::units::{format_size, format_time};
@@ -22,7 +24,7 @@ pub(super) struct Matrix<'a> {
 }
 
 /// Parameters that may follow from another.
-const PLACES: [&str; 5] = ["directory", "device", "node-cpus", "bound", "class"];
+const PLACES: [&str; 5] = [param::DIRECTORY, param::DEVICE, param::NODE_CPUS, param::BOUND, param::CLASS];
 
 /// Returns the parameters in which points differ. A parameter that follows from another, as a directory does
 /// from its file system, is left out.
@@ -54,8 +56,8 @@ fn values<'a>(points: &[&'a Measurement], name: &str) -> BTreeSet<Option<&'a Par
 /// A parameter's value as people write it.
 pub(super) fn show(name: &str, value: &ParamValue) -> String {
     match (name, value) {
-        ("size" | "stride", ParamValue::Number(bytes)) => format_size(*bytes),
-        ("interval" | "pause" | "hold", ParamValue::Number(ns)) => format_time(*ns as f64),
+        (param::SIZE | param::STRIDE, ParamValue::Number(bytes)) => format_size(*bytes),
+        (param::INTERVAL | param::PAUSE | param::HOLD, ParamValue::Number(ns)) => format_time(*ns as f64),
         _ => value.to_string(),
     }
 }
@@ -63,13 +65,13 @@ pub(super) fn show(name: &str, value: &ParamValue) -> String {
 /// Returns the values of some parameters of a point: `random 2MiB`; numbers that are no sizes have their names:
 /// `threads 2`.
 pub(super) fn show_all(params: &Params, names: &[&str]) -> String {
-    let part = |name: &&str| {
-        let value = params.get(*name)?;
+    let mut parts = Vec::new();
+    for (name, value) in names.iter().filter_map(|name| Some((*name, params.get(*name)?))) {
         let text = show(name, value);
-        let plain = matches!(value, ParamValue::Text(_)) || *name == "size";
-        Some(if plain { text } else { format!("{name} {text}") })
-    };
-    names.iter().filter_map(part).collect::<Vec<_>>().join(" ")
+        let is_plain = value.text().is_some() || name == param::SIZE;
+        parts.push(if is_plain { text } else { format!("{name} {text}") });
+    }
+    parts.join(" ")
 }
 
 /// Lays points out: the size down the side, otherwise the parameter with the most values. The other parameters
@@ -77,15 +79,15 @@ pub(super) fn show_all(params: &Params, names: &[&str]) -> String {
 /// is a matrix for each combination of the rest.
 pub(super) fn matrices<'a>(points: &[&'a Measurement], fits: &dyn Fn(&[String]) -> bool) -> Vec<Matrix<'a>> {
     let mut names = varying(points);
-    if let Some(at) = names.iter().position(|name| *name == "pair") {
+    if let Some(at) = names.iter().position(|name| *name == param::PAIR) {
         names.remove(at);
         return split(points, &names).into_iter().map(|(title, group)| pairs(title, &group)).collect();
     }
-    if points.iter().all(|m| nodes(m).is_some()) && names.iter().any(|name| NODES.contains(name)) {
+    if points.iter().all(|m| m.nodes().is_some()) && names.iter().any(|name| NODES.contains(name)) {
         names.retain(|name| !NODES.contains(name));
         return between_nodes(points, &names);
     }
-    names.sort_by_key(|name| (*name != "size", std::cmp::Reverse(values(points, name).len())));
+    names.sort_by_key(|name| (*name != param::SIZE, std::cmp::Reverse(values(points, name).len())));
     let Some((axis, others)) = names.split_first() else { return Vec::new() };
     let headings: Vec<String> = split(points, others).into_iter().map(|(heading, _)| heading).collect();
     if fits(&headings) {
@@ -100,11 +102,7 @@ pub(super) fn matrices<'a>(points: &[&'a Measurement], fits: &dyn Fn(&[String]) 
 fn split<'a>(points: &[&'a Measurement], names: &[&str]) -> Vec<(String, Vec<&'a Measurement>)> {
     let mut groups: Vec<(String, Vec<&Measurement>)> = Vec::new();
     for m in points {
-        let title = show_all(&m.params, names);
-        match groups.iter_mut().find(|(known, _)| *known == title) {
-            Some((_, group)) => group.push(m),
-            None => groups.push((title, vec![m])),
-        }
+        entry(&mut groups, show_all(&m.params, names)).push(*m);
     }
     groups
 }
@@ -129,30 +127,21 @@ impl<'a> Matrix<'a> {
 }
 
 /// Parameters that name the nodes of CPUs and memory.
-const NODES: [&str; 2] = ["cpu-nodes", "nodes"];
+const NODES: [&str; 2] = [param::CPU_NODES, param::NODES];
 
 /// Largest number of combinations of other parameters that have a matrix of nodes each.
 const MOST_NODE_MATRICES: usize = 2;
-
-/// The node of the CPUs and that of the memory of a point, if they were chosen.
-pub(super) fn nodes(m: &Measurement) -> Option<(u32, u32)> {
-    let [from, to] = NODES.map(|name| match m.params.get(name) {
-        Some(ParamValue::Number(node)) => u32::try_from(*node).ok(),
-        _ => None,
-    });
-    from.zip(to)
-}
 
 /// Returns matrices of CPU node against memory node; of many combinations of the other parameters, one matrix of pairs
 /// of nodes against these.
 fn between_nodes<'a>(points: &[&'a Measurement], others: &[&str]) -> Vec<Matrix<'a>> {
     let groups = split(points, others);
-    let pairs: BTreeSet<(u32, u32)> = points.iter().filter_map(|m| nodes(m)).collect();
+    let pairs: BTreeSet<(u32, u32)> = points.iter().filter_map(|m| m.nodes()).collect();
     if groups.len() > MOST_NODE_MATRICES {
         let mut cells = vec![vec![None; groups.len()]; pairs.len()];
         for (column, (_, group)) in groups.iter().enumerate() {
             for m in group {
-                let row = nodes(m).and_then(|pair| pairs.iter().position(|known| *known == pair));
+                let row = m.nodes().and_then(|pair| pairs.iter().position(|known| *known == pair));
                 row.into_iter().for_each(|row| cells[row][column] = Some(*m));
             }
         }
@@ -165,7 +154,7 @@ fn between_nodes<'a>(points: &[&'a Measurement], others: &[&str]) -> Vec<Matrix<
     let mut matrices = Vec::new();
     for (title, group) in groups {
         let mut cells = vec![vec![None; to.len()]; from.len()];
-        for (m, (a, b)) in group.into_iter().filter_map(|m| Some((m, nodes(m)?))) {
+        for (m, (a, b)) in group.into_iter().filter_map(|m| Some((m, m.nodes()?))) {
             if let (Ok(row), Ok(column)) = (from.binary_search(&a), to.binary_search(&b)) {
                 cells[row][column] = Some(m);
             }
@@ -180,14 +169,8 @@ fn between_nodes<'a>(points: &[&'a Measurement], others: &[&str]) -> Vec<Matrix<
 /// Returns a matrix of CPU against CPU; a pair stands in the row of its larger and the column of its smaller
 /// number.
 fn pairs<'a>(title: String, points: &[&'a Measurement]) -> Matrix<'a> {
-    let ends = |m: &Measurement| {
-        let Some(ParamValue::Text(pair)) = m.params.get("pair") else { return None };
-        let (a, b) = pair.split_once('-')?;
-        let (a, b): (u32, u32) = (a.parse().ok()?, b.parse().ok()?);
-        Some((a.max(b), a.min(b)))
-    };
     let placed: Vec<(u32, u32, &Measurement)> =
-        points.iter().filter_map(|m| ends(m).map(|(a, b)| (a, b, *m))).collect();
+        points.iter().filter_map(|m| m.cpu_pair().map(|(a, b)| (a.max(b), a.min(b), *m))).collect();
     let sides: Vec<u32> = BTreeSet::from_iter(placed.iter().map(|(a, _, _)| *a)).into_iter().collect();
     let tops: Vec<u32> = BTreeSet::from_iter(placed.iter().map(|(_, b, _)| *b)).into_iter().collect();
     let mut cells = vec![vec![None; tops.len()]; sides.len()];

@@ -3,7 +3,7 @@
 //! number to be beaten.
 
 use latscope_core::events::{Group, Row};
-use latscope_core::plan::ParamValue;
+use latscope_core::param;
 use latscope_core::report::Report;
 use latscope_core::units::{counted, format_time};
 
@@ -137,7 +137,7 @@ impl Published {
     pub fn differs(&self, report: &Report, group: &Group) -> bool {
         let real_time = |text: &str| text.contains("PREEMPT_RT");
         let kernel = real_time(self.conditions) && !real_time(&report.machine.kernel_version);
-        let ours = |row: &Row| row.m.params.get("policy") == Some(&self.policy.into());
+        let ours = |row: &Row| row.m.params.get(param::POLICY) == Some(&self.policy.into());
         let policy = !group.singles.iter().all(ours);
         kernel || policy || self.interval.is_none() || self.interval != interval(group)
     }
@@ -155,10 +155,7 @@ pub fn here(report: &Report, group: &Group) -> String {
 
 /// The interval of all threads; `None` where they have several.
 fn interval(group: &Group) -> Option<u64> {
-    let interval = |row: &Row| match row.m.params.get("interval") {
-        Some(ParamValue::Number(ns)) => Some(*ns),
-        _ => None,
-    };
+    let interval = |row: &Row| row.m.number(param::INTERVAL);
     let first = interval(group.singles.first()?)?;
     group.singles.iter().all(|row| interval(row) == Some(first)).then_some(first)
 }

@@ -5,8 +5,9 @@ use super::column::{Column, Rows, Side};
 use super::document::{Table, WIDER};
 use super::grid::grid;
 use super::head::head;
+use super::headline::families;
 use super::legend::{Signs, mark, next_run};
-use super::matrix::{Matrix, matrices, nodes, show, varying};
+use super::matrix::{Matrix, matrices, show, varying};
 use super::rows::{family as family_of, rejected_share};
 use super::style::{BOLD, DIM, HEADING, PLAIN};
 use super::styled::{Text, single, wrap};
@@ -14,6 +15,8 @@ use super::verdicts::verdicts;
 use super::{Options, survey, unmeasured};
 use latscope_core::catalogue::ids;
 use latscope_core::machine::Machine;
+use latscope_core::ordered::entry;
+use latscope_core::param;
 use latscope_core::report::{Measurement, Report, Sampling, Semantics, Summary};
 use latscope_core::units::{format_rate, format_share, format_time, format_value};
 
@@ -31,14 +34,8 @@ pub fn family(report: &Report, family: &str, options: &Options) -> String {
 
 /// All families in full.
 pub fn all(report: &Report, options: &Options) -> String {
-    let mut families: Vec<&str> = Vec::new();
-    for m in &report.measurements {
-        if !families.contains(&family_of(&m.probe)) {
-            families.push(family_of(&m.probe));
-        }
-    }
     let mut out = head(report, options);
-    for family in families {
+    for family in families(report.measurements.iter().map(|m| &m.probe)) {
         details(&mut out, report, family, options);
     }
     verdicts(report).write(&mut out, options);
@@ -58,10 +55,7 @@ pub(crate) fn every_point(report: &Report, family: &str, options: &Options) -> S
         report.measurements.iter().filter(|m| family_of(&m.probe) == family && m.typical().is_some());
     let mut probes: Vec<(&str, Vec<&Measurement>)> = Vec::new();
     for m in measured {
-        match probes.iter_mut().find(|(probe, _)| *probe == m.probe) {
-            Some((_, points)) => points.push(m),
-            None => probes.push((&m.probe, vec![m])),
-        }
+        entry(&mut probes, m.probe.as_str()).push(m);
     }
     let (sweeps, listed): (Vec<_>, Vec<_>) = probes.into_iter().partition(|(_, points)| is_sweep(points));
     let mut out = String::new();
@@ -82,11 +76,11 @@ pub(crate) fn every_point(report: &Report, family: &str, options: &Options) -> S
 
 /// Returns true if a matrix shows the points of a probe better than a list.
 fn is_sweep(points: &[&Measurement]) -> bool {
-    if points.iter().all(|m| m.sampling == Sampling::Event && nodes(m).is_some()) {
+    if points.iter().all(|m| m.sampling == Sampling::Event && m.nodes().is_some()) {
         // Their quantiles matter, which a matrix does not have.
         return false;
     }
-    let pairs = points.iter().filter(|m| m.params.contains_key("pair")).count();
+    let pairs = points.iter().filter(|m| m.params.contains_key(param::PAIR)).count();
     points.len() >= SWEEP_POINTS && varying(points).len() > 1 || pairs > 2
 }
 
@@ -149,12 +143,9 @@ fn figures(report: &Report, points: &[&Measurement]) -> Vec<Column> {
     let (counts, shares): (Vec<&String>, Vec<&String>) =
         names.into_iter().partition(|name| counted(points, name));
     let named = |name: &String| {
-        let column = rows.given(name, |m| m.values.get(name).map(|v| format_value(v.value, &v.unit)));
-        column.meaning(if name == "direct" {
-            "direct: the same work in a loop, without the thread"
-        } else {
-            ""
-        })
+        let is_direct = name == "direct";
+        let meaning = if is_direct { "direct: the same work in a loop, without the thread" } else { "" };
+        rows.given(name, |m| m.values.get(name).map(|v| format_value(v.value, &v.unit))).meaning(meaning)
     };
     let lacks_next = points.iter().any(|m| m.next_run().is_none());
     let rejected = |m: &Measurement| Some(format_share(rejected_share(m))).filter(|_| m.summary.rejected > 0);
@@ -281,7 +272,7 @@ fn one_matrix(machine: &Machine, matrix: &Matrix, shown: Shown, options: &Option
 
 /// Returns what firmware states for a load from one node's memory by the CPUs of another: the distance, then the latency.
 fn claims(machine: &Machine, m: &Measurement) -> Vec<String> {
-    let Some((from, to)) = nodes(m).filter(|_| m.probe == ids::MEMORY_LATENCY) else {
+    let Some((from, to)) = m.nodes().filter(|_| m.probe == ids::MEMORY_LATENCY) else {
         return Vec::new();
     };
     let distance = machine.distance(from, to).map(|distance| distance.to_string());

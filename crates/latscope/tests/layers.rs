@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 use latscope_core::catalogue::ids;
+use latscope_core::param;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -290,6 +291,59 @@ fn what_is_known_of_a_probe_stands_with_the_probe() {
             assert_eq!(ids_in(&found), [""; 0], "{}: use catalogue::ids, or facts", folder.display());
         }
     }
+}
+
+/// Beginnings of calls that read or write a parameter, before its name.
+const LOOK_UP: [&str; 8] = [
+    "params.get(",
+    "params.contains_key(",
+    "params.insert(",
+    "params.remove(",
+    "values.contains_key(",
+    ".number(",
+    ".text(",
+    ".is(",
+];
+
+/// Names of parameters that stand as text where the code of modules looks one up.
+fn parameters_in(modules: &BTreeMap<Vec<String>, String>) -> Vec<String> {
+    let known = latscope_probes::REGISTRY.all().flat_map(|probe| probe.params);
+    let names: BTreeSet<&str> = known.map(|param| param.name).collect();
+    let mut found = Vec::new();
+    for (module, code) in modules {
+        for (name, call) in names.iter().flat_map(|name| LOOK_UP.map(|call| (name, call))) {
+            if code.contains(&format!("{call}\"{name}\"")) {
+                found.push(format!("{}: {call}{name}", module.join("::")));
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn a_parameter_is_looked_up_by_a_name_that_the_compiler_knows() {
+    for one in fs::read_dir(root().join("crates")).unwrap() {
+        let folder = one.unwrap().path();
+        let mut found = BTreeMap::new();
+        modules(&folder.join("src"), &[], &mut found);
+        if !folder.ends_with("latscope-probes") {
+            assert_eq!(parameters_in(&found), [""; 0], "{}: use latscope_core::param", folder.display());
+        }
+    }
+}
+
+#[test]
+fn a_name_that_stands_as_text_is_seen() {
+    let code = |code: &str| BTreeMap::from([(vec!["one".to_owned()], code.to_owned())]);
+    assert_eq!(parameters_in(&code("m.number(\"size\")")), ["one: .number(size"]);
+    assert_eq!(parameters_in(&code("m.number(param::SIZE)")), [""; 0]);
+}
+
+#[test]
+fn every_name_of_a_parameter_is_that_of_a_probe() {
+    let known = latscope_probes::REGISTRY.all().flat_map(|probe| probe.params);
+    let known: BTreeSet<&str> = known.map(|param| param.name).collect();
+    assert_eq!(param::all().filter(|name| !known.contains(name)).collect::<Vec<_>>(), [""; 0]);
 }
 
 #[test]

@@ -5,8 +5,7 @@ use super::tools::{Here, Latscope};
 use super::{SEED, side, verdict};
 use anyhow::{Context, Result, anyhow, ensure};
 use latscope_core::catalogue::ids;
-use latscope_core::plan::ParamValue;
-use latscope_core::report::Measurement;
+use latscope_core::param;
 use latscope_core::statistics::{Interval, SplitMix, median, ratio_of_medians};
 use latscope_core::units::CpuList;
 use latscope_os::memory::{Pages, Region};
@@ -80,15 +79,12 @@ pub fn run(turns: usize, mib: usize) -> Result<bool> {
 fn pairs(latscope: &Latscope, here: &Here) -> Result<Vec<Pair>> {
     let words = here.words("memory latency --nodes all --size 2MiB --pages 2MiB --order random --quick")?;
     let report = latscope.measure(&words)?;
-    let number = |m: &Measurement, name: &str| match m.params.get(name) {
-        Some(ParamValue::Number(number)) => u32::try_from(*number).ok(),
-        _ => None,
-    };
     let mut pairs = Vec::new();
     for m in report.measurements.iter().filter(|m| m.probe == ids::MEMORY_LATENCY) {
-        let cpus: Option<CpuList> = m.params.get("node-cpus").and_then(|list| list.to_string().parse().ok());
+        let cpus: Option<CpuList> =
+            m.params.get(param::NODE_CPUS).and_then(|list| list.to_string().parse().ok());
         let cpu = cpus.and_then(|cpus| cpus.0.last().copied());
-        let nodes = number(m, "cpu-nodes").zip(number(m, "nodes"));
+        let nodes = m.nodes();
         let ((from, to), cpu) = nodes.zip(cpu).context("latscope does not say which node it measured")?;
         pairs.push(Pair { from, to, cpu });
     }

@@ -6,6 +6,7 @@ use super::tools::{self, Here, Latscope};
 use super::{SEED, middle, verdict};
 use anyhow::{Context, Result, ensure};
 use latscope_core::machine::Machine;
+use latscope_core::param;
 use latscope_core::report::{Measurement, Report};
 use latscope_core::statistics::{Interval, ratio_of_medians};
 use latscope_core::units::{format_size, format_time};
@@ -156,7 +157,7 @@ fn sizes(machine: &Machine) -> Vec<(u64, &'static str, Kind)> {
 }
 
 fn load_row(m: &Measurement, sizes: &[(u64, &str, Kind)]) -> Option<(Kind, String)> {
-    let asked: u64 = m.params.get("size")?.to_string().parse().ok()?;
+    let asked = m.number(param::SIZE)?;
     let (size, level, kind) = sizes.iter().find(|(size, ..)| *size == asked)?;
     Some((*kind, format!("load, {level} ({})", format_size(*size))))
 }

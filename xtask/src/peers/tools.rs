@@ -2,6 +2,7 @@
 
 use crate::{dist, shell};
 use anyhow::{Context, Result, bail, ensure};
+use latscope_core::param;
 use latscope_core::report::{Measurement, Report};
 use latscope_core::units::CpuList;
 use std::fs;
@@ -212,7 +213,7 @@ impl Latscope {
     pub fn point(&self, words: &[String]) -> Result<Measurement> {
         let mut points = self.measure(words)?.measurements;
         // The one pair of processes is summed up, too.
-        points.retain(|point| point.params.get("pair").is_none_or(|pair| pair.to_string() != "all"));
+        points.retain(|point| !point.is(param::PAIR, "all"));
         let count = points.len();
         let only = points.pop().filter(|_| count == 1);
         only.with_context(|| format!("latscope {} has {count} points", words.join(" ")))

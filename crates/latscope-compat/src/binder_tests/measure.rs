@@ -6,6 +6,8 @@ use crate::environment;
 use anyhow::{Context as _, Result, bail};
 use latscope_bench::timebase::Timebase;
 use latscope_core::machine::Machine;
+use latscope_core::ordered::entry;
+use latscope_core::param;
 use latscope_core::plan::{OnThreshold, Plan, Step};
 use latscope_core::quality::Level;
 use latscope_core::report::{Measurement, Report};
@@ -14,7 +16,6 @@ use latscope_engine::observers::Observer;
 use latscope_engine::planner::{self, Request};
 use latscope_engine::saver;
 use latscope_exchange::transaction::Transport;
-use latscope_judge::transactions::number;
 use latscope_probes::{PlanInput, ipc};
 use std::slice;
 
@@ -84,10 +85,7 @@ fn doubts(measurements: &[Measurement]) -> Vec<String> {
     let mut doubts: Vec<(String, Vec<&str>)> = Vec::new();
     for m in measurements {
         for doubt in environment::doubts(slice::from_ref(m)) {
-            match doubts.iter_mut().find(|(known, _)| *known == doubt) {
-                Some((_, rows)) => rows.push(&m.title),
-                None => doubts.push((doubt, vec![&m.title])),
-            }
+            entry(&mut doubts, doubt).push(&m.title);
         }
     }
     let text = |(doubt, rows): (String, Vec<&str>)| match &rows[..] {
@@ -119,7 +117,7 @@ pub fn lost(m: &Measurement) -> u64 {
 
 /// Measurements of single pairs, without those that sum them up.
 pub(crate) fn of_pairs(report: &Report) -> impl Iterator<Item = &Measurement> {
-    report.measurements.iter().filter(|m| number(m, "pair").is_some())
+    report.measurements.iter().filter(|m| m.number(param::PAIR).is_some())
 }
 
 #[cfg(test)]

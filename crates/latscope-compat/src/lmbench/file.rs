@@ -4,6 +4,7 @@ use super::job::{Figures, Job, PointQuery, Source};
 use super::options::{LmbenchCall, directory_of, refuse, wrong};
 use super::page::{NotMeasured, bandwidth};
 use crate::getopt::{Refusal, bytes};
+use latscope_core::param::{MODE, SIZE};
 use std::path::PathBuf;
 
 /// `lat_fs [-s size] [-n files] [dir]`: files created and deleted in a second, by size.
@@ -21,7 +22,7 @@ pub fn lat_fs(call: LmbenchCall) -> Result<Job, Refusal> {
         None => vec![0, 1 << 10, 4 << 10, 10 << 10],
         Some(text) => vec![bytes(text).ok_or_else(wrong)?],
     };
-    let part = |probe: &'static str, size: u64| PointQuery::new(probe, [("size", size.into())]);
+    let part = |probe: &'static str, size: u64| PointQuery::new(probe, [(SIZE, size.into())]);
     let parts = ["file.create", "file.write", "file.close", "file.unlink"];
     let all = sizes.iter().flat_map(|size| parts.map(|probe| (probe, *size)));
     // An empty file is not written.
@@ -66,7 +67,7 @@ pub fn bw_file_rd(call: LmbenchCall) -> Result<Job, Refusal> {
         _ => return Err(wrong()),
     };
     read_bandwidth(&call, size, file, |size| {
-        PointQuery::new("file.read", [("size", size.into()), ("mode", mode.into())])
+        PointQuery::new("file.read", [(SIZE, size.into()), (MODE, mode.into())])
     })
 }
 
@@ -86,7 +87,7 @@ pub fn bw_mmap_rd(call: LmbenchCall) -> Result<Job, Refusal> {
         }
         _ => return Err(wrong()),
     }
-    read_bandwidth(&call, size, file, |size| PointQuery::new("file.read-mmap", [("size", size.into())]))
+    read_bandwidth(&call, size, file, |size| PointQuery::new("file.read-mmap", [(SIZE, size.into())]))
 }
 
 fn read_bandwidth(

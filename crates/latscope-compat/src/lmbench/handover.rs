@@ -5,6 +5,7 @@ use super::job::{Job, PointQuery};
 use super::options::{LmbenchCall, USUAL_REPETITIONS, number, refuse, wrong};
 use super::page::{megabytes_per_second, microseconds};
 use crate::getopt::Refusal;
+use latscope_core::param::{CALLER, PAYLOAD, PLACEMENT, PROCESSES, SIZE};
 
 /// Placement of the two endpoints. The scheduler decides, as in LMbench, unless `LMBENCH_SCHED` asks for a placement.
 fn placement(call: &LmbenchCall) -> Result<&'static str, Refusal> {
@@ -25,7 +26,7 @@ const SETTLED: u64 = 10 * USUAL_REPETITIONS;
 
 /// Lengthens a measurement to the time in which the scheduler settles, if the scheduler places the ends.
 fn settled(mut job: Job) -> Job {
-    let free = |query: &PointQuery| query.params.get("placement") == Some(&"free".into());
+    let free = |query: &PointQuery| query.params.get(PLACEMENT) == Some(&"free".into());
     if job.queries.iter().any(free) {
         job.repetitions.get_or_insert(SETTLED);
     }
@@ -102,11 +103,8 @@ fn between_processes(
     size: u64,
 ) -> Result<Job, Refusal> {
     call.options.one_caller(probe)?;
-    let params = [
-        ("caller", "other".into()),
-        ("placement", placement(call)?.into()),
-        ("payload", size.max(LEAST).into()),
-    ];
+    let params =
+        [(CALLER, "other".into()), (PLACEMENT, placement(call)?.into()), (PAYLOAD, size.max(LEAST).into())];
     let query = PointQuery::new(probe, params);
     let mut job = Job::new(&call.options, vec![query.clone()], move |figures, page| {
         page.line(figures.round_trip_ns(&query).map(|ns| microseconds(&label, ns)));
@@ -142,7 +140,7 @@ const SYSTEM_V: &str = "ipc.sysv-semaphore";
 pub fn lat_sem(call: LmbenchCall) -> Result<Job, Refusal> {
     let [] = call.exactly()?;
     call.options.one_caller(SYSTEM_V)?;
-    let params = [("caller", "other".into()), ("placement", placement(&call)?.into())];
+    let params = [(CALLER, "other".into()), (PLACEMENT, placement(&call)?.into())];
     let query = PointQuery::new(SYSTEM_V, params);
     Ok(settled(Job::new(&call.options, vec![query.clone()], move |figures, page| {
         page.line(figures.one_way_ns(&query).map(|ns| microseconds("Semaphore latency", ns)));
@@ -176,8 +174,8 @@ pub fn lat_ctx(call: LmbenchCall) -> Result<Job, Refusal> {
     };
     let query = move |processes: u64| {
         let mut query =
-            PointQuery::new("sync.ring", [("processes", processes.into()), ("size", (kib << 10).into())]);
-        query.params.extend(placed.iter().map(|place| ("placement".to_owned(), (*place).into())));
+            PointQuery::new("sync.ring", [(PROCESSES, processes.into()), (SIZE, (kib << 10).into())]);
+        query.params.extend(placed.iter().map(|place| (PLACEMENT.to_owned(), (*place).into())));
         query
     };
     let queries = counts.iter().map(|count| query(*count)).collect();
@@ -213,7 +211,7 @@ fn local_bandwidth(call: &LmbenchCall, probe: &'static str, label: &'static str)
     let [] = call.exactly()?;
     call.options.one_caller(probe)?;
     let size = call.options.size('m', 64 << 10)?;
-    let query = PointQuery::new(probe, [("size", size.into()), ("placement", placement(call)?.into())]);
+    let query = PointQuery::new(probe, [(SIZE, size.into()), (PLACEMENT, placement(call)?.into())]);
     let mut job = Job::new(&call.options, vec![query.clone()], move |figures, page| {
         page.line(figures.bytes_per_second(&query).map(|rate| megabytes_per_second(label, rate)));
     });
@@ -238,7 +236,7 @@ pub fn bw_tcp(call: LmbenchCall) -> Result<Job, Refusal> {
     call.options.one_caller("sync.tcp-bandwidth")?;
     // As there: the message is as long as all that is moved, unless told.
     let size = call.options.size('m', call.options.size('M', 10 << 20)?)?;
-    let params = [("size", size.into()), ("placement", placement(&call)?.into())];
+    let params = [(SIZE, size.into()), (PLACEMENT, placement(&call)?.into())];
     let query = PointQuery::new("sync.tcp-bandwidth", params);
     let mut job = Job::new(&call.options, vec![query.clone()], move |figures, page| {
         let rate = figures.bytes_per_second(&query);

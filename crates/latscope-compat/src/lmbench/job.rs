@@ -3,6 +3,7 @@
 use super::options::LmbenchOptions;
 use super::page::{NotMeasured, Page};
 use crate::environment::remedy;
+use latscope_core::param;
 use latscope_core::plan::{ParamValue, Params, Point, params};
 use latscope_core::quality::Level;
 use latscope_core::report::{Measurement, Report, Semantics};
@@ -30,7 +31,7 @@ impl PointQuery {
     pub(crate) fn distance(&self, point: &Point) -> Option<u64> {
         let differs =
             |(name, value): (&String, &ParamValue)| match (name.as_str(), value, point.params.get(name)) {
-                ("size", ParamValue::Number(wanted), Some(ParamValue::Number(found))) => {
+                (param::SIZE, ParamValue::Number(wanted), Some(ParamValue::Number(found))) => {
                     Some(wanted.abs_diff(*found)).filter(|bytes| *bytes <= ROUNDING.max(wanted / 2))
                 }
                 (_, value, found) => (found == Some(value)).then_some(0),

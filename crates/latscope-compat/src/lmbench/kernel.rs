@@ -4,6 +4,7 @@ use super::job::{Figures, Job, PointQuery, Source};
 use super::options::{LmbenchCall, number, wrong};
 use super::page::{NotMeasured, microseconds, size_and_microseconds};
 use crate::getopt::{Refusal, bytes};
+use latscope_core::param::{DESCRIPTORS, MODE, PAGES, PATH, PLACEMENT, SIZE, STRIDE, TOUCHED};
 use std::path::PathBuf;
 
 /// Measurement of a program whose operand names one of several.
@@ -55,7 +56,7 @@ pub fn lat_syscall(call: LmbenchCall) -> Result<Job, Refusal> {
     let choice = choice(word, SYSCALLS)?;
     let mut query = (choice.query)();
     call.options.one_caller(query.probe)?;
-    query.params.insert("path".to_owned(), file.as_str().into());
+    query.params.insert(PATH.to_owned(), file.as_str().into());
     let mut job = measured(&call, choice.label, query);
     job.source = Some(Source { path: PathBuf::from(file), at_least: 0 });
     Ok(job)
@@ -130,23 +131,23 @@ static PROCESSES: &[Choice] = &[
     Choice {
         word: "procedure",
         label: "Procedure call",
-        query: || PointQuery::new("cpu.call", [("mode", "direct".into())]),
+        query: || PointQuery::new("cpu.call", [(MODE, "direct".into())]),
     },
     Choice {
         word: "fork",
         label: "Process fork+exit",
-        query: || PointQuery::new("process.fork", [("placement", "free".into())]),
+        query: || PointQuery::new("process.fork", [(PLACEMENT, "free".into())]),
     },
     Choice {
         word: "exec",
         label: "Process fork+execve",
-        query: || PointQuery::new("process.exec", [("mode", "dynamic".into()), ("placement", "free".into())]),
+        query: || PointQuery::new("process.exec", [(MODE, "dynamic".into()), (PLACEMENT, "free".into())]),
     },
     Choice {
         word: "shell",
         label: "Process fork+/bin/sh -c",
         query: || {
-            PointQuery::new("process.shell", [("mode", "fork-program".into()), ("placement", "free".into())])
+            PointQuery::new("process.shell", [(MODE, "fork-program".into()), (PLACEMENT, "free".into())])
         },
     },
 ];
@@ -174,7 +175,7 @@ pub fn lat_select(call: LmbenchCall) -> Result<Job, Refusal> {
     call.options.one_caller("syscall.select")?;
     let descriptors =
         call.options.value('n').map_or(Some(200), number).filter(|n| *n > 0).ok_or_else(wrong)?;
-    let params = [("descriptors", descriptors.into()), ("mode", mode.into())];
+    let params = [(DESCRIPTORS, descriptors.into()), (MODE, mode.into())];
     let query = PointQuery::new("syscall.select", params);
     Ok(Job::new(&call.options, vec![query.clone()], move |figures, page| {
         page.line(figures.ns(&query).map(|ns| microseconds(&format!("Select on {descriptors} {kind}"), ns)));
@@ -190,7 +191,7 @@ pub fn lat_pagefault(call: LmbenchCall) -> Result<Job, Refusal> {
     call.options.one_caller("syscall.page-fault")?;
     let file = file.to_owned();
     let path = PathBuf::from(&file);
-    let params = [("mode", "file-around".into()), ("pages", "4KiB".into()), ("path", file.as_str().into())];
+    let params = [(MODE, "file-around".into()), (PAGES, "4KiB".into()), (PATH, file.as_str().into())];
     let query = PointQuery::new("syscall.page-fault", params);
     let mut job = Job::new(&call.options, vec![query.clone()], move |figures, page| {
         let ns = figures.ns_of_part(&query);
@@ -216,15 +217,15 @@ pub fn lat_mmap(call: LmbenchCall) -> Result<Job, Refusal> {
     let stride: u64 = if call.options.flag('r') { 160 << 10 } else { 16 << 10 };
     let path = PathBuf::from(file);
     let params = [
-        ("mode", "file-mapped".into()),
-        ("pages", "4KiB".into()),
-        ("path", file.into()),
-        ("size", size.into()),
-        ("stride", stride.into()),
+        (MODE, "file-mapped".into()),
+        (PAGES, "4KiB".into()),
+        (PATH, file.into()),
+        (SIZE, size.into()),
+        (STRIDE, stride.into()),
     ];
     let mut query = PointQuery::new("syscall.page-fault", params);
     if !call.options.flag('r') {
-        query.params.insert("touched".to_owned(), (size / 10).into());
+        query.params.insert(TOUCHED.to_owned(), (size / 10).into());
     }
     let mut job = Job::new(&call.options, vec![query.clone()], move |figures, page| {
         page.line(figures.ns(&query).map(|ns| size_and_microseconds(size, ns)));

@@ -4,6 +4,7 @@ use super::job::{Figures, Job, PointQuery};
 use super::options::{LmbenchCall, number, refuse, wrong};
 use super::page::{NotMeasured, Page, bandwidth, megabytes_per_second, nanoseconds};
 use crate::getopt::{Refusal, bytes};
+use latscope_core::param::{self, OPERATION, ORDER, PAGES, SIZE, STEP, STRIDE, THREADS};
 
 const MIB: u64 = 1 << 20;
 /// Size of pages, in bytes. LMbench uses whatever pages malloc(3) gives; latscope always uses this size.
@@ -26,20 +27,12 @@ pub fn lat_mem_rd(call: LmbenchCall) -> Result<Job, Refusal> {
         strides.push(64);
     }
     let random = call.options.flag('t');
-    let query = move |size: u64, stride: u64| match random {
-        true => PointQuery::new(
-            "memory.latency",
-            [("size", size.into()), ("order", "random".into()), ("pages", "4KiB".into())],
-        ),
-        false => PointQuery::new(
-            "memory.latency",
-            [
-                ("size", size.into()),
-                ("order", "stride".into()),
-                ("stride", stride.into()),
-                ("pages", "4KiB".into()),
-            ],
-        ),
+    let query = move |size: u64, stride: u64| {
+        let order = if random { "random" } else { "stride" };
+        let params = [(SIZE, size.into()), (ORDER, order.into()), (PAGES, "4KiB".into())];
+        let mut query = PointQuery::new("memory.latency", params);
+        query.params.extend((!random).then(|| (STRIDE.to_owned(), stride.into())));
+        query
     };
     let sizes = move |stride: u64| latency_sizes(length).into_iter().filter(move |size| *size >= stride);
     let mut queries = Vec::new();
@@ -129,10 +122,10 @@ pub fn bw_mem(call: LmbenchCall) -> Result<Job, Refusal> {
         "memory.bandwidth",
         [
             // Each process of LMbench has buffers of that size; ours is that of all threads and buffers.
-            ("size", (size * transfer.buffers() * call.options.parallelism).into()),
-            ("operation", transfer.operation.into()),
-            ("step", transfer.step.into()),
-            ("threads", call.options.parallelism.into()),
+            (SIZE, (size * transfer.buffers() * call.options.parallelism).into()),
+            (OPERATION, transfer.operation.into()),
+            (STEP, transfer.step.into()),
+            (THREADS, call.options.parallelism.into()),
         ],
     );
     Ok(Job::new(&call.options, vec![query.clone()], move |figures, page| {
@@ -165,7 +158,7 @@ pub fn stream(call: LmbenchCall) -> Result<Job, Refusal> {
     let query = move |operation: &str| {
         PointQuery::new(
             "memory.stream",
-            [("operation", operation.into()), ("size", (size * threads).into()), ("threads", threads.into())],
+            [(OPERATION, operation.into()), (SIZE, (size * threads).into()), (THREADS, threads.into())],
         )
     };
     let queries = kernels.iter().map(|(operation, _)| query(operation)).collect();
@@ -200,7 +193,7 @@ pub fn par_mem(call: LmbenchCall) -> Result<Job, Refusal> {
     let query = |size: u64, chains: u64| {
         PointQuery::new(
             "memory.parallelism",
-            [("chains", chains.into()), ("size", size.into()), ("pages", "4KiB".into())],
+            [(param::CHAINS, chains.into()), (SIZE, size.into()), (PAGES, "4KiB".into())],
         )
     };
     let queries = sizes.iter().flat_map(|size| CHAINS.map(|chains| query(*size, chains))).collect();
@@ -240,13 +233,12 @@ pub fn tlb(call: LmbenchCall) -> Result<Job, Refusal> {
     let pages: Vec<u64> = std::iter::successors(Some(16_u64), |pages| Some(pages + (1 << pages.ilog2()) / 4))
         .take_while(|pages| *pages <= longest)
         .collect();
-    let spread = |pages: u64| {
-        PointQuery::new("memory.tlb", [("size", (pages * PAGE).into()), ("pages", "4KiB".into())])
-    };
+    let spread =
+        |pages: u64| PointQuery::new("memory.tlb", [(SIZE, (pages * PAGE).into()), (PAGES, "4KiB".into())]);
     let packed = |pages: u64| {
         PointQuery::new(
             "memory.latency",
-            [("size", (pages * 64).into()), ("order", "random".into()), ("pages", "4KiB".into())],
+            [(SIZE, (pages * 64).into()), (ORDER, "random".into()), (PAGES, "4KiB".into())],
         )
     };
     let queries = pages.iter().flat_map(|pages| [spread(*pages), packed(*pages)]).collect();

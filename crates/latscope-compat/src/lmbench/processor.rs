@@ -4,6 +4,7 @@ use super::job::{Job, PointQuery};
 use super::options::LmbenchCall;
 use super::page::nanoseconds;
 use crate::getopt::Refusal;
+use latscope_core::param::{MODE, TYPE};
 
 /// Number types by LMbench's names, and the operations that LMbench times on them. LMbench's "bit" is an exclusive or.
 static TYPES: &[(&str, &str, &[&str])] = &[
@@ -30,7 +31,7 @@ fn operations() -> impl Iterator<Item = (String, &'static str, &'static str)> {
 }
 
 fn query(probe: &'static str, kind: &str, mode: &str) -> PointQuery {
-    PointQuery::new(probe, [("type", kind.into()), ("mode", mode.into())])
+    PointQuery::new(probe, [(TYPE, kind.into()), (MODE, mode.into())])
 }
 
 /// `lat_ops`: time in ns of an operation that waits for the one before.

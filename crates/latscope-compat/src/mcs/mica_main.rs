@@ -7,6 +7,7 @@ use crate::environment;
 use crate::getopt::{Call, FLAG, Given, Opt, Refusal, part, put, value};
 use crate::personality::{self, Program};
 use anyhow::{Context as _, Result, ensure};
+use latscope_core::param;
 use latscope_core::plan::Params;
 use latscope_exchange::remote::pty::{self, End, Terminal};
 use latscope_exchange::remote::{self, Channel, Order, shm};
@@ -185,7 +186,7 @@ fn connect(
             (option.name.to_owned(), value.into())
         })
         .collect();
-    params.insert("wait".to_owned(), transport.beside_others().into());
+    params.insert(param::WAIT.to_owned(), transport.beside_others().into());
     let mut kept = None;
     for (service, id) in ENDPOINTS {
         // A board has one client, which is started once; and a terminal is announced alone.

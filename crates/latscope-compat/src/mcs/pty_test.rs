@@ -8,6 +8,7 @@ use crate::environment;
 use crate::getopt::{Call, FLAG, Given, Opt, Refusal, on, part, put, value};
 use crate::personality::{self, Program};
 use anyhow::Result;
+use latscope_core::param;
 use latscope_core::plan::Params;
 use latscope_exchange::remote::{Channel, Failure, Order, tty};
 use latscope_os::clock::monotonic_ns;
@@ -111,7 +112,7 @@ fn carry_out(options: &PtyTestOptions, context: &Context) -> Result<u8> {
     let signals = signals()?;
     let guardian = OnDemand::default();
     let journal = |leftover: &Leftover| guardian.journal(leftover);
-    let params = Params::from([("path".to_owned(), options.path.as_str().into())]);
+    let params = Params::from([(param::PATH.to_owned(), options.path.as_str().into())]);
     let service = if options.bandwidth { Service::Bandwidth } else { Service::Pty };
     let order = Order { params: &params, service, cpus: &[], journal: &journal, waiting: &|_| () };
     let mut channel = (tty::TTY.open)(&order)?;

@@ -1,6 +1,7 @@
 //! Figures of a family, as data: which probes they are of, and what lies along their axes.
 
 use super::Facts;
+use crate::param;
 
 /// Mapping from values to places on an axis. On a logarithmic axis, values that are not positive have no place
 /// and are left out.
@@ -133,9 +134,9 @@ impl Along {
     }
 
     /// Sizes of what is touched.
-    pub const SIZE: Along = Along::parameter("size", Scale::Log2, Unit::Bytes);
+    pub const SIZE: Along = Along::parameter(param::SIZE, Scale::Log2, Unit::Bytes);
     /// Sizes of a message.
-    pub const PAYLOAD: Along = Along::parameter("payload", Scale::Log2, Unit::Bytes);
+    pub const PAYLOAD: Along = Along::parameter(param::PAYLOAD, Scale::Log2, Unit::Bytes);
 }
 
 impl Curves {
@@ -159,7 +160,7 @@ impl Curves {
         x: Along::PAYLOAD,
         y: Along::median("round trip"),
         several: &[("p99", Quantity::P99), ("maximum", Quantity::Maximum)],
-        limit: Some("deadline"),
+        limit: Some(param::DEADLINE),
         ..Curves::DEFAULT
     };
 }

@@ -9,6 +9,7 @@
 pub mod figures;
 pub mod ids;
 
+use crate::param;
 use crate::report::{Measurement, Semantics};
 use figures::{Bars, Curves};
 
@@ -265,14 +266,18 @@ pub struct Param {
 /// Returns the kind of a parameter by its name, if its numbers have a unit: [`Kind::Time`] or [`Kind::Size`]. A name means
 /// the same in all probes, also in those of other versions and of imports.
 pub fn kind_of(name: &str) -> Option<Kind> {
-    const TIMES: [&str; 13] = [
-        "interval", "work", "runtime", "deadline", "hold", "hog", "timeout", "pace", "gap", "delay", "pause",
-        "slice", "slack",
-    ];
-    const SIZES: [&str; 5] = ["size", "payload", "touch", "touched", "stride"];
     match name {
-        name if TIMES.contains(&name) => Some(Kind::Time),
-        name if SIZES.contains(&name) => Some(Kind::Size),
+        param::INTERVAL
+        | param::WORK
+        | param::RUNTIME
+        | param::DEADLINE
+        | param::HOLD
+        | param::HOG
+        | param::TIMEOUT => Some(Kind::Time),
+        param::PACE | param::GAP | param::DELAY | param::PAUSE | param::SLICE | param::SLACK => {
+            Some(Kind::Time)
+        }
+        param::SIZE | param::PAYLOAD | param::TOUCH | param::TOUCHED | param::STRIDE => Some(Kind::Size),
         _ => None,
     }
 }

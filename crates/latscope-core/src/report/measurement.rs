@@ -3,6 +3,7 @@
 use super::{Account, Block, Contention, Hop, Outlier, Recordings, Tested, Verdict};
 use crate::histogram::Histogram;
 use crate::machine::Machine;
+use crate::param;
 use crate::plan::{ParamValue, Params, Point};
 use crate::quality::{
     EVERY_SAMPLE_DISTURBED, IMPORTED, Level, NOTHING_MEASURED, Quality, Reason, SHARED_CACHE, THROTTLED,
@@ -489,7 +490,34 @@ impl Measurement {
 
     /// Returns true if events of the point can be missed: they are due at times, or must end in time.
     pub fn can_miss(&self) -> bool {
-        ["deadline", "interval", "pace"].iter().any(|name| self.params.contains_key(*name))
+        [param::DEADLINE, param::INTERVAL, param::PACE].iter().any(|name| self.params.contains_key(*name))
+    }
+
+    /// Returns the value of a parameter that is a number.
+    pub fn number(&self, parameter: &str) -> Option<u64> {
+        self.params.get(parameter).and_then(ParamValue::number)
+    }
+
+    /// Returns the value of a parameter that is a text.
+    pub fn text(&self, parameter: &str) -> Option<&str> {
+        self.params.get(parameter).and_then(ParamValue::text)
+    }
+
+    /// Returns true if a parameter has this text.
+    pub fn is(&self, parameter: &str, text: &str) -> bool {
+        self.text(parameter) == Some(text)
+    }
+
+    /// Returns the two CPUs of a point that is measured between CPUs.
+    pub fn cpu_pair(&self) -> Option<(u32, u32)> {
+        let (a, b) = self.text(param::PAIR)?.split_once('-')?;
+        Some((a.parse().ok()?, b.parse().ok()?))
+    }
+
+    /// Returns the node of the CPUs and that of the memory, if they were chosen.
+    pub fn nodes(&self) -> Option<(u32, u32)> {
+        let [from, to] = [param::CPU_NODES, param::NODES].map(|name| u32::try_from(self.number(name)?).ok());
+        from.zip(to)
     }
 
     /// The figure shown for the point, in ns: the median.
@@ -514,18 +542,14 @@ impl Measurement {
 
     /// Bytes moved by the memory of this machine per second at the median, computed: not of data that the caches hold.
     pub fn rate_moved(&self, machine: &Machine) -> Option<f64> {
-        let number = |name: &str| match self.params.get(name)? {
-            ParamValue::Number(number) => Some(*number),
-            ParamValue::Text(_) => None,
-        };
-        let threads = number("threads").unwrap_or(1).max(1);
+        let threads = self.number(param::THREADS).unwrap_or(1).max(1);
         let caches = match machine.last_caches.len() as u64 {
             0 => threads,
             known => known.min(threads),
         };
         let held = machine.last_level_cache()?.saturating_mul(caches);
         // Of little more than the caches hold, they still serve a part.
-        let is_beyond = number("size")? >= held.saturating_mul(2);
+        let is_beyond = self.number(param::SIZE)? >= held.saturating_mul(2);
         self.rate(self.work?.bytes_moved).filter(|_| is_beyond)
     }
 

@@ -2,7 +2,7 @@
 
 use super::Measurement;
 use crate::machine::Machine;
-use crate::plan::ParamValue;
+use crate::param;
 use crate::quality::{Level, Reason, SHARED_CACHE};
 use crate::units::{format_share, format_size};
 
@@ -30,15 +30,11 @@ impl Measurement {
 
     /// Size of the last-level cache in which the working set lies, if no cache of one CPU alone holds it.
     fn cache_shared(&self, machine: &Machine) -> Option<u64> {
-        let Some(ParamValue::Number(size)) =
-            self.params.get("size").filter(|_| self.probe.starts_with("memory."))
-        else {
-            return None;
-        };
+        let size = self.number(param::SIZE).filter(|_| self.probe.starts_with("memory."))?;
         let data = || machine.caches.iter().filter(|cache| cache.kind != "Instruction");
         let own = data().filter(|cache| cache.shared.0.len() == 1).map(|cache| cache.size).max();
         let last = machine.last_level_cache()?;
-        (*size > own.unwrap_or(0) && *size <= last).then_some(last)
+        (size > own.unwrap_or(0) && size <= last).then_some(last)
     }
 }
 

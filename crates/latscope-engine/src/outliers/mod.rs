@@ -7,6 +7,7 @@ use crate::blame::{Blame, Explanation};
 use commands::Commands;
 use latscope_bench::recorder::{Cursor, Slots};
 use latscope_core::machine::Machine;
+use latscope_core::param;
 use latscope_core::plan::{Action, OnThreshold, ParamValue, Point, Step};
 use latscope_core::report::{Cause, Exceedance, Outlier, Warning};
 use latscope_core::units::{counted, format_size, were};
@@ -465,10 +466,8 @@ fn not_traced(reason: &str, ns: u64) -> Cause {
 
 /// The CPU of a point's thread; any of the step's where it has none of its own.
 fn cpu(step: &Step, point: &Point) -> u32 {
-    match point.params.get("cpu") {
-        Some(ParamValue::Number(cpu)) => *cpu as u32,
-        _ => step.cpus.first().copied().unwrap_or(0),
-    }
+    let own = point.params.get(param::CPU).and_then(ParamValue::number).map(|cpu| cpu as u32);
+    own.or(step.cpus.first().copied()).unwrap_or(0)
 }
 
 fn least_at(outliers: &[Outlier]) -> usize {

@@ -3,7 +3,8 @@
 use crate::observers::Observer;
 use crate::outliers::Outliers;
 use anyhow::{Result, anyhow};
-use latscope_core::plan::{ParamValue, Point, Step};
+use latscope_core::param;
+use latscope_core::plan::Step;
 use std::time::{Duration, Instant};
 
 /// Something that is due periodically, or never.
@@ -64,11 +65,8 @@ pub(super) fn has_more_to_say(step: &Step, recorded: bool) -> bool {
 
 /// A thread that sleeps sees that it was asked to end when it wakes up.
 fn grace(step: &Step) -> Duration {
-    let interval = |point: &Point| match point.params.get("interval") {
-        Some(ParamValue::Number(ns)) => Duration::from_nanos(*ns),
-        _ => Duration::ZERO,
-    };
-    let longest = step.points.iter().map(interval).max().unwrap_or_default();
+    let intervals = step.points.iter().filter_map(|point| point.params.get(param::INTERVAL)?.number());
+    let longest = intervals.max().map_or(Duration::ZERO, Duration::from_nanos);
     Duration::from_secs(3).saturating_add(longest).min(Duration::from_secs(60))
 }
 

@@ -22,6 +22,7 @@ pub mod vhost_user;
 pub use rings::{LONGEST, PAYLOAD};
 
 use anyhow::Result;
+use latscope_core::param;
 use latscope_core::plan::{ParamValue, Params};
 use latscope_process::leftover::Leftover;
 use latscope_rpmsg::Fault;
@@ -153,19 +154,21 @@ impl Order<'_> {
     /// Returns the length of the longest message, bytes; 0 if it is not given. A long ping divides its data among
     /// several messages.
     pub fn payload(&self) -> usize {
-        match self.params.get("payload") {
+        match self.params.get(param::PAYLOAD) {
             _ if self.service == Service::LongPing => LongPing::PACKET,
             Some(ParamValue::Number(bytes)) => usize::try_from(*bytes).unwrap_or(usize::MAX),
             _ => 0,
         }
     }
 
+    /// Returns the way in which the sides wait; empty if it was not given.
+    pub fn wait(&self) -> &str {
+        self.text(param::WAIT)
+    }
+
     /// A parameter of words; empty if it was not given.
     pub fn text(&self, name: &str) -> &str {
-        match self.params.get(name) {
-            Some(ParamValue::Text(text)) => text,
-            _ => "",
-        }
+        self.params.get(name).and_then(ParamValue::text).unwrap_or_default()
     }
 }
 

@@ -87,7 +87,7 @@ struct Process(KilledOnDrop);
 impl Process {
     /// Starts the process on the second CPU, with the memory; returns the kicks of this side for it.
     fn start(order: &Order, memory: &Window, what: &str) -> Result<(Process, Kicks)> {
-        let wait = order.text("wait");
+        let wait = order.wait();
         let there = match order.cpus {
             [_, there, ..] => *there,
             [only] if !wait.starts_with("spin") => *only,

@@ -2,6 +2,7 @@
 
 use crate::runs::{Run, point_id};
 use latscope_core::merged::{is_all_of, is_merged, pairs_in};
+use latscope_core::param;
 use latscope_core::plan::Params;
 use latscope_core::quality::Level;
 use latscope_core::report::{Measurement, Sampling, Semantics};
@@ -120,7 +121,8 @@ fn lacking<'a>(params: &Params, other: &'a Params) -> impl Iterator<Item = &'a S
 
 /// Parameters that an output of another program may lack though the point had them. If any other parameter is missing,
 /// the point was measured without it.
-const MAY_BE_UNKNOWN: [&str; 7] = ["clock", "cpu", "interval", "method", "policy", "priority", "thread"];
+const MAY_BE_UNKNOWN: [&str; 7] =
+    [param::CLOCK, param::CPU, param::INTERVAL, param::METHOD, param::POLICY, param::PRIORITY, param::THREAD];
 
 /// Returns true if all that is known of a point holds for another point, too.
 fn agrees(known: &Params, other: &Params) -> bool {
@@ -236,13 +238,12 @@ fn sampling(sampling: Sampling) -> &'static str {
 mod tests {
     use super::*;
     use latscope_core::fixture;
-    use latscope_core::plan::ParamValue;
 
     #[test]
     fn sums_over_other_numbers_of_pairs_are_not_compared() {
         let two = fixture::ipc::latency();
         let mut one = two.clone();
-        one.measurements.retain(|m| m.params["pair"] != ParamValue::Number(1));
+        one.measurements.retain(|m| m.number("pair") != Some(1));
         let [two, one] = [two, one].map(Run::of);
         let refused = |b| pair(&[&two], &[b], &[]).refused.into_iter().map(|one| one.why).collect::<Vec<_>>();
         assert_eq!(refused(&one), ["pairs of endpoints: 2 in A, 1 in B"; 2]);

@@ -2,9 +2,10 @@
 //! by round: only levels on which the rounds agree are claimed.
 
 use super::evidence::{ENOUGH_ROUNDS, Figure, Told};
-use super::select::{is, listed, measured, number};
+use super::select::{listed, measured};
 use crate::levels::{Agreement, Edge, LevelMatch, detect, match_declared};
 use latscope_core::catalogue::ids;
+use latscope_core::param;
 use latscope_core::plan::KIND;
 use latscope_core::quality::{Level as Trust, Quality, Reason};
 use latscope_core::report::{Finding, Measurement, Quota, Report};
@@ -77,10 +78,10 @@ pub(super) fn level_figures(report: &Report) -> Vec<(String, Figure)> {
 /// The points of a chase, in ascending size.
 pub(super) fn chases<'a>(report: &'a Report, order: &str, pages: &str) -> Vec<&'a Measurement> {
     let mut points: Vec<&Measurement> = measured(report, ids::MEMORY_LATENCY)
-        .filter(|m| is(m, "order", order) && is(m, "pages", pages) && number(m, "size").is_some())
-        .filter(|m| !m.params.contains_key("nodes") && !m.params.contains_key(KIND))
+        .filter(|m| m.is(param::ORDER, order) && m.is(param::PAGES, pages) && m.number(param::SIZE).is_some())
+        .filter(|m| !m.params.contains_key(param::NODES) && !m.params.contains_key(KIND))
         .collect();
-    points.sort_by_key(|m| number(m, "size"));
+    points.sort_by_key(|m| m.number(param::SIZE));
     points
 }
 
@@ -180,7 +181,7 @@ impl<'a> Chase<'a> {
         let level = level.level.as_ref()?;
         let sizes = level.from_size..=level.to_size;
         let members =
-            self.points.iter().filter(|m| number(m, "size").is_some_and(|size| sizes.contains(&size)));
+            self.points.iter().filter(|m| m.number(param::SIZE).is_some_and(|size| sizes.contains(&size)));
         let members: Vec<&Measurement> = members.copied().collect();
         let trim = members.len() / 4;
         Some(members[trim..members.len() - trim].to_vec())
@@ -206,7 +207,7 @@ impl<'a> Chase<'a> {
             p10: median_over(&interior, |m| m.summary.p10),
             p90: median_over(&interior, |m| m.summary.p90),
             next: self.figures(level).map(|(latency, _)| (latency.low, latency.high)),
-            sizes: (number(interior.first()?, "size")?, number(interior.last()?, "size")?),
+            sizes: (interior.first()?.number(param::SIZE)?, interior.last()?.number(param::SIZE)?),
             pages: self.pages(),
             rounds: seen.of,
             declared: level.declared,
@@ -302,7 +303,7 @@ impl<'a> Chase<'a> {
     }
 
     fn largest(&self) -> Option<u64> {
-        self.points.last().and_then(|m| number(m, "size"))
+        self.points.last().and_then(|m| m.number(param::SIZE))
     }
 
     /// Reports a cache whose measured size is not the declared size.
@@ -405,7 +406,7 @@ impl<'a> Chase<'a> {
     /// The points on both sides of an edge.
     fn around(&self, edge: Option<Edge>) -> impl Iterator<Item = &'a Measurement> {
         self.points.iter().copied().filter(move |m| {
-            edge.zip(number(m, "size")).is_some_and(|(e, size)| (e.from..=e.to).contains(&size))
+            edge.zip(m.number(param::SIZE)).is_some_and(|(e, size)| (e.from..=e.to).contains(&size))
         })
     }
 }
@@ -416,7 +417,7 @@ fn matched(
     points: &[&Measurement],
     figure: impl Fn(&Measurement) -> Option<f64>,
 ) -> Vec<LevelMatch> {
-    let curve = points.iter().filter_map(|m| Some((number(m, "size")?, figure(m)?)));
+    let curve = points.iter().filter_map(|m| Some((m.number(param::SIZE)?, figure(m)?)));
     match_declared(&detect(&curve.collect::<Vec<_>>()), &report.machine)
 }
 

@@ -1,8 +1,9 @@
 //! Locks, hand-offs, threads and pools.
 
 use super::evidence::{Figure, Ratio, Told, alike, compare};
-use super::select::{is, measured, number, value};
+use super::select::{measured, value};
 use latscope_core::catalogue::ids;
+use latscope_core::param;
 use latscope_core::report::{Finding, Measurement, Report, Semantics};
 use latscope_core::units::counted;
 
@@ -47,7 +48,7 @@ impl<'a> HandOff<'a> {
     ) -> Option<Self> {
         MECHANISMS.iter().find_map(|(probe, mechanism)| {
             let point = measured(report, probe).find(|m| {
-                is(m, "placement", placement)
+                m.is(param::PLACEMENT, placement)
                     && value(m, "blocked").is_none_or(|percent| percent >= least_blocked)
             })?;
             Some(HandOff { point, mechanism, placement: words })
@@ -94,7 +95,7 @@ fn mutex_and_hand_off(report: &Report) -> Option<Finding> {
 
 /// Compares the cost of creating a thread with that of waking a waiting thread.
 fn why_pools(report: &Report) -> Option<Finding> {
-    let create = Figure::p50(measured(report, ids::THREAD_TOTAL).find(|m| !is(m, "mode", "cold"))?)?;
+    let create = Figure::p50(measured(report, ids::THREAD_TOTAL).find(|m| !m.is(param::MODE, "cold"))?)?;
     let hand_off = HandOff::any(report, 0.0)?;
     let wake = hand_off.round_trip()?;
     let figures = format!(
@@ -121,7 +122,7 @@ fn why_pools(report: &Report) -> Option<Finding> {
 /// Time that the idle state of the other core adds to waking a thread there.
 fn idle_exit(report: &Report) -> Option<Finding> {
     let (idle, awake, mechanism) = MECHANISMS.iter().find_map(|(probe, mechanism)| {
-        let placed = |placement| measured(report, probe).find(|m| is(m, "placement", placement));
+        let placed = |placement| measured(report, probe).find(|m| m.is(param::PLACEMENT, placement));
         Some((placed("two-cores")?, placed("two-cores-awake")?, mechanism))
     })?;
     let what = match idle.times {
@@ -154,7 +155,7 @@ fn idle_exit(report: &Report) -> Option<Finding> {
 fn oversubscription(report: &Report) -> Option<Finding> {
     let cpus = report.machine.allowed.0.len() as u64;
     let pools: Vec<(u64, &Measurement)> =
-        measured(report, ids::THREAD_POOL).filter_map(|m| Some((number(m, "threads")?, m))).collect();
+        measured(report, ids::THREAD_POOL).filter_map(|m| Some((m.number(param::THREADS)?, m))).collect();
     let crowded = pools.iter().filter(|(threads, _)| cpus > 0 && *threads > cpus);
     let (threads, pool) = *crowded.max_by_key(|(threads, _)| *threads)?;
     let slowdown = Figure::named(pool, "slowdown")?;

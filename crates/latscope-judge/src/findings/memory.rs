@@ -2,8 +2,9 @@
 
 use super::caches::chases;
 use super::evidence::{Figure, Ratio, Told, alike, compare};
-use super::select::{is, listed, measured, number};
+use super::select::{listed, measured};
 use latscope_core::catalogue::ids;
+use latscope_core::param;
 use latscope_core::report::{Finding, Measurement, Report};
 use latscope_core::units::format_size;
 use std::collections::BTreeMap;
@@ -25,7 +26,7 @@ fn address_translation(report: &Report) -> Option<Finding> {
         [("random", "4KiB"), ("random", "2MiB"), ("window", "4KiB")].map(|(order, pages)| {
             let points = chases(report, order, pages).into_iter();
             points
-                .filter_map(|m| Some((number(m, "size")?, Figure::p50(m)?)))
+                .filter_map(|m| Some((m.number(param::SIZE)?, Figure::p50(m)?)))
                 .collect::<BTreeMap<u64, Figure>>()
         });
     let bases = [(&huge, "on 2 MiB pages"), (&window, "in windows that the TLB covers")];
@@ -107,9 +108,9 @@ fn as_given(size: u64) -> String {
 
 /// The figure of the point whose size is nearest to this one, if it is near enough.
 fn nearest(points: &[&Measurement], size: u64) -> Option<Figure> {
-    let distances = points
-        .iter()
-        .map(|m| (m, number(m, "size").map_or(f64::MAX, |other| (size as f64 / other as f64).log2().abs())));
+    let distances = points.iter().map(|m| {
+        (m, m.number(param::SIZE).map_or(f64::MAX, |other| (size as f64 / other as f64).log2().abs()))
+    });
     let (near, distance) = distances.min_by(|(_, a), (_, b)| a.total_cmp(b))?;
     Figure::p50(near).filter(|_| distance <= SAME_SIZE)
 }
@@ -120,12 +121,12 @@ fn sequential_rows(report: &Report) -> Vec<(u64, Figure, Figure)> {
     let Some(random) = random.iter().max_by_key(|points| points.len()) else { return Vec::new() };
     let sums: Vec<&Measurement> = measured(report, ids::SEQUENTIAL_SUM).collect();
     // The talk's XOR loop is the second choice.
-    let mode = if sums.iter().any(|m| is(m, "mode", "sum")) { "sum" } else { "xor" };
+    let mode = if sums.iter().any(|m| m.is(param::MODE, "sum")) { "sum" } else { "xor" };
     let mut rows: Vec<(u64, Figure, Figure)> = sums
         .into_iter()
-        .filter(|m| is(m, "mode", mode))
+        .filter(|m| m.is(param::MODE, mode))
         .filter_map(|m| {
-            let size = number(m, "size")?;
+            let size = m.number(param::SIZE)?;
             let lines = m.work.filter(|work| work.bytes_touched > 0)?.bytes_touched as f64 / 64.0;
             Some((size, Figure::p50(m)?.scaled(1.0 / lines), nearest(random, size)?))
         })

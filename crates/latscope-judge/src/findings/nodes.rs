@@ -1,9 +1,10 @@
 //! Firmware's statements on NUMA nodes beside what was measured.
 
 use super::evidence::{Figure, Told};
-use super::select::{listed, measured, number, text};
+use super::select::{listed, measured};
 use latscope_core::catalogue::ids;
 use latscope_core::machine::Machine;
+use latscope_core::param;
 use latscope_core::report::{Finding, Measurement, Report};
 use std::collections::BTreeMap;
 
@@ -25,7 +26,7 @@ type Alike<'a> = (&'a str, u32, u64);
 
 pub(super) fn findings(report: &Report) -> Vec<Finding> {
     let mut groups: BTreeMap<Alike, Vec<Loads>> = BTreeMap::new();
-    for m in measured(report, ids::MEMORY_LATENCY).filter(|m| text(m, "order") == Some("random")) {
+    for m in measured(report, ids::MEMORY_LATENCY).filter(|m| m.is(param::ORDER, "random")) {
         if let Some((alike, loads)) = loads(&report.machine, m) {
             groups.entry(alike).or_default().push(loads);
         }
@@ -34,10 +35,9 @@ pub(super) fn findings(report: &Report) -> Vec<Finding> {
 }
 
 fn loads<'a>(machine: &Machine, m: &'a Measurement) -> Option<(Alike<'a>, Loads)> {
-    let node = |name| number(m, name).and_then(|node| u32::try_from(node).ok());
-    let (from, to) = (node("cpu-nodes")?, node("nodes")?);
+    let (from, to) = m.nodes()?;
     let claims = Claims { distance: machine.distance(from, to), latency: machine.claimed_latency(from, to) };
-    let alike = (text(m, "pages")?, from, number(m, "size")?);
+    let alike = (m.text(param::PAGES)?, from, m.number(param::SIZE)?);
     Some((alike, Loads { node: to, figure: Figure::p50(m)?, claims }))
 }
 

@@ -1,16 +1,17 @@
 //! Time stolen from a busy loop, and its causes.
 
 use super::evidence::Told;
-use super::select::{is, listed, number, value};
+use super::select::{listed, value};
 use latscope_core::catalogue::ids;
 use latscope_core::merged::is_part_of;
+use latscope_core::param;
 use latscope_core::quality::Level;
 use latscope_core::report::{Account, Finding, Measurement, Report, WATCHED};
 use latscope_core::units::{counted, format_count, format_percent, format_time};
 
 pub(super) fn findings(report: &Report) -> Vec<Finding> {
     let watched = report.of_probe(ids::NOISE_BUSY).filter(|m| {
-        is(m, "cpu", "all") && m.quality.level != Level::Unsupported && value(m, "watched").is_some()
+        m.is(param::CPU, "all") && m.quality.level != Level::Unsupported && value(m, "watched").is_some()
     });
     watched.filter_map(|all| stolen(report, all)).collect()
 }
@@ -29,7 +30,7 @@ const CLASSES: [(&str, &str); 3] = [
 const STOPPED: &str = "is what the quota and other threads took";
 
 fn stolen(report: &Report, all: &Measurement) -> Option<Finding> {
-    let gap = value(all, "gap").or_else(|| Some(number(all, "gap")? as f64))?;
+    let gap = value(all, "gap").or_else(|| Some(all.number(param::GAP)? as f64))?;
     let gap = format_time(gap);
     let time = &time_watched(report, all)?;
     let (lost, watched) = (value(all, "lost")?, value(all, "watched")?);
@@ -43,7 +44,7 @@ fn stolen(report: &Report, all: &Measurement) -> Option<Finding> {
     values.extend([("gaps_per_second", value(all, "gaps")?), ("longest_ns", longest)]);
     let mut text = format!(
         "In {time} a busy loop{} on each CPU lost {} of this time in gaps of {gap} or more, the longest {}",
-        number(all, "priority").map_or(String::new(), |priority| format!(" under SCHED_FIFO {priority}")),
+        all.number(param::PRIORITY).map_or(String::new(), |priority| format!(" under SCHED_FIFO {priority}")),
         format_percent(lost),
         format_time(longest)
     );
@@ -71,7 +72,7 @@ fn stolen(report: &Report, all: &Measurement) -> Option<Finding> {
 /// how long each was.
 fn time_watched(report: &Report, all: &Measurement) -> Option<String> {
     let times: Vec<(u64, f64)> = cpus(report, all)
-        .map(|m| Some((number(m, "cpu")?, value(m, WATCHED).unwrap_or(0.0))))
+        .map(|m| Some((m.number(param::CPU)?, value(m, WATCHED).unwrap_or(0.0))))
         .collect::<Option<_>>()?;
     let seconds = |time: f64| format_time(time * 1e9);
     let (least, most) = times
@@ -92,7 +93,7 @@ fn cpus<'a>(report: &'a Report, all: &'a Measurement) -> impl Iterator<Item = &'
 
 /// The CPU that lost most, if it stands out.
 fn worst(report: &Report, all: &Measurement, mean: f64) -> Option<String> {
-    let lost = cpus(report, all).filter_map(|m| Some((number(m, "cpu")?, value(m, "lost")?)));
+    let lost = cpus(report, all).filter_map(|m| Some((m.number(param::CPU)?, value(m, "lost")?)));
     let (cpu, most) = lost.max_by(|a, b| a.1.total_cmp(&b.1))?;
     (most > 1.5 * mean).then(|| format!(", most of it on CPU {cpu} ({})", format_percent(most)))
 }

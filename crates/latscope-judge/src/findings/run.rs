@@ -3,8 +3,9 @@
 use super::FRAME_NS;
 use super::caches::level_figures;
 use super::evidence::{ENOUGH_ROUNDS, Figure, Told, at_least_many, is_steady};
-use super::select::{is, listed, listed_with, measured};
+use super::select::{listed, listed_with, measured};
 use latscope_core::catalogue::{Catalogue, ids};
+use latscope_core::param;
 use latscope_core::report::{Finding, Measurement, Report};
 use latscope_core::statistics::{median, quantile};
 use latscope_core::units::{format_percent, format_share, format_time, three_digits};
@@ -141,7 +142,7 @@ fn frame(report: &Report, catalogue: &Catalogue) -> Option<Finding> {
 fn fitting(report: &Report) -> Vec<(&'static str, &'static str, Figure)> {
     let levels = level_figures(report);
     let level = |name: &str| levels.iter().find(|(of, _)| of == name).map(|(_, figure)| figure.clone());
-    let first = |probe: &str| Figure::p50(measured(report, probe).find(|m| !is(m, "mode", "cold"))?);
+    let first = |probe: &str| Figure::p50(measured(report, probe).find(|m| !m.is(param::MODE, "cold"))?);
     [
         ("l1_ns", "L1 loads", level("L1")),
         ("memory_ns", "loads from memory", level("memory")),

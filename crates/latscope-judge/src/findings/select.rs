@@ -1,6 +1,5 @@
 //! Picking measurements out of a report.
 
-pub(super) use crate::transactions::{number, text};
 use latscope_core::quality::Level;
 use latscope_core::report::{Measurement, Report};
 
@@ -12,11 +11,6 @@ pub(super) fn measured<'a>(report: &'a Report, probe: &'a str) -> impl Iterator<
 /// Returns true if the point has a number.
 pub(super) fn is_measured(m: &Measurement) -> bool {
     m.quality.level != Level::Unsupported && m.typical().is_some_and(|ns| ns.is_finite() && ns > 0.0)
-}
-
-/// Returns true if a textual parameter has this value.
-pub(super) fn is(m: &Measurement, name: &str, value: &str) -> bool {
-    text(m, name) == Some(value)
 }
 
 /// A named value that is no duration.

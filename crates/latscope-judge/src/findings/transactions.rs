@@ -2,9 +2,10 @@
 //! inheritance.
 
 use super::evidence::{Figure, Told, compare};
-use super::select::{is, listed, value};
-use crate::transactions::{Judged, Transport, text, transports};
+use super::select::{listed, value};
+use crate::transactions::{Judged, Transport, transports};
 use latscope_core::catalogue::ids;
+use latscope_core::param;
 use latscope_core::quality::Level;
 use latscope_core::report::{Finding, Report};
 use latscope_core::units::{format_count, format_time};
@@ -88,14 +89,14 @@ fn none(transports: &[Transport]) -> Option<Finding> {
 fn inversion(report: &Report) -> Option<Finding> {
     let [plain, pi] = ["plain", "pi"].map(|lock| {
         let mut points = report.of_probe(ids::INVERSION);
-        let of_lock = points.find(|m| is(m, "lock", lock) && m.quality.level != Level::Unsupported);
+        let of_lock = points.find(|m| m.is(param::LOCK, lock) && m.quality.level != Level::Unsupported);
         of_lock.filter(|m| m.summary.count > 0)
     });
     let (plain, pi) = (plain?, pi?);
     let (plain_p50, plain_max) = plain.summary.p50.zip(plain.summary.max)?;
     let (pi_p50, pi_max) = pi.summary.p50.zip(pi.summary.max)?;
-    let hold = crate::transactions::number(plain, "hold")? as f64;
-    let hog = crate::transactions::number(plain, "hog")? as f64;
+    let hold = plain.number(param::HOLD)? as f64;
+    let hog = plain.number(param::HOG)? as f64;
     let mut message = format!(
         "Priority inversion: the owner of a lock held it for {}. A waiter of high priority was blocked for {} (at most {}) by a \
          plain lock, for a hog of middle priority took the owner's CPU for {}; by a lock with priority inheritance for {} (at \
@@ -110,7 +111,7 @@ fn inversion(report: &Report) -> Option<Finding> {
     );
     for m in report.of_probe(ids::INVERSION) {
         let figures = m.summary.p50.zip(m.summary.max);
-        let (Some(lock), Some((p50, max))) = (text(m, "lock"), figures) else { continue };
+        let (Some(lock), Some((p50, max))) = (m.text(param::LOCK), figures) else { continue };
         if !["plain", "pi"].contains(&lock) {
             let (p50, max) = (format_time(p50), format_time(max));
             message += &format!(" By a server over {lock}, as long at work, for {p50} (at most {max}).");
@@ -148,7 +149,7 @@ mod tests {
         let with = |fifo: f64| {
             let mut report = ipc::latency();
             for m in &mut report.measurements {
-                let p50 = if text(m, "caller") == Some("fifo") { fifo } else { 24_000.0 };
+                let p50 = if m.is("caller", "fifo") { fifo } else { 24_000.0 };
                 m.values.clear();
                 *m = in_rounds(m.clone(), &[0.99, 1.0, 1.01, 1.0].map(|by| p50 * by));
             }

@@ -1,6 +1,5 @@
 use super::*;
 use latscope_core::fixture;
-use latscope_core::plan::ParamValue;
 use latscope_core::quality::{Level, Reason};
 use latscope_core::report::{Report, Value};
 use latscope_core::rounds::Round;
@@ -46,7 +45,7 @@ fn limits_of_a_result_are_judged_as_the_options_of_the_command() {
         "p99_9999": "1s", "missed": 0, "faults": 0 }]);
     let gate = judge(&read(limits, &runs).unwrap(), &runs, &[]);
     let report = &runs[0].1.report;
-    let all = report.measurements.iter().find(|m| m.params["cpu"] == ParamValue::from("all")).unwrap();
+    let all = report.measurements.iter().find(|m| m.is("cpu", "all")).unwrap();
     for check in &gate.checks {
         let criterion = Criterion::new(&check.metric, check.allowed).unwrap();
         let expected = verdict::judge(all, &[criterion]).checks.remove(0);

@@ -5,6 +5,7 @@ use crate::compare::environment::of_run;
 use crate::runs::{Run, point_id};
 use latscope_core::histogram::Histogram;
 use latscope_core::merged::{is_all_of, is_merged, pairs_in, without_pairs};
+use latscope_core::param;
 use latscope_core::quality::Level;
 use latscope_core::report::{Measurement, Sampling, Semantics};
 use serde::{Deserialize, Serialize};
@@ -167,8 +168,11 @@ impl Writer {
         let mut seen = BTreeSet::new();
         let mut points = Vec::new();
         // Few results have any.
-        let sums: Vec<&Measurement> =
-            report.measurements.iter().filter(|m| m.params.contains_key("pair") && is_merged(m)).collect();
+        let sums: Vec<&Measurement> = report
+            .measurements
+            .iter()
+            .filter(|m| m.params.contains_key(param::PAIR) && is_merged(m))
+            .collect();
         for (m, batch_ns) in run.points() {
             // A single pair of endpoints is the sum of all: its figures are there once, without a number.
             if sums.iter().any(|sum| is_all_of(m, sum)) {
@@ -241,7 +245,6 @@ mod tests {
     use super::*;
     use latscope_core::events::written;
     use latscope_core::fixture;
-    use latscope_core::plan::ParamValue;
     use latscope_core::report::{Imported, Report};
 
     #[test]
@@ -303,7 +306,7 @@ mod tests {
     fn sums_over_other_numbers_of_pairs_are_other_work() {
         let two = fixture::ipc::latency();
         let mut one = two.clone();
-        one.measurements.retain(|m| m.params["pair"] != ParamValue::Number(1));
+        one.measurements.retain(|m| m.number("pair") != Some(1));
         let mut writer = Writer::default();
         let [of_two, of_one] = [two, one].map(|report| writer.add(&Run::of(report)).points);
         let works = writer.done().works;

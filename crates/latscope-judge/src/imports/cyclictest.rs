@@ -4,6 +4,7 @@ use super::bins::Counted;
 use super::report::{Source, finish, measurement};
 use super::whole_lines;
 use latscope_core::catalogue::ids;
+use latscope_core::param;
 use latscope_core::plan::params;
 use latscope_core::report::{Report, Semantics};
 
@@ -59,7 +60,7 @@ pub(super) fn read(text: &str) -> Result<Report, String> {
             mean: Some(table.avg[thread] as f64).filter(|_| table.overflows[thread] > 0),
         };
         let histogram = counted.histogram().map_err(|why| format!("thread {thread}: {why}"))?;
-        let params = params([("thread", (thread as u64).into())]);
+        let params = params([(param::THREAD, (thread as u64).into())]);
         let title = format!("wake-up, lateness, thread {thread}");
         Ok(measurement(ids::WAKE_TIMER, params, title, Semantics::OneWay, histogram))
     });

@@ -6,6 +6,7 @@ use super::report::{Source, SysInfo, finish, measurement};
 use super::{from_json, has_names, time};
 use latscope_core::catalogue::ids;
 use latscope_core::json::LARGEST;
+use latscope_core::param;
 use latscope_core::plan::{ParamValue, Params, params};
 use latscope_core::report::{Measurement, Report, Semantics};
 use serde::Deserialize;
@@ -139,27 +140,27 @@ impl Thread {
 
     /// Known parameters of the thread, by the names of the probe `wake.timer`.
     fn params(&self, number: u64, asked: Option<&Asked>) -> Params {
-        let mut params = params([("thread", number.into())]);
+        let mut params = params([(param::THREAD, number.into())]);
         let mut put = |name: &str, value: ParamValue| params.insert(name.to_owned(), value);
         match self.cpu.map(u64::try_from) {
-            Some(Ok(cpu)) => drop(put("cpu", cpu.into())),
-            Some(Err(_)) => drop(put("cpu", "any".into())),
+            Some(Ok(cpu)) => drop(put(param::CPU, cpu.into())),
+            Some(Err(_)) => drop(put(param::CPU, "any".into())),
             None => {}
         }
         let Some(asked) = asked else { return params };
         if let Some(interval) = asked.interval_ns(number) {
-            put("interval", interval.into());
+            put(param::INTERVAL, interval.into());
         }
-        put("policy", asked.policy.into());
-        put("method", asked.method.into());
-        put("clock", asked.clock.into());
+        put(param::POLICY, asked.policy.into());
+        put(param::METHOD, asked.method.into());
+        put(param::CLOCK, asked.clock.into());
         match asked.priority_of(number) {
             0 => {
                 // The kernel may wake such a thread of cyclictest later, to save energy; ours asks it not to.
-                put("slack", "usual".into());
+                put(param::SLACK, "usual".into());
             }
             priority => {
-                put("priority", priority.into());
+                put(param::PRIORITY, priority.into());
             }
         }
         params

@@ -4,6 +4,7 @@ use super::bins::{Counted, Counts};
 use super::report::{Source, finish, measurement};
 use super::{from_json, has_names, time};
 use latscope_core::histogram::Bins;
+use latscope_core::param;
 use latscope_core::plan::{ParamValue, Params, params};
 use latscope_core::quality::{Level, Reason};
 use latscope_core::report::{Measurement, Report, Semantics};
@@ -123,7 +124,7 @@ impl Job {
                 };
                 let histogram = latency.counted(bins).map_err(|why| format!("{direction}, {name}: {why}"))?;
                 let mut params = params.clone();
-                params.insert("direction".to_owned(), direction.into());
+                params.insert(param::DIRECTION.to_owned(), direction.into());
                 params.insert("latency".to_owned(), name.into());
                 let number = params.get("number").map(|number| format!(" {number}")).unwrap_or_default();
                 let title = format!("{}{number}: {direction}, {name}", self.jobname);

@@ -4,6 +4,7 @@ use super::bins::{Counted, Counts};
 use super::report::{Source, SysInfo, finish, measurement};
 use super::{from_json, has_names};
 use latscope_core::catalogue::ids;
+use latscope_core::param;
 use latscope_core::plan::params;
 use latscope_core::report::{Measurement, Report, Semantics};
 use serde::Deserialize;
@@ -80,7 +81,8 @@ impl Cpu {
             overflow.ok_or("its histogram has more counts than there were events: it is damaged")?;
         let mean = Some(*avg).filter(|_| overflow > 0);
         let counted = Counted { tick_ps, bins: None, counts, overflow, min: *min, max: *max, mean };
-        let (params, title) = (params([("cpu", number.into())]), format!("wake-up, lateness, CPU {number}"));
+        let (params, title) =
+            (params([(param::CPU, number.into())]), format!("wake-up, lateness, CPU {number}"));
         Ok(measurement(ids::WAKE_TIMER, params, title, Semantics::OneWay, counted.histogram()?))
     }
 }

@@ -3,6 +3,7 @@
 use super::report::{Source, finish, measurement};
 use super::whole_lines;
 use latscope_core::histogram::Histogram;
+use latscope_core::param;
 use latscope_core::plan::params;
 use latscope_core::report::{Measurement, Report, Sampling, Semantics};
 use latscope_core::units::format_size;
@@ -64,7 +65,7 @@ fn point(line: &str, stride: u64) -> Option<Measurement> {
         return None;
     }
     let size = size(mib);
-    let params = params([("size", size.into()), ("stride", stride.into())]);
+    let params = params([(param::SIZE, size.into()), (param::STRIDE, stride.into())]);
     let title = format!("load, {}, stride {}", format_size(size), format_size(stride));
     let mut histogram = Histogram::new(1);
     histogram.record((ns * 1e3).round() as u64);

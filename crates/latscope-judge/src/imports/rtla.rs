@@ -6,6 +6,7 @@ use super::report::{Source, finish, measurement};
 use super::whole_lines;
 use latscope_core::catalogue::ids;
 use latscope_core::histogram::Bins;
+use latscope_core::param;
 use latscope_core::plan::{Params, params};
 use latscope_core::quality::{Level, Reason};
 use latscope_core::report::{Report, Semantics};
@@ -39,7 +40,7 @@ pub(super) fn timerlat(text: &str) -> Result<Report, String> {
             _ => return None,
         };
         let cpu: u64 = cpu.parse().ok()?;
-        let params = params([("context", word.into()), ("cpu", cpu.into())]);
+        let params = params([(param::CONTEXT, word.into()), (param::CPU, cpu.into())]);
         Some((ids::WAKE_TIMERLAT, params, format!("timer latency, {words}, CPU {cpu}"), Semantics::OneWay))
     })
 }
@@ -52,7 +53,7 @@ pub(super) fn osnoise(text: &str) -> Result<Report, String> {
     let unknown: Vec<&str> = UNKNOWN.into_iter().chain(["runtime", "period", "threshold"]).collect();
     read(text, OSNOISE, "rtla osnoise", &unknown, |column| {
         let cpu: u64 = column.strip_prefix("CPU-")?.parse().ok()?;
-        let params = params([("cpu", cpu.into())]);
+        let params = params([(param::CPU, cpu.into())]);
         Some((ids::NOISE_OSNOISE, params, format!("osnoise on CPU {cpu}"), Semantics::Operation))
     })
 }

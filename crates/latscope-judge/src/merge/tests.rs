@@ -130,7 +130,7 @@ proptest! {
         for cpu in 0..2 {
             let mut whole = Histogram::new(1000);
             all.iter().flat_map(|values| &values[cpu]).for_each(|value| whole.record(*value));
-            let point = flat.measurements.iter().find(|m| m.params["cpu"] == (cpu as u64).into());
+            let point = flat.measurements.iter().find(|m| m.number("cpu") == Some(cpu as u64));
             prop_assert_eq!(point.map_or(Histogram::new(1000), |m| m.histogram.clone()), whole);
         }
     }

@@ -1,15 +1,15 @@
 //! This machine's figures as a file of references.
 
-use super::standing::pair;
 use super::{ALL_PAIRS, NO_LOAD};
 use crate::findings::level_rows;
+use latscope_core::param;
 use latscope_core::plan::{ParamValue, Params};
 use latscope_core::report::{Measurement, Report, Semantics};
 use latscope_core::statistics::median;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Parameters that name a place on this machine, which says nothing about the operation.
-const PLACES: [&str; 4] = ["directory", "device", "filesystem", "service"];
+const PLACES: [&str; 4] = [param::DIRECTORY, param::DEVICE, param::FILESYSTEM, param::SERVICE];
 
 /// Checks of the machine whose findings decide how long operations take. Others may name what is private.
 const DECISIVE: [&str; 10] = [
@@ -138,11 +138,12 @@ fn rows(report: &Report) -> Vec<Figure> {
 fn pairs(report: &Report) -> Vec<Figure> {
     let cpus = report.machine.allowed.0.len();
     let mut found: BTreeMap<String, Vec<&Measurement>> = BTreeMap::new();
-    for m in report.measurements.iter().filter(|m| m.times == Semantics::RoundTrip && pair(m).is_some()) {
+    for m in report.measurements.iter().filter(|m| m.times == Semantics::RoundTrip && m.cpu_pair().is_some())
+    {
         let params: Params = m
             .params
             .iter()
-            .filter(|(name, _)| *name != "pair")
+            .filter(|(name, _)| *name != param::PAIR)
             .map(|(n, v)| (n.clone(), v.clone()))
             .collect();
         found.entry(point(&m.probe, &params)).or_default().push(m);

@@ -2,7 +2,6 @@
 
 use super::{ALL_PAIRS, Definition, NO_LOAD, PAIRS_OF_A_CORE, Reference, Statistic, Times};
 use crate::findings::{LevelRow, level_rows};
-use latscope_core::plan::ParamValue;
 use latscope_core::quality::Level;
 use latscope_core::report::{Measurement, Report, Sampling, Semantics};
 use latscope_core::statistics::median;
@@ -186,7 +185,7 @@ impl Here<'_> {
         let Definition { over, statistic, .. } = &reference.definition;
         let of_a_core = over == PAIRS_OF_A_CORE;
         let is_wanted =
-            |m: &&Measurement| pair(m).is_some_and(|(a, b)| !of_a_core || self.share_a_core(a, b));
+            |m: &&Measurement| m.cpu_pair().is_some_and(|(a, b)| !of_a_core || self.share_a_core(a, b));
         let found: Vec<&Measurement> = self.meant(reference).filter(is_wanted).collect();
         let figures: Vec<f64> = found.iter().filter_map(|m| figure(m, *statistic)).collect();
         let first = *found.first()?;
@@ -284,13 +283,6 @@ fn figure(m: &Measurement, statistic: Statistic) -> Option<f64> {
         Statistic::Maximum => m.summary.max,
         Statistic::P99 => m.summary.p99,
     }
-}
-
-/// Returns the two CPUs of a point.
-pub(super) fn pair(m: &Measurement) -> Option<(u32, u32)> {
-    let Some(ParamValue::Text(pair)) = m.params.get("pair") else { return None };
-    let (a, b) = pair.split_once('-')?;
-    Some((a.parse().ok()?, b.parse().ok()?))
 }
 
 #[cfg(test)]

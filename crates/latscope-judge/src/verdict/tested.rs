@@ -2,8 +2,8 @@
 //! are independent.
 
 use crate::extremes::independent_share;
-use crate::transactions::number;
 use latscope_core::merged::{is_merged, is_part_of};
+use latscope_core::param;
 use latscope_core::plan::ParamValue;
 use latscope_core::report::{Measurement, Report, Sampling, Semantics, Tested, WATCHED};
 use std::collections::BTreeMap;
@@ -53,7 +53,7 @@ fn watched(m: &Measurement) -> Option<u64> {
     if let Some(seconds) = m.values.get(WATCHED) {
         return Some((seconds.value * 1e9) as u64);
     }
-    if let Some(interval) = number(m, "interval").or_else(|| number(m, "pace")) {
+    if let Some(interval) = m.number(param::INTERVAL).or_else(|| m.number(param::PACE)) {
         return Some((m.summary.count + m.summary.missed).saturating_mul(interval));
     }
     let wall = m.contention.as_ref().map(|contention| contention.wall_ns).filter(|wall| *wall > 0);
@@ -65,7 +65,7 @@ fn watched(m: &Measurement) -> Option<u64> {
 /// The most threads or pairs that share a CPU.
 fn sharing(report: &Report, parts: &[&Measurement]) -> usize {
     let mut on: BTreeMap<&ParamValue, usize> = BTreeMap::new();
-    for cpu in parts.iter().filter_map(|part| part.params.get("cpu")) {
+    for cpu in parts.iter().filter_map(|part| part.params.get(param::CPU)) {
         *on.entry(cpu).or_default() += 1;
     }
     let anywhere = parts.len().div_ceil(report.plan.cpus.0.len().max(1));

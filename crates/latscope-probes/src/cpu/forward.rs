@@ -105,7 +105,7 @@ mod tests {
         let measured = measure(&EXPERIMENT, all);
         assert_eq!(measured.len(), 8);
         assert!(measured[..4].iter().all(|m| !m.params.contains_key("address")));
-        assert!(measured[4..].iter().all(|m| m.params["address"] == "late".into()));
+        assert!(measured[4..].iter().all(|m| m.is("address", "late")));
         measured.iter().for_each(check);
     }
 }

@@ -273,7 +273,7 @@ mod tests {
             assert!(
                 m.quality.level == Level::Unsupported
                     || states > 0
-                    || m.params["governor"] == "none".into()
+                    || m.is("governor", "none")
                     || m.summary.count > 0
             );
         }

@@ -159,7 +159,7 @@ mod tests {
                 check(&m);
                 assert_eq!(
                     m.quality.level == Level::Unsupported,
-                    m.params["size"] != 4096.into(),
+                    m.number("size") != Some(4096),
                     "{:?}",
                     m.reason()
                 );

@@ -159,7 +159,7 @@ mod tests {
         input.values.insert("size".into(), vec![ParamValue::Number(MIB)]);
         let measured = harness::measure(&EXPERIMENT, STREAM.plan(&input, &harness::machine()));
         measured.iter().for_each(harness::check);
-        let triad = measured.iter().find(|m| m.params["operation"] == "triad".into()).unwrap();
+        let triad = measured.iter().find(|m| m.is("operation", "triad")).unwrap();
         assert_eq!(triad.work, Some(Work { ops: 1, bytes_touched: 24, bytes_moved: 32 }));
     }
 }

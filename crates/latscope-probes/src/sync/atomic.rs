@@ -286,7 +286,7 @@ mod tests {
     fn all_are_measured_here_or_say_why_not() {
         for m in harness::measure(&EXPERIMENT, harness::points(&ATOMIC)) {
             harness::check(&m);
-            let alone = m.params["threads"] == ParamValue::Number(1);
+            let alone = m.number("threads") == Some(1);
             assert!(
                 alone || m.quality.level != Level::Ok || m.values.contains_key("fairness"),
                 "{:?}",

@@ -345,7 +345,7 @@ mod tests {
         let cpus = harness::machine().allowed.0.len();
         for m in harness::measure(&EXPERIMENT, planned(&harness::machine())) {
             harness::check(&m);
-            let needed = if m.params["state"] == "shared".into() { 3 } else { 2 };
+            let needed = if m.is("state", "shared") { 3 } else { 2 };
             assert_eq!(m.quality.level == Level::Unsupported, cpus < needed, "{m:?}");
             assert_eq!(m.values.contains_key("own-cache"), cpus >= needed);
         }

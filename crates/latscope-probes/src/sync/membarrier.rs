@@ -181,7 +181,7 @@ mod tests {
         let text = std::fs::read_to_string("/proc/interrupts").unwrap_or_default();
         for m in harness::measure(&EXPERIMENT, points) {
             harness::check(&m);
-            let other = m.params["threads"] != 0.into();
+            let other = m.number("threads") != Some(0);
             assert!(m.quality.level != Level::Unsupported || other && alone || m.remedy().is_some(), "{m:?}");
             if other && m.quality.level != Level::Unsupported {
                 assert!(m.values["interrupts"].value > 0.0 || !text.contains("CAL:"), "{m:?}");

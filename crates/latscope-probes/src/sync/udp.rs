@@ -213,7 +213,7 @@ mod tests {
         let all = measure(&EXPERIMENT, points(&UDP));
         assert_eq!(all.len(), 6);
         all.iter().for_each(check);
-        let same = |m: &&latscope_core::report::Measurement| m.params["placement"] == "same-core".into();
+        let same = |m: &&latscope_core::report::Measurement| m.is("placement", "same-core");
         let mut same = all.iter().filter(same);
         assert_ne!(same.next().unwrap().quality.level, Level::Unsupported);
         // Loopback has no queue to poll.

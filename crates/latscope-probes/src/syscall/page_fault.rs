@@ -452,7 +452,7 @@ mod tests {
         assert_eq!(planned.len(), 4);
         for m in measure(&PAGE_FAULTS, planned) {
             check(&m);
-            let huge = m.params["pages"] == "2MiB".into();
+            let huge = m.is("pages", "2MiB");
             assert!(huge || m.quality.level != Level::Unsupported, "{:?}", m.reason());
         }
     }

@@ -254,8 +254,8 @@ mod tests {
         let interrupted = cfg!(target_arch = "x86_64") && !info.contains("invlpgb");
         for m in harness::measure(&EXPERIMENT, points) {
             harness::check(&m);
-            assert_eq!(m.quality.level == Level::Unsupported, m.params["threads"] == 1.into() && cpus == 1);
-            if m.quality.level != Level::Unsupported && m.params["threads"] == 1.into() {
+            assert_eq!(m.quality.level == Level::Unsupported, m.number("threads") == Some(1) && cpus == 1);
+            if m.quality.level != Level::Unsupported && m.number("threads") == Some(1) {
                 assert!(m.values["shootdowns"].value > 0.0 || !interrupted, "{m:?}");
                 assert!(m.values.keys().any(|name| name.starts_with("gap:cpu")), "{m:?}");
             }

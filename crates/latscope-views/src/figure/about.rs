@@ -4,6 +4,7 @@
 use super::is_doubtful;
 use crate::legend::as_busy;
 use latscope_core::events::{Group, Row};
+use latscope_core::param;
 use latscope_core::plan::{Load, ParamValue};
 use latscope_core::report::{Measurement, Report};
 use latscope_core::units::{counted, fold_cpus, format_count, format_time};
@@ -95,13 +96,13 @@ fn is_emulator(hypervisor: &str) -> bool {
 
 fn run(report: &Report, group: &Group) -> String {
     let first = group.singles.first().map(|row| &row.m.params);
-    let param = |name: &str| first.and_then(|params| params.get(name));
+    let shown = |name: &str| first.and_then(|params| params.get(name));
     let mut parts = Vec::new();
-    if let Some(ParamValue::Number(interval)) = param("interval") {
-        parts.push(format!("every {}", format_time(*interval as f64)));
+    if let Some(interval) = shown(param::INTERVAL).and_then(ParamValue::number) {
+        parts.push(format!("every {}", format_time(interval as f64)));
     }
-    if let Some(policy) = param("policy") {
-        let priority = param("priority").map(|priority| format!(" {priority}")).unwrap_or_default();
+    if let Some(policy) = shown(param::POLICY) {
+        let priority = shown(param::PRIORITY).map(|priority| format!(" {priority}")).unwrap_or_default();
         parts.push(format!("SCHED_{}{priority}", policy.to_string().to_uppercase()));
     }
     let events: u64 = group.singles.iter().map(|row| row.m.summary.count).sum();

@@ -4,6 +4,7 @@ use super::{
     Drawing, Figure, bars, by_parameter, distribution_figure, heat_map, latency_figure, node_map,
     percentile_figure, spikes, tails, throughput_figure, time,
 };
+use crate::headline::families;
 use crate::rows::EVENT_FAMILIES;
 use crate::rows::family as family_of;
 use latscope_core::catalogue::Catalogue;
@@ -70,14 +71,8 @@ pub fn of_events(report: &Report, group: &Group) -> Vec<Named> {
 /// timed.
 pub fn pictures(report: &Report, catalogue: &Catalogue) -> Vec<Named> {
     let groups = groups(report);
-    let mut families: Vec<&str> = Vec::new();
-    for m in &report.measurements {
-        if !families.contains(&family_of(&m.probe)) {
-            families.push(family_of(&m.probe));
-        }
-    }
     let mut all: Vec<Named> = Vec::new();
-    for family in families {
+    for family in families(report.measurements.iter().map(|m| &m.probe)) {
         all.extend(of_family(report, family, catalogue));
         let ours = groups.iter().filter(|group| family_of(group.probe) == family);
         all.extend(ours.flat_map(|group| match EVENT_FAMILIES.contains(&family) {

@@ -7,7 +7,7 @@ use crate::rows::family as family_of;
 use latscope_core::catalogue::Catalogue;
 use latscope_core::catalogue::figures::Bars;
 use latscope_core::merged::{MERGED, is_merged, without_pairs};
-use latscope_core::plan::ParamValue;
+use latscope_core::param;
 use latscope_core::report::{Measurement, Report};
 use latscope_core::units::{format_size, format_time};
 
@@ -32,7 +32,7 @@ fn points<'a>(report: &'a Report, family: &str, bars: &Bars) -> Vec<&'a Measurem
     // Payloads and rates have curves; where there are single ones only, they are here.
     let wanted = |m: &Measurement| {
         let summed = !MERGED.iter().any(|name| m.params.contains_key(*name)) || is_merged(m);
-        let throughput = m.params.get("mode").is_some_and(|mode| mode.to_string() == "throughput");
+        let throughput = m.is(param::MODE, "throughput");
         summed && !throughput && m.typical().is_some()
     };
     let ours = |m: &&Measurement| family_of(&m.probe) == family && wanted(m);
@@ -86,13 +86,14 @@ pub(super) fn labels(points: &[&Measurement]) -> Vec<String> {
         without_pairs(title).to_owned()
     };
     let titles: Vec<String> = points.iter().map(title).collect();
-    let label = |(m, title): (&&Measurement, &String)| match m.params.get("payload") {
-        Some(ParamValue::Number(bytes)) if titles.iter().filter(|other| *other == title).count() > 1 => {
-            format!("{title}, {}", format_size(*bytes))
+    let mut labels = titles.clone();
+    for (m, label) in points.iter().zip(&mut labels) {
+        let is_ambiguous = titles.iter().filter(|other| *other == label).count() > 1;
+        if let Some(bytes) = m.number(param::PAYLOAD).filter(|_| is_ambiguous) {
+            *label += &format!(", {}", format_size(bytes));
         }
-        _ => title.clone(),
-    };
-    points.iter().zip(&titles).map(label).collect()
+    }
+    labels
 }
 
 fn row(m: &Measurement, label: String, key: usize) -> Row {

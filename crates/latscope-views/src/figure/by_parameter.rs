@@ -8,6 +8,8 @@ use crate::rows::family as family_of;
 use latscope_core::catalogue::Catalogue;
 use latscope_core::catalogue::figures::{Along, Curves, Quantity};
 use latscope_core::merged::{MERGED, is_merged};
+use latscope_core::ordered::entry;
+use latscope_core::param;
 use latscope_core::plan::ParamValue;
 use latscope_core::quality::Level;
 use latscope_core::report::{Measurement, Report};
@@ -52,18 +54,16 @@ impl Over<'_> {
         let mut figures: Vec<(Vec<String>, Vec<&Measurement>)> = Vec::new();
         for m in points {
             let key: Vec<String> = self.apart.iter().filter_map(|name| apart(name, m)).collect();
-            match figures.iter_mut().find(|(known, _)| *known == key) {
-                Some((_, of)) => of.push(m),
-                None => figures.push((key, vec![m])),
-            }
+            entry(&mut figures, key).push(m);
         }
-        let named = |(key, of): (Vec<String>, Vec<&Measurement>)| {
-            let figure = self.figure(report, &key, &of)?;
-            let key: Vec<&str> = key.iter().map(String::as_str).filter(|key| !key.contains('/')).collect();
-            let id = [&[self.id], &key[..]].concat().join("-");
-            Some(Named::new(self.family, &id, Drawing::Curves(figure)))
-        };
-        figures.into_iter().filter_map(named).collect()
+        let mut named = Vec::new();
+        for (key, of) in figures {
+            let Some(figure) = self.figure(report, &key, &of) else { continue };
+            let key = key.iter().map(String::as_str).filter(|key| !key.contains('/'));
+            let id = std::iter::once(self.id).chain(key).collect::<Vec<_>>().join("-");
+            named.push(Named::new(self.family, &id, Drawing::Curves(figure)));
+        }
+        named
     }
 
     fn figure(&self, report: &Report, apart: &[String], points: &[&Measurement]) -> Option<Figure> {
@@ -83,15 +83,10 @@ impl Over<'_> {
         let most = if dashed { many::MOST } else { MOST_SERIES };
         let (series, thinned) = thinned(curves.into_iter().map(Curve::series).collect(), most);
         notes.extend(thinned);
-        let axis = |along: &Along| Axis {
-            label: along.label.to_owned(),
-            scale: along.scale,
-            unit: along.unit,
-            ends: None,
-        };
-        let y = Axis { ends: ends_with(&series, &marks), ..axis(&self.y) };
+        let [x, y] = [&self.x, &self.y].map(axis);
+        let y = Axis { ends: ends_with(&series, &marks), ..y };
         let title = [&[self.title.to_owned()], &self.same(points)[..], apart].concat().join(", ");
-        Some(Figure { title, notes, x: axis(&self.x), y, series, marks })
+        Some(Figure { title, notes, x, y, series, marks })
     }
 
     /// Returns the value that dashes would show, if it is the same in all points.
@@ -165,13 +160,14 @@ impl Over<'_> {
     }
 }
 
+fn axis(along: &Along) -> Axis {
+    Axis { label: along.label.to_owned(), scale: along.scale, unit: along.unit, ends: None }
+}
+
 /// Returns the value of a point, in the unit of its axis.
 fn read(of: Quantity, m: &Measurement) -> Option<f64> {
     match of {
-        Quantity::Parameter(name) => match m.params.get(name) {
-            Some(ParamValue::Number(number)) => Some(*number as f64),
-            _ => None,
-        },
+        Quantity::Parameter(name) => m.number(name).map(|number| number as f64),
         Quantity::Value(name, unit) => m.values.get(name).map(|value| value.value * unit),
         Quantity::Median => m.typical(),
         Quantity::P99 => m.summary.p99,
@@ -196,7 +192,7 @@ fn band(of: Quantity, m: &Measurement) -> Option<(f64, f64)> {
 /// Returns a value by which figures are split, as their titles and files have it: `tmpfs`, `2 threads`.
 fn apart(name: &str, m: &Measurement) -> Option<String> {
     match m.params.get(name)? {
-        ParamValue::Number(1) if name == "threads" => Some("1 thread".to_owned()),
+        ParamValue::Number(1) if name == param::THREADS => Some("1 thread".to_owned()),
         ParamValue::Number(number) => Some(format!("{number} {name}")),
         ParamValue::Text(text) => Some(text.clone()),
     }
@@ -205,8 +201,8 @@ fn apart(name: &str, m: &Measurement) -> Option<String> {
 /// The value of a parameter as the name of a curve has it: `1 thread`, `4 KiB pages`.
 fn part(name: &str, m: &Measurement) -> Option<String> {
     match (name, m.params.get(name)?) {
-        ("threads", ParamValue::Number(number)) => Some(counted(*number, "thread")),
-        ("pages", pages) => Some(format!("{} pages", spaced(&pages.to_string()))),
+        (param::THREADS, ParamValue::Number(number)) => Some(counted(*number, "thread")),
+        (param::PAGES, pages) => Some(format!("{} pages", spaced(&pages.to_string()))),
         _ => Some(show_all(&m.params, &[name])).filter(|text| !text.is_empty()),
     }
 }

@@ -4,7 +4,7 @@ use super::about::of_points;
 use super::{Cell, Cells, Drawing, Named, Unit, is_doubtful};
 use latscope_core::catalogue::ids;
 use latscope_core::machine::Machine;
-use latscope_core::plan::ParamValue;
+use latscope_core::param;
 use latscope_core::report::{Measurement, Report};
 use latscope_core::statistics::median;
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,8 +18,8 @@ type Point<'a> = (&'a Measurement, (u32, u32));
 pub(super) fn figures(report: &Report, family: &str) -> Vec<Named> {
     let mut modes: BTreeMap<String, Vec<Point>> = BTreeMap::new();
     for m in report.of_probe(PROBE).filter(|m| family == "sync" && m.typical().is_some()) {
-        let mode = m.params.get("mode").map(ToString::to_string).unwrap_or_default();
-        modes.entry(mode).or_default().extend(pair(m).map(|pair| (m, pair)));
+        let mode = m.params.get(param::MODE).map(ToString::to_string).unwrap_or_default();
+        modes.entry(mode).or_default().extend(m.cpu_pair().map(|pair| (m, pair)));
     }
     modes.retain(|_, points| points.len() > 1);
     let named = |(mode, points): (String, Vec<_>)| {
@@ -27,13 +27,6 @@ pub(super) fn figures(report: &Report, family: &str) -> Vec<Named> {
         Named::new(family, &id, Drawing::Cells(map(report, &mode, &points)))
     };
     modes.into_iter().map(named).collect()
-}
-
-/// The two CPUs of a point.
-fn pair(m: &Measurement) -> Option<(u32, u32)> {
-    let Some(ParamValue::Text(pair)) = m.params.get("pair") else { return None };
-    let (a, b) = pair.split_once('-')?;
-    Some((a.parse().ok()?, b.parse().ok()?))
 }
 
 fn map(report: &Report, mode: &str, points: &[Point]) -> Cells {

@@ -3,9 +3,9 @@
 use super::about::of_points;
 use super::by_parameter::{medians, spaced};
 use super::{Axis, Figure, Mark, MarkAxis, Scale, Series, Unit};
-use crate::matrix::nodes;
 use latscope_core::catalogue::ids;
-use latscope_core::plan::{KIND, ParamValue};
+use latscope_core::param;
+use latscope_core::plan::KIND;
 use latscope_core::quality::Level;
 use latscope_core::report::{Measurement, Report};
 use latscope_core::units::{format_size, format_time};
@@ -32,13 +32,12 @@ pub fn latency_figure(report: &Report) -> Option<Figure> {
     let mut curves: BTreeMap<(usize, String), Vec<(f64, &Measurement)>> = BTreeMap::new();
     // Those between nodes have a map, those of each kind of core rows.
     let drawn = |m: &&Measurement| {
-        m.quality.level != Level::Unsupported && nodes(m).is_none() && !m.params.contains_key(KIND)
+        m.quality.level != Level::Unsupported && m.nodes().is_none() && !m.params.contains_key(KIND)
     };
     for m in report.of_probe(ids::MEMORY_LATENCY).filter(drawn) {
-        let (Some(ParamValue::Number(size)), Some(_)) = (m.params.get("size"), m.typical()) else {
-            continue;
-        };
-        curves.entry(curve_of(m)).or_default().push((*size as f64, m));
+        if let (Some(size), Some(_)) = (m.number(param::SIZE), m.typical()) {
+            curves.entry(curve_of(m)).or_default().push((size as f64, m));
+        }
     }
     curves.retain(|_, points| points.len() > 1);
     let further: Vec<String> = curves.keys().skip(MOST_SERIES).map(|(_, name)| name.clone()).collect();
@@ -63,17 +62,13 @@ pub fn latency_figure(report: &Report) -> Option<Figure> {
 
 /// The rank and the name of the curve a point is on.
 fn curve_of(m: &Measurement) -> (usize, String) {
-    let text = |name: &str| match m.params.get(name) {
-        Some(value) => value.to_string(),
-        None => String::new(),
-    };
-    let (order, pages) = (text("order"), text("pages"));
-    let rank = PREFERRED.iter().position(|(o, p)| *o == order && *p == pages).unwrap_or(PREFERRED.len());
-    let stride = match m.params.get("stride").filter(|_| order == "stride") {
+    let [order, pages] = [param::ORDER, param::PAGES].map(|name| m.text(name).unwrap_or_default());
+    let rank = PREFERRED.iter().position(|known| *known == (order, pages)).unwrap_or(PREFERRED.len());
+    let stride = match m.params.get(param::STRIDE).filter(|_| order == "stride") {
         Some(stride) => format!(" {stride}"),
         None => String::new(),
     };
-    (rank, format!("{order}{stride}, {} pages", spaced(&pages)))
+    (rank, format!("{order}{stride}, {} pages", spaced(pages)))
 }
 
 fn marks(level: &LevelRow) -> Vec<Mark> {

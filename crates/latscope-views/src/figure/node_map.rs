@@ -2,17 +2,18 @@
 
 use super::about::of_points;
 use super::{Cell, Cells, Drawing, Named, Unit, is_doubtful};
-use crate::matrix::{nodes, show_all};
+use crate::matrix::show_all;
 use latscope_core::catalogue::ids;
+use latscope_core::param;
 use latscope_core::report::{Measurement, Report};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Returns a map for each kind of loads between nodes; fewer than two pairs have no map.
 pub(super) fn figures(report: &Report, family: &str) -> Vec<Named> {
     let mut kinds: BTreeMap<String, Vec<&Measurement>> = BTreeMap::new();
-    let ours = |m: &&Measurement| family == "memory" && nodes(m).is_some() && m.typical().is_some();
+    let ours = |m: &&Measurement| family == "memory" && m.nodes().is_some() && m.typical().is_some();
     for m in report.of_probe(ids::MEMORY_LATENCY).filter(ours) {
-        kinds.entry(show_all(&m.params, &["order", "pages", "size"])).or_default().push(m);
+        kinds.entry(show_all(&m.params, &[param::ORDER, param::PAGES, param::SIZE])).or_default().push(m);
     }
     kinds.retain(|_, points| points.len() > 1);
     let named = |(kind, points): (String, Vec<&Measurement>)| {
@@ -24,7 +25,7 @@ pub(super) fn figures(report: &Report, family: &str) -> Vec<Named> {
 
 fn map(report: &Report, kind: &str, points: &[&Measurement]) -> Cells {
     let placed: Vec<(&Measurement, (u32, u32))> =
-        points.iter().filter_map(|m| Some((*m, nodes(m)?))).collect();
+        points.iter().filter_map(|m| Some((*m, m.nodes()?))).collect();
     let names: Vec<u32> =
         placed.iter().flat_map(|(_, (a, b))| [*a, *b]).collect::<BTreeSet<u32>>().into_iter().collect();
     let index = |node: u32| names.binary_search(&node).ok();

@@ -4,9 +4,10 @@ use super::about::of_points;
 use super::bars::labels;
 use super::{Axis, Drawing, Mark, MarkAxis, Named, Part, PartKind, Row, Rows, Scale, Unit, is_doubtful};
 use latscope_core::merged::is_merged;
+use latscope_core::param;
 use latscope_core::report::{Measurement, Report};
 use latscope_core::units::format_time;
-use latscope_judge::transactions::{mode, number};
+use latscope_judge::transactions::mode;
 use std::collections::BTreeSet;
 
 /// Maximum number of rows of a picture.
@@ -25,7 +26,7 @@ pub(super) fn figure(report: &Report, family: &str) -> Option<Named> {
         return None;
     }
     let deadlines: BTreeSet<u64> =
-        points.iter().filter_map(|m| number(m, "deadline")).filter(|ns| *ns > 0).collect();
+        points.iter().filter_map(|m| m.number(param::DEADLINE)).filter(|ns| *ns > 0).collect();
     let mark = |ns: u64| Mark {
         axis: MarkAxis::X,
         at: ns as f64,

@@ -4,6 +4,7 @@ use super::about::about;
 use super::{Axis, Figure, Scale, Series, Shape, Unit};
 use latscope_core::events::{Group, written};
 use latscope_core::merged::MERGED;
+use latscope_core::param;
 use latscope_core::plan::{ParamValue, Params};
 use latscope_core::report::{Block, Measurement, Report};
 use latscope_core::statistics::median;
@@ -41,7 +42,7 @@ struct Set<'a>(Vec<&'a Measurement>);
 
 fn sets<'a>(group: &Group<'a>) -> Vec<Set<'a>> {
     let apart = |m: &'a Measurement| {
-        m.params.iter().filter(|(name, _)| *name != "thread" && !MERGED.contains(&name.as_str()))
+        m.params.iter().filter(|(name, _)| *name != param::THREAD && !MERGED.contains(&name.as_str()))
     };
     let mut sets: Vec<Set> = Vec::new();
     for m in group.singles.iter().map(|row| row.m).filter(|m| !m.blocks.is_empty()) {
@@ -56,8 +57,9 @@ fn sets<'a>(group: &Group<'a>) -> Vec<Set<'a>> {
 /// Returns the parameters in which sets differ; of a caller the policy is enough.
 fn names(sets: &[Set]) -> Vec<String> {
     let all: Vec<&Params> = sets.iter().map(|set| &set.0[0].params).collect();
-    let implied =
-        |name: &str| ["thread", "priority", "caller-thread"].contains(&name) || MERGED.contains(&name);
+    let implied = |name: &str| {
+        [param::THREAD, param::PRIORITY, param::CALLER_THREAD].contains(&name) || MERGED.contains(&name)
+    };
     let varies = |name: &str| all.iter().any(|params| params.get(name) != all[0].get(name));
     let part = |params: &Params, (name, value): (&String, &ParamValue)| {
         (varies(name) && !implied(name)).then(|| written(name, value, params))
@@ -116,35 +118,28 @@ impl Set<'_> {
     fn curves(&self, name: &str, at: usize) -> Vec<Series> {
         let Some((first, width, columns)) = self.columns() else { return Vec::new() };
         let threads: Vec<Vec<Column>> = self.0.iter().map(|m| of_thread(m, first, width, columns)).collect();
-        let known = |at: usize, value: &dyn Fn(&Column) -> Option<f64>| -> Vec<f64> {
-            threads.iter().map(|of| &of[at]).filter(|column| column.count > 0).filter_map(value).collect()
-        };
-        let curve = |what: &str,
-                     shape,
-                     dash,
-                     value: &dyn Fn(&Column) -> Option<f64>,
-                     of: fn(&[f64]) -> Option<f64>| {
-            let middle = |at: usize| first + width * (at as f64 + 0.5);
-            let ends = |at: usize| {
-                let known = known(at, value);
-                let low = known.iter().copied().reduce(f64::min)?;
-                Some((middle(at), low, known.iter().copied().reduce(f64::max)?))
-            };
-            let parts = [what, name];
-            Series {
-                name: parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", "),
-                points: (0..columns).filter_map(|at| Some((middle(at), of(&known(at, value))?))).collect(),
-                band: (0..columns).filter(|_| threads.len() > 1).filter_map(ends).collect(),
-                shape,
-                tone: Some((at, dash)),
-                ..Series::default()
-            }
-        };
         let largest = |known: &[f64]| known.iter().copied().reduce(f64::max);
-        vec![
-            curve("maximum", Shape::Steps, 0, &|column| Some(column.max), largest),
-            curve("median", Shape::Line, 1, &|column| median(&column.medians), median),
-        ]
+        let kinds: [(&str, Shape, fn(&Column) -> Option<f64>, fn(&[f64]) -> Option<f64>); 2] = [
+            ("maximum", Shape::Steps, |column| Some(column.max), largest),
+            ("median", Shape::Line, |column| median(&column.medians), median),
+        ];
+        let mut curves = Vec::new();
+        for (dash, (what, shape, value, of)) in kinds.into_iter().enumerate() {
+            let name = if name.is_empty() { what.to_owned() } else { format!("{what}, {name}") };
+            let mut series = Series { name, shape, tone: Some((at, dash)), ..Series::default() };
+            for column in 0..columns {
+                let x = first + width * (column as f64 + 0.5);
+                let known = threads.iter().map(|of| &of[column]).filter(|column| column.count > 0);
+                let known: Vec<f64> = known.filter_map(value).collect();
+                series.points.extend(of(&known).map(|y| (x, y)));
+                if threads.len() > 1 {
+                    let low = known.iter().copied().reduce(f64::min);
+                    series.band.extend(low.zip(largest(&known)).map(|(low, high)| (x, low, high)));
+                }
+            }
+            curves.push(series);
+        }
+        curves
     }
 }
 

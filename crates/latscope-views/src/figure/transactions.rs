@@ -5,9 +5,11 @@ use super::by_parameter::medians;
 use super::many::{MOST, thinned};
 use super::{Axis, Figure, Scale, Series, Unit};
 use latscope_core::merged::is_merged;
+use latscope_core::ordered::entry;
+use latscope_core::param;
 use latscope_core::quality::Level;
 use latscope_core::report::{Measurement, Report};
-use latscope_judge::transactions::{mode, number, text};
+use latscope_judge::transactions::{label, mode};
 
 /// Draws time against payload, a curve for each transport. `None` if no transport was measured with two
 /// payloads.
@@ -17,15 +19,8 @@ pub fn throughput_figure(report: &Report) -> Option<Figure> {
         mode(m) == Some("throughput") && is_merged(m) && m.quality.level != Level::Unsupported
     };
     for m in report.measurements.iter().filter(wanted) {
-        let (Some(payload), Some(_)) = (number(m, "payload"), m.typical()) else { continue };
-        let name = match text(m, "caller") {
-            Some("fifo") => format!("{}, fifo", text(m, "transport").unwrap_or_default()),
-            _ => text(m, "transport").unwrap_or_default().to_owned(),
-        };
-        match curves.iter_mut().find(|(known, _)| *known == name) {
-            Some((_, points)) => points.push((payload as f64, m)),
-            None => curves.push((name, vec![(payload as f64, m)])),
-        }
+        let (Some(payload), Some(_)) = (m.number(param::PAYLOAD), m.typical()) else { continue };
+        entry(&mut curves, label(m)).push((payload as f64, m));
     }
     curves.retain(|(_, points)| points.len() > 1);
     let all: Vec<&Measurement> = curves.iter().flat_map(|(_, points)| points).map(|(_, m)| *m).collect();

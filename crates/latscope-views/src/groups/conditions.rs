@@ -1,6 +1,9 @@
 //! Conditions under which the events of a probe were measured.
 
 use latscope_core::events::{Group, written};
+use latscope_core::param::{
+    CALLER, CLOCK, CPU, HOPS, INHERITANCE, INTERVAL, LOCK, MODE, PAIR, POLICY, PRIORITY, THREAD, TRANSPORT,
+};
 use latscope_core::plan::{ParamValue, Periodic, Phase, Step};
 use latscope_core::quality::{IDLE_NOT_HELD, MEMORY_NOT_LOCKED, POLICY_REFUSED};
 use latscope_core::report::{Measurement, Report, Semantics};
@@ -36,23 +39,23 @@ fn common(group: &Group) -> Vec<String> {
         group.singles.iter().all(|row| row.m.params.get(name) == Some(value)).then_some(value)
     };
     let mut parts = Vec::new();
-    if let Some(ParamValue::Number(interval)) = shared("interval") {
-        parts.push(format!("every {}", format_time(*interval as f64)));
+    if let Some(interval) = shared(INTERVAL).and_then(ParamValue::number) {
+        parts.push(format!("every {}", format_time(interval as f64)));
     }
-    if let Some(policy) = shared("policy") {
-        let priority = shared("priority").map(|priority| format!(" {priority}")).unwrap_or_default();
+    if let Some(policy) = shared(POLICY) {
+        let priority = shared(PRIORITY).map(|priority| format!(" {priority}")).unwrap_or_default();
         let asked = format!("SCHED_{}{priority}", policy.to_string().to_uppercase());
         parts.push(got.part(POLICY_REFUSED, asked, "SCHED_OTHER"));
     }
-    let said = ["interval", "policy", "priority", "cpu", "thread", "clock", "lock"];
-    let elsewhere = ["transport", "mode", "pair", "inheritance", "hops"];
+    let said = [INTERVAL, POLICY, PRIORITY, CPU, THREAD, CLOCK, LOCK];
+    let elsewhere = [TRANSPORT, MODE, PAIR, INHERITANCE, HOPS];
     let others = first.m.params.keys().filter(|name| !said.contains(&name.as_str()));
     let others = others.filter(|name| !(mode(first.m).is_some() && elsewhere.contains(&name.as_str())));
     parts.extend(others.filter_map(|name| {
         let asked = written(name, shared(name)?, &first.m.params);
-        Some(if name == "caller" { got.part(POLICY_REFUSED, asked, "SCHED_OTHER caller") } else { asked })
+        Some(if name == CALLER { got.part(POLICY_REFUSED, asked, "SCHED_OTHER caller") } else { asked })
     }));
-    parts.extend(shared("clock").map(|clock| format!("{clock} clock")));
+    parts.extend(shared(CLOCK).map(|clock| format!("{clock} clock")));
     parts
 }
 

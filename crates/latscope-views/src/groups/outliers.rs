@@ -5,7 +5,7 @@ use super::super::column::Rows;
 use super::super::document::{Block, Document, INDENTED};
 use super::super::styled::Text;
 use latscope_core::events::Group;
-use latscope_core::plan::ParamValue;
+use latscope_core::param;
 use latscope_core::report::{Cause, Outlier};
 use latscope_core::units::{format_count, format_share, format_time};
 use latscope_judge::causes::{CauseSum, sums};
@@ -60,16 +60,14 @@ pub(in super::super) fn causes_table(groups: &[Group]) -> Option<Document> {
 
 /// Returns the patterns in the instants of late events, in sentences.
 pub(in super::super) fn pattern_sentences(groups: &[Group]) -> Vec<String> {
-    let of_group = |group: &Group| {
-        let interval = group.singles.first().and_then(|row| row.m.params.get("interval"));
-        let resolution = match interval {
-            Some(ParamValue::Number(ns)) => *ns,
-            _ => 0,
-        };
+    let mut sentences = Vec::new();
+    for group in groups {
+        let interval = group.singles.first().and_then(|row| row.m.number(param::INTERVAL));
         let outliers = of_groups(std::slice::from_ref(group));
-        patterns(outliers.iter().copied(), resolution).iter().map(blame::pattern).collect::<Vec<_>>()
-    };
-    groups.iter().flat_map(of_group).collect()
+        let patterns = patterns(outliers.iter().copied(), interval.unwrap_or(0));
+        sentences.extend(patterns.iter().map(blame::pattern));
+    }
+    sentences
 }
 
 /// Returns the longest outliers of all probes, a line of `width` columns each, and patterns in all of them.

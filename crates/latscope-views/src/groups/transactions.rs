@@ -8,9 +8,10 @@ use super::super::styled::Text;
 use crate::figure;
 use latscope_core::catalogue::RUN_ELAPSED;
 use latscope_core::merged::is_merged;
+use latscope_core::param;
 use latscope_core::report::{Hop, Measurement, Report, Summary};
 use latscope_core::units::{format_count, format_rate, format_size, format_time};
-use latscope_judge::transactions::{Judged, Transport, mode, number, text, transports};
+use latscope_judge::transactions::{Judged, Transport, label, mode, transports};
 
 /// Number of transports from which on only their comparison is shown.
 pub(super) const MANY: usize = 3;
@@ -37,7 +38,7 @@ pub(super) fn comparison(report: &Report) -> Option<Document> {
         usual("p99", |m| m.summary.p99.map(format_time)),
         usual("max", |m| m.summary.max.map(format_time)),
         usual("CPU", |m| m.values.get("cpu-time").map(|value| format_time(value.value))),
-        usual("copies", |m| number(m, "copies").map(|copies| copies.to_string())),
+        usual("copies", |m| m.number(param::COPIES).map(|copies| copies.to_string())),
         rows.left("inherits", inherits),
         fifo("fifo p50", |s| s.p50),
         fifo("fifo p99", |s| s.p99),
@@ -50,7 +51,7 @@ pub(super) fn comparison(report: &Report) -> Option<Document> {
         "{times}, called by SCHED_OTHER, or by SCHED_FIFO where it says fifo. CPU: time of both processes for one \
          transaction. Copies: of the payload, one way. Inherits: the caller's real-time priority (RT), its nice value."
     );
-    let free = |m: &Measurement| text(m, "placement") == Some("free");
+    let free = |m: &Measurement| m.is(param::PLACEMENT, "free");
     if transports.iter().filter_map(Transport::usual).any(free) {
         about += " Placement is free: where the scheduler puts the two weighs as much as what carries it; like is compared \
                   with like under --placement same-core or two-cores.";
@@ -62,7 +63,7 @@ pub(super) fn comparison(report: &Report) -> Option<Document> {
 }
 
 fn placement(m: &Measurement) -> Option<String> {
-    Some(format!("{}, {}", text(m, "placement")?, text(m, "wait")?))
+    Some(format!("{}, {}", m.text(param::PLACEMENT)?, m.text(param::WAIT)?))
 }
 
 fn is_degraded(transport: &Transport) -> bool {
@@ -96,13 +97,9 @@ pub(super) fn throughput(report: &Report) -> Option<Document> {
     let several = rows.iter().any(|m| m.values.contains_key(RUN_ELAPSED));
     let rows = Rows(&rows);
     let value = |m: &Measurement, name: &str| m.values.get(name).map(|value| value.value);
-    let caller = |m: &Measurement| match text(m, "caller") {
-        Some("fifo") => text(m, "transport").map(|name| format!("{name}, fifo")),
-        _ => text(m, "transport").map(str::to_owned),
-    };
     let columns = vec![
-        rows.left("transport", |m| caller(m).unwrap_or_default()),
-        rows.given("payload", |m| number(m, "payload").map(format_size)),
+        rows.left("transport", |m| label(m)),
+        rows.given("payload", |m| m.number(param::PAYLOAD).map(format_size)),
         rows.given("time", |m| m.summary.mean.map(format_time)),
         rows.given("CPU", |m| value(m, "cpu-time").map(format_time)),
         rows.right("iterations", |m| format_count(m.summary.count)),
@@ -129,7 +126,7 @@ pub(super) fn hops(report: &Report) -> Document {
         if document.is_empty() {
             document.heading(2, "First calls, hop by hop");
         }
-        let whose = format!("{}, {}, pair {}", m.probe, text(m, "caller").unwrap_or_default(), pair(m));
+        let whose = format!("{}, {}, pair {}", m.probe, m.text(param::CALLER).unwrap_or_default(), pair(m));
         document.items(INDENTED, [whose]);
         document.items(Mark { sign: "    ", ..INDENTED }, m.hops.iter().map(told));
     }
@@ -137,7 +134,7 @@ pub(super) fn hops(report: &Report) -> Document {
 }
 
 fn pair(m: &Measurement) -> String {
-    m.params.get("pair").map(ToString::to_string).unwrap_or_default()
+    m.params.get(param::PAIR).map(ToString::to_string).unwrap_or_default()
 }
 
 /// `server pid 8674 tid 8676 CPU 0 SCHED_OTHER 0 nice 0`.

@@ -9,6 +9,7 @@ use crate::devices::DEVICES;
 use latscope_core::catalogue::Catalogue;
 use latscope_core::catalogue::ids::MEMORY_LATENCY as CHASE;
 use latscope_core::merged::is_merged;
+use latscope_core::param;
 use latscope_core::plan::{ParamValue, Params};
 use latscope_core::quality::{Level, Quality};
 use latscope_core::report::{Measurement, Report, Semantics, Value};
@@ -378,9 +379,9 @@ struct Place<'a> {
 }
 
 fn place(params: &Params) -> Place<'_> {
-    match params.get("filesystem") {
-        Some(ParamValue::Text(name)) if name == "tmpfs" => Place { name, kind: "in memory" },
-        Some(ParamValue::Text(name)) => Place { name, kind: "on a device" },
+    match params.get(param::FILESYSTEM).and_then(ParamValue::text) {
+        Some(name @ "tmpfs") => Place { name, kind: "in memory" },
+        Some(name) => Place { name, kind: "on a device" },
         _ => Place { name: "", kind: "" },
     }
 }
@@ -390,7 +391,7 @@ fn place(params: &Params) -> Place<'_> {
 fn key(params: &Params, place: &str) -> String {
     let mut key = String::from(place);
     for (name, value) in params {
-        if !["directory", "device", "filesystem"].contains(&name.as_str()) {
+        if ![param::DIRECTORY, param::DEVICE, param::FILESYSTEM].contains(&name.as_str()) {
             key.push_str(&format!("\0{name}={value}"));
         }
     }

@@ -109,7 +109,7 @@ fn directories_do_not_matter_but_file_systems_do() {
     let report = fixture::report();
     let mut other = fixture::report();
     for m in &mut other.measurements {
-        if m.params.get("filesystem") == Some(&"ext4".into()) {
+        if m.is("filesystem", "ext4") {
             m.params.insert("filesystem".to_owned(), "btrfs".into());
         }
         if m.params.contains_key("directory") {
@@ -190,7 +190,7 @@ fn a_cache_that_the_curve_does_not_show_is_named() {
     let report = fixture::report();
     assert!(unseen_levels(&report).is_empty(), "{:?}", unseen_levels(&report));
     let mut without = report.clone();
-    without.measurements.retain(|m| m.probe != CHASE || m.params.get("size") == Some(&4096.into()));
+    without.measurements.retain(|m| m.probe != CHASE || m.number("size") == Some(4096));
     let names: Vec<String> = unseen_levels(&without).into_iter().map(|(name, _)| name).collect();
     assert!(names.contains(&"L3 hit".to_owned()), "{names:?}");
     without.measurements.retain(|m| m.probe != CHASE);

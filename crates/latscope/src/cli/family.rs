@@ -7,6 +7,7 @@ use anyhow::{Result, bail};
 use clap::builder::{PossibleValuesParser, TypedValueParser, ValueParser};
 use clap::{Arg, ArgMatches, Args, Command};
 use latscope_core::machine::Machine;
+use latscope_core::param;
 use latscope_core::plan::{ParamValue, Plan};
 use latscope_core::units::parse_size;
 use latscope_engine::planner::{self, Request};
@@ -188,7 +189,7 @@ pub fn plan(probes: &[&'static Probe], request: &Request, machine: &Machine) -> 
     if plan.steps.is_empty() {
         bail!("nothing to measure: the probes asked for have no points with these parameters");
     }
-    if request.input.values.contains_key("threads") {
+    if request.input.values.contains_key(param::THREADS) {
         measure::check_threads(&plan)?;
     }
     Ok(plan)
@@ -235,9 +236,9 @@ fn check(probes: &[&Probe], parameter: &str, values: &[ParamValue]) -> Result<()
     let may_be_zero = probes.iter().any(|probe| probe.may_be_zero.contains(&parameter));
     let memory = rustix::system::sysinfo();
     let most = match parameter {
-        "chains" => MAX_CHAINS as u64,
-        "priority" => 99,
-        "size" => memory.totalram as u64 * u64::from(memory.mem_unit),
+        param::CHAINS => MAX_CHAINS as u64,
+        param::PRIORITY => 99,
+        param::SIZE => memory.totalram as u64 * u64::from(memory.mem_unit),
         _ => u64::MAX,
     };
     for value in values {
@@ -245,7 +246,7 @@ fn check(probes: &[&Probe], parameter: &str, values: &[ParamValue]) -> Result<()
             ParamValue::Number(0) if !may_be_zero => {
                 bail!("--{parameter} 0 leaves nothing to measure: choose 1 or more")
             }
-            ParamValue::Number(size) if *size > most && parameter == "size" => bail!(
+            ParamValue::Number(size) if *size > most && parameter == param::SIZE => bail!(
                 "--size {size} is more than the {most} bytes of memory that this machine has: choose a smaller one"
             ),
             ParamValue::Number(number) if *number > most => {

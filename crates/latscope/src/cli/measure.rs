@@ -8,6 +8,7 @@ use latscope_bench::settings;
 use latscope_bench::timebase::Timebase;
 use latscope_core::catalogue::ExclusiveCpus;
 use latscope_core::machine::Machine;
+use latscope_core::param;
 use latscope_core::plan::{Plan, Point, Step};
 use latscope_core::quality::NO_VALID_REPLY;
 use latscope_core::report::{Report, Status, Warning};
@@ -209,7 +210,7 @@ impl RunArguments {
 /// # Errors
 /// Every point takes more CPUs than there are.
 pub fn check_threads(plan: &Plan) -> Result<()> {
-    let threads = |point: &Point| settings::get::<u64>(&point.params, "threads").unwrap_or(0);
+    let threads = |point: &Point| settings::get::<u64>(&point.params, param::THREADS).unwrap_or(0);
     let mut refused = None;
     for (step, point) in plan.steps.iter().flat_map(|step| step.points.iter().map(move |point| (step, point)))
     {

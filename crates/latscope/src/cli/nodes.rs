@@ -2,6 +2,7 @@
 
 use anyhow::{Result, bail};
 use latscope_core::machine::Machine;
+use latscope_core::param;
 use latscope_core::plan::ParamValue;
 use latscope_engine::planner::Request;
 
@@ -23,7 +24,7 @@ pub(super) fn value(text: &str) -> Result<ParamValue, String> {
 pub(super) fn usable(request: &Request, machine: &Machine) -> Result<Machine> {
     let mut machine = machine.clone();
     let asked = |name| request.input.values.get(name).into_iter().flatten();
-    if asked("nodes").chain(asked("cpu-nodes")).next().is_none() {
+    if asked(param::NODES).chain(asked(param::CPU_NODES)).next().is_none() {
         return Ok(machine);
     }
     if !request.cpus.is_empty() {
@@ -31,7 +32,7 @@ pub(super) fn usable(request: &Request, machine: &Machine) -> Result<Machine> {
     }
     let nodes = latscope_probes::memory::nodes(&machine);
     let numbers: Vec<String> = nodes.iter().map(|node| node.id.to_string()).collect();
-    for (name, lacks) in [("nodes", "memory"), ("cpu-nodes", "CPU that this run may use")] {
+    for (name, lacks) in [(param::NODES, "memory"), (param::CPU_NODES, "CPU that this run may use")] {
         for value in asked(name) {
             let ParamValue::Number(number) = value else { continue };
             match nodes.iter().find(|node| u64::from(node.id) == *number) {
@@ -40,7 +41,8 @@ pub(super) fn usable(request: &Request, machine: &Machine) -> Result<Machine> {
                     numbers.join(", ")
                 ),
                 Some(node)
-                    if name == "nodes" && node.memory == 0 || name != "nodes" && node.cpus.0.is_empty() =>
+                    if name == param::NODES && node.memory == 0
+                        || name != param::NODES && node.cpus.0.is_empty() =>
                 {
                     bail!("--{name} {number}: this node has no {lacks}")
                 }

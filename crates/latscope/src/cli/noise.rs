@@ -9,6 +9,7 @@ use super::outliers::OutlierArguments;
 use anyhow::Result;
 use clap::Args;
 use latscope_core::machine::Machine;
+use latscope_core::param;
 use latscope_core::plan::{Plan, Step};
 use latscope_core::units::format_time;
 use latscope_engine::observers::Observer;
@@ -69,7 +70,7 @@ impl Measures for NoiseArguments {
 
 /// A real-time loop does not watch all of the time.
 fn note_rests(plan: &mut Plan) {
-    let real_time = |step: &Step| step.points.iter().any(|point| point.params.contains_key("priority"));
+    let real_time = |step: &Step| step.points.iter().any(|point| point.params.contains_key(param::PRIORITY));
     let duty = Duty::here().filter(|_| plan.steps.iter().any(real_time));
     plan.notes.extend(duty.map(|duty| {
         let rest = format_time(duty.rest.as_nanos() as f64);

@@ -13,10 +13,7 @@ use latscope_probes::{PlanInput, Profile};
 use std::collections::BTreeMap;
 
 fn number(query: &PointQuery, name: &str) -> Option<f64> {
-    match query.params.get(name) {
-        Some(ParamValue::Number(number)) => Some(*number as f64),
-        _ => None,
-    }
+    query.params.get(name)?.number().map(|number| number as f64)
 }
 
 /// Time on an imaginary machine, in ns. A load takes 1 up to 48 KiB, and 4.125 beyond. The TLB has 80 pages. Up to 8

@@ -8,6 +8,7 @@ use crate::peers::tools::{self, Tool};
 use crate::vm::boot::Machine;
 use crate::vm::kernel::Kernel;
 use anyhow::{Context, Result};
+use latscope_core::param;
 use latscope_core::report::Report;
 use std::fs;
 use std::path::Path;
@@ -160,11 +161,7 @@ fn read(out: &Path, turn: usize) -> Result<Vec<(f64, f64)>> {
 }
 
 fn ours(report: &Report, bytes: u64) -> Option<f64> {
-    let asked = bytes.to_string();
-    let is = |m: &&latscope_core::report::Measurement| {
-        m.params.get("payload").is_some_and(|payload| payload.to_string() == asked)
-    };
-    report.of_probe("ipc.binder").find(is)?.summary.p50
+    report.of_probe("ipc.binder").find(|m| m.number(param::PAYLOAD) == Some(bytes))?.summary.p50
 }
 
 /// Median that rsbinder-ping prints.

@@ -2,6 +2,7 @@
 
 use super::{ALL, Check, Ran};
 use anyhow::{Context, Result, ensure};
+use latscope_core::param;
 
 pub const CHECKS: &[Check] = &[
     Check::new("latscope ipc measures binder", ALL, LATENCY, |ran| ran.measured("ipc.binder")),
@@ -72,10 +73,7 @@ const INVERSION: &str = "latscope ipc --inversion --count 5 --json -";
 
 fn value(ran: &Ran, caller: &str, name: &str) -> Result<f64> {
     let report = ran.result()?;
-    let of_caller = |m: &&latscope_core::report::Measurement| {
-        m.params.get("caller").is_some_and(|word| word.to_string() == caller)
-    };
-    let m = report.of_probe("ipc.binder").find(of_caller).context("no such row")?;
+    let m = report.of_probe("ipc.binder").find(|m| m.is(param::CALLER, caller)).context("no such row")?;
     let value = m.values.get(name).with_context(|| format!("no {name}: {:?}", m.reason()))?;
     Ok(value.value)
 }

@@ -4,13 +4,14 @@
 use super::{Check, Kernel};
 use crate::vm::boot::Machine;
 use anyhow::{Result, ensure};
+use latscope_core::param;
 use latscope_core::report::Measurement;
 use std::collections::BTreeSet;
 
 pub const CHECKS: &[Check] = &[
     Check::new("memory is on the node that it was bound to, page by page", &[Kernel::Std], PLACED, |ran| {
         let report = ran.result()?;
-        let pairs: BTreeSet<_> = report.measurements.iter().map(pair).collect();
+        let pairs: BTreeSet<_> = report.measurements.iter().map(Measurement::nodes).collect();
         ensure!(pairs.len() == NODES_WITH_CPUS * NODES, "pairs of nodes: {pairs:?}");
         // Idle and single loads, on small and huge pages.
         ensure!(report.measurements.len() == 4 * pairs.len(), "{} points", report.measurements.len());
@@ -56,17 +57,14 @@ const PLACED: &str = "latscope memory latency --nodes all --size 8MiB --quick --
 const SCREEN: &str = "latscope memory latency --nodes all --pages 4KiB --size 8MiB --quick --rounds 1";
 const PAIRS: &str = "latscope survey --quick --rounds 1 --only sync.core-to-core --quiet --json -";
 
-fn pair(m: &Measurement) -> Option<(String, String)> {
-    Some((m.params.get("cpu-nodes")?.to_string(), m.params.get("nodes")?.to_string()))
-}
-
 /// Checks that all pages of a point are on its node, by what move_pages(2) said.
 fn placed(m: &Measurement) -> Result<()> {
     let pages = |name| m.values.get(name).map_or(-1.0, |value| value.value);
     let (there, elsewhere) = (pages("pages-on-node"), pages("pages-elsewhere"));
     ensure!(there >= 2048.0 && elsewhere == 0.0, "{}: {there} pages there, {elsewhere} elsewhere", m.title);
-    let bound = m.params.get("bound").map(ToString::to_string);
-    ensure!(bound == m.params.get("nodes").map(|node| format!("bind {node}")), "{}: {bound:?}", m.title);
+    let bound = m.text(param::BOUND);
+    let wanted = m.nodes().map(|(_, node)| format!("bind {node}"));
+    ensure!(bound == wanted.as_deref(), "{}: {bound:?}", m.title);
     Ok(())
 }
 

@@ -2,6 +2,7 @@
 
 use super::{ALL, Check, Kernel, REAL_TIME, Ran};
 use anyhow::{Result, ensure};
+use latscope_core::param;
 
 pub const CHECKS: &[Check] = &[
     Check::new("latscope noise watches every CPU", ALL, "latscope noise --duration 1s --json -", |ran| {
@@ -98,8 +99,8 @@ fn values(ran: &Ran, probe: &str, names: &[&str]) -> Result<()> {
 fn contexts(ran: &Ran, names: &[&str]) -> Result<()> {
     let report = ran.result()?;
     let told = |name: &&str| {
-        let of = |m: &&latscope_core::report::Measurement| m.params.get("context") == Some(&(*name).into());
-        report.of_probe("wake.timerlat").filter(of).any(|m| m.summary.count > 0)
+        let mut of_context = report.of_probe("wake.timerlat").filter(|m| m.is(param::CONTEXT, name));
+        of_context.any(|m| m.summary.count > 0)
     };
     let missing = names.iter().find(|name| !told(name));
     ensure!(missing.is_none(), "{missing:?} is not told: {}", ran.said());

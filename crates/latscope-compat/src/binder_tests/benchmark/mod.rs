@@ -15,10 +15,11 @@ use crate::context::Context;
 use crate::personality::Program;
 use anyhow::{Result, ensure};
 use context::BenchmarkContext;
+use latscope_core::param;
 use latscope_core::redact::REDACTED;
 use latscope_core::report::{Measurement, Report};
 use latscope_engine::saver;
-use latscope_judge::{transactions, verdict};
+use latscope_judge::verdict;
 use latscope_probes::ipc::passthrough;
 use latscope_probes::ipc::point::{Caller, Mode};
 use latscope_probes::ipc::setup::Setup;
@@ -121,7 +122,7 @@ fn setup(options: &BenchmarkOptions, payloads: Vec<u64>, usual: Setup) -> Setup 
 
 /// Repetitions of a payload, in order.
 fn samples(report: &Report, payload: u64) -> Vec<Sample> {
-    let of_payload = |m: &&Measurement| transactions::number(m, "payload") == Some(payload);
+    let of_payload = |m: &&Measurement| m.number(param::PAYLOAD) == Some(payload);
     of_pairs(report).filter(of_payload).map(sample).collect()
 }
 

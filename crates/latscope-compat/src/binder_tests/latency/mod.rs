@@ -12,10 +12,10 @@ use crate::environment;
 use crate::personality::Program;
 use anyhow::{Context as _, Result};
 use hops::Main;
+use latscope_core::param;
 use latscope_core::plan::{Action, OnThreshold, Periodic};
 use latscope_core::report::{Measurement, Report};
 use latscope_engine::observers::{Event, Observer};
-use latscope_judge::transactions;
 use latscope_probes::ipc::passthrough;
 use latscope_probes::ipc::point::Caller;
 use latscope_probes::ipc::setup::{Setup, usual_rules};
@@ -185,7 +185,7 @@ fn times(m: &Measurement) -> CallTimes {
 
 /// Rows of one caller: of each pair, then of all.
 fn rows<'a>(report: &'a Report, caller: &str) -> Vec<&'a Measurement> {
-    let is = |m: &&Measurement| transactions::text(m, "caller") == Some(caller);
+    let is = |m: &&Measurement| m.text(param::CALLER) == Some(caller);
     report.measurements.iter().filter(is).collect()
 }
 
@@ -219,7 +219,7 @@ fn pair(fifo: &Measurement, other: &Measurement) -> Pair {
     let both = |name: &str| (value(fifo, name) + value(other, name)) as u64;
     let synced = |m: &Measurement| (value(m, "sync") * value(m, "sync-of") / 100.0).round() as u64;
     Pair {
-        name: transactions::number(fifo, "pair").map_or("ALL".to_owned(), |pair| format!("P{pair}")),
+        name: fifo.number(param::PAIR).map_or("ALL".to_owned(), |pair| format!("P{pair}")),
         synced: synced(fifo) + synced(other),
         judged: both("sync-of"),
         other: times(other),

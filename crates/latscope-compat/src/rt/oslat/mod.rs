@@ -12,6 +12,7 @@ use crate::personality::{self, Program};
 use anyhow::Result;
 use latscope_core::histogram::Histogram;
 use latscope_core::machine::Machine;
+use latscope_core::param;
 use latscope_core::plan::{Action, Linear, OnThreshold, ParamValue, Plan};
 use latscope_core::report::{Measurement, Report};
 use latscope_engine::observers::{Event, Observer};
@@ -91,7 +92,7 @@ fn plan(options: &OslatOptions, machine: &Machine) -> Result<Plan, Refusal> {
     }
     let mut values: BTreeMap<String, Vec<ParamValue>> = BTreeMap::new();
     if let Some(priority) = options.priority {
-        values.insert("priority".to_owned(), vec![u64::from(priority).into()]);
+        values.insert(param::PRIORITY.to_owned(), vec![u64::from(priority).into()]);
     }
     let input = PlanInput { values, ..PlanInput::default() };
     let request = Request {
@@ -148,10 +149,7 @@ fn stop_trace(directory: &Path, cpu: u32, ns: u64) {
 }
 
 fn cpu(m: &Measurement) -> u32 {
-    match m.params.get("cpu") {
-        Some(ParamValue::Number(cpu)) => *cpu as u32,
-        _ => 0,
-    }
+    m.number(param::CPU).map_or(0, |cpu| cpu as u32)
 }
 
 fn stopped(options: &OslatOptions, cpu: u32, ns: u64) -> u8 {

@@ -6,6 +6,7 @@ mod sysfs;
 use super::{Channel, Failure, Opt, Order, Transport};
 use crate::notify::readable;
 use anyhow::{Context, Result, bail, ensure};
+use latscope_core::param;
 use latscope_os::clock::monotonic_ns;
 use latscope_os::rpmsg_char::{self, ANY};
 use latscope_rpmsg::link::Unsent;
@@ -36,7 +37,7 @@ const OPTIONS: &[Opt] = &[
         "",
     ),
     Opt::new(
-        "via",
+        param::VIA,
         "HOW",
         "How the device comes to be: `ioctl` makes an endpoint, `bind` gives the announced channel to rpmsg_chrdev",
         "ioctl",
@@ -58,7 +59,7 @@ fn open(order: &Order) -> Result<Box<dyn Channel>> {
     let name = if order.text("endpoint").is_empty() { &service } else { order.text("endpoint") };
     let asked = order.text("dst");
     let asked = if asked.is_empty() { None } else { Some(number(asked).context("--dst is no address")?) };
-    let endpoint = match order.text("via") {
+    let endpoint = match order.text(param::VIA) {
         "bind" => bound(&sysfs, announced(&sysfs, name, asked)?, name)?,
         "ioctl" => {
             let address = asked.map_or_else(|| Ok(announced(&sysfs, name, None)?.address), anyhow::Ok)?;

@@ -50,7 +50,7 @@ fn boot(order: &Order) -> Result<Machine> {
         qemu: order.text(QEMU.name),
         image: order.text(IMAGE.name),
         accelerator,
-        doorbell: order.text("wait") == "doorbell",
+        doorbell: order.wait() == "doorbell",
         cpus: [here, there],
     })
 }
@@ -72,7 +72,7 @@ fn open(order: &Order) -> Result<Box<dyn Channel>> {
 /// # Errors
 /// The errors of the transport; the wait is `doorbell`, for which there are no single words.
 pub(super) fn mailbox(order: &Order) -> Result<Box<dyn Channel>> {
-    if order.text("wait") == "doorbell" {
+    if order.wait() == "doorbell" {
         bail!("the image answers single words only when it polls: use --wait spin");
     }
     let mut machine = boot(order)?;

@@ -73,7 +73,7 @@ fn open(order: &Order) -> Result<Box<dyn Channel>> {
     // Where no server came for one row, the others need not wait as long.
     static ABSENT: AtomicBool = AtomicBool::new(false);
     let time = if ABSENT.load(Ordering::Relaxed) { Duration::ZERO } else { CONNECT_TIMEOUT };
-    let rings = drive(memory, socket, name, spin_ns(order.text("wait")), time, order.waiting);
+    let rings = drive(memory, socket, name, spin_ns(order.wait()), time, order.waiting);
     let absent = rings.as_ref().is_err_and(|error| error.is::<socket::Absent>());
     ABSENT.store(absent, Ordering::Relaxed);
     Ok(Box::new(rings?))

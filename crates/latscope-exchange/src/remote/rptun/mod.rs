@@ -55,7 +55,7 @@ fn open(order: &Order) -> Result<Box<dyn Channel>> {
     if path.is_empty() {
         bail!("--transport rptun needs --path FILE, the memory behind the slave's ivshmem device");
     }
-    let spin_ns = match order.text("wait") {
+    let spin_ns = match order.wait() {
         // Not for ever: the slave wants its counter to move, and who never sleeps does not kick.
         "spin" => super::kicks::FOREVER - 1,
         wait => spin_ns(wait),

@@ -84,7 +84,7 @@ enum Framing {
 
 fn open(order: &Order, framing: Framing) -> Result<Box<dyn Channel>> {
     ensure!(order.service != Service::Sink, "a terminal leads to an echo: there is only --direction echoed");
-    let path = order.text("path");
+    let path = order.text(PATH.name);
     ensure!(!path.is_empty(), "a terminal is needed: --path /dev/pts/N, from `latscope remote serve --pty`");
     let mut terminal = Tty::open(Path::new(path), framing, order.journal)?;
     // What another run left on its way belongs to none of ours. An end that is closed is told by the first message.

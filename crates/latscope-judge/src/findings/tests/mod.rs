@@ -128,7 +128,7 @@ fn a_cache_smaller_than_declared_is_claimed_by_rounds_that_agree_on_a_quiet_mach
 #[test]
 fn a_declared_cache_beyond_the_curve_is_not_called_unseen() {
     let mut report = report(chase("random", "2MiB", 8, 32 * MIB, 0.0));
-    report.measurements.retain(|m| m.params["size"] <= (16 * MIB).into());
+    report.measurements.retain(|m| m.number("size") <= Some(16 * MIB));
     none(&report, "unseen-cache");
     report.measurements = chase("random", "2MiB", 8, MIB + 1, 0.0);
     assert!(only(&report, "unseen-cache").text.starts_with("L3 is declared as 32 MiB"));
@@ -137,7 +137,7 @@ fn a_declared_cache_beyond_the_curve_is_not_called_unseen() {
 #[test]
 fn a_curve_that_ends_early_says_that_memory_was_not_reached() {
     let mut report = report(chase("random", "2MiB", 8, 32 * MIB, 0.0));
-    report.measurements.retain(|m| m.params["size"] <= (1450u64 << 10).into());
+    report.measurements.retain(|m| m.number("size") <= Some(1450 << 10));
     let text = only(&report, "cache-levels").text;
     assert!(text.contains("memory itself was not reached"), "{text}");
 }

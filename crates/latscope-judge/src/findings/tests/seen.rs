@@ -130,7 +130,7 @@ fn a_second_step_of_l2_is_no_tail() {
     let stepped = |rounds: usize| {
         let mut points = chase_of(&survey_sizes(), &vec![[32 * KIB, MIB, 32 * MIB]; rounds]);
         for m in &mut points {
-            let size = m.params["size"].to_string().parse::<u64>().unwrap();
+            let size = m.number("size").unwrap();
             let slower = if (300 * KIB..MIB).contains(&size) { 2.0 } else { 1.0 };
             let medians: Vec<f64> = m.rounds.iter().filter_map(|round| Some(round.p50? * slower)).collect();
             *m = in_rounds(m.clone(), &medians);

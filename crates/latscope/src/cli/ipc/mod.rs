@@ -9,6 +9,7 @@ use super::measure::Measures;
 use super::options::RunArguments;
 use anyhow::Result;
 use latscope_core::machine::Machine;
+use latscope_core::param;
 use latscope_core::plan::{Action, OnThreshold, Plan};
 use latscope_core::report::{Report, Warning};
 use latscope_engine::observers::Observer;
@@ -60,7 +61,7 @@ impl Measures for IpcArguments {
     fn conclude(&self, report: &mut Report) {
         let absent = request::absent(self);
         for m in &mut report.measurements {
-            if absent.iter().any(|name| m.params.get("transport") == Some(&(*name).into())) {
+            if absent.iter().any(|name| m.params.get(param::TRANSPORT) == Some(&(*name).into())) {
                 m.verdict = None;
             }
         }

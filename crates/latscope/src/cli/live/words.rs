@@ -2,23 +2,27 @@
 
 use latscope_core::catalogue::{Kind, kind_of};
 use latscope_core::events::written;
+use latscope_core::param::{
+    CALLER, CLOCK, COPIES, CPU, DIRECTION, FORM, HOPS, INHERITANCE, INTERVAL, METHOD, MODE, PAIR, PAYLOAD,
+    POLICY, PRIORITY, SIZE, THREAD, TIMEOUT, TRANSPORT, VIA, WAIT,
+};
 use latscope_core::plan::{ParamValue, Params, Point, Step};
 use latscope_core::report::{Cause, Outlier, Warning};
 use latscope_core::units::{CpuList, format_share, format_size, format_time, three_digits};
 use latscope_process::clean::is_command;
 
 /// Parameters that come first, in this order.
-const FIRST: [&str; 4] = ["policy", "method", "clock", "via"];
+const FIRST: [&str; 4] = [POLICY, METHOD, CLOCK, VIA];
 
 /// Parameters that distinguish threads, and those that are worded elsewhere.
 const NOT_SAID: [&str; 10] =
-    ["cpu", "thread", "pair", "priority", "interval", "inheritance", "copies", "hops", "wait", "timeout"];
+    [CPU, THREAD, PAIR, PRIORITY, INTERVAL, INHERITANCE, COPIES, HOPS, WAIT, TIMEOUT];
 
 /// Description of a step's measurement: `every 1 ms, fifo 95, nanosleep, monotonic, CPUs 0-3`.
 pub(super) fn what_runs(step: &Step) -> String {
     let mut said = Vec::new();
     let intervals: Vec<u64> =
-        step.points.iter().filter_map(|point| number(&point.params, "interval")).collect();
+        step.points.iter().filter_map(|point| point.params.get(INTERVAL)?.number()).collect();
     if let (Some(least), Some(most)) = (intervals.iter().min(), intervals.iter().max()) {
         let most = if most > least { format!(" to {}", time(*most)) } else { String::new() };
         said.push(format!("every {}{most}", time(*least)));
@@ -46,21 +50,14 @@ pub(super) fn what_runs(step: &Step) -> String {
 
 fn parameter(name: &str, value: &ParamValue, all: &Params) -> String {
     match (name, value) {
-        ("policy", policy) => match all.get("priority") {
+        (POLICY, policy) => match all.get(PRIORITY) {
             Some(priority) => format!("{policy} {priority}"),
             None => policy.to_string(),
         },
         (_, ParamValue::Number(ns)) if kind_of(name) == Some(Kind::Time) => format!("{name} {}", time(*ns)),
-        ("via", via) => format!("via {via}"),
+        (VIA, via) => format!("via {via}"),
         (_, ParamValue::Text(text)) => text.clone(),
         (_, number) => written(name, number, all),
-    }
-}
-
-fn number(params: &Params, name: &str) -> Option<u64> {
-    match params.get(name) {
-        Some(ParamValue::Number(number)) => Some(*number),
-        _ => None,
     }
 }
 
@@ -79,9 +76,9 @@ pub(super) fn time(ns: u64) -> String {
 /// they differ, and with their number where nothing differs.
 pub(super) fn labels(step: &Step) -> Vec<String> {
     let place = |params: &Params| {
-        let cpu = params.get("cpu").map(ToString::to_string);
-        let caller = params.get("caller").map(|caller| format!(" {caller}")).unwrap_or_default();
-        let pair = params.get("pair").map(|pair| format!("pair {pair}{caller}"));
+        let cpu = params.get(CPU).map(ToString::to_string);
+        let caller = params.get(CALLER).map(|caller| format!(" {caller}")).unwrap_or_default();
+        let pair = params.get(PAIR).map(|pair| format!("pair {pair}{caller}"));
         cpu.or(pair)
     };
     let unique = |labels: &[String]| {
@@ -128,8 +125,7 @@ pub(super) fn labels(step: &Step) -> Vec<String> {
 const PROBE: &str = "";
 
 /// Parameters that are not in labels: each follows from the place, or is in the head.
-const NOT_IN_LABELS: [&str; 8] =
-    ["cpu", "thread", "pair", "caller", "priority", "policy", "interval", "inheritance"];
+const NOT_IN_LABELS: [&str; 8] = [CPU, THREAD, PAIR, CALLER, PRIORITY, POLICY, INTERVAL, INHERITANCE];
 
 /// In what the points of a step differ, other than in the place and the thread.
 fn differing(step: &Step) -> Vec<&str> {
@@ -155,7 +151,7 @@ fn distinguishes(step: &Step, point: &Point, name: &str) -> bool {
 /// Returns true if the points of a step are of several kinds whose sum means nothing: other payloads, other ways to
 /// wait.
 pub(super) fn is_of_kinds(step: &Step) -> bool {
-    let kinds = [PROBE, "payload", "wait", "transport", "mode", "form", "direction", "size"];
+    let kinds = [PROBE, PAYLOAD, WAIT, TRANSPORT, MODE, FORM, DIRECTION, SIZE];
     differing(step).iter().any(|name| kinds.contains(name))
 }
 

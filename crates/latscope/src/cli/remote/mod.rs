@@ -15,6 +15,7 @@ use anyhow::{Result, bail};
 use clap::{Args, Subcommand};
 use latscope_bench::settings::Asked;
 use latscope_core::machine::Machine;
+use latscope_core::param;
 use latscope_core::plan::Plan;
 use latscope_engine::observers::{Observer, Style};
 use latscope_engine::planner::Request;
@@ -121,7 +122,7 @@ impl RemoteArguments {
         let (probes, mut request) = self.family.request("remote", 1)?;
         let input = &mut request.input;
         self.check_meaning(&probes, input)?;
-        let payloads = Asked::of::<u64>(input, "payload").or(&[]);
+        let payloads = Asked::of::<u64>(input, param::PAYLOAD).or(&[]);
         if let Some(small) = payloads.iter().find(|payload| **payload < SMALLEST) {
             bail!("--payload {small} has no room for what is verified: choose at least {SMALLEST} bytes");
         }
@@ -130,9 +131,9 @@ impl RemoteArguments {
             if !probes.iter().any(long) {
                 bail!("--legacy is about long pings, and there are none: add long-ping");
             }
-            input.values.insert("form".to_owned(), vec![Packets::Legacy.word().into()]);
+            input.values.insert(param::FORM.to_owned(), vec![Packets::Legacy.word().into()]);
         }
-        if (input.values.contains_key("payload") || self.sweep) && probes.iter().all(long) {
+        if (input.values.contains_key(param::PAYLOAD) || self.sweep) && probes.iter().all(long) {
             bail!(
                 "a long ping has a length of its own: leave out --payload and --sweep, or choose ping or bandwidth"
             );
@@ -147,12 +148,12 @@ impl RemoteArguments {
 
     /// Checks that each given option has a meaning for a chosen transport.
     fn check_meaning(&self, probes: &[&Probe], input: &PlanInput) -> Result<()> {
-        let names = Asked::of::<String>(input, "transport").or(&[shm::SHM.name.to_owned()]);
+        let names = Asked::of::<String>(input, param::TRANSPORT).or(&[shm::SHM.name.to_owned()]);
         let chosen: Vec<&Transport> =
             TRANSPORTS.iter().copied().filter(|known| names.iter().any(|name| name == known.name)).collect();
         let transport = format!("--transport {}", names.join(","));
         self.options.check_used(&transport, |option| chosen.iter().any(|known| known.has(option)))?;
-        for wait in Asked::of::<String>(input, "wait").or(&[]) {
+        for wait in Asked::of::<String>(input, param::WAIT).or(&[]) {
             if !chosen.iter().any(|known| known.waits.contains(&wait.as_str())) {
                 let waits: Vec<&str> = chosen.iter().flat_map(|known| known.waits.iter().copied()).collect();
                 bail!("--wait {wait} is not for {transport}, which waits by: {}", waits.join(", "));

@@ -66,8 +66,7 @@ fn delay(report: &Report) -> Result<Verdict> {
 /// or lies within 2 % of it.
 fn same(report: &Report) -> Result<Verdict> {
     let medians = |run: &'static str| {
-        let of_run =
-            report.of_probe(selftest::SAME.id).filter(move |m| m.params.get("run") == Some(&run.into()));
+        let of_run = report.of_probe(selftest::SAME.id).filter(move |m| m.is("run", run));
         of_run.filter_map(|m| m.summary.p50).collect::<Vec<_>>()
     };
     let pairs: Vec<(f64, f64)> = medians("a").into_iter().zip(medians("b")).collect();

@@ -11,6 +11,7 @@ use super::options::RunArguments;
 use anyhow::Result;
 use arguments::WakeProbe;
 use latscope_core::machine::{Check, CheckState, Machine};
+use latscope_core::param;
 use latscope_core::plan::Plan;
 use latscope_core::report::{Report, Warning};
 use latscope_engine::observers::Observer;
@@ -96,5 +97,5 @@ impl Measures for WakeArguments {
 
 fn share_of_work(params: &latscope_core::plan::Params) -> f64 {
     let number = |name: &str| params.get(name).and_then(|value| value.to_string().parse::<f64>().ok());
-    number("work").unwrap_or(0.0) / number("interval").unwrap_or(f64::MAX)
+    number(param::WORK).unwrap_or(0.0) / number(param::INTERVAL).unwrap_or(f64::MAX)
 }

@@ -4,6 +4,7 @@ use super::ServeArguments;
 use crate::cli::Exit;
 use anyhow::{Context, Result, ensure};
 use clap::Args;
+use latscope_core::param;
 use latscope_core::plan::{ParamValue, Params};
 use latscope_core::units::counted;
 use latscope_exchange::remote::pty::{self, End, Flow, Tally, Terminal};
@@ -70,7 +71,7 @@ fn connect(asked: &ServeArguments, journal: &dyn Fn(&Leftover) -> Result<()>) ->
             wait
         }
     };
-    let mut params = Params::from([("wait".to_owned(), ParamValue::from(wait))]);
+    let mut params = Params::from([(param::WAIT.to_owned(), ParamValue::from(wait))]);
     params.extend(transport.options.iter().map(|option| (option.name.to_owned(), option.default.into())));
     params.extend(asked.options.0.clone());
     let cpus = match &asked.cpus {
