@@ -3,6 +3,7 @@
 use super::head::{warnings, with_remedy};
 use super::unmeasured::by_probe;
 use latscope_core::merged::is_merged;
+use latscope_core::ordered::entry;
 use latscope_core::quality::{CUT_SHORT, Level, Reason};
 use latscope_core::report::{Measurement, Report};
 use latscope_core::units::fold_cpus;
@@ -18,10 +19,7 @@ pub fn distortions(report: &Report) -> Vec<String> {
                 continue;
             }
             known.push(id);
-            match kinds.iter_mut().find(|(kind, _)| kind == id) {
-                Some((_, points)) => points.push(m),
-                None => kinds.push((id.as_str(), vec![m])),
-            }
+            entry(&mut kinds, id.as_str()).push(m);
         }
     }
     let degraded = kinds.iter().map(|(id, points)| described(id, points));

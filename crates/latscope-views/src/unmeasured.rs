@@ -4,6 +4,7 @@ use super::document::{Document, FACT, Mark};
 use super::head::with_remedy;
 use super::rows::family;
 use latscope_core::merged::{is_merged, is_part_of};
+use latscope_core::ordered::entry;
 use latscope_core::plan::Params;
 use latscope_core::quality::Level;
 use latscope_core::report::{Measurement, Report};
@@ -124,10 +125,7 @@ fn names(points: &[&Measurement]) -> String {
 pub(super) fn by_probe<'a>(points: impl Iterator<Item = &'a str>) -> String {
     let mut probes: Vec<(&str, usize)> = Vec::new();
     for point in points {
-        match probes.iter_mut().find(|(probe, _)| *probe == point) {
-            Some((_, count)) => *count += 1,
-            None => probes.push((point, 1)),
-        }
+        *entry(&mut probes, point) += 1;
     }
     let counted = |(probe, count): &(&str, usize)| match count {
         1 => (*probe).to_owned(),

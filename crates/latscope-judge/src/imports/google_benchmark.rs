@@ -4,6 +4,7 @@
 use super::report::{Source, finish, measurement};
 use super::{from_json, has_names, time};
 use latscope_core::histogram::Histogram;
+use latscope_core::ordered::entry;
 use latscope_core::plan::params;
 use latscope_core::quality::{Level, Reason};
 use latscope_core::report::{Better, Measurement, Report, Sampling, Semantics, Value};
@@ -88,10 +89,7 @@ pub(super) fn read(text: &str) -> Result<Report, String> {
             }
         }
         let name = line.run_name.as_deref().unwrap_or(&line.name);
-        match benchmarks.iter_mut().find(|(known, _)| *known == name) {
-            Some((_, lines)) => lines.push(line),
-            None => benchmarks.push((name, vec![line])),
-        }
+        entry(&mut benchmarks, name).push(line);
     }
     if let Some(name) = computed.iter().find(|name| !benchmarks.iter().any(|(known, _)| known == *name)) {
         return Err(format!(

@@ -4,6 +4,7 @@ use super::{Context, Row, bad, good, note, unknown};
 use crate::topology;
 use crate::trials::Trials;
 use latscope_core::catalogue::Condition;
+use latscope_core::ordered::entry;
 use latscope_core::units::CpuList;
 
 const CPUS: &str = "/sys/devices/system/cpu";
@@ -28,10 +29,7 @@ pub(super) fn governor(context: &Context) -> Row {
         let choices = root.text(&format!("{path}/scaling_available_governors"));
         can_perform &= choices.is_none_or(|all| all.split_whitespace().any(|one| one == "performance"));
         driver = driver.or_else(|| root.text(&format!("{path}/scaling_driver")));
-        match groups.iter_mut().find(|(name, _)| *name == governor) {
-            Some((_, all)) => all.extend(cpus),
-            None => groups.push((governor, cpus)),
-        }
+        entry(&mut groups, governor).extend(cpus);
     }
     if groups.is_empty() {
         return no_frequency_control(context, id);

@@ -13,6 +13,7 @@ mod throttling;
 pub use throttling::{RealTimeUse, real_time_use};
 
 use crate::events::{self, Event, Kind, Name, names};
+use latscope_core::ordered::entry;
 use latscope_core::report::{Cause, Outlier, TraceEvent};
 use std::collections::BTreeMap;
 use sweep::Sweep;
@@ -122,10 +123,7 @@ struct Shares(Vec<(Owner, u64)>);
 
 impl Shares {
     fn add(&mut self, owner: Owner, ns: u64) {
-        match self.0.iter_mut().find(|(known, _)| *known == owner) {
-            Some((_, sum)) => *sum += ns,
-            None => self.0.push((owner, ns)),
-        }
+        *entry(&mut self.0, owner) += ns;
     }
 
     fn causes(self) -> Vec<Cause> {

@@ -4,6 +4,7 @@ use super::about::about;
 use super::{Axis, Part, PartKind, Row, Rows, Scale, Unit, is_doubtful};
 use crate::blame;
 use latscope_core::events::Group;
+use latscope_core::ordered::entry;
 use latscope_core::report::{Cause, Outlier, Report};
 use latscope_core::units::format_time;
 
@@ -42,10 +43,7 @@ pub(super) fn figure(report: &Report, group: &Group) -> Option<Rows> {
 fn keys(traced: &[&Outlier]) -> Vec<String> {
     let mut kinds: Vec<(String, u64)> = Vec::new();
     for cause in traced.iter().flat_map(|outlier| &outlier.cause) {
-        match kinds.iter_mut().find(|(kind, _)| *kind == cause.kind) {
-            Some((_, ns)) => *ns += cause.ns,
-            None => kinds.push((cause.kind.clone(), cause.ns)),
-        }
+        *entry(&mut kinds, cause.kind.clone()) += cause.ns;
     }
     kinds.sort_by_key(|(_, ns)| std::cmp::Reverse(*ns));
     let rest = traced.iter().any(|outlier| rest(outlier) > 0).then(|| REST.to_owned());
