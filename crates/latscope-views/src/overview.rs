@@ -69,14 +69,11 @@ fn findings(report: &Report, options: &Options) -> String {
         ids.join(", ")
     };
     let more = (!more.is_empty()).then(|| format!("more: {}", ids(more)));
-    let reasons = |doubts: &[&Finding]| {
-        let reason =
-            |one: &&Finding| one.doubt.as_ref().map_or(one.id.clone(), |why| format!("{} ({why})", one.id));
-        let mut reasons: Vec<String> = doubts.iter().map(reason).collect();
-        reasons.dedup();
-        reasons.join(", ")
-    };
-    let doubts = (!doubts.is_empty()).then(|| format!("doubtful: {}", reasons(&doubts)));
+    let reason =
+        |one: &&Finding| one.doubt.as_ref().map_or(one.id.clone(), |why| format!("{} ({why})", one.id));
+    let mut reasons: Vec<String> = doubts.iter().map(reason).collect();
+    reasons.dedup();
+    let doubts = (!reasons.is_empty()).then(|| format!("doubtful: {}", reasons.join(", ")));
     let rest: Vec<String> = more.into_iter().chain(doubts).collect();
     if !rest.is_empty() {
         let text = format!("In full with --table; {}", rest.join("; "));

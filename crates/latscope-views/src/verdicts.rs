@@ -37,17 +37,9 @@ pub(super) fn lines(report: &Report) -> Vec<(&Check, String)> {
 
 /// Returns a name that distinguishes a measurement from those of all probes.
 fn name(groups: &[Group], m: &Measurement) -> String {
-    let rows = |group: &Group| {
-        group
-            .singles
-            .iter()
-            .chain(&group.merged)
-            .map(|row| (row.label.clone(), row.m as *const Measurement))
-            .collect::<Vec<_>>()
-    };
     let found = groups.iter().find_map(|group| {
-        let (label, _) = rows(group).into_iter().find(|(_, row)| std::ptr::eq(*row, m))?;
-        Some(row_name(groups, group, &label))
+        let row = group.singles.iter().chain(&group.merged).find(|row| std::ptr::eq(row.m, m))?;
+        Some(row_name(groups, group, &row.label))
     });
     found.unwrap_or_else(|| if m.title.is_empty() { m.probe.clone() } else { m.title.clone() })
 }

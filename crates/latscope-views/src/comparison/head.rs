@@ -42,13 +42,15 @@ pub(super) fn differences(comparison: &Comparison) -> Vec<String> {
 
 /// Returns a fact in which sides differ: `kernel: 6.1 | 6.12`.
 pub(crate) fn difference(one: &Difference) -> String {
-    let values = |values: &[String]| {
-        let more = values.len().saturating_sub(NAMED);
-        let named: Vec<&str> = values.iter().take(NAMED).map(String::as_str).collect();
-        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-        if named.is_empty() { "–".to_owned() } else { named.join(", ") + &more }
-    };
-    format!("{}: {} | {}", one.what, values(&one.a), values(&one.b))
+    format!("{}: {} | {}", one.what, first_few(&one.a), first_few(&one.b))
+}
+
+fn first_few(values: &[String]) -> String {
+    match values.len() {
+        0 => "–".to_owned(),
+        all if all > NAMED => format!("{} and {} more", values[..NAMED].join(", "), all - NAMED),
+        _ => values.join(", "),
+    }
 }
 
 /// Returns the number of points of each verdict, and how far the verdicts can be trusted.
@@ -131,17 +133,8 @@ pub(super) fn would_tell(comparison: &Comparison) -> Option<String> {
     }
     let mut advice: Vec<(String, usize)> = by_advice.into_iter().collect();
     advice.sort_by_key(|(_, points)| std::cmp::Reverse(*points));
-    let of_one = |advice: &str| match advice.split_once(' ') {
-        Some(("are", rest)) => format!("is {rest}"),
-        Some(("have", rest)) => format!("has {rest}"),
-        Some(("scatter", rest)) => format!("scatters {rest}"),
-        _ => advice.to_owned(),
-    };
-    let part = |(advice, points): &(String, usize)| match points {
-        1 => format!("1 {}", of_one(advice)),
-        _ => format!("{points} {advice}"),
-    };
-    let parts: Vec<String> = advice.iter().map(part).collect();
+    let parts: Vec<String> =
+        advice.iter().map(|(advice, points)| format!("{points} {}", conjugated(advice, *points))).collect();
     (!unknown.is_empty()).then(|| {
         format!(
             "{} of {} are undecided; what would decide them: {}.",
@@ -150,6 +143,15 @@ pub(super) fn would_tell(comparison: &Comparison) -> Option<String> {
             parts.join(", ")
         )
     })
+}
+
+fn conjugated(advice: &str, points: usize) -> String {
+    match advice.split_once(' ').filter(|_| points == 1) {
+        Some(("are", rest)) => format!("is {rest}"),
+        Some(("have", rest)) => format!("has {rest}"),
+        Some(("scatter", rest)) => format!("scatters {rest}"),
+        _ => advice.to_owned(),
+    }
 }
 
 /// Returns the points that are judged apart or not compared at all, a line each.

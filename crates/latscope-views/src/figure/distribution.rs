@@ -59,17 +59,14 @@ pub fn distribution_figure(report: &Report, group: &Group) -> Option<Figure> {
 
 /// Returns a curve for each row, with its longest event before it.
 fn series(group: &Group, bins: &Bins, counts: &[Vec<u64>]) -> Vec<(f64, Series)> {
-    let one = |(row, counts): (&Row, &Vec<u64>)| {
+    let mut all = Vec::new();
+    for (row, counts) in group.singles.iter().zip(counts) {
         let max = row.m.summary.max.unwrap_or_default();
-        let series = Series {
-            name: format!("{}, max {}{}", row.label, format_time(max), doubt(row)),
-            points: steps(counts, &bins.edges),
-            shape: Shape::Steps,
-            ..Series::default()
-        };
-        (max, series)
-    };
-    group.singles.iter().zip(counts).map(one).collect()
+        let name = format!("{}, max {}{}", row.label, format_time(max), doubt(row));
+        let points = steps(counts, &bins.edges);
+        all.push((max, Series { name, points, shape: Shape::Steps, ..Series::default() }));
+    }
+    all
 }
 
 /// The bins of all curves of a figure.

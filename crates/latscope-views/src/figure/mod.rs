@@ -206,6 +206,16 @@ pub struct Axis {
     pub ends: Option<(f64, f64)>,
 }
 
+impl Axis {
+    /// Returns the places at both ends of the axis of values at these places, with so much room around them.
+    fn frame(&self, (low, high): (f64, f64), room: f64) -> Option<(f64, f64)> {
+        let ends = self.ends.and_then(|(low, high)| Some((self.scale.place(low)?, self.scale.place(high)?)));
+        let room = if high > low { (high - low) * room } else { 0.5 };
+        let range = ends.unwrap_or((low - room, high + room));
+        (range.1 > range.0 && (range.1 - range.0).is_finite()).then_some(range)
+    }
+}
+
 /// Curve of a [`Figure`].
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Series {
@@ -307,14 +317,7 @@ impl Figure {
             series.points.iter().copied().chain(band).collect()
         };
         let [x, y] = self.range_of(self.series.iter().flat_map(ends))?;
-        let frame = |axis: &Axis, (low, high): (f64, f64), room: f64| {
-            let ends =
-                axis.ends.and_then(|(low, high)| Some((axis.scale.place(low)?, axis.scale.place(high)?)));
-            let room = if high > low { (high - low) * room } else { 0.5 };
-            let range = ends.unwrap_or((low - room, high + room));
-            (range.1 > range.0 && (range.1 - range.0).is_finite()).then_some(range)
-        };
-        Some([frame(&self.x, x, 0.0)?, frame(&self.y, y, 0.04)?])
+        Some([self.x.frame(x, 0.0)?, self.y.frame(y, 0.04)?])
     }
 
     /// The place of a point on both axes.

@@ -63,19 +63,21 @@ fn percents(low: f64, high: f64) -> Vec<f64> {
     places.into_iter().filter(|place| (low..=high).contains(place)).collect()
 }
 
+/// Multiples of a step; none if they are too many.
+fn multiples(step: f64, low: f64, high: f64) -> Vec<f64> {
+    // A little slack: an end that is a round value has its tick.
+    let slack = step * 1e-6;
+    let (first, last) = (((low - slack) / step).ceil(), ((high + slack) / step).floor());
+    let more = last - first;
+    if more.is_nan() || more >= 1000.0 {
+        return Vec::new();
+    }
+    (0..=more.max(-1.0) as i64).map(|i| (first + i as f64) * step).collect()
+}
+
 /// Sets of places, each denser than the one before.
 fn candidates(axis: &Axis, low: f64, high: f64) -> Vec<Vec<f64>> {
-    let multiples = |step: f64| -> Vec<f64> {
-        // A little slack: an end that is a round value has its tick.
-        let slack = step * 1e-6;
-        let (first, last) = (((low - slack) / step).ceil(), ((high + slack) / step).floor());
-        // Absurd ranges need no ticks rather than endless ones.
-        let more = last - first;
-        if more.is_nan() || more >= 1000.0 {
-            return Vec::new();
-        }
-        (0..=more.max(-1.0) as i64).map(|i| (first + i as f64) * step).collect()
-    };
+    let multiples = |step| multiples(step, low, high);
     match axis.scale {
         Scale::Log2 => [20.0, 10.0, 5.0, 4.0, 3.0, 2.0, 1.0].map(multiples).to_vec(),
         Scale::Log10 => {

@@ -2,20 +2,22 @@
 
 use super::{file, has_failed, outcome, worst_first};
 use latscope_core::report::Status;
-use latscope_judge::gate::{Check, Gate};
+use latscope_judge::gate::Gate;
 
 /// Returns an error for each exceeded limit and a warning for each inconclusive limit, the worst first, since
 /// GitHub shows ten of each kind for a step.
 pub fn annotations(gate: &Gate) -> String {
-    let line = |check: &&Check| {
+    let mut lines = String::new();
+    for check in worst_first(gate).into_iter().filter(|check| has_failed(check)) {
         let kind = if check.status == Status::Exceeded { "error" } else { "warning" };
         let run = file(gate, check).map(|file| format!("{file}: ")).unwrap_or_default();
-        let title = format!("{}, {}", check.title, check.wanted());
-        format!("::{kind} title={}::{}\n", property(&title), message(&format!("{run}{}", outcome(check))))
-    };
-    let warning = |text: &String| format!("::warning title=latscope gate::{}\n", message(text));
-    let failed = worst_first(gate).into_iter().filter(|check| has_failed(check));
-    failed.map(|check| line(&check)).chain(gate.warnings.iter().map(warning)).collect()
+        let title = property(&format!("{}, {}", check.title, check.wanted()));
+        lines += &format!("::{kind} title={title}::{}\n", message(&format!("{run}{}", outcome(check))));
+    }
+    for text in &gate.warnings {
+        lines += &format!("::warning title=latscope gate::{}\n", message(text));
+    }
+    lines
 }
 
 fn message(text: &str) -> String {

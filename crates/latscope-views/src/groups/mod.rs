@@ -23,7 +23,7 @@ use super::verdicts::{row_name, verdicts};
 use super::{Options, survey, unmeasured};
 use crate::published::{self, Published};
 use latscope_core::catalogue::ids;
-use latscope_core::events::{Group, Row, groups};
+use latscope_core::events::{Group, groups};
 use latscope_core::report::Report;
 use latscope_judge::transactions::mode;
 use latscope_judge::verdict::{HOW_SURE, confidence_of};
@@ -90,14 +90,11 @@ fn is_shown(group: &Group, groups: usize) -> bool {
 
 /// Returns the section on whether the rows ran long enough; empty if nothing is known.
 fn confidence(report: &Report, groups: &[Group]) -> Document {
-    let sure = |group: &Group| {
-        let text = |row: &Row| {
-            let name = row_name(groups, group, &row.label);
-            Some(format!("{name}: {}.", confidence_of(report, row.m)?))
-        };
-        group.whole().iter().filter_map(text).collect::<Vec<String>>()
-    };
-    let lines: Vec<String> = groups.iter().flat_map(sure).collect();
+    let mut lines = Vec::new();
+    for (group, row) in groups.iter().flat_map(|group| group.whole().iter().map(move |row| (group, row))) {
+        let name = row_name(groups, group, &row.label);
+        lines.extend(confidence_of(report, row.m).map(|sure| format!("{name}: {sure}.")));
+    }
     let mut document = Document::default();
     if !lines.is_empty() {
         document.heading(2, "How sure");

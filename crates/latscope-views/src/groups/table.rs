@@ -126,24 +126,24 @@ fn shown<'g, 'a>(group: &'g Group<'a>) -> Vec<&'g Row<'a>> {
 /// Says of very many rows how their figures are spread, and where all of them are.
 fn spread(group: &Group) -> Option<String> {
     let count = group.singles.len();
-    let over = |of: fn(&Summary) -> Option<f64>| {
-        let mut figures: Vec<f64> = group.singles.iter().filter_map(|row| of(&row.m.summary)).collect();
-        figures.sort_by(f64::total_cmp);
-        let at = |share: f64| {
-            figures.get(((figures.len() as f64 * share) as usize).min(figures.len().saturating_sub(1)))
-        };
-        let figures = [0.1, 0.5, 0.9].map(|share| at(share).map(|ns| format_time(*ns)));
-        Some(figures.into_iter().collect::<Option<Vec<_>>>()?.join(", "))
-    };
     (count > MOST_ROWS).then(|| {
-        let figure = |name: &str, of: Option<String>| of.map(|of| format!("{name} {of}"));
-        let figures = [figure("p50", over(|s| s.p50)), figure("p99", over(|s| s.p99)), figure("max", over(|s| s.max))];
+        let figure = |name: &str, of: fn(&Summary) -> Option<f64>| Some(format!("{name} {}", tenths(group, of)?));
+        let figures = [figure("p50", |s| s.p50), figure("p99", |s| s.p99), figure("max", |s| s.max)];
         let figures = figures.into_iter().flatten().collect::<Vec<_>>().join("; ");
         format!(
             "The {WORST} worst of {} by max; a tenth, half and nine tenths of all are below: {figures}. CSV and JSON have every row.",
             format_count(count as u64)
         )
     })
+}
+
+/// Returns the figures below which a tenth, half and nine tenths of the rows are.
+fn tenths(group: &Group, of: fn(&Summary) -> Option<f64>) -> Option<String> {
+    let mut figures: Vec<f64> = group.singles.iter().filter_map(|row| of(&row.m.summary)).collect();
+    figures.sort_by(f64::total_cmp);
+    let last = figures.len().checked_sub(1)?;
+    let at = |share: f64| figures[((figures.len() as f64 * share) as usize).min(last)];
+    Some([0.1, 0.5, 0.9].map(|share| format_time(at(share))).join(", "))
 }
 
 /// Values that are most important in a row.

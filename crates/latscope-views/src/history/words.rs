@@ -4,7 +4,7 @@ use crate::comparison::figures::quantity;
 use latscope_core::units::{counted, format_share, format_time};
 use latscope_judge::compare::environment::Difference;
 use latscope_judge::history::{
-    Change, Drift, FALSE_CHANGES, Figure, History, Machine, Moved, Odd, SHORTEST, runs_for_one,
+    Change, FALSE_CHANGES, Figure, History, Machine, Moved, Odd, SHORTEST, runs_for_one,
 };
 use std::collections::BTreeSet;
 
@@ -123,13 +123,14 @@ pub(super) fn unit(figure: Figure) -> &'static str {
 
 /// The figures that move slowly, a line each: `timer wake-up p50, 4.10 µs to 4.90 µs from 2026-11-22 14:38 to …`.
 pub(super) fn drifts(machine: &Machine) -> Vec<String> {
-    let line = |drift: &Drift| {
+    let mut lines = Vec::new();
+    for drift in &machine.drifts {
         let [from, to] = [drift.from, drift.to].map(|value| quantity(Some(value), unit(drift.figure)));
         let [first, last] = drift.runs.map(|run| minute(&machine.runs[run].started));
         let name = name(drift.figure);
-        format!("{} {name}, {from} to {to} from {first} to {last}", drift.title)
-    };
-    machine.drifts.iter().map(line).collect()
+        lines.push(format!("{} {name}, {from} to {to} from {first} to {last}", drift.title));
+    }
+    lines
 }
 
 /// The odd runs, a line each: `7.json (2026-11-22 14:38), 12 of 139 medians`.

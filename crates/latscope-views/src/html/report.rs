@@ -4,7 +4,6 @@ use super::{published, section, summary};
 use crate::head;
 use crate::markup::element;
 use crate::page::document;
-use crate::rows::family;
 use latscope_core::catalogue::Catalogue;
 use latscope_core::report::Report;
 use latscope_judge::references::Reference;
@@ -46,24 +45,19 @@ fn name_first(report: &Report) -> Vec<String> {
 fn families(report: &Report) -> Vec<&str> {
     let planned = report.plan.steps.iter().flat_map(|step| &step.points).map(|point| &point.probe);
     let planned = planned.filter(|_| report.is_unfinished());
-    let mut families: Vec<&str> = Vec::new();
-    for probe in report.measurements.iter().map(|m| &m.probe).chain(planned) {
-        if !families.contains(&family(probe)) {
-            families.push(family(probe));
-        }
-    }
-    families
+    crate::headline::families(report.measurements.iter().map(|m| &m.probe).chain(planned))
 }
 
 /// Returns links to the sections, if there are several, each with its number of doubtful rows.
 fn navigation(report: &Report, families: &[&str]) -> Option<crate::markup::Element> {
-    let link = |family: &&str| {
+    let mut links = element("ul");
+    for family in families {
         let link = element("a").with("href", format!("#{}", section::anchor(family))).text(*family);
         let doubtful = section::doubtful(report, family);
         let doubtful = doubtful.map(|text| element("span").with("class", "doubt").text(text));
-        element("li").child(link).children(doubtful)
-    };
-    (families.len() > 1).then(|| element("nav").child(element("ul").children(families.iter().map(link))))
+        links = links.child(element("li").child(link).children(doubtful));
+    }
+    (families.len() > 1).then(|| element("nav").child(links))
 }
 
 fn footer(report: &Report) -> crate::markup::Element {

@@ -11,6 +11,7 @@ use crate::document::{self, Block, Document, NOTE, Table};
 use crate::style::{ALARM, DIM, GOOD, PLAIN, WARNING};
 use crate::styled::{Text, wrap};
 use anstyle::Style;
+use latscope_core::ordered::entry;
 use latscope_core::units::{counted, format_count, format_share, format_time};
 use latscope_judge::acceptance::Acceptance;
 use latscope_judge::trial::{Answer, Cell, Judged, Row};
@@ -204,28 +205,28 @@ const AGGREGATED: &str = "p50, p99: the median of the runs; max: the largest; mi
 fn reasons(cells: &[Cell]) -> Vec<String> {
     let mut all: Vec<(&str, Vec<&Cell>)> = Vec::new();
     for (cell, why) in cells.iter().filter_map(|cell| Some((cell, cell.why.as_deref()?))) {
-        match all.iter_mut().find(|(known, _)| *known == why) {
-            Some((_, found)) => found.push(cell),
-            None => all.push((why, vec![cell])),
-        }
+        entry(&mut all, why).push(cell);
     }
-    let whole = |found: &[&Cell], same: &dyn Fn(&Cell) -> bool| {
-        found.len() > 1
-            && found.iter().all(|cell| same(cell))
-            && cells.iter().filter(|cell| same(cell)).count() == found.len()
+    all.iter().map(|(why, found)| format!("{}: {why}", names(found, cells))).collect()
+}
+
+/// Returns what some cells have in common, if no other cell has it, else their names.
+fn names(found: &[&Cell], cells: &[Cell]) -> String {
+    let whole = |same: &dyn Fn(&Cell) -> bool| {
+        let all = cells.iter().filter(|cell| same(cell)).count() == found.len();
+        all && found.len() > 1 && found.iter().all(|cell| same(cell))
     };
-    let names = |found: &[&Cell]| {
-        let first = found[0];
-        match () {
-            () if whole(found, &|cell| cell.measurement == first.measurement) => first.measurement.clone(),
-            () if whole(found, &|cell| cell.load == first.load) => {
-                format!("load {}", first.load.as_deref().unwrap_or_default())
-            }
-            () if whole(found, &|cell| cell.arm == first.arm) => format!("arm {}", first.arm),
-            () => found.iter().map(|cell| name(cell)).collect::<Vec<_>>().join("; "),
-        }
-    };
-    all.iter().map(|(why, found)| format!("{}: {why}", names(found))).collect()
+    let first = found[0];
+    if whole(&|cell| cell.measurement == first.measurement) {
+        return first.measurement.clone();
+    }
+    if whole(&|cell| cell.load == first.load) {
+        return format!("load {}", first.load.as_deref().unwrap_or_default());
+    }
+    if whole(&|cell| cell.arm == first.arm) {
+        return format!("arm {}", first.arm);
+    }
+    found.iter().map(|cell| name(cell)).collect::<Vec<_>>().join("; ")
 }
 
 /// A cell by its names: `wake, load network, arm with`.

@@ -36,7 +36,11 @@ pub(super) fn draw(cells: &Cells) -> (Element, f64) {
     let map = Map { cells, low, high, top: y + 1.6 * LINE, width: (SIDE / n as f64).min(WIDEST) };
     let bottom = map.top + map.width * n as f64;
     let group = map.told(group).child(map.coloured()).child(map.borders()).children(map.names());
-    let group = if n <= MOST_NUMBERS { group.children(map.numbers()) } else { group };
+    let group = if n <= MOST_NUMBERS {
+        group.children(map.cells.cells.iter().map(|cell| map.number(cell)))
+    } else {
+        group
+    };
     (group.children(map.legend(bottom + 2.8 * LINE)), bottom + 5.6 * LINE)
 }
 
@@ -146,18 +150,13 @@ impl Map<'_> {
         }
     }
 
-    fn numbers(&self) -> Vec<Element> {
-        let number = |cell: &Cell| {
-            let (x, y) = (
-                LEFT + self.width * (cell.column as f64 + 0.5),
-                self.top + self.width * (cell.row as f64 + 0.5),
-            );
-            let colour = if self.colour(cell.value) >= DARK { "white" } else { "black" };
-            let doubt = if cell.doubtful { "?" } else { "" };
-            let number = text(x, y + 4.0, &format!("{}{doubt}", three_digits(cell.value / self.scale().0)));
-            number.with("text-anchor", "middle").with("font-size", 11).with("fill", colour)
-        };
-        self.cells.cells.iter().map(number).collect()
+    fn number(&self, cell: &Cell) -> Element {
+        let x = LEFT + self.width * (cell.column as f64 + 0.5);
+        let y = self.top + self.width * (cell.row as f64 + 0.5);
+        let colour = if self.colour(cell.value) >= DARK { "white" } else { "black" };
+        let doubt = if cell.doubtful { "?" } else { "" };
+        let number = text(x, y + 4.0, &format!("{}{doubt}", three_digits(cell.value / self.scale().0)));
+        number.with("text-anchor", "middle").with("font-size", 11).with("fill", colour)
     }
 
     /// Returns the colours with the values at which they begin, and the value at which the last one ends.

@@ -170,16 +170,17 @@ impl<'a> Plot<'a> {
         let mut placed: Vec<(&Mark, f64)> =
             self.marks_of(MarkAxis::X).map(|(mark, at)| (mark, self.across(at))).collect();
         placed.sort_by(|a, b| a.1.total_cmp(&b.1));
-        let mut name = |(mark, at): (&'a Mark, f64)| {
+        let mut names = Vec::new();
+        for (mark, at) in placed {
             let (from, to) = spread(at, wide(&mark.label));
             let row = rows.iter().position(|end| *end < from).unwrap_or_else(|| {
                 rows.push(0.0);
                 rows.len() - 1
             });
             rows[row] = to + 6.0;
-            Name { mark, at, place: row as f64 }
-        };
-        placed.into_iter().map(&mut name).collect()
+            names.push(Name { mark, at, place: row as f64 });
+        }
+        names
     }
 
     /// The names of levels, the highest first, each at its line or below the one before.
