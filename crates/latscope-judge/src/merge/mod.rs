@@ -247,7 +247,8 @@ fn common(machines: &[Machine]) -> Machine {
 /// The facts in which runs differ. What a run does not record is no difference, but for labels.
 fn differences(runs: &[MergedRun]) -> Vec<Differing> {
     let names: BTreeSet<&String> = runs.iter().flat_map(|run| run.facts.keys()).collect();
-    let differing = |name: &String| {
+    let mut differing = Vec::new();
+    for name in names {
         let mut values: BTreeMap<String, u32> = BTreeMap::new();
         for run in runs {
             match run.facts.get(name) {
@@ -256,9 +257,11 @@ fn differences(runs: &[MergedRun]) -> Vec<Differing> {
                 None => {}
             }
         }
-        (values.len() > 1).then(|| Differing { what: name.clone(), values })
-    };
-    names.into_iter().filter_map(differing).collect()
+        if values.len() > 1 {
+            differing.push(Differing { what: name.clone(), values });
+        }
+    }
+    differing
 }
 
 #[cfg(test)]

@@ -38,16 +38,15 @@ probes! {
 fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<Point> {
     let modes = WrittenAsked::of(input).mode.or(Mode::ALL);
     in_each_directory(probe, input, |place| {
-        let point = |mode: Mode| {
-            let title = match mode {
-                Mode::Overwrite => format!("{} 4 KiB", probe.title),
-                Mode::Append => format!("{} 4 KiB appended", probe.title),
-            };
+        let mut points = Vec::new();
+        for mode in Mode::ALL.iter().copied().filter(|mode| modes.contains(mode)) {
+            let appended = if mode == Mode::Append { " appended" } else { "" };
             // A tmpfs has nothing to make durable: the call returns at once.
             let row = mode == Mode::Overwrite && place.filesystem != "tmpfs";
-            (Written { mode, place: place.clone() }, title, row)
-        };
-        Mode::ALL.iter().copied().filter(|mode| modes.contains(mode)).map(point).collect()
+            let written = Written { mode, place: place.clone() };
+            points.push((written, format!("{} 4 KiB{appended}", probe.title), row));
+        }
+        points
     })
 }
 

@@ -256,14 +256,8 @@ impl Row {
     /// Returns true if both rows belong to one run of processes. Such rows differ only in the pair, in the
     /// caller and its thread, and in the start of their durations.
     pub(crate) fn runs_with(&self, other: &Row) -> bool {
-        let alike = |row: &Row| Row {
-            caller: Caller::Other,
-            pair: 0,
-            fresh: false,
-            since: Since::Call,
-            ..row.clone()
-        };
-        alike(self) == alike(other)
+        let Row { caller, pair, fresh, since, .. } = *self;
+        *self == Row { caller, pair, fresh, since, ..other.clone() }
     }
 }
 

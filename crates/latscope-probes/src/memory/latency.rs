@@ -153,18 +153,22 @@ fn between_nodes(input: &PlanInput, machine: &Machine) -> impl Iterator<Item = W
     walks.into_iter()
 }
 
-/// Points of single loads: between the nodes asked for, or here, in memory.
-fn single_loads(probe: &Probe, input: &PlanInput, machine: &Machine) -> Vec<Point> {
-    let point = |walk: Walk| {
-        let (size, pages) = (format_size(walk.size), format_size(walk.pages.bytes()));
-        let title = match walk.between.node() {
-            Some(_) => format!("single load{}, {pages} pages", walk.between.title()),
-            None => format!("single load, {size}, pages of {pages}"),
-        };
-        probe.point(walk, title, false)
+fn single_load(walk: Walk) -> Point {
+    let (size, pages) = (format_size(walk.size), format_size(walk.pages.bytes()));
+    let title = match walk.between.node() {
+        Some(_) => format!("single load{}, {pages} pages", walk.between.title()),
+        None => format!("single load, {size}, pages of {pages}"),
     };
+    SINGLE_LOAD.point(walk, title, false)
+}
+
+/// Points of single loads: between the nodes asked for, or here, in memory.
+fn single_loads(_: &Probe, input: &PlanInput, machine: &Machine) -> Vec<Point> {
     if nodes::are_asked(input) {
-        return between_nodes(input, machine).filter(|walk| walk.order == Order::Random).map(point).collect();
+        return between_nodes(input, machine)
+            .filter(|walk| walk.order == Order::Random)
+            .map(single_load)
+            .collect();
     }
     let asked = WalkAsked::of(input);
     let mut points = Vec::new();
@@ -172,7 +176,7 @@ fn single_loads(probe: &Probe, input: &PlanInput, machine: &Machine) -> Vec<Poin
         let sizes = asked.size.or(&[sizes::beyond_caches(machine).min(SURVEY_CAP)]);
         let walk =
             |size| Walk { size, order: Order::Random, stride: None, pages, between: Between::default() };
-        points.extend(sizes::rounded(sizes, LINE).into_iter().map(|size| point(walk(size))));
+        points.extend(sizes::rounded(sizes, LINE).into_iter().map(|size| single_load(walk(size))));
     }
     points
 }

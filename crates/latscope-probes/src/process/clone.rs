@@ -45,15 +45,16 @@ probes! {
 }
 
 fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<Point> {
-    let point = |mode: Mode| {
+    let mut points = Vec::new();
+    for mode in ChildAsked::of(input).mode.or(Mode::ALL) {
         let title = match mode {
             Mode::Plain => format!("{}, nothing new", probe.title),
             Mode::ControlGroup => format!("{}, into a control group", probe.title),
             mode => format!("{}, new {} namespace", probe.title, mode.word()),
         };
-        probe.point(Child { mode }, title, true)
-    };
-    ChildAsked::of(input).mode.or(Mode::ALL).into_iter().map(point).collect()
+        points.push(probe.point(Child { mode }, title, true));
+    }
+    points
 }
 
 impl Mode {

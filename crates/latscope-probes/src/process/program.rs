@@ -69,14 +69,15 @@ probes! {
 fn plan_exec(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<Point> {
     let asked = LinkedAsked::of(input);
     let placement = asked.placement.first();
-    let point = |mode: Mode| {
+    let mut points = Vec::new();
+    for mode in asked.mode.or(Mode::ALL) {
         let what = match mode {
             Mode::Static => "fork, exec, tiny static program",
             Mode::Dynamic => "fork, exec, `true` (dynamic)",
         };
-        probe.point(Linked { mode, placement }, format!("{what}{}", suffix(placement)), true)
-    };
-    asked.mode.or(Mode::ALL).into_iter().map(point).collect()
+        points.push(probe.point(Linked { mode, placement }, format!("{what}{}", suffix(placement)), true));
+    }
+    points
 }
 
 fn plan_shell(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<Point> {

@@ -23,14 +23,15 @@ pub(super) fn tournament(count: usize) -> Vec<Vec<(usize, usize)>> {
         return Vec::new();
     }
     let turning = places - 1;
-    let round = |round: usize| {
+    let mut rounds = Vec::new();
+    for round in 0..turning {
         let at = |place: usize| (round + place) % turning;
         let last = (at(0), turning);
         let others = (1..places / 2).map(|place| (at(place), at(turning - place)));
         let pairs = std::iter::once(last).chain(others).filter(|(a, b)| *a < count && *b < count);
-        pairs.map(|(a, b)| (a.min(b), a.max(b))).collect()
-    };
-    (0..turning).map(round).collect()
+        rounds.push(pairs.map(|(a, b)| (a.min(b), a.max(b))).collect());
+    }
+    rounds
 }
 
 /// A pair to measure.

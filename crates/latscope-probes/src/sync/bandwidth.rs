@@ -51,19 +51,20 @@ fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<Point> {
     if placements.is_empty() {
         placements.push(None);
     }
-    let point = |size: u64, placement| {
-        let size = size.clamp(1, LARGEST);
-        let place = match placement {
-            None => "",
-            Some(Placement::SameCore) => ", same core",
-            Some(Placement::TwoCores) => ", two cores",
-            Some(Placement::Free) => ", placed by the scheduler",
-        };
-        let title = format!("{what}, {} messages{place}", format_size(size));
-        probe.point(Messages { size, placement }, title, true)
-    };
-    let of_size = |size| placements.iter().map(move |placement| point(size, *placement));
-    asked.size.or(&[64 << 10]).into_iter().flat_map(of_size).collect()
+    let mut points = Vec::new();
+    for size in asked.size.or(&[64 << 10]).into_iter().map(|size| size.clamp(1, LARGEST)) {
+        for placement in placements.iter().copied() {
+            let place = match placement {
+                None => "",
+                Some(Placement::SameCore) => ", same core",
+                Some(Placement::TwoCores) => ", two cores",
+                Some(Placement::Free) => ", placed by the scheduler",
+            };
+            let title = format!("{what}, {} messages{place}", format_size(size));
+            points.push(probe.point(Messages { size, placement }, title, true));
+        }
+    }
+    points
 }
 
 fn run(bench: &mut Bench) -> Result<()> {

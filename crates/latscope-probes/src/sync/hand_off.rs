@@ -49,16 +49,17 @@ probes! {
 
 fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<Point> {
     let what = probe.title.trim_end_matches(", round trip");
-    let point = |placement| {
+    let mut points = Vec::new();
+    for placement in ThreadsAsked::of(input).placement.or(&Placement::FIXED) {
         let place = match placement {
             Placement::SameCore => "same core",
             Placement::TwoCores => "two cores",
             Placement::TwoCoresAwake => "two awake",
             Placement::Scheduler => "placed by the scheduler",
         };
-        probe.point(Threads { placement }, format!("{what}, {place}"), true)
-    };
-    ThreadsAsked::of(input).placement.or(&Placement::FIXED).into_iter().map(point).collect()
+        points.push(probe.point(Threads { placement }, format!("{what}, {place}"), true));
+    }
+    points
 }
 
 fn run(bench: &mut Bench) -> Result<()> {

@@ -35,14 +35,15 @@ fn plan(probe: &Probe, input: &PlanInput, machine: &Machine) -> Vec<Point> {
     let others = (machine.allowed.0.len() as u64).saturating_sub(1).max(1);
     let usual: BTreeSet<u64> =
         (0..7).map(|power| 1 << power).filter(|threads| *threads < others).chain([0, others]).collect();
-    let point = |threads| {
+    let mut points = Vec::new();
+    for threads in BesideAsked::of(input).threads.or(&Vec::from_iter(usual)) {
         let beside = match threads {
             0 => "nothing beside it".to_owned(),
             threads => format!("{} mapping and unmapping", counted(threads, "thread")),
         };
-        probe.point(Beside { threads }, format!("page fault, {beside}"), false)
-    };
-    BesideAsked::of(input).threads.or(&usual.into_iter().collect::<Vec<_>>()).into_iter().map(point).collect()
+        points.push(probe.point(Beside { threads }, format!("page fault, {beside}"), false));
+    }
+    points
 }
 
 fn run(bench: &mut Bench) -> Result<()> {
@@ -156,7 +157,7 @@ mod tests {
             }
             assert!(m.values["faults"].value >= 1.0, "{m:?}");
             let without_load = m.quality.reasons.iter().any(|reason| reason.id == "no-load");
-            let contended = m.params["threads"] != 0.into() && !without_load;
+            let contended = m.number("threads") != Some(0) && !without_load;
             assert_eq!(m.values["mapped"].value > 0.0, contended, "{m:?}");
         }
     }

@@ -64,12 +64,12 @@ fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<Point> {
     };
     let asked = SelectingAsked::of(input);
     let mode = asked.mode.first().filter(|_| probe.id == SELECT.id);
+    let of = match mode {
+        None => "",
+        Some(Mode::WriteFile) => " of a file",
+        Some(Mode::WriteTcp) => " of TCP connections",
+    };
     let point = |descriptors: u64| {
-        let of = match mode {
-            None => "",
-            Some(Mode::WriteFile) => " of a file",
-            Some(Mode::WriteTcp) => " of TCP connections",
-        };
         let title = format!("{} on {}{of}", probe.title, counted(descriptors, "descriptor"));
         probe.point(Selecting { descriptors, mode }, title, descriptors == 100)
     };

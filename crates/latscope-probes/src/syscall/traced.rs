@@ -32,14 +32,15 @@ probes! {
 }
 
 fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<Point> {
-    let point = |mode: Mode| {
+    let mut points = Vec::new();
+    for mode in EventAsked::of(input).mode.or(Mode::ALL) {
         let title = match mode {
             Mode::Tracepoint => "getppid, with a tracepoint",
             Mode::Uprobe => "function call, with a uprobe",
         };
-        probe.point(Event { mode }, title, true)
-    };
-    EventAsked::of(input).mode.or(Mode::ALL).into_iter().map(point).collect()
+        points.push(probe.point(Event { mode }, title, true));
+    }
+    points
 }
 
 fn run(bench: &mut Bench) -> Result<()> {

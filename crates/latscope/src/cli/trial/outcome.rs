@@ -171,9 +171,10 @@ pub type Counted = BTreeMap<Place, Vec<Run>>;
 
 /// A cell of the table for each place that was planned. Those that were skipped have their reason there.
 pub fn table(plan: &PlanFile, counted: &Counted, why: &dyn Fn(Place) -> Option<String>) -> Vec<Cell> {
-    let cell = |place: Place| {
+    let mut cells = Vec::new();
+    for place in plan.places() {
         let runs: Vec<&Run> = counted.get(&place).into_iter().flatten().collect();
-        Cell {
+        cells.push(Cell {
             measurement: plan.measurements[place.measurement].name.clone(),
             load: place.load.map(|at| plan.loads[at].name.clone()),
             arm: plan.arms[place.arm].name.clone(),
@@ -181,9 +182,9 @@ pub fn table(plan: &PlanFile, counted: &Counted, why: &dyn Fn(Place) -> Option<S
             runs: runs.len(),
             why: if runs.is_empty() { why(place) } else { None },
             rows: rows(&runs),
-        }
-    };
-    plan.places().into_iter().map(cell).collect()
+        });
+    }
+    cells
 }
 
 /// Each arm compared with the first, where both have runs.

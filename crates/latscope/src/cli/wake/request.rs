@@ -97,23 +97,25 @@ fn threads(asked: &WakeArguments, machine: &Machine) -> Result<Vec<Thread>> {
         true => priority.saturating_sub(index as u32).max(1),
         false => priority,
     };
-    let thread = |index: u64| Thread {
-        index,
-        cpu: cpus[index as usize % cpus.len()],
-        interval: interval + index * asked.threads.distance,
-        policy: match policy {
-            Policy::Fifo(priority) => Policy::Fifo(lowered(priority, index)),
-            Policy::RoundRobin(priority) => Policy::RoundRobin(lowered(priority, index)),
-            other => other,
-        },
-        method: asked.threads.method,
-        clock: asked.threads.clock,
-        via: asked.threads.via,
-        work: asked.threads.work,
-        touch: asked.threads.touch,
-        slice: asked.threads.slice,
-    };
-    let threads: Vec<Thread> = (0..count).map(thread).collect();
+    let mut threads = Vec::new();
+    for index in 0..count {
+        threads.push(Thread {
+            index,
+            cpu: cpus[index as usize % cpus.len()],
+            interval: interval + index * asked.threads.distance,
+            policy: match policy {
+                Policy::Fifo(priority) => Policy::Fifo(lowered(priority, index)),
+                Policy::RoundRobin(priority) => Policy::RoundRobin(lowered(priority, index)),
+                other => other,
+            },
+            method: asked.threads.method,
+            clock: asked.threads.clock,
+            via: asked.threads.via,
+            work: asked.threads.work,
+            touch: asked.threads.touch,
+            slice: asked.threads.slice,
+        });
+    }
     check(&threads)?;
     Ok(threads)
 }
