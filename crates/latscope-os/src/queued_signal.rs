@@ -2,7 +2,7 @@
 //! rt_tgsigqueueinfo(2), received by waiting for it, never by a handler.
 
 use crate::syscall::syscall;
-use rustix::io::{Errno, Result};
+use rustix::io::{Errno, Result, retry_on_intr};
 use std::cell::Cell;
 
 /// A thread, as others may send to it.
@@ -87,13 +87,9 @@ pub fn wait() -> Result<()> {
         return Err(Errno::INVAL);
     }
     let set = set();
-    loop {
-        // SAFETY: waits for a blocked signal; reads the set and writes nowhere.
-        match unsafe { syscall(libc::SYS_rt_sigtimedwait, [&raw const set as usize, 0, 0, SET, 0, 0]) } {
-            Err(Errno::INTR) => {}
-            done => return done.map(drop),
-        }
-    }
+    let arguments = [&raw const set as usize, 0, 0, SET, 0, 0];
+    // SAFETY: waits for a blocked signal; reads the set and writes nowhere.
+    retry_on_intr(|| unsafe { syscall(libc::SYS_rt_sigtimedwait, arguments) }).map(drop)
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 //! They have no descriptors: they stay until they are removed.
 
 use crate::syscall::syscall;
-use rustix::io::{Errno, Result};
+use rustix::io::{Result, retry_on_intr};
 
 /// Choice whether a call may sleep.
 pub use crate::message_queue::Blocking;
@@ -122,18 +122,14 @@ pub fn create_semaphores(count: usize) -> Result<i32> {
 pub fn change(set: i32, semaphore: u16, change: i16) -> Result<()> {
     let operation = libc::sembuf { sem_num: semaphore, sem_op: change, sem_flg: 0 };
     let arguments = [set as usize, &raw const operation as usize, 1, 0, 0, 0];
-    loop {
-        // SAFETY: one operation, valid for the call, which only reads it.
-        match unsafe { syscall(libc::SYS_semop, arguments) } {
-            Err(Errno::INTR) => {}
-            done => return done.map(drop),
-        }
-    }
+    // SAFETY: one operation, valid for the call, which only reads it.
+    retry_on_intr(|| unsafe { syscall(libc::SYS_semop, arguments) }).map(drop)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rustix::io::Errno;
 
     #[test]
     fn messages_keep_their_order_and_bounds_until_the_queue_is_removed() {

@@ -3,7 +3,7 @@
 use super::{Notifier, readable};
 use rustix::event::EventfdFlags;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
-use rustix::io::{Errno, read, write};
+use rustix::io::{Errno, read, retry_on_intr, write};
 use std::io;
 use std::time::Duration;
 
@@ -33,12 +33,9 @@ impl Eventfd {
 /// Adds one. A full counter wakes, too.
 #[inline]
 pub(crate) fn signal(event: &OwnedFd) -> io::Result<()> {
-    loop {
-        match write(event, &1u64.to_ne_bytes()) {
-            Ok(_) | Err(Errno::AGAIN) => return Ok(()),
-            Err(Errno::INTR) => {}
-            Err(error) => return Err(error.into()),
-        }
+    match retry_on_intr(|| write(event, &1u64.to_ne_bytes())) {
+        Ok(_) | Err(Errno::AGAIN) => Ok(()),
+        Err(error) => Err(error.into()),
     }
 }
 
@@ -54,13 +51,10 @@ impl Notifier for Eventfd {
             return Ok(false);
         }
         let mut count = [0; 8];
-        loop {
-            match read(&self.input, &mut count) {
-                Ok(_) => return Ok(true),
-                Err(Errno::AGAIN) => return Ok(false),
-                Err(Errno::INTR) => {}
-                Err(error) => return Err(error.into()),
-            }
+        match retry_on_intr(|| read(&self.input, &mut count)) {
+            Ok(_) => Ok(true),
+            Err(Errno::AGAIN) => Ok(false),
+            Err(error) => Err(error.into()),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::{Notifier, without};
 use rustix::fd::OwnedFd;
-use rustix::io::{Errno, read, write};
+use rustix::io::{read, retry_on_intr, write};
 use std::io;
 use std::time::Duration;
 
@@ -16,26 +16,17 @@ pub(crate) struct Bytes {
 impl Notifier for Bytes {
     #[inline]
     fn notify(&mut self) -> io::Result<()> {
-        loop {
-            match write(&self.output, &[0]) {
-                Ok(_) => return Ok(()),
-                Err(Errno::INTR) => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
+        retry_on_intr(|| write(&self.output, &[0]))?;
+        Ok(())
     }
 
     #[inline]
     fn wait(&mut self, timeout: Option<Duration>) -> io::Result<bool> {
         without(timeout)?;
         let mut byte = [0];
-        loop {
-            match read(&self.input, &mut byte) {
-                Ok(1) => return Ok(true),
-                Ok(_) => return Err(io::ErrorKind::UnexpectedEof.into()),
-                Err(Errno::INTR) => {}
-                Err(error) => return Err(error.into()),
-            }
+        match retry_on_intr(|| read(&self.input, &mut byte))? {
+            1 => Ok(true),
+            _ => Err(io::ErrorKind::UnexpectedEof.into()),
         }
     }
 }

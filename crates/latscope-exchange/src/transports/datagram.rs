@@ -5,7 +5,7 @@ use super::endpoint::{Endpoint, Side, broken, descriptors, failed};
 use super::lifeline::{self, Lifeline};
 use crate::transaction::{EndpointHandle, Failure};
 use rustix::fd::OwnedFd;
-use rustix::io::Errno;
+use rustix::io::{Errno, retry_on_intr};
 use rustix::net::{RecvFlags, SendFlags, Shutdown, recv, send, shutdown};
 
 /// Endpoint of a connected socket. `QUEUES` is true if a sender that is faster than the receiver waits for it, so that
@@ -32,27 +32,18 @@ impl<const QUEUES: bool> Endpoint for Datagrams<QUEUES> {
 
     #[inline]
     fn put(&mut self, message: &[u8]) -> Result<(), Failure> {
-        loop {
-            match send(&self.socket, message, SendFlags::NOSIGNAL) {
-                Ok(_) => return Ok(()),
-                Err(Errno::INTR) => {}
-                Err(error) => return Err(failed(error)),
-            }
-        }
+        retry_on_intr(|| send(&self.socket, message, SendFlags::NOSIGNAL)).map(drop).map_err(failed)
     }
 
     #[inline]
     fn take(&mut self, buffer: &mut [u8]) -> Result<usize, Failure> {
-        loop {
-            // With this flag the length is that of the message, not of what fits.
-            match recv(&self.socket, &mut *buffer, RecvFlags::TRUNC) {
-                // No message is empty.
-                Ok((_, 0)) => return Err(Failure::Gone),
-                Ok((_, length)) => return Ok(length),
-                Err(Errno::INTR) => {}
-                Err(Errno::AGAIN) if self.ended() => return Err(Failure::Gone),
-                Err(error) => return Err(failed(error)),
-            }
+        // With this flag the length is that of the message, not of what fits.
+        match retry_on_intr(|| recv(&self.socket, &mut *buffer, RecvFlags::TRUNC)) {
+            // No message is empty.
+            Ok((_, 0)) => Err(Failure::Gone),
+            Ok((_, length)) => Ok(length),
+            Err(Errno::AGAIN) if self.ended() => Err(Failure::Gone),
+            Err(error) => Err(failed(error)),
         }
     }
 }

@@ -4,7 +4,7 @@
 use super::endpoint::{Endpoint, Side, broken, descriptors, failed};
 use crate::transaction::{EndpointHandle, Failure};
 use rustix::fd::OwnedFd;
-use rustix::io::{Errno, read, readv, write, writev};
+use rustix::io::{read, readv, retry_on_intr, write, writev};
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 use std::io::{IoSlice, IoSliceMut};
 
@@ -157,14 +157,10 @@ impl Endpoint for Stream {
 
 /// A transfer of at least a byte; signals do not end it.
 #[inline]
-fn some(mut transfer: impl FnMut() -> rustix::io::Result<usize>) -> Result<usize, Failure> {
-    loop {
-        match transfer() {
-            Ok(0) => return Err(Failure::Gone),
-            Ok(bytes) => return Ok(bytes),
-            Err(Errno::INTR) => {}
-            Err(error) => return Err(failed(error)),
-        }
+fn some(transfer: impl FnMut() -> rustix::io::Result<usize>) -> Result<usize, Failure> {
+    match retry_on_intr(transfer).map_err(failed)? {
+        0 => Err(Failure::Gone),
+        bytes => Ok(bytes),
     }
 }
 
