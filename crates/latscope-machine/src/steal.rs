@@ -1,5 +1,6 @@
 //! Time that the hypervisor took from each CPU.
 
+use crate::account::cpus;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
@@ -37,33 +38,15 @@ impl Steal {
     }
 }
 
+/// Stolen time by CPU, ns.
 fn read() -> BTreeMap<u32, u64> {
     let text = std::fs::read_to_string("/proc/stat").unwrap_or_default();
-    parse(&text, rustix::param::clock_ticks_per_second())
-}
-
-/// Stolen time by CPU, ns, from the text of `/proc/stat`.
-fn parse(text: &str, ticks_per_second: u64) -> BTreeMap<u32, u64> {
-    let tick = 1_000_000_000 / ticks_per_second.max(1);
-    let cpus = text.lines().filter_map(|line| {
-        let mut fields = line.strip_prefix("cpu")?.split(' ');
-        let cpu = fields.next()?.parse().ok()?;
-        Some((cpu, fields.nth(7)?.parse::<u64>().ok()?.saturating_mul(tick)))
-    });
-    cpus.collect()
+    cpus::parse(&text).into_iter().map(|(cpu, time)| (cpu, time.stolen_ns)).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_eighth_column_is_what_was_stolen() {
-        let text = "cpu  9 9 9 9 9 9 9 9 0 0\ncpu0 1 2 3 4 5 6 7 943 0 0\ncpu3 1 2 3 4 5 6 7 1\nintr 8\n";
-        let expected = BTreeMap::from([(0, 9_430_000_000), (3, 10_000_000)]);
-        assert_eq!(parse(text, 100), expected);
-        assert_eq!(parse("cpu0 1 2\ncpux", 100), BTreeMap::new());
-    }
 
     #[test]
     fn this_machine_tells() {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 /// Time of one CPU since boot.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct CpuTime {
+pub(crate) struct CpuTime {
     /// Time idle, or waiting for devices, ns.
     pub idle_ns: u64,
     /// Time that the hypervisor gave to others, ns.
@@ -20,7 +20,7 @@ impl CpuTime {
 }
 
 /// Times of all CPUs that are online.
-pub(super) fn parse(stat: &str) -> BTreeMap<u32, CpuTime> {
+pub(crate) fn parse(stat: &str) -> BTreeMap<u32, CpuTime> {
     let cpus = stat.lines().filter_map(|line| {
         let mut words = line.strip_prefix("cpu")?.split_whitespace();
         let cpu = words.next()?.parse().ok().filter(|_| !line.starts_with("cpu "))?;

@@ -1,6 +1,6 @@
 //! Account of the CPU time of all processes while a run measured.
 
-mod cpus;
+pub(crate) mod cpus;
 mod peers;
 mod processes;
 
