@@ -32,9 +32,6 @@ pub const MANAGER: Handle = Handle(0);
 /// The transaction has no reply (`TF_ONE_WAY`).
 pub const ONE_WAY: u32 = 0x01;
 
-/// The reply is a status of 32 bits instead of data (`TF_STATUS_CODE`).
-pub const STATUS_CODE: u32 = 0x08;
-
 /// Flag of a node: its transactions run under the real-time policy and
 /// priority of their callers. Only Android's own kernels know it; others accept
 /// and ignore it.

@@ -30,7 +30,7 @@ pub struct Incoming {
     pub cookie: u64,
     /// Code of the requested operation.
     pub code: u32,
-    /// Flags of the transaction: [`ONE_WAY`], [`STATUS_CODE`](super::STATUS_CODE).
+    /// Flags of the transaction: [`ONE_WAY`].
     pub flags: u32,
     /// The sender's process; 0 for a one-way transaction and a reply.
     pub sender_pid: i32,
