@@ -14,8 +14,8 @@ use latscope_core::units::{format_percent, format_rate, format_share, format_tim
 /// Share of rejected samples from which on a row mentions it.
 const MANY_REJECTED: f64 = 0.1;
 
-/// A column beside the operation's name; their order is the order shown.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+/// A column beside the operation's name. `table::wanted` has their order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Slot {
     Family,
     Time,
