@@ -98,6 +98,9 @@ fn figure(report: &Report, group: &Group, sets: &[(&Set, String)], left: usize) 
     }
 }
 
+/// What a curve shows of the column of a thread, and of the columns of all threads.
+type OfThreads = (fn(&Column) -> Option<f64>, fn(&[f64]) -> Option<f64>);
+
 impl Set<'_> {
     fn blocks(&self) -> impl Iterator<Item = &Block> {
         self.0.iter().flat_map(|m| &m.blocks)
@@ -119,12 +122,12 @@ impl Set<'_> {
         let Some((first, width, columns)) = self.columns() else { return Vec::new() };
         let threads: Vec<Vec<Column>> = self.0.iter().map(|m| of_thread(m, first, width, columns)).collect();
         let largest = |known: &[f64]| known.iter().copied().reduce(f64::max);
-        let kinds: [(&str, Shape, fn(&Column) -> Option<f64>, fn(&[f64]) -> Option<f64>); 2] = [
-            ("maximum", Shape::Steps, |column| Some(column.max), largest),
-            ("median", Shape::Line, |column| median(&column.medians), median),
+        let kinds: [(&str, Shape, OfThreads); 2] = [
+            ("maximum", Shape::Steps, (|column| Some(column.max), largest)),
+            ("median", Shape::Line, (|column| median(&column.medians), median)),
         ];
         let mut curves = Vec::new();
-        for (dash, (what, shape, value, of)) in kinds.into_iter().enumerate() {
+        for (dash, (what, shape, (value, of))) in kinds.into_iter().enumerate() {
             let name = if name.is_empty() { what.to_owned() } else { format!("{what}, {name}") };
             let mut series = Series { name, shape, tone: Some((at, dash)), ..Series::default() };
             for column in 0..columns {
