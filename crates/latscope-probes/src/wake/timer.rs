@@ -65,9 +65,15 @@ pub fn usual_conditions() -> Conditions {
     Conditions { lock_memory: true, cpu_dma_latency: Some(0), scratch_in: None }
 }
 
-/// Usual rules of a run.
+/// Returns how many intervals a usual warm-up has: those of 100 ms, from one to 100 of them. Of long intervals 100 would
+/// take longer than many a run.
+pub fn warm_up(interval: u64) -> u64 {
+    (100 * INTERVAL / interval).clamp(1, 100)
+}
+
+/// Usual rules of a run with the usual interval.
 pub fn usual_rules() -> Periodic {
-    Periodic { corrected: true, ..Periodic::new(Phase::Staggered, 100) }
+    Periodic { corrected: true, ..Periodic::new(Phase::Staggered, warm_up(INTERVAL)) }
 }
 
 /// The points of a survey: a thread on each CPU, of very many on some of each node.

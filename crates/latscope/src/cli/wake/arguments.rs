@@ -119,9 +119,9 @@ pub struct ThreadArguments {
     /// Time slice for --policy other, 100us to 100ms (Linux 6.12) [default: the kernel's]
     #[arg(long, value_name = "T", value_parser = some_time)]
     pub slice: Option<u64>,
-    /// Intervals at the begin that are not recorded
-    #[arg(long, value_name = "N", default_value_t = 100)]
-    pub warm_up: u64,
+    /// Intervals at the begin that are not recorded [default: those of 100 ms, 1 to 100]
+    #[arg(long, value_name = "N")]
+    pub warm_up: Option<u64>,
     /// Do not lock memory or restrict idle states
     #[arg(long)]
     pub as_is: bool,

@@ -21,6 +21,7 @@ const MINUTE: u64 = 60_000_000_000;
 pub fn setup(asked: &WakeArguments, machine: &Machine) -> Result<Setup> {
     check_used(asked)?;
     let threads = threads(asked, machine)?;
+    let longest = threads.iter().map(|thread| thread.interval).max().unwrap_or(timer::INTERVAL);
     let count = asked.run.count.or(asked.profile.and_then(|profile| profile.count));
     let duration = asked.run.duration.or(asked.profile.and_then(|profile| profile.duration));
     let limited = !asked.endless;
@@ -30,7 +31,7 @@ pub fn setup(asked: &WakeArguments, machine: &Machine) -> Result<Setup> {
     Ok(Setup {
         threads,
         periodic: Periodic {
-            warm_up: asked.threads.warm_up,
+            warm_up: asked.threads.warm_up.unwrap_or_else(|| timer::warm_up(longest)),
             phase: asked.threads.phase,
             align_second: asked.threads.align_second,
             threshold: asked.outliers.threshold,
@@ -220,6 +221,20 @@ mod tests {
         let shorter = planned("--profile osadl --duration 5s -p 70").unwrap();
         assert_eq!((shorter.count, shorter.duration), (u64::MAX, 5_000_000_000));
         assert_eq!(shorter.threads[0].policy, Policy::Fifo(70));
+    }
+
+    #[test]
+    fn a_usual_warm_up_takes_a_tenth_of_a_second_unless_an_interval_is_longer() {
+        for (words, intervals) in [
+            ("", 100),
+            ("--interval 100us", 100),
+            ("--interval 20ms", 5),
+            ("--interval 20ms --threads 2 --distance 30ms", 2),
+            ("--interval 1s", 1),
+            ("--interval 1s --warm-up 7", 7),
+        ] {
+            assert_eq!(planned(words).unwrap().periodic.warm_up, intervals, "{words}");
+        }
     }
 
     #[test]
