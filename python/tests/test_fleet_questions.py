@@ -215,7 +215,8 @@ def test_a_machine_whose_threads_wait_for_a_cpu_is_named(
     lake.append("series", pa.Table.from_pylist([series], schema=TABLES["series"]))
     assert _main.main(["sick", "--lake", lake.root, "--format", "json"]) == 0
     (row,) = json.loads(capsys.readouterr().out)
-    assert (row["machine_id"], row["kind"], row["confirm"]) == ("m7", "waited", "latscope noise")
+    assert (row["machine_id"], row["family"], row["kind"]) == ("m7", "waiting", "waited")
+    assert row["confirm"] == "latscope noise"
     told = (
         "threads waited for a CPU in 12.3 % of the time at half of the points or more, in 12.3 % at a quarter"
     )

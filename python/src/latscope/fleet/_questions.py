@@ -235,7 +235,7 @@ def _waiting(finding: _judge.Finding, name: str, group: Group) -> Row:
     return {
         "machine_id": finding.machine,
         "name": name,
-        "family": "",
+        "family": "waiting",
         "kind": finding.kind,
         "ratio": None,
         "score": round(finding.score, 1),
