@@ -74,10 +74,17 @@ fn point(point: &LearntPoint) -> String {
     }
     point.limits.iter().for_each(|one| out += &limit(one));
     for (metric, [low, high]) in &point.scattered {
-        let seen = format!("{} to {}", format_time(*low), format_time(*high));
-        out += &comment(&format!("no limit of {metric}: the figures scatter too much ({seen})"));
+        out += &comment(&format!("no limit of {metric}: {}", scatter(*low, *high)));
     }
     out
+}
+
+/// Returns why figures from `low` to `high` ns have no limit.
+fn scatter(low: f64, high: f64) -> String {
+    if low == high {
+        return format!("a single figure ({}) does not tell how much they scatter", format_time(low));
+    }
+    format!("the figures scatter too much ({} to {})", format_time(low), format_time(high))
 }
 
 fn params(params: &Params) -> String {

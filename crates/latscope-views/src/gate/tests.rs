@@ -162,7 +162,7 @@ fn a_learnt_budget_says_what_its_limits_rest_on() {
         runs: 5,
         samples: 60_000,
         limits: vec![limit("p50", 0.271, Spread::Runs(5)), limit("max", 4_210.0, Spread::Assumed)],
-        scattered: vec![("p99", [1_000.0, 90_000.0])],
+        scattered: vec![("p99", [1_000.0, 90_000.0]), ("p95", [2_000.0, 2_000.0])],
     };
     let learnt = Learnt {
         basis: Basis {
@@ -186,6 +186,7 @@ runs = \"most\"
 p50 = \"0.271ns\" # 3.00 µs to 4.00 µs, × 1.25 from 5 runs
 max = \"4.21us\" # 3.00 µs to 4.00 µs, × 1.25 assumed: how far it scatters is not known
 # no limit of p99: the figures scatter too much (1.00 µs to 90.0 µs)
+# no limit of p95: a single figure (2.00 µs) does not tell how much they scatter
 
 # Without a limit:
 # a; b; c and 1 more: unstable
