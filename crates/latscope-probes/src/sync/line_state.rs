@@ -158,18 +158,23 @@ struct Taken {
     clean: Vec<(f64, u64)>,
     /// The same of walks beside which something else ran.
     disturbed: Vec<(f64, u64)>,
-    /// Time of a load in the same walk right afterwards, from the own cache, ns.
+    /// Time of a load in the same walk right afterwards, from the own cache, ns, where nothing disturbed that one.
     own: Vec<f64>,
+    /// The same of walks from the own cache beside which something else ran.
+    own_disturbed: Vec<f64>,
 }
 
 fn report(bench: &mut Bench, index: usize, line: &Line, taken: &Taken) {
     let nothing_clean = taken.clean.is_empty();
     let walks = if nothing_clean { &taken.disturbed } else { &taken.clean };
     bench.batch_means(index, LINES as u64, walks, nothing_clean);
-    let Some((load, own)) = bench.median(index).zip(median(&taken.own)) else { return };
+    // A disturbed control is shown, and says nothing about where the lines were.
+    let is_known = !taken.own.is_empty();
+    let own = median(if is_known { &taken.own } else { &taken.own_disturbed });
+    let Some((load, own)) = bench.median(index).zip(own) else { return };
     bench.value(index, "own-cache", own, "ns", Better::Neither);
     let siblings = line.class.as_deref() == Some(Class::Siblings.word());
-    if !siblings && is_own_cache(load, own) {
+    if is_known && !siblings && is_own_cache(load, own) {
         let reason = format!(
             "a load took {load:.1} ns, and {own:.1} ns when the core had the line itself: the two CPUs share a cache, or the \
              other one had lost the lines"
@@ -272,12 +277,14 @@ fn lead(
             order.give(2 * sample + 2);
             bad |= order.disturbed.load(Relaxed);
         }
+        let watch = Watch::open();
         let again = clock.start();
         cycle.walk();
         let own = timebase.ns(clock.end() - again);
+        let own_bad = watch.disturbed(own);
         if sample > 0 {
             if bad { &mut taken.disturbed } else { &mut taken.clean }.push((ns / cycle.len() as f64, start));
-            taken.own.push(own / cycle.len() as f64);
+            if own_bad { &mut taken.own_disturbed } else { &mut taken.own }.push(own / cycle.len() as f64);
             spent += if bad { 0.0 } else { ns };
         }
         let enough = taken.clean.len() as u64 >= stop.samples || spent >= stop.budget_ns as f64;
@@ -377,8 +384,9 @@ mod tests {
             }
             lead(&cycle, &orders, State::Shared, (timebase, harness::STOP), || false)
         });
-        assert!(taken.clean.len() + taken.disturbed.len() == taken.own.len() && !taken.own.is_empty());
-        let last = 2 * (taken.own.len() as u64 + 1);
+        let walks = taken.clean.len() + taken.disturbed.len();
+        assert!(walks > 0 && walks == taken.own.len() + taken.own_disturbed.len());
+        let last = 2 * (walks as u64 + 1);
         assert!(orders.iter().all(|order| order.done.load(Relaxed) == last));
     }
 }
