@@ -98,7 +98,7 @@ fn figure(report: &Report, group: &Group, sets: &[(&Set, String)], left: usize) 
     }
 }
 
-/// What a curve shows of the column of a thread, and of the columns of all threads.
+/// Figures that a curve shows: of the column of a thread, and of the columns of all threads.
 type OfThreads = (fn(&Column) -> Option<f64>, fn(&[f64]) -> Option<f64>);
 
 impl Set<'_> {
