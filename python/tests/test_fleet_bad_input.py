@@ -3,7 +3,11 @@
 import contextlib
 import gzip
 import json
+import os
+import signal
 import subprocess
+import sys
+import time
 from collections.abc import Callable
 from datetime import date
 from pathlib import Path
@@ -203,3 +207,20 @@ def test_a_query_of_too_many_rows_is_refused(
     assert "--no-limit" in capsys.readouterr().err
     assert _main.main([*query, "--no-limit"]) == 0
     assert capsys.readouterr().out == "n\n0\n"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_leaves_no_file(lake: Lake, tmp_path: Path, number: signal.Signals) -> None:
+    add(lake, FILES[0])
+    spill = tmp_path / "spill"
+    spill.mkdir()
+    query = "SELECT COUNT(*) AS n FROM h AS a, h AS b, h AS c, h AS d WHERE a.n + b.n + c.n + d.n < 0"
+    called = [sys.executable, "-m", "latscope.fleet", "sql", "--lake", lake.root, query]
+    source = str(Path(__file__).parent.parent / "src")
+    with subprocess.Popen(called, env=os.environ | {"PYTHONPATH": source, "TMPDIR": str(spill)}) as process:
+        while not any(spill.iterdir()):
+            assert process.poll() is None
+            time.sleep(0.01)
+        process.send_signal(number)
+    assert process.returncode == 128 + number
+    assert not any(spill.iterdir())

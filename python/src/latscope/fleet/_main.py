@@ -2,6 +2,7 @@
 
 import argparse
 import math
+import signal
 import sys
 from collections.abc import Callable, Sequence
 from datetime import date
@@ -28,6 +29,8 @@ def main(words: Sequence[str] | None = None) -> int:
     """Runs the command. Returns its exit code: 0; 1 after an error; 2 where files were set aside, or damage
     was found."""
     arguments = _parser().parse_args(words)
+    # Without a handler SIGTERM ends Python at once, and the files of a sort stay.
+    signal.signal(signal.SIGTERM, _terminated)
     try:
         if None not in (arguments.since, arguments.until) and arguments.since > arguments.until:
             raise FleetError(f"--since {arguments.since} is after --until {arguments.until}")
@@ -36,12 +39,18 @@ def main(words: Sequence[str] | None = None) -> int:
         return code
     except BrokenPipeError:
         return 0
+    except KeyboardInterrupt:
+        return 128 + signal.SIGINT
     except (FleetError, ValueError) as error:
         print(f"latscope-fleet: {sentence(error)}", file=sys.stderr)
     except (OSError, DeltaError) as error:
         # A store, or a disk, fails in the middle of anything.
         print(f"latscope-fleet: {arguments.lake or 'demo'}: {sentence(error)}", file=sys.stderr)
     return 1
+
+
+def _terminated(number: int, _frame: object) -> None:
+    raise SystemExit(128 + number)
 
 
 def _parser() -> argparse.ArgumentParser:
