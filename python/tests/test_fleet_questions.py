@@ -195,6 +195,19 @@ def test_a_machine_that_its_quota_stops_is_named_unless_others_are(
     assert all(row["why"].startswith(why) for row in found)
 
 
+@pytest.mark.parametrize(
+    ("others", "unseen", "known"), [(0.0, 0.7, None), (0.02, 0.01, 0.02), (0.6, 0.4, 0.6), (0.0, None, 0.0)]
+)
+def test_what_others_used_of_a_run_too_short_for_the_ticks_is_not_known(
+    others: float, unseen: float | None, known: float | None
+) -> None:
+    first = latscope.read(DEMO).runs[0]
+    account = {"wall_ns": 14_000_000, "cpus": 2, "ran_ns": 0, "others": others}
+    account |= {} if unseen is None else {"unseen": unseen}
+    run = rows_of(first.document | {"activity": account}, first.text, first.source, DAY).run
+    assert run["others"] == known
+
+
 def test_a_machine_whose_threads_wait_for_a_cpu_is_named(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -16,8 +16,12 @@ pub struct Account {
     pub cpus: u32,
     /// CPU time of the run's own processes, ns, without its load and its peers.
     pub ran_ns: u64,
-    /// Share that other processes used: neither the run's own, nor its load, nor its peers.
+    /// Least share that other processes used: neither the run's own, nor its load, nor its peers.
     pub others: f64,
+    /// Share that others may have used beyond `others`: the kernel counts CPU time in ticks of 10 ms. 0 where that is not
+    /// known.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub unseen: f64,
     /// Share that the load used which was asked for; `None` without a load.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub load: Option<f64>,
@@ -94,6 +98,16 @@ pub struct Consumer {
 /// Share of the CPUs of which others use less on a quiet machine.
 pub const QUIET: f64 = 0.05;
 
+/// Share that others may have used unseen from which on an account cannot call a machine quiet.
+const TOO_UNSURE: f64 = 0.25;
+
+/// Width of the interval of the others' share from which on both of its ends are shown.
+const WIDE: f64 = 0.01;
+
+fn is_zero(share: &f64) -> bool {
+    *share == 0.0
+}
+
 /// Share of the time for which a quota may stop a run without a figure being distorted.
 const THROTTLING_MATTERS: f64 = 0.01;
 
@@ -105,6 +119,25 @@ impl Account {
     /// Returns true where others used so little that they explain nothing.
     pub fn is_quiet(&self) -> bool {
         self.others < QUIET
+    }
+
+    /// Returns the least share that others used; `None` where the stretch is too short for the kernel's ticks to say that
+    /// they used little.
+    pub fn known_others(&self) -> Option<f64> {
+        (!self.is_quiet() || self.unseen < TOO_UNSURE).then_some(self.others)
+    }
+
+    /// Returns the share that others used in words, with both ends where the ticks leave an interval: `3 %`, `0 % to 7 %`;
+    /// `None` as for [`Account::known_others`].
+    pub fn others_words(&self) -> Option<String> {
+        let least = format_share(self.known_others()?);
+        let most = format_share((self.others + self.unseen).min(1.0));
+        Some(if self.unseen < WIDE { least } else { format!("{least} to {most}") })
+    }
+
+    /// Reason why what others used is not known: `14.0 ms are too short for the kernel's ticks of 10 ms`.
+    pub fn too_short(&self) -> String {
+        format!("{} are too short for the kernel's ticks of 10 ms", format_time(self.wall_ns as f64))
     }
 
     /// Returns true where the hypervisor gave more to other guests than others may use on a quiet machine.
@@ -137,6 +170,7 @@ impl Account {
             (a, b) => Some(mean(a.unwrap_or(0.0), b.unwrap_or(0.0))),
         };
         self.others = mean(self.others, other.others);
+        self.unseen = mean(self.unseen, other.unseen);
         self.load = either(self.load, other.load);
         self.peer = either(self.peer, other.peer);
         self.stolen = either(self.stolen, other.stolen);
@@ -271,6 +305,26 @@ mod tests {
         assert!((all.others - 0.4).abs() < 1e-12 && all.peer.is_some_and(|peer| (peer - 0.3).abs() < 1e-12));
         all.add(&all.clone());
         assert_eq!(all.quota.as_ref().map(|quota| (quota.periods, quota.throttled)), Some((20, 4)));
+    }
+
+    #[test]
+    fn a_stretch_too_short_for_the_ticks_says_nothing_of_a_quiet_machine() {
+        let account =
+            |others: f64, unseen: f64| Account { wall_ns: 14_000_000, others, unseen, ..Account::default() };
+        let words = |others, unseen| account(others, unseen).others_words();
+        assert_eq!((words(0.0, 1.0), words(0.0, 0.25)), (None, None));
+        assert_eq!(account(0.0, 1.0).too_short(), "14.0 ms are too short for the kernel's ticks of 10 ms");
+        for (others, unseen, expected) in [
+            (0.0, 0.2, "0 % to 20 %"),
+            (0.01, 0.009, "1 %"),
+            // What was seen of others is certain.
+            (0.6, 0.7, "60 % to 100 %"),
+        ] {
+            assert_eq!(words(others, unseen).as_deref(), Some(expected));
+        }
+        let mut all = account(0.0, 0.5);
+        all.add(&account(0.0, 0.7));
+        assert!((all.unseen - 0.6).abs() < 1e-12);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use super::rows::{family, level_label};
 use super::{document, groups};
 use latscope_core::histogram::Histogram;
 use latscope_core::report::{
-    Cause, Check, Measurement, Outlier, Report, Sampling, Semantics, Summary, Value, Work,
+    Account, Cause, Check, Measurement, Outlier, Report, Sampling, Semantics, Summary, Value, Work,
 };
 use latscope_judge::findings::{LevelRow, level_rows};
 use latscope_judge::verdict::confidence_of;
@@ -151,7 +151,7 @@ fn trust(report: &Report, lines: &Lines) -> Vec<Column> {
 }
 
 fn details(report: &Report, lines: &Lines) -> Vec<Column> {
-    let others = number(report.activity.as_ref().map(|activity| activity.others));
+    let others = number(report.activity.as_ref().and_then(Account::known_others));
     let checks = |m: &Measurement| joined(m.verdict.iter().flat_map(|verdict| &verdict.checks).map(check));
     vec![
         lines.of("corrected_count", |m| {

@@ -202,7 +202,10 @@ fn merged_words(merged: &Merged) -> String {
 fn whose_time(account: &Account) -> String {
     let mut text = match account.throttled() {
         Some(quota) => quota.words(),
-        None => format!("others used {} of the CPUs", format_share(account.others)),
+        None => match account.others_words() {
+            Some(share) => format!("others used {share} of the CPUs"),
+            None => format!("what others used is not known ({})", account.too_short()),
+        },
     };
     for (share, who) in [(account.load, "load"), (account.peer, "peer")] {
         text += &share.map_or(String::new(), |share| format!(", the {who} {}", format_share(share)));

@@ -95,6 +95,9 @@ pub(crate) fn measured(report: &Report) -> impl Iterator<Item = &Measurement> {
 
 /// Returns the state in words: `busy: other processes used 97 % of 2 CPUs`.
 pub(super) fn state(account: &Account) -> String {
+    if account.known_others().is_none() {
+        return format!("not known to be quiet: {}", account.too_short());
+    }
     let state = match (account.is_quiet(), account.is_slowed_by_host()) {
         (true, false) => "quiet",
         (true, true) => "slowed by its host",
@@ -105,7 +108,7 @@ pub(super) fn state(account: &Account) -> String {
 
 fn others(account: &Account) -> String {
     let cpus = if account.cpus == 1 { "1 CPU".to_owned() } else { format!("{} CPUs", account.cpus) };
-    let share = format_share(account.others);
+    let share = account.others_words().unwrap_or_else(|| format_share(account.others));
     // What is rounded to the limit is above it where the machine is busy.
     let over = !account.is_quiet() && share == format_share(QUIET);
     let share = if over { format!("just over {share}") } else { share };
@@ -190,6 +193,22 @@ mod tests {
             sentence(&report).unwrap(),
             "The machine was slowed by its host: other processes used 1 % of 2 CPUs; the hypervisor took 20 %; the \
              figures are those of a machine as busy as that."
+        );
+    }
+
+    #[test]
+    fn of_a_run_too_short_for_the_ticks_no_state_is_known() {
+        let mut report = busy();
+        let account = report.activity.as_mut().unwrap();
+        (account.wall_ns, account.others, account.unseen, account.top) = (14_000_000, 0.0, 0.7, Vec::new());
+        assert_eq!(
+            sentence(&report).unwrap(),
+            "The machine was not known to be quiet: 14.0 ms are too short for the kernel's ticks of 10 ms."
+        );
+        report.activity.as_mut().unwrap().unseen = 0.1;
+        assert_eq!(
+            sentence(&report).unwrap(),
+            "The machine was quiet: other processes used 0 % to 10 % of 2 CPUs."
         );
     }
 

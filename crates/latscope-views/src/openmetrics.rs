@@ -1,6 +1,6 @@
 //! A report as OpenMetrics text, which the textfile collector of node_exporter and Prometheus read, too.
 
-use latscope_core::report::{Measurement, Report, Sampling, Status};
+use latscope_core::report::{Account, Measurement, Report, Sampling, Status};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
@@ -156,7 +156,7 @@ fn run(text: &mut String, report: &Report) {
     one("latscope_run_start_timestamp_seconds", "Start of the run", "", at(&report.started));
     let finished = report.finished.as_deref().and_then(at);
     one("latscope_run_end_timestamp_seconds", "End of the run", "", finished);
-    let others = report.activity.as_ref().map(|activity| activity.others);
+    let others = report.activity.as_ref().and_then(Account::known_others);
     one("latscope_run_others_ratio", "Share of the CPUs that other processes used", "", others);
 }
 

@@ -472,7 +472,7 @@ impl Measurement {
             "its threads waited for a CPU for {} of the time in which it was measured, while other processes used {} of \
              the CPUs",
             units::format_share(waited),
-            units::format_share(others)
+            account.others_words().unwrap_or_default()
         );
         let reason = Reason::new(Level::Degraded, "waited-for-a-cpu", text, "measure on a quieter machine");
         self.quality.lower(reason.with("waited", waited).with("others", others));

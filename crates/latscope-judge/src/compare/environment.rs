@@ -2,6 +2,7 @@
 
 use crate::runs::{Run, extremes};
 use latscope_core::plan::Load;
+use latscope_core::report::{Account, QUIET};
 use latscope_core::statistics::median;
 use latscope_core::units::{counted, format_share};
 use schemars::JsonSchema;
@@ -119,7 +120,7 @@ pub(crate) const UNLIKE: f64 = 0.25;
 /// part of it.
 pub(crate) fn unlike(a: &[&Run], b: &[&Run]) -> Option<String> {
     let [a, b] = [a, b].map(|runs| {
-        let known = runs.iter().filter_map(|run| Some(run.report.activity.as_ref()?.others));
+        let known = runs.iter().filter_map(|run| run.report.activity.as_ref()?.known_others());
         let shares: Vec<f64> = known.collect();
         median(&shares)
     });
@@ -162,11 +163,11 @@ const OPEN: usize = 15;
 pub(crate) fn of_run(run: &Run) -> Vec<(String, String)> {
     let report = &run.report;
     let machine = &report.machine;
-    let others = report.activity.as_ref().map(|activity| {
-        if activity.is_quiet() {
+    let others = report.activity.as_ref().and_then(Account::known_others).map(|others| {
+        if others < QUIET {
             return "less than 5 % of the CPUs".to_owned();
         }
-        let share = format_share((activity.others * 10.0).round().max(1.0) / 10.0);
+        let share = format_share((others * 10.0).round().max(1.0) / 10.0);
         format!("about {share} of the CPUs")
     });
     // Another program records neither load nor rounds.

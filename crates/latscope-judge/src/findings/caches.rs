@@ -1,6 +1,7 @@
 //! Caches that a random chase shows. Each round of the run has a curve of its own, and its levels are determined round
 //! by round: only levels on which the rounds agree are claimed.
 
+use super::NOT_KNOWN;
 use super::evidence::{ENOUGH_ROUNDS, Figure, Told};
 use super::select::{listed, measured};
 use crate::levels::{Agreement, Edge, LevelMatch, detect, match_declared};
@@ -355,12 +356,13 @@ impl<'a> Chase<'a> {
             Some(account) if account.throttled().is_some() => {
                 doubts.extend(account.throttled().map(Quota::words));
             }
+            Some(activity) if activity.known_others().is_none() => doubts.push(NOT_KNOWN.to_owned()),
             Some(activity) if activity.is_quiet() => {}
             Some(activity) => doubts.push(format!(
                 "other processes used {} of the CPUs and a part of the caches",
                 format_share(activity.others)
             )),
-            None => doubts.push("whether the machine was quiet is not known".to_owned()),
+            None => doubts.push(NOT_KNOWN.to_owned()),
         }
         if self.report.machine.hypervisor.is_some() {
             doubts.push(

@@ -24,6 +24,9 @@ use latscope_core::report::{Finding, Report};
 /// The time a frame lasts on a screen that shows 60 a second, ns.
 pub const FRAME_NS: f64 = 1e9 / 60.0;
 
+/// Doubt of a run without an account, or too short for one.
+const NOT_KNOWN: &str = "whether the machine was quiet is not known";
+
 /// All conclusions that a report supports: the caches, then the cost of hand-offs, threads and files, stolen time,
 /// priorities, then facts about the run itself.
 pub fn findings(report: &Report, catalogue: &Catalogue) -> Vec<Finding> {

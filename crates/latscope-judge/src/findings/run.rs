@@ -1,9 +1,9 @@
 //! Findings about the run as a whole: the clock, the neighbours, the scale.
 
-use super::FRAME_NS;
 use super::caches::level_figures;
 use super::evidence::{ENOUGH_ROUNDS, Figure, Told, at_least_many, is_steady};
 use super::select::{listed, listed_with, measured};
+use super::{FRAME_NS, NOT_KNOWN};
 use latscope_core::catalogue::{Catalogue, ids};
 use latscope_core::param;
 use latscope_core::report::{Finding, Measurement, Report};
@@ -108,8 +108,8 @@ fn frame(report: &Report, catalogue: &Catalogue) -> Option<Finding> {
     );
     let doubt = report.activity.as_ref().and_then(|account| match account.throttled() {
         Some(quota) => Some(quota.words()),
-        None => (!account.is_quiet())
-            .then(|| format!("other processes used {} of the CPUs", format_share(account.others))),
+        None if account.is_quiet() => account.known_others().is_none().then(|| NOT_KNOWN.to_owned()),
+        None => Some(format!("other processes used {} of the CPUs", format_share(account.others))),
     });
     let mut told = Told::unless(doubt.as_deref(), "frame").value("frame_ns", FRAME_NS);
     let fitting = fitting(report);

@@ -120,7 +120,9 @@ impl Accountant {
         let now = self.read()?;
         let began = self.began.as_ref()?;
         let mut account = account(began, &now, &self.cpus);
+        let most = account.others + account.unseen;
         account.others = share(account.others.max(self.seen(&now, account.wall_ns)).min(1.0));
+        account.unseen = share((most - account.others).max(0.0));
         account.top = self.top(account.wall_ns);
         account.real_time = processes::real_time(&self.root, &account.top, &self.cpus);
         if let Some(real_time) = &mut account.real_time {
@@ -182,15 +184,17 @@ fn account(from: &Reading, to: &Reading, cpus: &[u32]) -> Account {
     // A load that was started meanwhile had used nothing before.
     let [load, peer] = [(to.load_ns, from.load_ns), (to.peer_ns, from.peer_ns)]
         .map(|(now, before)| Some(now?.saturating_sub(before.unwrap_or(0)) as f64));
-    // Idle time is cut off to ticks, so up to one of each CPU may be missing.
-    let missing = (TICK_NS * cpus.len() as u64) as f64;
-    let known = free as f64 + own as f64 + load.unwrap_or(0.0) + peer.unwrap_or(0.0) + missing;
+    // Idle time is cut off to ticks at both ends, so up to one of each CPU may be missing, or too much.
+    let tick = (TICK_NS * cpus.len() as u64) as f64;
+    let known = free as f64 + own as f64 + load.unwrap_or(0.0) + peer.unwrap_or(0.0);
     let of_all = |ns: f64| share((ns / available.max(1.0)).clamp(0.0, 1.0));
+    let others = of_all(available - known - tick);
     Account {
         wall_ns,
         cpus: cpus.len() as u32,
         ran_ns: own,
-        others: of_all(available - known),
+        others,
+        unseen: share(of_all(available - known + tick) - others),
         load: load.map(of_all),
         peer: peer.map(of_all),
         stolen: Some(of_all(stolen as f64)),

@@ -20,9 +20,33 @@ fn what_others_use_is_what_is_neither_idle_nor_ours_nor_the_loads_nor_the_peers(
     let all = account(&from, &beside, &[0, 1]);
     assert_eq!((all.others, all.load, all.peer), (0.04, Some(0.2), Some(0.25)));
     let short = reading(at + SECOND / 100, 10_000_000, 0);
-    assert_eq!(account(&from, &short, &[0, 1]).others, 0.0, "half of 10 ms may be one tick");
+    let short = account(&from, &short, &[0, 1]);
+    assert_eq!(short.others, 0.0, "half of 10 ms may be one tick");
+    assert_eq!((short.unseen, short.known_others()), (1.0, None), "and all of it may be others'");
     let idle = reading(at + SECOND, 2_010_000_000, 0);
     assert_eq!(account(&from, &idle, &[0, 1]).others, 0.0);
+}
+
+/// Others can have used between what was seen and what the ticks may hide, whatever the length of the stretch.
+#[test]
+fn the_share_of_others_has_the_resolution_of_the_ticks() {
+    let at = Instant::now();
+    for (ms, unseen, is_known) in [
+        (14, 10.0 / 14.0, false),
+        (50, 0.2, true),
+        (40, 0.25, false),
+        (400, 0.025, true),
+        (10_000, 0.001, true),
+    ] {
+        let idle = 2 * ms * 1_000_000;
+        let (from, to) = (reading(at, 0, 0), reading(at + Duration::from_millis(ms), idle, 0));
+        let found = account(&from, &to, &[0, 1]);
+        assert!((found.unseen - unseen).abs() < 1e-4, "{ms} ms: {found:?}");
+        assert_eq!((found.others, found.known_others().is_some()), (0.0, is_known), "{ms} ms");
+    }
+    // A busy machine is known to be busy also after a short stretch.
+    let busy = account(&reading(at, 0, 0), &reading(at + Duration::from_millis(50), 0, 0), &[0, 1]);
+    assert_eq!((busy.others, busy.unseen, busy.known_others()), (0.8, 0.2, Some(0.8)));
 }
 
 #[test]

@@ -49,6 +49,7 @@ fn trust(report: &Report) -> Element {
 fn quietness(report: &Report) -> &'static str {
     match &report.activity {
         Some(account) if account.throttled().is_some() || account.is_slowed_by_host() => "bad",
+        Some(account) if account.known_others().is_none() => "doubt",
         Some(account) if account.is_quiet() && report.plan.load.is_some() => "asked",
         Some(account) if account.is_quiet() => "good",
         Some(_) => "bad",

@@ -47,7 +47,8 @@ fn name(judged: &Judged) -> String {
 /// Returns the CPU time by user: `others 3 %, load 95 %`.
 fn account(account: &Account) -> String {
     let short = |share: f64| format_share((share * 1e3).round() / 1e3);
-    let mut said = vec![format!("others {}", short(account.others))];
+    let others = account.known_others().map_or_else(|| "not known".to_owned(), short);
+    let mut said = vec![format!("others {others}")];
     let known = [("load", account.load), ("peers", account.peer), ("stolen", account.stolen)];
     let known =
         known.into_iter().filter_map(|(name, share)| Some((name, share.filter(|share| *share > 0.0)?)));

@@ -160,7 +160,8 @@ def _run(document: Document, source: str) -> Row:
             _text(item["id"]): _text(",".join(item["affects"])) for item in checks if item["affects"]
         },
         "wall_ns": _whole(account.get("wall_ns")),
-        **{name: _share(account.get(name)) for name in ("others", "load", "peer", "stolen")},
+        "others": _others(account),
+        **{name: _share(account.get(name)) for name in ("load", "peer", "stolen")},
         "throttled": _throttled(account.get("quota")),
         "points": len(document["measurements"]),
         "labels": {_text(name): _text(value) for name, value in (document.get("labels") or {}).items()},
@@ -310,6 +311,15 @@ def _whole(value: object) -> int | None:
 
 def _number(value: object) -> float | None:
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def _others(account: Mapping[str, Any]) -> float | None:
+    """Returns the share that others used; None where the run was too short for the ticks, by the rule
+    of `latscope_core::account`."""
+    share, unseen = _share(account.get("others")), _share(account.get("unseen"))
+    if share is not None and share < 0.05 and (unseen or 0) >= 0.25:
+        return None
+    return share
 
 
 def _share(value: object) -> float | None:
