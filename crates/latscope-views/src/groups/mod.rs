@@ -10,7 +10,7 @@ pub(super) use conditions::conditions;
 pub(super) use outliers::SHOWN;
 pub use outliers::causes;
 pub(super) use outliers::{causes_table, of_groups, pattern_sentences};
-pub(super) use table::table;
+pub(super) use table::{table, worst};
 pub(super) use transactions::told;
 
 use super::column::{FILES, TERMINAL};
@@ -25,6 +25,7 @@ use crate::published::{self, Published};
 use latscope_core::catalogue::ids;
 use latscope_core::events::{Group, groups};
 use latscope_core::report::Report;
+use latscope_core::units::format_count;
 use latscope_judge::transactions::mode;
 use latscope_judge::verdict::{HOW_SURE, confidence_of};
 
@@ -91,9 +92,17 @@ fn is_shown(group: &Group, groups: usize) -> bool {
 /// Returns the section on whether the rows ran long enough; empty if nothing is known.
 fn confidence(report: &Report, groups: &[Group]) -> Document {
     let mut lines = Vec::new();
-    for (group, row) in groups.iter().flat_map(|group| group.whole().iter().map(move |row| (group, row))) {
-        let name = row_name(groups, group, &row.label);
-        lines.extend(confidence_of(report, row.m).map(|sure| format!("{name}: {sure}.")));
+    for group in groups {
+        // The rows that the table shows.
+        let shown = worst(group.whole());
+        for row in &shown {
+            let name = row_name(groups, group, &row.label);
+            lines.extend(confidence_of(report, row.m).map(|sure| format!("{name}: {sure}.")));
+        }
+        let left = group.whole().len() - shown.len();
+        if left > 0 {
+            lines.push(format!("{} more of {}: CSV has each.", format_count(left as u64), group.probe));
+        }
     }
     let mut document = Document::default();
     if !lines.is_empty() {
@@ -153,6 +162,20 @@ mod tests {
             m.params.insert("policy".to_owned(), "other".into());
         }
         assert_eq!(shown(&report), "");
+    }
+
+    #[test]
+    fn confidence_has_the_rows_of_the_table_and_no_more() {
+        let lines = |threads: u64| {
+            let report = table::tests::threads(threads);
+            let section = confidence(&report, &groups(&report)).written(&wide());
+            section.lines().filter(|line| line.contains("CPU ")).map(str::to_owned).collect::<Vec<_>>()
+        };
+        assert_eq!((lines(64).len(), lines(65).len(), lines(1_024).len()), (64, 8, 8));
+        assert!(lines(1_024)[0].contains("CPU 1023"));
+        let report = table::tests::threads(1_024);
+        let section = confidence(&report, &groups(&report)).written(&wide());
+        assert!(section.contains("1,016 more of wake.timer: CSV has each."), "{section}");
     }
 
     fn wide() -> Options<'static> {

@@ -35,9 +35,8 @@ fn probe(report: &Report, group: &Group) -> Vec<Element> {
         let reason = row.m.quality.text().or_else(|| row.m.reason().clone())?;
         Some(format!("{}: {reason}", row.label))
     });
-    let sure = group
-        .whole()
-        .iter()
+    let sure = groups::worst(group.whole())
+        .into_iter()
         .filter_map(|row| Some(format!("{}: {}.", row.label, confidence_of(report, row.m)?)));
     let mut parts =
         vec![element("h3").text(group.probe), element("p").text(groups::conditions(report, group))];
