@@ -184,7 +184,8 @@ pub fn lat_ctx(call: LmbenchCall) -> Result<Job, Refusal> {
             let measurement = figures.measurement(&query(*count)).ok()?;
             measurement.values.get("self").map(|overhead| overhead.value)
         });
-        page.text(&format!("\n\"size={kib}k ovr={:.2}\n", overhead.unwrap_or(0.0) / 1e3));
+        let overhead = overhead.map_or("-".to_owned(), |ns| format!("{:.2}", ns / 1e3));
+        page.text(&format!("\n\"size={kib}k ovr={overhead}\n"));
         for count in &counts {
             page.line(figures.mean_ns(&query(*count)).map(|ns| format!("{count} {:.2}", ns / 1e3)));
         }

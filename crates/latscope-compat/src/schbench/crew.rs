@@ -105,7 +105,7 @@ impl Crew {
         self.shared.workers.iter().for_each(|worker| *held(&worker.seen) = Seen::default());
     }
 
-    /// Returns the delays of all threads so far; those of a kernel that does not count them are 0.
+    /// Returns the delays of all threads so far; those of a kernel that does not count them have no turns.
     pub fn delays(&self) -> Delays {
         Delays {
             message: sum(self.shared.desks.iter().map(|desk| &desk.thread)),

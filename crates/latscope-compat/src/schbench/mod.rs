@@ -121,23 +121,23 @@ pub static OPTIONS: &[Opt<SchbenchOptions>] = &[
     Opt::new(Some('W'), "worker-cpus", value("LIST"), "not here: use taskset", |_, _| Err(absent("-W", "taskset(1)"))),
     Opt::new(Some('t'), "threads", value("N"), "threads that work for each of them [number of CPUs]",
         |o, given| put(&mut o.threads, given.whole(1..=4096).map(Some))),
-    Opt::new(Some('r'), "runtime", value("S"), "time of the run [30]", |o, given| put(&mut o.runtime, given.whole(1..=MOST))),
-    Opt::new(Some('F'), "cache_footprint", value("KB"), "matrices of a thread [256]",
+    Opt::new(Some('r'), "runtime", value("S"), "time of the run, s [30]", |o, given| put(&mut o.runtime, given.whole(1..=MOST))),
+    Opt::new(Some('F'), "cache_footprint", value("KB"), "matrices of a thread, KiB [256]",
         |o, given| put(&mut o.footprint, given.whole(1..=MOST))),
     Opt::new(Some('n'), "operations", value("N"), "multiplications in a request [5]",
         |o, given| put(&mut o.operations, given.whole(0..=MOST))),
-    Opt::new(Some('s'), "sleep_usec", value("US"), "sleep before the work of a request [100]",
+    Opt::new(Some('s'), "sleep_usec", value("US"), "sleep before the work of a request, us [100]",
         |o, given| put(&mut o.sleep, given.whole(0..=MOST))),
     Opt::new(Some('A'), "auto-rps", value("PERCENT"), "not here: choose -R", |_, _| Err(absent("-A", "a rate by -R"))),
     Opt::new(Some('p'), "pipe", value("BYTES"), "bytes that are passed in place of requests [0]",
         |o, given| put(&mut o.pipe, given.whole(0..=MOST_BYTES))),
     Opt::new(Some('R'), "rps", value("N"), "requests a second [as many as the threads do]",
         |o, given| put(&mut o.rate, given.whole(0..=MOST))),
-    Opt::new(Some('w'), "warmuptime", value("S"), "time before the figures begin [0]",
+    Opt::new(Some('w'), "warmuptime", value("S"), "time before the figures begin, s [0]",
         |o, given| put(&mut o.warm_up, given.whole(0..=MOST))),
-    Opt::new(Some('i'), "intervaltime", value("S"), "time between two prints [10]",
+    Opt::new(Some('i'), "intervaltime", value("S"), "time between two prints, s [10]",
         |o, given| put(&mut o.interval, given.whole(1..=MOST))),
-    Opt::new(Some('z'), "zerotime", value("S"), "time after which all figures begin anew [never]",
+    Opt::new(Some('z'), "zerotime", value("S"), "time after which all figures begin anew, s [never]",
         |o, given| put(&mut o.zero, given.whole(1..=MOST).map(Some))),
     Opt::new(Some('j'), "json", value("FILE"), "not here", |_, _| Err(absent("-j", "the text"))),
     Opt::new(Some('J'), "jobname", value("NAME"), "not here", |_, _| Err(absent("-J", "the text"))),
@@ -240,7 +240,8 @@ fn run(options: &SchbenchOptions, crew: &Crew) {
 }
 
 fn print(options: &SchbenchOptions, seen: &Seen, requests: &Requests, lasted: Duration) {
-    let seconds = lasted.as_secs();
+    // To the nearest one: the last of the seconds ends some µs early.
+    let seconds = lasted.as_secs_f64().round() as u64;
     if options.pipe > 0 {
         eprint!("{}", text::latencies("Wakeup Latencies", &seen.wake_ups, seconds, &text::OF_PIPES));
         return;
@@ -279,6 +280,25 @@ mod tests {
             no_locking: true,
         };
         assert_eq!(options, expected);
+    }
+
+    /// The usage does not print the names of values, which have the unit in the other programs.
+    #[test]
+    fn help_of_an_amount_has_its_unit() {
+        let mut amounts = 0;
+        for Opt { spec, .. } in OPTIONS {
+            let unit = match spec.value {
+                "S" => ", s ",
+                "US" => ", us ",
+                "KB" => ", KiB ",
+                "BYTES" => "bytes ",
+                "" | "N" | "LIST" | "PERCENT" | "FILE" | "NAME" => continue,
+                other => panic!("{} takes {other}, whose unit is not known here", spec.long),
+            };
+            assert!(spec.help.contains(unit), "{}: {}", spec.long, spec.help);
+            amounts += 1;
+        }
+        assert_eq!(amounts, 7);
     }
 
     #[test]

@@ -63,10 +63,10 @@ impl Requests {
         sorted.sort_unstable();
         let at = |percentile: f64| {
             let rank = (percentile / 100.0 * sorted.len() as f64).ceil() as usize;
-            sorted.get(rank.saturating_sub(1)).copied().unwrap_or(0)
+            sorted.get(rank.saturating_sub(1)).copied()
         };
         let up_to = |value: u64| sorted.iter().filter(|rate| **rate <= value).count() as u64;
-        let ends = [sorted.first(), sorted.last()].map(|end| end.copied().unwrap_or(0));
+        let ends = [sorted.first(), sorted.last()].map(Option::<&u64>::copied);
         let head = heading("RPS", "requests", seconds, sorted.len() as u64);
         head + &rows(&OF_RATES, at, up_to, ends)
     }
@@ -74,7 +74,7 @@ impl Requests {
 
 /// Text with the percentiles of latencies, in µs.
 pub(super) fn latencies(what: &str, of: &Histogram, seconds: u64, wanted: &[Wanted]) -> String {
-    let us = |ns: Option<f64>| ns.map_or(0, |ns| (ns / 1e3) as u64);
+    let us = |ns: Option<f64>| ns.map(|ns| (ns / 1e3) as u64);
     let at = |percentile: f64| us(of.quantile(percentile / 100.0));
     let up_to = |value: u64| {
         let below = of.buckets_ns().filter(|(low, ..)| ((low / 1e3) as u64) <= value);
@@ -87,21 +87,28 @@ fn heading(what: &str, unit: &str, seconds: u64, samples: u64) -> String {
     format!("{what} percentiles ({unit}) runtime {seconds} (s) ({samples} total samples)\n")
 }
 
+/// The figure, or a sign in its place that is no number: what was not measured is not 0.
+fn figure(known: Option<u64>) -> String {
+    known.map_or("-".to_owned(), |value| value.to_string())
+}
+
 /// Rows of percentiles, each with the samples above that of the row before, and the ends of all.
-fn rows(wanted: &[Wanted], at: impl Fn(f64) -> u64, up_to: impl Fn(u64) -> u64, ends: [u64; 2]) -> String {
+fn rows(
+    wanted: &[Wanted],
+    at: impl Fn(f64) -> Option<u64>,
+    up_to: impl Fn(u64) -> u64,
+    ends: [Option<u64>; 2],
+) -> String {
     let mut text = String::new();
     let mut before = 0;
     for (percentile, is_marked) in wanted {
         let (value, mark) = (at(*percentile), if *is_marked { "* " } else { "  " });
-        let below = up_to(value);
-        let _ = writeln!(
-            text,
-            "\t{mark}{percentile:.1}th: {value:<10} ({} samples)",
-            below.saturating_sub(before)
-        );
+        let below = value.map_or(0, &up_to);
+        let (value, samples) = (figure(value), below.saturating_sub(before));
+        let _ = writeln!(text, "\t{mark}{percentile:.1}th: {value:<10} ({samples} samples)");
         before = before.max(below);
     }
-    let [least, most] = ends;
+    let [least, most] = ends.map(figure);
     let _ = writeln!(text, "\t  min={least}, max={most}");
     text
 }
@@ -132,8 +139,8 @@ impl Delay {
         Delay { ns, times }
     }
 
-    fn mean_us(self) -> u64 {
-        self.ns / self.times.max(1) / 1_000
+    fn mean_us(self) -> Option<u64> {
+        Some(self.ns.checked_div(self.times)? / 1_000)
     }
 }
 
@@ -146,7 +153,8 @@ impl Delays {
 
 /// Line with the mean delays.
 pub(super) fn delays(of: &Delays) -> String {
-    format!("sched delay: message {} (usec) worker {} (usec)\n", of.message.mean_us(), of.worker.mean_us())
+    let [message, worker] = [of.message, of.worker].map(|delay| figure(delay.mean_us()));
+    format!("sched delay: message {message} (usec) worker {worker} (usec)\n")
 }
 
 /// Last line of pipe mode: transfers of so many bytes.
@@ -184,7 +192,26 @@ mod tests {
         let all: u64 = lines[1..5].iter().filter_map(counted).sum();
         assert!((990..=1_000).contains(&all), "{all}: {text}");
         let none = latencies("Wakeup Latencies", &Histogram::new(1_000), 1, &OF_PIPES);
-        assert!(none.contains("\t  20.0th: 0          (0 samples)\n") && none.ends_with("min=0, max=0\n"));
+        assert!(none.contains("\t  20.0th: -          (0 samples)\n") && none.ends_with("min=-, max=-\n"));
+    }
+
+    /// What no sample, no second and no turn of a thread says is no figure in any part of the text.
+    #[test]
+    fn what_was_not_measured_is_no_number() {
+        let none = [
+            latencies("Request Latencies", &Histogram::new(1_000), 1, &OF_LATENCIES),
+            Requests::default().text(1),
+            delays(&Delays::default()),
+        ];
+        for text in none {
+            let figures = text
+                .lines()
+                .filter(|line| line.contains("th: ") || line.contains("min=") || line.contains("delay"));
+            for line in figures.map(|line| line.replace("(0 samples)", "")) {
+                let figure = line.rsplit_once("th:").map_or(line.as_str(), |(_, figure)| figure);
+                assert!(figure.contains('-') && !figure.contains(|c: char| c.is_ascii_digit()), "{line}");
+            }
+        }
     }
 
     #[test]
