@@ -40,7 +40,7 @@ pub struct Rules {
     pub warm_up: u64,
     /// Number of recorded activations.
     pub count: u64,
-    /// Instant after which no activation is due.
+    /// Instant from which on no activation is due: in five intervals there are five.
     pub until: u64,
 }
 
@@ -53,7 +53,7 @@ pub fn run(rules: Rules, first: u64, waiter: &mut impl Waiter, sink: &mut impl S
     // By the clock and not by activations: where most are missed a warm-up would never end.
     let warm = first.saturating_add(rules.warm_up.saturating_mul(rules.interval));
     let (mut due, mut turn) = (first, 0);
-    while turn < rules.count && due <= rules.until && !sink.stopping() {
+    while turn < rules.count && due < rules.until && !sink.stopping() {
         let woken = waiter.wait(due);
         let swallowed = |late: u64| late.saturating_sub(1) / rules.interval;
         let late = woken.now.saturating_sub(woken.due);
@@ -79,7 +79,7 @@ pub fn run(rules: Rules, first: u64, waiter: &mut impl Waiter, sink: &mut impl S
 mod tests {
     use super::*;
 
-    const RULES: Rules = Rules { interval: 1000, warm_up: 0, count: u64::MAX, until: 10_000 };
+    const RULES: Rules = Rules { interval: 1000, warm_up: 0, count: u64::MAX, until: 11_000 };
 
     /// Waiter that wakes late by these times, in turn, and early by negative ones.
     struct Script(Vec<i64>, usize);
@@ -141,6 +141,17 @@ mod tests {
         let rules = Rules { interval: 1_000_000, until: u64::MAX, count: 2, ..RULES };
         let kept = kept(rules, &[decades, 3]);
         assert_eq!(kept.samples, [(0, decades as u64, (decades as u64 - 1) / 1_000_000), (1, 3, 0)]);
+    }
+
+    #[test]
+    fn so_many_activations_are_recorded_as_there_are_intervals_in_the_time() {
+        for (warm_up, intervals) in [(0, 5), (1, 5), (3, 1)] {
+            let until = 1000 + (warm_up + intervals) * RULES.interval;
+            let kept = kept(Rules { warm_up, until, ..RULES }, &[5]);
+            assert_eq!(kept.samples.len() as u64, intervals, "{warm_up} of warm-up");
+        }
+        // A part of an interval at the end begins one more.
+        assert_eq!(kept(Rules { until: 6001, ..RULES }, &[5]).samples.len(), 6);
     }
 
     #[test]
