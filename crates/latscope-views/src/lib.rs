@@ -53,6 +53,7 @@ mod verdicts;
 
 pub use distortions::distortions;
 pub use head::unfinished;
+pub use verdicts::unmet;
 
 use latscope_core::catalogue::Catalogue;
 

@@ -35,6 +35,13 @@ pub(super) fn lines(report: &Report) -> Vec<(&Check, String)> {
         .collect()
 }
 
+/// Returns the lines of the checks that have the worst status, if not all pass.
+pub fn unmet(report: &Report) -> Vec<String> {
+    let lines = lines(report);
+    let worst = lines.iter().map(|(check, _)| check.status).max().filter(|status| *status != Status::Pass);
+    lines.into_iter().filter(|(check, _)| Some(check.status) == worst).map(|(_, line)| line).collect()
+}
+
 /// Returns a name that distinguishes a measurement from those of all probes.
 fn name(groups: &[Group], m: &Measurement) -> String {
     let found = groups.iter().find_map(|group| {

@@ -223,7 +223,9 @@ impl Comparison {
         let unpaired = marked + self.refused.len() + self.only_a.len() + self.only_b.len();
         let undecided = open.len() + differing.len() + unpaired;
         let why = match (longer.count(), self.unlike.as_deref()) {
-            _ if !slower.is_empty() => return (Status::Exceeded, String::new()),
+            _ if !slower.is_empty() => {
+                return (Status::Exceeded, format!("{} slower in B than in A", counted_points(slower.len())));
+            }
             _ if trusted.is_empty() => "nothing was compared".to_owned(),
             (longer @ 1.., Some(unlike)) => {
                 format!("{} of B took longer in these runs; {unlike}", counted_points(longer))

@@ -1,6 +1,7 @@
 //! `latscope bisect-check`: measures until it is certain whether a budget holds, for `git bisect run`.
 
 use super::budget;
+use super::gate::unmet;
 use super::output::{replaces, unless_unread};
 use super::usage::{did_you_mean, of_parser};
 use anyhow::{Context, Result, bail, ensure};
@@ -155,13 +156,12 @@ fn end(verdict: &str, seen: &Sequential, runs: u64, code: ExitCode) -> Result<Ex
 
 /// Prints a line about a run to stderr.
 fn say(number: u64, gate: &Gate, seen: &Sequential, left: u64) {
-    let (word, worst) = match gate.status {
-        Status::Pass => ("good", None),
-        Status::Exceeded => ("bad", Some(Status::Exceeded)),
-        Status::Inconclusive => ("inconclusive", Some(Status::Inconclusive)),
+    let word = match gate.status {
+        Status::Pass => "good",
+        Status::Exceeded => "bad",
+        Status::Inconclusive => "inconclusive",
     };
-    let why = gate.checks.iter().find(|check| Some(check.status) == worst);
-    let why = why.map(|check| format!(": {}, {}: {}", check.title, check.wanted(), check.text));
+    let why = unmet(gate).into_iter().next().map(|why| format!(": {why}"));
     let counts = format!("{} good, {} bad, at most {left} more", seen.good, seen.bad);
     eprintln!("run {number} {word} ({counts}){}", why.unwrap_or_default());
 }

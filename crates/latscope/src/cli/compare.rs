@@ -95,14 +95,14 @@ fn show(asked: &CompareArguments, found: &Comparison) -> Result<()> {
     text.and(files.write(found, || views::csv(found), markdown, || views::html(found)))
 }
 
-/// The exit code by `--fail-on`, with the reason on stderr where it is inconclusive.
+/// The end by `--fail-on`.
 fn exit(asked: &CompareArguments, found: &Comparison) -> Exit {
     if asked.fail_on.is_none() {
         return Exit::Done;
     }
     let (status, why) = found.none_slower(!asked.judged.only.is_empty());
-    if status == Status::Inconclusive {
-        latscope_process::eprintln!("--fail-on slower: inconclusive: {why}");
-    }
-    status.into()
+    Exit::of_status(status, || match status {
+        Status::Exceeded => format!("--fail-on slower: {why}"),
+        _ => format!("--fail-on slower: inconclusive: {why}"),
+    })
 }

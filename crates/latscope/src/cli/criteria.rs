@@ -1,13 +1,14 @@
 //! Criteria: what is asked of a result, and the exit code that comes of it.
 
-use super::Exit;
+use super::exit::{self, Exit};
 use super::options::Registered;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Arg, ArgAction, ArgMatches, Args, Command};
-use latscope_core::report::{Report, Status};
+use latscope_core::report::Report;
 use latscope_core::units::format_share;
 use latscope_engine::outliers::FAILED_ACTIONS;
 use latscope_judge::verdict::{self, Criterion, CriterionError, Metric, QUANTILES, Share};
+use latscope_views::{unfinished, unmet};
 
 pub const HEADING: &str = "Criteria (exit code 2 or 3)";
 
@@ -134,27 +135,34 @@ fn inheritance(what: String) -> Result<Criterion, CriterionError> {
     Criterion::new(&format!("inherits-{what}"), 100.0)
 }
 
-/// The exit code of a run, judged or not.
+/// The end of a run, judged or not.
 pub fn exit(report: &Report) -> Exit {
     let code = verdict::exit_code(verdict::report_status(report), verdict::is_cut_short(report));
-    let failed = report.warnings.iter().any(|warning| FAILED_ACTIONS.contains(&warning.id.as_str()));
-    of_code(if failed && code == 0 { Exit::Error as u8 } else { code })
+    let failed = report.warnings.iter().find(|warning| FAILED_ACTIONS.contains(&warning.id.as_str()));
+    match failed.filter(|_| code == 0) {
+        Some(warning) => Exit::Error(warning.text.clone()),
+        None => Exit::of_code(code, || reason(report)),
+    }
 }
 
-/// The exit code of a result that is shown: by its verdict, if it has one.
+/// The end of showing a result: by its verdict, if it has one.
 pub fn of_verdict(report: &Report) -> Exit {
-    let status = verdict::report_status(report);
-    // What was asked for and has no answer has not passed.
-    let unanswered = (status.is_none() && !report.plan.criteria.is_empty()).then_some(Status::Inconclusive);
-    let status = status.or(unanswered);
-    status.map_or(Exit::Done, |_| of_code(verdict::exit_code(status, verdict::is_cut_short(report))))
+    match verdict::report_status(report) {
+        Some(status) => {
+            let code = verdict::exit_code(Some(status), verdict::is_cut_short(report));
+            Exit::of_code(code, || reason(report))
+        }
+        None if report.plan.criteria.is_empty() => Exit::Done,
+        // What was asked for and has no answer has not passed.
+        None => Exit::Inconclusive("the criteria of the run were not judged".to_owned()),
+    }
 }
 
-/// Returns the exit that has this code.
-///
-/// # Panics
-/// No exit has the code.
-pub fn of_code(code: u8) -> Exit {
-    let exits = [Exit::Done, Exit::Error, Exit::Exceeded, Exit::Inconclusive];
-    exits.into_iter().find(|exit| *exit as u8 == code).expect("there are four codes")
+/// Reason why a report has not passed: the checks with its status, and the early end.
+fn reason(report: &Report) -> String {
+    let checks = exit::first_of(&unmet(report));
+    let early = unfinished(report).map(|text| format!("incomplete: {text}"));
+    let parts = Some(checks).filter(|text| !text.is_empty()).into_iter().chain(early);
+    let text = parts.collect::<Vec<_>>().join("; ");
+    if text.is_empty() { "the run was cut short".to_owned() } else { text }
 }

@@ -4,9 +4,10 @@ use super::input::{InputArguments, check_once};
 use super::options::JsonArgument;
 use super::output::{check_distinct, is_stdout, show_text, unless_unread, write, write_json};
 use super::results::{self, Results};
-use super::{Exit, budget};
+use super::{Exit, budget, exit};
 use anyhow::{Result, bail, ensure};
 use clap::Args;
+use latscope_core::report::Status;
 use latscope_judge::compare;
 use latscope_judge::gate::{self, Budget, Gate};
 use latscope_judge::runs::Run;
@@ -92,7 +93,14 @@ pub fn run(asked: &GateArguments) -> Result<Exit> {
     results.lost.into_iter().for_each(|(file, why)| gate.lose(file, why));
     gate.remarks.extend(baseline.skipped.iter().map(|text| format!("baseline: {text}")));
     unless_unread(show(asked, &gate, asked.quiet || taken.is_some()))?;
-    Ok(gate.status.into())
+    Ok(Exit::of_status(gate.status, || exit::first_of(&unmet(&gate))))
+}
+
+/// The checks that decide the status, each in a line, if not all pass.
+pub fn unmet(gate: &Gate) -> Vec<String> {
+    let decisive =
+        gate.checks.iter().filter(|check| check.status == gate.status && gate.status != Status::Pass);
+    decisive.map(|check| format!("{}, {}: {}", check.title, check.wanted(), check.text)).collect()
 }
 
 /// Message for results without limits: it lists the options that name limits.

@@ -21,7 +21,7 @@ use latscope_engine::saver::{self, Saver};
 use latscope_judge::verdict::{self, Criterion};
 use latscope_probes::{PlanInput, REGISTRY};
 use latscope_process::turn::{self, Turn};
-use latscope_views::{distortions, unfinished};
+use latscope_views::distortions;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
@@ -165,10 +165,6 @@ pub fn run<M: Measures>(command: &M) -> Result<Exit> {
         for line in distortions(&report) {
             latscope_process::eprintln!("latscope: {line}");
         }
-    }
-    // The exit code alone does not tell an error from a run that was cut short.
-    if let Some(text) = unfinished(&report).filter(|_| output.quiet()) {
-        eprintln!("latscope: incomplete: {text}");
     }
     Ok(criteria::exit(&report))
 }

@@ -7,6 +7,7 @@ mod budget;
 mod compare;
 mod criteria;
 mod doctor;
+mod exit;
 mod family;
 mod foreign;
 mod gate;
@@ -41,46 +42,17 @@ mod wake;
 use anyhow::{Result, anyhow, bail};
 use arguments::{Arguments, Command};
 use clap::error::ErrorKind;
-use clap::{CommandFactory, Parser};
+use clap::{CommandFactory, FromArgMatches};
+use exit::Exit;
 use family::Plain;
 use latscope_bench::worker;
 use latscope_compat as compat;
-use latscope_core::report::Status;
 use latscope_os::signal;
 use latscope_process::role::Role;
 use latscope_process::{eprintln, not_restored, stdout};
 use latscope_trace::tracefs;
 use std::ffi::OsString;
 use std::process::ExitCode;
-
-/// Exit code of a command, as scripts see it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Exit {
-    /// The command succeeded: code 0.
-    Done = 0,
-    /// A usage or I/O error, nothing could be measured, or interrupted.
-    Error = 1,
-    /// A criterion that was asked for is exceeded.
-    Exceeded = 2,
-    /// A criterion that was asked for cannot be judged.
-    Inconclusive = 3,
-}
-
-impl From<Status> for Exit {
-    fn from(status: Status) -> Exit {
-        match status {
-            Status::Pass => Exit::Done,
-            Status::Exceeded => Exit::Exceeded,
-            Status::Inconclusive => Exit::Inconclusive,
-        }
-    }
-}
-
-impl From<Exit> for ExitCode {
-    fn from(exit: Exit) -> ExitCode {
-        ExitCode::from(exit as u8)
-    }
-}
 
 const SIGXFSZ: i32 = 25;
 
@@ -110,7 +82,7 @@ pub fn main() -> ExitCode {
             return ExitCode::SUCCESS;
         }
         eprintln!("latscope: {}", usage::with_help(usage::plain(&error), &arguments, Arguments::command()));
-        if is_bisecting { bisect::CANNOT_TELL.into() } else { Exit::Error.into() }
+        if is_bisecting { bisect::CANNOT_TELL.into() } else { ExitCode::FAILURE }
     })
 }
 
@@ -144,12 +116,16 @@ fn personality(arguments: &[OsString]) -> Option<Result<ExitCode>> {
 fn command(arguments: &[OsString]) -> Result<ExitCode> {
     // Until the run listens, which reports what there is when it is to end.
     let _ = signal::hold(&signal::TERMINATION);
-    let parsed = match Arguments::try_parse_from(arguments) {
+    let matches = match Arguments::command().try_get_matches_from(arguments) {
+        Ok(matches) => matches,
+        Err(error) => return unparsed(&error, arguments),
+    };
+    let parsed = match Arguments::from_arg_matches(&matches) {
         Ok(parsed) => parsed,
         Err(error) => return unparsed(&error, arguments),
     };
     let Some(command) = parsed.command else {
-        return Ok(with_what_is_left(measure::run(&parsed.survey)?).into());
+        return Ok(with_what_is_left(measure::run(&parsed.survey)?).explained(&matches));
     };
     if command.is_without_run() {
         let _ = signal::release(&signal::TERMINATION);
@@ -187,14 +163,17 @@ fn command(arguments: &[OsString]) -> Result<ExitCode> {
         Command::Generate(asked) => generate::run(asked, Arguments::command())?,
         Command::As { call } => return older_tool(call),
     };
-    Ok(if measures { with_what_is_left(exit) } else { exit }.into())
+    Ok(if measures { with_what_is_left(exit) } else { exit }.explained(&matches))
 }
 
 /// The exit of a command that measures: it is not done on a machine that an earlier run left changed.
 fn with_what_is_left(exit: Exit) -> Exit {
     let left = not_restored::found();
     left.iter().for_each(|line| eprintln!("latscope: {line}"));
-    if left.is_empty() || exit != Exit::Done { exit } else { Exit::Error }
+    match exit {
+        Exit::Done if !left.is_empty() => Exit::Error("an earlier run left the machine changed".to_owned()),
+        exit => exit,
+    }
 }
 
 /// Shows the help that was asked for.

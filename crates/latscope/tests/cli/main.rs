@@ -10,6 +10,7 @@ mod binder_tests;
 mod blame;
 mod compare;
 mod container;
+mod exit_codes;
 mod full_disk;
 mod gate;
 mod generated;

@@ -8,7 +8,8 @@ use super::{Exit, results};
 use anyhow::{Result, bail, ensure};
 use clap::Args;
 use index::Directory;
-use latscope_judge::history::{self as judge, Entry, History};
+use latscope_core::units::counted;
+use latscope_judge::history::{self as judge, Change, Entry, History};
 use latscope_views::history as views;
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -59,14 +60,25 @@ pub fn run(asked: &HistoryArguments) -> Result<Exit> {
         );
     }
     unless_unread(show(asked, &found))?;
-    let judged = found.machines.iter().any(|machine| machine.judged > 0);
-    let changes = || found.machines.iter().flat_map(|machine| &machine.changes);
-    let changed = changes().any(|change| change.unlike.is_none());
-    Ok(match &asked.fail_on {
-        Some(_) if changed => Exit::Exceeded,
-        Some(_) if !judged || changes().next().is_some() => Exit::Inconclusive,
-        _ => Exit::Done,
-    })
+    Ok(if asked.fail_on.is_some() { none_changed(&found) } else { Exit::Done })
+}
+
+/// The end by `--fail-on change`.
+fn none_changed(found: &History) -> Exit {
+    let changes: Vec<&Change> = found.machines.iter().flat_map(|machine| &machine.changes).collect();
+    let known: Vec<&str> =
+        changes.iter().filter(|change| change.unlike.is_none()).map(|change| change.id.as_str()).collect();
+    let unlike = changes.iter().find_map(|change| change.unlike.as_deref());
+    if let [first, ..] = known[..] {
+        let changes = counted(known.len() as u64, "change");
+        return Exit::Exceeded(format!("--fail-on change: {changes}, the first is {first}"));
+    }
+    let why = match unlike {
+        Some(why) => format!("no change can be told from the load: {why}"),
+        None if found.machines.iter().any(|machine| machine.judged > 0) => return Exit::Done,
+        None => "no figure has enough runs to be judged (ten, of one machine)".to_owned(),
+    };
+    Exit::Inconclusive(format!("--fail-on change: inconclusive: {why}"))
 }
 
 fn look(asked: &HistoryArguments, read: Directory) -> Result<History> {

@@ -4,7 +4,7 @@ mod compare;
 mod survey;
 mod wake;
 
-use super::Exit;
+use super::exit::{self, Exit};
 use super::measure::Environment;
 use super::output::unless_unread;
 use anyhow::{Result, bail};
@@ -59,7 +59,9 @@ pub fn run(asked: &SelftestArguments) -> Result<Exit> {
         let word = if verdict.holds { "pass" } else { "FAIL" };
         unless_unread(stdout::write(&format!("{word}  {}\n", verdict.text)).map_err(Into::into))?;
     }
-    Ok(if verdicts.iter().all(|verdict| verdict.holds) { Exit::Done } else { Exit::Error })
+    let missed: Vec<String> =
+        verdicts.into_iter().filter(|verdict| !verdict.holds).map(|verdict| verdict.text).collect();
+    Ok(if missed.is_empty() { Exit::Done } else { Exit::Error(exit::first_of(&missed)) })
 }
 
 /// Measures all of a plan: what was cut short proves nothing.

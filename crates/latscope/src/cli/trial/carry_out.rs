@@ -2,10 +2,10 @@
 //! made, what they changed is put back, and what there is is compared.
 
 use super::super::live::{self, Runs};
-use super::super::{Exit, criteria, output, redact, results};
+use super::super::{Exit, output, redact, results};
 use super::executor::{Executor, complaint, plan_of, succeeds};
 use super::order::order;
-use super::outcome::{Counted, Done, Ordered, Outcome, Skipped, comparisons, table};
+use super::outcome::{Compared, Counted, Done, Ordered, Outcome, Skipped, comparisons, table};
 use super::plan_file::{Place, PlanFile, Planned};
 use super::progress::{Progress, Remaining};
 use super::redacted;
@@ -420,29 +420,32 @@ fn exit(outcome: &Outcome, counted: &Counted, results: &str) -> Result<Exit> {
         let why = cell.why.as_deref().unwrap_or_default();
         bail!("no run of {} in arm {} counts: {why}; {results}", cell.measurement, cell.arm);
     }
-    Ok(criteria::of_code(code))
+    Ok(Exit::of_code(code, || show::reason(outcome)))
 }
 
-/// Exit code where no arm may be worse than the first. If that cannot be decided, the reason is printed on stderr.
-fn worse(outcome: &Outcome, code: Exit) -> Exit {
+/// End where no arm may be worse than the first.
+fn worse(outcome: &Outcome, exit: Exit) -> Exit {
     let answers = || outcome.comparisons.iter().map(|one| one.answer.answer);
-    let known = |answer: Answer| matches!(answer, Answer::Helps | Answer::Same);
-    if code == Exit::Error || answers().any(|answer| matches!(answer, Answer::Hurts | Answer::Mixed)) {
-        return if code == Exit::Error { code } else { Exit::Exceeded };
+    let worse = |one: &&Compared| matches!(one.answer.answer, Answer::Hurts | Answer::Mixed);
+    let known = |answer: &Answer| matches!(answer, Answer::Helps | Answer::Same);
+    if matches!(exit, Exit::Error(_)) {
+        return exit;
     }
-    let unknown = answers().filter(|answer| !known(*answer)).count();
-    if code != Exit::Done || unknown == 0 && answers().next().is_some() {
-        return code;
+    if let Some(one) = outcome.comparisons.iter().find(worse) {
+        return Exit::Exceeded(format!(
+            "--fail-on worse: {} is worse than {} in {}",
+            one.b, one.a, one.measurement
+        ));
     }
-    latscope_process::eprintln!(
-        "--fail-on worse: inconclusive: {} cannot be told",
-        if unknown == 0 {
-            "nothing was compared, which".to_owned()
-        } else {
-            counted(unknown as u64, "comparison")
-        }
-    );
-    Exit::Inconclusive
+    let unknown = answers().filter(|answer| !known(answer)).count();
+    if exit != Exit::Done || unknown == 0 && answers().next().is_some() {
+        return exit;
+    }
+    let what = match unknown {
+        0 => "nothing was compared, which".to_owned(),
+        unknown => counted(unknown as u64, "comparison"),
+    };
+    Exit::Inconclusive(format!("--fail-on worse: inconclusive: {what} cannot be told"))
 }
 
 fn remove_empty(log: &Path) {

@@ -2,7 +2,7 @@
 //! complete and what not.
 
 use super::super::results::{self, TRIAL, as_kept};
-use super::super::{Exit, criteria, input};
+use super::super::{Exit, input};
 use super::outcome::{Counted, Done, Ordered, Outcome, Skipped, comparisons, table};
 use super::plan_file::PlanFile;
 use super::shared::Shown;
@@ -61,7 +61,7 @@ pub fn show(directory: &Path, to: Shown) -> Result<Exit> {
     shown.rename_files();
     shown.redact();
     show::show(&shown, view, to)?;
-    Ok(criteria::of_code(shown.exit_of_verdict(&counted)))
+    Ok(Exit::of_code(shown.exit_of_verdict(&counted), || show::reason(&shown)))
 }
 
 /// Checks that a name is of a file of the directory itself, not of one elsewhere.

@@ -1,5 +1,6 @@
 //! Output of a plan and its outcome: on screen and in files.
 
+use super::super::exit;
 use super::super::output::{check_distinct, is_stdout, show_text};
 use super::outcome::{Compared, Done, Ordered, Outcome, Skipped};
 use super::plan_file::{Arm, Order, PlanFile, Planned};
@@ -249,6 +250,16 @@ fn criteria(outcome: &Outcome, view: View) -> Vec<String> {
         .into_iter()
         .filter_map(|(exit, verb)| of(exit, verb))
         .collect()
+}
+
+/// Reason why an outcome has not passed.
+pub fn reason(outcome: &Outcome) -> String {
+    let early = outcome.interrupted.iter().map(|signal| format!("ended by {signal}"));
+    let missing = outcome.finished.is_none().then(|| missing(outcome));
+    let skipped = outcome.skipped.iter().map(|one| format!("skipped: {}", one.words()));
+    let reasons: Vec<String> =
+        criteria(outcome, View::Comparison).into_iter().chain(early).chain(missing).chain(skipped).collect();
+    exit::first_of(&reasons)
 }
 
 /// Warnings of the runs' results, each once with the number of runs that have it.

@@ -1,0 +1,86 @@
+//! Exit codes of commands, as scripts see them, and their reasons.
+
+use clap::ArgMatches;
+use latscope_core::report::Status;
+use latscope_process::eprintln;
+use std::process::ExitCode;
+
+/// End of a command. Every code other than 0 has its reason, for one line on stderr.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Exit {
+    /// The command succeeded: code 0.
+    Done,
+    /// A usage or I/O error, nothing could be measured, or interrupted: code 1.
+    Error(String),
+    /// A criterion that was asked for is exceeded: code 2.
+    Exceeded(String),
+    /// A criterion that was asked for cannot be judged: code 3.
+    Inconclusive(String),
+}
+
+impl Exit {
+    /// Returns the end by a status, whose reason is made where it is needed.
+    pub fn of_status(status: Status, reason: impl FnOnce() -> String) -> Exit {
+        match status {
+            Status::Pass => Exit::Done,
+            Status::Exceeded => Exit::Exceeded(reason()),
+            Status::Inconclusive => Exit::Inconclusive(reason()),
+        }
+    }
+
+    /// Returns the end with a code, whose reason is made where it is needed.
+    pub fn of_code(code: u8, reason: impl FnOnce() -> String) -> Exit {
+        match code {
+            0 => Exit::Done,
+            2 => Exit::Exceeded(reason()),
+            3 => Exit::Inconclusive(reason()),
+            _ => Exit::Error(reason()),
+        }
+    }
+
+    /// Returns the code.
+    pub fn code(&self) -> u8 {
+        match self {
+            Exit::Done => 0,
+            Exit::Error(_) => 1,
+            Exit::Exceeded(_) => 2,
+            Exit::Inconclusive(_) => 3,
+        }
+    }
+
+    fn reason(&self) -> Option<&str> {
+        match self {
+            Exit::Done => None,
+            Exit::Error(reason) | Exit::Exceeded(reason) | Exit::Inconclusive(reason) => Some(reason),
+        }
+    }
+
+    /// Prints the reason in a line on stderr where no table has it: with `--quiet`, and with `--fail-on`, which views do
+    /// not know. Returns the code for the process.
+    pub fn explained(self, matches: &ArgMatches) -> ExitCode {
+        if let Some(reason) = self.reason().filter(|_| is_without_reason(matches)) {
+            let line = reason.split_whitespace().collect::<Vec<_>>().join(" ");
+            eprintln!("latscope: exit code {}: {line}", self.code());
+        }
+        ExitCode::from(self.code())
+    }
+}
+
+/// Returns true if what the command shows does not say why it ends with its code.
+fn is_without_reason(matches: &ArgMatches) -> bool {
+    let mut called = matches;
+    while let Some((_, inner)) = called.subcommand() {
+        called = inner;
+    }
+    let is_quiet = called.try_get_one::<bool>("quiet").ok().flatten().is_some_and(|quiet| *quiet);
+    is_quiet || called.try_get_one::<String>("fail_on").ok().flatten().is_some()
+}
+
+/// Returns the first reason, with the number of further ones.
+pub fn first_of(reasons: &[String]) -> String {
+    match reasons {
+        [] => String::new(),
+        [only] => only.clone(),
+        [first, others @ ..] => format!("{first} (and {} more)", others.len()),
+    }
+}
