@@ -57,7 +57,14 @@ pub fn time_each<T>(
 pub fn refuse(bench: &mut Bench, point: usize, operation: &str, error: impl Into<io::Error>) {
     let error = Errno::from_io_error(&error.into()).unwrap_or(Errno::IO);
     let (reason, remedy) = explain(operation, error);
+    let remedy = with_option(remedy, &bench.points()[point].probe);
     bench.unsupported(point, reason, remedy);
+}
+
+/// Adds the option that chooses the directory, which only probes of files have.
+fn with_option(remedy: &str, probe: &str) -> String {
+    let is_of_directory = remedy.ends_with("directory") && probe.starts_with("file.");
+    if is_of_directory { format!("{remedy} (--dir)") } else { remedy.to_owned() }
 }
 
 /// Returns what an operation returned; closes the point if the machine refuses it.
@@ -77,10 +84,10 @@ pub fn explain(operation: &str, error: Errno) -> (String, &'static str) {
             "allow the system call (docker: --security-opt seccomp=FILE or unconfined), or run outside of the container"
         }
         Errno::BUSY | Errno::TXTBSY => "wait until its present user is done (`fuser`), or end it",
-        Errno::ACCESS => "use a directory that may be written and is not mounted noexec (--dir, TMPDIR)",
+        Errno::ACCESS => "use a directory that may be written and is not mounted noexec (TMPDIR)",
         Errno::NOENT => "make or mount that file (docker: -v or --device)",
-        Errno::ROFS => "choose a directory that can be written (--dir)",
-        Errno::NOSPC | Errno::DQUOT => "free some space, or choose another directory (--dir)",
+        Errno::ROFS => "choose another directory",
+        Errno::NOSPC | Errno::DQUOT => "free some space, or choose another directory",
         Errno::MFILE | Errno::NFILE => "raise the limit on open files (`ulimit -n`, `ulimit -Hn` as root)",
         Errno::NOMEM | Errno::AGAIN => {
             "free memory, or raise the limits (`ulimit -v`, `ulimit -u`, the cgroup's)"
@@ -105,6 +112,14 @@ mod tests {
     }
 
     #[test]
+    fn only_probes_of_files_are_pointed_to_the_option_of_directories() {
+        let (_, remedy) = explain("write", Errno::NOSPC);
+        assert_eq!(with_option(remedy, "file.fsync"), "free some space, or choose another directory (--dir)");
+        assert_eq!(with_option(remedy, "process.exec"), remedy);
+        assert_eq!(with_option("raise the limit", "file.fsync"), "raise the limit");
+    }
+
+    #[test]
     fn what_can_be_fixed_has_a_remedy() {
         for error in [
             Errno::PERM,
@@ -118,6 +133,8 @@ mod tests {
         ] {
             let (reason, remedy) = explain("open a file", error);
             assert!(reason.starts_with("open a file: ") && !remedy.is_empty(), "{reason}");
+            // Docker's options apart, no option is one of every family.
+            assert!(remedy.contains("docker: ") || !remedy.contains("--"), "{remedy}");
         }
     }
 }

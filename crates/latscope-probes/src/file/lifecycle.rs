@@ -1,5 +1,6 @@
 //! Creation, writing, closing and unlinking of a small file, each timed on its own.
 
+use super::read::SMALLER_FILE;
 use super::scratch::{Scratch, too_large};
 use super::{Place, in_each_directory};
 use crate::activity::{Part, Parts};
@@ -92,8 +93,8 @@ fn lives(bench: &mut Bench, scratch: &Scratch, wanted: &[(&str, u64)], size: u64
     let life =
         Life { create: part(&CREATE), write: part(&WRITE), close: part(&CLOSE), unlink: part(&UNLINK) };
     if size > scratch.room() {
-        let (reason, remedy) = too_large(size, scratch.room());
-        parts.points().iter().for_each(|point| bench.unsupported(*point, reason.as_str(), remedy));
+        let (reason, _) = too_large(size, scratch.room());
+        parts.points().iter().for_each(|point| bench.unsupported(*point, reason.as_str(), SMALLER_FILE));
         return;
     }
     let content = vec![1u8; size as usize];

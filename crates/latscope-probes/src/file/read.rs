@@ -14,7 +14,12 @@ static READS: Experiment = Experiment::new("file.read", Cpus::One, run).in_scrat
 
 words! {
     /// Handling of the file: opened for each read, or kept open.
-    enum Mode { OpenClose = "open-close", KeptOpen = "kept-open" }
+    enum Mode {
+        /// The file is opened before each read and closed after it.
+        OpenClose = "open-close",
+        /// The file stays open: the reads alone.
+        KeptOpen = "kept-open",
+    }
 }
 
 settings! {
@@ -22,8 +27,7 @@ settings! {
     struct Reading, asked for as ReadingAsked {
         /// Size of the file
         size: u64 as Size, axis;
-        /// Reads: whether the file is opened each time; fsync, fdatasync: whether the 4 KiB written
-        /// before replace others or make the file longer
+        /// Way of reading, or of the write before fsync and fdatasync
         mode: Mode;
         ..place: Place;
     }
@@ -53,6 +57,10 @@ probes! {
         "mmap of a whole open file that is in the page cache, a load from every 64 bytes of it, and munmap."
         { samples: Samples::Either, };
 }
+
+/// Remedy for a file that is too large.
+pub(super) const SMALLER_FILE: &str =
+    "free some space or memory, or choose another directory (--dir) or a smaller --size";
 
 /// Size from which on the reading of a file takes milliseconds.
 const LONG: u64 = 16 * MIB;
@@ -122,11 +130,10 @@ fn run(bench: &mut Bench) -> anyhow::Result<()> {
     let filled = scratch.filled(NAME, largest)?;
     for (index, (size, mode, place)) in files.into_iter().enumerate() {
         if size > filled.bytes {
-            let (reason, remedy) = match filled.error {
-                Some(error) => explain("write the file to be read", error),
-                None => too_large(size, room),
-            };
-            bench.unsupported(index, reason, remedy);
+            match filled.error {
+                Some(error) => refuse(bench, index, "write the file to be read", error),
+                None => bench.unsupported(index, too_large(size, room).0, SMALLER_FILE),
+            }
             continue;
         }
         read_point(bench, &scratch, &filled.file, index, (size, mode, gate(&place)))?;

@@ -104,7 +104,7 @@ pub(crate) fn too_large(needed: u64, room: u64) -> (String, &'static str) {
     let reason = format!(
         "it needs a file of {needed}, and only {room} may be filled: half of the available memory, 15/16 of the free space"
     );
-    (reason, "free some space or memory, or choose another directory (--dir) or size (--size)")
+    (reason, "free some space or memory, or choose another directory (--dir)")
 }
 
 /// The gate for operations that are served from memory: strict where only this
