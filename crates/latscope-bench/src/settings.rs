@@ -129,7 +129,7 @@ impl Value for String {
 }
 
 impl<W: Choice> Value for W {
-    const KIND: Kind = Kind::Choice(W::WORDS);
+    const KIND: Kind = Kind::Choice(W::MEANINGS);
     type One = W;
 
     fn to_param(&self) -> Option<ParamValue> {
@@ -402,7 +402,10 @@ mod tests {
     #[test]
     fn a_field_says_what_can_be_asked_for() {
         let known: Vec<_> = Walk::LIST.iter().map(|p| (p.name, p.help, p.kind, p.axis)).collect();
-        let order = Kind::Choice(&["forward", "random-walk"]);
+        let order = Kind::Choice(&[
+            ("forward", "One after the other."),
+            ("random-walk", "As a permutation has them."),
+        ]);
         assert_eq!(
             known,
             [

@@ -232,6 +232,34 @@ mod tests {
         assert!(check("mode", "reed".into()).is_err() && check("mode", 1.into()).is_err());
     }
 
+    /// Value that no probe has room for.
+    const HUGE: u64 = 1 << 40;
+
+    #[test]
+    fn a_number_that_plans_nothing_is_above_a_limit_that_the_probe_states() {
+        let machine = latscope_engine::harness::machine();
+        let mut unstated = Vec::new();
+        for probe in all() {
+            for param in probe.params.iter().filter(|param| param.kind == Kind::Number) {
+                let mut input = latscope_engine::harness::input();
+                let planned = |input: &PlanInput| !probe.plan(input, &machine).is_empty();
+                if !planned(&input) {
+                    continue;
+                }
+                input.values.insert(param.name.to_owned(), vec![HUGE.into()]);
+                let stated = probe.most.iter().find(|(name, _)| *name == param.name);
+                if !planned(&input) && stated.is_none() {
+                    unstated.push(format!("{} {}", probe.id, param.name));
+                }
+                if let Some((_, most)) = stated {
+                    input.values.insert(param.name.to_owned(), vec![(*most).into()]);
+                    assert!(planned(&input), "{} {}", probe.id, param.name);
+                }
+            }
+        }
+        assert_eq!(unstated, [""; 0]);
+    }
+
     #[test]
     fn a_word_of_one_probe_plans_no_point_that_another_of_its_family_refuses() {
         let machine = latscope_engine::harness::machine();
@@ -239,7 +267,7 @@ mod tests {
         for family in FAMILIES {
             for param in family.probes.iter().flat_map(|probe| probe.params.iter()) {
                 let Kind::Choice(words) = param.kind else { continue };
-                for word in words {
+                for (word, _) in words {
                     let mut input = latscope_engine::harness::input();
                     input.values.insert(param.name.to_owned(), vec![(*word).into()]);
                     input.directories = vec![Directory {

@@ -34,7 +34,12 @@ settings! {
 
 words! {
     /// A run of a pair.
-    enum Which { A = "a", B = "b" }
+    enum Which {
+        /// The first of the two.
+        A = "a",
+        /// The second of the two.
+        B = "b",
+    }
 }
 
 probes! {

@@ -11,6 +11,7 @@ pub mod ids;
 
 use crate::param;
 use crate::report::{Measurement, Semantics};
+use crate::word::Meaning;
 use figures::{Bars, Curves};
 
 /// Facts on one probe.
@@ -42,6 +43,8 @@ pub struct Facts {
     pub is_loop: bool,
     /// Names of the parameters for which 0 is something to measure.
     pub may_be_zero: &'static [&'static str],
+    /// Largest values of parameters, where the probe has a limit on every machine.
+    pub most: &'static [(&'static str, u64)],
     /// Kind of the activity that a row has the time of.
     pub subject: Subject,
     /// Place among the numbers that say most about a machine, if it has one.
@@ -226,6 +229,7 @@ impl Facts {
         exclusive_cpus: ExclusiveCpus::None,
         is_loop: false,
         may_be_zero: &[],
+        most: &[],
         subject: Subject::Operation,
         headline: None,
         sensitive_to: &[],
@@ -300,8 +304,8 @@ pub enum Kind {
     Nodes,
     /// A duration, in ns: `1ms`.
     Time,
-    /// A word out of this list.
-    Choice(&'static [&'static str]),
+    /// One of these words.
+    Choice(&'static [Meaning]),
     /// Stated in the result, not asked for.
     Stated,
 }

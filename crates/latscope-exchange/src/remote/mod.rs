@@ -24,6 +24,7 @@ pub use rings::{LONGEST, PAYLOAD};
 use anyhow::Result;
 use latscope_core::param;
 use latscope_core::plan::{ParamValue, Params};
+use latscope_core::word::Meaning;
 use latscope_process::leftover::Leftover;
 use latscope_rpmsg::Fault;
 use latscope_rpmsg::echo::Service;
@@ -233,11 +234,28 @@ pub static TRANSPORTS: &[&Transport] = &[
 ];
 
 /// Names of the transports.
-pub const NAMES: &[&str] = &["shm", "openamp", "ivshmem", "char", "mcs", "rptun", "tty", "tty-line"];
+pub const NAMES: &[Meaning] = &[
+    ("shm", "latscope's echo process on another CPU, in memory that both map"),
+    ("openamp", "another process, in named memory and by a socket as OpenAMP has them"),
+    ("ivshmem", "latscope's image in QEMU"),
+    ("char", "Linux's `/dev/rpmsgN`"),
+    ("mcs", "a client OS by the device of openEuler's MCS (untested on a board)"),
+    ("rptun", "Apache NuttX in a virtual machine, by the file behind its ivshmem device"),
+    ("tty", "a terminal that leads to a remote, raw"),
+    ("tty-line", "a terminal that leads to a remote, in lines"),
+];
 
 /// All ways to wait, over all transports.
-pub const WAITS: &[&str] =
-    &["spin", "spin-then-park", "futex", "eventfd", "socket", "doorbell", "poll", "ipi"];
+pub const WAITS: &[Meaning] = &[
+    ("spin", "looks at the ring all the time"),
+    ("spin-then-park", "sleeps on a futex after 50 µs of looking"),
+    ("futex", "sleeps on a futex"),
+    ("eventfd", "sleeps in a read of an eventfd"),
+    ("socket", "sleeps until a byte comes"),
+    ("doorbell", "sleeps until an interrupt comes from the other side's doorbell"),
+    ("poll", "sleeps in poll(2)"),
+    ("ipi", "sleeps until an interrupt comes from another core"),
+];
 
 /// Function that opens a [`Channel`] without RPMsg: one word there and back.
 pub type Mailbox = fn(&Order) -> Result<Box<dyn Channel>>;
@@ -258,9 +276,12 @@ mod tests {
     #[test]
     fn names_are_those_of_the_transports() {
         let names: Vec<&str> = TRANSPORTS.iter().map(|transport| transport.name).collect();
-        assert_eq!(names, NAMES);
+        assert!(names.iter().eq(NAMES.iter().map(|(name, _)| name)), "{names:?}");
         for transport in TRANSPORTS {
-            assert!(!transport.waits.is_empty() && transport.waits.iter().all(|wait| WAITS.contains(wait)));
+            assert!(
+                !transport.waits.is_empty()
+                    && transport.waits.iter().all(|wait| WAITS.iter().any(|(known, _)| known == wait))
+            );
         }
         let foreign = TRANSPORTS.iter().filter(|transport| !transport.ours).map(|transport| transport.name);
         assert!(foreign.eq(FOREIGN_REMOTES.iter().copied()), "views say of these that nothing is known");

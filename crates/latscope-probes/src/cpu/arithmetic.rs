@@ -17,7 +17,12 @@ settings! {
 
 words! {
     /// Dependence of an operation on the one before it.
-    enum Mode { Latency = "latency", Throughput = "throughput" }
+    enum Mode {
+        /// Each operation waits for the one before.
+        Latency = "latency",
+        /// No operation waits for another.
+        Throughput = "throughput",
+    }
 }
 
 /// All arithmetic is measured in one worker.

@@ -14,7 +14,12 @@ settings! {
 
 words! {
     /// Prediction of a jump by the processor.
-    enum Mode { Predicted = "predicted", Mispredicted = "mispredicted" }
+    enum Mode {
+        /// On clear bits: taken, and predicted.
+        Predicted = "predicted",
+        /// On random bits: half of the guesses are wrong.
+        Mispredicted = "mispredicted",
+    }
 }
 
 probes! {

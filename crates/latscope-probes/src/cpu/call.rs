@@ -14,7 +14,12 @@ settings! {
 
 words! {
     /// Place of the address: the instruction or a register.
-    enum Mode { Direct = "direct", Indirect = "indirect" }
+    enum Mode {
+        /// The address of the function is in the instruction.
+        Direct = "direct",
+        /// The address of the function is in a register.
+        Indirect = "indirect",
+    }
 }
 
 probes! {

@@ -18,12 +18,24 @@ settings! {
 
 words! {
     /// Address of a store that is not known long before the load.
-    enum Address { Late = "late" }
+    enum Address {
+        /// From the load before, as the address of the load.
+        Late = "late",
+    }
 }
 
 words! {
     /// Place of the load, by that of the store.
-    enum Mode { Hit = "hit", Blocked = "blocked", Aliased = "aliased", Apart = "apart" }
+    enum Mode {
+        /// The place of the store.
+        Hit = "hit",
+        /// The 8 bytes around a store of one byte.
+        Blocked = "blocked",
+        /// 4 KiB behind the store.
+        Aliased = "aliased",
+        /// Another place.
+        Apart = "apart",
+    }
 }
 
 probes! {

@@ -19,8 +19,11 @@ probes! {
         "the processor's optimisation manual: prediction of indirect branches",
         "One indirect jump to a random one of so many places, with the load of its address, which is known \
         early. Of n targets at best one jump in n is predicted."
-            { by_name_only: true, };
+            { by_name_only: true, most: &[("targets", MOST)], };
 }
+
+/// Most targets of a jump.
+const MOST: u64 = 1 << 20;
 
 static EXPERIMENT: Experiment = Experiment::new("cpu.indirect-branch", Cpus::One, run);
 
@@ -34,7 +37,7 @@ fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<Point> {
         probe.point(Places { targets }, title, true)
     };
     let asked = PlacesAsked::of(input).targets.or(numbers).into_iter();
-    asked.filter(|targets| (1..=1 << 20).contains(targets)).map(point).collect()
+    asked.filter(|targets| (1..=MOST).contains(targets)).map(point).collect()
 }
 
 fn run(bench: &mut Bench) -> Result<()> {

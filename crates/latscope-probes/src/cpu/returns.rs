@@ -19,7 +19,7 @@ probes! {
         "the processor's optimisation manual: return stack buffer",
         "One call and its return, where so many functions call each other before the first returns; beyond the \
         processor's return stack returns are mispredicted, unless another predictor knows them."
-            { by_name_only: true, };
+            { by_name_only: true, most: &[("depth", DEEPEST as u64)], };
 }
 
 static EXPERIMENT: Experiment = Experiment::new("cpu.return-depth", Cpus::One, run);

@@ -12,14 +12,18 @@ static DURABLE: Experiment = Experiment::new("file.durable", Cpus::One, run).in_
 
 words! {
     /// Place at which a block is written: over another block, or at the end of the file.
-    enum Mode { Overwrite = "overwrite", Append = "append" }
+    enum Mode {
+        /// The 4 KiB written before replace others.
+        Overwrite = "overwrite",
+        /// The 4 KiB written before make the file longer.
+        Append = "append",
+    }
 }
 
 settings! {
     /// Parameters of a durable write.
     struct Written, asked for as WrittenAsked {
-        /// Reads: whether the file is opened each time; fsync, fdatasync: whether the 4 KiB written
-        /// before replace others or make the file longer
+        /// Way of reading, or of the write before fsync and fdatasync
         mode: Mode;
         ..place: Place;
     }

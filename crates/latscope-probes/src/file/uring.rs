@@ -17,8 +17,9 @@ probes! {
     READ_URING "file.read-uring", "reads from the device, many at once (io_uring)",
         "io_uring(7), IORING_OP_READ, O_DIRECT",
         "One read of 4 KiB past the page cache at a random place in a file of 16 MiB; so many are submitted and \
-        awaited by one io_uring_enter, whose time is divided by their number."
-        { revision: 2, by_name_only: true, };
+        awaited by one io_uring_enter, whose time is divided by their number. Of more than one this is the time per \
+        read, not the latency of a read."
+        { revision: 2, by_name_only: true, most: &[("depth", MOST)], };
 }
 
 settings! {
@@ -39,7 +40,8 @@ fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<Point> {
         let depths: &[u64] =
             if input.profile == Profile::Quick { &[1, 8, 64] } else { &[1, 2, 4, 8, 16, 32, 64] };
         let point = |depth: u64| {
-            let title = format!("O_DIRECT random read 4 KiB, {} in flight", counted(depth, "read"));
+            let of = if depth == 1 { "" } else { ": time per read" };
+            let title = format!("O_DIRECT random read 4 KiB, {} in flight{of}", counted(depth, "read"));
             (Reads { depth, place: place.clone() }, title, true)
         };
         let asked = ReadsAsked::of(input).depth.or(depths).into_iter();

@@ -17,7 +17,7 @@ probes! {
         "user space on each CPU at once; counts from /proc/interrupts, /proc/softirqs, /proc/stat, getrusage(2)",
         "Between two readings of the clock in a loop that does nothing else, the loop's own time subtracted; only what is \
             longer than `gap`."
-        { revision: 2, };
+        { revision: 2, most: &[("priority", 99)], };
 }
 
 settings! {

@@ -24,13 +24,21 @@ settings! {
 words! {
     /// What a child does not share with its parent.
     enum Mode {
+        /// Nothing: as fork.
         Plain = "plain",
+        /// The control group: a new one of version 2.
         ControlGroup = "control-group",
+        /// The namespace of host names (UTS).
         Uts = "uts",
+        /// The namespace of System V IPC and POSIX message queues.
         Ipc = "ipc",
+        /// The namespace of network devices.
         Net = "net",
+        /// The namespace of mounts.
         Mount = "mount",
+        /// The namespace of process ids.
         Pid = "pid",
+        /// The namespace of users.
         User = "user",
     }
 }

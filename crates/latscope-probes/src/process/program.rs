@@ -16,7 +16,12 @@ static PROGRAMS: Experiment = Experiment::new("process.program", Cpus::One, run)
 
 words! {
     /// Linking of a program.
-    enum Mode { Static = "static", Dynamic = "dynamic" }
+    enum Mode {
+        /// A static program of one page, which exits at once.
+        Static = "static",
+        /// `true`, which the dynamic linker prepares first.
+        Dynamic = "dynamic",
+    }
 }
 
 settings! {

@@ -45,21 +45,12 @@ fn adapt(step: &mut Step, input: &PlanInput) {
     step.periodic = (!input.survey).then(rules);
 }
 
-const TRANSPORT: Param = Param {
-    name: "transport",
-    help: "`shm`: latscope's echo process on another CPU, in memory that both map. `openamp`: another process, in \
-           named memory and by a socket as OpenAMP has them. `ivshmem`: latscope's image in QEMU. `char`: Linux's \
-           `/dev/rpmsgN`. `mcs`: a client OS by the device of openEuler's MCS (untested on a board). `rptun`: \
-           Apache NuttX in a virtual machine, by the file behind its ivshmem device. `tty`: a terminal that leads to a remote, raw; `tty-line`: in lines.",
-    kind: Kind::Choice(remote::NAMES),
-    axis: false,
-};
+const TRANSPORT: Param =
+    Param { name: "transport", help: "Way to the remote.", kind: Kind::Choice(remote::NAMES), axis: false };
 
 const WAIT: Param = Param {
     name: "wait",
-    help: "How the host waits, and the remote of `shm` and `ivshmem`, too: `spin` looks at the ring; `eventfd` and `futex` sleep until they are kicked, \
-           `spin-then-park` sleeps on a futex after 50 µs of looking; `socket` sleeps until a byte comes, `doorbell` and \
-           `ipi` until an interrupt does; `poll`: the host sleeps in poll(2).",
+    help: "How the host waits, and the remote of `shm` and `ivshmem`, too.",
     kind: Kind::Choice(remote::WAITS),
     axis: false,
 };

@@ -35,7 +35,7 @@ pub static LONG_PING: Probe = probe(
             name: "mode",
             help: "`pipelined`: all are sent back to back; `lock-step`: each waits for the echo of the one before, and the \
                    times of single packets are reported, too.",
-            kind: Kind::Choice(Mode::WORDS),
+            kind: Kind::Choice(Mode::MEANINGS),
             axis: false,
         },
         Param {
@@ -63,7 +63,7 @@ pub(crate) static BANDWIDTH: Probe = probe(
             name: "direction",
             help: "`echoed`: there and back, verified by the host, order included; `to-remote`: verified by the remote, which \
                    reports from time to time.",
-            kind: Kind::Choice(Direction::WORDS),
+            kind: Kind::Choice(Direction::MEANINGS),
             axis: false,
         },
         PAYLOAD,

@@ -36,7 +36,14 @@ settings! {
 
 words! {
     /// Way of the datagrams.
-    enum Via { Loopback = "loopback", BusyPoll = "busy-poll", Veth = "veth" }
+    enum Via {
+        /// The loopback device.
+        Loopback = "loopback",
+        /// The loopback device, with SO_BUSY_POLL.
+        BusyPoll = "busy-poll",
+        /// Virtual Ethernet devices between two new network namespaces.
+        Veth = "veth",
+    }
 }
 
 fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<Point> {

@@ -26,7 +26,12 @@ settings! {
 
 words! {
     /// Kind of the sockets.
-    enum Mode { Tcp = "tcp", Unix = "unix" }
+    enum Mode {
+        /// TCP over loopback.
+        Tcp = "tcp",
+        /// A Unix stream socket.
+        Unix = "unix",
+    }
 }
 
 probes! {

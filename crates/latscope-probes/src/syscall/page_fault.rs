@@ -34,8 +34,11 @@ settings! {
 words! {
     /// Backing of a page.
     enum Mode {
+        /// A store to a page that the kernel clears.
         Anonymous = "anonymous",
+        /// A load from a page of a file that is in the page cache.
         File = "file",
+        /// A store to a page of a private file mapping that was read before.
         CopyOnWrite = "copy-on-write",
         /// All faults of a mapping together, as LMbench has them; only on request.
         FileAround = "file-around",

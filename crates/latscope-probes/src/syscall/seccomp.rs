@@ -22,7 +22,12 @@ settings! {
 
 words! {
     /// Fact that the verdict depends on.
-    enum Mode { ByArgument = "by-argument", ByNumber = "by-number" }
+    enum Mode {
+        /// The verdict depends on the first argument: the filter is executed on every call.
+        ByArgument = "by-argument",
+        /// The verdict depends on the call alone: the kernel (since Linux 5.11) keeps it.
+        ByNumber = "by-number",
+    }
 }
 
 probes! {
@@ -30,7 +35,7 @@ probes! {
     FILTERED "syscall.seccomp", "getppid, with a seccomp filter", "seccomp(2)",
         "One getppid of a thread with one more filter, which allows the call; `cost`: longer than before the \
         filter."
-            { by_name_only: true, };
+            { by_name_only: true, most: &[("instructions", 4096)], };
 }
 
 fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<Point> {

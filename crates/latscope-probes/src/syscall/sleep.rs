@@ -13,7 +13,7 @@ probes! {
     SLACK "syscall.sleep", "late end of a sleep", "nanosleep(2), PR_SET_TIMERSLACK(2const)",
         "From 200 µs after a thread of SCHED_OTHER called nanosleep for 200 µs to its return, with the given \
         timer slack. Other sleepers on the CPU do the same; `interrupts`: of the CPU's timer for each sleep."
-        { times: Semantics::OneWay, by_name_only: true,
+        { times: Semantics::OneWay, by_name_only: true, most: &[("sleepers", MOST)],
           sensitive_to: &[Condition::WakeUp, Condition::Virtualisation, Condition::Fairness], };
 }
 

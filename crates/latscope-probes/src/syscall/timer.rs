@@ -24,7 +24,12 @@ settings! {
 
 words! {
     /// Place of the timer's instant.
-    enum Mode { First = "first", Last = "last" }
+    enum Mode {
+        /// Before those of all others: the interrupt is programmed again.
+        First = "first",
+        /// After those of all others.
+        Last = "last",
+    }
 }
 
 probes! {

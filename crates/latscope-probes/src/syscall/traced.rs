@@ -20,7 +20,12 @@ settings! {
 
 words! {
     /// Kind of the event.
-    enum Mode { Tracepoint = "tracepoint", Uprobe = "uprobe" }
+    enum Mode {
+        /// The tracepoint raw_syscalls:sys_enter.
+        Tracepoint = "tracepoint",
+        /// A breakpoint in an empty function.
+        Uprobe = "uprobe",
+    }
 }
 
 probes! {

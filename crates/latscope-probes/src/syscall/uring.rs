@@ -24,7 +24,14 @@ settings! {
 
 words! {
     /// Taker of the submissions.
-    enum Mode { Enter = "enter", Poller = "poller", PollerAsleep = "poller-asleep" }
+    enum Mode {
+        /// The caller in its system call.
+        Enter = "enter",
+        /// A kernel thread on a second CPU that looks for submissions all the time.
+        Poller = "poller",
+        /// A kernel thread on a second CPU that has to be woken.
+        PollerAsleep = "poller-asleep",
+    }
 }
 
 probes! {
@@ -33,7 +40,7 @@ probes! {
         "One operation that does nothing, from before its submission until its completion is read; of several at \
         once, their time divided by their number. Mode enter: by one system call. Mode poller: by a kernel \
         thread that polls on another CPU. Mode poller-asleep: that thread sleeps, and is woken by a system call."
-            { samples: crate::Samples::Either, };
+            { samples: crate::Samples::Either, most: &[("batch", MOST)], };
 }
 
 /// Most operations at once: a queue of them is small, and a batch of them short.
@@ -59,8 +66,9 @@ fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<Point> {
                 Mode::Poller => ", by a poller",
                 Mode::PollerAsleep => ", by a poller that sleeps",
             };
-            let of = if batch == 1 { String::new() } else { format!(", {batch} at once") };
-            let title = format!("{}{of}{taker}", probe.title);
+            let of =
+                if batch == 1 { String::new() } else { format!(", {batch} at once: time per operation") };
+            let title = format!("{}{taker}{of}", probe.title);
             points.push(probe.point(Submission { batch, mode }, title, true));
         }
     }

@@ -149,6 +149,36 @@ mod tests {
         assert_eq!(wrong, [""; 0]);
     }
 
+    /// Adds the options of a command and those below it whose possible values lack a help.
+    fn unexplained(command: &clap::Command, checked: &mut usize, into: &mut Vec<String>) {
+        for argument in command.get_arguments().filter(|argument| !argument.is_hide_possible_values_set()) {
+            for value in argument.get_possible_values() {
+                *checked += 1;
+                let help = value.get_help().map(|help| help.to_string()).unwrap_or_default();
+                // `true` and `false` of a flag are not shown.
+                if argument.get_action().takes_values() && (help.is_empty() || help.contains("[`")) {
+                    into.push(format!(
+                        "{} --{}: {}",
+                        command.get_name(),
+                        argument.get_id(),
+                        value.get_name()
+                    ));
+                }
+            }
+        }
+        command.get_subcommands().for_each(|command| unexplained(command, checked, into));
+    }
+
+    #[test]
+    fn each_possible_value_has_a_line_of_help() {
+        let (mut checked, mut missing) = (0, Vec::new());
+        let mut command = Arguments::command();
+        command.build();
+        unexplained(&command, &mut checked, &mut missing);
+        assert_eq!(missing, [""; 0]);
+        assert!(checked > 300, "{checked}: the modes of all families are among them");
+    }
+
     #[test]
     fn everything_that_measures_takes_names() {
         let families = latscope_probes::FAMILIES.iter().map(|family| family.name);

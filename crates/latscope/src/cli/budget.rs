@@ -45,7 +45,7 @@ fn names() -> Names {
             Takes::Size => Kind::Size,
             Takes::Number | Takes::Nodes => Kind::Number,
             Takes::Time => Kind::Time,
-            Takes::Choice(words) => Kind::Choice(words.iter().map(|word| (*word).to_owned()).collect()),
+            Takes::Choice(words) => Kind::Choice(words.iter().map(|(word, _)| (*word).to_owned()).collect()),
             Takes::Stated => Kind::Stated,
         };
         names.add_probe(probe.id, probe.params.iter().map(|param| (param.name, kind(param.kind))));

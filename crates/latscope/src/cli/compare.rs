@@ -3,6 +3,7 @@
 use super::Exit;
 use super::input::check_once;
 use super::judged::JudgedArguments;
+use super::options::possible;
 use super::output::{check_distinct, show_text, unless_unread};
 use super::results::{self, Results};
 use anyhow::{Result, bail};
@@ -30,7 +31,7 @@ pub struct CompareArguments {
     #[arg(last = true, value_name = "B")]
     b: Vec<PathBuf>,
     /// Exit with 2 where a point is slower
-    #[arg(long, value_name = "VERDICT", value_parser = ["slower"])]
+    #[arg(long, value_name = "VERDICT", value_parser = possible([("slower", "a point of B is slower than in A")]))]
     fail_on: Option<String>,
     /// Every point, not only those that differ
     #[arg(long)]

@@ -1,11 +1,12 @@
 //! Criteria: what is asked of a result, and the exit code that comes of it.
 
 use super::exit::{self, Exit};
-use super::options::Registered;
-use clap::builder::{PossibleValuesParser, TypedValueParser};
+use super::options::{Registered, possible};
+use clap::builder::TypedValueParser;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command};
 use latscope_core::report::Report;
 use latscope_core::units::format_share;
+use latscope_core::word::Meaning;
 use latscope_engine::outliers::FAILED_ACTIONS;
 use latscope_judge::verdict::{self, Criterion, CriterionError, Metric, QUANTILES, Share};
 use latscope_views::{unfinished, unmet};
@@ -101,6 +102,10 @@ fn number(name: &'static str) -> impl Fn(&str) -> Result<Criterion, CriterionErr
     move |text| Criterion::parse(name, text)
 }
 
+/// What a server may inherit from its caller.
+const INHERITED: [Meaning; 2] =
+    [("fifo", "the SCHED_FIFO priority of the caller"), ("nice", "the nice value of the caller")];
+
 // What is asked of calls between processes.
 #[derive(Debug, Args)]
 pub struct CallCriteria {
@@ -112,7 +117,7 @@ pub struct CallCriteria {
         long,
         value_name = "WHAT,…",
         value_delimiter = ',',
-        value_parser = PossibleValuesParser::new(["fifo", "nice"]).try_map(inheritance),
+        value_parser = possible(INHERITED).try_map(inheritance),
         conflicts_with_all = ["throughput", "one_way", "inversion"]
     )]
     inherits: Vec<Criterion>,

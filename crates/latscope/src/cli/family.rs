@@ -2,16 +2,18 @@
 
 use super::measure::{self, Measures};
 use super::nodes;
-use super::options::{DirectoryArgument, Dynamic, Registered, RunArguments, TimelineArgument, time};
+use super::options::{
+    DirectoryArgument, Dynamic, Registered, RunArguments, TimelineArgument, possible, time,
+};
 use anyhow::{Result, bail};
-use clap::builder::{PossibleValuesParser, TypedValueParser, ValueParser};
+use clap::builder::{TypedValueParser, ValueParser};
 use clap::{Arg, ArgMatches, Args, Command};
 use latscope_core::machine::Machine;
 use latscope_core::param;
 use latscope_core::plan::{ParamValue, Plan};
 use latscope_core::units::parse_size;
+use latscope_core::word::Meaning;
 use latscope_engine::planner::{self, Request};
-use latscope_os::kernels::chase::MAX_CHAINS;
 use latscope_probes::file::directory::{self, Defaults};
 use latscope_probes::{self as probe, FAMILIES, Family, Kind, Param, PlanInput, Probe, Profile, REGISTRY};
 use std::collections::BTreeMap;
@@ -69,7 +71,7 @@ impl Registered for Asked {
     fn add(command: Command) -> Command {
         let family = family_of(&command);
         let short = |probe: &Probe| probe.id.split_once('.').map_or(probe.id, |(_, name)| name);
-        let names = PossibleValuesParser::new(family.probes.iter().map(|probe| short(probe)));
+        let names = possible(family.probes.iter().map(|probe| (short(probe), probe.title)));
         let id = move |name: String| {
             family.probes.iter().find(|probe| short(probe) == name).expect("it is a possible value").id
         };
@@ -115,38 +117,43 @@ impl Registered for Asked {
 }
 
 /// The parameters of a family that can be asked for, each once.
-fn parameters(family: &'static Family) -> Vec<(&'static Param, Vec<&'static str>)> {
-    let mut found: Vec<(&'static Param, Vec<&'static str>)> = Vec::new();
+fn parameters(family: &'static Family) -> Vec<(&'static Param, Vec<Meaning>)> {
+    let mut found: Vec<(&'static Param, Vec<Meaning>)> = Vec::new();
     for probe in family.probes {
         for param in probe.params.iter().filter(|param| param.kind != Kind::Stated) {
             let choices = if let Kind::Choice(choices) = param.kind { choices } else { &[] };
             match found.iter_mut().find(|(known, _)| known.name == param.name) {
                 None => found.push((param, choices.to_vec())),
-                Some((_, known)) => {
-                    known.extend(choices.iter().filter(|c| !known.contains(c)).copied().collect::<Vec<_>>())
-                }
+                Some((_, known)) => add_unknown(known, choices),
             }
         }
     }
     found
 }
 
-fn parameter_argument((param, choices): (&'static Param, Vec<&'static str>)) -> Arg {
+/// Adds the words that another probe of the family has, too. A word has the meaning of the first probe.
+fn add_unknown(known: &mut Vec<Meaning>, choices: &[Meaning]) {
+    for choice in choices {
+        if known.iter().all(|(word, _)| *word != choice.0) {
+            known.push(*choice);
+        }
+    }
+}
+
+fn parameter_argument((param, choices): (&'static Param, Vec<Meaning>)) -> Arg {
     let (value_name, parser): (_, ValueParser) = match param.kind {
         Kind::Size => ("SIZE,…", ValueParser::new(|text: &str| parse_size(text).map(ParamValue::Number))),
         Kind::Time => ("TIME,…", ValueParser::new(|text: &str| time(text).map(ParamValue::Number))),
         Kind::Number => ("N,…", ValueParser::new(|text: &str| text.parse().map(ParamValue::Number))),
         Kind::Nodes => ("NODE,…", ValueParser::new(nodes::value)),
-        Kind::Choice(_) | Kind::Stated => {
-            ("WORD,…", PossibleValuesParser::new(choices).map(ParamValue::Text).into())
-        }
+        Kind::Choice(_) | Kind::Stated => ("WORD,…", possible(choices).map(ParamValue::Text).into()),
     };
     let units =
         if matches!(param.kind, Kind::Size) { "\n4K and 4KiB are 4096 bytes, 4kB is 4000" } else { "" };
     let arg = Arg::new(param.name).long(param.name);
     let arg = match param.kind {
         // An option that is given or not.
-        Kind::Choice(["yes"]) => {
+        Kind::Choice([("yes", _)]) => {
             arg.num_args(0..=1).require_equals(true).hide_possible_values(true).default_missing_value("yes")
         }
         _ => arg.value_name(value_name).value_delimiter(','),
@@ -217,7 +224,7 @@ impl Measures for Plain<'_> {
 fn check_used(family: &str, probes: &[&Probe], parameter: &str, values: &[ParamValue]) -> Result<()> {
     let takes = |probe: &Probe, value: &ParamValue| {
         probe.params.iter().filter(|param| param.name == parameter).any(|param| match (param.kind, value) {
-            (Kind::Choice(words), ParamValue::Text(word)) => words.contains(&word.as_str()),
+            (Kind::Choice(words), ParamValue::Text(word)) => words.iter().any(|(known, _)| known == word),
             (kind, _) => kind != Kind::Stated,
         })
     };
@@ -231,15 +238,22 @@ fn check_used(family: &str, probes: &[&Probe], parameter: &str, values: &[ParamV
     bail!("--{parameter}{word} is for {}, which is not measured", users.join(", "));
 }
 
+/// Largest value of a parameter that any of the probes with it takes.
+fn most(probes: &[&Probe], parameter: &str) -> u64 {
+    let takes = |probe: &&&Probe| probe.params.iter().any(|param| param.name == parameter);
+    let limit =
+        |probe: &&Probe| probe.most.iter().find(|(name, _)| *name == parameter).map(|(_, most)| *most);
+    let limits = probes.iter().filter(takes).map(|probe| limit(probe).unwrap_or(u64::MAX));
+    limits.max().unwrap_or(u64::MAX)
+}
+
 /// Refuses values that no machine, or not this one, can measure.
 fn check(probes: &[&Probe], parameter: &str, values: &[ParamValue]) -> Result<()> {
     let may_be_zero = probes.iter().any(|probe| probe.may_be_zero.contains(&parameter));
     let memory = rustix::system::sysinfo();
     let most = match parameter {
-        param::CHAINS => MAX_CHAINS as u64,
-        param::PRIORITY => 99,
         param::SIZE => memory.totalram as u64 * u64::from(memory.mem_unit),
-        _ => u64::MAX,
+        _ => most(probes, parameter),
     };
     for value in values {
         match value {
@@ -281,5 +295,108 @@ impl DirectoryArgument {
             }
         }
         Ok(chosen)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::arguments::Arguments;
+    use clap::CommandFactory;
+    use std::collections::BTreeSet;
+    use std::fs;
+    use std::path::Path;
+
+    #[test]
+    fn a_value_above_a_limit_is_refused_with_the_limit() {
+        let mut limits = 0;
+        for probe in probe::all() {
+            for (parameter, most) in probe.most {
+                check(&[probe], parameter, &[ParamValue::Number(*most)]).unwrap();
+                let error =
+                    check(&[probe], parameter, &[ParamValue::Number(most + 1)]).unwrap_err().to_string();
+                assert!(
+                    error.contains(&format!("--{parameter}")) && error.contains(&most.to_string()),
+                    "{error}"
+                );
+                limits += 1;
+            }
+        }
+        assert!(limits >= 5, "{limits}");
+    }
+
+    /// Options that a source names in its texts, such as `--size` in a remedy.
+    fn named_options(source: &str) -> BTreeSet<String> {
+        let mut options = BTreeSet::new();
+        let code = source.split("#[cfg(test)]").next().unwrap_or_default();
+        // Docker has options of its own.
+        let own = |line: &&str| !line.trim_start().starts_with("//") && !line.contains("docker: --");
+        for line in code.lines().filter(own) {
+            for text in line.split('"').skip(1).step_by(2) {
+                for part in text.split("--").skip(1) {
+                    let is_of_name = |c: &char| c.is_ascii_lowercase() || *c == '-';
+                    options.insert(part.chars().take_while(is_of_name).collect());
+                }
+            }
+        }
+        options.remove("");
+        options
+    }
+
+    /// The probes that a source file defines.
+    fn probes_of<'a>(source: &str, family: &'a Family) -> Vec<&'a Probe> {
+        let defined = |probe: &&&Probe| source.contains(&format!("\"{}\",", probe.id));
+        family.probes.iter().filter(defined).copied().collect()
+    }
+
+    /// Returns true if one of the probes of each file with probes has a parameter.
+    fn is_parameter(files: &[&str], family: &Family, name: &str) -> bool {
+        let probes: Vec<Vec<&Probe>> = files.iter().map(|source| probes_of(source, family)).collect();
+        let has = |probe: &&Probe| probe.params.iter().any(|param| param.name == name);
+        probes.iter().filter(|of| !of.is_empty()).all(|of| of.iter().any(has))
+    }
+
+    /// A remedy may name an option that the command of its row has. What is a parameter of some probes only may stand in
+    /// the files of these, and in a shared file if all files that use it have such probes.
+    #[test]
+    fn remedies_name_only_options_that_their_probes_have() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../latscope-probes/src");
+        let whole = Arguments::command();
+        let (mut wrong, mut seen) = (Vec::new(), 0);
+        for family in FAMILIES {
+            let command = whole.find_subcommand(family.name).expect("each family is a command");
+            let Ok(folder) = fs::read_dir(root.join(family.name)) else { continue };
+            let paths: Vec<PathBuf> =
+                folder.map(|entry| entry.unwrap().path()).filter(|path| path.is_file()).collect();
+            let sources: Vec<(String, String)> = paths
+                .iter()
+                .map(|path| {
+                    (
+                        path.file_stem().unwrap().to_string_lossy().into_owned(),
+                        fs::read_to_string(path).unwrap(),
+                    )
+                })
+                .collect();
+            for (stem, source) in &sources {
+                let users: Vec<&str> = match probes_of(source, family).is_empty() {
+                    true => sources
+                        .iter()
+                        .map(|(_, text)| text.as_str())
+                        .filter(|text| text.contains(&format!("{stem}::")))
+                        .collect(),
+                    false => vec![source],
+                };
+                for option in named_options(source) {
+                    seen += 1;
+                    let known = command.get_arguments().any(|argument| argument.get_long() == Some(&option));
+                    let of_some = parameters(family).iter().any(|(param, _)| param.name == option);
+                    if !known || of_some && !is_parameter(&users, family, &option) {
+                        wrong.push(format!("{}/{stem}.rs: --{option}", family.name));
+                    }
+                }
+            }
+        }
+        assert_eq!(wrong, [""; 0]);
+        assert!(seen > 20, "{seen}: the texts of all families name many");
     }
 }

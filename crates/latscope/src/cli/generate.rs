@@ -18,7 +18,7 @@ use schemars::Schema;
 
 #[derive(Debug, Args)]
 pub struct GenerateArguments {
-    /// The man page, shell completions, the table of probes as Markdown, or a JSON Schema
+    /// What is written to stdout
     #[arg(value_name = "WHAT", value_enum)]
     what: Generated,
     /// For completions the shell: bash, zsh, fish, elvish or powershell. For schema the document: result, plan,
@@ -29,9 +29,13 @@ pub struct GenerateArguments {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Generated {
+    /// The man page
     Man,
+    /// Completions of a shell
     Completions,
+    /// The table of probes as Markdown
     Probes,
+    /// A JSON Schema, or the list of them
     Schema,
 }
 

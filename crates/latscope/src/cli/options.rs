@@ -2,12 +2,13 @@
 
 use super::names::NameArguments;
 use super::usage::did_you_mean;
-use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, Command, FromArgMatches, value_parser};
 use latscope_core::json;
 use latscope_core::plan::Load;
 use latscope_core::units::{CpuList, ParseError, parse_duration};
+use latscope_core::word::Meaning;
 use latscope_engine::observers::Style;
 use latscope_probes::Word;
 use latscope_process::load;
@@ -47,8 +48,7 @@ pub struct RunArguments {
     /// Wait for the end of other latscopes on this host, at most so long, such as 5m
     #[arg(long = "wait", value_name = "T", value_parser = some_time)]
     pub turn: Option<u64>,
-    /// How progress is shown on stderr. bar: a line that is rewritten, or the live screen; plain: a line every 10 s;
-    /// auto: bar on a terminal, else plain
+    /// How progress is shown on stderr
     #[arg(long, value_name = "WORD", value_parser = one_of(&STYLES), default_value = "auto")]
     pub progress: Style,
     /// Show the plan and measure nothing
@@ -66,8 +66,8 @@ pub struct RunArguments {
 pub struct ViewArguments {
     #[command(flatten)]
     pub json: JsonArgument,
-    /// Leave a part out of --json. blocks: the samples in order of time, most of the file
-    #[arg(long, value_name = "PART", value_parser = ["blocks"], requires = "json")]
+    /// Leave a part out of --json
+    #[arg(long, value_name = "PART", value_parser = possible(PARTS), requires = "json")]
     pub without: Option<String>,
     /// Write all points as CSV
     #[arg(long, value_name = "FILE")]
@@ -112,7 +112,7 @@ pub struct ViewArguments {
     /// Write this machine's figures as a file of references, without its name
     #[arg(long, value_name = "FILE.toml")]
     pub contribute: Option<PathBuf>,
-    /// human: as if an L1 hit took a second
+    /// Scale of the times in the table
     #[arg(long, value_name = "scale", value_parser = one_of(&SCALES), default_value = "time")]
     pub scale: Scale,
     /// All rows, not only the first screen
@@ -127,12 +127,23 @@ pub struct ViewArguments {
 }
 
 /// Words of --progress.
-const STYLES: [(&str, Style); 4] =
-    [("auto", Style::Auto), ("bar", Style::Bar), ("plain", Style::Plain), ("none", Style::None)];
+const STYLES: [(Meaning, Style); 4] = [
+    (("auto", "bar on a terminal, else plain"), Style::Auto),
+    (("bar", "a line that is rewritten, or the live screen"), Style::Bar),
+    (("plain", "a line every 10 s"), Style::Plain),
+    (("none", "nothing is shown"), Style::None),
+];
 
-const ORDERS: [(&str, Sort); 2] = [("value", Sort::Value), ("family", Sort::Family)];
+const ORDERS: [(Meaning, Sort); 2] = [
+    (("value", "by the figure, the shortest first"), Sort::Value),
+    (("family", "as the families list their probes"), Sort::Family),
+];
 
-const SCALES: [(&str, Scale); 2] = [("time", Scale::Time), ("human", Scale::Human)];
+const SCALES: [(Meaning, Scale); 2] =
+    [(("time", "as measured"), Scale::Time), (("human", "as if an L1 hit took a second"), Scale::Human)];
+
+/// The parts that --without leaves out.
+const PARTS: [Meaning; 1] = [("blocks", "the samples in order of time, most of the file")];
 
 #[derive(Debug, Args)]
 pub struct JsonArgument {
@@ -232,17 +243,21 @@ impl Registered for Given {
     }
 }
 
+/// Reads one of these words, each of which the long help explains in a line.
+pub fn possible(words: impl IntoIterator<Item = Meaning>) -> PossibleValuesParser {
+    let value = |(word, help): Meaning| PossibleValue::new(word).help(help.trim_end_matches('.'));
+    PossibleValuesParser::new(words.into_iter().map(value))
+}
+
 /// Reads one of these words as what it stands for.
-pub fn one_of<T: Copy + Send + Sync>(
-    choices: &'static [(&'static str, T)],
-) -> impl TypedValueParser<Value = T> {
-    let words = PossibleValuesParser::new(choices.iter().map(|(word, _)| *word));
-    words.map(|word| choices.iter().find(|(known, _)| *known == word).expect("it is a possible value").1)
+pub fn one_of<T: Copy + Send + Sync>(choices: &'static [(Meaning, T)]) -> impl TypedValueParser<Value = T> {
+    let words = possible(choices.iter().map(|(meaning, _)| *meaning));
+    words.map(|word| choices.iter().find(|((known, _), _)| *known == word).expect("it is a possible value").1)
 }
 
 /// Reads one of the words of a parameter.
 pub fn word<W: Word + Send + Sync>() -> impl TypedValueParser<Value = W> {
-    PossibleValuesParser::new(W::WORDS).map(|word| W::named(&word).expect("it is a possible value"))
+    possible(W::MEANINGS.iter().copied()).map(|word| W::named(&word).expect("it is a possible value"))
 }
 
 /// Reads a list of at least one CPU.

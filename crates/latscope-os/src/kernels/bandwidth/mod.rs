@@ -32,7 +32,7 @@ latscope_core::words! {
         Modify = "modify",
         /// Copies the source to the destination.
         Copy = "copy",
-        /// Writes as [`Operation::Write`] does, past the caches where the machine can (`movntdq`, `movnti`, `stnp`),
+        /// Writes the same past the caches where the machine can (`movntdq`, `movnti`, `stnp`),
         /// and waits for the order of these writes at the end of the pass (`sfence`).
         NonTemporalWrite = "non-temporal-write",
     }

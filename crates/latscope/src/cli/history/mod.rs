@@ -3,6 +3,7 @@
 mod index;
 
 use super::judged::JudgedArguments;
+use super::options::possible;
 use super::output::{check_distinct, show_text, unless_unread};
 use super::{Exit, results};
 use anyhow::{Result, bail, ensure};
@@ -32,7 +33,7 @@ pub struct HistoryArguments {
     #[arg(long, value_name = "ID")]
     since: Option<String>,
     /// Exit with 2 where there is a change
-    #[arg(long, value_name = "WHAT", value_parser = ["change"])]
+    #[arg(long, value_name = "WHAT", value_parser = possible([("change", "a figure changed")]))]
     fail_on: Option<String>,
     /// Every figure that changed, every odd run and every skipped file, not only the first ones
     #[arg(long)]

@@ -2,10 +2,11 @@
 
 use crate::cli::criteria::{CallCriteria, Criteria, HEADING};
 use crate::cli::live::LiveArguments;
-use crate::cli::options::{Dynamic, Given, RunArguments, one_of, some_time, word};
-use clap::builder::{PossibleValuesParser, TypedValueParser};
+use crate::cli::options::{Dynamic, Given, RunArguments, one_of, possible, some_time, word};
+use clap::builder::TypedValueParser;
 use clap::{Args, value_parser};
 use latscope_core::units::parse_size;
+use latscope_core::word::Meaning;
 use latscope_exchange::transaction::Transport;
 use latscope_probes::ipc::point::{Caller, Placement};
 use latscope_probes::ipc::{transport, transports};
@@ -66,8 +67,9 @@ impl std::fmt::Debug for Carrier {
 }
 
 fn carrier() -> impl TypedValueParser<Value = Carrier> {
-    let names = transports().map(|transport| transport.name).chain(["all"]);
-    PossibleValuesParser::new(names).map(|name| transport(&name).map_or(Carrier::All, Carrier::One))
+    let names = transports().map(|transport| (transport.name, transport.title));
+    possible(names.chain([("all", "each of them")]))
+        .map(|name| transport(&name).map_or(Carrier::All, Carrier::One))
 }
 
 // What is measured.
@@ -99,7 +101,10 @@ pub struct WhatArguments {
     pub device: Option<String>,
 }
 
-const CALLERS: [(&str, Caller); 2] = [("other", Caller::Other), ("fifo", Caller::Fifo(PRIORITY))];
+const CALLERS: [(Meaning, Caller); 2] = [
+    (("other", "a thread of the normal policy, SCHED_OTHER"), Caller::Other),
+    (("fifo", "a thread of SCHED_FIFO, by --priority"), Caller::Fifo(PRIORITY)),
+];
 
 // Who takes part.
 #[derive(Debug, Args)]
@@ -116,7 +121,7 @@ pub struct PairArguments {
     /// A new thread for each SCHED_FIFO call, as AOSP's tests have it
     #[arg(long)]
     pub fresh_thread: bool,
-    /// Client and server: same-core, two-cores, or free [default: free]
+    /// Where client and server run [default: free]
     #[arg(long, value_name = "WHERE", value_parser = word::<Placement>())]
     pub placement: Option<Placement>,
 }

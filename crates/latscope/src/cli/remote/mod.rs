@@ -226,7 +226,7 @@ mod tests {
     #[test]
     fn a_way_to_wait_is_of_a_transport_that_is_chosen() {
         for transport in TRANSPORTS {
-            for wait in latscope_exchange::remote::WAITS {
+            for (wait, _) in latscope_exchange::remote::WAITS {
                 let words = ["ping", "--transport", transport.name, "--wait", wait];
                 if transport.waits.contains(wait) {
                     assert!(asked(&words).is_ok(), "{words:?}");

@@ -24,8 +24,11 @@ pub struct SelftestArguments {
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum Subject {
+    /// Rows of a survey whose values are known
     Survey,
+    /// Wake-ups beside injected delays
     Wake,
+    /// Comparisons of loops that differ by a known share, or not at all
     Compare,
 }
 

@@ -2,7 +2,7 @@
 
 use super::super::judged::{ComparisonFiles, percent};
 use super::super::live::LiveArguments;
-use super::super::options::some_time;
+use super::super::options::{possible, some_time};
 use clap::{Args, value_parser};
 use latscope_core::json;
 use std::path::PathBuf;
@@ -27,7 +27,7 @@ pub struct SharedArguments {
     #[arg(long)]
     pub all: bool,
     /// Exit with 2 where an arm is worse than the first, with 3 where the runs do not decide it
-    #[arg(long, value_name = "WHAT", value_parser = ["worse"])]
+    #[arg(long, value_name = "WHAT", value_parser = possible([("worse", "an arm is worse than the first")]))]
     pub fail_on: Option<String>,
     /// Longest time of each command of the shell: before a run, to restore, to see what a plan needs
     #[arg(long, value_name = "T", value_parser = some_time, default_value = "1m")]

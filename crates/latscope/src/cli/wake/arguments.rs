@@ -8,6 +8,7 @@ use crate::cli::outliers::OutlierArguments;
 use clap::{Args, ValueEnum, value_parser};
 use latscope_core::plan::Phase;
 use latscope_core::units::parse_size;
+use latscope_core::word::Meaning;
 use latscope_probes::wake::thread::{ClockName, Method, Via};
 
 /// Periodic wake-up latency: how much later than programmed a sleeping thread runs.
@@ -21,12 +22,12 @@ use latscope_probes::wake::thread::{ClockName, Method, Via};
 #[command(
     about = "Periodic wake-up: how late a sleeping thread runs, and why",
     mut_arg("count", |arg| arg.help("Activations of each thread")),
-    mut_arg("duration", |arg| arg.help("Time of the run [default: 1m, without --count]"))
+    mut_arg("duration", |arg| arg.help("Time in which activations are recorded, after the warm-up [default: 1m, without --count]"))
 )]
 pub struct WakeArguments {
     #[command(flatten)]
     pub given: Dynamic<Given>,
-    /// timer: latscope's threads; timerlat: the kernel's tracer, where it has one
+    /// Whose threads are measured
     #[arg(value_name = "PROBE", value_enum, default_value_t = WakeProbe::Timer)]
     pub probe: WakeProbe,
     /// Run until q or Ctrl-C
@@ -55,21 +56,30 @@ pub struct WakeArguments {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum WakeProbe {
+    /// latscope's own threads
     Timer,
+    /// The kernel's tracer, where it has one
     Timerlat,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum PolicyName {
+    /// The normal policy, SCHED_OTHER
     Other,
+    /// Real-time policy SCHED_FIFO
     Fifo,
+    /// Real-time policy SCHED_RR: threads of one priority in turn
     #[value(name = "rr")]
     RoundRobin,
+    /// SCHED_DEADLINE, with --runtime in each interval
     Deadline,
 }
 
-const PHASES: [(&str, Phase); 3] =
-    [("aligned", Phase::Aligned(0)), ("staggered", Phase::Staggered), ("random", Phase::Random)];
+const PHASES: [(Meaning, Phase); 3] = [
+    (("aligned", "all at once"), Phase::Aligned(0)),
+    (("staggered", "spread over the interval"), Phase::Staggered),
+    (("random", "at random within the interval"), Phase::Random),
+];
 
 // What each thread does.
 #[derive(Debug, Args)]
@@ -83,7 +93,7 @@ pub struct ThreadArguments {
     /// Each further thread's interval is longer by this
     #[arg(long, value_name = "T", value_parser = time, default_value = "0s")]
     pub distance: u64,
-    /// Scheduling policy: other, fifo, rr or deadline [default: fifo]
+    /// Scheduling policy [default: fifo]
     #[arg(long, value_name = "P", value_enum)]
     pub policy: Option<PolicyName>,
     /// Real-time priority, 1 to 99 [default: 95]
@@ -95,13 +105,13 @@ pub struct ThreadArguments {
     /// CPU time in each period for --policy deadline [default: a tenth of the interval]
     #[arg(long, value_name = "T", value_parser = some_time)]
     pub runtime: Option<u64>,
-    /// How threads wait; system is nanosleep(2), yield is for --policy deadline
+    /// How threads wait
     #[arg(long, value_name = "M", value_parser = word::<Method>(), default_value = "nanosleep")]
     pub method: Method,
     /// Clock of the timer and the stamps
     #[arg(long, value_name = "C", value_parser = word::<ClockName>(), default_value = "monotonic")]
     pub clock: ClockName,
-    /// First instants: at once, spread over the interval, or at random
+    /// First instants of the threads
     #[arg(long, value_name = "P", value_parser = one_of(&PHASES), default_value = "staggered")]
     pub phase: Phase,
     /// Begin on a full second of the clock

@@ -1,5 +1,7 @@
 //! Settings of known practices.
 
+use latscope_core::word::Meaning;
+
 /// Profile of a known practice.
 #[derive(Debug)]
 pub struct Profile {
@@ -19,9 +21,13 @@ pub struct Profile {
 }
 
 /// All of them, by name.
-pub static PROFILES: &[(&str, &Profile)] = &[("osadl", &OSADL), ("rteval", &RTEVAL), ("lava", &LAVA)];
+pub static PROFILES: &[(Meaning, &Profile)] = &[
+    ((OSADL.name, OSADL.source), &OSADL),
+    ((RTEVAL.name, RTEVAL.source), &RTEVAL),
+    ((LAVA.name, LAVA.source), &LAVA),
+];
 
-static OSADL: Profile = Profile {
+const OSADL: Profile = Profile {
     name: "osadl",
     interval: 200_000,
     priority: 90,
@@ -31,7 +37,7 @@ static OSADL: Profile = Profile {
     source: "OSADL QA farm: a hundred million cycles of 200 us, five and a half hours, under some load",
 };
 
-static RTEVAL: Profile = Profile {
+const RTEVAL: Profile = Profile {
     name: "rteval",
     interval: 100_000,
     priority: 95,
@@ -41,7 +47,7 @@ static RTEVAL: Profile = Profile {
     source: "rteval: cycles of 100 us beside a kernel build and hackbench (give --load)",
 };
 
-static LAVA: Profile = Profile {
+const LAVA: Profile = Profile {
     name: "lava",
     interval: 1_000_000,
     priority: 98,

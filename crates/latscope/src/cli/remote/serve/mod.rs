@@ -5,6 +5,7 @@ mod pty;
 
 use super::options::TransportOptions;
 use crate::cli::Exit;
+use crate::cli::options::possible;
 use crate::cli::options::{Dynamic, cpu_list};
 use anyhow::Result;
 use clap::Args;
@@ -17,7 +18,7 @@ pub struct ServeArguments {
     #[command(flatten)]
     what: WhatArguments,
     /// How one waits for the other side; asleep if it is not said
-    #[arg(long, value_name = "WORD", value_parser = WAITS.to_vec(), conflicts_with = "vhost_user")]
+    #[arg(long, value_name = "WORD", value_parser = possible(WAITS.iter().copied()), conflicts_with = "vhost_user")]
     wait: Option<String>,
     /// CPUs of this process and of the remote, such as 0,1
     #[arg(long, value_name = "LIST", value_parser = cpu_list, conflicts_with = "vhost_user")]

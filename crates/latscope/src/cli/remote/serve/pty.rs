@@ -2,6 +2,7 @@
 
 use super::ServeArguments;
 use crate::cli::Exit;
+use crate::cli::options::possible;
 use anyhow::{Context, Result, ensure};
 use clap::Args;
 use latscope_core::param;
@@ -24,7 +25,7 @@ pub(super) struct PtyArguments {
     #[arg(long, conflicts_with_all = ["openamp", "vhost_user", "transport", "wait", "cpus"])]
     echo: bool,
     /// The way to the remote
-    #[arg(long, conflicts_with_all = ["openamp", "vhost_user"], value_name = "WORD", value_parser = NAMES.to_vec(), default_value = shm::SHM.name)]
+    #[arg(long, conflicts_with_all = ["openamp", "vhost_user"], value_name = "WORD", value_parser = possible(NAMES.iter().copied()), default_value = shm::SHM.name)]
     transport: String,
     /// A symbolic link to the terminal, removed at the end
     #[arg(long, conflicts_with_all = ["openamp", "vhost_user"], value_name = "PATH")]
