@@ -116,15 +116,31 @@ impl Registered for Asked {
     }
 }
 
+/// A parameter that can be asked for, of all probes of a family.
+struct Offered {
+    param: &'static Param,
+    help: &'static str,
+    /// Words of all probes, where the parameter has words.
+    choices: Vec<Meaning>,
+}
+
+/// Help of a mode that means something else in each probe.
+const SEVERAL: &str = "Kind of what is measured; a probe has some of these";
+
 /// The parameters of a family that can be asked for, each once.
-fn parameters(family: &'static Family) -> Vec<(&'static Param, Vec<Meaning>)> {
-    let mut found: Vec<(&'static Param, Vec<Meaning>)> = Vec::new();
+fn parameters(family: &'static Family) -> Vec<Offered> {
+    let mut found: Vec<Offered> = Vec::new();
     for probe in family.probes {
         for param in probe.params.iter().filter(|param| param.kind != Kind::Stated) {
             let choices = if let Kind::Choice(choices) = param.kind { choices } else { &[] };
-            match found.iter_mut().find(|(known, _)| known.name == param.name) {
-                None => found.push((param, choices.to_vec())),
-                Some((_, known)) => add_unknown(known, choices),
+            match found.iter_mut().find(|known| known.param.name == param.name) {
+                None => found.push(Offered { param, help: param.help, choices: choices.to_vec() }),
+                Some(known) => {
+                    add_unknown(&mut known.choices, choices);
+                    if param.name == param::MODE && param.help != known.help {
+                        known.help = SEVERAL;
+                    }
+                }
             }
         }
     }
@@ -140,7 +156,7 @@ fn add_unknown(known: &mut Vec<Meaning>, choices: &[Meaning]) {
     }
 }
 
-fn parameter_argument((param, choices): (&'static Param, Vec<Meaning>)) -> Arg {
+fn parameter_argument(Offered { param, help, choices }: Offered) -> Arg {
     let (value_name, parser): (_, ValueParser) = match param.kind {
         Kind::Size => ("SIZE,…", ValueParser::new(|text: &str| parse_size(text).map(ParamValue::Number))),
         Kind::Time => ("TIME,…", ValueParser::new(|text: &str| time(text).map(ParamValue::Number))),
@@ -158,7 +174,7 @@ fn parameter_argument((param, choices): (&'static Param, Vec<Meaning>)) -> Arg {
         }
         _ => arg.value_name(value_name).value_delimiter(','),
     };
-    arg.value_parser(parser).help(format!("{}{units}", param.help)).help_heading("Parameters")
+    arg.value_parser(parser).help(format!("{help}{units}")).help_heading("Parameters")
 }
 
 impl FamilyArguments {
@@ -389,7 +405,7 @@ mod tests {
                 for option in named_options(source) {
                     seen += 1;
                     let known = command.get_arguments().any(|argument| argument.get_long() == Some(&option));
-                    let of_some = parameters(family).iter().any(|(param, _)| param.name == option);
+                    let of_some = parameters(family).iter().any(|known| known.param.name == option);
                     if !known || of_some && !is_parameter(&users, family, &option) {
                         wrong.push(format!("{}/{stem}.rs: --{option}", family.name));
                     }
