@@ -1,6 +1,6 @@
 //! The interface of a probe's code inside of a worker.
 
-use crate::gate::Gate;
+use crate::gate::{Gate, Taint};
 use crate::hold::Shortfall;
 use crate::live::{Live, Recorders};
 use crate::protocol::{Assignment, Message, PointResult};
@@ -11,8 +11,10 @@ use crate::timebase::{AnyClock, Timebase};
 use crate::waits::Waits;
 use anyhow::Result;
 use latscope_core::plan::{ParamValue, Periodic, Point, Step, Stop};
-use latscope_core::quality::{CUT_SHORT, EVERY_SAMPLE_DISTURBED, Level, NO_VALID_REPLY, Quality, Reason};
-use latscope_core::report::{Better, Block, Contention, Hop, Sampling, Semantics, Value, Work};
+use latscope_core::quality::{CUT_SHORT, Level, NO_VALID_REPLY, Quality, Reason};
+use latscope_core::report::{
+    Better, Block, Contention, Hop, Sampling, Semantics, Value, Work, disturbed_reason,
+};
 use latscope_core::statistics::median;
 use latscope_machine::account::Peers;
 use latscope_os::trace_marker::Marker;
@@ -277,6 +279,9 @@ impl<'a> Bench<'a> {
         let mut sink = self.recorders(&[point], Sampling::Batch { ops });
         for (ns, at) in batches {
             sink.record(0, (ns * 1e3).round() as u64, *at);
+            if disturbed {
+                sink.reject(Taint::Preempted);
+            }
         }
         let outcome = Outcome { disturbed, ..Outcome::default() };
         self.finish(&[point], sink, outcome, &Gate::ThreadGroup(Arc::default()));
@@ -559,7 +564,8 @@ impl<'a> Bench<'a> {
 
     fn recorders(&self, points: &[usize], sampling: Sampling) -> Recorders {
         let writers = points.iter().map(|point| self.slots.writer(*point, sampling)).collect();
-        Recorders { writers, timebase: self.assignment.timebase, epoch: self.assignment.epoch }
+        let (timebase, epoch) = (self.assignment.timebase, self.assignment.epoch);
+        Recorders { writers, recorded: vec![0; points.len()], timebase, epoch }
     }
 
     /// Says that points are being measured, also on the time line.
@@ -575,15 +581,10 @@ impl<'a> Bench<'a> {
 
     fn finish(&mut self, points: &[usize], sink: Recorders, outcome: Outcome, gate: &Gate) {
         points.iter().for_each(|_| self.marker.iter().for_each(Marker::end));
-        for (point, writer) in points.iter().zip(sink.writers) {
-            if outcome.disturbed {
-                let reason = "every sample was disturbed: something else ran on the CPU each time";
-                self.degrade(
-                    *point,
-                    EVERY_SAMPLE_DISTURBED,
-                    reason,
-                    "run it on a quieter machine, or on a CPU of its own (--cpus)",
-                );
+        for ((point, writer), recorded) in points.iter().zip(sink.writers).zip(sink.recorded) {
+            let quality = &mut self.result(*point).quality;
+            if outcome.disturbed && recorded > 0 && quality.level != Level::Unsupported {
+                quality.add(&disturbed_reason(recorded, recorded));
             }
             // A gate throws the samples away in which a thread waited.
             let open = matches!(gate, Gate::Open) || outcome.disturbed;

@@ -64,6 +64,8 @@ impl Host for Live<'_> {
 /// Records samples of several parts, each in its own slot.
 pub(crate) struct Recorders {
     pub writers: Vec<Writer>,
+    /// Number of samples recorded of each part.
+    pub recorded: Vec<u64>,
     pub timebase: Timebase,
     pub epoch: u64,
 }
@@ -72,6 +74,7 @@ impl Sink for Recorders {
     fn record(&mut self, part: usize, value: u64, at: u64) {
         let at = self.timebase.ns(at.saturating_sub(self.epoch)) as u64;
         self.writers[part].record(value, at);
+        self.recorded[part] += 1;
     }
 
     fn reject(&mut self, taint: Taint) {

@@ -226,7 +226,8 @@ pub fn events<H: Host>(
             record(&group[..filled], &mut |part, value, at| sink.record(part, value, at));
             outcome.clean += filled as u64;
             clean_ns += ns;
-        } else if let Some(taint) = taint {
+        }
+        if let Some(taint) = taint {
             (0..filled).for_each(|_| sink.reject(taint));
         }
         if late || outcome.clean >= stop.events || clean_ns >= stop.budget_ns as f64 {
@@ -376,6 +377,7 @@ mod tests {
             &mut kept,
         );
         assert!(outcome.disturbed && outcome.clean == 0);
+        assert!(kept.rejected >= KEPT as u64);
         assert_eq!(kept.values.into_inner().len(), KEPT);
     }
 
@@ -391,6 +393,8 @@ mod tests {
         let outcome =
             events(&mut machine(&now, 1), &Timebase::scripted(), &stop, 1, &mut activity, &mut kept);
         assert!(outcome.disturbed && now.get() < 12_000_000_000);
+        // What is shown of them counts among the rejected, too.
+        assert!(!kept.values.into_inner().is_empty() && kept.rejected > outcome.clean);
     }
 
     #[test]

@@ -37,6 +37,9 @@ pub const REAL_TIME_THROTTLED: &str = "real-time-throttled";
 /// Id of a reason: no sample was taken in which nothing else ran.
 pub const EVERY_SAMPLE_DISTURBED: &str = "every-sample-disturbed";
 
+/// Id of a reason: in some rounds no sample was taken in which nothing else ran.
+pub const SAMPLES_DISTURBED: &str = "samples-disturbed";
+
 /// Id of a reason that lowers nothing: another program measured it.
 pub const IMPORTED: &str = "imported";
 
@@ -95,6 +98,11 @@ pub const REASONS: &[(&str, Level, &str)] = &[
     ("page-cache-unknown", Level::Degraded, "whether the file was in the page cache cannot be found out"),
     ("page-size", Level::Degraded, "the pages were not all of the size asked for"),
     ("policy-refused", Level::Degraded, "the scheduling policy of the measuring thread was refused"),
+    (
+        "samples-disturbed",
+        Level::Degraded,
+        "something else ran during every sample of some rounds; these samples are shown with the others",
+    ),
     (
         "shared-cache",
         Level::Degraded,
@@ -206,6 +214,13 @@ impl Quality {
         }
     }
 
+    /// Adds a reason as [`lower`](Quality::lower) does; its number of disturbed samples is added to that already known.
+    pub fn add(&mut self, reason: &Reason) {
+        if !self.add_disturbed(reason) {
+            self.lower(reason.clone());
+        }
+    }
+
     /// Adds a reason as [`lower`](Quality::lower) does, but before the other reasons: it explains them.
     pub fn lower_first(&mut self, reason: Reason) {
         self.level = self.level.max(reason.level);
@@ -213,9 +228,9 @@ impl Quality {
         self.reasons.insert(0, reason);
     }
 
-    /// The worse of both levels, with all reasons of both.
+    /// The worse of both levels, with all reasons of both. Numbers of disturbed samples add up.
     pub fn merge(&mut self, other: &Quality) {
-        other.reasons.iter().for_each(|reason| self.lower(reason.clone()));
+        other.reasons.iter().for_each(|reason| self.add(reason));
     }
 
     /// Takes back the reasons that `keep` says no of.

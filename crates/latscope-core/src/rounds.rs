@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 /// samples above them are `None`, as in a [`Summary`](crate::report::Summary).
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Round {
-    /// Number of clean samples.
+    /// Number of samples.
     pub count: u64,
     /// Smallest sample, ns.
     pub min: Option<f64>,

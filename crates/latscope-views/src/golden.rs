@@ -210,7 +210,7 @@ fn writable(report: &Report) -> HashSet<String> {
     }
     for m in &report.measurements {
         m.rate_touched().into_iter().chain(m.rate_moved(&report.machine)).for_each(&mut add);
-        add(super::rows::rejected_share(m) * 100.0);
+        add(m.rejected_share() * 100.0);
     }
     for level in latscope_judge::findings::level_rows(report) {
         let figures = [Some(level.ns), level.cycles, level.p10, level.p90];

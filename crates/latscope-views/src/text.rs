@@ -8,7 +8,7 @@ use super::head::head;
 use super::headline::families;
 use super::legend::{Signs, mark, next_run};
 use super::matrix::{Matrix, matrices, show, varying};
-use super::rows::{family as family_of, rejected_share};
+use super::rows::family as family_of;
 use super::style::{BOLD, DIM, HEADING, PLAIN};
 use super::styled::{Text, single, wrap};
 use super::verdicts::verdicts;
@@ -148,7 +148,7 @@ fn figures(report: &Report, points: &[&Measurement]) -> Vec<Column> {
         rows.given(name, |m| m.values.get(name).map(|v| format_value(v.value, &v.unit))).meaning(meaning)
     };
     let lacks_next = points.iter().any(|m| m.next_run().is_none());
-    let rejected = |m: &Measurement| Some(format_share(rejected_share(m))).filter(|_| m.summary.rejected > 0);
+    let rejected = |m: &Measurement| Some(format_share(m.rejected_share())).filter(|_| m.summary.rejected > 0);
     let mut columns = vec![
         time("median", |s| s.p50),
         rows.left("", |m| Text::styled(DIM, times_mark(m.times))),

@@ -5,9 +5,7 @@ use crate::histogram::Histogram;
 use crate::machine::Machine;
 use crate::param;
 use crate::plan::{ParamValue, Params, Point};
-use crate::quality::{
-    EVERY_SAMPLE_DISTURBED, IMPORTED, Level, NOTHING_MEASURED, Quality, Reason, SHARED_CACHE, THROTTLED,
-};
+use crate::quality::{IMPORTED, Level, NOTHING_MEASURED, Quality, Reason, SHARED_CACHE, THROTTLED};
 use crate::rounds::{self, Prediction, Round, Unit, Unsteady};
 use crate::value::Value;
 use crate::{bounds, json, units};
@@ -66,9 +64,9 @@ pub struct Work {
 /// fewer than ten samples above it is `None`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Summary {
-    /// Number of clean samples.
+    /// Number of samples. They are clean unless the quality has a reason against them.
     pub count: u64,
-    /// Samples thrown away because something else ran meanwhile.
+    /// Samples during which something else ran. They were thrown away unless a round had no others.
     #[serde(deserialize_with = "json::count")]
     #[schemars(with = "Option<u64>")]
     pub rejected: u64,
@@ -180,9 +178,9 @@ pub struct Measurement {
     pub values: BTreeMap<String, Value>,
     /// Bytes behind one operation.
     pub work: Option<Work>,
-    /// Histogram of all clean samples.
+    /// Histogram of all samples.
     pub histogram: Histogram,
-    /// Clean samples in order of time, as blocks.
+    /// Samples in order of time, as blocks.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub blocks: Vec<Block>,
     /// Outliers: events worth naming.
@@ -413,6 +411,7 @@ impl Measurement {
     /// the interval, whether the row is unstable, whether others explain it.
     pub fn settle(&mut self) {
         self.summary = Summary::of(&self.histogram, &self.summary);
+        self.settle_disturbed();
         // This reason needs the machine to be found anew. It stays the last, as in the run.
         let shared_cache = self.quality.reasons.iter().find(|reason| reason.id == SHARED_CACHE).cloned();
         let is_derived = |id: &str| id == SHARED_CACHE || OF_ALL_ROUNDS.contains(&id);
@@ -459,7 +458,7 @@ impl Measurement {
         if let Some(quota) = account.throttled_much().filter(|_| !gated) {
             let reason = quota.reason();
             let quiet = account.is_quiet();
-            self.quality.retain(|known| !quiet || known.id != EVERY_SAMPLE_DISTURBED);
+            self.quality.retain(|known| !quiet || !known.is_disturbed());
             self.quality.lower_first(reason);
             return;
         }

@@ -5,6 +5,7 @@
 //! declares as axes; there is no other container.
 
 mod contention;
+mod disturbed;
 mod finding;
 mod measurement;
 mod merging;
@@ -14,6 +15,7 @@ mod shared_cache;
 
 pub use crate::account::*;
 pub use contention::*;
+pub use disturbed::disturbed_reason;
 pub use finding::*;
 pub use measurement::*;
 pub use merging::*;

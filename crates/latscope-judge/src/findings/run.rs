@@ -8,7 +8,7 @@ use latscope_core::catalogue::{Catalogue, ids};
 use latscope_core::param;
 use latscope_core::report::{Finding, Measurement, Report};
 use latscope_core::statistics::{median, quantile};
-use latscope_core::units::{format_percent, format_share, format_time, three_digits};
+use latscope_core::units::{counted, format_percent, format_share, format_time, three_digits};
 use std::collections::BTreeMap;
 
 pub(super) fn findings(report: &Report, catalogue: &Catalogue) -> Vec<Finding> {
@@ -64,8 +64,7 @@ fn clock_drift(report: &Report) -> Option<Finding> {
 fn busy_machine(report: &Report) -> Option<Finding> {
     let mut shares: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
     for m in report.measurements.iter().filter(|m| m.summary.count + m.summary.rejected > 0) {
-        let all = m.summary.count + m.summary.rejected;
-        shares.entry(&m.probe).or_default().push(100.0 * m.summary.rejected as f64 / all as f64);
+        shares.entry(&m.probe).or_default().push(100.0 * m.rejected_share());
     }
     let points: Vec<f64> = shares.values().flatten().copied().collect();
     let average = mean(&points);
@@ -78,12 +77,25 @@ fn busy_machine(report: &Report) -> Option<Finding> {
         worst.iter().take(3).map(|(probe, share)| format!("{probe} {}", format_percent(*share))).collect();
     let text = format!(
         "In this run {} of the samples of a point on average were disturbed and rejected (most: {}). \
-         What remains is undisturbed; rows that block or do I/O cannot be guarded so, and may contain the disturbance.",
+         {}; rows that block or do I/O cannot be guarded so, and may contain the disturbance.",
         format_percent(average),
-        listed(&named)
+        listed(&named),
+        what_remains(report)
     );
     let doubt = Some("what disturbed this run; the next run has its own disturbances");
     Some(Told::unless(doubt, "busy-machine").value("rejected_percent", average).say(text))
+}
+
+/// Says whether the samples that are shown were disturbed.
+fn what_remains(report: &Report) -> String {
+    let disturbed = report.measurements.iter().filter(|m| m.disturbed() > 0).count() as u64;
+    let at_all = report.measurements.iter().any(|m| m.summary.count > m.disturbed());
+    let points = counted(disturbed, "point");
+    match (disturbed, at_all) {
+        (0, _) => "What remains is undisturbed".to_owned(),
+        (_, true) => format!("What remains is undisturbed, but for {points} of which disturbed samples are shown"),
+        (_, false) => "Only disturbed samples remain, which are shown".to_owned(),
+    }
 }
 
 fn mean(values: &[f64]) -> f64 {

@@ -251,15 +251,9 @@ fn measured_row(report: &Report, m: &Measurement, others: &[Beside], catalogue: 
         references: devices.chain(beside).collect(),
         rate: m.rate_touched(),
         blocked: m.values.get("blocked").filter(|v| v.unit == "%").map(|v: &Value| v.value),
-        rejected: rejected_share(m),
+        rejected: m.rejected_share(),
         operation: catalogue.is_operation(&m.probe),
     })
-}
-
-/// Share of the samples that were rejected, 0 to 1.
-pub(super) fn rejected_share(m: &Measurement) -> f64 {
-    let all = m.summary.count + m.summary.rejected;
-    if all == 0 { 0.0 } else { m.summary.rejected as f64 / all as f64 }
 }
 
 /// Returns a device's number beside this machine's number.

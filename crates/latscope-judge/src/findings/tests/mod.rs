@@ -2,7 +2,7 @@ use super::*;
 use crate::levels::Agreement;
 use latscope_core::plan::{Params, params};
 use latscope_core::quality::{Level, Reason};
-use latscope_core::report::{Account, Agreeing, Certainty, Measurement, Semantics};
+use latscope_core::report::{Account, Agreeing, Certainty, Measurement, Semantics, disturbed_reason};
 use latscope_core::testing::{chase, in_rounds, once, point, report, with_bytes, with_value};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -339,6 +339,28 @@ fn rejected_samples_tell_of_a_busy_machine() {
     assert!(found.text.contains("In this run 35 % of the samples of a point on average"), "{}", found.text);
     assert!(found.text.contains("cpu.add 50 % and memory.tlb 20 %"), "{}", found.text);
     none(&report(vec![row("cpu.add", 3), row("memory.tlb", 0)]), "busy-machine");
+}
+
+#[test]
+fn what_remains_is_called_undisturbed_only_as_far_as_the_rows_are() {
+    let row = |probe: &str, disturbed| {
+        let mut m = operation(probe, Params::new(), 5.0);
+        m.summary.rejected = m.summary.count;
+        if disturbed > 0 {
+            m.lower(disturbed_reason(disturbed, m.summary.count));
+        }
+        m
+    };
+    let all = row("cpu.add", 0).summary.count;
+    let said = |rows| only(&report(rows), "busy-machine").text;
+    assert!(said(vec![row("cpu.add", 0), row("cpu.mul", 0)]).contains("What remains is undisturbed; rows"));
+    let text = said(vec![row("cpu.add", 0), row("cpu.mul", all), row("cpu.div", 1)]);
+    assert!(
+        text.contains("undisturbed, but for 2 points of which disturbed samples are shown; rows"),
+        "{text}"
+    );
+    let text = said(vec![row("cpu.mul", all)]);
+    assert!(text.contains("100 % of") && text.contains("Only disturbed samples remain"), "{text}");
 }
 
 #[test]
