@@ -31,7 +31,8 @@ pub struct Account {
     /// Share that the hypervisor gave to others (steal, `/proc/stat`); `None` where the kernel does not count it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stolen: Option<f64>,
-    /// Share that others used of the CPUs which share a cache with the measuring ones; `None` without such CPUs.
+    /// Share that others used of the CPUs which share a cache with the measuring ones, or of these if they are all of that
+    /// cache; `None` where no CPUs share one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub beside: Option<f64>,
     /// Limit of CPU time that the control groups of the run set; `None` without a limit.

@@ -109,6 +109,9 @@ pub fn find(id: &str) -> Option<&'static Probe> {
 }
 
 #[cfg(test)]
+mod footprints;
+
+#[cfg(test)]
 #[path = "../../latscope/tests/skipped/mod.rs"]
 mod skipped;
 

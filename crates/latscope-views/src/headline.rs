@@ -36,10 +36,9 @@ const READ: u64 = 4096;
 /// Returns the ten numbers, as far as they were to be measured: caches and memory, then the others in the order of the
 /// catalogue. Where a survey of some families has fewer, each family without one adds its first row.
 pub(crate) fn headline<'a>(report: &'a Report, catalogue: &Catalogue) -> Vec<Headline<'a>> {
-    let levels = level_rows(report).into_iter().map(|level| Headline {
-        name: if level.name == "memory" { "memory read".to_owned() } else { format!("{} hit", level.name) },
-        source: Source::Level(Box::new(level)),
-    });
+    let levels = level_rows(report)
+        .into_iter()
+        .map(|level| Headline { name: level.title(), source: Source::Level(Box::new(level)) });
     let points = catalogue.probes.iter().filter_map(|facts| {
         let headline = facts.headline?;
         let source = Source::Point(chosen(report, facts.id, headline.preferred)?);

@@ -13,7 +13,8 @@ use super::style::{BOLD, DIM, HEADING, PLAIN};
 use super::styled::{Text, single, wrap};
 use super::verdicts::verdicts;
 use super::{Options, survey, unmeasured};
-use latscope_core::catalogue::ids;
+use latscope_core::catalogue::figures::Quantity;
+use latscope_core::catalogue::{Catalogue, ids};
 use latscope_core::machine::Machine;
 use latscope_core::ordered::entry;
 use latscope_core::param;
@@ -57,7 +58,9 @@ pub(crate) fn every_point(report: &Report, family: &str, options: &Options) -> S
     for m in measured {
         entry(&mut probes, m.probe.as_str()).push(m);
     }
-    let (sweeps, listed): (Vec<_>, Vec<_>) = probes.into_iter().partition(|(_, points)| is_sweep(points));
+    let (sweeps, listed): (Vec<_>, Vec<_>) = probes
+        .into_iter()
+        .partition(|(probe, points)| is_sweep(points) && !is_over_a_value(probe, options.catalogue));
     let mut out = String::new();
     if !(listed.is_empty() && sweeps.is_empty()) {
         out += &format!("\n{}", single(&Text::styled(BOLD, family), options));
@@ -82,6 +85,13 @@ fn is_sweep(points: &[&Measurement]) -> bool {
     }
     let pairs = points.iter().filter(|m| m.params.contains_key(param::PAIR)).count();
     points.len() >= SWEEP_POINTS && varying(points).len() > 1 || pairs > 2
+}
+
+/// Returns true if the figure of a probe is a curve over a measured value: a matrix of medians would not have it.
+fn is_over_a_value(probe: &str, catalogue: &Catalogue) -> bool {
+    let curves = catalogue.families.iter().flat_map(|family| family.curves);
+    let mut own = curves.filter(|curve| curve.probes.iter().any(|facts| facts.id == probe));
+    own.any(|curve| matches!(curve.x.of, Quantity::Value(..)))
 }
 
 /// The probe, what its durations are, and what all its points have in common.
@@ -148,7 +158,8 @@ fn figures(report: &Report, points: &[&Measurement]) -> Vec<Column> {
         rows.given(name, |m| m.values.get(name).map(|v| format_value(v.value, &v.unit))).meaning(meaning)
     };
     let lacks_next = points.iter().any(|m| m.next_run().is_none());
-    let rejected = |m: &Measurement| Some(format_share(m.rejected_share())).filter(|_| m.summary.rejected > 0);
+    let rejected =
+        |m: &Measurement| Some(format_share(m.rejected_share())).filter(|_| m.summary.rejected > 0);
     let mut columns = vec![
         time("median", |s| s.p50),
         rows.left("", |m| Text::styled(DIM, times_mark(m.times))),

@@ -10,6 +10,7 @@ pub mod figures;
 pub mod ids;
 
 use crate::param;
+use crate::plan::Params;
 use crate::report::{Measurement, Semantics};
 use crate::word::Meaning;
 use figures::{Bars, Curves};
@@ -45,12 +46,35 @@ pub struct Facts {
     pub may_be_zero: &'static [&'static str],
     /// Largest values of parameters, where the probe has a limit on every machine.
     pub most: &'static [(&'static str, u64)],
+    /// Returns the memory whose place in the caches decides the figure of a point; `None` for a probe of other things.
+    pub footprint: fn(&Params) -> Option<Footprint>,
     /// Kind of the activity that a row has the time of.
     pub subject: Subject,
     /// Place among the numbers that say most about a machine, if it has one.
     pub headline: Option<Headline>,
     /// Conditions that distort its figures, beside those of its family.
     pub sensitive_to: &'static [Condition],
+}
+
+/// Memory that a point comes back to, as caches hold it: whole lines, and only those that it touches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Footprint {
+    /// Bytes of the lines that all its threads touch.
+    pub bytes: u64,
+    /// Bytes of those that one CPU touches.
+    pub of_one_cpu: u64,
+}
+
+impl Footprint {
+    /// Returns the footprint of a point that uses so many bytes on one CPU.
+    pub fn of(bytes: u64) -> Footprint {
+        Footprint::of_threads(bytes, 1)
+    }
+
+    /// Returns the footprint of a point whose threads, on a CPU each, share so many bytes out among them.
+    pub fn of_threads(bytes: u64, threads: u64) -> Footprint {
+        Footprint { bytes, of_one_cpu: bytes.div_ceil(threads.max(1)) }
+    }
 }
 
 /// Kind of the activity that a row has the time of.
@@ -230,6 +254,7 @@ impl Facts {
         is_loop: false,
         may_be_zero: &[],
         most: &[],
+        footprint: |_| None,
         subject: Subject::Operation,
         headline: None,
         sensitive_to: &[],

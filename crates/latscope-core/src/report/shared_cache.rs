@@ -1,8 +1,8 @@
 //! Figures of memory that lie in a cache which other CPUs share, and what these CPUs did to it.
 
 use super::Measurement;
+use crate::catalogue::Footprint;
 use crate::machine::Machine;
-use crate::param;
 use crate::quality::{Level, Reason, SHARED_CACHE};
 use crate::units::{format_share, format_size};
 
@@ -11,15 +11,15 @@ use crate::units::{format_share, format_size};
 const USE_MATTERS: f64 = 0.05;
 
 impl Measurement {
-    /// Derives anew whether the working set lay in a last-level cache that was used by other CPUs for a share of the
-    /// time that matters.
-    pub fn settle_shared_cache(&mut self, machine: &Machine) {
+    /// Derives anew whether its memory lay in a last-level cache that others used for a share of the time that matters.
+    /// A point without a footprint has no such memory.
+    pub fn settle_shared_cache(&mut self, machine: &Machine, footprint: Option<Footprint>) {
         self.quality.retain(|reason| reason.id != SHARED_CACHE);
         let used = self.account.as_ref().and_then(|account| account.beside);
         let used = used.filter(|share| *share >= USE_MATTERS && self.summary.count > 0);
-        if let Some((used, cache)) = used.zip(self.cache_shared(machine)) {
+        if let Some((used, cache)) = used.zip(footprint.and_then(|data| cache_shared(machine, data))) {
             let text = format!(
-                "its data lie in the last-level cache of {}, and the other CPUs of that cache were used {} of the time",
+                "its data lie in the last-level cache of {}, and other work used CPUs of that cache {} of the time",
                 format_size(cache),
                 format_share(used)
             );
@@ -27,15 +27,14 @@ impl Measurement {
             self.quality.lower(reason.with("used", used));
         }
     }
+}
 
-    /// Size of the last-level cache in which the working set lies, if no cache of one CPU alone holds it.
-    fn cache_shared(&self, machine: &Machine) -> Option<u64> {
-        let size = self.number(param::SIZE).filter(|_| self.probe.starts_with("memory."))?;
-        let data = || machine.caches.iter().filter(|cache| cache.kind != "Instruction");
-        let own = data().filter(|cache| cache.shared.0.len() == 1).map(|cache| cache.size).max();
-        let last = machine.last_level_cache()?;
-        (size > own.unwrap_or(0) && size <= last).then_some(last)
-    }
+/// Size of the last-level cache in which the data lie, if no cache of one CPU alone holds what that CPU uses.
+fn cache_shared(machine: &Machine, data: Footprint) -> Option<u64> {
+    let caches = machine.caches.iter().filter(|cache| cache.kind != "Instruction");
+    let own = caches.filter(|cache| cache.shared.0.len() == 1).map(|cache| cache.size).max();
+    let last = machine.last_level_cache()?;
+    (data.of_one_cpu > own.unwrap_or(0) && data.bytes <= last).then_some(last)
 }
 
 #[cfg(test)]
@@ -61,7 +60,7 @@ mod tests {
     fn row(size: u64, beside: Option<f64>) -> Measurement {
         let mut m = point("memory.latency", params([("size", size.into())]), Semantics::Operation, 14.0);
         m.account = Some(Account { wall_ns: 1, beside, ..Account::default() });
-        m.settle_shared_cache(&machine());
+        m.settle_shared_cache(&machine(), Some(Footprint::of(size)));
         m
     }
 
@@ -77,6 +76,20 @@ mod tests {
     }
 
     #[test]
+    fn what_each_cpu_uses_counts_for_its_own_cache_and_all_of_it_for_the_shared_one() {
+        let level = |footprint| {
+            let mut m = row(8 << 20, Some(0.81));
+            m.settle_shared_cache(&machine(), footprint);
+            m.quality.level
+        };
+        let of_four = |bytes| Some(Footprint::of_threads(bytes, 4));
+        assert_eq!(level(of_four(4 << 20)), Level::Ok);
+        assert_eq!(level(of_four(8 << 20)), Level::Degraded);
+        assert_eq!(level(of_four(64 << 20)), Level::Ok);
+        assert_eq!(level(None), Level::Ok);
+    }
+
+    #[test]
     fn a_later_round_without_others_makes_the_reason_go() {
         let mut m = row(8 << 20, Some(0.5));
         assert!(
@@ -85,7 +98,7 @@ mod tests {
                 .is_some_and(|text| text.contains("32 MiB") && text.contains("50 % of the time"))
         );
         m.account.as_mut().unwrap().beside = Some(0.02);
-        m.settle_shared_cache(&machine());
+        m.settle_shared_cache(&machine(), Some(Footprint::of(8 << 20)));
         assert!(m.quality.level == Level::Ok && m.reason().is_none());
     }
 
@@ -101,7 +114,7 @@ mod tests {
             gated: false,
         });
         m.settle();
-        m.settle_shared_cache(&machine());
+        m.settle_shared_cache(&machine(), Some(Footprint::of(8 << 20)));
         let written = m.clone();
         m.settle();
         assert_eq!(m.quality, written.quality);

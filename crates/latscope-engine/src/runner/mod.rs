@@ -1,6 +1,7 @@
 //! The coordinator: one loop that starts a worker for each step, listens to
 //! it and to signals, and puts the report together. It never measures.
 
+mod beside;
 mod deadlines;
 mod judging;
 mod marks;
@@ -313,17 +314,11 @@ impl Coordinator<'_> {
         }
         self.add_timeline(step, &mut measured);
         self.iterations[index] = iterations(&results);
-        let account = self.accountant.since_last(&self.beside(step));
+        let caches = &self.report.machine.last_caches;
+        let account = beside::account(&mut self.accountant, caches, &step.cpus);
         measured.iter_mut().for_each(|m| m.account.clone_from(&account));
         self.check_load(&mut measured);
         self.enter(index, measured);
-    }
-
-    /// CPUs that share a last-level cache with the measuring ones of a step, without these.
-    fn beside(&self, step: &Step) -> Vec<u32> {
-        let caches = self.report.machine.last_caches.iter();
-        let shared = caches.filter(|cache| cache.0.iter().any(|cpu| step.cpus.contains(cpu)));
-        shared.flat_map(|cache| &cache.0).copied().filter(|cpu| !step.cpus.contains(cpu)).collect()
     }
 
     /// Adds the points of a step to the report, and what they come to together:
@@ -349,8 +344,10 @@ impl Coordinator<'_> {
             known.iter_mut().zip(measured).for_each(|(known, next)| known.add_round(next));
         }
         let segment = self.segment(index);
-        let machine = &self.report.machine;
-        self.report.measurements[segment].iter_mut().for_each(|m| m.settle_shared_cache(machine));
+        for m in &mut self.report.measurements[segment] {
+            let footprint = self.registry.find(&m.probe).and_then(|probe| (probe.footprint)(&m.params));
+            m.settle_shared_cache(&self.report.machine, footprint);
+        }
     }
 
     /// Range of the report's measurements that belongs to a step, or would belong to it.

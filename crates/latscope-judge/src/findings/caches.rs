@@ -6,6 +6,7 @@ use super::evidence::{ENOUGH_ROUNDS, Figure, Told};
 use super::select::{listed, measured};
 use crate::levels::{Agreement, Edge, LevelMatch, detect, match_declared};
 use latscope_core::catalogue::ids;
+use latscope_core::machine::Machine;
 use latscope_core::param;
 use latscope_core::plan::KIND;
 use latscope_core::quality::{Level as Trust, Quality, Reason};
@@ -38,6 +39,8 @@ pub struct LevelRow {
     pub pages: String,
     /// Number of rounds that show the levels.
     pub rounds: usize,
+    /// What the slowest level can be if all of its sizes would fit into a declared cache; `None` for other levels.
+    pub within: Option<String>,
     /// Declared capacity of the level, bytes.
     pub declared: Option<u64>,
     /// The two measured sizes between which the level ends, if the rounds agree on that; `None` for memory.
@@ -49,9 +52,16 @@ pub struct LevelRow {
 }
 
 impl LevelRow {
+    /// Returns the name of the level for readers: `L1`, `memory`, or `L3 or memory` where all of the sizes measured there
+    /// would fit into a declared cache.
+    pub fn label(&self) -> String {
+        self.within.clone().unwrap_or_else(|| self.name.clone())
+    }
+
     /// Returns the name of a read from the level: `L1 hit`, `memory read`.
     pub fn title(&self) -> String {
-        if self.name == "memory" { "memory read".to_owned() } else { format!("{} hit", self.name) }
+        let what = if self.name == "memory" { "read" } else { "hit" };
+        format!("{} {what}", self.label())
     }
 
     /// Bytes up to which the level serves, as far as is known. This is the declared capacity if the measurement agrees
@@ -201,14 +211,18 @@ impl<'a> Chase<'a> {
             let reason = Reason::new(Trust::Unstable, "edge-varies", text, "");
             quality.lower(reason.with("from", edge.from as f64).with("to", edge.to as f64));
         }
+        let sizes = (interior.first()?.number(param::SIZE)?, interior.last()?.number(param::SIZE)?);
         Some(LevelRow {
             name: level.name.clone(),
+            within: (level.agreement == Agreement::Memory)
+                .then(|| within(&self.report.machine, sizes.1))
+                .flatten(),
             ns: median_over(&interior, Measurement::typical)?,
             cycles: median_over(&interior, |m| m.summary.cycles),
             p10: median_over(&interior, |m| m.summary.p10),
             p90: median_over(&interior, |m| m.summary.p90),
             next: self.figures(level).map(|(latency, _)| (latency.low, latency.high)),
-            sizes: (interior.first()?.number(param::SIZE)?, interior.last()?.number(param::SIZE)?),
+            sizes,
             pages: self.pages(),
             rounds: seen.of,
             declared: level.declared,
@@ -254,7 +268,7 @@ impl<'a> Chase<'a> {
         for level in self.levels() {
             let Some(row) = self.row(level) else { continue };
             let name = row.name.to_lowercase();
-            let mut words = format!("{}{}", row.name, self.place(&row));
+            let mut words = format!("{}{}", row.label(), self.place(&row));
             if once {
                 words += &format!(" {}", format_time(row.ns));
                 told = told.value(&format!("{name}_ns"), row.ns);
@@ -411,6 +425,15 @@ impl<'a> Chase<'a> {
             edge.zip(m.number(param::SIZE)).is_some_and(|(e, size)| (e.from..=e.to).contains(&size))
         })
     }
+}
+
+/// What so many bytes can lie in, from the smallest declared cache that has room for them: `L3 or memory`, `L1 or
+/// beyond`. `None` without such a cache.
+fn within(machine: &Machine, bytes: u64) -> Option<String> {
+    let data = || machine.caches.iter().filter(|cache| cache.kind != "Instruction");
+    let first = data().filter(|cache| cache.size >= bytes).map(|cache| cache.level).min()?;
+    let is_last = data().all(|cache| cache.level <= first);
+    Some(format!("L{first} or {}", if is_last { "memory" } else { "beyond" }))
 }
 
 /// The levels of a curve of one figure of each point, beside the declared caches.

@@ -93,7 +93,9 @@ fn what_remains(report: &Report) -> String {
     let points = counted(disturbed, "point");
     match (disturbed, at_all) {
         (0, _) => "What remains is undisturbed".to_owned(),
-        (_, true) => format!("What remains is undisturbed, but for {points} of which disturbed samples are shown"),
+        (_, true) => {
+            format!("What remains is undisturbed, but for {points} of which disturbed samples are shown")
+        }
         (_, false) => "Only disturbed samples remain, which are shown".to_owned(),
     }
 }

@@ -11,7 +11,7 @@ probes! {
         "One direct jump of a chain in random order through so much memory, a jump each `stride` bytes. Beyond \
         the branch target buffer the target is learnt late, beyond the instruction cache the instruction is \
         fetched late."
-        { by_name_only: true, };
+        { by_name_only: true, footprint: footprint, };
 }
 
 static EXPERIMENT: Experiment = Experiment::new("cpu.jump", Cpus::One, run);
@@ -27,6 +27,14 @@ settings! {
 }
 
 const KIB: u64 = 1 << 10;
+/// Bytes in a line of the caches.
+const LINE: u64 = 64;
+
+/// The lines of code that have a jump.
+fn footprint(params: &Params) -> Option<Footprint> {
+    let Chain { size, stride } = Chain::from_params(params)?;
+    Some(Footprint::of(size / stride.max(LINE) * LINE))
+}
 
 fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<Point> {
     let sizes: Vec<u64> = match input.profile {

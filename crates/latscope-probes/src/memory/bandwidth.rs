@@ -18,7 +18,7 @@ probes! {
         "One line of 64 bytes of a pass over a region, of which each byte (or 4 of every 16) is read, written, \
         doubled or copied by the widest vectors; of several threads until the slowest is done, divided by the \
         lines of all. Bytes moved are whole lines, with the fetch before a write."
-        { may_be_zero: nodes::MAY_BE_ZERO, exclusive_cpus: ExclusiveCpus::Threads, subject: Subject::Many,
+        { may_be_zero: nodes::MAY_BE_ZERO, footprint: footprint, exclusive_cpus: ExclusiveCpus::Threads, subject: Subject::Many,
           sensitive_to: &[Condition::TwoCpus], };
 }
 
@@ -55,6 +55,11 @@ const GAP: usize = 2048 / size_of::<u64>();
 
 /// Operations of a quick survey, and of the survey's rows.
 const QUICK: [Traffic; 3] = [Traffic::Read, Traffic::Write, Traffic::Copy];
+
+fn footprint(params: &Params) -> Option<Footprint> {
+    let transfer = Transfer::from_params(params)?;
+    Some(Footprint::of_threads(transfer.size, transfer.threads))
+}
 
 fn plan(_: &Probe, input: &PlanInput, machine: &Machine) -> Vec<Point> {
     if nodes::are_asked(input) {
@@ -93,7 +98,9 @@ fn between_nodes(input: &PlanInput, machine: &Machine) -> Vec<Point> {
                     for threads in asked.threads.or(&[all]) {
                         let size = share(size, threads.max(1)) * threads.max(1);
                         let between = between.clone();
-                        points.push(point("", Transfer { size, operation, step, threads, between }));
+                        if size > 0 {
+                            points.push(point("", Transfer { size, operation, step, threads, between }));
+                        }
                     }
                 }
             }
@@ -110,9 +117,7 @@ fn sizes_for(input: &PlanInput, machine: &Machine, threads: u64) -> Vec<(u64, St
     let mut sizes = if asked.given() {
         asked.or(&[]).into_iter().map(|size| (size, String::new())).collect()
     } else if input.survey {
-        let mut levels = sizes::inside_caches(machine, threads);
-        levels.push((beyond.min(SURVEY_CAP), "memory".to_owned()));
-        levels
+        levels(machine, threads)
     } else {
         let beyond = if sizes::is_capped(input) { beyond.min(SURVEY_CAP) } else { beyond };
         let per_octave = if input.profile == Profile::Quick { 1 } else { 2 };
@@ -122,19 +127,33 @@ fn sizes_for(input: &PlanInput, machine: &Machine, threads: u64) -> Vec<(u64, St
     for (size, _) in &mut sizes {
         *size = share(*size, threads) * threads;
     }
+    sizes.retain(|(size, _)| *size > 0);
     sizes.dedup_by_key(|(size, _)| *size);
     sizes
 }
 
-/// Bytes of one thread: whole pieces, or for less than a piece a whole number of blocks in each half.
+/// Half of each declared cache, and the largest size of a survey: memory, unless a cache is declared larger. Of a cache
+/// that has about as much in either there is one size.
+fn levels(machine: &Machine, threads: u64) -> Vec<(u64, String)> {
+    let largest = sizes::beyond_caches(machine).min(SURVEY_CAP);
+    let mut levels = sizes::inside_caches(machine, threads);
+    levels.retain(|(size, _)| 2 * size <= largest);
+    let inside = sizes::inside(machine, largest);
+    levels.push((largest, if inside.is_empty() { "memory".to_owned() } else { inside }));
+    levels
+}
+
+/// Bytes of one thread: whole pieces, or for less than a piece a whole number of blocks in each half; 0 for less than
+/// these.
 fn share(size: u64, threads: u64) -> u64 {
     let unit = if size / threads >= PIECE { PIECE } else { 2 * BLOCK_BYTES as u64 };
-    (size / threads / unit).max(1) * unit
+    size / threads / unit * unit
 }
 
 fn point(place: &str, transfer: Transfer) -> Point {
     let Transfer { size, operation, step, threads, .. } = transfer;
-    let row = place == "memory" && step == Step::Every && threads == 1 && QUICK.contains(&operation);
+    let is_largest = place == "memory" || place.contains("in the declared");
+    let row = is_largest && step == Step::Every && threads == 1 && QUICK.contains(&operation);
     let mut title = format!("{} 64 B", operation.word().replace('-', " "));
     title += &match place {
         "" => format!(", {}", format_size(size)),
@@ -321,9 +340,34 @@ mod tests {
         };
         assert_eq!(sizes(1), [16 * KIB, 512 * KIB, 16 * MIB, 128 * MIB]);
         assert_eq!(sizes(4), [64 * KIB, 2 * MIB, 16 * MIB, 128 * MIB]);
-        let rows: Vec<&str> = points.iter().filter(|p| p.row).map(|p| p.title.as_str()).collect();
-        let expected = ["read", "write", "copy"].map(|o| format!("{o} 64 B, memory, 128 MiB"));
-        assert_eq!(rows, expected);
+        assert_eq!(rows(&points), ["read", "write", "copy"].map(|o| format!("{o} 64 B, memory, 128 MiB")));
+    }
+
+    fn rows(points: &[Point]) -> Vec<&str> {
+        points.iter().filter(|p| p.row).map(|p| p.title.as_str()).collect()
+    }
+
+    /// A guest is told of the whole cache of its host.
+    #[test]
+    fn no_row_is_of_memory_where_a_cache_is_declared_larger_than_a_survey_can_afford() {
+        for (declared, place) in
+            [(480, "in the declared L3"), (200, "partly in the declared L3"), (128, "memory")]
+        {
+            let mut machine = machine();
+            machine.caches.last_mut().unwrap().size = declared * MIB;
+            for profile in [Profile::Quick, Profile::Normal] {
+                let points = BANDWIDTH.plan(&input(profile, true), &machine);
+                let expected = ["read", "write", "copy"].map(|o| format!("{o} 64 B, {place}, 256 MiB"));
+                assert_eq!(rows(&points), expected);
+                let reads = points.iter().filter(|p| p.row && p.text("operation") == "read");
+                let same = |p: &&Point| p.text("operation") == "read" && p.number("size") > 128 * MIB;
+                let alike = points
+                    .iter()
+                    .filter(same)
+                    .filter(|p| p.number("threads") == 1 && p.text("step") == "every");
+                assert_eq!(alike.count(), reads.count(), "one size of about that much");
+            }
+        }
     }
 
     #[test]
@@ -342,7 +386,7 @@ mod tests {
                 assert!(share % PIECE == 0 || (share < PIECE && share % 1024 == 0), "{share}");
             }
         }
-        assert_eq!((share(1, 1), share(5000, 2), share(MIB + 1, 2)), (1024, 2048, 512 * KIB));
+        assert_eq!((share(1, 1), share(5000, 2), share(MIB + 1, 2)), (0, 2048, 512 * KIB));
     }
 
     #[test]

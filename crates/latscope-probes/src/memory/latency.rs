@@ -17,7 +17,7 @@ probes! {
     LATENCY "memory.latency", "load",
         "the processor's manual: load-to-use latency; the order is a single random cycle (Sattolo)",
         "One load in a chain of dependent loads that visits each line (or page, or stride) of the working set once a round, in the given order."
-        { may_be_zero: nodes::MAY_BE_ZERO,
+        { may_be_zero: nodes::MAY_BE_ZERO, footprint: footprint,
           sensitive_to: &[Condition::PageSize, Condition::UnaskedHugePages], };
 }
 
@@ -26,7 +26,7 @@ probes! {
     SINGLE_LOAD "memory.single-load", "load, each timed alone",
         "the processor's manual: load-to-use latency, and stamps that wait for the load",
         "One load of a chain of dependent random loads, between two stamps of its own, whose time is in it."
-        { revision: 3, may_be_zero: nodes::MAY_BE_ZERO, by_name_only: true,
+        { revision: 3, may_be_zero: nodes::MAY_BE_ZERO, by_name_only: true, footprint: footprint,
           sensitive_to: &[Condition::PageSize, Condition::UnaskedHugePages], };
 }
 
@@ -84,6 +84,17 @@ const WINDOW: u64 = 256 * KIB;
 const WARM_SIZE: u64 = 64 * MIB;
 const WARM_STEPS: u64 = 128 << 10;
 
+/// The lines that a walk loads, however far apart they are.
+fn footprint(params: &Params) -> Option<Footprint> {
+    let walk = Walk::from_params(params)?;
+    let distance = match walk.order {
+        Order::Random | Order::Window => LINE,
+        Order::Page => walk.pages.bytes(),
+        Order::Stride => walk.stride?,
+    };
+    Some(Footprint::of(walk.size / distance.max(LINE) * LINE))
+}
+
 fn plan(_: &Probe, input: &PlanInput, machine: &Machine) -> Vec<Point> {
     if nodes::are_asked(input) {
         let idle = between_nodes(input, machine).map(|walk| point(input, machine, walk));
@@ -95,7 +106,7 @@ fn plan(_: &Probe, input: &PlanInput, machine: &Machine) -> Vec<Point> {
         for order in asked.order.or(Order::ALL) {
             let strides = order == Order::Stride;
             let steps = if strides { asked.stride.or(&[STRIDE]) } else { vec![LINE] };
-            for step in steps.into_iter().map(|step| (step / 8).max(1) * 8) {
+            for step in sizes::rounded(steps, 8) {
                 let step = if order == Order::Page { pages.bytes() } else { step };
                 let usual = usual_sizes(input, machine, (order, pages), step);
                 for size in sizes::rounded(asked.size.or(&usual), step) {
@@ -126,11 +137,14 @@ const NODE_CAP: u64 = 128 * MIB;
 /// A survey's rows of the memory of other nodes, and of the own beside it.
 fn of_other_nodes(machine: &Machine) -> Vec<Point> {
     let (size, order, pages) = (nodes::size(machine, NODE_CAP), Order::Random, PageSize::Huge);
-    let row = |(what, between)| {
+    let place = sizes::inside(machine, size);
+    let read = if place.is_empty() { "memory read".to_owned() } else { format!("read {place}") };
+    let mut points = Vec::new();
+    for (what, between) in nodes::surveyed(machine) {
         let walk = Walk { size, order, stride: None, pages, between };
-        LATENCY.point(walk, format!("memory read, {what}"), true)
-    };
-    nodes::surveyed(machine).into_iter().map(row).collect()
+        points.push(LATENCY.point(walk, format!("{read}, {what}"), true));
+    }
+    points
 }
 
 /// Walks from each pair of nodes that is asked for: in random order, which no prefetcher follows, unless another is
@@ -485,7 +499,11 @@ mod tests {
             .map(|p| (p.number("size"), p.params.contains_key("stride").then(|| p.number("stride"))))
             .collect();
         let (a, b) = (Some(128), Some(1024));
-        assert_eq!(points, [(128, a), (99_968, a), (1024, b), (99_328, b), (4096, None), (98_304, None)]);
+        assert_eq!(
+            points,
+            [(99_968, a), (99_328, b), (98_304, None)],
+            "none is larger than what was asked for"
+        );
     }
 
     #[test]
@@ -493,7 +511,7 @@ mod tests {
         let mut input = input(Profile::Quick, false);
         input.values.insert("size".into(), [4 * KIB, 3 * MIB].map(ParamValue::Number).to_vec());
         let measured = harness::measure(&EXPERIMENT, LATENCY.plan(&input, &machine()));
-        // On pages of 2 MiB the two sizes are one of whole pages.
+        // 4 KiB are less than a page of 2 MiB.
         assert_eq!(measured.len(), 2 * 7 + 1);
         measured.iter().for_each(harness::check);
         assert!(measured.iter().all(|m| m.summary.cycles.is_some()));

@@ -21,7 +21,7 @@ probes! {
         "loaded latency, as Intel's Memory Latency Checker plots it",
         "One load in a chain of dependent random loads, while other threads copy memory on other CPUs; `load` is \
         what these read and write."
-        { exclusive_cpus: ExclusiveCpus::ThreadsAndOne,
+        { revision: 2, footprint: |params| Some(Footprint::of(Loaded::from_params(params)?.size)), exclusive_cpus: ExclusiveCpus::ThreadsAndOne,
           may_be_zero: &["delay", "threads", "nodes", "cpu-nodes"], sensitive_to: &[Condition::TwoCpus], };
 }
 
@@ -33,7 +33,7 @@ settings! {
         /// Pause of the copying threads after each 4 KiB.
         delay: u64 as Time, axis;
         /// Bytes that the chain leads through.
-        size: u64 as Stated;
+        size: u64 as Size;
         ..between: Between;
     }
 }
@@ -47,22 +47,40 @@ const DELAYS: [u64; 7] = [0, 100, 300, 1_000, 3_000, 10_000, 30_000];
 const START_TIMEOUT: Duration = Duration::from_millis(50);
 /// Bytes from one pause to the next.
 const PIECE: usize = 4 * KIB as usize;
-/// The memory of the chain, and of each copying thread, at most.
+/// Largest memory of the chain, unless another is asked for.
 const CAP: u64 = 256 * MIB;
-const COPY_CAP: u64 = 64 * MIB;
+/// Memory of each copying thread; between nodes of all together.
+const COPIED: u64 = 64 * MIB;
 
 fn plan(_: &Probe, input: &PlanInput, machine: &Machine) -> Vec<Point> {
-    if nodes::are_asked(input) {
-        let size = nodes::size(machine, CAP);
-        let curve = |between: Between| curve(input, size, between);
-        return nodes::pairs(input, machine, None).into_iter().flat_map(curve).collect();
-    }
-    let quick = input.survey && input.profile == Profile::Quick;
-    let others = (machine.allowed.0.len() as u64).saturating_sub(1).max(1);
-    let size = sizes::beyond_caches(machine).min(CAP);
     let asked = LoadedAsked::of(input);
     let mut points = Vec::new();
-    // First nothing beside it, to compare with.
+    if nodes::are_asked(input) {
+        for size in sizes::rounded(asked.size.or(&[nodes::size(machine, CAP)]), LINE) {
+            let pairs = nodes::pairs(input, machine, None).into_iter();
+            points.extend(pairs.flat_map(|between| curve(input, size, between)));
+        }
+    } else {
+        for size in sizes::rounded(asked.size.or(&[sizes::beyond_caches(machine).min(CAP)]), LINE) {
+            points.extend(of_size(input, machine, size));
+        }
+    }
+    for point in &mut points {
+        let idle = Loaded::from_params(&point.params).filter(|loaded| loaded.threads == 0);
+        let place = idle.map_or(String::new(), |idle| sizes::inside(machine, idle.size));
+        if !place.is_empty() {
+            point.title += &format!(", {place}");
+        }
+    }
+    points
+}
+
+/// The points of a size: first nothing beside it, to compare with.
+fn of_size(input: &PlanInput, machine: &Machine, size: u64) -> Vec<Point> {
+    let quick = input.survey && input.profile == Profile::Quick;
+    let others = (machine.allowed.0.len() as u64).saturating_sub(1).max(1);
+    let asked = LoadedAsked::of(input);
+    let mut points = Vec::new();
     if !asked.threads.given() {
         points.push(point(size, 0, 0, Between::default()));
     }
@@ -87,15 +105,15 @@ fn curve(input: &PlanInput, size: u64, between: Between) -> Vec<Point> {
 }
 
 fn point(size: u64, threads: u64, delay: u64, between: Between) -> Point {
-    let mut title = match (threads, delay) {
-        (0, _) => format!("load, memory idle, {}", format_size(size)),
-        (threads, 0) => format!("load, {} copying without pause", counted(threads, "thread")),
+    let beside = match (threads, delay) {
+        (0, _) => "memory idle".to_owned(),
+        (threads, 0) => format!("{} copying without pause", counted(threads, "thread")),
         (threads, delay) => {
             let (threads, delay) = (counted(threads, "thread"), format_time(delay as f64));
-            format!("load, {threads} copying 4 KiB every {delay} and its time")
+            format!("{threads} copying 4 KiB every {delay} and its time")
         }
     };
-    title += &between.title();
+    let title = format!("load, {beside}, {}{}", format_size(size), between.title());
     LOADED.point(Loaded { threads, delay, size, between }, title, false)
 }
 
@@ -115,29 +133,27 @@ fn run(bench: &mut Bench) -> Result<()> {
         );
         bench.unsupported(index, reason, "give more CPUs (--cpus) or fewer --threads");
     }
-    let Some((mut region, possible)) =
-        regions::for_points(bench, possible, Pages::Huge, |index| wanted[index].size)
-    else {
+    let size = |index: usize| wanted[index].size;
+    let Some((mut region, mut possible)) = regions::for_points(bench, possible, Pages::Huge, size) else {
         return Ok(());
     };
-    let Some(last) = possible.last() else { return Ok(()) };
-    let size = wanted[*last].size as usize;
     let threads = possible.iter().map(|index| wanted[*index].threads).max().unwrap_or(0) as usize;
-    let copies = regions::for_threads(&cpus[1..], &vec![size.min(COPY_CAP as usize); threads]);
-    let mut chase = GrowingChase::new(region.links(), LINE as usize, bench.seed());
-    let map = chase.grow(size);
-    let mut copies = match copies {
+    let mut copies = match regions::for_threads(&cpus[1..], &vec![COPIED as usize; threads]) {
         Ok(copies) => copies,
         Err(error) => {
-            let (alone, loaded): (Vec<usize>, Vec<usize>) =
-                possible.iter().partition(|index| wanted[**index].threads == 0);
-            for index in loaded {
-                bench.unsupported(index, format!("{error:#}"), "free memory");
-            }
-            return alone.into_iter().try_for_each(|index| measure(bench, index, &map, &cpus, &mut []));
+            let loaded = possible.extract_if(.., |index| wanted[*index].threads > 0);
+            loaded.for_each(|index| bench.unsupported(index, format!("{error:#}"), "free memory"));
+            Vec::new()
         }
     };
-    possible.into_iter().try_for_each(|index| measure(bench, index, &map, &cpus, &mut copies))
+    let mut chase = GrowingChase::new(region.links(), LINE as usize, bench.seed());
+    for of_one_size in possible.chunk_by(|a, b| size(*a) == size(*b)) {
+        let map = chase.grow(size(of_one_size[0]) as usize);
+        for index in of_one_size {
+            measure(bench, *index, &map, &cpus, &mut copies)?;
+        }
+    }
+    Ok(())
 }
 
 /// Measures the curves between nodes: the chain and the copies of a pair are made once.
@@ -146,13 +162,13 @@ fn run_between(bench: &mut Bench, wanted: &[Loaded], mut waiting: Vec<usize>) ->
     let pages = PageSize::Huge;
     while let Some(first) = waiting.first().map(|index| &wanted[*index]) {
         let (curve, rest): (Vec<usize>, Vec<usize>) =
-            waiting.iter().copied().partition(|index| wanted[*index].between == first.between);
+            waiting.iter().copied().partition(|index| is_alike(&wanted[*index], first));
         waiting = rest;
         let cpus = first.between.cpus();
         let most = curve.iter().map(|index| wanted[*index].threads as usize).max().unwrap_or(0);
         let copies = most.min(cpus.len() - 1);
         let mut bytes = vec![first.size as usize];
-        bytes.resize(1 + copies, (first.size.min(COPY_CAP) as usize / copies.max(1)).max(2 * MIB as usize));
+        bytes.resize(1 + copies, (COPIED as usize / copies.max(1)).max(2 * MIB as usize));
         let Some(mut made) = nodes::regions(bench, &curve, &first.between, pages, &bytes) else { continue };
         let placed: Vec<usize> = curve
             .into_iter()
@@ -175,6 +191,11 @@ fn run_between(bench: &mut Bench, wanted: &[Loaded], mut waiting: Vec<usize>) ->
         }
     }
     if any { threads::pin(bench.cpus()[0]) } else { Ok(()) }
+}
+
+/// Returns true if two points are of one chain in the memory of one node.
+fn is_alike(a: &Loaded, b: &Loaded) -> bool {
+    a.size == b.size && a.between == b.between
 }
 
 /// Sets a flag when dropped, also by a panic.
@@ -270,6 +291,22 @@ mod tests {
         expected.extend(DELAYS.map(|delay| (3, delay)));
         assert_eq!(pairs, expected);
         assert_eq!(LOADED.plan(&harness::input(), &machine()).len(), 2);
+    }
+
+    #[test]
+    fn each_size_that_is_asked_for_has_a_curve() {
+        let mut input = harness::input();
+        input.values.insert("size".into(), [8 * MIB, 64 * KIB].map(ParamValue::Number).to_vec());
+        let points = LOADED.plan(&input, &machine());
+        let sizes: Vec<u64> = points.iter().map(|point| point.number("size")).collect();
+        assert_eq!(sizes, [64 * KIB, 64 * KIB, 8 * MIB, 8 * MIB]);
+        assert!(points[2].title.ends_with(", 8 MiB, in the declared L3"), "{}", points[2].title);
+        assert!(points[3].title.ends_with(" without pause, 8 MiB"), "{}", points[3].title);
+        let measured = harness::measure(&EXPERIMENT, points);
+        measured.iter().for_each(harness::check);
+        input.values = nodes::tests::asked(&[("nodes", "all"), ("size", "65536")]).values;
+        let points = LOADED.plan(&input, &nodes::tests::machine());
+        assert!(!points.is_empty() && points.iter().all(|point| point.number("size") == 64 * KIB));
     }
 
     #[test]

@@ -13,7 +13,7 @@ probes! {
     PARALLELISM "memory.parallelism", "load, several chains at once",
         "memory-level parallelism: line fill buffers and misses outstanding, the processor's manual",
         "One load, where several chains of dependent random loads are followed at once: the time of a step of all chains, divided by their number."
-        { sensitive_to: &[Condition::PageSize, Condition::UnaskedHugePages], most: &[("chains", MAX_CHAINS as u64)], };
+        { revision: 2, footprint: |params| Some(Footprint::of(Loads::from_params(params)?.size)), sensitive_to: &[Condition::PageSize, Condition::UnaskedHugePages], most: &[("chains", MAX_CHAINS as u64)], };
 }
 
 settings! {

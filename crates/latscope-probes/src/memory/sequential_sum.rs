@@ -12,7 +12,8 @@ probes! {
     EXPERIMENT, Summing, plan, ..Facts::LOOPS;
     SEQUENTIAL_SUM "memory.sequential-sum", "sequential sum, per element",
         "the processor's optimisation manual: hardware prefetching",
-        "One element of 8 bytes of an array that is added up in order, each addition waiting for the one before.";
+        "One element of 8 bytes of an array that is added up in order, each addition waiting for the one before."
+        { footprint: |params| Some(Footprint::of(Summing::from_params(params)?.size)), };
 }
 
 settings! {
@@ -49,8 +50,7 @@ fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<Point> {
     let asked = SummingAsked::of(input);
     let mut points = Vec::new();
     for mode in asked.mode.or(Mode::ALL) {
-        for size in asked.size.or(&SIZES) {
-            let size = size.max(BLOCK);
+        for size in asked.size.or(&SIZES).into_iter().filter(|size| *size >= BLOCK) {
             let title = format!("{} of {}, an element", mode.word(), decimal(size));
             points.push(probe.point(Summing { size, mode }, title, mode == Mode::Sum));
         }

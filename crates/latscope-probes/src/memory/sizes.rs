@@ -21,6 +21,18 @@ pub(crate) fn beyond_caches(machine: &Machine) -> u64 {
     (4 * last).next_multiple_of(2 * MIB)
 }
 
+/// Says of memory that is not beyond the declared caches in which of them it is: `in the declared L3`; empty beyond.
+///
+/// Of twice the size of a cache at least half comes from memory, whatever the cache keeps.
+pub(crate) fn inside(machine: &Machine, size: u64) -> String {
+    let caches = machine.caches.iter().filter(|cache| cache.kind != "Instruction" && cache.size > 0);
+    match caches.max_by_key(|cache| cache.level) {
+        Some(last) if size <= last.size => format!("in the declared L{}", last.level),
+        Some(last) if size < 2 * last.size => format!("partly in the declared L{}", last.level),
+        _ => String::new(),
+    }
+}
+
 /// Returns true if sizes end where a survey's do: larger memory takes longer to fill than to measure.
 pub(crate) fn is_capped(input: &PlanInput) -> bool {
     input.survey || input.profile == Profile::Quick
@@ -36,23 +48,23 @@ pub fn sweep(from: u64, to: u64, per_octave: u64) -> Vec<u64> {
     sizes
 }
 
-/// Rounds sizes down to multiples of `unit`, one `unit` at least, each once, in
-/// ascending order.
+/// Rounds sizes down to multiples of `unit`, each once, in ascending order, without those of less than a `unit`.
 pub fn rounded(sizes: Vec<u64>, unit: u64) -> Vec<u64> {
-    let mut sizes: Vec<u64> = sizes.into_iter().map(|size| (size / unit).max(1) * unit).collect();
+    let whole = sizes.into_iter().map(|size| size / unit * unit);
+    let mut sizes: Vec<u64> = whole.filter(|size| *size > 0).collect();
     sizes.sort_unstable();
     sizes.dedup();
     sizes
 }
 
 /// Half of each declared data cache, times the number of such caches that
-/// `threads` threads use: what all threads together find in that cache. The
-/// name of the level comes with it.
+/// `threads` threads use: what all threads together find in that cache, if it has the declared size. The words for that
+/// come with it: `half of L2`.
 pub(crate) fn inside_caches(machine: &Machine, threads: u64) -> Vec<(u64, String)> {
     let data = machine.caches.iter().filter(|cache| cache.kind != "Instruction" && cache.size > 0);
     let half = |cache: &Cache| {
         let sharers = cache.shared.0.iter().filter(|cpu| machine.allowed.0.contains(cpu)).count() as u64;
-        (cache.size / 2 * threads.div_ceil(sharers.max(1)), format!("L{}", cache.level))
+        (cache.size / 2 * threads.div_ceil(sharers.max(1)), format!("half of L{}", cache.level))
     };
     data.map(half).collect()
 }
@@ -97,9 +109,9 @@ pub mod tests {
     }
 
     #[test]
-    fn rounding_keeps_order_and_something_to_measure() {
+    fn rounding_keeps_the_order_and_makes_nothing_larger() {
         assert_eq!(rounded(vec![4095, 1, 100, 64, 8192], 64), [64, 4032, 8192]);
-        assert_eq!(rounded(vec![5000, 0], 4096), [4096]);
+        assert_eq!(rounded(vec![5000, 0, 4095], 4096), [4096]);
     }
 
     #[test]
@@ -109,13 +121,23 @@ pub mod tests {
     }
 
     #[test]
+    fn memory_is_named_only_beyond_the_declared_caches() {
+        let of = |mib| inside(&machine(), mib * MIB);
+        assert_eq!(
+            [of(32), of(33), of(63)].map(|place| place.replace("the declared ", "")),
+            ["in L3", "partly in L3", "partly in L3"]
+        );
+        assert_eq!((of(64), inside(&Machine::default(), KIB)), (String::new(), String::new()));
+    }
+
+    #[test]
     fn private_caches_count_for_each_thread_and_shared_ones_once() {
         let sizes = |threads| {
             inside_caches(&machine(), threads).into_iter().map(|(size, _)| size).collect::<Vec<_>>()
         };
         assert_eq!(sizes(1), [16 * KIB, 512 * KIB, 16 * MIB]);
         assert_eq!(sizes(4), [64 * KIB, 2 * MIB, 16 * MIB]);
-        assert_eq!(inside_caches(&machine(), 1)[2].1, "L3");
+        assert_eq!(inside_caches(&machine(), 1)[2].1, "half of L3");
         assert_eq!(inside_caches(&Machine::default(), 1), []);
     }
 }

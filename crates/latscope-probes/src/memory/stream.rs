@@ -13,7 +13,7 @@ probes! {
         "STREAM (McCalpin): copy c = a, scale b = s*c, add c = a + b, triad a = b + s*c",
         "One element of a pass over arrays of 8-byte floating-point numbers by vectors with ordinary stores; of \
         several threads until the slowest is done, divided by the elements of all."
-        { exclusive_cpus: ExclusiveCpus::Threads, subject: Subject::Many,
+        { footprint: footprint, exclusive_cpus: ExclusiveCpus::Threads, subject: Subject::Many,
           sensitive_to: &[Condition::TwoCpus], };
 }
 
@@ -42,6 +42,13 @@ const GAP: usize = 1408 / size_of::<f64>();
 const ELEMENT: u64 = size_of::<f64>() as u64;
 const SCALAR: f64 = 3.0;
 
+/// Two arrays or three, as the loop has them.
+fn footprint(params: &Params) -> Option<Footprint> {
+    let asked = Loop::from_params(params)?;
+    let arrays = asked.operation.bytes_per_element() / ELEMENT;
+    Some(Footprint::of_threads(arrays * asked.size, asked.threads))
+}
+
 fn plan(_: &Probe, input: &PlanInput, machine: &Machine) -> Vec<Point> {
     let quick = input.survey && input.profile == Profile::Quick;
     let beyond = sizes::beyond_caches(machine);
@@ -56,9 +63,8 @@ fn plan(_: &Probe, input: &PlanInput, machine: &Machine) -> Vec<Point> {
     let mut points = Vec::new();
     for threads in asked.threads.or(&threads) {
         for operation in asked.operation.or(operations) {
-            for size in asked.size.or(&[size]) {
-                let unit = PIECE * threads.max(1);
-                points.push(point(Loop { operation, size: (size / unit).max(1) * unit, threads }));
+            for size in sizes::rounded(asked.size.or(&[size]), PIECE * threads.max(1)) {
+                points.push(point(Loop { operation, size, threads }));
             }
         }
     }

@@ -16,7 +16,7 @@ probes! {
         "the processor's manual: translation look-aside buffers and page walks",
         "One load in a chain of dependent loads from one line of each page, in random order; `cost`: longer than \
         a chain through as many lines side by side."
-        { sensitive_to: &[Condition::PageSize, Condition::UnaskedHugePages, Condition::Virtualisation], };
+        { footprint: footprint, sensitive_to: &[Condition::PageSize, Condition::UnaskedHugePages, Condition::Virtualisation], };
 }
 
 settings! {
@@ -36,6 +36,12 @@ static EXPERIMENT: Experiment =
 const SURVEY_CAP: u64 = 256 * MIB;
 /// The fewest pages worth a point: every TLB holds them.
 const FEWEST: u64 = 8;
+
+/// A line of each page.
+fn footprint(params: &Params) -> Option<Footprint> {
+    let visits = Visits::from_params(params)?;
+    Some(Footprint::of(visits.size / visits.pages.bytes() * LINE))
+}
 
 fn plan(probe: &Probe, input: &PlanInput, machine: &Machine) -> Vec<Point> {
     let quick = input.survey && input.profile == Profile::Quick;

@@ -52,7 +52,7 @@ fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<Point> {
         placements.push(None);
     }
     let mut points = Vec::new();
-    for size in asked.size.or(&[64 << 10]).into_iter().map(|size| size.clamp(1, LARGEST)) {
+    for size in asked.size.or(&[64 << 10]).into_iter().map(|size| size.min(LARGEST)) {
         for placement in placements.iter().copied() {
             let place = match placement {
                 None => "",

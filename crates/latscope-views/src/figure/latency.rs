@@ -72,8 +72,11 @@ fn curve_of(m: &Measurement) -> (usize, String) {
 }
 
 fn marks(level: &LevelRow) -> Vec<Mark> {
-    let plateau =
-        Mark { axis: MarkAxis::Y, at: level.ns, label: format!("{} {}", level.name, format_time(level.ns)) };
+    let plateau = Mark {
+        axis: MarkAxis::Y,
+        at: level.ns,
+        label: format!("{} {}", level.label(), format_time(level.ns)),
+    };
     let edge =
         level.capacity().map(|size| Mark { axis: MarkAxis::X, at: size as f64, label: format_size(size) });
     [Some(plateau), edge].into_iter().flatten().collect()

@@ -220,7 +220,7 @@ fn level_row(level: &LevelRow, chase: u32, others: &[Beside]) -> Row {
 pub(super) fn level_label(level: &LevelRow) -> String {
     let name = &level.name;
     if level.agreement == Agreement::Memory {
-        return format!("{name} read");
+        return level.title();
     }
     let Some(size) = level.capacity().map(format_size) else { return format!("{name} hit") };
     match (level.agreement, level.declared) {

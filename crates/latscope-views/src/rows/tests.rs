@@ -32,6 +32,7 @@ fn a_level_is_named_by_its_declared_size_unless_less_is_effective() {
         let edge = capacity.map(|from| Edge { from, to: from + from / 8 });
         level_label(&LevelRow {
             name,
+            within: None,
             ns: 1.0,
             cycles,
             p10,

@@ -5,6 +5,7 @@ use super::nodes;
 use super::options::{
     DirectoryArgument, Dynamic, Registered, RunArguments, TimelineArgument, possible, time,
 };
+use super::unlike;
 use anyhow::{Result, bail};
 use clap::builder::{TypedValueParser, ValueParser};
 use clap::{Arg, ArgMatches, Args, Command};
@@ -203,15 +204,21 @@ impl FamilyArguments {
     }
 }
 
-/// The plan of a request to probes.
+/// The plan of a request to probes, with a note of each value that is not measured as it was asked for.
 ///
 /// # Errors
 /// There is nothing to measure, or not with so many threads.
 pub fn plan(probes: &[&'static Probe], request: &Request, machine: &Machine) -> Result<Plan> {
-    let plan = planner::plan(&REGISTRY, probes, request, &nodes::usable(request, machine)?);
-    if plan.steps.is_empty() {
+    let machine = nodes::usable(request, machine)?;
+    let mut plan = planner::plan(&REGISTRY, probes, request, &machine);
+    let notes = unlike::notes(probes, request, &machine, &plan);
+    if plan.steps.is_empty() && notes.is_empty() {
         bail!("nothing to measure: the probes asked for have no points with these parameters");
     }
+    if plan.steps.is_empty() {
+        bail!("nothing to measure: {}", notes.join("; "));
+    }
+    plan.notes.extend(notes);
     if request.input.values.contains_key(param::THREADS) {
         measure::check_threads(&plan)?;
     }

@@ -12,7 +12,7 @@ use latscope_core::report::{Measurement, Report};
 use latscope_core::units::counted;
 use latscope_engine::planner::{self, Request};
 use latscope_probes::file::directory;
-use latscope_probes::{self as probe, FAMILIES, PlanInput, Probe, Profile, REGISTRY};
+use latscope_probes::{self as probe, FAMILIES, Kind, Param, PlanInput, Probe, Profile, REGISTRY};
 use latscope_views::doctor;
 
 #[derive(Debug, Args)]
@@ -64,9 +64,13 @@ fn entry(probe: &Probe, checked: Option<&Report>) -> String {
         wrapped(&name, &" ".repeat(name.len()), &format!("{} ({})", probe.title, probe.times.words()));
     let mut say = |line: &str| text += &wrapped("      ", "      ", line);
     say(probe.timed);
-    let params: Vec<_> = probe.params.iter().map(|param| param.name).collect();
-    if !params.is_empty() {
-        say(&format!("parameters: {}", params.join(", ")));
+    let is_asked_for = |param: &&Param| param.kind != Kind::Stated;
+    let (asked_for, stated): (Vec<&Param>, Vec<&Param>) = probe.params.iter().partition(is_asked_for);
+    for (what, params) in [("parameters", asked_for), ("stated in results", stated)] {
+        let names: Vec<_> = params.into_iter().map(|param| param.name).collect();
+        if !names.is_empty() {
+            say(&format!("{what}: {}", names.join(", ")));
+        }
     }
     for (state, reason) in checked.map(|report| verdicts(report, probe)).unwrap_or_default() {
         say(&format!("{state}{reason}"));
@@ -163,8 +167,26 @@ fn check(probes: &[&'static Probe]) -> Result<Report> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use clap::CommandFactory;
     use latscope_core::fixture;
     use latscope_core::quality::Reason;
+
+    #[test]
+    fn each_parameter_that_is_listed_is_an_option_of_its_command() {
+        let program = super::super::arguments::Arguments::command();
+        for family in FAMILIES {
+            let command = program.find_subcommand(family.name).unwrap();
+            for probe in family.probes {
+                let text = entry(probe, None).replace("\n      ", " ");
+                let names = text.split_once("parameters: ").map_or("", |(_, names)| names);
+                let names = names.split(" stated in results: ").next().unwrap_or("").trim();
+                for name in names.split(", ").filter(|name| !name.is_empty()) {
+                    let mut options = command.get_arguments();
+                    assert!(options.any(|option| option.get_long() == Some(name)), "{}: --{name}", probe.id);
+                }
+            }
+        }
+    }
 
     #[test]
     fn what_is_in_use_and_what_memory_cannot_have_is_no_lack_of_an_option() {

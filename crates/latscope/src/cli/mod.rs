@@ -36,6 +36,7 @@ mod selftest;
 mod show;
 mod survey;
 mod trial;
+mod unlike;
 mod usage;
 mod wake;
 

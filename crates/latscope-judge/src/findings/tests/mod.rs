@@ -80,6 +80,20 @@ fn levels_are_told_with_capacity_time_and_cycles() {
 }
 
 #[test]
+fn no_level_is_memory_where_a_declared_cache_has_room_for_it() {
+    let title = |largest: u64, declared: u64| {
+        let mut points = chase("random", "2MiB", 8, 32 * MIB, 0.0);
+        points.retain(|m| m.number("size").is_some_and(|size| size <= largest));
+        let mut report = report(points);
+        report.machine.caches[2].size = declared;
+        level_rows(&report).pop().unwrap().title()
+    };
+    assert_eq!(title(512 * MIB, 32 * MIB), "memory read");
+    assert_eq!(title(512 * MIB, 480 * MIB), "L3 or memory read");
+    assert_eq!(title(16 * 1024, 480 * MIB), "L1 or beyond read");
+}
+
+#[test]
 fn level_rows_carry_spread_and_declared_size() {
     let rows = level_rows(&report(chase("random", "2MiB", 8, 32 * MIB, 0.0)));
     let names: Vec<&str> = rows.iter().map(|row| row.name.as_str()).collect();
