@@ -11,7 +11,7 @@ probes! {
         "One direct jump of a chain in random order through so much memory, a jump each `stride` bytes. Beyond \
         the branch target buffer the target is learnt late, beyond the instruction cache the instruction is \
         fetched late."
-        { by_name_only: true, footprint: footprint, };
+        { by_name_only: true, footprint, };
 }
 
 static EXPERIMENT: Experiment = Experiment::new("cpu.jump", Cpus::One, run);

@@ -18,7 +18,7 @@ probes! {
         "One line of 64 bytes of a pass over a region, of which each byte (or 4 of every 16) is read, written, \
         doubled or copied by the widest vectors; of several threads until the slowest is done, divided by the \
         lines of all. Bytes moved are whole lines, with the fetch before a write."
-        { may_be_zero: nodes::MAY_BE_ZERO, footprint: footprint, exclusive_cpus: ExclusiveCpus::Threads, subject: Subject::Many,
+        { may_be_zero: nodes::MAY_BE_ZERO, footprint, exclusive_cpus: ExclusiveCpus::Threads, subject: Subject::Many,
           sensitive_to: &[Condition::TwoCpus], };
 }
 

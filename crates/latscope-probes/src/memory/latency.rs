@@ -17,7 +17,7 @@ probes! {
     LATENCY "memory.latency", "load",
         "the processor's manual: load-to-use latency; the order is a single random cycle (Sattolo)",
         "One load in a chain of dependent loads that visits each line (or page, or stride) of the working set once a round, in the given order."
-        { may_be_zero: nodes::MAY_BE_ZERO, footprint: footprint,
+        { may_be_zero: nodes::MAY_BE_ZERO, footprint,
           sensitive_to: &[Condition::PageSize, Condition::UnaskedHugePages], };
 }
 
@@ -26,7 +26,7 @@ probes! {
     SINGLE_LOAD "memory.single-load", "load, each timed alone",
         "the processor's manual: load-to-use latency, and stamps that wait for the load",
         "One load of a chain of dependent random loads, between two stamps of its own, whose time is in it."
-        { revision: 3, may_be_zero: nodes::MAY_BE_ZERO, by_name_only: true, footprint: footprint,
+        { revision: 3, may_be_zero: nodes::MAY_BE_ZERO, by_name_only: true, footprint,
           sensitive_to: &[Condition::PageSize, Condition::UnaskedHugePages], };
 }
 

@@ -13,7 +13,7 @@ probes! {
         "STREAM (McCalpin): copy c = a, scale b = s*c, add c = a + b, triad a = b + s*c",
         "One element of a pass over arrays of 8-byte floating-point numbers by vectors with ordinary stores; of \
         several threads until the slowest is done, divided by the elements of all."
-        { footprint: footprint, exclusive_cpus: ExclusiveCpus::Threads, subject: Subject::Many,
+        { footprint, exclusive_cpus: ExclusiveCpus::Threads, subject: Subject::Many,
           sensitive_to: &[Condition::TwoCpus], };
 }
 

@@ -16,7 +16,7 @@ probes! {
         "the processor's manual: translation look-aside buffers and page walks",
         "One load in a chain of dependent loads from one line of each page, in random order; `cost`: longer than \
         a chain through as many lines side by side."
-        { footprint: footprint, sensitive_to: &[Condition::PageSize, Condition::UnaskedHugePages, Condition::Virtualisation], };
+        { footprint, sensitive_to: &[Condition::PageSize, Condition::UnaskedHugePages, Condition::Virtualisation], };
 }
 
 settings! {

@@ -37,7 +37,7 @@ pub(super) fn notes(probes: &[&Probe], request: &Request, machine: &Machine, pla
 /// Returns true unless the value is a word of other probes.
 fn takes(param: &Param, value: &ParamValue) -> bool {
     match (param.kind, value) {
-        (Kind::Choice(words), ParamValue::Text(word)) => words.contains(&word.as_str()),
+        (Kind::Choice(words), ParamValue::Text(word)) => words.iter().any(|(known, _)| known == word),
         _ => true,
     }
 }
