@@ -11,6 +11,7 @@ pub mod events;
 #[cfg(any(test, feature = "fixture"))]
 #[doc(hidden)]
 pub mod fixture;
+pub mod footprint;
 pub mod histogram;
 pub mod json;
 pub mod machine;

@@ -9,6 +9,7 @@
 pub mod figures;
 pub mod ids;
 
+pub use crate::footprint::Footprint;
 use crate::param;
 use crate::plan::Params;
 use crate::report::{Measurement, Semantics};
@@ -54,27 +55,6 @@ pub struct Facts {
     pub headline: Option<Headline>,
     /// Conditions that distort its figures, beside those of its family.
     pub sensitive_to: &'static [Condition],
-}
-
-/// Memory that a point comes back to, as caches hold it: whole lines, and only those that it touches.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Footprint {
-    /// Bytes of the lines that all its threads touch.
-    pub bytes: u64,
-    /// Bytes of those that one CPU touches.
-    pub of_one_cpu: u64,
-}
-
-impl Footprint {
-    /// Returns the footprint of a point that uses so many bytes on one CPU.
-    pub fn of(bytes: u64) -> Footprint {
-        Footprint::of_threads(bytes, 1)
-    }
-
-    /// Returns the footprint of a point whose threads, on a CPU each, share so many bytes out among them.
-    pub fn of_threads(bytes: u64, threads: u64) -> Footprint {
-        Footprint { bytes, of_one_cpu: bytes.div_ceil(threads.max(1)) }
-    }
 }
 
 /// Kind of the activity that a row has the time of.

@@ -1,7 +1,7 @@
 //! Figures of memory that lie in a cache which other CPUs share, and what these CPUs did to it.
 
 use super::Measurement;
-use crate::catalogue::Footprint;
+use crate::footprint::Footprint;
 use crate::machine::Machine;
 use crate::quality::{Level, Reason, SHARED_CACHE};
 use crate::units::{format_share, format_size};

@@ -347,7 +347,7 @@ mod tests {
         points.iter().filter(|p| p.row).map(|p| p.title.as_str()).collect()
     }
 
-    /// A guest is told of the whole cache of its host.
+    /// A guest sees the size of its host's whole cache.
     #[test]
     fn no_row_is_of_memory_where_a_cache_is_declared_larger_than_a_survey_can_afford() {
         for (declared, place) in
