@@ -118,7 +118,9 @@ mod skipped;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use latscope_core::catalogue::ExclusiveCpus;
     use latscope_core::machine::Machine;
+    use latscope_core::param;
     use latscope_core::plan::{KIND, ParamValue, Plan, Step};
     use latscope_engine::planner::{Request, plan};
     use std::collections::BTreeSet;
@@ -251,7 +253,9 @@ mod tests {
                 }
                 input.values.insert(param.name.to_owned(), vec![HUGE.into()]);
                 let stated = probe.most.iter().find(|(name, _)| *name == param.name);
-                if !planned(&input) && stated.is_none() {
+                // Threads with a CPU each are limited by the CPUs, and the command says so.
+                let by_cpus = param.name == param::THREADS && probe.exclusive_cpus != ExclusiveCpus::None;
+                if !planned(&input) && stated.is_none() && !by_cpus {
                     unstated.push(format!("{} {}", probe.id, param.name));
                 }
                 if let Some((_, most)) = stated {
