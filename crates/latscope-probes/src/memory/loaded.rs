@@ -10,7 +10,7 @@ use latscope_bench::threads;
 use latscope_bench::timebase::Timebase;
 use latscope_os::kernels::bandwidth::{self, Operation, Step};
 use latscope_os::kernels::chase::growing::GrowingChase;
-use latscope_os::kernels::chase::{ChaseMap, UNROLL};
+use latscope_os::kernels::chase::{ChaseMap, Cursor, UNROLL};
 use latscope_os::memory::{Pages, Region};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -149,8 +149,9 @@ fn run(bench: &mut Bench) -> Result<()> {
     let mut chase = GrowingChase::new(region.links(), LINE as usize, bench.seed());
     for of_one_size in possible.chunk_by(|a, b| size(*a) == size(*b)) {
         let map = chase.grow(size(of_one_size[0]) as usize);
+        let mut cursor = map.start();
         for index in of_one_size {
-            measure(bench, *index, &map, &cpus, &mut copies)?;
+            measure(bench, *index, &map, &mut cursor, &cpus, &mut copies)?;
         }
     }
     Ok(())
@@ -177,6 +178,7 @@ fn run_between(bench: &mut Bench, wanted: &[Loaded], mut waiting: Vec<usize>) ->
         let (chain, copying) = made.split_at_mut(1);
         let links = &mut chain[0].links()[..first.size as usize / size_of::<usize>()];
         let map = ChaseMap::random(links, LINE as usize, bench.seed());
+        let mut cursor = map.start();
         for index in placed {
             if wanted[index].threads as usize > copies {
                 let reason = format!(
@@ -186,7 +188,7 @@ fn run_between(bench: &mut Bench, wanted: &[Loaded], mut waiting: Vec<usize>) ->
                 );
                 bench.unsupported(index, reason, "give fewer --threads");
             } else if nodes::go_to(bench, index, &first.between) {
-                measure(bench, index, &map, &cpus, copying)?;
+                measure(bench, index, &map, &mut cursor, &cpus, copying)?;
             }
         }
     }
@@ -212,11 +214,13 @@ fn batch(elements: u64) -> Batch {
     Batch { ops: UNROLL, cycles: true, warm: latency::warm_up(elements, UNROLL), ..Batch::default() }
 }
 
-/// Measures a point beside its copying threads.
-fn measure(
+/// Measures a point beside its copying threads. The chain goes on at the cursor: caches hold what the point before
+/// led through.
+fn measure<'a>(
     bench: &mut Bench,
     index: usize,
-    map: &ChaseMap,
+    map: &ChaseMap<'a>,
+    cursor: &mut Cursor<'a>,
     cpus: &[u32],
     copies: &mut [Region],
 ) -> Result<()> {
@@ -239,9 +243,8 @@ fn measure(
         }
         let clock = timebase.clock();
         let (before, start) = (bytes.load(Ordering::Relaxed), clock.start());
-        let mut cursor = map.start();
         let batch = batch(map.len() as u64);
-        bench.batch(index, batch, |n| cursor = map.walk(cursor, n * UNROLL));
+        bench.batch(index, batch, |n| *cursor = map.walk(*cursor, n * UNROLL));
         let (after, ns) = (bytes.load(Ordering::Relaxed), timebase.ns(clock.end() - start));
         bench.value(index, "load", (after - before) as f64 / ns.max(1.0), "GB/s", Better::Neither);
         if threads > 0 && after == before {
