@@ -66,7 +66,7 @@ fn run(bench: &mut Bench) -> Result<()> {
         for of_one_size in fitting.chunk_by(|a, b| loads[*a].size == loads[*b].size) {
             let map = chase.grow(loads[of_one_size[0]].size as usize);
             // One walk around finds the places for all numbers of chains.
-            measure(bench, &loads, of_one_size, &map.spread(MAX_CHAINS));
+            measure(bench, &loads, of_one_size, map.spread(MAX_CHAINS));
         }
     }
     Ok(())
@@ -79,7 +79,7 @@ fn batch(chains: u64, elements: u64) -> Batch {
 }
 
 /// Measures the points of one size, and compares them with a single chain.
-fn measure(bench: &mut Bench, loads: &[Loads], indices: &[usize], all: &Chains) {
+fn measure(bench: &mut Bench, loads: &[Loads], indices: &[usize], mut all: Chains) {
     for index in indices {
         let chains = loads[*index].chains;
         if !(1..=MAX_CHAINS as u64).contains(&chains) {
@@ -90,6 +90,8 @@ fn measure(bench: &mut Bench, loads: &[Loads], indices: &[usize], all: &Chains) 
             );
             continue;
         }
+        // Else the chains begin in lines that those of the point before left in a cache.
+        all.walk_around();
         let mut chains = all.thin(chains as usize);
         let batch = batch(chains.count() as u64, loads[*index].size / LINE);
         bench.batch(*index, batch, |n| chains.walk(n * UNROLL));

@@ -258,6 +258,13 @@ impl Chains<'_> {
         unsafe { walk_many(self.count)(&mut self.cursors, rounds) };
         rounds * ROUNDS * self.count as u64
     }
+
+    /// Moves each chain on to about where the next one is, so that together they visit every line.
+    ///
+    /// The lines ahead of each chain are then those whose last visit is longest ago, whatever was walked before.
+    pub fn walk_around(&mut self) {
+        self.walk((self.map.length / self.count) as u64);
+    }
 }
 
 /// Writes a cycle through these words in their order, and returns the first of them.

@@ -117,6 +117,10 @@ fn all_chains_follow_the_order() {
         chains.walk(64_000);
         assert!(chains.offsets().eq(places.iter().map(|&place| order[place])));
     }
+    let mut around = map.spread(4);
+    around.walk_around();
+    // 250 steps, rounded up.
+    assert!(around.offsets().eq([256, 506, 756, 6].map(|place: usize| order[place])));
     assert_eq!(map.spread(0).count(), 1);
     assert_eq!(map.spread(99).count(), MAX_CHAINS);
 }
