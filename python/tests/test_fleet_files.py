@@ -29,7 +29,7 @@ DEMO = Path(latscope.__file__).parent / "fleet" / "demo"
 @pytest.fixture
 def made(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> Lake:
     """Lake of a compacted day of 40 machines, whose small row groups make several files."""
-    for name, rows in {"GROUP_ROWS": {"points": 500, "h": 5000}, "GROUPS": 2}.items():
+    for name, rows in {"GROUP_ROWS": {"points": 500, "h": 5000}, "GROUPS": {"points": 2, "h": 2}}.items():
         monkeypatch.setattr(_files, name, rows)
     runs = latscope.read(DEMO).runs[:3]
     generate(lake, runs, 40, DAY, {}, only=("cpu", "syscall"), points=True)

@@ -13,10 +13,13 @@ from deltalake.exceptions import CommitFailedError, DeltaError
 from ._engine import DuckDb, question
 from ._errors import FleetError
 from ._files import replace_day
-from ._lake import GROUP_ROWS, ORPHANED_AFTER, TRIES, File, Lake, Snapshot, batch_age, writer
+from ._lake import ORPHANED_AFTER, TRIES, File, Lake, Snapshot, batch_age, writer
 from ._schema import ORDER, TABLES
 from ._series import hash_of
 from ._store import source
+
+#: Rows that are sorted or written at a time.
+BATCH_ROWS = 1 << 15
 
 _ROLL_UP = """
     SELECT h.day, r.cpu_model, r.kernel, h.series_id, h.bucket, CAST(SUM(h.n) AS BIGINT) n,
@@ -74,7 +77,7 @@ def _compact_day(lake: Lake, day: date, orphaned_after: float) -> str:
     try:
         for name in ("h", "points", "runs", "daily"):
             text = f"SELECT * FROM {name} ORDER BY {', '.join(ORDER[name])}" if name != "daily" else _ROLL_UP
-            rows = engine.connection.sql(text).to_arrow_reader(GROUP_ROWS["points"])
+            rows = engine.connection.sql(text).to_arrow_reader(BATCH_ROWS)
             replace_day(snapshot.tables[name], name, day, rows)
     finally:
         engine.close()

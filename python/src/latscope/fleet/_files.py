@@ -24,7 +24,8 @@ from ._schema import TABLES
 from ._store import filesystem_of
 
 #: Row groups of a file: a question to one machine opens the file that has it.
-GROUPS = 8
+GROUPS = {"points": 32}
+MOST_GROUPS = 8
 
 #: Rows of a page, where a page does not end at its size alone: a question to one machine unpacks one.
 PAGE_ROWS = {"points": 1 << 12}
@@ -42,7 +43,7 @@ def replace_day(table: DeltaTable, name: str, day: date, rows: Iterable[pa.Recor
     groups: list[pa.Table] = []
     for group in _groups(rows, schema, GROUP_ROWS.get(name, MOST_GROUP_ROWS)):
         groups.append(group)
-        if len(groups) == GROUPS:
+        if len(groups) == GROUPS.get(name, MOST_GROUPS):
             actions.append(_write(filesystem, name, day, groups))
             groups = []
     if groups:

@@ -24,8 +24,8 @@ from ._schema import PROPERTY, TABLES, VERSION
 #: Description of a table of a lake.
 DESCRIPTION = "latscope-fleet: docs/lake.md"
 
-#: Rows of a row group: a question to one machine reads one. It has the rows of about a hundred machines.
-GROUP_ROWS = {"points": 1 << 15}
+#: Rows of a row group: a question to one machine reads one. It has the rows of about 25 machines.
+GROUP_ROWS = {"points": 1 << 13}
 MOST_GROUP_ROWS = 1 << 20
 
 #: Columns whose first bytes lie together, then their second ones, and so on: they have few equal values, and
