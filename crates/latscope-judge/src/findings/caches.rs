@@ -14,6 +14,10 @@ use latscope_core::report::{Finding, Measurement, Quota, Report};
 use latscope_core::statistics::median;
 use latscope_core::units::{counted, format_share, format_size, format_time};
 
+/// Most octaves between the neighbouring sizes of a curve: a cache between two that lie farther apart cannot be told from a
+/// slope.
+const CURVE_OCTAVES: f64 = 2.0;
+
 /// Edges of several rounds within this many octaves are the same edge.
 const SAME_EDGE: f64 = 0.5;
 
@@ -80,6 +84,12 @@ pub fn level_rows(report: &Report) -> Vec<LevelRow> {
     chase.levels().filter_map(|level| chase.row(level)).collect()
 }
 
+/// Returns true if levels can be read from points in ascending size: a few sizes are figures, no curve.
+fn is_curve(points: &[&Measurement]) -> bool {
+    let sizes: Vec<f64> = points.iter().filter_map(|m| Some(m.number(param::SIZE)? as f64)).collect();
+    sizes.len() > 1 && sizes.windows(2).all(|pair| (pair[1] / pair[0]).log2() <= CURVE_OCTAVES)
+}
+
 /// The latency of each level that is claimed.
 pub(super) fn level_figures(report: &Report) -> Vec<(String, Figure)> {
     let Some(chase) = Chase::of(report) else { return Vec::new() };
@@ -129,9 +139,8 @@ struct Seen {
 impl<'a> Chase<'a> {
     fn of(report: &'a Report) -> Option<Self> {
         let curves = ["2MiB", "4KiB"].map(|pages| (pages, chases(report, "random", pages)));
-        // One size is a figure, no curve: it has no levels. A curve on huge pages
-        // that were refused is one on small pages, of fewer or more points.
-        let curves: Vec<_> = curves.into_iter().filter(|(_, points)| points.len() > 1).collect();
+        // A curve on huge pages that were refused is one on small pages, of fewer or more points.
+        let curves: Vec<_> = curves.into_iter().filter(|(_, points)| is_curve(points)).collect();
         let best =
             curves.iter().find(|(_, points)| points.iter().all(|m| m.quality.level <= Trust::Unstable));
         let (pages, points) = best.or(curves.first())?.clone();

@@ -178,6 +178,15 @@ fn no_size_is_made_up_between_two_that_were_measured() {
     }
 }
 
+#[test]
+fn a_few_sizes_are_no_curve() {
+    for sizes in [&[16 * KIB, MIB, 64 * MIB][..], &[16 * KIB, 32 * KIB, 64 * MIB], &[16 * KIB, 128 * KIB]] {
+        let report = quiet(report(chase_of(sizes, &[[32 * KIB, 2 * MIB, 32 * MIB]; 8])));
+        assert_eq!(level_rows(&report), []);
+        assert!(findings(&report).iter().all(|finding| !finding.text.contains("chase")), "{sizes:?}");
+    }
+}
+
 fn pool(threads: u64, slowdowns: [f64; 8]) -> Measurement {
     let parameters = params([("threads", threads.into()), ("size", (10 * MIB).into())]);
     let mut m = with_value(operation("thread.pool", parameters, 1e6), "slowdown", slowdowns[0]);
