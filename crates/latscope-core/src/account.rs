@@ -122,6 +122,11 @@ impl Account {
         self.others < QUIET
     }
 
+    /// Returns true where others used so little even if they had all that the kernel's ticks leave open.
+    pub fn is_surely_quiet(&self) -> bool {
+        self.others + self.unseen < QUIET
+    }
+
     /// Returns the least share that others used; `None` where the stretch is too short for the kernel's ticks to say that
     /// they used little.
     pub fn known_others(&self) -> Option<f64> {

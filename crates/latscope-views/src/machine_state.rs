@@ -99,7 +99,8 @@ pub(super) fn state(account: &Account) -> String {
         return format!("not known to be quiet: {}", account.too_short());
     }
     let state = match (account.is_quiet(), account.is_slowed_by_host()) {
-        (true, false) => "quiet",
+        (true, false) if account.is_surely_quiet() => "quiet",
+        (true, false) => "not known to be quiet",
         (true, true) => "slowed by its host",
         (false, _) => "busy",
     };
@@ -205,11 +206,12 @@ mod tests {
             sentence(&report).unwrap(),
             "The machine was not known to be quiet: 14.0 ms are too short for the kernel's ticks of 10 ms."
         );
-        report.activity.as_mut().unwrap().unseen = 0.1;
-        assert_eq!(
-            sentence(&report).unwrap(),
-            "The machine was quiet: other processes used 0 % to 10 % of 2 CPUs."
-        );
+        for (unseen, state) in [(0.1, "not known to be quiet"), (0.04, "quiet")] {
+            report.activity.as_mut().unwrap().unseen = unseen;
+            let most = format_share(unseen);
+            let expected = format!("The machine was {state}: other processes used 0 % to {most} of 2 CPUs.");
+            assert_eq!(sentence(&report).unwrap(), expected);
+        }
     }
 
     #[test]

@@ -117,12 +117,7 @@ fn interrupts(report: &Report, all: &Measurement, values: &mut Vec<(&str, f64)>)
     if !sources.is_empty() {
         text += &format!(" ({most}{})", listed(&sources));
     }
-    let throttled = all.account.as_ref().and_then(Account::throttled).is_some();
     text += &match gaps - count {
-        // What the quota took without a switch that was seen is not to be told from them.
-        unexplained if unexplained > 0.0 && throttled => {
-            format!(": {} gaps have no other explanation than the quota.", format_count(unexplained as u64))
-        }
         unexplained if unexplained > 0.0 => {
             let virtual_machine = report.machine.hypervisor.is_some();
             let who = if virtual_machine { "the hypervisor" } else { "firmware (SMI)" };

@@ -51,7 +51,8 @@ fn quietness(report: &Report) -> &'static str {
         Some(account) if account.throttled().is_some() || account.is_slowed_by_host() => "bad",
         Some(account) if account.known_others().is_none() => "doubt",
         Some(account) if account.is_quiet() && report.plan.load.is_some() => "asked",
-        Some(account) if account.is_quiet() => "good",
+        Some(account) if account.is_surely_quiet() => "good",
+        Some(account) if account.is_quiet() => "doubt",
         Some(_) => "bad",
         None => "doubt",
     }
