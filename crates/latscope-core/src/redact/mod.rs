@@ -27,6 +27,11 @@ pub const REDACTED: &str = "(redacted)";
 /// Begin of the name of a machine that is redacted.
 const MACHINE: &str = "machine-";
 
+/// Returns true if a name of a machine is one that redacting gave: another result's machine may have the same.
+pub fn is_redacted_machine(name: &str) -> bool {
+    name.strip_prefix(MACHINE).is_some_and(|number| number.parse::<u32>().is_ok())
+}
+
 /// Begin of the word for a path.
 const PATH: &str = "path-";
 

@@ -4,6 +4,7 @@ use crate::runs::{Run, extremes, point_id};
 use crate::verdict::{QUANTILES, is_cut_short, passes_from, subjects};
 use latscope_core::plan::Params;
 use latscope_core::quality::Level;
+use latscope_core::redact::is_redacted_machine;
 use latscope_core::report::{Measurement, Sampling};
 use latscope_core::rounds::{self, BETWEEN_RUNS, Round};
 use latscope_core::statistics::{NORMAL_95, student};
@@ -132,7 +133,9 @@ fn basis(runs: &[&Run]) -> Basis {
         rounds: extremes(runs.iter().map(|run| run.report.plan.rounds)),
         started: extremes(runs.iter().map(|run| run.report.started.clone())),
         machines: distinct(names),
-        names: distinct(machines.clone().map(|machine| machine.name.clone())),
+        names: distinct(
+            machines.clone().map(|machine| machine.name.clone()).filter(|name| !is_redacted_machine(name)),
+        ),
         cpu_models: distinct(machines.map(|machine| machine.cpu_model.clone())),
     }
 }

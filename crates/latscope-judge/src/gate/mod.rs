@@ -20,6 +20,7 @@ use crate::compare::{Range, WouldTell};
 use crate::runs::{Run, point_id};
 use crate::verdict::{self, Criterion, Metric};
 use latscope_core::plan::Params;
+use latscope_core::redact::is_redacted_machine;
 use latscope_core::report::{Better, Measurement, Status};
 use latscope_core::units::{counted, format_percent, format_time, format_value};
 use ratio::Baseline;
@@ -276,7 +277,8 @@ fn name_apart(checks: &mut [Check]) {
 /// Sentences about measured machines that are not those on which the limits were learnt.
 fn other_machines(budget: &Budget, runs: &[&Run]) -> Vec<String> {
     let machines = runs.iter().map(|run| &run.report.machine);
-    let names: BTreeSet<&str> = machines.clone().map(|machine| &*machine.name).collect();
+    let names: BTreeSet<&str> =
+        machines.clone().map(|machine| &*machine.name).filter(|name| !is_redacted_machine(name)).collect();
     let models: BTreeSet<&str> = machines.map(|machine| &*machine.cpu_model).collect();
     let mut sentences = Vec::new();
     for (what, learnt, seen) in

@@ -1,6 +1,7 @@
 //! Texts that all forms of a history share.
 
 use crate::comparison::figures::quantity;
+use latscope_core::redact::is_redacted_machine;
 use latscope_core::units::{counted, format_share, format_time};
 use latscope_judge::compare::environment::Difference;
 use latscope_judge::history::{
@@ -21,7 +22,10 @@ pub(super) fn machine(machine: &Machine) -> String {
     let hosts = machine.hosts.join(", ");
     let named = match machine.id.strip_prefix("host ") {
         Some("") => "that results do not name".to_owned(),
-        Some(_) => machine.id.clone(),
+        Some(name) if is_redacted_machine(name) => {
+            format!("not known ({name}: redacted results of several machines can have the same name)")
+        }
+        Some(name) => name.to_owned(),
         None => format!("{} ({hosts})", machine.id),
     };
     let mut dates = machine.runs.iter().map(|run| &run.started).filter(|started| !started.is_empty());

@@ -4,7 +4,7 @@ use super::input::{InputArguments, check_once};
 use super::options::JsonArgument;
 use super::output::{check_distinct, is_stdout, show_text, unless_unread, write, write_json};
 use super::results::{self, Results};
-use super::{Exit, budget, exit};
+use super::{Exit, budget, exit, redact};
 use anyhow::{Result, bail, ensure};
 use clap::Args;
 use latscope_core::report::Status;
@@ -135,7 +135,10 @@ fn budget(asked: &GateArguments, results: &Results, baseline: &Results) -> Resul
         let margin = compare::Options::default().same;
         return Ok(Budget::medians(probes.into_iter().map(str::to_owned), 1.0 + margin));
     };
-    let budget = budget::load(path, runs())?;
+    let mut budget = budget::load(path, runs())?;
+    if redact::applies() {
+        budget.machines.clear();
+    }
     match budget.relative() {
         Some(limit) if asked.baseline.is_empty() => bail!(
             "{}: limit {} ({}) is relative to a baseline: name results with --baseline",

@@ -35,7 +35,14 @@ fn nothing_of_the_machine_and_its_user_is_left() {
     let directory = &json(&result)["measurements"][0]["params"]["directory"];
     assert!(directory.as_str().unwrap().starts_with("path-"), "{directory}");
 
+    // A budget of another machine names it, and one learnt from redacted results names none.
+    let budget = place.at("budget.toml");
+    let limits = "machine = [\"a-secret\"]\n[[limit]]\nprobe = \"file\"\np50 = \"1s\"\n";
+    fs::write(&budget, limits).unwrap();
+    assert!(!run(&["gate", "--learn", &result]).out.contains("machine-1\"]"));
+
     for command in [
+        vec!["gate", &plain, "--budget", &budget, "--redact", "--json", "-"],
         vec!["show", &plain, "--redact", "--json", "-"],
         vec!["show", &plain, "--redact", "--all"],
         vec!["compare", &plain, &plain, "--redact", "--json", "-"],
