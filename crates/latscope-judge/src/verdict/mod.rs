@@ -6,6 +6,7 @@
 //! independent ones count. `max` and `threshold` require that no sample is above. If none was, that bounds how often
 //! one recurs; it does not exclude one. A measurement under distorting conditions proves nothing in either direction.
 
+mod above;
 mod confidence;
 mod criterion;
 pub mod tested;
@@ -16,6 +17,7 @@ pub use confidence::{HOW_SURE, confidence_of};
 pub use criterion::{Criterion, CriterionError, Metric, QUANTILES, Quantile, Share};
 
 use crate::binomial::{proves_at_most, proves_more, samples_needed, share_bounds};
+use above::{Above, Lost};
 use latscope_core::histogram::Histogram;
 use latscope_core::merged::{is_merged, is_part_of};
 use latscope_core::quality::{CUT_SHORT, LOAD_ENDED, Level, NO_VALID_REPLY, Reason};
@@ -154,7 +156,9 @@ fn above(m: &Measurement, criterion: &Criterion) -> Option<(u64, u64)> {
         Metric::Quantile(_) => m.corrected.as_ref().unwrap_or(&m.histogram),
         _ => return None,
     };
-    (m.sampling == Sampling::Event).then(|| (Above::of(histogram, criterion.limit).most, histogram.count()))
+    let lost = Lost::of(m);
+    let above = lost.added_to(Above::of(histogram, criterion.limit), criterion.limit);
+    (m.sampling == Sampling::Event).then(|| (above.most, histogram.count() + lost.count))
 }
 
 /// Returns true if a criterion is about the content of messages, not about a duration.
@@ -276,10 +280,11 @@ fn is_batch(m: &Measurement) -> bool {
 const MEDIAN: f64 = 0.5;
 
 /// Returns true if a quantile is the median of those of the rounds, as every table shows it: for batches, and for
-/// events that were measured in several rounds without missed ones.
+/// events that were measured in several rounds without missed or lost ones.
 fn is_of_rounds(m: &Measurement, quantile: Quantile) -> bool {
     let missed = m.corrected.as_ref().is_some_and(|corrected| corrected.count() > m.histogram.count());
-    quantile.above == MEDIAN && (is_batch(m) || m.rounds.len() > 1 && !missed)
+    let whole = !missed && Lost::of(m).count == 0;
+    quantile.above == MEDIAN && (is_batch(m) || m.rounds.len() > 1 && whole)
 }
 
 /// Returns true if an interval holds nearly all next runs; that of two rounds does not.
@@ -324,8 +329,9 @@ pub fn passes_from(m: &Measurement, quantile: Quantile) -> Option<f64> {
         return next.map(|next| next.high);
     }
     let histogram = m.corrected.as_ref().unwrap_or(&m.histogram);
-    let (n, max) = (histogram.count(), histogram.max()?);
-    let (mut allowed, mut too_many) = (0, n);
+    let (lost, max) = (Lost::of(m).count, histogram.max()?);
+    let n = histogram.count() + lost;
+    let (mut allowed, mut too_many) = (lost, n);
     let independent = Independent::of(m);
     if !independent.prove_at_most(allowed, n, quantile.above) {
         return None;
@@ -338,7 +344,7 @@ pub fn passes_from(m: &Measurement, quantile: Quantile) -> Option<f64> {
             too_many = middle
         }
     }
-    let mut above = histogram.overflow();
+    let mut above = histogram.overflow().saturating_add(lost);
     let buckets: Vec<(f64, f64, u64)> = histogram.buckets_ns().collect();
     let passing = buckets.iter().rev().take_while(|(_, _, count)| {
         above = above.saturating_add(*count);
@@ -347,7 +353,7 @@ pub fn passes_from(m: &Measurement, quantile: Quantile) -> Option<f64> {
     // A limit inside of a bucket has all of it above: the end of the next one has none.
     let passed = passing.count();
     Some(match buckets.len().checked_sub(passed + 1) {
-        Some(at) if histogram.overflow() <= allowed => buckets[at].1.min(max),
+        Some(at) if histogram.overflow().saturating_add(lost) <= allowed => buckets[at].1.min(max),
         _ => max,
     })
 }
@@ -419,52 +425,6 @@ fn format_number(value: f64) -> String {
     if value >= 0.0 && value.fract() == 0.0 { format_count(value as u64) } else { value.to_string() }
 }
 
-/// Bounds on the number of values above a limit: the bucket around the limit holds values on either side of it.
-struct Above {
-    least: u64,
-    most: u64,
-}
-
-impl Above {
-    fn of(histogram: &Histogram, limit: f64) -> Above {
-        let Some((min, max)) = histogram.min().zip(histogram.max()) else {
-            return Above { least: 0, most: 0 };
-        };
-        if max <= limit || min > limit {
-            let all = if min > limit { histogram.count() } else { 0 };
-            return Above { least: all, most: all };
-        }
-        // Of imported ones it may be known only that they are longer than all that have a bin.
-        let beyond = histogram.overflow_from().is_some_and(|from| from > limit);
-        let mut above =
-            Above { least: if beyond { histogram.overflow() } else { 0 }, most: histogram.overflow() };
-        for (low, high, n) in histogram.buckets_ns() {
-            above.least += if low > limit { n } else { 0 };
-            above.most += if high > limit { n } else { 0 };
-        }
-        // The maximum is exact, and it is above.
-        above.least = above.least.max(1);
-        above
-    }
-
-    /// Words such as `12 of 60,000 were above 50 µs`, with the certainty.
-    fn words(&self, n: u64, limit: f64) -> String {
-        let count = match self.most {
-            most if most == self.least => format_count(most),
-            most => format!("{} to {}", format_count(self.least), format_count(most)),
-        };
-        let n = format_count(n);
-        format!("{count} of {n} {} above {}", were(self.most), format_time(limit))
-    }
-
-    fn unsure(&self) -> &'static str {
-        if self.least == self.most {
-            return "";
-        }
-        " (the histogram's bucket around the limit counts against both verdicts)"
-    }
-}
-
 /// Share of samples that are independent of each other; all bounds on shares count only these.
 #[derive(Debug, Clone, Copy)]
 struct Independent(f64);
@@ -516,14 +476,25 @@ impl Independent {
 
 /// Result of `max` and `threshold`: no value may be above the limit.
 fn none_above(m: &Measurement, limit: f64) -> Found {
-    let histogram = &m.histogram;
-    let above = Above::of(histogram, limit);
-    let (n, value) = (histogram.count(), histogram.max());
+    let (histogram, lost) = (&m.histogram, Lost::of(m));
+    let above = lost.added_to(Above::of(histogram, limit), limit);
+    let n = histogram.count() + lost.count;
+    let longest = histogram.max();
+    // A lost message took longer than the timeout, and may have taken longer than all others.
+    let value = longest.filter(|longest| lost.count == 0 || *longest > limit);
     if above.most == 0 {
         return Found { value, status: Status::Pass, text: confidence::none_seen(n, limit, m.tested) };
     }
-    let worst = format_time(value.unwrap_or_default());
-    let text = format!("{}; the longest took {worst}", above.words(n, limit));
+    let worst = format_time(longest.unwrap_or_default());
+    let (words, with) = (above.words(n, limit), lost.words());
+    if above.least == 0 {
+        let text = format!(
+            "{words}{with}: too little is known of the lost to judge; the longest other took {worst}"
+        );
+        return Found { value, status: Status::Inconclusive, text };
+    }
+    let of_replies = if lost.count > 0 { " that had a reply" } else { "" };
+    let text = format!("{words}{with}; the longest{of_replies} took {worst}");
     Found { value, status: Status::Exceeded, text }
 }
 
@@ -534,12 +505,17 @@ fn few_above(m: &Measurement, quantile: Quantile, limit: f64) -> Found {
         Some(corrected) => (corrected, m.summary.missed),
         None => (&m.histogram, 0),
     };
-    let (n, share, independent) = (histogram.count(), quantile.above, Independent::of(m));
-    let above = Above::of(histogram, limit);
+    let lost = Lost::of(m);
+    let (n, share, independent) = (histogram.count() + lost.count, quantile.above, Independent::of(m));
+    let timed = Above::of(histogram, limit);
+    let unsure = timed.unsure();
+    let above = lost.added_to(timed, limit);
     let allowed = format_share(share);
     let value = histogram.tail_quantile(1.0 - share).filter(|_| share < 0.5);
     let value = value.or_else(|| histogram.quantile(0.5).filter(|_| share == 0.5));
-    let seen = above.words(n, limit) + above.unsure() + &independent.words(n);
+    // That of the messages with a reply is not that of all.
+    let value = value.filter(|_| lost.count == 0);
+    let seen = above.words(n, limit) + unsure + &lost.words() + &independent.words(n);
     let bounds = |k: u64| share_bounds(k, independent.number(n));
     let (status, text) = if independent.prove_at_most(above.most, n, share) {
         let bound = format_share(bounds(independent.above(above.most)).high);

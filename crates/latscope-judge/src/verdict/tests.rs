@@ -471,3 +471,49 @@ fn wrong_messages_exceed_a_criterion_though_no_reply_was_valid() {
     assert_eq!(one(&busy, "mismatches", 0.0).status, Status::Exceeded);
     assert_eq!(one(&busy, "late", 0.0).status, Status::Inconclusive);
 }
+
+/// `n` replies of 10 µs, and `lost` messages without a reply in 50 ms.
+fn with_losses(n: u64, lost: f64) -> Measurement {
+    let mut m = events(n, 0);
+    let losses = Value { value: lost, unit: "count".to_owned(), better: Better::Less };
+    m.values.insert("losses".to_owned(), losses);
+    m.params.insert("timeout".to_owned(), 50_000_000.into());
+    m
+}
+
+#[test]
+fn a_lost_message_took_longer_than_the_timeout() {
+    let m = with_losses(5_000, 106.0);
+    let check = one(&m, "max", 45e6);
+    assert_eq!((check.status, check.value), (Status::Exceeded, None));
+    assert_eq!((check.above, check.of), (Some(106), Some(5_106)));
+    assert_eq!(
+        check.text,
+        "106 of 5,106 were above 45.0 ms (with the 106 lost messages, which took longer than the timeout of 50.0 ms); \
+         the longest that had a reply took 10.0 µs"
+    );
+    assert_eq!(one(&m, "max", 50e6).status, Status::Exceeded);
+    assert_eq!(one(&m, "p99", 40e6).status, Status::Exceeded);
+    assert_eq!(one(&m, "p90", 40e6).status, Status::Pass);
+    assert_eq!(one(&with_losses(5_000, 0.0), "max", 45e6).status, Status::Pass);
+}
+
+#[test]
+fn whether_a_lost_message_took_longer_than_a_limit_above_the_timeout_is_not_known() {
+    let m = with_losses(5_000, 106.0);
+    let check = one(&m, "max", 60e6);
+    assert_eq!((check.status, check.value, check.above), (Status::Inconclusive, None, Some(106)));
+    assert!(check.text.starts_with("0 to 106 of 5,106 were above 60.0 ms (with the 106 lost"), "{check:?}");
+    assert_eq!(one(&m, "p99", 60e6).status, Status::Inconclusive);
+    assert_eq!(one(&m, "p90", 60e6).status, Status::Pass, "it holds even if all of them were above");
+    let mut late = with_losses(5_000, 1.0);
+    late.histogram.record(70_000_000);
+    assert_eq!(one(&late, "max", 60e6).status, Status::Exceeded);
+}
+
+#[test]
+fn no_limit_passes_that_the_lost_messages_may_exceed() {
+    let quantile = |name: &str| QUANTILES.into_iter().find(|quantile| quantile.name == name).unwrap();
+    assert_eq!(passes_from(&with_losses(5_000, 106.0), quantile("p99")), None);
+    assert!(passes_from(&with_losses(5_000, 106.0), quantile("p90")).is_some());
+}
