@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 
 /// Returns a line for each figure: the median, the 99th percentile and, of single events, the largest sample, in ns.
-/// A figure of a point that is not to be trusted in full is `unknown`; a point that was not measured is `skip`. The
-/// criteria of a point are a test case of their own.
+/// A figure with a criterion has the result of the criterion. Any other figure of a point that is not to be trusted in
+/// full is `unknown`; a point that was not measured is `skip`. The criteria of a point are a test case of their own.
 pub fn lava(report: &Report) -> String {
     let mut seen = BTreeSet::new();
     let mut text = String::new();
@@ -33,18 +33,31 @@ fn signals(text: &mut String, id: &str, m: &Measurement) {
     let longest = if m.sampling == Sampling::Event { m.summary.max } else { None };
     for (part, value) in [("p50", m.summary.p50), ("p99", m.summary.p99), ("max", longest)] {
         match value {
-            Some(ns) => add(part, result, &format!(" MEASUREMENT={ns} UNITS=ns")),
+            Some(ns) => {
+                let result = judged(m, part).unwrap_or(result);
+                add(part, result, &format!(" MEASUREMENT={ns} UNITS=ns"));
+            }
             None if part == "p50" => add(part, "skip", ""),
             None => {}
         }
     }
     if let Some(verdict) = &m.verdict {
-        let result = match verdict.status {
-            Status::Pass => "pass",
-            Status::Inconclusive => "unknown",
-            Status::Exceeded => "fail",
-        };
-        add("criteria", result, "");
+        add("criteria", word(verdict.status), "");
+    }
+}
+
+/// Returns the result of the criteria on a figure; `None` without any.
+fn judged(m: &Measurement, part: &str) -> Option<&'static str> {
+    let checks = m.verdict.iter().flat_map(|verdict| &verdict.checks);
+    let of_part = checks.filter(|check| check.metric == part || part == "max" && check.metric == "threshold");
+    of_part.map(|check| check.status).max().map(word)
+}
+
+fn word(status: Status) -> &'static str {
+    match status {
+        Status::Pass => "pass",
+        Status::Inconclusive => "unknown",
+        Status::Exceeded => "fail",
     }
 }
 
@@ -61,7 +74,7 @@ fn id(m: &Measurement) -> String {
 mod tests {
     use super::*;
     use latscope_core::fixture;
-    use latscope_core::report::Verdict;
+    use latscope_core::report::{Check, Verdict};
 
     /// Returns the pairs of a signal.
     fn pairs(line: &str) -> Vec<(&str, &str)> {
@@ -103,6 +116,36 @@ mod tests {
             assert_eq!(*last, criteria);
             assert!(figures.len() >= 2 && figures.iter().all(|one| *one == result), "{text}");
         }
+    }
+
+    #[test]
+    fn a_figure_with_a_criterion_has_its_result() {
+        let check = |metric: &str, status| Check {
+            metric: metric.to_owned(),
+            limit: 20_000.0,
+            value: None,
+            above: None,
+            of: None,
+            status,
+            text: String::new(),
+        };
+        let mut report = fixture::wake();
+        report.measurements.truncate(1);
+        let mut results = |checks| {
+            let verdict = Verdict { status: Status::Exceeded, checks };
+            report.measurements[0].verdict = Some(verdict);
+            let text = lava(&report);
+            let mut figures = text.lines().map(pairs);
+            let mut result = |part| figures.find(|pairs| pairs[0].1.ends_with(part)).unwrap()[1].1.to_owned();
+            [result(".p50"), result(".p99"), result(".max")]
+        };
+        let [exceeded, unsure] = [Status::Exceeded, Status::Inconclusive];
+        assert_eq!(results(vec![check("max", exceeded), check("p99", unsure)]), ["pass", "unknown", "fail"]);
+        assert_eq!(results(vec![check("threshold", exceeded)]), ["pass", "pass", "fail"]);
+        assert_eq!(
+            results(vec![check("max", Status::Pass), check("p99", exceeded)]),
+            ["pass", "fail", "pass"]
+        );
     }
 
     #[test]
