@@ -18,14 +18,11 @@ pub use criterion::{Criterion, CriterionError, Metric, QUANTILES, Quantile, Shar
 
 use crate::binomial::{proves_at_most, proves_more, samples_needed, share_bounds};
 use above::{Above, Lost};
-use latscope_core::histogram::Histogram;
 use latscope_core::merged::{is_merged, is_part_of};
 use latscope_core::quality::{CUT_SHORT, LOAD_ENDED, Level, NO_VALID_REPLY, Reason};
 use latscope_core::report::{Account, Better, Check, Measurement, Report, Sampling, Status, Value, Verdict};
 use latscope_core::rounds::Prediction;
-use latscope_core::units::{
-    counted, format_count, format_share, format_span, format_time, format_value, were,
-};
+use latscope_core::units::{counted, format_count, format_share, format_span, format_time, format_value};
 
 /// Judges a measurement by criteria; without any it passes.
 ///

@@ -1,4 +1,5 @@
 use super::*;
+use latscope_core::histogram::Histogram;
 use latscope_core::plan::params;
 use latscope_core::quality::{CUT_SHORT, LOAD_ENDED, Level, NO_VALID_REPLY, Reason};
 use latscope_core::report::{Better, Semantics, Summary, Tested, Value};
