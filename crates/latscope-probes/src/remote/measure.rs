@@ -106,9 +106,11 @@ fn pings(bench: &mut Bench, index: usize, point: &Point, sent: &Sent) -> Result<
     let ended = pinging.repeat(&mut ping_loop, bench, sent.pace.unwrap_or(0), &mut writer);
     ping_loop.tally().tell(&*ping_loop.channel, bench, index);
     pinging.tell(bench, index);
-    let silent = bench.total(index).is_none_or(|(count, _)| count == 0) && ping_loop.sent() > 0;
+    let answered = ping_loop.answered();
+    let none = bench.total(index).is_none_or(|(count, _)| count == 0);
+    let silent = none && answered.is_none() && ping_loop.sent() > 0;
     let why = silent.then(|| ping_loop.tally().without_a_reply(&*ping_loop.channel, ping_loop.sent()));
-    finish(bench, index, ping_loop.channel, ended);
+    finish(bench, index, ping_loop.channel, ended, answered);
     if let Some(why) = why.filter(|_| !bench.is_stopping()) {
         bench.nothing_valid(index, why);
     }
@@ -117,16 +119,34 @@ fn pings(bench: &mut Bench, index: usize, point: &Point, sent: &Sent) -> Result<
     Ok(())
 }
 
-/// Reports the reason why a point ended early, and lost messages.
-fn finish(bench: &mut Bench, index: usize, mut channel: Box<dyn Channel>, ended: Result<(), Failure>) {
+/// Reports the reason why a point ended early, with the messages that were answered, and lost messages.
+fn finish(
+    bench: &mut Bench,
+    index: usize,
+    mut channel: Box<dyn Channel>,
+    ended: Result<(), Failure>,
+    answered: Option<(u64, u64)>,
+) {
     bench.account_for_peers();
     if let Some(reason) = channel.distortion() {
         bench.degrade(index, "messages-lost", reason, "");
     }
     match (ended, channel.ended()) {
         (Ok(()), None) => {}
-        (_, Some(end)) => bench.cut_short(index, end),
+        (_, Some(end)) => bench.cut_short(index, ended_with(end.to_string(), answered)),
+        (Err(Failure::Timeout), None) if answered.is_some() => {
+            let losses = format!("{MOST_LOSSES} messages in a row were lost");
+            bench.cut_short(index, ended_with(losses, answered));
+        }
         (Err(failure), None) => bench.cut_short(index, failure.to_string()),
+    }
+}
+
+/// Returns the reason of an early end, with the messages that were answered before.
+fn ended_with(reason: String, answered: Option<(u64, u64)>) -> String {
+    match answered {
+        Some((answered, sent)) => format!("{reason}; {answered} of {sent} were answered"),
+        None => reason,
     }
 }
 
@@ -271,7 +291,7 @@ fn stream(
     let outcome = stream.outcome();
     outcome.tally.tell(&*stream.channel, bench, index);
     bandwidth(bench, index, outcome, payload, |ticks| timebase.span(ticks));
-    finish(bench, index, stream.channel, ended);
+    finish(bench, index, stream.channel, ended, None);
     bench.recorded(index, writer);
     bench.waits_distort(index);
     Ok(())

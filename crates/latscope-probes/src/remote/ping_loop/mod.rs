@@ -109,6 +109,12 @@ impl PingLoop {
         self.ledger.sent()
     }
 
+    /// Messages that came back as they were sent, and all that were sent; `None` if none came or all did.
+    pub fn answered(&self) -> Option<(u64, u64)> {
+        let (answered, sent) = (self.ledger.received, self.ledger.sent());
+        (answered > 0 && answered < sent).then_some((answered, sent))
+    }
+
     /// Counts a message that is not the expected echo.
     #[cold]
     fn surplus(&mut self, kind: Kind, length: usize, expected: u64) {

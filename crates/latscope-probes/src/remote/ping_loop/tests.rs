@@ -62,6 +62,15 @@ fn where_no_reply_is_valid_it_says_what_came() {
 }
 
 #[test]
+fn messages_that_were_answered_before_the_losses_are_counted() {
+    let mut ping_loop = ping_loop(&[Echo, Echo, Lose]);
+    assert_eq!([(); 2].map(|()| ping(&mut ping_loop)), [true; 2]);
+    assert_eq!(ping_loop.answered(), None, "all were");
+    assert!(!ping(&mut ping_loop));
+    assert_eq!(ping_loop.answered(), Some((2, 3)));
+}
+
+#[test]
 fn what_is_no_echo_is_counted_and_the_echo_still_awaited() {
     let mut ping_loop = ping_loop(&[Garbage, Twice, Echo, Damage, Echo]);
     assert_eq!([(); 5].map(|()| ping(&mut ping_loop)), [true, true, true, false, true]);
