@@ -4,7 +4,7 @@ use super::arguments::{PolicyName, WakeArguments, WakeProbe};
 use anyhow::{Result, bail};
 use latscope_core::machine::Machine;
 use latscope_core::plan::{Conditions, Periodic};
-use latscope_core::units::CpuList;
+use latscope_core::units::{CpuList, format_time};
 use latscope_probes::Word;
 use latscope_probes::wake::setup::Setup;
 use latscope_probes::wake::thread::{Method, Policy, Thread, Via};
@@ -28,6 +28,13 @@ pub fn setup(asked: &WakeArguments, machine: &Machine) -> Result<Setup> {
     let unlimited = duration.unwrap_or(if count.is_none() && limited { MINUTE } else { u64::MAX });
     // A length that was asked for replaces the count of a practice.
     let count = if asked.run.duration.is_some() { asked.run.count } else { count };
+    if let Some(duration) = duration.filter(|duration| limited && *duration < longest) {
+        let (interval, duration) = (format_time(longest as f64), format_time(duration as f64));
+        bail!(
+            "--interval {interval} is longer than --duration {duration}: no activation falls into the run; choose a \
+             longer --duration"
+        );
+    }
     Ok(Setup {
         threads,
         periodic: Periodic {
@@ -260,6 +267,7 @@ mod tests {
             ("--method yield", "--policy deadline"),
             ("--via pipe --method timerfd", "leave out --method"),
             ("--interval 0s", "--interval 0"),
+            ("--interval 1m --duration 1s", "is longer than --duration 1.00 s"),
             ("--work 2ms", "shorter than --interval"),
             ("--threads 0", "1 to 4096"),
         ] {
