@@ -52,6 +52,8 @@ pub struct Limit {
     pub number: usize,
     /// Name of a probe or a family.
     pub probe: String,
+    /// Revision of the probe on which the limits were learnt; `None` if they apply to any.
+    pub revision: Option<u32>,
     /// Required values of the points' parameters.
     matching: BTreeMap<String, Matching>,
     /// Limited figures of the points.
@@ -159,6 +161,7 @@ impl Budget {
         let limits = (1..).zip(probes).map(|(number, probe)| Limit {
             number,
             probe,
+            revision: None,
             matching: BTreeMap::new(),
             bounds: vec![median.clone()],
             is_of_most: false,
@@ -262,9 +265,14 @@ impl Reader<'_> {
             }
             Some(_) => return Err(self.invalid("where takes parameters: where = { cpu = \"all\" }")),
         };
+        let revision = match self.table.get("revision") {
+            None => None,
+            Some(Entry::Whole(number)) if u32::try_from(*number).is_ok() => Some(*number as u32),
+            Some(_) => return Err(self.invalid("revision takes the number of a revision: revision = 1")),
+        };
         let mut bounds = Vec::new();
         for (name, entry) in
-            self.table.iter().filter(|(name, _)| !["probe", "where", "runs"].contains(&name.as_str()))
+            self.table.iter().filter(|(name, _)| !["probe", "revision", "where", "runs"].contains(&name.as_str()))
         {
             bounds.extend(self.bounds(name, entry)?);
         }
@@ -276,7 +284,7 @@ impl Reader<'_> {
             Some(Entry::Text(text)) if ["all", "most"].contains(&text.as_str()) => text == "most",
             Some(_) => return Err(self.invalid("runs is \"all\" (each result) or \"most\" (more than half)")),
         };
-        Ok(Limit { number: self.number, probe, matching, bounds, is_of_most })
+        Ok(Limit { number: self.number, probe, revision, matching, bounds, is_of_most })
     }
 
     fn matching(&self, probe: &str, name: &str, value: &Entry) -> Result<(String, Matching), BudgetError> {
@@ -400,7 +408,7 @@ fn ratio(text: &str) -> Option<f64> {
 
 /// Every name that a limit can have.
 fn figures(names: &Names) -> Vec<String> {
-    let fixed = ["max", "missed", "threshold", "inherits", "probe", "where", "runs"].into_iter();
+    let fixed = ["max", "missed", "threshold", "inherits", "probe", "revision", "where", "runs"].into_iter();
     let fixed = fixed.chain(QUANTILES.iter().map(|quantile| quantile.name));
     let fixed = fixed.chain(Share::ALL.iter().map(|(name, _)| *name)).map(str::to_owned);
     fixed.chain(names.check_value("").err().unwrap_or_default()).collect()

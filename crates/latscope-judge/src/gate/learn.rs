@@ -43,6 +43,8 @@ pub struct Basis {
 pub struct LearntPoint {
     /// Id of the probe.
     pub probe: String,
+    /// Revision of the probe.
+    pub revision: u32,
     /// Parameters of the point.
     pub params: Params,
     /// Title of the point for a reader.
@@ -163,6 +165,9 @@ fn of_point(m: &Measurement, runs: &[&Run]) -> Result<LearntPoint, String> {
             continue;
         }
         let of_run = of_probe.iter().find(|other| other.params == m.params).ok_or(NOT_IN_EVERY_RUN)?;
+        if of_run.revision != m.revision {
+            return Err("the runs are of different revisions of the probe".to_owned());
+        }
         all.push(trusted(of_run, run)?);
         // A limit is for all points that have these parameters, others or not.
         let mut larger = of_probe.iter().filter(|other| other.params.len() > m.params.len());
@@ -179,6 +184,7 @@ fn of_point(m: &Measurement, runs: &[&Run]) -> Result<LearntPoint, String> {
     }
     Ok(LearntPoint {
         probe: m.probe.clone(),
+        revision: m.revision,
         params: m.params.clone(),
         title: title(m),
         runs: all.len(),

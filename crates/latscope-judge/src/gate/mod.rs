@@ -354,6 +354,13 @@ fn judge_by_majority(checks: &mut [Check]) {
 }
 
 fn of_point(limit: &Limit, bound: &Bound, at: usize, run: &Run, m: &Measurement) -> Check {
+    if let Some(learnt) = limit.revision.filter(|learnt| *learnt != m.revision) {
+        let text = format!(
+            "it is not the same work: revision {} of the probe, and the limit is of revision {learnt} (learn it again)",
+            m.revision
+        );
+        return Check { text, is_hopeless: true, ..blank(limit, bound, Some(at), Some(m)) };
+    }
     let Allowed::Value(allowed, written) = bound.allowed else { unreachable!("a ratio is judged elsewhere") };
     let criterion = Criterion { metric: bound.metric.clone(), limit: allowed };
     let out_of_reach = verdict::is_out_of_reach(m, &criterion);

@@ -476,6 +476,23 @@ fn another_machine_is_a_remark() {
 }
 
 #[test]
+fn another_revision_of_the_probe_is_not_judged() {
+    let of = |revision: u32| json!([{ "probe": "wake.timer", "revision": revision, "max": "1h" }]);
+    let own = fixture::wake().measurements[0].revision;
+    let other = judge(&read(of(own + 6), &[wake()]).unwrap(), &[wake()], &[]);
+    assert_eq!(other.status, Status::Inconclusive);
+    assert!(other.checks.iter().all(|check| check.text.contains("not the same work: revision")), "{other:?}");
+    assert_eq!(judge(&read(of(own), &[wake()]).unwrap(), &[wake()], &[]).status, Status::Pass);
+    let mut newer = fixture::wake();
+    newer.measurements.iter_mut().for_each(|m| m.revision += 6);
+    let learnt = learn(&[&wake().1, &Run::of(newer)]);
+    assert!(learnt.points.is_empty());
+    assert_eq!(learnt.left_out[0].1, "the runs are of different revisions of the probe");
+    let wrong = json!([{ "probe": "wake.timer", "revision": "new", "max": "1h" }]);
+    assert!(read(wrong, &[wake()]).unwrap_err().to_string().contains("revision = 1"));
+}
+
+#[test]
 fn nothing_is_learnt_of_what_cannot_be_trusted() {
     let cut = Report { finished: None, ..fixture::wake() };
     let learnt = learn(&[&Run::of(cut)]);

@@ -66,6 +66,7 @@ fn point(point: &LearntPoint) -> String {
         comment(&format!("{}: {}", point.title, counted(point.samples, "sample")))
     );
     out += &format!("probe = {}\n", quoted(&point.probe));
+    out += &format!("revision = {}\n", point.revision);
     if !point.params.is_empty() {
         out += &format!("where = {}\n", params(&point.params));
     }

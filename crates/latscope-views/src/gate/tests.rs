@@ -153,6 +153,7 @@ fn a_learnt_budget_says_what_its_limits_rest_on() {
         |metric, limit, spread| LearntLimit { metric, limit, seen: [3_000.0, 4_000.0], margin: 1.25, spread };
     let point = LearntPoint {
         probe: "wake.timer".to_owned(),
+        revision: 2,
         params: params([
             ("cpu", "all".into()),
             ("odd name", "a\"b\\\n".into()),
@@ -181,6 +182,7 @@ fn a_learnt_budget_says_what_its_limits_rest_on() {
 # wake-up of all: 60,000 samples
 [[limit]]
 probe = \"wake.timer\"
+revision = 2
 where = { cpu = \"all\", interval = 1000000, \"odd name\" = \"a\\\"b\\\\\\u000A\" }
 runs = \"most\"
 p50 = \"0.271ns\" # 3.00 µs to 4.00 µs, × 1.25 from 5 runs
