@@ -91,11 +91,23 @@ pub struct Change {
     pub first: Shown,
     /// The figures that changed, by size.
     pub moved: Vec<Moved>,
-    /// Facts, beside the figures, that differ between the runs before and after.
-    pub with: Vec<Difference>,
+    /// The first and the last run that may be the first one after the change, as the figures place it.
+    pub within: [usize; 2],
+    /// Facts, beside the figures, that changed between these runs.
+    pub with: Vec<ChangedFact>,
     /// Reason why the change is inconclusive, if other processes used far more of the CPUs before or after it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unlike: Option<String>,
+}
+
+/// A fact that changed with figures.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct ChangedFact {
+    /// The fact, with its values before and after.
+    #[serde(flatten)]
+    pub difference: Difference,
+    /// The place of the first run with the new value.
+    pub run: usize,
 }
 
 /// Kind of a figure of a point.

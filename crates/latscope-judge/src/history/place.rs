@@ -1,7 +1,7 @@
 //! Groups the changes of many figures at one place in time into one change, with the facts that changed there.
 
 use super::archive::{Archive, Work};
-use super::found::{Change, Drift, Figure, Machine, Moved, Odd, Point, RunName, Shown, name_of};
+use super::found::{Change, ChangedFact, Drift, Figure, Machine, Moved, Odd, Point, RunName, Shown, name_of};
 use super::series::{Judged, Line, Series};
 use super::steps::{Steps, near, stretches};
 use super::{Options, SHORTEST};
@@ -29,16 +29,20 @@ pub(super) fn machine(
         small += steps.steps.len() - sized.len();
         moved.extend(sized);
     }
-    let changes = grouped(moved).into_iter().map(|(place, moved)| Change {
-        id: name_of(&shown[place], &id),
-        run: place,
-        last: shown[place - 1].clone(),
-        first: shown[place].clone(),
-        moved,
-        with: changed_with(archive, runs, place),
-        unlike: if options.accept_busy { None } else { unlike(archive, runs, place) },
-    });
-    let changes: Vec<Change> = changes.collect();
+    let mut changes: Vec<Change> = Vec::new();
+    for (place, figures) in grouped(moved) {
+        let within = common(place, &figures);
+        changes.push(Change {
+            id: name_of(&shown[place], &id),
+            run: place,
+            last: shown[place - 1].clone(),
+            first: shown[place].clone(),
+            moved: figures.into_iter().map(|figure| figure.moved).collect(),
+            within,
+            with: changed_with(archive, runs, place, within),
+            unlike: if options.accept_busy { None } else { unlike(archive, runs, place) },
+        });
+    }
     let too_few = judged.lines.iter().filter(|(line, _)| line.values.len() < SHORTEST).count();
     Machine {
         hosts: runs.iter().map(|run| run.entry.host.clone()).collect::<BTreeSet<_>>().into_iter().collect(),
@@ -114,7 +118,7 @@ impl Placed {
 }
 
 /// The figures that changed, by place: each is at the place of most figures at which it may have changed.
-fn grouped(mut moved: Vec<Placed>) -> BTreeMap<usize, Vec<Moved>> {
+fn grouped(mut moved: Vec<Placed>) -> BTreeMap<usize, Vec<Placed>> {
     let mut figures_at: BTreeMap<usize, usize> = BTreeMap::new();
     for figure in &moved {
         *figures_at.entry(figure.moved.run).or_insert(0) += 1;
@@ -126,17 +130,24 @@ fn grouped(mut moved: Vec<Placed>) -> BTreeMap<usize, Vec<Moved>> {
         let [a, b] = [a, b].map(|figure| figure.moved.size.ratio.ln().abs());
         b.total_cmp(&a)
     });
-    let mut groups: BTreeMap<usize, Vec<Moved>> = BTreeMap::new();
+    let mut groups: BTreeMap<usize, Vec<Placed>> = BTreeMap::new();
     for (place, _) in places {
         // Those that are left at this place were not taken by one with more figures.
         if moved.iter().any(|figure| figure.moved.run == place) {
             let (here, others): (Vec<Placed>, _) =
                 moved.into_iter().partition(|figure| figure.may_be_at(place));
             moved = others;
-            groups.insert(place, here.into_iter().map(|figure| figure.moved).collect());
+            groups.insert(place, here);
         }
     }
     groups
+}
+
+/// The runs at which each of these figures may have changed, around the place of most of them.
+fn common(place: usize, figures: &[Placed]) -> [usize; 2] {
+    let first = figures.iter().map(|figure| figure.at[0].min(place)).max();
+    let last = figures.iter().map(|figure| figure.at[1].max(place)).min();
+    [first.unwrap_or(place), last.unwrap_or(place)]
 }
 
 /// Number of runs of each side whose facts are compared.
@@ -145,8 +156,13 @@ const FACTS_OF: usize = 8;
 /// Facts that name the machine.
 const SAME: [&str; 2] = ["machine", "host"];
 
-/// The facts in which most of the nearest runs before and after a place differ.
-fn changed_with(archive: &Archive, runs: &[RunName], place: usize) -> Vec<Difference> {
+/// The facts in which most of the nearest runs before and after a place differ, and that changed within these runs.
+fn changed_with(
+    archive: &Archive,
+    runs: &[RunName],
+    place: usize,
+    within: [usize; 2],
+) -> Vec<ChangedFact> {
     let before = usual(archive, &runs[place.saturating_sub(FACTS_OF)..place]);
     let after = usual(archive, &runs[place..runs.len().min(place + FACTS_OF)]);
     let names: BTreeSet<&(usize, &str)> = before.keys().chain(after.keys()).collect();
@@ -154,7 +170,33 @@ fn changed_with(archive: &Archive, runs: &[RunName], place: usize) -> Vec<Differ
         let [a, b] = [&before, &after].map(|side| side.get(name).map(|value| (*value).to_owned()));
         Difference::between(name.1, a.into_iter().collect(), b.into_iter().collect())
     });
-    differences.collect()
+    let mut changed = Vec::new();
+    for difference in differences {
+        let run = place_of(archive, runs, &difference, place);
+        if (within[0]..=within[1]).contains(&run) {
+            changed.push(ChangedFact { difference, run });
+        }
+    }
+    changed
+}
+
+/// The first run with the new value of a fact: the place nearest to `near` that leaves the fewest runs on the wrong side.
+fn place_of(archive: &Archive, runs: &[RunName], fact: &Difference, near: usize) -> usize {
+    let [from, end] = [near.saturating_sub(FACTS_OF), runs.len().min(near + FACTS_OF)];
+    let value = |run: &RunName| {
+        let mut facts = run.entry.facts.iter().filter_map(|at| archive.facts.get(*at as usize));
+        facts.find(|(name, _)| *name == fact.what).map(|(_, value)| value)
+    };
+    let [mut is_old, mut is_new] = [Vec::new(), Vec::new()];
+    for run in &runs[from..end] {
+        is_old.push(value(run) == fact.a.first());
+        is_new.push(value(run) == fact.b.first());
+    }
+    let wrong = |at: usize| {
+        let (before, after) = (&is_new[..at - from], &is_old[at - from..]);
+        before.iter().chain(after).filter(|wrong| **wrong).count()
+    };
+    (from + 1..end).min_by_key(|at| (wrong(*at), at.abs_diff(near))).unwrap_or(near)
 }
 
 /// Returns a reason if other processes used far more of the CPUs on one side of a place, by the facts of the nearest

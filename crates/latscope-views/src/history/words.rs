@@ -3,9 +3,8 @@
 use crate::comparison::figures::quantity;
 use latscope_core::redact::is_redacted_machine;
 use latscope_core::units::{counted, format_share, format_time};
-use latscope_judge::compare::environment::Difference;
 use latscope_judge::history::{
-    Change, FALSE_CHANGES, Figure, History, Machine, Moved, Odd, SHORTEST, runs_for_one,
+    Change, ChangedFact, FALSE_CHANGES, Figure, History, Machine, Moved, Odd, SHORTEST, runs_for_one,
 };
 use std::collections::BTreeSet;
 
@@ -94,13 +93,21 @@ pub(super) fn place(machine: &Machine, change: &Change) -> String {
 
 /// Returns the facts that changed with the figures, a line each, or that there are none.
 pub(super) fn with(change: &Change) -> Vec<String> {
-    let line = |one: &Difference| {
-        let value = |values: &[String]| if values.is_empty() { "–".to_owned() } else { values.join(", ") };
-        format!("{}: {} → {}", one.what, value(&one.a), value(&one.b))
-    };
     let unlike = change.unlike.iter().map(|why| format!("inconclusive: {why}"));
-    let known: Vec<String> = change.with.iter().map(line).chain(unlike).collect();
+    let known: Vec<String> = change.with.iter().map(|fact| changed(change, fact)).chain(unlike).collect();
     if known.is_empty() { vec!["nothing that results record changed with it".to_owned()] } else { known }
+}
+
+/// A fact that changed, and where, if that is not the run from which on the figures differ.
+fn changed(change: &Change, fact: &ChangedFact) -> String {
+    let value = |values: &[String]| if values.is_empty() { "–".to_owned() } else { values.join(", ") };
+    let difference = &fact.difference;
+    let text = format!("{}: {} → {}", difference.what, value(&difference.a), value(&difference.b));
+    if fact.run == change.run {
+        return text;
+    }
+    let [run, first, last] = [fact.run, change.within[0], change.within[1]].map(|run| run + 1);
+    format!("{text} at run {run}; the change may be at any of the runs {first} to {last}")
 }
 
 /// Returns the name of the kind of a figure.
