@@ -1,7 +1,7 @@
 //! Learns a budget from results: limits that the results hold, with a margin from the scatter of their figures.
 
 use crate::runs::{Run, extremes, point_id};
-use crate::verdict::{QUANTILES, is_cut_short, passes_from, subjects};
+use crate::verdict::{QUANTILES, Quantile, is_cut_short, passes_from, subjects};
 use latscope_core::plan::Params;
 use latscope_core::quality::Level;
 use latscope_core::redact::is_redacted_machine;
@@ -55,8 +55,19 @@ pub struct LearntPoint {
     pub samples: u64,
     /// Limits of the point.
     pub limits: Vec<LearntLimit>,
-    /// Figures that scatter too much for a limit, with the smallest and the largest of them, ns.
-    pub scattered: Vec<(&'static str, [f64; 2])>,
+    /// Figures without a limit, each with the reason.
+    pub without: Vec<(&'static str, NoLimit)>,
+}
+
+/// Reason why a figure has no limit.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum NoLimit {
+    /// A run does not state the figure: it has too few samples, or another program did not record it.
+    NotStated,
+    /// So many runs do not bound the scatter of the figures, the smallest and the largest in ns.
+    FewRuns(usize, [f64; 2]),
+    /// The figures scatter too much, the smallest and the largest in ns.
+    Scatter([f64; 2]),
 }
 
 /// A limit and its origin.
@@ -66,7 +77,7 @@ pub struct LearntLimit {
     pub metric: &'static str,
     /// The limit, ns; of `missed` a number.
     pub limit: f64,
-    /// The smallest and the largest limit that single runs hold, or the only one.
+    /// The smallest and the largest figure of the runs, or the only one.
     pub seen: [f64; 2],
     /// The limit divided by the largest of `seen`.
     pub margin: f64,
@@ -175,11 +186,14 @@ fn of_point(m: &Measurement, runs: &[&Run]) -> Result<LearntPoint, String> {
             return Err("its parameters are among those of another point".to_owned());
         }
     }
-    let (scattered, limits): (Vec<LearntLimit>, _) =
-        limits(&all).into_iter().partition(|limit| limit.margin > MOST);
+    let (limits, without) = limits(&all);
     if limits.is_empty() {
-        let why =
-            if scattered.is_empty() { "too few samples for a limit" } else { "the figures scatter too much" };
+        let is_known = without.iter().any(|(_, why)| *why != NoLimit::NotStated);
+        let why = match all.len() {
+            _ if !is_known => "too few samples for a limit",
+            2..ENOUGH => "too few runs for a limit",
+            _ => "the figures scatter too much",
+        };
         return Err(why.to_owned());
     }
     Ok(LearntPoint {
@@ -190,7 +204,7 @@ fn of_point(m: &Measurement, runs: &[&Run]) -> Result<LearntPoint, String> {
         runs: all.len(),
         samples: all.iter().fold(0, |sum, m| sum.saturating_add(m.summary.count)),
         limits,
-        scattered: scattered.into_iter().map(|limit| (limit.metric, limit.seen)).collect(),
+        without,
     })
 }
 
@@ -206,59 +220,88 @@ fn trusted<'a>(m: &'a Measurement, run: &Run) -> Result<&'a Measurement, String>
 
 type OfRound = fn(&Round) -> Option<f64>;
 
-/// The limits that the runs of a point hold.
-fn limits(all: &[&Measurement]) -> Vec<LearntLimit> {
+/// The figure of a quantile that a run states, ns.
+fn stated(m: &Measurement, quantile: Quantile) -> Option<f64> {
+    if quantile.name == "p50" {
+        return m.typical().filter(|_| m.summary.p50.is_some());
+    }
+    m.corrected.as_ref().unwrap_or(&m.histogram).tail_quantile(1.0 - quantile.above)
+}
+
+/// A limit with a margin that is small enough, or the reason why there is none.
+fn narrow(limit: LearntLimit) -> Result<LearntLimit, NoLimit> {
+    match limit.spread {
+        _ if limit.margin <= MOST => Ok(limit),
+        Spread::Runs(runs) if runs < ENOUGH && limit.seen[1] <= MOST * limit.seen[0] => {
+            Err(NoLimit::FewRuns(runs, limit.seen))
+        }
+        _ => Err(NoLimit::Scatter(limit.seen)),
+    }
+}
+
+/// The limits that the runs of a point hold, and the figures without one.
+fn limits(all: &[&Measurement]) -> (Vec<LearntLimit>, Vec<(&'static str, NoLimit)>) {
     let wakes = all[0].probe.starts_with("wake.") && all[0].sampling == Sampling::Event;
-    let mut limits = Vec::new();
+    let mut learnt: Vec<(&'static str, Option<LearntLimit>)> = Vec::new();
     let of_rounds: [(&str, OfRound); 3] =
         [("p50", |round| round.p50), ("p99", |round| round.p99), ("p99_9", |round| round.p99_9)];
-    for (name, of_round) in of_rounds {
-        let quantile = QUANTILES.into_iter().find(|quantile| quantile.name == name);
-        let figures: Option<Vec<f64>> = all.iter().map(|m| passes_from(m, quantile?)).collect();
-        limits.extend(figures.and_then(|figures| limit(name, &figures, all, of_round)));
+    for quantile in QUANTILES {
+        let Some((name, of_round)) = of_rounds.iter().find(|(name, _)| *name == quantile.name) else { continue };
+        let figures: Option<Vec<f64>> = all.iter().map(|m| stated(m, quantile)).collect();
+        let held: Option<Vec<f64>> = all.iter().map(|m| passes_from(m, quantile)).collect();
+        let found = figures.zip(held);
+        let found = found.and_then(|(figures, held)| limit(name, [&figures, &held], all, *of_round));
+        // Of batches no quantile but the median is known.
+        if found.is_some() || *name == "p50" || all[0].sampling == Sampling::Event {
+            learnt.push((name, found));
+        }
     }
     if wakes {
         let maxima: Option<Vec<f64>> = all.iter().map(|m| m.histogram.max()).collect();
-        limits.extend(maxima.and_then(|figures| limit("max", &figures, all, |round| round.max)));
-        if all.iter().all(|m| m.missed() == Some(0)) {
-            let (seen, spread) = ([0.0; 2], Spread::Exact);
-            limits.push(LearntLimit { metric: "missed", limit: 0.0, seen, margin: 1.0, spread });
+        let found = maxima.and_then(|maxima| limit("max", [&maxima, &maxima], all, |round| round.max));
+        learnt.push(("max", found));
+    }
+    let (mut limits, mut without) = (Vec::new(), Vec::new());
+    for (name, found) in learnt {
+        match found.ok_or(NoLimit::NotStated).and_then(narrow) {
+            Ok(limit) => limits.push(limit),
+            Err(why) => without.push((name, why)),
         }
     }
-    limits
+    if wakes && all.iter().all(|m| m.missed() == Some(0)) {
+        let (seen, spread) = ([0.0; 2], Spread::Exact);
+        limits.push(LearntLimit { metric: "missed", limit: 0.0, seen, margin: 1.0, spread });
+    }
+    (limits, without)
 }
 
+/// The limit of a figure, from the figures of the runs and the smallest limits that the runs hold.
 fn limit(
     metric: &'static str,
-    figures: &[f64],
+    [figures, held]: [&[f64]; 2],
     all: &[&Measurement],
     of_round: OfRound,
 ) -> Option<LearntLimit> {
-    let largest = figures.iter().copied().fold(0.0, f64::max);
+    let most = |values: &[f64]| values.iter().copied().fold(0.0, f64::max);
+    let (largest, to_hold) = (most(figures), most(held));
     let smallest = figures.iter().copied().fold(f64::INFINITY, f64::min);
-    if !(largest > 0.0 && largest.is_finite() && smallest > 0.0) {
+    if !(largest > 0.0 && to_hold.is_finite() && smallest > 0.0) {
         return None;
     }
     let rounds: Vec<f64> = match metric {
         "p50" => rounds::figures(&all[0].rounds),
         _ => all[0].rounds.iter().filter_map(of_round).collect(),
     };
-    let (spread, of) = match (figures.len(), rounds.len()) {
+    let (spread, of) = match (held.len(), rounds.len()) {
         (1, 0 | 1) => (Spread::Assumed, &rounds[..0]),
         (1, n) => (Spread::Rounds(n), &rounds[..]),
-        (n, _) => (Spread::Runs(n), figures),
+        (n, _) => (Spread::Runs(n), held),
     };
     let single = usize::from(metric == "max");
     let margin = margin(of).map_or(ASSUMED[single], |margin| margin.max(LEAST[single]));
-    let limit = round_up(largest * margin);
-    let shown = limit / largest;
-    limit.is_finite().then_some(LearntLimit {
-        metric,
-        limit,
-        seen: [smallest, largest],
-        margin: shown,
-        spread,
-    })
+    let limit = round_up(to_hold.max(largest) * margin);
+    let (seen, margin) = ([smallest, largest], limit / largest);
+    limit.is_finite().then_some(LearntLimit { metric, limit, seen, margin, spread })
 }
 
 /// Factor by which the next figure may be above these, from the end of Student's interval that 1 % of further figures

@@ -12,7 +12,7 @@ pub mod sequential;
 mod tests;
 
 pub use budget::{Allowed, Bound, Budget, BudgetError, Entry, Limit, Table};
-pub use learn::{Basis, ENOUGH, Learnt, LearntLimit, LearntPoint, Spread, learn};
+pub use learn::{Basis, ENOUGH, Learnt, LearntLimit, LearntPoint, NoLimit, Spread, learn};
 pub use names::{Kind, Names};
 
 use crate::compare::environment::{Difference, differences, remarks};

@@ -493,6 +493,49 @@ fn another_revision_of_the_probe_is_not_judged() {
 }
 
 #[test]
+fn a_learnt_limit_is_above_a_stated_figure_by_its_margin() {
+    let mut runs: Vec<(String, Run)> = (0..6).map(|_| wake()).collect();
+    for (_, run) in &mut runs {
+        for m in &mut run.report.measurements {
+            m.histogram = latscope_core::histogram::Histogram::new(1000);
+            (0..5_000).for_each(|at| m.histogram.record(100_000 + at));
+            (m.corrected, m.rounds) = (None, Vec::new());
+            m.settle();
+        }
+    }
+    let learnt = learn(&runs.iter().map(|(_, run)| run).collect::<Vec<_>>());
+    let point = &learnt.points[0];
+    let m = &runs[0].1.report.measurements[0];
+    assert_eq!(m.summary.p99_9, None);
+    assert_eq!(point.without, [("p99_9", NoLimit::NotStated)]);
+    let p50 = point.limits.iter().find(|limit| limit.metric == "p50").unwrap();
+    assert_eq!(p50.seen, [m.typical().unwrap(); 2]);
+    for limit in learnt.points.iter().flat_map(|point| &point.limits).filter(|limit| limit.limit > 0.0) {
+        assert!((limit.limit / limit.seen[1] - limit.margin).abs() < 1e-9 && limit.margin <= 2.0, "{limit:?}");
+    }
+}
+
+#[test]
+fn a_figure_that_another_program_did_not_record_has_no_limit() {
+    let mut run = wake().1;
+    for m in &mut run.report.measurements {
+        (m.summary.p50, m.rounds, m.interval) = (None, Vec::new(), None);
+    }
+    let learnt = learn(&[&run]);
+    assert!(learnt.points.iter().flat_map(|point| &point.limits).all(|limit| limit.metric != "p50"));
+}
+
+#[test]
+fn few_runs_are_the_reason_for_no_limit() {
+    let two = [1.0, 1.15].map(|factor| survey(0, factor).1);
+    let learnt = learn(&two.each_ref());
+    let mut reasons = learnt.points.iter().flat_map(|point| &point.without).map(|(_, why)| *why);
+    let left_out = learnt.left_out.iter().filter(|(_, why)| why == "too few runs for a limit").count();
+    assert!(left_out > 0 || reasons.any(|why| matches!(why, NoLimit::FewRuns(2, _))), "{learnt:?}");
+    assert!(learnt.left_out.iter().all(|(_, why)| why != "the figures scatter too much"), "{learnt:?}");
+}
+
+#[test]
 fn nothing_is_learnt_of_what_cannot_be_trusted() {
     let cut = Report { finished: None, ..fixture::wake() };
     let learnt = learn(&[&Run::of(cut)]);

@@ -2,7 +2,7 @@
 
 use latscope_core::plan::{ParamValue, Params};
 use latscope_core::units::{counted, format_time, three_digits};
-use latscope_judge::gate::{ENOUGH, Learnt, LearntLimit, LearntPoint, Spread};
+use latscope_judge::gate::{ENOUGH, Learnt, LearntLimit, LearntPoint, NoLimit, Spread};
 use std::collections::BTreeMap;
 
 /// Maximum number of points without limits that are named for one reason.
@@ -38,8 +38,10 @@ fn head(learnt: &Learnt, version: &str) -> String {
     let mut out = comment(&format!("A budget for latscope gate, learnt by latscope {version}."));
     out += &comment(&format!("From {} of {rounds}, {first}{until}.", counted(basis.runs as u64, "run")));
     out += &comment(&format!("Machine: {}.", basis.machines.join("; ")));
-    out += "# A limit is the largest figure of these runs, times a margin that 1 % of further figures exceed: at least 1.25, for\n\
-            # a maximum 1.5. No limit with a margin above 2 is written. runs = \"most\": exceeded if most results exceed it.\n";
+    out += "# Each limit is followed by the figures of these runs and the factor from the largest figure to the limit. The factor\n\
+            # covers what a single run cannot tell, and the scatter of runs: 1 % of further figures exceed the limit. It is at\n\
+            # least 1.25, for a maximum 1.5; no limit with a factor above 2 is written.\n\
+            # runs = \"most\": exceeded if most results exceed it.\n";
     if let Some(fewest) = learnt.points.iter().map(|point| point.runs).min().filter(|runs| *runs < ENOUGH) {
         out += &comment(&few_runs(fewest));
     }
@@ -74,18 +76,25 @@ fn point(point: &LearntPoint) -> String {
         out += "runs = \"most\"\n";
     }
     point.limits.iter().for_each(|one| out += &limit(one));
-    for (metric, [low, high]) in &point.scattered {
-        out += &comment(&format!("no limit of {metric}: {}", scatter(*low, *high)));
+    for (metric, why) in &point.without {
+        out += &comment(&format!("no limit of {metric}: {}", reason(*why)));
     }
     out
 }
 
-/// Returns why figures from `low` to `high` ns have no limit.
-fn scatter(low: f64, high: f64) -> String {
-    if low == high {
-        return format!("a single figure ({}) does not tell how much they scatter", format_time(low));
+/// Returns why a figure has no limit.
+fn reason(why: NoLimit) -> String {
+    let range = |seen: [f64; 2]| seen.map(format_time).join(" to ");
+    match why {
+        NoLimit::NotStated => "a run has too few samples to state it, or did not record it".to_owned(),
+        NoLimit::FewRuns(runs, seen) => {
+            format!("{runs} runs ({}) are too few to tell how much they scatter", range(seen))
+        }
+        NoLimit::Scatter([low, high]) if low == high => {
+            format!("a single figure ({}) does not tell how much they scatter", format_time(low))
+        }
+        NoLimit::Scatter(seen) => format!("the figures scatter too much ({})", range(seen)),
     }
-    format!("the figures scatter too much ({} to {})", format_time(low), format_time(high))
 }
 
 fn params(params: &Params) -> String {

@@ -1,7 +1,7 @@
 use super::*;
 use crate::Options;
 use latscope_core::plan::params;
-use latscope_judge::gate::{Basis, Counts, Learnt, LearntLimit, LearntPoint, RunName, SCHEMA, Spread, learn};
+use latscope_judge::gate::{Basis, Counts, Learnt, LearntLimit, LearntPoint, NoLimit, RunName, SCHEMA, Spread, learn};
 use latscope_judge::runs::Run;
 
 fn check(metric: &str, status: Status, run: Option<usize>) -> Check {
@@ -163,7 +163,12 @@ fn a_learnt_budget_says_what_its_limits_rest_on() {
         runs: 5,
         samples: 60_000,
         limits: vec![limit("p50", 0.271, Spread::Runs(5)), limit("max", 4_210.0, Spread::Assumed)],
-        scattered: vec![("p99", [1_000.0, 90_000.0]), ("p95", [2_000.0, 2_000.0])],
+        without: vec![
+            ("p99", NoLimit::Scatter([1_000.0, 90_000.0])),
+            ("p95", NoLimit::Scatter([2_000.0, 2_000.0])),
+            ("p90", NoLimit::FewRuns(2, [1_000.0, 2_000.0])),
+            ("p99_9", NoLimit::NotStated),
+        ],
     };
     let learnt = Learnt {
         basis: Basis {
@@ -189,6 +194,8 @@ p50 = \"0.271ns\" # 3.00 µs to 4.00 µs, × 1.25 from 5 runs
 max = \"4.21us\" # 3.00 µs to 4.00 µs, × 1.25 assumed: how far it scatters is not known
 # no limit of p99: the figures scatter too much (1.00 µs to 90.0 µs)
 # no limit of p95: a single figure (2.00 µs) does not tell how much they scatter
+# no limit of p90: 2 runs (1.00 µs to 2.00 µs) are too few to tell how much they scatter
+# no limit of p99_9: a run has too few samples to state it, or did not record it
 
 # Without a limit:
 # a; b; c and 1 more: unstable
