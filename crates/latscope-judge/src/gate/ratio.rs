@@ -166,7 +166,11 @@ impl Found {
             }
             () if p.is_none() => (
                 Status::Inconclusive,
-                "these runs are beyond the limit, and one run a side decides nothing",
+                match self.contrast.runs {
+                    [1, 1] => "these runs are beyond the limit, and one run a side decides nothing",
+                    [1, _] => "these runs are beyond the limit, and one run of the baseline decides nothing",
+                    _ => "this run is beyond the limit, and one run to be judged decides nothing",
+                },
                 advice(),
             ),
             () if significant => (
@@ -176,6 +180,15 @@ impl Found {
             ),
             () => (Status::Inconclusive, "these runs are beyond the limit, but too few to be sure", advice()),
         }
+    }
+}
+
+/// The further measurement that would decide, for the side that lacks runs.
+fn further(told: WouldTell, [baseline, judged]: [usize; 2]) -> String {
+    match told {
+        WouldTell::Runs(needed) if baseline >= needed => format!("; {needed} runs to be judged would tell"),
+        WouldTell::Runs(needed) if judged >= needed => format!("; {needed} runs of the baseline would tell"),
+        told => format!("; {told} would tell"),
     }
 }
 
@@ -189,7 +202,7 @@ pub(super) fn settle(pending: &mut [Pending]) {
         let p = found.p.and_then(|_| adjusted.next());
         let (status, why, would_tell) = found.verdict(p, tested);
         let ends = check.interval.map(|range| format!(", 95 %: {:.3} to {:.3}", range.low, range.high));
-        let advice = would_tell.map(|told| format!("; {told} would tell")).unwrap_or_default();
+        let advice = would_tell.map(|told| further(told, found.contrast.runs)).unwrap_or_default();
         check.text = format!(
             "{}: ratio {:.3}{}; {why}{advice}",
             check.text,

@@ -339,6 +339,9 @@ fn few_runs_decide_nothing_against_a_baseline_and_say_what_would() {
     assert_eq!(check.status, Status::Inconclusive, "{}", check.text);
     assert!(check.text.contains("4 runs a side would tell"), "{}", check.text);
     assert_eq!(check.would_tell, Some(WouldTell::Runs(4)));
+    let against = relative("+5%", &slower, &side(9, 1.0)).text;
+    let said = "one run to be judged decides nothing; ";
+    assert!(against.contains(said) && against.ends_with(" runs to be judged would tell"), "{against}");
     assert_eq!(relative("+5%", &side(3, 1.2), &side(3, 1.0)).status, Status::Inconclusive);
     assert_eq!(relative("+5%", &side(4, 1.2), &side(4, 1.0)).status, Status::Exceeded);
     let alone = relative("+5%", &slower, &[]);
@@ -511,7 +514,10 @@ fn a_learnt_limit_is_above_a_stated_figure_by_its_margin() {
     let p50 = point.limits.iter().find(|limit| limit.metric == "p50").unwrap();
     assert_eq!(p50.seen, [m.typical().unwrap(); 2]);
     for limit in learnt.points.iter().flat_map(|point| &point.limits).filter(|limit| limit.limit > 0.0) {
-        assert!((limit.limit / limit.seen[1] - limit.margin).abs() < 1e-9 && limit.margin <= 2.0, "{limit:?}");
+        assert!(
+            (limit.limit / limit.seen[1] - limit.margin).abs() < 1e-9 && limit.margin <= 2.0,
+            "{limit:?}"
+        );
     }
 }
 

@@ -330,7 +330,7 @@ fn a_baseline_is_what_limits_are_relative_to() {
     assert_eq!(of(&slower, &[]).0, Some(2));
     assert_eq!(of(&same, &[]).0, Some(0));
     let (code, said) = of(&few, &[]);
-    assert!(code == Some(3) && said.contains("one run a side decides nothing"), "{said}");
+    assert!(code == Some(3) && said.contains("one run to be judged decides nothing"), "{said}");
     let budget = place.file("b.toml", "[[limit]]\nprobe = 'sync'\np50 = '+30%'");
     let (code, said) = of(&slower, &["--budget", &budget, "--all"]);
     assert!(code == Some(0) && said.contains("p50 ≤ +30 %"), "{said}");
