@@ -230,6 +230,7 @@ impl Comparison {
             (longer @ 1.., Some(unlike)) => {
                 format!("{} of B took longer in these runs; {unlike}", counted_points(longer))
             }
+            (_, Some(unlike)) => unlike.to_owned(),
             (longer @ 1.., None) => format!(
                 "{} of B took longer in these runs, which are too few to say slower",
                 counted_points(longer)
@@ -520,10 +521,11 @@ fn judge(points: &mut [Point], unlike: bool) -> Counts {
     counts
 }
 
-/// Weakens the verdict on sides that are unlike: at most, they differ.
+/// Weakens the verdict on sides that are unlike: at most, they differ, and that they are the same is not known.
 fn weakened(verdict: Verdict, unlike: bool) -> Verdict {
     match verdict {
         Verdict::Slower | Verdict::Faster if unlike => Verdict::Differs,
+        Verdict::Same if unlike => Verdict::CannotTell,
         verdict => verdict,
     }
 }

@@ -271,8 +271,10 @@ impl Reader<'_> {
             Some(_) => return Err(self.invalid("revision takes the number of a revision: revision = 1")),
         };
         let mut bounds = Vec::new();
-        for (name, entry) in
-            self.table.iter().filter(|(name, _)| !["probe", "revision", "where", "runs"].contains(&name.as_str()))
+        for (name, entry) in self
+            .table
+            .iter()
+            .filter(|(name, _)| !["probe", "revision", "where", "runs"].contains(&name.as_str()))
         {
             bounds.extend(self.bounds(name, entry)?);
         }

@@ -246,7 +246,9 @@ fn limits(all: &[&Measurement]) -> (Vec<LearntLimit>, Vec<(&'static str, NoLimit
     let of_rounds: [(&str, OfRound); 3] =
         [("p50", |round| round.p50), ("p99", |round| round.p99), ("p99_9", |round| round.p99_9)];
     for quantile in QUANTILES {
-        let Some((name, of_round)) = of_rounds.iter().find(|(name, _)| *name == quantile.name) else { continue };
+        let Some((name, of_round)) = of_rounds.iter().find(|(name, _)| *name == quantile.name) else {
+            continue;
+        };
         let figures: Option<Vec<f64>> = all.iter().map(|m| stated(m, quantile)).collect();
         let held: Option<Vec<f64>> = all.iter().map(|m| passes_from(m, quantile)).collect();
         let found = figures.zip(held);

@@ -157,12 +157,7 @@ const FACTS_OF: usize = 8;
 const SAME: [&str; 2] = ["machine", "host"];
 
 /// The facts in which most of the nearest runs before and after a place differ, and that changed within these runs.
-fn changed_with(
-    archive: &Archive,
-    runs: &[RunName],
-    place: usize,
-    within: [usize; 2],
-) -> Vec<ChangedFact> {
+fn changed_with(archive: &Archive, runs: &[RunName], place: usize, within: [usize; 2]) -> Vec<ChangedFact> {
     let before = usual(archive, &runs[place.saturating_sub(FACTS_OF)..place]);
     let after = usual(archive, &runs[place..runs.len().min(place + FACTS_OF)]);
     let names: BTreeSet<&(usize, &str)> = before.keys().chain(after.keys()).collect();

@@ -60,7 +60,13 @@ pub(super) fn verdicts(comparison: &Comparison) -> Vec<String> {
     let said: Vec<String> =
         VERDICTS.iter().map(|verdict| format!("{} {}", of(*verdict), plural(*verdict))).collect();
     if counts.compared == 0 {
-        return vec!["Nothing was compared: no point that both sides have can be judged.".to_owned()];
+        let is_apart = comparison.points.is_empty() && comparison.refused.is_empty();
+        let why = if is_apart {
+            "the two sides have no point in common"
+        } else {
+            "no point that both sides have can be judged"
+        };
+        return vec![format!("Nothing was compared: {why}.")];
     }
     let mut lines = vec![format!(
         "{} compared: {}. Same is within ±{}, with 95 % confidence.",
@@ -83,7 +89,7 @@ pub(super) fn verdicts(comparison: &Comparison) -> Vec<String> {
             format_share(ASSUMED_BETWEEN_RUNS)
         ));
     }
-    if of(Verdict::Differs) > 0 {
+    if of(Verdict::Differs) > 0 && comparison.unlike.is_none() {
         lines.push(format!(
             "'Differs' says that these runs differ: with so few runs up to {} of the {} compared do by chance.",
             format_expected(0.05 * counts.compared as f64),
@@ -117,6 +123,13 @@ const UP_TO: [usize; 3] = [9, 20, 100];
 pub(super) fn would_tell(comparison: &Comparison) -> Option<String> {
     let unknown = |point: &&Point| point.level == Level::Ok && point.verdict == Verdict::CannotTell;
     let unknown: Vec<&Point> = comparison.points.iter().filter(unknown).collect();
+    if comparison.unlike.is_some() && !unknown.is_empty() {
+        let of = counted(comparison.counts.compared as u64, "point");
+        return Some(format!(
+            "Undecided, as other processes used the CPUs differently: {} of {of}.",
+            unknown.len()
+        ));
+    }
     let mut by_advice: BTreeMap<String, usize> = BTreeMap::new();
     for point in &unknown {
         let up_to = |number: usize| UP_TO.into_iter().find(|most| number <= *most).unwrap_or(number);
@@ -137,9 +150,14 @@ pub(super) fn would_tell(comparison: &Comparison) -> Option<String> {
         advice.iter().map(|(advice, points)| format!("{points} {}", conjugated(advice, *points))).collect();
     (!unknown.is_empty()).then(|| {
         format!(
-            "{} of {} are undecided; what would decide them: {}.",
+            "{} of {} {}: {}.",
             unknown.len(),
             comparison.counts.compared,
+            if unknown.len() == 1 {
+                "is undecided; what would decide it"
+            } else {
+                "are undecided; what would decide them"
+            },
             parts.join(", ")
         )
     })

@@ -128,7 +128,7 @@ fn small_numbers_keep_two_digits_and_one_is_singular() {
     found.points.truncate(1);
     (found.points[0].verdict, found.points[0].would_tell) = (Verdict::CannotTell, None);
     let shown = text(&found, false, &Options { width: 200, ..Options::default() });
-    let one = ["what would decide them: 1 is too near", "what would decide them: 1 scatters too far"];
+    let one = ["what would decide it: 1 is too near", "what would decide it: 1 scatters too far"];
     assert!(one.iter().any(|text| shown.contains(text)), "{shown}");
 }
 

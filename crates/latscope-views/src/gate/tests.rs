@@ -1,7 +1,9 @@
 use super::*;
 use crate::Options;
 use latscope_core::plan::params;
-use latscope_judge::gate::{Basis, Counts, Learnt, LearntLimit, LearntPoint, NoLimit, RunName, SCHEMA, Spread, learn};
+use latscope_judge::gate::{
+    Basis, Counts, Learnt, LearntLimit, LearntPoint, NoLimit, RunName, SCHEMA, Spread, learn,
+};
 use latscope_judge::runs::Run;
 
 fn check(metric: &str, status: Status, run: Option<usize>) -> Check {
