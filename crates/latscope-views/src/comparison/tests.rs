@@ -59,6 +59,34 @@ fn two_runs_differ_and_no_more_and_what_would_tell_is_said() {
 }
 
 #[test]
+fn nothing_is_the_same_beside_other_loads() {
+    let beside = |others: f64, factor: f64| {
+        let mut runs = side(&fixture::report(), factor, 9);
+        for run in &mut runs {
+            let account = latscope_core::report::Account { others, ..Default::default() };
+            run.report.activity =
+                Some(latscope_core::report::Account { cpus: 2, wall_ns: 1_000_000_000, ..account });
+        }
+        runs
+    };
+    let (a, b) = (beside(0.02, 1.0), beside(0.6, 1.5));
+    let [a, b] = [&a, &b].map(|runs| runs.iter().collect::<Vec<_>>());
+    let found = compare(&a, &b, &latscope_judge::compare::Options::default());
+    assert!(found.unlike.is_some() && found.counts.verdicts[&Verdict::CannotTell] > 0);
+    assert_eq!(found.counts.verdicts.get(&Verdict::Same), None);
+    let shown = text(&found, false, &Options { width: 400, ..Options::default() });
+    assert!(!shown.contains("by chance") && shown.contains("Undecided, as other processes"), "{shown}");
+}
+
+#[test]
+fn sides_without_a_common_point_are_named_as_such() {
+    let (a, b) = (side(&fixture::report(), 1.0, 1), side(&fixture::wake(), 1.0, 1));
+    let found = compare(&[&a[0]], &[&b[0]], &latscope_judge::compare::Options::default());
+    let shown = text(&found, false, &Options::default());
+    assert!(shown.contains("the two sides have no point in common"), "{shown}");
+}
+
+#[test]
 fn what_same_assumes_is_said_where_it_is_assumed_only() {
     let same = |runs, margin| {
         let options = latscope_judge::compare::Options { same: margin, ..Default::default() };
