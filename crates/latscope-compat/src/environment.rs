@@ -152,13 +152,13 @@ fn without_options(remedy: &str) -> String {
         rest.split_once(" (").and_then(|(before, tail)| Some((before, tail.split_once(')')?)))
     {
         let kept: Vec<&str> = inside.split(", ").filter(|part| !part.starts_with("--")).collect();
-        text += before;
+        text += &before.replace(" --", " ");
         if !kept.is_empty() {
             text += &format!(" ({})", kept.join(", "));
         }
         rest = after;
     }
-    (text + rest).replace(" --", " ")
+    text + &rest.replace(" --", " ")
 }
 
 #[cfg(test)]
@@ -175,6 +175,8 @@ mod tests {
                 "allow a second CPU (taskset, the cpuset), now",
             ),
             ("raise RLIMIT_RTPRIO", "raise RLIMIT_RTPRIO"),
+            // An option of another program.
+            ("raise the --limit (docker --cpus, CPUQuota=)", "raise the limit (docker --cpus, CPUQuota=)"),
         ] {
             assert_eq!(without_options(ours), theirs);
         }

@@ -136,9 +136,15 @@ pub(super) fn access_monitoring(context: &Context) -> Row {
     let id = "damon";
     let root = context.root;
     let threads = "/sys/kernel/mm/damon/admin/kdamonds";
-    let all = root.numbered(threads, "").into_iter().map(|(_, path)| path);
-    let running: Vec<String> =
-        all.filter(|path| root.text(&format!("{path}/state")).as_deref() == Some("on")).collect();
+    let mut running = Vec::new();
+    for (_, path) in root.numbered(threads, "") {
+        let file = format!("{path}/state");
+        // Only root may read it.
+        let Some(state) = root.text(&file) else { return unknown(id, format!("{file} cannot be read")) };
+        if state == "on" {
+            running.push(path);
+        }
+    }
     let modules = ["damon_reclaim", "damon_lru_sort", "damon_stat"]
         .map(|module| format!("/sys/module/{module}/parameters/enabled"));
     let module = modules.into_iter().find(|file| root.text(file).as_deref() == Some("Y"));

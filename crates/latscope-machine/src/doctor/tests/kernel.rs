@@ -219,6 +219,9 @@ fn interrupts_of_devices_are_those_of_the_measured_cpus() {
 fn access_monitoring_and_isolation_are_notes() {
     const STATE: &str = "/sys/kernel/mm/damon/admin/kdamonds/0/state";
     expect("damon", &[(STATE, "off")], Good, "off");
+    // There is a thread, and its state cannot be read by this user.
+    let other = "/sys/kernel/mm/damon/admin/kdamonds/0/pid";
+    expect("damon", &[(other, "77")], Unknown, "kdamonds/0/state cannot be read");
     let interval = "/sys/kernel/mm/damon/admin/kdamonds/0/contexts/0/monitoring_attrs/intervals/sample_us";
     let on = expect("damon", &[(STATE, "on"), (interval, "5000")], Note, "each 5.00 ms");
     assert!(on.remedy.unwrap().ends_with(STATE));
