@@ -135,8 +135,8 @@ fn finish(
         (Ok(()), None) => {}
         (_, Some(end)) => bench.cut_short(index, ended_with(end.to_string(), answered)),
         (Err(Failure::Timeout), None) if answered.is_some() => {
-            let losses = format!("{MOST_LOSSES} messages in a row were lost");
-            bench.cut_short(index, ended_with(losses, answered));
+            let silence = format!("{} for the last {MOST_LOSSES}", Failure::Timeout);
+            bench.cut_short(index, ended_with(silence, answered));
         }
         (Err(failure), None) => bench.cut_short(index, failure.to_string()),
     }
