@@ -253,7 +253,7 @@ fn limits(all: &[&Measurement]) -> (Vec<LearntLimit>, Vec<(&'static str, NoLimit
         let held: Option<Vec<f64>> = all.iter().map(|m| passes_from(m, quantile)).collect();
         let found = figures.zip(held);
         let found = found.and_then(|(figures, held)| limit(name, [&figures, &held], all, *of_round));
-        // Of batches no quantile but the median is known.
+        // Batches have no known quantile but the median.
         if found.is_some() || *name == "p50" || all[0].sampling == Sampling::Event {
             learnt.push((name, found));
         }

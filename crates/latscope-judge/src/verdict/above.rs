@@ -58,7 +58,7 @@ impl Above {
             let all = if min > limit { histogram.count() } else { 0 };
             return Above { least: all, most: all };
         }
-        // Of imported ones it may be known only that they are longer than all that have a bin.
+        // Imported samples without a bin are only known to be longer than all that have one.
         let beyond = histogram.overflow_from().is_some_and(|from| from > limit);
         let mut above =
             Above { least: if beyond { histogram.overflow() } else { 0 }, most: histogram.overflow() };

@@ -510,7 +510,7 @@ fn few_above(m: &Measurement, quantile: Quantile, limit: f64) -> Found {
     let allowed = format_share(share);
     let value = histogram.tail_quantile(1.0 - share).filter(|_| share < 0.5);
     let value = value.or_else(|| histogram.quantile(0.5).filter(|_| share == 0.5));
-    // That of the messages with a reply is not that of all.
+    // A quantile of the messages with a reply is not one of all messages.
     let value = value.filter(|_| lost.count == 0);
     let seen = above.words(n, limit) + unsure + &lost.words() + &independent.words(n);
     let bounds = |k: u64| share_bounds(k, independent.number(n));

@@ -168,7 +168,7 @@ mod tests {
         let m = Measurement { sampling: Sampling::Event, contention: None, histogram, summary, ..m };
         assert_eq!(watched(&m), Some(2 * SECOND));
         assert_eq!(watched(&Measurement { times: Semantics::OneWay, ..m.clone() }), None);
-        // Of the 8.4 s of a run, 8 passed without a reply.
+        // The run took 8.4 s, and waited for 8 s of them without a reply.
         let contention = Some(Contention { wall_ns: 8_400_000_000, ..Contention::default() });
         assert_eq!(watched(&Measurement { contention, ..m }), Some(2 * SECOND));
     }
