@@ -88,7 +88,15 @@ pub fn run(asked: &GateArguments) -> Result<Exit> {
     let baseline = baseline(asked, &results)?;
     let mut budget = budget(asked, &results, &baseline)?;
     budget.accept_busy = asked.accept_busy;
+    let hides = redact::applies() && !budget.machines.is_empty();
+    if hides {
+        budget.machines.clear();
+    }
     let mut gate = gate::judge(&budget, &results.runs, &baseline.runs);
+    if hides {
+        let text = "redacted: whether the budget was learnt on these machines is not said";
+        gate.warnings.push(text.to_owned());
+    }
     gate.remarks.extend(results.skipped);
     results.lost.into_iter().for_each(|(file, why)| gate.lose(file, why));
     gate.remarks.extend(baseline.skipped.iter().map(|text| format!("baseline: {text}")));
@@ -135,10 +143,7 @@ fn budget(asked: &GateArguments, results: &Results, baseline: &Results) -> Resul
         let margin = compare::Options::default().same;
         return Ok(Budget::medians(probes.into_iter().map(str::to_owned), 1.0 + margin));
     };
-    let mut budget = budget::load(path, runs())?;
-    if redact::applies() {
-        budget.machines.clear();
-    }
+    let budget = budget::load(path, runs())?;
     match budget.relative() {
         Some(limit) if asked.baseline.is_empty() => bail!(
             "{}: limit {} ({}) is relative to a baseline: name results with --baseline",

@@ -40,6 +40,8 @@ fn nothing_of_the_machine_and_its_user_is_left() {
     let limits = "machine = [\"a-secret\"]\n[[limit]]\nprobe = \"file\"\np50 = \"1s\"\n";
     fs::write(&budget, limits).unwrap();
     assert!(!run(&["gate", "--learn", &result]).out.contains("machine-1\"]"));
+    let judged = run(&["gate", &plain, "--budget", &budget, "--redact"]).out;
+    assert!(judged.contains("whether the budget was learnt on these machines is not said"), "{judged}");
 
     for command in [
         vec!["gate", &plain, "--budget", &budget, "--redact", "--json", "-"],
