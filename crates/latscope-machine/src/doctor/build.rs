@@ -14,7 +14,7 @@ const SLOW: [&str; 12] = [
 /// Checks the debug options of the kernel.
 pub(super) fn kernel_debugging(context: &Context) -> Row {
     let id = "kernel-debugging";
-    let Some(configuration) = &context.configuration else {
+    let Some(configuration) = context.configuration() else {
         return unknown(id, NO_CONFIGURATION);
     };
     let file = &configuration.file;

@@ -8,7 +8,7 @@ use latscope_core::units::{CpuList, counted, format_time};
 /// Checks the kernel's tick, CONFIG_HZ, at which ordinary threads are preempted at the end of their slice.
 pub(super) fn tick(context: &Context) -> Row {
     let id = "timer-tick";
-    let Some(configuration) = &context.configuration else { return unknown(id, NO_CONFIGURATION) };
+    let Some(configuration) = context.configuration() else { return unknown(id, NO_CONFIGURATION) };
     let Some(rate) =
         configuration.value("HZ").and_then(|rate| rate.parse::<u32>().ok()).filter(|rate| *rate > 0)
     else {

@@ -1,9 +1,8 @@
 //! Row of the kernel's lockdown (kernel_lockdown(7)). A locked-down kernel refuses writable files of debugfs, to root
 //! as well.
 
-use super::{Context, Row, good, note, unknown};
+use super::{Context, Row, boot_option, good, note, unknown};
 use crate::kernel_log::KernelLog;
-use crate::root::Root;
 
 /// A lockdown in force.
 pub(super) struct Lockdown {
@@ -15,24 +14,17 @@ pub(super) struct Lockdown {
 
 impl Lockdown {
     /// Looks in securityfs, else in the log, which states the fact, and in the options, which state the level.
-    pub fn find(
-        root: &Root,
-        log: Option<&KernelLog>,
-        booted: Option<String>,
-        built: impl Fn(&str) -> bool,
-    ) -> Option<Lockdown> {
-        if let Some(level) = root.choice(FILE) {
+    pub fn find(context: &Context) -> Option<Lockdown> {
+        if let Some(level) = context.root.choice(FILE) {
             return (level != "none").then_some(Lockdown { level, source: FILE });
         }
-        let forced = ["integrity", "confidentiality"]
-            .into_iter()
-            .find(|level| built(&format!("LOCK_DOWN_KERNEL_FORCE_{}", level.to_uppercase())));
-        let level = booted.clone().or(forced.map(str::to_owned));
-        if log.is_some_and(|log| log.find("Kernel is locked down from ").is_some()) {
-            return Some(Lockdown { level: level.unwrap_or_default(), source: "the kernel's log" });
-        }
+        let booted = boot_option(context.root, "lockdown");
         let source =
             if booted.is_some() { "the kernel's command line" } else { "the kernel's configuration" };
+        let level = booted.or_else(|| forced(context).map(str::to_owned));
+        if context.log().is_some_and(|log| log.find("Kernel is locked down from ").is_some()) {
+            return Some(Lockdown { level: level.unwrap_or_default(), source: "the kernel's log" });
+        }
         Some(Lockdown { level: level?, source })
     }
 
@@ -42,15 +34,23 @@ impl Lockdown {
     }
 }
 
+/// The level that the kernel was built to have at each boot.
+fn forced(context: &Context) -> Option<&'static str> {
+    let configuration = context.configuration()?;
+    ["integrity", "confidentiality"]
+        .into_iter()
+        .find(|level| configuration.is_set(&format!("LOCK_DOWN_KERNEL_FORCE_{}", level.to_uppercase())))
+}
+
 const FILE: &str = "/sys/kernel/security/lockdown";
 
 /// Checks the lockdown and lists the refused files.
 pub(super) fn lockdown(context: &Context) -> Row {
     let id = "lockdown";
-    let Some(lockdown) = &context.lockdown else {
+    let Some(lockdown) = context.lockdown() else {
         let stated = context.root.exists(FILE)
-            || context.configuration.is_some()
-            || context.log.as_ref().is_some_and(KernelLog::is_whole);
+            || context.configuration().is_some()
+            || context.log().is_some_and(KernelLog::is_whole);
         return if stated { good(id, "off") } else { unknown(id, format!("{FILE} cannot be read")) };
     };
     let level = if lockdown.level.is_empty() { "on" } else { &lockdown.level };

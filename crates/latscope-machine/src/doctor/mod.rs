@@ -23,6 +23,7 @@ use latscope_core::catalogue::{Catalogue, Condition};
 use latscope_core::machine::{Check, CheckState, Machine};
 use latscope_core::units::CpuList;
 use lockdown::Lockdown;
+use std::cell::OnceCell;
 
 /// Examines a machine, described before by [`snapshot`](super::snapshot()). Permissions are determined by trying; every
 /// trial is undone.
@@ -80,33 +81,52 @@ fn rows(context: &Context, trials: &mut dyn Trials) -> Vec<Row> {
 pub(super) fn measured_on(root: &Root, machine: &mut Machine, cpus: &CpuList, catalogue: &Catalogue) {
     let examined = {
         let context = Context::new(root, machine, cpus);
-        [interrupts::devices(&context), scheduling::fair_server(&context)]
+        [Some(interrupts::devices(&context)), scheduling::shown_fair_server(&context)]
     };
-    for new in examined.map(|row| row.check(catalogue)) {
+    for new in examined.into_iter().flatten().map(|row| row.check(catalogue)) {
         if let Some(check) = machine.checks.iter_mut().find(|check| check.id == new.id) {
             *check = new;
         }
     }
 }
 
-/// Input of every check.
+/// Input of every check. Large files are read when a check asks for them first: of the kernel's log a read has one
+/// record, so that it takes thousands.
 struct Context<'a> {
     root: &'a Root,
     machine: &'a Machine,
     /// CPUs that are measured.
     cpus: &'a CpuList,
-    configuration: Option<Configuration>,
-    log: Option<KernelLog>,
-    lockdown: Option<Lockdown>,
+    configuration: OnceCell<Option<Configuration>>,
+    log: OnceCell<Option<KernelLog>>,
+    lockdown: OnceCell<Option<Lockdown>>,
 }
 
 impl<'a> Context<'a> {
     fn new(root: &'a Root, machine: &'a Machine, cpus: &'a CpuList) -> Context<'a> {
-        let configuration = Configuration::read(root, &machine.kernel);
-        let log = KernelLog::read(root);
-        let built = |option: &str| configuration.as_ref().is_some_and(|file| file.is_set(option));
-        let lockdown = Lockdown::find(root, log.as_ref(), boot_option(root, "lockdown"), built);
-        Context { root, machine, cpus, configuration, log, lockdown }
+        Context {
+            root,
+            machine,
+            cpus,
+            configuration: OnceCell::new(),
+            log: OnceCell::new(),
+            lockdown: OnceCell::new(),
+        }
+    }
+
+    /// The kernel's configuration; `None` if no file has it.
+    fn configuration(&self) -> Option<&Configuration> {
+        self.configuration.get_or_init(|| Configuration::read(self.root, &self.machine.kernel)).as_ref()
+    }
+
+    /// The kernel's log; `None` if this user may not read it.
+    fn log(&self) -> Option<&KernelLog> {
+        self.log.get_or_init(|| KernelLog::read(self.root)).as_ref()
+    }
+
+    /// The lockdown in force.
+    fn lockdown(&self) -> Option<&Lockdown> {
+        self.lockdown.get_or_init(|| Lockdown::find(self)).as_ref()
     }
 }
 
@@ -127,7 +147,7 @@ impl Context<'_> {
     /// The command that writes a value to a file of the kernel, if a lockdown does not forbid that; works for
     /// patterns of files too.
     fn write(&self, value: &str, path: &str) -> Option<String> {
-        if self.lockdown.is_some() && path.starts_with("/sys/kernel/debug/") {
+        if path.starts_with("/sys/kernel/debug/") && self.lockdown().is_some() {
             return Some(format!("none while the kernel is locked down: {path} is forbidden"));
         }
         let sudo = if self.machine.root { "" } else { "sudo " };

@@ -68,7 +68,7 @@ pub(super) fn locked_memory(context: &Context, trials: &mut dyn Trials) -> Row {
 pub(super) fn tracing(context: &Context, trials: &mut dyn Trials) -> Row {
     let id = "tracing";
     // Time lines and the blame of spikes are lost without; no number changes.
-    if context.lockdown.as_ref().is_some_and(Lockdown::is_confidential) {
+    if context.lockdown().is_some_and(Lockdown::is_confidential) {
         return note(id, "the kernel is locked down (confidentiality): outliers stay unexplained", None);
     }
     let mounts = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];

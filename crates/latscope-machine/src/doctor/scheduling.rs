@@ -78,14 +78,14 @@ fn model(context: &Context, dynamic: bool) -> Option<(Model, String)> {
     if let Some(model) = context.root.choice(MODEL).and_then(|name| Model::named(&name)) {
         return Some((model, MODEL.to_owned()));
     }
-    let log = context.log.as_ref();
+    let log = context.log();
     // A mode that the kernel does not have is ignored at boot, with a message.
     let is_refused = log.is_some_and(|log| log.find("Dynamic Preempt: unsupported mode").is_some());
     let booted = context.boot_option("preempt").filter(|_| dynamic && !is_refused);
     if let Some(model) = booted.and_then(|name| Model::named(&name)) {
         return Some((model, "the kernel's command line".to_owned()));
     }
-    if let Some(configuration) = &context.configuration {
+    if let Some(configuration) = context.configuration() {
         let options = [
             ("PREEMPT_NONE", Model::None),
             ("PREEMPT_VOLUNTARY", Model::Voluntary),
@@ -104,7 +104,7 @@ fn model(context: &Context, dynamic: bool) -> Option<(Model, String)> {
 /// Command or boot option for full preemption in a kernel that has it.
 fn preempt_fully(context: &Context) -> Option<String> {
     let boot = "preempt=full on the kernel's command line";
-    match (&context.lockdown, context.root.exists(MODEL)) {
+    match (context.lockdown(), context.root.exists(MODEL)) {
         (Some(_), _) => Some(format!("{boot} (lockdown forbids {MODEL})")),
         (None, true) => context.write("full", MODEL),
         (None, false) => Some(boot.to_owned()),
@@ -152,7 +152,7 @@ pub(super) fn throttling(context: &Context) -> Row {
         return good(id, "off");
     }
     let [allowed, each] = [runtime, period].map(|time| format_time(time as f64 * 1e3));
-    let message = context.log.as_ref().and_then(|log| log.find("RT throttling activated"));
+    let message = context.log().and_then(|log| log.find("RT throttling activated"));
     if let Some(message) = message {
         let at = format_time(message.at as f64 * 1e3);
         let found = format!(
@@ -175,7 +175,7 @@ pub(super) fn throttling(context: &Context) -> Row {
 /// Returns true if control groups have their own real-time budgets (CONFIG_RT_GROUP_SCHED, `rt_group_sched=`); `None`
 /// if it is not known.
 fn groups(context: &Context) -> Option<bool> {
-    let configuration = context.configuration.as_ref()?;
+    let configuration = context.configuration()?;
     let booted =
         context.boot_option("rt_group_sched").map(|value| !["0", "n", "off"].contains(&value.as_str()));
     let default = !configuration.is_set("RT_GROUP_SCHED_DEFAULT_DISABLED");
@@ -216,41 +216,47 @@ fn fair_share(runtime: u64, period: u64) -> String {
     format!("ordinary threads get {runtime} in each {period} of a CPU that real-time threads keep busy")
 }
 
+const FAIR_SERVER: &str = "/sys/kernel/debug/sched/fair_server";
+
 /// Checks the deadline server of ordinary threads: it takes its share of a CPU from real-time threads that keep
 /// ordinary threads waiting (kernel/sched/deadline.c, `dl_server`; kernel/sched/debug.c).
 pub(super) fn fair_server(context: &Context) -> Row {
+    shown_fair_server(context).unwrap_or_else(|| hidden_fair_server(context))
+}
+
+/// Checks the share of ordinary threads on the measured CPUs; `None` if no file has it.
+pub(super) fn shown_fair_server(context: &Context) -> Option<Row> {
     let id = "fair-server";
-    let directory = "/sys/kernel/debug/sched/fair_server";
-    let cpus = context.root.numbered(directory, "cpu").into_iter();
+    let cpus = context.root.numbered(FAIR_SERVER, "cpu").into_iter();
     let shares = cpus.filter(|(cpu, _)| context.cpus.0.contains(cpu)).filter_map(|(_, path)| {
         let times = ["runtime", "period"].map(|name| context.root.number::<u64>(&format!("{path}/{name}")));
         times[0].zip(times[1])
     });
-    let largest = shares.max_by_key(|(runtime, _)| *runtime);
-    let affects = Condition::RealTime;
-    match (largest, has_fair_server(context), &context.lockdown) {
-        (Some((0, _)), ..) => good(id, "off"),
-        (Some((runtime, period)), ..) => {
-            let remedy = context.write("0", &format!("{directory}/cpu*/runtime"));
-            Row { remedy, ..note(id, fair_share(runtime, period), affects) }
-        }
-        (None, Some(false), _) => good(id, "not in this kernel (since 6.12)"),
-        (None, None, _) => unknown(id, "the kernel's release is not known"),
-        // A file that no process may open cannot be changed.
-        (None, _, Some(_)) => {
-            let found = format!(
-                "{}, as the kernel is built; lockdown forbids {directory}",
-                fair_share(50_000_000, 1_000_000_000)
-            );
-            note(id, found, affects)
-        }
-        (None, ..) => Row {
-            remedy: context.command("mount -t debugfs none /sys/kernel/debug"),
-            ..unknown(
-                id,
-                format!("{directory} cannot be read; {} by default", fair_share(50_000_000, 1_000_000_000)),
-            )
-        },
+    let (runtime, period) = shares.max_by_key(|(runtime, _)| *runtime)?;
+    if runtime == 0 {
+        return Some(good(id, "off"));
+    }
+    let remedy = context.write("0", &format!("{FAIR_SERVER}/cpu*/runtime"));
+    Some(Row { remedy, ..note(id, fair_share(runtime, period), Condition::RealTime) })
+}
+
+/// Judges by the kernel's release where no file has the share.
+fn hidden_fair_server(context: &Context) -> Row {
+    let id = "fair-server";
+    match has_fair_server(context) {
+        Some(true) => {}
+        Some(false) => return good(id, "not in this kernel (since 6.12)"),
+        None => return unknown(id, "the kernel's release is not known"),
+    }
+    let share = fair_share(50_000_000, 1_000_000_000);
+    // A file that no process may open cannot be changed.
+    if context.lockdown().is_some() {
+        let found = format!("{share}, as the kernel is built; lockdown forbids {FAIR_SERVER}");
+        return note(id, found, Condition::RealTime);
+    }
+    Row {
+        remedy: context.command("mount -t debugfs none /sys/kernel/debug"),
+        ..unknown(id, format!("{FAIR_SERVER} cannot be read; {share} by default"))
     }
 }
 
