@@ -56,8 +56,11 @@ impl Configuration {
 
     /// The value of an option; `None` if it is not set.
     pub fn value(&self, option: &str) -> Option<&str> {
-        let mut lines = self.text.lines().filter_map(|line| line.strip_prefix("CONFIG_")?.split_once('='));
-        lines.find_map(|(name, value)| (name == option).then_some(value))
+        // Each start of a run looks up dozens of options: a search in the whole text is faster than line by line.
+        let line = format!("CONFIG_{option}=");
+        let begins = |at: &usize| *at == 0 || self.text.as_bytes()[at - 1] == b'\n';
+        let at = self.text.match_indices(&line).map(|(at, _)| at).find(begins)?;
+        self.text[at + line.len()..].lines().next()
     }
 }
 
