@@ -15,7 +15,7 @@ use latscope_os::kernels::{
     atomics::{self, Atomic},
     bandwidth::{self, Operation, Step, Width},
     branch, call,
-    chase::{ChaseMap, MAX_CHAINS, REGISTER_CHAINS},
+    chase::{Chains, ChaseMap, MAX_CHAINS, REGISTER_CHAINS},
     cycle, empty, forward,
     stream::{self, Stream},
 };
@@ -137,8 +137,9 @@ fn use_kernels() {
     let mut memory = vec![0; 4_096];
     let map = ChaseMap::random(&mut memory, 64, 1);
     map.walk(map.start(), 1);
+    let all = Chains::random(&mut memory, 64, 1);
     for chains in 1..=MAX_CHAINS {
-        map.spread(chains).walk(1);
+        all.thin(chains).walk(1);
     }
     branch::mispredict(&[1]);
     call::direct(1);

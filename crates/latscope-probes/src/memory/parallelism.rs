@@ -5,7 +5,6 @@ use super::regions::{self, PageSize};
 use super::sizes::{self, LINE, MIB};
 use crate::prelude::*;
 use anyhow::Result;
-use latscope_os::kernels::chase::growing::GrowingChase;
 use latscope_os::kernels::chase::{Chains, MAX_CHAINS, UNROLL};
 
 probes! {
@@ -62,11 +61,10 @@ fn run(bench: &mut Bench) -> Result<()> {
         let Some((mut region, fitting)) = regions::for_points(bench, indices, pages.pages(), size) else {
             continue;
         };
-        let mut chase = GrowingChase::new(region.links(), LINE as usize, bench.seed());
         for of_one_size in fitting.chunk_by(|a, b| loads[*a].size == loads[*b].size) {
-            let map = chase.grow(loads[of_one_size[0]].size as usize);
-            // One walk around finds the places for all numbers of chains.
-            measure(bench, &loads, of_one_size, map.spread(MAX_CHAINS));
+            let words = loads[of_one_size[0]].size as usize / size_of::<usize>();
+            let all = Chains::random(&mut region.links()[..words], LINE as usize, bench.seed());
+            measure(bench, &loads, of_one_size, all);
         }
     }
     Ok(())

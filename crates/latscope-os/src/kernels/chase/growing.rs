@@ -1,7 +1,7 @@
 //! A random cycle that grows with the size being swept, so that a sweep over many sizes costs no more than the
 //! largest of them.
 
-use super::{Chains, ChaseMap, MAX_CHAINS, WORD, address, words};
+use super::{ChaseMap, WORD, address, words};
 use crate::kernels::random::Random;
 
 /// A random cycle over the first part of a region, which can be made longer.
@@ -47,19 +47,6 @@ impl<'m> GrowingChase<'m> {
     }
 }
 
-impl<'a> Chains<'a> {
-    /// Returns `chains` of these chains, spread as evenly as they can be; the number is brought into
-    /// `1..=count()`. Costs nothing, other than a new [`ChaseMap::spread`].
-    pub fn thin(&self, chains: usize) -> Chains<'a> {
-        let count = chains.clamp(1, self.count);
-        let mut cursors = [self.cursors[0]; MAX_CHAINS];
-        for (chain, cursor) in cursors[..count].iter_mut().enumerate() {
-            *cursor = self.cursors[chain * self.count / count];
-        }
-        Chains { cursors, count, map: self.map }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -95,21 +82,5 @@ mod tests {
     #[should_panic(expected = "smaller than 128 bytes")]
     fn it_cannot_outgrow_the_region() {
         GrowingChase::new(&mut [0; 8], 64, 1).grow(128);
-    }
-
-    #[test]
-    fn thinned_chains_keep_their_distance() {
-        let mut memory = vec![0; 8 << 10];
-        let mut chase = GrowingChase::new(&mut memory, 64, 3);
-        let map = chase.grow(64 << 10);
-        let all = map.spread(32);
-        for count in [1, 8, 12, 32] {
-            let places: BTreeSet<usize> = all.thin(count).offsets().collect();
-            assert_eq!(places.len(), count);
-        }
-        let eight: Vec<usize> = all.thin(8).offsets().collect();
-        assert_eq!(eight, map.spread(8).offsets().collect::<Vec<_>>());
-        assert_eq!(all.thin(0).count(), 1);
-        assert_eq!(all.thin(99).count(), 32);
     }
 }

@@ -200,29 +200,6 @@ impl<'a> ChaseMap<'a> {
             Cursor(&*std::ptr::with_exposed_provenance::<usize>(next))
         }
     }
-
-    /// Returns `chains` places at equal distances along the cycle, to be walked at once; the number is brought
-    /// into `1..=`[`MAX_CHAINS`].
-    ///
-    /// Walks around the whole cycle to find them: more than a second for a gigabyte of memory.
-    ///
-    /// A chain that goes further than the distance, `len() / chains` steps, finds lines that the next chain has
-    /// left in a cache.
-    pub fn spread(&self, chains: usize) -> Chains<'a> {
-        let count = chains.clamp(1, MAX_CHAINS);
-        let base = address(self.memory);
-        let mut cursors = [base + self.start * WORD; MAX_CHAINS];
-        let (mut word, mut place) = (self.start, 0);
-        for (chain, cursor) in cursors[..count].iter_mut().enumerate() {
-            let target = (chain as u128 * self.length as u128 / count as u128) as usize;
-            while place < target {
-                word = (self.memory[word] - base) / WORD;
-                place += 1;
-            }
-            *cursor = base + word * WORD;
-        }
-        Chains { cursors, count, map: *self }
-    }
 }
 
 /// Several places on the cycle of one map, walked at once, for the parallelism of memory.
@@ -233,7 +210,45 @@ pub struct Chains<'a> {
     map: ChaseMap<'a>,
 }
 
-impl Chains<'_> {
+impl<'a> Chains<'a> {
+    /// Writes one pointer in each `line` bytes, in a single random cycle over the whole region, and returns
+    /// [`MAX_CHAINS`] places at equal distances along it. Takes 8 bytes for each line until it returns.
+    ///
+    /// A chain that goes further than the distance finds lines that the next chain has left in a cache.
+    ///
+    /// # Panics
+    ///
+    /// When `line` is not a positive multiple of the pointer size, or the region is smaller than one line.
+    pub fn random(memory: &'a mut [usize], line: usize, seed: u64) -> Self {
+        let step = words(line);
+        let length = memory.len() / step;
+        assert!(length > 0, "the region is smaller than one line of {line} bytes");
+        // With the order at hand nobody needs to walk around for the places, at the latency of each load.
+        let mut order: Vec<usize> = (0..length).collect();
+        Random::new(seed).shuffle(&mut order);
+        let start = write_cycle(memory, order.iter().map(|element| element * step));
+        let map = ChaseMap::new(memory, start, length, length * line);
+        let place = |chain: usize| order[(chain as u128 * length as u128 / MAX_CHAINS as u128) as usize];
+        let cursors = std::array::from_fn(|chain| address(map.memory) + place(chain) * line);
+        Chains { cursors, count: MAX_CHAINS, map }
+    }
+
+    /// Returns `chains` of these chains, spread as evenly as they can be; the number is brought into
+    /// `1..=count()`.
+    pub fn thin(&self, chains: usize) -> Chains<'a> {
+        let count = chains.clamp(1, self.count);
+        let mut cursors = [self.cursors[0]; MAX_CHAINS];
+        for (chain, cursor) in cursors[..count].iter_mut().enumerate() {
+            *cursor = self.cursors[chain * self.count / count];
+        }
+        Chains { cursors, count, map: self.map }
+    }
+
+    /// Returns the map of the cycle.
+    pub fn map(&self) -> &ChaseMap<'a> {
+        &self.map
+    }
+
     /// Returns how many chains there are.
     pub fn count(&self) -> usize {
         self.count

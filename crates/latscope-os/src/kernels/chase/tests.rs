@@ -1,6 +1,6 @@
 //! Every order visits each of its elements once and comes back.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use super::*;
 
@@ -101,12 +101,14 @@ fn a_walk_follows_the_order() {
 #[test]
 fn all_chains_follow_the_order() {
     let mut memory = vec![0; 8 * 1_000];
-    let map = ChaseMap::window(&mut memory, 64, 4_096, 3);
-    let order: Vec<usize> = map.offsets().collect();
+    let all = Chains::random(&mut memory, 64, 3);
+    let order: Vec<usize> = all.map().offsets().collect();
+    assert_eq!(order.iter().collect::<BTreeSet<_>>().len(), 1_000);
     for count in 1..=MAX_CHAINS {
-        let mut chains = map.spread(count);
+        let mut chains = all.thin(count);
         assert_eq!(chains.count(), count);
-        let places: Vec<usize> = (0..count).map(|chain| chain * 1_000 / count).collect();
+        let of = |chain: usize| chain * MAX_CHAINS / count * 1_000 / MAX_CHAINS;
+        let places: Vec<usize> = (0..count).map(of).collect();
         assert!(chains.offsets().eq(places.iter().map(|&place| order[place])));
         for (steps, taken) in [(0, 0), (1, 64), (130, 192)] {
             let mut chains = chains.clone();
@@ -117,12 +119,26 @@ fn all_chains_follow_the_order() {
         chains.walk(64_000);
         assert!(chains.offsets().eq(places.iter().map(|&place| order[place])));
     }
-    let mut around = map.spread(4);
+    let mut around = all.thin(4);
     around.walk_around();
     // 250 steps, rounded up.
     assert!(around.offsets().eq([256, 506, 756, 6].map(|place: usize| order[place])));
-    assert_eq!(map.spread(0).count(), 1);
-    assert_eq!(map.spread(99).count(), MAX_CHAINS);
+    assert_eq!(all.thin(0).count(), 1);
+    assert_eq!(all.thin(99).count(), MAX_CHAINS);
+}
+
+#[test]
+fn chains_follow_every_cycle_with_the_same_probability() {
+    let mut seen: BTreeMap<Vec<usize>, u32> = BTreeMap::new();
+    for seed in 0..6_000 {
+        let mut memory = [0; 4];
+        let chains = Chains::random(&mut memory, WORD, seed);
+        let from_zero = |offset: &usize| *offset != 0;
+        let order = chains.map().offsets().chain(chains.map().offsets()).skip_while(from_zero).take(4);
+        *seen.entry(order.collect()).or_default() += 1;
+    }
+    assert_eq!(seen.len(), 6);
+    assert!(seen.values().all(|count| (850..1150).contains(count)), "{seen:?}");
 }
 
 #[test]
