@@ -38,7 +38,7 @@ impl Trials for Scripted {
         permitted(self.writable.iter().any(|end| path.ends_with(end)))
     }
 
-    fn make_directory(&mut self, parent: &Path) -> io::Result<()> {
+    fn may_make_directory(&mut self, parent: &Path) -> io::Result<()> {
         permitted(self.writable.iter().any(|end| parent.ends_with(end)))
     }
 }

@@ -76,7 +76,7 @@ pub(super) fn tracing(context: &Context, trials: &mut dyn Trials) -> Row {
     let Some(directory) = instances.iter().find(|directory| context.root.exists(directory)) else {
         return no_tracing(context, id);
     };
-    match trials.make_directory(&context.root.path(directory)) {
+    match trials.may_make_directory(&context.root.path(directory)) {
         Ok(()) => good(id, "a trace instance can be made"),
         Err(error) => Row {
             remedy: (!context.machine.root).then(|| "run latscope as root".to_owned()),

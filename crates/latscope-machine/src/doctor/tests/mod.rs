@@ -34,7 +34,7 @@ impl Trials for Always {
         self.answer()
     }
 
-    fn make_directory(&mut self, _parent: &Path) -> io::Result<()> {
+    fn may_make_directory(&mut self, _parent: &Path) -> io::Result<()> {
         self.answer()
     }
 }
