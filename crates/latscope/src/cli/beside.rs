@@ -39,7 +39,8 @@ const PUBLISHED: &str = "published";
 
 /// Published figures, and those that shall stand beside a result.
 pub struct References {
-    all: Vec<Reference>,
+    /// Those of latscope and of directories; `None` if no directory was given.
+    all: Option<Vec<Reference>>,
     /// Words of the names of machines that were asked for.
     names: Vec<String>,
     /// True if the figures next to this machine's are wanted.
@@ -53,13 +54,14 @@ impl References {
     /// # Errors
     /// A file of references cannot be read, or a word is neither a file nor a machine.
     pub fn of<'a>(asked: &ReferencesArgument, beside: &'a [PathBuf]) -> Result<(References, Vec<&'a Path>)> {
-        let mut references = References { all: load(asked)?, names: Vec::new(), nearest: false };
+        let all = if asked.references.is_empty() { None } else { Some(load(asked)?) };
+        let mut references = References { all, names: Vec::new(), nearest: false };
         let mut results = Vec::new();
         for path in beside {
             let word = path.to_str().filter(|word| !is_stdout(path) && !word.contains('/') && !path.exists());
             match word {
                 Some(PUBLISHED) => references.nearest = true,
-                Some(word) if references.all.iter().any(|one| one.is_of(word)) => {
+                Some(word) if references.all().iter().any(|one| one.is_of(word)) => {
                     references.names.push(word.to_owned());
                 }
                 Some(word) if path.extension().is_none() => bail!(
@@ -72,14 +74,14 @@ impl References {
         Ok((references, results))
     }
 
-    /// Returns all figures.
+    /// Returns all figures. Those of latscope are read when they are asked for first: most runs show none.
     pub fn all(&self) -> &[Reference] {
-        &self.all
+        self.all.as_deref().unwrap_or_else(|| references::built_in())
     }
 
     /// Returns the machine's place among those published, a sentence for each of its figures that many have.
     pub fn standings(&self, report: &Report) -> Vec<String> {
-        references::standings(&Group::of(report, &self.all))
+        references::standings(&Group::of(report, self.all()))
     }
 
     /// Returns the figures that shall stand beside a result; `None` if none was asked for.
@@ -89,7 +91,7 @@ impl References {
         }
         let is_named = |one: &Reference| self.names.iter().any(|name| one.is_of(name));
         let mut groups = Vec::new();
-        for group in Group::of(report, &self.all) {
+        for group in Group::of(report, self.all()) {
             let named = group.all.iter().filter(|one| is_named(one.reference)).cloned().collect();
             let mut shown =
                 if self.nearest { group.clone().nearest() } else { Group { all: named, ..group.clone() } };
