@@ -129,8 +129,10 @@ pub(super) fn real_time(root: &Root, top: &[Consumer], cpus: &[u32]) -> Option<R
 
 /// Command lines of other latscopes, by the process from which others of them descend.
 fn latscopes(root: &Root, all: &BTreeMap<u32, Stat>, own: u32) -> BTreeMap<u32, String> {
-    let commands =
-        all.iter().filter(|(pid, stat)| !stat.kernel && !is_of(**pid, own, all) && !is_of(own, **pid, all));
+    let commands = all.iter().filter(|(pid, stat)| {
+        // The name, at hand already, spares the command line of every other process.
+        stat.name.starts_with(PROGRAM) && !is_of(**pid, own, all) && !is_of(own, **pid, all)
+    });
     let commands: BTreeMap<u32, String> =
         commands.filter_map(|(pid, _)| Some((*pid, latscope_command(root, *pid)?))).collect();
     let first = commands.iter().filter(|(pid, _)| {
@@ -140,12 +142,15 @@ fn latscopes(root: &Root, all: &BTreeMap<u32, Stat>, own: u32) -> BTreeMap<u32, 
     first.map(|(pid, command)| (*pid, command.clone())).collect()
 }
 
+/// Beginning of the program's name: a file of a release has the architecture behind it.
+const PROGRAM: &str = "latscope";
+
 /// Command line of a process, as typed, if it is a latscope.
 fn latscope_command(root: &Root, pid: u32) -> Option<String> {
     let text = root.text(&format!("/proc/{pid}/cmdline"))?;
     let mut words = text.split('\0');
     let program = Path::new(words.next()?).file_name()?.to_str()?;
-    (program == "latscope").then(|| first_words(std::iter::once(program).chain(words)))
+    program.starts_with(PROGRAM).then(|| first_words(std::iter::once(program).chain(words)))
 }
 
 /// CPU time of the kernel's threads that serve files and terminals, ns.
@@ -331,7 +336,7 @@ mod tests {
             tree(&[
                 ("/proc/20/stat", &line("responder", 1, 20, used, 0, "0 0 0")),
                 ("/proc/30/stat", &line("latscope", 1, 30, used, used, "0 0 0")),
-                ("/proc/30/cmdline", "/usr/bin/latscope\0survey\0--quick\0"),
+                ("/proc/30/cmdline", "/usr/bin/latscope-x86_64\0survey\0--quick\0"),
                 ("/proc/31/stat", &line("exe", 30, 31, 2 * used, 0, "0 0 0")),
                 ("/proc/31/cmdline", "/proc/self/exe\0__worker\0"),
                 ("/proc/40/stat", &line("idle", 1, 40, 5, 0, "0 0 0")),
@@ -344,7 +349,7 @@ mod tests {
         let (_directory, root) = at(10);
         let top = processes.top(&root, 1_000_000_000);
         assert_eq!(top.len(), 1, "{top:?}");
-        assert_eq!(top[0].words(), "another latscope (pid 30, `latscope survey --quick`) 40 % of one");
+        assert_eq!(top[0].words(), "another latscope (pid 30, `latscope-x86_64 survey --quick`) 40 % of one");
         assert_eq!(processes.used_ns(), 40 * TICK_NS);
         // It has ended since.
         let (_directory, empty) = tree(&[]);
