@@ -157,30 +157,34 @@ impl Blame {
         Explanation { cause, stack, events }
     }
 
-    /// Names the thread that the throttling is against, by what it ran in the second before. The trace lacks some
-    /// switches: where real-time threads did not use up their time, there is no throttling, and a cause that cannot be
-    /// named.
+    /// Names the thread that the throttling is against, by what it ran in the second before, or in the window if that is
+    /// longer. The trace lacks some switches: where real-time threads did not use up their time, there is no throttling,
+    /// and a cause that cannot be named.
     fn name_culprit(&mut self, cause: &mut Cause, window: &Window) {
-        let from = window.from.saturating_sub(SECOND);
-        let events = self.tracer.around(from, window.from, None);
-        let found = real_time_use(&events, window.cpu, (from, window.from), window.thread);
+        let before = self.real_time_use((window.from.saturating_sub(SECOND), window.from), window);
+        let within = (window.until - window.from >= SECOND)
+            .then(|| self.real_time_use((window.from, window.until), window));
         let share = |found: &RealTimeUse| found.all_ns as f64 / found.traced_ns.max(1) as f64;
-        let used = found.as_ref().map_or(0.0, share);
-        if used < USED_UP * granted() {
-            let used = format_share(used);
-            cause.kind = kind::UNKNOWN.to_owned();
-            cause.name = format!(
-                "the thread was not run; real-time threads had the CPU for {used} of the time before, too little for throttling"
-            );
-        } else if let Some(RealTimeUse { busiest, busiest_ns, traced_ns, .. }) = found {
-            let share = format_share(busiest_ns as f64 / traced_ns.max(1) as f64);
-            let priority = 99 - busiest.priority;
-            cause.name = format!(
-                "{} (real-time priority {priority}) had the CPU for {share} of the time before",
-                busiest.name
-            );
-            cause.pid = busiest.tid;
+        let found = [before, within.flatten()].into_iter().flatten();
+        match found.max_by(|a, b| share(a).total_cmp(&share(b))) {
+            Some(found) if share(&found) >= USED_UP * granted() => {
+                let priority = 99 - found.busiest.priority;
+                cause.name = format!("{} (real-time priority {priority})", found.busiest.name);
+                cause.pid = found.busiest.tid;
+            }
+            found => {
+                let used = format_share(found.as_ref().map_or(0.0, share));
+                cause.kind = kind::UNKNOWN.to_owned();
+                cause.name = format!(
+                    "the thread was not run; real-time threads had the CPU for {used} of the time before, too little for throttling"
+                );
+            }
         }
+    }
+
+    fn real_time_use(&mut self, span: (u64, u64), window: &Window) -> Option<RealTimeUse> {
+        let events = self.tracer.around(span.0, span.1, None);
+        real_time_use(&events, window.cpu, span, window.thread)
     }
 
     /// Saves what was read.

@@ -18,7 +18,7 @@ fn windows(events: &[Event]) -> Vec<Window> {
         let Kind::Mark { text } = &event.kind else { return None };
         let numbers: Vec<u64> = text.split(' ').filter_map(|word| word.parse().ok()).collect();
         let [cpu, thread, from, until] = numbers[..] else { return None };
-        Some(Window { cpu: cpu as u32, thread: thread as u32, from, until })
+        Some(Window { cpu: cpu as u32, thread: thread as u32, from, until, by_timer: true })
     };
     events.iter().filter_map(noted).collect()
 }

@@ -63,6 +63,7 @@ pub fn words(cause: &Cause) -> String {
         "throttling" => with("real-time throttling"),
         "quota" => with("the CPU quota of a control group"),
         "hypervisor-or-interrupts-off" => with("hypervisor or interrupts off"),
+        "stopped" => with("the thread was stopped, by a signal or a debugger"),
         "not-traced" => with("not traced"),
         "smi" => "firmware".to_owned(),
         "unknown" => with("unknown"),

@@ -88,7 +88,7 @@ fn victim(cpu: u32, epoch: u64, turns: u64, marker: &Marker) -> Vec<Window> {
         sleep_until(from);
         let until = monotonic_ns().max(from);
         marker.note(format_args!("late: cpu {cpu} thread {thread} from {from} until {until}"));
-        Window { cpu, thread, from, until }
+        Window { cpu, thread, from, until, by_timer: true }
     };
     (0..turns).map(activation).collect()
 }

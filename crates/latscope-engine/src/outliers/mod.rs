@@ -6,6 +6,7 @@ mod commands;
 use crate::blame::{Blame, Explanation};
 use commands::Commands;
 use latscope_bench::recorder::{Cursor, Slots};
+use latscope_core::catalogue::ids;
 use latscope_core::machine::Machine;
 use latscope_core::param;
 use latscope_core::plan::{Action, OnThreshold, ParamValue, Point, Step};
@@ -71,6 +72,8 @@ pub struct Outliers {
 /// A point that is watched.
 struct Watched {
     cpu: u32,
+    /// True if its thread waits for nothing but its timer.
+    by_timer: bool,
     cursor: Cursor,
     first: Vec<Exceedance>,
     /// The longest, in the order in which they came.
@@ -106,6 +109,7 @@ impl Outliers {
     fn of(step: &Step, plan: &OnThreshold, epoch_ns: u64) -> Outliers {
         let watched = |point| Watched {
             cpu: cpu(step, point),
+            by_timer: point.probe == ids::WAKE_TIMER && !point.params.contains_key(param::VIA),
             cursor: Cursor::default(),
             first: Vec::new(),
             worst: Vec::new(),
@@ -268,7 +272,8 @@ impl Outliers {
             return outlier;
         }
         let from = sample.at.saturating_sub(sample.value);
-        let window = Window { cpu, thread: slots.thread(point), from, until: sample.at };
+        let (thread, by_timer) = (slots.thread(point), self.points[point].by_timer);
+        let window = Window { cpu, thread, from, until: sample.at, by_timer };
         let Some(blame) = &mut self.blame else {
             return Outlier { cause: vec![not_traced(self.untraced, sample.value)], ..outlier };
         };

@@ -29,6 +29,8 @@ pub struct Window {
     pub from: u64,
     /// The stamp, ns of the trace clock.
     pub until: u64,
+    /// True if the thread waits for nothing but its timer. Otherwise another thread may wake it.
+    pub by_timer: bool,
 }
 
 /// Facts on the machine that the events do not show.
@@ -50,6 +52,8 @@ pub mod kind {
     pub const THROTTLING: &str = "throttling";
     /// The CPU quota of a control group.
     pub const QUOTA: &str = "quota";
+    /// A signal stopped the thread.
+    pub const STOPPED: &str = "stopped";
     /// Time without a trace; the name gives the reason.
     pub const NOT_TRACED: &str = "not-traced";
     /// Time whose cause the trace does not show; the name says what it shows.
@@ -80,9 +84,9 @@ pub fn details(events: &[Event], window: &Window, wanted: &[String]) -> (Vec<Tra
 /// all CPUs in order of time, beginning somewhat before the window.
 pub fn causes(events: &[Event], window: &Window, setting: &Setting) -> Vec<Cause> {
     let mut shares = Shares::default();
-    let names = names(events);
+    let known = (names(events), priorities(events));
     for (cpu, from, until) in places(events, window) {
-        Sweep::new(cpu, (from, until), window, setting, &names).run(events, &mut shares);
+        Sweep::new(cpu, (from, until), window, setting, &known).run(events, &mut shares);
     }
     shares.causes()
 }
@@ -91,12 +95,19 @@ pub fn causes(events: &[Event], window: &Window, setting: &Setting) -> Vec<Cause
 /// timer expired, from then on the CPU where it came to run.
 fn places(events: &[Event], window: &Window) -> Vec<(u32, u64, u64)> {
     let (from, until) = (window.from, window.until.max(window.from));
-    let last = |wanted: &dyn Fn(&Kind) -> bool| {
-        events.iter().rfind(|event| event.at <= until && wanted(&event.kind))
+    let is_woken =
+        |event: &&Event| matches!(&event.kind, Kind::Waking { task, .. } if task.tid == window.thread);
+    let woken = events.iter().rfind(|event| event.at <= until && is_woken(event));
+    // The switch to the thread may be missing, so each event while it ran tells, also the first behind the stamp. An
+    // earlier one tells nothing: since then the thread may have been moved.
+    let ran = |event: &&Event| match &event.kind {
+        Kind::Switch { to, .. } if event.at <= until => {
+            to.tid == window.thread || event.thread == window.thread
+        }
+        _ => event.thread == window.thread,
     };
-    let woken = last(&|kind| matches!(kind, Kind::Waking { task, .. } if task.tid == window.thread));
-    let ran = last(&|kind| matches!(kind, Kind::Switch { to, .. } if to.tid == window.thread));
-    let there = ran.map_or(window.cpu, |event| event.cpu);
+    let there =
+        events.iter().rfind(|event| event.at >= from && ran(event)).map_or(window.cpu, |event| event.cpu);
     match woken.filter(|event| event.at > from && event.cpu != there) {
         None => vec![(there, from, until)],
         Some(woken) => vec![(woken.cpu, from, woken.at), (there, woken.at, until)],
@@ -139,5 +150,15 @@ impl Shares {
     }
 }
 
-/// Names of threads by id.
-type Names = BTreeMap<u32, Name>;
+/// Names and priorities of threads by id.
+type Known = (BTreeMap<u32, Name>, BTreeMap<u32, i32>);
+
+/// Returns the last priority of each thread that switches and wake-ups name, by id.
+fn priorities(events: &[Event]) -> BTreeMap<u32, i32> {
+    let tasks = events.iter().flat_map(|event| match &event.kind {
+        Kind::Switch { from, to, .. } => vec![from, to],
+        Kind::Wakeup { task, .. } | Kind::WakeupNew { task, .. } => vec![task],
+        _ => Vec::new(),
+    });
+    tasks.map(|task| (task.tid, task.priority)).collect()
+}

@@ -1,7 +1,7 @@
 //! Goes through the events of one CPU and gives every stretch its owner.
 
 use super::throttling::{Denial, REAL_TIME, denials};
-use super::{Names, Owner, Setting, Shares, Window, kind};
+use super::{Known, Owner, Setting, Shares, Window, kind};
 use crate::events::{Event, Kind, Loss, Name, softirq_name};
 use latscope_core::units::format_time;
 use std::collections::HashMap;
@@ -25,6 +25,9 @@ const COUNTED: u64 = 1_000_000;
 /// State `TASK_UNINTERRUPTIBLE` of the kernel.
 const UNINTERRUPTIBLE: u64 = 2;
 
+/// States `TASK_STOPPED` and `TASK_TRACED` of the kernel.
+const STOPPED: u64 = 4 | 8;
+
 /// An interrupt that is being handled.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Frame {
@@ -43,6 +46,8 @@ enum Thread {
     Running,
     /// The thread waits for something within the kernel.
     Blocked,
+    /// A signal or a debugger stopped the thread.
+    Stopped,
 }
 
 pub(crate) struct Sweep<'a> {
@@ -51,7 +56,7 @@ pub(crate) struct Sweep<'a> {
     span: (u64, u64),
     window: &'a Window,
     setting: &'a Setting,
-    names: &'a Names,
+    known: &'a Known,
     /// Instant up to which the time has an owner, ns of the trace clock.
     at: u64,
     /// True if an event of this CPU was seen.
@@ -69,12 +74,17 @@ pub(crate) struct Sweep<'a> {
     /// Sleep state of the CPU, if the kernel records it.
     idle_state: Option<u32>,
     thread: Thread,
+    /// True if the trace has the switch with which the thread went to sleep.
+    slept: bool,
     /// True if a timer's interrupt came since the programmed instant.
     delivered: bool,
     /// True if the thread was woken since the programmed instant.
     woken: bool,
     /// Time blocked since the thread last ran, ns. Its owner is known at the wake-up.
     blocked: u64,
+    /// Owners of the time for which the thread slept although its timer's interrupt had come. They hold if its wake-up
+    /// follows soon.
+    unwoken: Vec<(Owner, u64)>,
     /// Times in which the thread was runnable and not allowed to run.
     denials: Vec<Denial>,
 }
@@ -85,14 +95,14 @@ impl<'a> Sweep<'a> {
         span: (u64, u64),
         window: &'a Window,
         setting: &'a Setting,
-        names: &'a Names,
+        known: &'a Known,
     ) -> Sweep<'a> {
         Sweep {
             cpu,
             span,
             window,
             setting,
-            names,
+            known,
             at: 0,
             seen: false,
             current: None,
@@ -102,9 +112,11 @@ impl<'a> Sweep<'a> {
             parked: HashMap::new(),
             idle_state: None,
             thread: Thread::Asleep,
+            slept: false,
             delivered: false,
             woken: false,
             blocked: 0,
+            unwoken: Vec::new(),
             denials: Vec::new(),
         }
     }
@@ -171,11 +183,13 @@ impl<'a> Sweep<'a> {
             self.advance(at, shares);
         }
         self.ready.remove(&event.thread);
-        self.priority = takeover.map(|(_, priority)| priority);
+        let known = || self.known.1.get(&event.thread).copied();
+        self.priority = takeover.map(|(_, priority)| priority).or_else(known);
         let before = self.current.replace(event.thread);
         if event.thread == self.window.thread {
             self.thread = Thread::Running;
         } else if before == Some(self.window.thread) {
+            self.slept = false;
             let preempted = self.woken || self.window.from <= self.at;
             self.thread = if preempted { Thread::Waiting } else { Thread::Asleep };
         }
@@ -215,8 +229,10 @@ impl<'a> Sweep<'a> {
                     self.thread = match state {
                         state if state & 0xff == 0 => Thread::Waiting,
                         state if state & UNINTERRUPTIBLE != 0 && self.woken => Thread::Blocked,
+                        state if state & STOPPED != 0 => Thread::Stopped,
                         _ => Thread::Asleep,
                     };
+                    self.slept = self.thread == Thread::Asleep;
                 }
                 if to.tid == self.window.thread {
                     self.thread = Thread::Running;
@@ -247,6 +263,7 @@ impl<'a> Sweep<'a> {
         let waker = if event.thread == 0 { "an interrupt".to_owned() } else { self.name(event.thread) };
         let blocked = std::mem::take(&mut self.blocked);
         shares.add(Owner { kind: "lock", name: waker, pid: event.thread }, blocked);
+        self.settle(shares);
         if self.thread != Thread::Running {
             self.thread = Thread::Waiting;
         }
@@ -265,7 +282,32 @@ impl<'a> Sweep<'a> {
             self.add(end, Owner::new(kind::NOT_TRACED, "the trace ends before"), shares);
         }
         self.advance(end, shares);
+        // Without a wake-up in the trace, it may have had one.
+        self.unwoken.into_iter().for_each(|(owner, ns)| shares.add(owner, ns));
         shares.add(Owner::new("lock", ""), self.blocked);
+    }
+
+    /// Gives the time its owners for which the thread slept although its timer was due. Handlers take less than
+    /// [`SHORT`]: in a longer time other threads did not keep it from the CPU, since it did not want it.
+    fn settle(&mut self, shares: &mut Shares) {
+        let unwoken = std::mem::take(&mut self.unwoken);
+        let sum = unwoken.iter().map(|(_, ns)| ns).sum();
+        if sum > SHORT {
+            shares.add(Owner::new(kind::UNKNOWN, UNWOKEN), sum);
+            return;
+        }
+        unwoken.into_iter().for_each(|(owner, ns)| shares.add(owner, ns));
+    }
+
+    /// Returns true if the thread sleeps on although its timer's interrupt has come, and no thread that serves timers
+    /// (PREEMPT_RT) waits for the CPU.
+    fn is_unwoken(&self) -> bool {
+        let serves = |thread: &u32| self.known.0.get(thread).is_some_and(|name| name.starts_with("ktimers/"));
+        self.window.by_timer
+            && self.slept
+            && self.thread == Thread::Asleep
+            && self.delivered
+            && !self.current.iter().chain(self.ready.keys()).any(serves)
     }
 
     /// Moves on to an instant and returns the time up to it that lies in the window, ns.
@@ -287,6 +329,7 @@ impl<'a> Sweep<'a> {
         }
         match self.stack.last() {
             None if self.thread == Thread::Blocked => self.blocked += ns,
+            None if self.is_unwoken() => self.unwoken.push((self.owner(until.min(self.span.1), ns), ns)),
             None => shares.add(self.owner(until.min(self.span.1), ns), ns),
             Some(frame) => shares.add(self.interrupt(frame, ns), ns),
         }
@@ -310,6 +353,7 @@ impl<'a> Sweep<'a> {
         }
         match self.thread {
             Thread::Running => self.itself(ns),
+            Thread::Stopped => Owner::new(kind::STOPPED, ""),
             Thread::Asleep if !self.delivered => self.undelivered(current, ns),
             _ if current == 0 => self.idle(ns),
             _ => self.other(current, ns),
@@ -398,10 +442,13 @@ impl<'a> Sweep<'a> {
     fn name(&self, thread: u32) -> String {
         match thread {
             0 => "idle".to_owned(),
-            _ => self.names.get(&thread).map_or("a thread".to_owned(), |name| name.to_string()),
+            _ => self.known.0.get(&thread).map_or("a thread".to_owned(), |name| name.to_string()),
         }
     }
 }
+
+const UNWOKEN: &str =
+    "the thread was not woken though its timer was due: it was frozen, or its timer came late";
 
 fn lost(why: Loss, cpu: u32) -> String {
     match why {

@@ -3,7 +3,7 @@ use crate::events::{Loss, Task};
 use proptest::prelude::*;
 
 const US: u64 = 1000;
-const WINDOW: Window = Window { cpu: 1, thread: 50, from: 1000 * US, until: 1400 * US };
+const WINDOW: Window = Window { cpu: 1, thread: 50, from: 1000 * US, until: 1400 * US, by_timer: true };
 const METAL: Setting = Setting { virtual_machine: false, tick: Some(10_000 * US), stolen: 0, throttled: 0 };
 const GUEST: Setting = Setting { virtual_machine: true, ..METAL };
 
@@ -380,6 +380,63 @@ fn a_thread_that_may_move_is_followed_from_cpu_to_cpu() {
 }
 
 #[test]
+fn a_switch_of_long_ago_does_not_say_where_the_thread_is() {
+    // It was started on CPU 0 and bound to CPU 1; the switches of CPU 1 are missing.
+    let elsewhere = |us, from, to| Event { cpu: 0, ..switch(us, from, 1, to) };
+    let mut events =
+        vec![elsewhere(10, 0, 50), elsewhere(20, 50, 8), at(900, 50, Kind::SoftirqRaise { vector: 1 })];
+    events.extend([timer(1001, 7), timer_end(1003, 7), timer(1350, 7), timer_end(1352, 7)]);
+    events.push(at(1398, 50, Kind::SoftirqRaise { vector: 1 }));
+    assert_eq!(told(&events, &METAL)[0], "thread \"a thread\" 7 347");
+}
+
+/// A thread whose switch is missing is as urgent as other events say.
+#[test]
+fn a_more_urgent_thread_is_named_also_if_its_switch_is_missing() {
+    let events = [
+        switch_of(800, (8, 120), 1, (7, 49)),
+        switch_of(850, (7, 49), 1, (50, 89)),
+        switch_of(900, (50, 89), 0x100, (8, 120)),
+        timer(1010, 7),
+        timer_end(1012, 7),
+        switch_of(1390, (7, 49), 1, (50, 89)),
+    ];
+    assert_eq!(told(&events, &METAL)[0], "thread \"hog\" 7 388");
+}
+
+#[test]
+fn a_stopped_thread_is_kept_from_nothing_by_who_runs_meanwhile() {
+    // SIGSTOP wakes it from its sleep; SIGCONT ends the stop.
+    let events = [
+        switch(900, 50, 1, 7),
+        waking(950, 7),
+        switch(951, 7, 0, 50),
+        switch(955, 50, 4, 7),
+        timer(1001, 7),
+        timer_end(1005, 7),
+        waking(1380, 7),
+        switch(1385, 7, 0, 50),
+    ];
+    assert_eq!(told(&events, &METAL)[0], "stopped \"\" 0 376");
+}
+
+#[test]
+fn a_thread_that_was_not_woken_is_kept_from_nothing_by_who_runs_meanwhile() {
+    // Frozen in its sleep, the thread is not woken by its timer.
+    let mut events = vec![switch(900, 50, 1, 7), timer(1001, 7), timer_end(1003, 7)];
+    events.extend([timer(1200, 7), timer_end(1202, 7), waking(1380, 7), switch(1385, 7, 0, 50)]);
+    let expected = "unknown \"the thread was not woken though its timer was due: it was frozen, or its timer came late\" 0 375";
+    assert_eq!(told(&events, &METAL)[0], expected);
+    // Another thread wakes it: when, says nothing of timers.
+    let window = Window { by_timer: false, ..WINDOW };
+    assert_eq!(causes(&events, &window, &METAL)[0].kind, "thread");
+    // The thread that serves timers waits for the CPU.
+    let served = Task { name: "ktimers/1".into(), ..task(20) };
+    events.insert(2, at(1002, 7, Kind::Wakeup { task: served, target: 1 }));
+    assert_eq!(told(&events, &METAL)[0], "thread \"hog\" 7 380");
+}
+
+#[test]
 fn what_was_not_traced_is_not_guessed() {
     assert_eq!(told(&[], &METAL), ["not-traced \"nothing was traced on CPU 1\" 0 400"]);
     let mut events = hog();
@@ -395,7 +452,7 @@ fn what_was_not_traced_is_not_guessed() {
 
 fn anything() -> impl Strategy<Value = Kind> {
     let tid = prop_oneof![Just(0u32), Just(50), Just(7), Just(8)];
-    let state = prop_oneof![Just(0u64), Just(1), Just(2), Just(0x100)];
+    let state = prop_oneof![Just(0u64), Just(1), Just(2), Just(4), Just(0x100)];
     prop_oneof![
         (tid.clone(), state, tid).prop_map(|(from, state, to)| Kind::Switch {
             from: task(from),

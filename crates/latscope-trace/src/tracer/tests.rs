@@ -54,7 +54,7 @@ fn robbery(cpu: u32, tracer: &mut Tracer) -> (Vec<Window>, Vec<Window>) {
             sleep_until(due(turn));
             let until = monotonic_ns();
             marker.note(format_args!("turn {turn}"));
-            Window { cpu, thread, from: due(turn), until: until.max(due(turn)) }
+            Window { cpu, thread, from: due(turn), until: until.max(due(turn)), by_timer: true }
         };
         (0..12).map(activation).collect::<Vec<_>>()
     });
