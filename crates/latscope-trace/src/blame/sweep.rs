@@ -76,14 +76,16 @@ pub(crate) struct Sweep<'a> {
     thread: Thread,
     /// True if the trace has the switch with which the thread went to sleep.
     slept: bool,
+    /// True if the thread left the CPU on its own and runnable, as the trace has it, or in a way that the trace lacks. A
+    /// frozen thread does so, too, and unlike others it has to be woken.
+    left: bool,
     /// True if a timer's interrupt came since the programmed instant.
     delivered: bool,
     /// True if the thread was woken since the programmed instant.
     woken: bool,
     /// Time blocked since the thread last ran, ns. Its owner is known at the wake-up.
     blocked: u64,
-    /// Owners of the time for which the thread slept although its timer's interrupt had come. They hold if its wake-up
-    /// follows soon.
+    /// Owners of a time in which the thread may not have been runnable: its wake-up decides.
     unwoken: Vec<(Owner, u64)>,
     /// Times in which the thread was runnable and not allowed to run.
     denials: Vec<Denial>,
@@ -113,6 +115,7 @@ impl<'a> Sweep<'a> {
             idle_state: None,
             thread: Thread::Asleep,
             slept: false,
+            left: false,
             delivered: false,
             woken: false,
             blocked: 0,
@@ -171,6 +174,11 @@ impl<'a> Sweep<'a> {
             self.stack.push(frame);
         }
         self.advance(event.at, shares);
+        if let Kind::Switch { to, .. } = &event.kind
+            && to.tid == self.window.thread
+        {
+            self.release(shares);
+        }
         self.apply(event);
     }
 
@@ -188,8 +196,9 @@ impl<'a> Sweep<'a> {
         let before = self.current.replace(event.thread);
         if event.thread == self.window.thread {
             self.thread = Thread::Running;
+            self.release(shares);
         } else if before == Some(self.window.thread) {
-            self.slept = false;
+            (self.slept, self.left) = (false, true);
             let preempted = self.woken || self.window.from <= self.at;
             self.thread = if preempted { Thread::Waiting } else { Thread::Asleep };
         }
@@ -233,6 +242,7 @@ impl<'a> Sweep<'a> {
                         _ => Thread::Asleep,
                     };
                     self.slept = self.thread == Thread::Asleep;
+                    self.left = *state == 0;
                 }
                 if to.tid == self.window.thread {
                     self.thread = Thread::Running;
@@ -283,25 +293,33 @@ impl<'a> Sweep<'a> {
         }
         self.advance(end, shares);
         // Without a wake-up in the trace, it may have had one.
-        self.unwoken.into_iter().for_each(|(owner, ns)| shares.add(owner, ns));
+        self.release(shares);
         shares.add(Owner::new("lock", ""), self.blocked);
     }
 
-    /// Gives the time its owners for which the thread slept although its timer was due. Handlers take less than
-    /// [`SHORT`]: in a longer time other threads did not keep it from the CPU, since it did not want it.
+    /// Gives the time before a wake-up its owners. Handlers take less than [`SHORT`]: in a longer time other threads did
+    /// not keep the thread from the CPU, since it was not runnable.
     fn settle(&mut self, shares: &mut Shares) {
-        let unwoken = std::mem::take(&mut self.unwoken);
-        let sum = unwoken.iter().map(|(_, ns)| ns).sum();
+        let sum = self.unwoken.iter().map(|(_, ns)| ns).sum();
         if sum > SHORT {
+            self.unwoken.clear();
             shares.add(Owner::new(kind::UNKNOWN, UNWOKEN), sum);
-            return;
         }
-        unwoken.into_iter().for_each(|(owner, ns)| shares.add(owner, ns));
+        self.release(shares);
     }
 
-    /// Returns true if the thread sleeps on although its timer's interrupt has come, and no thread that serves timers
-    /// (PREEMPT_RT) waits for the CPU.
-    fn is_unwoken(&self) -> bool {
+    /// Gives the time its owners in which the thread waited for the CPU after all.
+    fn release(&mut self, shares: &mut Shares) {
+        self.left = false;
+        self.unwoken.drain(..).for_each(|(owner, ns)| shares.add(owner, ns));
+    }
+
+    /// Returns true if the thread left the CPU runnable, or sleeps on although its timer's interrupt has come and no
+    /// thread that serves timers (PREEMPT_RT) waits for the CPU.
+    fn may_be_unwoken(&self) -> bool {
+        if self.left && self.thread == Thread::Waiting {
+            return true;
+        }
         let serves = |thread: &u32| self.known.0.get(thread).is_some_and(|name| name.starts_with("ktimers/"));
         self.window.by_timer
             && self.slept
@@ -329,7 +347,7 @@ impl<'a> Sweep<'a> {
         }
         match self.stack.last() {
             None if self.thread == Thread::Blocked => self.blocked += ns,
-            None if self.is_unwoken() => self.unwoken.push((self.owner(until.min(self.span.1), ns), ns)),
+            None if self.may_be_unwoken() => self.unwoken.push((self.owner(until.min(self.span.1), ns), ns)),
             None => shares.add(self.owner(until.min(self.span.1), ns), ns),
             Some(frame) => shares.add(self.interrupt(frame, ns), ns),
         }
@@ -447,8 +465,7 @@ impl<'a> Sweep<'a> {
     }
 }
 
-const UNWOKEN: &str =
-    "the thread was not woken though its timer was due: it was frozen, or its timer came late";
+const UNWOKEN: &str = "the thread was not runnable: it was frozen, or its timer came late";
 
 fn lost(why: Loss, cpu: u32) -> String {
     match why {

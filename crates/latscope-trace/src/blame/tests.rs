@@ -425,8 +425,15 @@ fn a_thread_that_was_not_woken_is_kept_from_nothing_by_who_runs_meanwhile() {
     // Frozen in its sleep, the thread is not woken by its timer.
     let mut events = vec![switch(900, 50, 1, 7), timer(1001, 7), timer_end(1003, 7)];
     events.extend([timer(1200, 7), timer_end(1202, 7), waking(1380, 7), switch(1385, 7, 0, 50)]);
-    let expected = "unknown \"the thread was not woken though its timer was due: it was frozen, or its timer came late\" 0 375";
+    let expected = "unknown \"the thread was not runnable: it was frozen, or its timer came late\" 0 375";
     assert_eq!(told(&events, &METAL)[0], expected);
+    // Frozen on its way out of the kernel, it leaves the CPU as if it could run on.
+    let left =
+        [switch(900, 0, 0, 50), switch(950, 50, 0, 7), timer(1001, 7), timer_end(1003, 7), waking(1380, 7)];
+    let left = [&left[..], &[switch(1385, 7, 0, 50)]].concat();
+    assert_eq!(told(&left, &METAL)[0], expected.replace("375", "378"));
+    let runnable = [&left[..4], &left[5..]].concat();
+    assert_eq!(told(&runnable, &METAL)[0], "thread \"hog\" 7 383");
     // Another thread wakes it: when, says nothing of timers.
     let window = Window { by_timer: false, ..WINDOW };
     assert_eq!(causes(&events, &window, &METAL)[0].kind, "thread");
