@@ -73,7 +73,11 @@ pub const REASONS: &[(&str, Level, &str)] = &[
     ("in-caches", Level::Degraded, "part of what should have come from memory was in the caches"),
     ("load-ended", Level::Degraded, "the load beside the measurement ended first"),
     ("bytes-translated", Level::Degraded, "the other side's terminal changes or repeats bytes"),
-    ("messages-lost", Level::Degraded, "messages to the remote were lost"),
+    (
+        "messages-lost",
+        Level::Degraded,
+        "messages to the remote were lost or came back changed; they are in no time",
+    ),
     ("no-load", Level::Degraded, "the load beside the measurement had little of the machine"),
     (
         "not-as-asked",

@@ -1,6 +1,6 @@
 //! A report as OpenMetrics text, which the textfile collector of node_exporter and Prometheus read, too.
 
-use latscope_core::report::{Account, Measurement, Report, Sampling, Status};
+use latscope_core::report::{Account, Better, Measurement, Report, Sampling, Status};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
@@ -36,6 +36,7 @@ pub fn openmetrics(report: &Report) -> String {
     points_of("latscope_verdict_status", "Criteria of a point: 0 met, 1 inconclusive, 2 exceeded", &|m| {
         m.verdict.as_ref().map(|verdict| status(verdict.status))
     });
+    counts(&mut text, &points);
     histograms(&mut text, &points);
     run(&mut text, report);
     text + "# EOF\n"
@@ -108,6 +109,25 @@ fn gauge<'a>(
     }
 }
 
+/// Adds the counts that speak against a point, such as lost messages.
+fn counts(text: &mut String, points: &[(String, &Measurement)]) {
+    let mut found = Vec::new();
+    for (of, m) in points {
+        for (name, value) in &m.values {
+            if value.unit == "count" && value.better == Better::Less {
+                found.push((format!("{of},count=\"{}\"", escaped(name)), value.value));
+            }
+        }
+    }
+    let found = found.iter().map(|(labels, count)| (labels.as_str(), Some(*count)));
+    gauge(
+        text,
+        "latscope_bad_events",
+        "Counted events that speak against a point: losses, mismatches, ...",
+        found,
+    );
+}
+
 /// Adds the distributions of single events. A bound is the last value of a bucket of the result, so that counts are
 /// exact.
 fn histograms(text: &mut String, points: &[(String, &Measurement)]) {
@@ -164,6 +184,7 @@ fn run(text: &mut String, report: &Report) {
 mod tests {
     use super::*;
     use latscope_core::fixture;
+    use latscope_core::testing::with_value;
 
     #[test]
     fn every_event_is_counted_in_at_most_twenty_buckets() {
@@ -214,6 +235,16 @@ mod tests {
         assert!(line.contains("job_name=\"wake\"") && !line.contains("=\"\""), "{line}");
         report.run_id = "r-1".to_owned();
         assert!(openmetrics(&report).contains("latscope_run_info{run_id=\"r-1\","));
+    }
+
+    #[test]
+    fn lost_messages_are_a_series() {
+        let mut report = fixture::report();
+        let m = &mut report.measurements[0];
+        *m = with_value(m.clone(), "losses", 12.0);
+        let text = openmetrics(&report);
+        let line = text.lines().find(|line| line.contains("count=\"losses\"")).unwrap();
+        assert!(line.starts_with("latscope_bad_events{probe=") && line.ends_with(" 1.2e1"), "{line}");
     }
 
     #[test]

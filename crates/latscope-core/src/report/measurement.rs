@@ -1,5 +1,6 @@
 //! The result of one point: what was measured, how far it can be trusted, and the numbers.
 
+use super::lost::MESSAGES_LOST;
 use super::{Account, Block, Contention, Hop, Outlier, Recordings, Tested, Verdict};
 use crate::histogram::Histogram;
 use crate::machine::Machine;
@@ -128,13 +129,14 @@ impl Summary {
 }
 
 /// Reasons that follow from the figures of all rounds, and are found anew with each.
-const OF_ALL_ROUNDS: [&str; 6] = [
+const OF_ALL_ROUNDS: [&str; 7] = [
     "rounds-in-two-groups",
     "rounds-drift",
     "rounds-scatter",
     "waited-for-a-cpu",
     THROTTLED,
     bounds::IMPOSSIBLE,
+    MESSAGES_LOST,
 ];
 
 /// Measured point: its identity, its quality, and its numbers.
@@ -420,6 +422,7 @@ impl Measurement {
             self.settle_rounds();
         }
         self.settle_account();
+        self.settle_losses();
         let impossible = bounds::impossible(&self.params, &self.values);
         for reason in impossible.into_iter().chain(shared_cache) {
             self.quality.lower(reason);

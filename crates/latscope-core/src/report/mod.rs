@@ -7,6 +7,7 @@
 mod contention;
 mod disturbed;
 mod finding;
+mod lost;
 mod measurement;
 mod merging;
 mod reading;

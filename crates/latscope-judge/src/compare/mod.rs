@@ -7,6 +7,7 @@
 pub(crate) mod contrast;
 mod distribution;
 pub mod environment;
+mod losses;
 mod pair;
 mod quantiles;
 pub mod ranks;
@@ -294,14 +295,19 @@ pub fn compare(a: &[&Run], b: &[&Run], options: &Options) -> Comparison {
     points.sort_by_cached_key(|point| {
         (point.level, -(point.distance.unwrap_or(0.0) * 1e9) as i64, point.id.clone())
     });
-    let remarks = unlike.iter().cloned().chain(remarks(a, b)).chain(paired.assumed).collect();
+    let remarks = unlike
+        .iter()
+        .cloned()
+        .chain(remarks(a, b))
+        .chain(losses::remark(&paired.pairs))
+        .chain(paired.assumed);
     let [only_a, only_b] = paired.lacking;
     Comparison {
         schema: SCHEMA,
         a: side(a),
         b: side(b),
         differences: differences(a, b),
-        remarks,
+        remarks: remarks.collect(),
         unlike,
         margin: options.same,
         tail_margin: TAIL_MARGIN,

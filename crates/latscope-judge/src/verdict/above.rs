@@ -17,8 +17,7 @@ pub(super) struct Lost {
 impl Lost {
     /// Returns the lost messages of a measurement.
     pub fn of(m: &Measurement) -> Lost {
-        let count = m.values.get("losses").map_or(0, |losses| losses.value as u64);
-        Lost { count, timeout: m.number(param::TIMEOUT).unwrap_or(0) as f64 }
+        Lost { count: m.losses(), timeout: m.number(param::TIMEOUT).unwrap_or(0) as f64 }
     }
 
     /// Adds the lost messages to the values above a limit: for sure if the timeout is not shorter than the limit.

@@ -119,7 +119,7 @@ fn pings(bench: &mut Bench, index: usize, point: &Point, sent: &Sent) -> Result<
     Ok(())
 }
 
-/// Reports the reason why a point ended early, with the messages that were answered, and lost messages.
+/// Reports the reason why a point ended early, with the messages that were answered.
 fn finish(
     bench: &mut Bench,
     index: usize,
@@ -129,7 +129,7 @@ fn finish(
 ) {
     bench.account_for_peers();
     if let Some(reason) = channel.distortion() {
-        bench.degrade(index, "messages-lost", reason, "");
+        bench.degrade(index, "emulated", reason, "");
     }
     match (ended, channel.ended()) {
         (Ok(()), None) => {}

@@ -152,7 +152,7 @@ fn tenths(group: &Group, of: fn(&Summary) -> Option<f64>) -> Option<String> {
 }
 
 /// Values that are most important in a row.
-const TELLING: [&str; 6] = ["meet", "sync", "throughput", "gaps", "lost", WATCHED];
+const TELLING: [&str; 7] = ["meet", "sync", "throughput", "gaps", "lost", "losses", WATCHED];
 
 /// Rank of the columns that only explain others.
 const DETAIL: usize = 6;

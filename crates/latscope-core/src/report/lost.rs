@@ -1,0 +1,84 @@
+//! Reason against a point of which messages were lost: no time has them.
+
+use crate::quality::{Level, Reason};
+use crate::report::Measurement;
+use crate::units::format_count;
+
+/// Id of the reason.
+pub(super) const MESSAGES_LOST: &str = "messages-lost";
+
+/// Named values that count messages without a valid reply, each with its words.
+const WITHOUT_A_REPLY: [(&str, &str); 2] =
+    [("losses", "lost"), ("mismatches", "answered with other content")];
+
+impl Measurement {
+    /// Returns the number of lost messages; 0 if the probe does not count them.
+    pub fn losses(&self) -> u64 {
+        self.values
+            .get("losses")
+            .filter(|losses| losses.unit == "count")
+            .map_or(0, |losses| losses.value as u64)
+    }
+
+    /// Lowers the quality if messages were lost or came back with other content. A probe that counts no losses has
+    /// mismatches of another kind.
+    pub(super) fn settle_losses(&mut self) {
+        if self.quality.level == Level::Unsupported || !self.values.contains_key("losses") {
+            return;
+        }
+        let mut counts = Vec::new();
+        for (name, words) in WITHOUT_A_REPLY {
+            let count = self.values.get(name).map_or(0.0, |value| value.value);
+            if count > 0.0 {
+                counts.push((name, count, format!("{} {words}", format_count(count as u64))));
+            }
+        }
+        if counts.is_empty() {
+            return;
+        }
+        let words: Vec<&str> = counts.iter().map(|(.., words)| words.as_str()).collect();
+        let text = format!("of the messages {}: they are in no time", words.join(", "));
+        let mut reason = Reason::new(Level::Degraded, MESSAGES_LOST, text, "");
+        for (name, count, _) in counts {
+            reason = reason.with(name, count);
+        }
+        self.quality.lower(reason);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::params;
+    use crate::report::Semantics;
+    use crate::testing::{point, with_value};
+
+    fn counted(counts: &[(&str, f64)]) -> Measurement {
+        let mut m = point("remote.bandwidth", params([]), Semantics::RoundTrip, 5.0);
+        for (name, count) in counts {
+            m = with_value(m, name, *count);
+        }
+        m.settle();
+        m
+    }
+
+    #[test]
+    fn lost_messages_of_all_rounds_are_one_reason() {
+        let mut m = counted(&[("losses", 3.0), ("mismatches", 0.0)]);
+        assert_eq!(m.quality.level, Level::Degraded);
+        assert_eq!(m.reason().unwrap(), "of the messages 3 lost: they are in no time");
+        m.values.get_mut("losses").unwrap().value = 1_005.0;
+        m.settle();
+        assert_eq!(m.reason().unwrap(), "of the messages 1,005 lost: they are in no time");
+        assert_eq!(m.quality.reasons[0].values["losses"], 1_005.0);
+    }
+
+    #[test]
+    fn without_a_loss_there_is_no_reason() {
+        assert_eq!(counted(&[("losses", 0.0), ("mismatches", 0.0)]).quality.level, Level::Ok);
+        assert_eq!(counted(&[("mismatches", 4.0)]).quality.level, Level::Ok, "of another kind");
+        assert!(
+            counted(&[("losses", 0.0), ("mismatches", 4.0)]).reason().unwrap().contains("4 answered with")
+        );
+    }
+}
