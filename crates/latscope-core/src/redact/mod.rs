@@ -20,6 +20,7 @@ use fields::Content;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
+use std::collections::BTreeSet;
 
 /// Text in place of one that says nothing of interest to others.
 pub const REDACTED: &str = "(redacted)";
@@ -30,6 +31,20 @@ const MACHINE: &str = "machine-";
 /// Returns true if a name of a machine is one that redacting gave: another result's machine may have the same.
 pub fn is_redacted_machine(name: &str) -> bool {
     name.strip_prefix(MACHINE).is_some_and(|number| number.parse::<u32>().is_ok())
+}
+
+/// Returns the reason why the machine of results with this redacted name is not known.
+pub fn not_known(name: &str) -> String {
+    format!("not known ({name}: redacted results of several machines can have the same name)")
+}
+
+/// Returns a sentence if one of these machines has a redacted name: whether results are of one machine is then not
+/// known.
+pub fn machines_not_known<'a>(names: impl Iterator<Item = &'a str>) -> Option<String> {
+    let redacted: BTreeSet<&str> = names.filter(|name| is_redacted_machine(name)).collect();
+    let names: Vec<&str> = redacted.into_iter().collect();
+    (!names.is_empty())
+        .then(|| format!("whether these results are of one machine is {}", not_known(&names.join(", "))))
 }
 
 /// Begin of the word for a path.

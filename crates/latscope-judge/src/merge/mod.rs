@@ -6,9 +6,13 @@ use crate::runs::Run;
 use latscope_core::json::LARGEST;
 use latscope_core::machine::Machine;
 use latscope_core::plan::{Plan, Step};
-use latscope_core::report::{Differing, Measurement, Merged, MergedRun, Report, Sampling};
+use latscope_core::redact::machines_not_known;
+use latscope_core::report::{Differing, Measurement, Merged, MergedRun, Report, Sampling, Warning};
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem;
+
+/// Id of the warning that runs may be of several machines.
+pub const MACHINE_NOT_KNOWN: &str = "machine-not-known";
 
 /// Reason why results are not merged.
 #[derive(Debug, thiserror::Error)]
@@ -62,6 +66,12 @@ pub fn merge(results: Vec<(String, Report)>) -> Result<Report, MergeError> {
     for other in reports {
         machines.push(add_head(&mut whole, other));
     }
+    let names = machines.iter().map(|machine| machine.name.as_str());
+    if let Some(text) = machines_not_known(names.chain(hosts(&runs))) {
+        let warning = Warning { id: MACHINE_NOT_KNOWN.to_owned(), text, remedy: None };
+        whole.warnings.retain(|known| known.id != warning.id);
+        whole.warnings.push(warning);
+    }
     whole.machine = common(&machines);
     whole.started =
         runs.iter().map(|run| &run.started).find(|at| !at.is_empty()).cloned().unwrap_or_default();
@@ -74,6 +84,11 @@ pub fn merge(results: Vec<(String, Report)>) -> Result<Report, MergeError> {
     whole.measurements = measurements;
     whole.merged = Some(Merged { differs: differences(&runs), runs, batch_ns });
     Ok(whole)
+}
+
+/// Names of the machines of runs.
+fn hosts(runs: &[MergedRun]) -> impl Iterator<Item = &str> {
+    runs.iter().filter_map(|run| run.facts.get("host")).map(String::as_str)
 }
 
 impl Part {

@@ -49,6 +49,20 @@ fn what_differs_is_named_and_each_run_stays_known() {
 }
 
 #[test]
+fn redacted_runs_are_not_said_to_be_of_one_machine() {
+    let values = [vec![5000; 40], vec![7000; 40]];
+    let [mut a, mut b] = [run(1, &values), run(2, &values)];
+    let warned = |whole: &Report| whole.warnings.iter().filter(|one| one.id == MACHINE_NOT_KNOWN).count();
+    assert_eq!(warned(&merged([&a, &b])), 0);
+    for one in [&mut a, &mut b] {
+        "machine-1".clone_into(&mut one.machine.name);
+    }
+    let both = merged([&a, &b]);
+    assert_eq!(warned(&both), 1);
+    assert_eq!(warned(&merged([&both, &run(3, &values)])), 1);
+}
+
+#[test]
 fn a_run_is_merged_once() {
     let values = [vec![1], vec![2]];
     let (a, b) = (run(1, &values), run(2, &values));

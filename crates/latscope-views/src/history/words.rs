@@ -1,7 +1,7 @@
 //! Texts that all forms of a history share.
 
 use crate::comparison::figures::quantity;
-use latscope_core::redact::is_redacted_machine;
+use latscope_core::redact::{is_redacted_machine, not_known};
 use latscope_core::units::{counted, format_share, format_time};
 use latscope_judge::history::{
     Change, ChangedFact, FALSE_CHANGES, Figure, History, Machine, Moved, Odd, SHORTEST, runs_for_one,
@@ -21,9 +21,7 @@ pub(super) fn machine(machine: &Machine) -> String {
     let hosts = machine.hosts.join(", ");
     let named = match machine.id.strip_prefix("host ") {
         Some("") => "that results do not name".to_owned(),
-        Some(name) if is_redacted_machine(name) => {
-            format!("not known ({name}: redacted results of several machines can have the same name)")
-        }
+        Some(name) if is_redacted_machine(name) => not_known(name),
         Some(name) => name.to_owned(),
         None => format!("{} ({hosts})", machine.id),
     };

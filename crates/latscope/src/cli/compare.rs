@@ -8,6 +8,7 @@ use super::output::{check_distinct, show_text, unless_unread};
 use super::results::{self, Results};
 use anyhow::{Result, bail};
 use clap::Args;
+use latscope_core::redact::machines_not_known;
 use latscope_core::report::Status;
 use latscope_judge::compare::{self, Comparison};
 use latscope_judge::runs::Run;
@@ -59,6 +60,8 @@ pub fn run(asked: &CompareArguments) -> Result<Exit> {
     let probes = measured.map(|m| m.probe.as_str()).collect();
     results::check_only(&asked.judged.only, &probes, "neither side has")?;
     let mut found = compare::compare(&of_a, &of_b, &asked.judged.options());
+    let machines = of_a.iter().chain(&of_b).map(|run| run.report.machine.name.as_str());
+    found.remarks.extend(machines_not_known(machines));
     for (name, side) in [("A", &a), ("B", &b)] {
         found.remarks.extend(side.skipped.iter().map(|text| format!("{name}: {text}")));
     }

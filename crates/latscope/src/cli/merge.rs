@@ -10,7 +10,7 @@ use clap::Args;
 use latscope_core::report::Report;
 use latscope_core::units::counted;
 use latscope_engine::saver;
-use latscope_judge::merge::merge;
+use latscope_judge::merge::{MACHINE_NOT_KNOWN, merge};
 use latscope_process::stdout;
 use std::path::PathBuf;
 
@@ -77,6 +77,9 @@ fn described(file: &str, whole: &Report) -> String {
     let partial = if partial > 0 { format!(", {partial} of them not in all runs") } else { String::new() };
     let mut text =
         format!("{file}: merged from {}, {}{partial}\n", counted(runs, "run"), counted(points, "point"));
+    for warning in whole.warnings.iter().filter(|one| one.id == MACHINE_NOT_KNOWN) {
+        text += &format!("  {}\n", warning.text);
+    }
     for fact in &merged.differs {
         let values =
             fact.values.iter().map(|(value, runs)| format!("{value} ({})", counted((*runs).into(), "run")));

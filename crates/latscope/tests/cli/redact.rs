@@ -182,3 +182,26 @@ fn what_is_not_redacted_is_refused() {
     let line = run(&["sync", "mutex", "--redact", "--timeline", "t.json"]).refused();
     assert!(line.contains("--redact does not cover --timeline"), "{line}");
 }
+
+#[test]
+fn two_redacted_machines_are_not_said_to_be_one() {
+    const WORDS: &str = "machine-1: redacted results of several machines can have the same name";
+    let place = Place::new();
+    let files = ["one", "other"].map(|name| {
+        let mut report = latscope_core::fixture::report();
+        report.run_id = name.to_owned();
+        name.clone_into(&mut report.machine.name);
+        let (open, hidden) =
+            (place.file(&format!("{name}.json"), report.to_json()), place.at(&format!("{name}-r.json")));
+        run(&["show", &open, "--quiet", "--redact", "--json", &hidden]).done();
+        (open, hidden)
+    });
+    let unwrapped = |text: String| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let [(a, hidden_a), (b, hidden_b)] = &files;
+    assert!(unwrapped(run(&["compare", hidden_a, hidden_b]).done()).contains(WORDS));
+    assert!(!unwrapped(run(&["compare", a, b]).done()).contains(WORDS));
+    let whole = place.at("whole.json");
+    assert!(unwrapped(run(&["merge", hidden_a, hidden_b, "--json", &whole]).done()).contains(WORDS));
+    assert!(unwrapped(run(&["show", &whole]).done()).contains(WORDS));
+    assert!(!unwrapped(run(&["merge", a, b, "--json", &place.at("open.json")]).done()).contains(WORDS));
+}
