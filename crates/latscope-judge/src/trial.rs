@@ -78,19 +78,15 @@ type Open = (Option<WouldTell>, Option<Undecided>);
 
 /// The undecided medians; if all are decided, the undecided tails.
 fn open(trusted: &[&Point]) -> Vec<Open> {
-    let points = trusted.iter().filter(|point| is_open(point.verdict));
+    let points = trusted.iter().filter(|point| point.verdict.is_open());
     let points: Vec<Open> = points
         .map(|point| (point.would_tell, why_open(point.would_tell, point.p50.as_ref(), point.margin)))
         .collect();
     if !points.is_empty() {
         return points;
     }
-    let tails = trusted.iter().flat_map(|point| &point.tails).filter(|tail| is_open(tail.verdict));
+    let tails = trusted.iter().flat_map(|point| &point.tails).filter(|tail| tail.verdict.is_open());
     tails.map(|tail| (tail.would_tell, why_open(tail.would_tell, Some(&tail.rate), TAIL_MARGIN))).collect()
-}
-
-fn is_open(verdict: Verdict) -> bool {
-    matches!(verdict, Verdict::CannotTell | Verdict::Differs)
 }
 
 /// The reason why nothing within reach would decide.

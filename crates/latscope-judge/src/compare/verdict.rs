@@ -22,6 +22,13 @@ pub enum Verdict {
     CannotTell,
 }
 
+impl Verdict {
+    /// Returns true if more runs could give another verdict: it is not known whether B is slower, faster or the same.
+    pub fn is_open(self) -> bool {
+        matches!(self, Verdict::CannotTell | Verdict::Differs)
+    }
+}
+
 /// The probability of superiority from which a difference is one of nearly all runs.
 pub(crate) const SUPERIOR: f64 = 0.85;
 
@@ -114,7 +121,7 @@ pub(crate) fn advice(
     compared: usize,
     verdict: Verdict,
 ) -> Option<WouldTell> {
-    if !matches!(verdict, Verdict::CannotTell | Verdict::Differs) {
+    if !verdict.is_open() {
         return None;
     }
     let (shift, margin) = (contrast.ratio.ln().abs(), margin.ln_1p());

@@ -116,51 +116,58 @@ fn plural(verdict: Verdict) -> &'static str {
     }
 }
 
-/// Numbers of runs or rounds to which advice is rounded up.
+/// Largest numbers of runs or rounds of the points that are counted together.
 const UP_TO: [usize; 3] = [9, 20, 100];
 
-/// Returns what could decide the undecided points: `60 with 9 runs a side`.
+/// Returns what could decide the undecided points: `60 with 9 runs a side`. The largest number is that of the answer of
+/// a trial.
 pub(super) fn would_tell(comparison: &Comparison) -> Option<String> {
-    let unknown = |point: &&Point| point.level == Level::Ok && point.verdict == Verdict::CannotTell;
-    let unknown: Vec<&Point> = comparison.points.iter().filter(unknown).collect();
-    if comparison.unlike.is_some() && !unknown.is_empty() {
-        let of = counted(comparison.counts.compared as u64, "point");
-        return Some(format!(
-            "Undecided, as other processes used the CPUs differently: {} of {of}.",
-            unknown.len()
-        ));
+    let of = |wanted: fn(Verdict) -> bool| {
+        let points = comparison.points.iter().filter(move |point| point.level == Level::Ok);
+        points.filter(move |point| wanted(point.verdict)).collect::<Vec<&Point>>()
+    };
+    if comparison.unlike.is_some() {
+        let unknown = of(|verdict| verdict == Verdict::CannotTell).len();
+        let all = counted(comparison.counts.compared as u64, "point");
+        return (unknown > 0).then(|| {
+            format!("Undecided, as other processes used the CPUs differently: {unknown} of {all}.")
+        });
     }
-    let mut by_advice: BTreeMap<String, usize> = BTreeMap::new();
-    for point in &unknown {
-        let up_to = |number: usize| UP_TO.into_iter().find(|most| number <= *most).unwrap_or(number);
-        let advice = match point.would_tell {
-            Some(WouldTell::Runs(runs)) => format!("with {} runs a side", up_to(runs)),
-            Some(WouldTell::Rounds(rounds)) => format!("with --rounds {}", up_to(rounds)),
-            None if point.p50.is_none() => "have a figure of 0".to_owned(),
+    let open = of(Verdict::is_open);
+    let verb = match open.len() {
+        0 => return None,
+        1 => "is undecided; what would decide it",
+        _ => "are undecided; what would decide them",
+    };
+    let parts = advice(&open);
+    Some(format!("{} of {} {verb}: {}.", open.len(), comparison.counts.compared, parts.join(", ")))
+}
+
+/// Returns the numbers of points with their advice, the most frequent first. Points that need about as many runs or
+/// rounds are counted together, with the number of the one that needs the most.
+fn advice(open: &[&Point]) -> Vec<String> {
+    let mut groups: BTreeMap<(&str, usize), (usize, usize)> = BTreeMap::new();
+    for point in open {
+        let (text, number) = match point.would_tell {
+            Some(WouldTell::Runs(runs)) => ("with {} runs a side", runs),
+            Some(WouldTell::Rounds(rounds)) => ("with --rounds {}", rounds),
+            None if point.p50.is_none() => ("have a figure of 0", 0),
             None => match point.p50.as_ref().and_then(|p50| Undecided::of(p50, point.margin)) {
-                Some(Undecided::TooWide) => "scatter too far".to_owned(),
-                _ => "are too near to the margin".to_owned(),
+                Some(Undecided::TooWide) => ("scatter too far", 0),
+                _ => ("are too near to the margin", 0),
             },
         };
-        *by_advice.entry(advice).or_insert(0) += 1;
+        let group = UP_TO.into_iter().find(|most| number <= *most).unwrap_or(number);
+        let (points, most) = groups.entry((text, group)).or_default();
+        (*points, *most) = (*points + 1, number.max(*most));
     }
-    let mut advice: Vec<(String, usize)> = by_advice.into_iter().collect();
-    advice.sort_by_key(|(_, points)| std::cmp::Reverse(*points));
-    let parts: Vec<String> =
-        advice.iter().map(|(advice, points)| format!("{points} {}", conjugated(advice, *points))).collect();
-    (!unknown.is_empty()).then(|| {
-        format!(
-            "{} of {} {}: {}.",
-            unknown.len(),
-            comparison.counts.compared,
-            if unknown.len() == 1 {
-                "is undecided; what would decide it"
-            } else {
-                "are undecided; what would decide them"
-            },
-            parts.join(", ")
-        )
-    })
+    let mut groups: Vec<(&str, usize, usize)> =
+        groups.into_iter().map(|((text, _), (points, most))| (text, points, most)).collect();
+    groups.sort_by_key(|(_, points, _)| std::cmp::Reverse(*points));
+    let part = |(text, points, most): (&str, usize, usize)| {
+        format!("{points} {}", conjugated(&text.replace("{}", &most.to_string()), points))
+    };
+    groups.into_iter().map(part).collect()
 }
 
 fn conjugated(advice: &str, points: usize) -> String {

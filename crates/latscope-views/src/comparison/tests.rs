@@ -59,6 +59,32 @@ fn two_runs_differ_and_no_more_and_what_would_tell_is_said() {
 }
 
 #[test]
+fn the_number_of_runs_that_would_decide_is_that_of_a_trial() {
+    let mut told = 0;
+    for (factor, runs) in [(1.5, 1), (1.5, 2), (1.5, 3), (1.05, 3), (1.05, 9)] {
+        let found = compared(&fixture::report(), factor, runs);
+        let judged = latscope_judge::trial::judge(&found);
+        let Some(most) = judged.runs.filter(|_| !judged.told_is_of_tails()) else { continue };
+        told += 1;
+        let shown = text(&found, false, &Options { width: 400, ..Options::default() });
+        let line = shown.lines().find(|line| line.contains("would decide")).unwrap();
+        let numbers: Vec<usize> =
+            line.split("with ").skip(1).filter_map(|rest| rest.split_once(" runs")?.0.parse().ok()).collect();
+        assert_eq!(numbers.iter().max(), Some(&most), "{line}");
+        let points: usize = line
+            .split(": ")
+            .nth(1)
+            .unwrap()
+            .split(", ")
+            .filter(|part| part.contains(" runs a side"))
+            .map(|part| part.split(' ').next().unwrap().parse::<usize>().unwrap())
+            .sum();
+        assert_eq!(points, judged.told_by_runs, "{line}");
+    }
+    assert!(told >= 2, "{told}");
+}
+
+#[test]
 fn nothing_is_the_same_beside_other_loads() {
     let beside = |others: f64, factor: f64| {
         let mut runs = side(&fixture::report(), factor, 9);
