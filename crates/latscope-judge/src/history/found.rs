@@ -54,6 +54,8 @@ pub struct Machine {
     pub points: Vec<Point>,
     /// Figures of points with runs enough to be judged.
     pub judged: usize,
+    /// Points of which a figure is judged. A point has a median and, of single events, a p99 and a tail.
+    pub judged_points: usize,
     /// Figures of points with too few trusted runs.
     pub too_few: usize,
     /// Number of stretches of figures that were tested, all as one family.
@@ -61,6 +63,8 @@ pub struct Machine {
     /// Number of changes that are not reported, because they are smaller than the margin or their direction is not
     /// sure.
     pub small: usize,
+    /// These changes, in order of time.
+    pub smaller: Vec<Smaller>,
     /// Number of figures that are degraded, unstable or cut short: they are shown, but not judged.
     pub marked: usize,
 }
@@ -141,6 +145,21 @@ pub struct Moved {
     /// Figures before and after, their ratio and its interval, over the nearest runs of each side up to the next
     /// change.
     pub size: Contrast,
+}
+
+/// A change that is not reported: it is smaller than the margin, or its direction is not sure.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct Smaller {
+    /// Stable name of the point.
+    pub id: String,
+    /// Title of the point for a reader.
+    pub title: String,
+    /// Kind of the figure.
+    pub figure: Figure,
+    /// Place of the first run after it among those of the machine.
+    pub run: usize,
+    /// Ratio of the medians after and before it.
+    pub ratio: f64,
 }
 
 /// A figure that moves slowly.

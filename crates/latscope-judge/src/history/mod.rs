@@ -13,7 +13,9 @@ mod steps;
 
 pub use archive::{Archive, Entry, Figures, Tail, Work, Writer};
 pub use energy::{LEAST, SHORTEST, runs_for_one};
-pub use found::{Change, ChangedFact, Drift, Figure, History, Machine, Moved, Odd, Point, SCHEMA, Shown};
+pub use found::{
+    Change, ChangedFact, Drift, Figure, History, Machine, Moved, Odd, Point, SCHEMA, Shown, Smaller,
+};
 pub use series::{FALSE_CHANGES, detect};
 
 pub use crate::compare::Options;

@@ -1,7 +1,9 @@
 //! Groups the changes of many figures at one place in time into one change, with the facts that changed there.
 
 use super::archive::{Archive, Work};
-use super::found::{Change, ChangedFact, Drift, Figure, Machine, Moved, Odd, Point, RunName, Shown, name_of};
+use super::found::{
+    Change, ChangedFact, Drift, Figure, Machine, Moved, Odd, Point, RunName, Shown, Smaller, name_of,
+};
 use super::series::{Judged, Line, Series};
 use super::steps::{Steps, near, stretches};
 use super::{Options, SHORTEST};
@@ -22,13 +24,17 @@ pub(super) fn machine(
     let id = runs.first().map(|run| run.entry.machine.clone()).unwrap_or_default();
     let work = |line: &Line| &archive.works[series[line.series].work];
     let mut moved = Vec::new();
-    let mut small = 0;
+    let mut smaller = Vec::new();
     for (line, steps) in &judged.lines {
-        small += steps.small;
-        let sized = sizes(line, &steps.steps, work(line), options);
-        small += steps.steps.len() - sized.len();
-        moved.extend(sized);
+        smaller.extend(steps.small.iter().map(|(at, size)| unreported(line, *at, size.exp(), work(line))));
+        for placed in sizes(line, &steps.steps, work(line), options) {
+            match placed {
+                Ok(placed) => moved.push(placed),
+                Err(unsure) => smaller.push(unsure),
+            }
+        }
     }
+    smaller.sort_by_key(|one| one.run);
     let mut changes: Vec<Change> = Vec::new();
     for (place, figures) in grouped(moved) {
         let within = common(place, &figures);
@@ -51,14 +57,22 @@ pub(super) fn machine(
         odd: odd(&judged, work),
         points: points(archive, series, &judged, &changes),
         judged: judged.lines.len() - too_few,
+        judged_points: points_judged(&judged),
         too_few,
         tests: judged.tests,
-        small,
+        small: smaller.len(),
+        smaller,
         marked: series.iter().flat_map(|one| &one.figures).filter(|(_, figures)| !figures.trusted).count(),
         id,
         runs: shown,
         changes,
     }
+}
+
+/// Number of points of which a figure is judged.
+fn points_judged(judged: &Judged) -> usize {
+    let lines = judged.lines.iter().filter(|(line, _)| line.values.len() >= SHORTEST);
+    lines.map(|(line, _)| line.series).collect::<BTreeSet<usize>>().len()
 }
 
 /// Programs that measured the runs, each once.
@@ -80,8 +94,14 @@ fn show(run: &RunName) -> Shown {
 /// Largest number of nearest runs of each side for a size.
 const NEAREST: usize = 32;
 
-/// The sizes of the steps of a line; those that may be of either direction are left out.
-fn sizes(line: &Line, steps: &[usize], work: &Work, options: &Options) -> Vec<Placed> {
+/// A change that is not reported: `at` is its place in the line.
+fn unreported(line: &Line, at: usize, ratio: f64, work: &Work) -> Smaller {
+    let (id, title) = (work.id.clone(), work.title.clone());
+    Smaller { id, title, figure: line.figure, run: line.places[at], ratio }
+}
+
+/// The sizes of the steps of a line; of those that may be of either direction only the ratio.
+fn sizes(line: &Line, steps: &[usize], work: &Work, options: &Options) -> Vec<Result<Placed, Smaller>> {
     let stretches = stretches(steps, line.values.len());
     let moved = stretches.windows(2).filter_map(|pair| {
         let ((from, at), (_, end)) = (pair[0], pair[1]);
@@ -99,7 +119,11 @@ fn sizes(line: &Line, steps: &[usize], work: &Work, options: &Options) -> Vec<Pl
             run: line.places[at],
             size,
         };
-        sure.then(|| Placed { moved, at: [line.places[from + first], line.places[from + last]] })
+        Some(if sure {
+            Ok(Placed { moved, at: [line.places[from + first], line.places[from + last]] })
+        } else {
+            Err(unreported(line, at, moved.size.ratio, work))
+        })
     });
     moved.collect()
 }

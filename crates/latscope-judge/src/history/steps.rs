@@ -72,8 +72,8 @@ pub(super) struct Steps {
     pub steps: Vec<usize>,
     /// First and last figure of stretches that move steadily.
     pub drifts: Vec<(usize, usize)>,
-    /// Believed cuts that are smaller than the margin.
-    pub small: usize,
+    /// Believed cuts that are smaller than the margin, each with the difference of the medians.
+    pub small: Vec<(usize, f64)>,
     /// Single figures far from those around.
     pub odd: Vec<usize>,
 }
@@ -81,17 +81,17 @@ pub(super) struct Steps {
 /// Returns the steps of at least `margin` among the believed cuts of a series (on the log scale), with drifts and odd
 /// figures.
 pub(super) fn steps(values: &[f64], mut cuts: Vec<usize>, margin: f64) -> Steps {
-    let believed = cuts.len();
+    let mut small = Vec::new();
     // The smallest first: what it divides becomes one stretch, and the others are measured anew.
     loop {
         let sizes = sizes(values, &cuts);
         let smallest = (0..cuts.len()).min_by(|a, b| sizes[*a].abs().total_cmp(&sizes[*b].abs()));
         match smallest.filter(|at| sizes[*at].abs() < margin) {
-            Some(at) => drop(cuts.remove(at)),
+            Some(at) => small.push((cuts.remove(at), sizes[at])),
             None => break,
         }
     }
-    let small = believed - cuts.len();
+    small.sort_by_key(|(at, _)| *at);
     refine(values, &mut cuts);
     let drifts = drifts(values, &mut cuts);
     let odd = if drifts.is_empty() { odd(values, &cuts, margin) } else { Vec::new() };
@@ -247,7 +247,8 @@ mod tests {
         let there_and_back = of(500, |at| if (200..260).contains(&at) { 0.2 } else { 0.0 });
         assert_eq!(found(&there_and_back).steps, [200, 260]);
         let small = found(&of(40, |at| if at < 20 { 0.0 } else { 0.03 }));
-        assert_eq!((small.steps.len(), small.small), (0, 1));
+        assert_eq!((small.steps.len(), small.small.len(), small.small[0].0), (0, 1, 20));
+        assert!((small.small[0].1 - 0.03).abs() < 0.01, "{small:?}");
         assert_eq!(found(&of(40, |_| 0.0)), Steps::default());
         assert_eq!(found(&[]), Steps::default());
     }

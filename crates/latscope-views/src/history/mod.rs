@@ -24,6 +24,8 @@ const MOST: usize = 8;
 const SHOWN: usize = 12;
 
 const DRIFT: Mark = Mark { sign: "~  drifts: ", word: "", style: PLAIN };
+const SMALLER: Mark = Mark { sign: "<  smaller: ", word: "", style: PLAIN };
+const REVISIONS: Mark = Mark { sign: "!  several revisions: ", word: "several revisions: ", style: PLAIN };
 const ODD: Mark = Mark { sign: "·  odd: ", word: "", style: PLAIN };
 
 /// Returns each machine with its changes on a terminal; with `all` every figure of them, with `lines` the time line of
@@ -104,7 +106,8 @@ fn document(history: &History, all: bool, lines: Option<usize>) -> Document {
     document.most_items(NOTE, history.remarks.clone(), most);
     for machine in &history.machines {
         document.heading(2, words::machine(machine));
-        document.items(FACT, words::changes(history, machine));
+        document.items(FACT, words::changes(history, machine, all));
+        document.most_items(REVISIONS, words::revisions(machine), most);
         for change in &machine.changes {
             let place = Text::plain(words::place(machine, change));
             document.add(Block::Heading(3, format!("change {}", change.id), place));
@@ -116,9 +119,12 @@ fn document(history: &History, all: bool, lines: Option<usize>) -> Document {
             let same = format!("{same} (of how often tails are reached ±{tails})");
             document.on(PAGE, Block::Text(DIM, ratio_legend("ratio", &same)));
         }
-        for (mark, heading, texts) in
-            [(DRIFT, "Drifts", words::drifts(machine)), (ODD, "Odd runs", words::odd(machine))]
-        {
+        let smaller = if all { words::smaller(machine) } else { Vec::new() };
+        for (mark, heading, texts) in [
+            (SMALLER, "Smaller changes, or of unsure direction", smaller),
+            (DRIFT, "Drifts", words::drifts(machine)),
+            (ODD, "Odd runs", words::odd(machine, all)),
+        ] {
             if !texts.is_empty() {
                 document.on(TERMINAL, Block::Gap);
                 document.on(FILES, Block::heading(3, heading));

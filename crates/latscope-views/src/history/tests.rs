@@ -3,13 +3,57 @@ use super::{csv, html, markdown, text};
 use crate::Options;
 use crate::figure::timeline_figure;
 use latscope_core::fixture;
-use latscope_judge::history::{Entry, History, Options as How, Point, Writer, history};
+use latscope_judge::history::{Entry, Figure, History, Options as How, Point, Smaller, Writer, history};
 use latscope_judge::runs::Run;
 use unicode_width::UnicodeWidthStr;
 
 /// Runs of the fixture, of which those from 20 on take longer, another one is odd, and another drifts.
 pub(crate) fn found(runs: usize) -> History {
     found_with(runs, 20, 0.0)
+}
+
+#[test]
+fn figures_tests_and_points_are_counted_apart_and_nothing_judged_is_said_so() {
+    let flat = |found: &History, all| {
+        let shown = text(found, all, false, &Options { width: 400, ..Options::default() });
+        shown.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let mut history = found(40);
+    let machine = &mut history.machines[0];
+    let lines = machine.judged;
+    assert!(machine.judged_points > 0 && machine.judged_points <= lines && lines <= machine.tests);
+    let judged = machine.judged_points;
+    let shown = flat(&history, false);
+    assert!(
+        shown.contains(&format!("1 change found among {lines} judged figures of {judged} points")),
+        "{shown}"
+    );
+    let few = flat(&found(5), false);
+    assert!(few.contains("Nothing was judged.") && !few.contains("0 changes"), "{few}");
+}
+
+#[test]
+fn all_lists_smaller_changes_odd_medians_and_revisions() {
+    let shown =
+        |history: &History, all| text(history, all, false, &Options { width: 400, ..Options::default() });
+    let mut history = found(40);
+    let machine = &mut history.machines[0];
+    let (id, title) = (machine.points[3].id.clone(), machine.points[3].title.clone());
+    let small = Smaller { id, title: title.clone(), figure: Figure::P50, run: 20, ratio: 1.03 };
+    (machine.small, machine.smaller) = (1, vec![small]);
+    let odd = machine.points.iter().find(|point| point.id == machine.odd[0].points[0]).unwrap().title.clone();
+    let mut other = machine.points[3].clone();
+    (other.revision, other.runs) = (machine.points[3].revision + 1, vec![12, 13]);
+    let revisions = format!("{title}, revision {} in runs 1 to 40, revision", machine.points[3].revision);
+    machine.points.push(other);
+    let (some, all) = (shown(&history, false), shown(&history, true));
+    assert!(some.contains("1 smaller change or of unsure direction: not shown (--all lists them)"), "{some}");
+    assert!(
+        all.contains(&format!("smaller: {title} p50, ratio 1.030 at run 21 (2026-11-22 00:20)")),
+        "{all}"
+    );
+    assert!(some.contains(&format!("medians: {odd}")), "{some}");
+    assert!(some.contains(&revisions) && some.contains("in runs 13 to 14"), "{some}");
 }
 
 /// Such runs with another kernel from that run on, and with figures that scatter by so much more.

@@ -6,7 +6,7 @@ use latscope_core::units::{counted, format_share, format_time};
 use latscope_judge::history::{
     Change, ChangedFact, FALSE_CHANGES, Figure, History, Machine, Moved, Odd, SHORTEST, runs_for_one,
 };
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A time to the minute: `2026-11-22 14:38`. Results of other programs may have none.
 pub(super) fn minute(started: &str) -> String {
@@ -40,17 +40,8 @@ pub(super) fn machine(machine: &Machine) -> String {
 }
 
 /// Returns the number of changes and how reliable they are.
-pub(super) fn changes(history: &History, machine: &Machine) -> Vec<String> {
-    let mut lines = vec![format!(
-        "{} in {} judged. A change is of at least {} ({} of how often tails are reached); of those found at most {} \
-         are expected to be false (Benjamini-Hochberg over {}).",
-        counted(machine.changes.len() as u64, "change"),
-        counted(machine.judged as u64, "figure"),
-        format_share(history.margin),
-        format_share(history.tail_margin),
-        format_share(FALSE_CHANGES),
-        counted(machine.tests as u64, "test")
-    )];
+pub(super) fn changes(history: &History, machine: &Machine, all: bool) -> Vec<String> {
+    let mut lines = vec![judged(history, machine)];
     let needed = runs_for_one(machine.tests);
     if machine.judged > 0 && machine.runs.len() < needed {
         lines.push(format!(
@@ -62,7 +53,8 @@ pub(super) fn changes(history: &History, machine: &Machine) -> Vec<String> {
             lines.push(format!("{} {said}", counted(number as u64, thing)));
         }
     };
-    more(machine.small, "smaller change", "or of unsure direction: not shown.");
+    let listed = if all { "listed below." } else { "not shown (--all lists them)." };
+    more(machine.small, "smaller change", &format!("or of unsure direction: {listed}"));
     more(machine.too_few, "figure", &format!("not judged: fewer than {SHORTEST} trusted runs."));
     more(machine.marked, "row", "degraded, unstable or cut short: shown in time lines, and not judged.");
     let early = machine.runs.iter().filter(|run| !run.complete).count();
@@ -73,6 +65,65 @@ pub(super) fn changes(history: &History, machine: &Machine) -> Vec<String> {
         "run",
         "of another program without a date: before the others, in the order of their files' names.",
     );
+    lines
+}
+
+/// Returns the number of changes, and of the figures among which they were found: figures are those of points, and each
+/// is tested as a whole and, where it changed, in parts.
+fn judged(history: &History, machine: &Machine) -> String {
+    if machine.judged == 0 {
+        return "Nothing was judged.".to_owned();
+    }
+    format!(
+        "{} found among {} of {}. A change is of at least {} ({} of how often tails are reached); of the changes at \
+         most {} are expected to be false (Benjamini-Hochberg over {} of these figures and their parts).",
+        counted(machine.changes.len() as u64, "change"),
+        counted(machine.judged as u64, "judged figure"),
+        counted(machine.judged_points as u64, "point"),
+        format_share(history.margin),
+        format_share(history.tail_margin),
+        format_share(FALSE_CHANGES),
+        counted(machine.tests as u64, "test")
+    )
+}
+
+/// Returns the points that runs measured in several revisions of their probe, a line each: `addition, revision 1 in runs
+/// 1 to 12, revision 2 in runs 13 to 24`. Each revision has a history of its own.
+pub(super) fn revisions(machine: &Machine) -> Vec<String> {
+    let mut points: BTreeMap<&str, BTreeMap<u32, [usize; 2]>> = BTreeMap::new();
+    let mut titles = BTreeMap::new();
+    for point in &machine.points {
+        let (Some(first), Some(last)) = (point.runs.first(), point.runs.last()) else { continue };
+        let revisions = points.entry(&point.id).or_default();
+        let runs = revisions.entry(point.revision).or_insert([*first, *last]);
+        *runs = [runs[0].min(*first), runs[1].max(*last)];
+        titles.insert(&*point.id, &*point.title);
+    }
+    let mut lines = Vec::new();
+    for (id, revisions) in points.into_iter().filter(|(_, revisions)| revisions.len() > 1) {
+        let title = titles[id];
+        let mut line = if title.is_empty() { id.to_owned() } else { title.to_owned() };
+        for (revision, [first, last]) in revisions {
+            line += &format!(", revision {revision} in runs {} to {}", first + 1, last + 1);
+        }
+        lines.push(line);
+    }
+    lines
+}
+
+/// Returns the changes that are not reported, a line each: `addition p50, 1.03 at run 21 (2026-11-22 14:38)`.
+pub(super) fn smaller(machine: &Machine) -> Vec<String> {
+    let mut lines = Vec::new();
+    for one in &machine.smaller {
+        let when = minute(&machine.runs[one.run].started);
+        lines.push(format!(
+            "{} {}, ratio {:.3} at run {} ({when})",
+            one.title,
+            name(one.figure),
+            one.ratio,
+            one.run + 1
+        ));
+    }
     lines
 }
 
@@ -142,12 +193,29 @@ pub(super) fn drifts(machine: &Machine) -> Vec<String> {
     lines
 }
 
-/// The odd runs, a line each: `7.json (2026-11-22 14:38), 12 of 139 medians`.
-pub(super) fn odd(machine: &Machine) -> Vec<String> {
-    let line = |odd: &Odd| {
-        let run = &machine.runs[odd.run];
-        let medians = counted(odd.of as u64, "median");
-        format!("{} ({}), {} of {medians}", run.name, minute(&run.started), odd.points.len())
-    };
+/// Number of medians of an odd run that are named, unless all are asked for.
+const NAMED: usize = 3;
+
+/// The odd runs, a line each: `7.json (2026-11-22 14:38), 12 of 139 medians: addition, …`.
+pub(super) fn odd(machine: &Machine, all: bool) -> Vec<String> {
+    let titles: BTreeMap<&str, &str> =
+        machine.points.iter().map(|point| (point.id.as_str(), point.title.as_str())).collect();
+    let line = |odd: &Odd| odd_run(machine, odd, &titles, if all { usize::MAX } else { NAMED });
     machine.odd.iter().map(line).collect()
+}
+
+/// An odd run with the titles of at most so many points.
+fn odd_run(machine: &Machine, odd: &Odd, titles: &BTreeMap<&str, &str>, most: usize) -> String {
+    let run = &machine.runs[odd.run];
+    let named: Vec<&str> =
+        odd.points.iter().take(most).map(|id| titles.get(&**id).map_or(&**id, |t| t)).collect();
+    format!(
+        "{} ({}), {} of {}: {}{}",
+        run.name,
+        minute(&run.started),
+        odd.points.len(),
+        counted(odd.of as u64, "median"),
+        named.join(", "),
+        if odd.points.len() > named.len() { ", …" } else { "" }
+    )
 }

@@ -35,7 +35,7 @@ pub struct HistoryArguments {
     /// Exit with 2 where there is a change
     #[arg(long, value_name = "WHAT", value_parser = possible([("change", "a figure changed")]))]
     fail_on: Option<String>,
-    /// Every figure that changed, every odd run and every skipped file, not only the first ones
+    /// Every figure that changed, every smaller change, every odd run and every skipped file, not only the first ones
     #[arg(long)]
     all: bool,
     /// No text
