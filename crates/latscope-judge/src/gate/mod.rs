@@ -18,8 +18,8 @@ pub use names::{Kind, Names};
 use crate::compare::environment::{Difference, differences, remarks};
 use crate::compare::{Range, WouldTell};
 use crate::runs::{Run, point_id};
-use crate::verdict::{self, Criterion, Metric};
-use latscope_core::plan::Params;
+use crate::verdict::{self, Criterion, Metric, OutOfReach};
+use latscope_core::plan::{Params, Step};
 use latscope_core::redact::is_redacted_machine;
 use latscope_core::report::{Better, Measurement, Status};
 use latscope_core::units::{counted, format_percent, format_time, format_value};
@@ -27,6 +27,7 @@ use ratio::Baseline;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 
 /// Name of the form in which gates are written.
 pub const SCHEMA: &str = "latscope-gate/1";
@@ -121,6 +122,30 @@ pub struct Check {
     /// too few samples.
     #[serde(skip)]
     pub is_hopeless: bool,
+    /// Length of a run of the same command that could pass, if the run was too short.
+    #[serde(skip)]
+    pub takes: Option<Length>,
+}
+
+/// Length of a run, as an option of a command asks for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Length {
+    /// Number of rounds.
+    Rounds(u64),
+    /// Number of events.
+    Count(u64),
+    /// Duration, s.
+    Seconds(u64),
+}
+
+impl fmt::Display for Length {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Length::Rounds(rounds) => write!(f, "--rounds {rounds}"),
+            Length::Count(count) => write!(f, "--count {count}"),
+            Length::Seconds(seconds) => write!(f, "--duration {seconds}s"),
+        }
+    }
 }
 
 impl Gate {
@@ -148,6 +173,7 @@ impl Gate {
             text: format!("what it holds is not judged: {why}"),
             would_tell: None,
             is_hopeless: false,
+            takes: None,
         });
     }
 }
@@ -363,7 +389,7 @@ fn of_point(limit: &Limit, bound: &Bound, at: usize, run: &Run, m: &Measurement)
     }
     let Allowed::Value(allowed, written) = bound.allowed else { unreachable!("a ratio is judged elsewhere") };
     let criterion = Criterion { metric: bound.metric.clone(), limit: allowed };
-    let out_of_reach = verdict::is_out_of_reach(m, &criterion);
+    let out_of_reach = verdict::out_of_reach(m, &criterion);
     let at_most = verdict::at_most(m, &bound.metric);
     let mut judged = verdict::judge(m, &[criterion]).checks.remove(0);
     let (unit, at_least) = unit(&bound.metric, m);
@@ -375,8 +401,10 @@ fn of_point(limit: &Limit, bound: &Bound, at: usize, run: &Run, m: &Measurement)
         judged.status = Status::Inconclusive;
         judged.text = format!("the run ended before it was done; so far, {}", judged.text);
     }
+    let out_of_reach = out_of_reach.filter(|_| judged.status == Status::Inconclusive);
     Check {
-        is_hopeless: judged.status == Status::Inconclusive && out_of_reach,
+        is_hopeless: out_of_reach.is_some(),
+        takes: out_of_reach.and_then(|reason| takes(run, m, reason)),
         at_least,
         at_most: at_most.filter(|_| judged.status == Status::Pass && judged.value.is_none()),
         value: judged.value,
@@ -385,6 +413,25 @@ fn of_point(limit: &Limit, bound: &Bound, at: usize, run: &Run, m: &Measurement)
         text: judged.text,
         ..blank(limit, bound, Some(at), Some(m))
     }
+}
+
+/// Runs are advised to be longer by this factor than their samples need: the next one may take fewer.
+const SPARE: f64 = 1.1;
+
+/// Length with which a run of the same command takes enough samples; `None` if it is not known.
+fn takes(run: &Run, m: &Measurement, reason: OutOfReach) -> Option<Length> {
+    let times = match reason {
+        OutOfReach::Never => return None,
+        OutOfReach::Rounds => return Some(Length::Rounds(verdict::FEWEST_ROUNDS as u64)),
+        OutOfReach::Samples(times) => times * SPARE,
+    };
+    let planned = |step: &&Step| step.points.iter().any(|point| point.probe == m.probe);
+    let stop = &run.report.plan.steps.iter().find(planned)?.stop;
+    if stop.events != u64::MAX {
+        return Some(Length::Count((stop.events as f64 * times).ceil() as u64));
+    }
+    let seconds = stop.limit_ns as f64 * times / 1e9;
+    (stop.limit_ns != u64::MAX).then_some(Length::Seconds(seconds.ceil() as u64))
 }
 
 fn words(unit: &str) -> &str {
@@ -436,6 +483,7 @@ fn blank(limit: &Limit, bound: &Bound, run: Option<usize>, m: Option<&Measuremen
         text: String::new(),
         would_tell: None,
         is_hopeless: false,
+        takes: None,
     }
 }
 

@@ -98,15 +98,33 @@ pub fn subjects(report: &Report) -> Vec<usize> {
     (0..report.measurements.len()).filter(|at| alone(&report.measurements[*at])).collect()
 }
 
-/// Returns true if no measurement with as many samples can hold a criterion, however short they are.
-pub(crate) fn is_out_of_reach(m: &Measurement, criterion: &Criterion) -> bool {
+/// Reason why no measurement of the same plan can hold a criterion, however short its samples are.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum OutOfReach {
+    /// The figure is not of what was measured.
+    Never,
+    /// It takes so many times as many samples.
+    Samples(f64),
+    /// It takes three rounds or more.
+    Rounds,
+}
+
+/// Fewest rounds that say where the median of another run will be.
+pub(crate) const FEWEST_ROUNDS: usize = 3;
+
+/// Returns the reason why a criterion is out of reach; `None` if another run can hold it.
+pub(crate) fn out_of_reach(m: &Measurement, criterion: &Criterion) -> Option<OutOfReach> {
     let count = Independent::of(m).number(m.corrected.as_ref().unwrap_or(&m.histogram).count());
     match &criterion.metric {
-        Metric::Quantile(quantile) if is_of_rounds(m, *quantile) => false,
-        Metric::Quantile(_) if is_batch(m) => true,
-        Metric::Quantile(quantile) => samples_needed(0, quantile.above) > count,
-        Metric::Max | Metric::Threshold => is_batch(m),
-        _ => false,
+        Metric::Quantile(quantile) if is_of_rounds(m, *quantile) => {
+            (m.rounds.len() < FEWEST_ROUNDS).then_some(OutOfReach::Rounds)
+        }
+        Metric::Quantile(_) | Metric::Max | Metric::Threshold if is_batch(m) => Some(OutOfReach::Never),
+        Metric::Quantile(quantile) => {
+            let needed = samples_needed(0, quantile.above);
+            (needed > count).then(|| OutOfReach::Samples(needed as f64 / count.max(1) as f64))
+        }
+        _ => None,
     }
 }
 

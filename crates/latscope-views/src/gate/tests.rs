@@ -26,6 +26,7 @@ fn check(metric: &str, status: Status, run: Option<usize>) -> Check {
         text: "3 of 60,000 (0.005 %), a, b: c\nand more".to_owned(),
         would_tell: None,
         is_hopeless: false,
+        takes: None,
     }
 }
 

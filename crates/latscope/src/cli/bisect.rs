@@ -102,11 +102,8 @@ pub fn run(asked: &BisectArguments, whole: Command) -> Result<ExitCode> {
         let left = asked.runs - number;
         say(number, &gate, &seen, left);
         hard += usize::from(gate.checks.iter().any(Check::is_final));
-        if number == 1 && gate.checks.iter().all(|check| check.is_hopeless) {
-            let why = gate.checks.first().map_or("nothing is judged", |check| check.text.as_str());
-            bail!(
-                "cannot tell, and further runs cannot either: {why} (choose what fits the budget behind --)"
-            );
+        if let Some(why) = hopeless(&gate).filter(|_| number == 1) {
+            bail!("cannot tell, and further runs cannot either: {why}");
         }
         match if hard >= CONFIRMED { Some(Decision::Bad) } else { seen.decision() } {
             Some(Decision::Good) => return end("good", &seen, number, ExitCode::SUCCESS),
@@ -146,6 +143,26 @@ fn checked_budget(asked: &BisectArguments) -> Result<Budget> {
         asked.budget.display()
     );
     Ok(budget)
+}
+
+/// Returns the reason why no run of this command can hold the budget, with what would; `None` if a run can.
+fn hopeless(gate: &Gate) -> Option<String> {
+    if gate.status == Status::Exceeded {
+        return None;
+    }
+    if gate.checks.is_empty() {
+        return Some("nothing is judged".to_owned());
+    }
+    let hopeless: Vec<&Check> = gate.checks.iter().filter(|check| check.is_hopeless).collect();
+    // What no length mends comes first, then what takes the longest run.
+    let never = hopeless.iter().find(|check| check.takes.is_none());
+    let check = never.or(hopeless.iter().max_by_key(|check| check.takes))?;
+    let remedy = match check.takes {
+        None => "choose what fits the budget behind --".to_owned(),
+        Some(length) => format!("add {length} to the command behind --"),
+    };
+    let text = check.text.as_str();
+    Some(format!("{}: {text} ({remedy})", check.id))
 }
 
 fn end(verdict: &str, seen: &Sequential, runs: u64, code: ExitCode) -> Result<ExitCode> {

@@ -376,6 +376,12 @@ fn bisecting_says_good_bad_or_that_it_cannot_tell() {
         );
         assert!(!unknown.err.contains("run 2"), "{unknown:?}");
     }
+    // One limit that a run is too short for is enough, and it says how long a run has to be.
+    let short = bisect(&place, "max = '10h'\np99_9999 = '10h'", &[]);
+    let advice =
+        short.err.split("(add --duration ").nth(1).and_then(|rest| rest.split_once("s to the command"));
+    let seconds: u64 = advice.unwrap_or_else(|| panic!("{short:?}")).0.parse().unwrap();
+    assert!(short.code == Some(125) && seconds > 1000 && !short.err.contains("run 2"), "{short:?}");
 }
 
 #[test]
