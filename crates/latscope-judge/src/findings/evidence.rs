@@ -147,9 +147,12 @@ pub(super) fn alike(a: &Figure, b: &Figure) -> bool {
 }
 
 impl Ratio {
-    /// Ratio that the ranges allow, even if they overlap.
+    /// Ratio that the ranges allow as they are printed, even if they overlap: no sentence claims more than its reader can
+    /// compute from it.
     pub fn between(a: &Figure, b: &Figure) -> Ratio {
-        Ratio { value: a.value / b.value, low: a.low / b.high, high: a.high / b.low }
+        let [(a_low, a_high), (b_low, b_high)] =
+            [a, b].map(|of| (two_digits(of.low, Direction::Down), two_digits(of.high, Direction::Up)));
+        Ratio { value: a.value / b.value, low: a_low / b_high, high: a_high / b_low }
     }
 
     /// `at least ×3`, rounded down.
@@ -305,5 +308,24 @@ impl Told {
             evidence: self.evidence,
             rounds: self.rounds,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn figure(value: f64, low: f64, high: f64) -> Figure {
+        Figure { value, low, high, evidence: Vec::new() }
+    }
+
+    #[test]
+    fn a_ratio_is_that_of_the_printed_ranges() {
+        // 3.05 by the exact ends.
+        let (chase, line) = (figure(35.2, 34.9, 36.0), figure(11.3, 11.2, 11.43));
+        assert_eq!((chase.time(), line.time()), ("34 to 36 ns".to_owned(), "11 to 12 ns".to_owned()));
+        assert_eq!(Ratio::between(&chase, &line).at_least(), "at least ×2");
+        let apart = figure(40.0, 37.5, 42.0);
+        assert_eq!(Ratio::between(&apart, &line).at_least(), "at least ×3");
     }
 }

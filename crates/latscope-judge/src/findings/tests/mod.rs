@@ -303,7 +303,7 @@ fn cached_reads_are_set_apart_from_the_device() {
         "{}",
         read.text
     );
-    assert!(read.text.contains("28 to 31 µs") && read.text.contains("at least ×120"), "{}", read.text);
+    assert!(read.text.contains("28 to 31 µs") && read.text.contains("at least ×100"), "{}", read.text);
     let write = only(&report, "durable-write");
     assert!(
         write.text.contains("returns after 1.1 to 1.3 µs, but only fsync makes it durable"),
