@@ -8,27 +8,34 @@ use std::time::Instant;
 /// Run delay of measuring threads that have ended, ns.
 static ENDED: AtomicU64 = AtomicU64::new(0);
 
-/// Ids of the measuring threads that have not ended, without the calling thread.
-static RUNNING: Mutex<Vec<i32>> = Mutex::new(Vec::new());
+/// Time from begin to end of measuring threads that have ended, ns.
+static ENDED_TIME: AtomicU64 = AtomicU64::new(0);
+
+/// Ids of the measuring threads that have not ended, without the calling thread, each with the time of its begin.
+static RUNNING: Mutex<Vec<(i32, Instant)>> = Mutex::new(Vec::new());
 
 /// A stretch of time over which the waits of the calling thread and of all [`Measuring`] ones are added up.
 #[derive(Debug, Clone, Copy)]
 pub struct Waits {
     began: Instant,
     before: Option<u64>,
+    /// Time of the measuring threads until then, ns.
+    time_before: u64,
 }
 
 impl Waits {
     /// Starts here. Reads files: outside of stamps only.
     pub fn start() -> Waits {
-        Waits { before: of_all(), began: Instant::now() }
+        Waits { before: of_all(), time_before: time_of_measuring(), began: Instant::now() }
     }
 
-    /// Time since the start, and the run delay in it, ns; the delay is `None`
+    /// Time since the start, the run delay in it, and the time of all threads that could wait, ns; the delay is `None`
     /// where the kernel does not count it.
-    pub fn so_far(&self) -> (u64, Option<u64>) {
+    pub fn so_far(&self) -> (u64, Option<u64>, Option<u64>) {
         let wall = self.began.elapsed().as_nanos() as u64;
-        (wall, self.before.zip(of_all()).map(|(before, now)| now.saturating_sub(before)))
+        let delay = self.before.zip(of_all()).map(|(before, now)| now.saturating_sub(before));
+        let threads = wall + time_of_measuring().saturating_sub(self.time_before);
+        (wall, delay, delay.map(|_| threads))
     }
 }
 
@@ -41,7 +48,7 @@ impl Measuring {
     /// Counts the calling thread.
     pub fn hold() -> Measuring {
         let thread = rustix::thread::gettid().as_raw_nonzero().get();
-        RUNNING.lock().expect("no holder panics").push(thread);
+        RUNNING.lock().expect("no holder panics").push((thread, Instant::now()));
         Measuring(thread)
     }
 }
@@ -51,7 +58,9 @@ impl Drop for Measuring {
         // `/proc` forgets it with the thread.
         let mut running = RUNNING.lock().expect("no holder panics");
         ENDED.fetch_add(run_delay(self.0).unwrap_or(0), Relaxed);
-        running.retain(|thread| *thread != self.0);
+        for (_, began) in running.extract_if(.., |(thread, _)| *thread == self.0) {
+            ENDED_TIME.fetch_add(began.elapsed().as_nanos() as u64, Relaxed);
+        }
     }
 }
 
@@ -68,7 +77,14 @@ pub fn own() -> Option<u64> {
 /// Run delay of all [`Measuring`] threads so far, ns.
 pub fn of_measuring() -> u64 {
     let running = RUNNING.lock().expect("no holder panics");
-    running.iter().filter_map(|thread| run_delay(*thread)).sum::<u64>() + ENDED.load(Relaxed)
+    running.iter().filter_map(|(thread, _)| run_delay(*thread)).sum::<u64>() + ENDED.load(Relaxed)
+}
+
+/// Time of all [`Measuring`] threads so far, ns.
+fn time_of_measuring() -> u64 {
+    let running = RUNNING.lock().expect("no holder panics");
+    let alive: u64 = running.iter().map(|(_, began)| began.elapsed().as_nanos() as u64).sum();
+    alive + ENDED_TIME.load(Relaxed)
 }
 
 /// Run delay of all threads of another process so far, ns.
@@ -113,9 +129,11 @@ mod tests {
                 });
             }
         });
-        let (wall, delay) = waits.so_far();
+        let (wall, delay, threads) = waits.so_far();
         assert!(of_process(std::process::id()) >= own(), "this thread is one of the process");
         // Each had the CPU at most half of the time that both wanted it.
         assert!(delay.unwrap() > 10_000_000, "{delay:?} of {wall}");
+        // That of both, and of this thread.
+        assert!(threads.unwrap() >= wall + 2 * 60_000_000, "{threads:?} of {wall}");
     }
 }

@@ -398,10 +398,10 @@ impl<'a> Bench<'a> {
     /// Notes what the threads waited for a CPU since the point was started, whether that distorts it, and whether a
     /// gate threw each sample away in which they did not run.
     fn waited(&mut self, point: usize, distorts: bool, gated: bool) {
-        let (wall_ns, run_delay_ns) = self.waits.so_far();
+        let (wall_ns, run_delay_ns, threads_ns) = self.waits.so_far();
         // How late periodic threads have a CPU is what they measure.
         let distorts = distorts && self.periodic().is_none();
-        self.set_contention(point, Contention { wall_ns, run_delay_ns, distorts, gated });
+        self.set_contention(point, Contention { wall_ns, run_delay_ns, threads_ns, distorts, gated });
     }
 
     /// Reports all that is known; points never touched stay unreported.

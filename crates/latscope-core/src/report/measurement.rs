@@ -471,9 +471,8 @@ impl Measurement {
         };
         let (waited, others) = (contention.waited().unwrap_or(0.0), account.others);
         let text = format!(
-            "its threads waited for a CPU for {} of the time in which it was measured, while other processes used {} of \
-             the CPUs",
-            units::format_share(waited),
+            "its threads waited for a CPU for {}, while other processes used {} of the CPUs",
+            contention.words(),
             account.others_words().unwrap_or_default()
         );
         let reason = Reason::new(Level::Degraded, "waited-for-a-cpu", text, "measure on a quieter machine");

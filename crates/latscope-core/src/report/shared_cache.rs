@@ -111,7 +111,7 @@ mod tests {
             wall_ns: 1_000_000,
             run_delay_ns: Some(800_000),
             distorts: true,
-            gated: false,
+            ..Contention::default()
         });
         m.settle();
         m.settle_shared_cache(&machine(), Some(Footprint::of(8 << 20)));

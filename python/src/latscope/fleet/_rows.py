@@ -277,12 +277,13 @@ def outward(limits: Any, name: str) -> pa.Array:
 
 
 def _waited(contention: object) -> float | None:
-    """Returns the share of the time, 0 to 1, in which threads that measured waited for a CPU. Four digits:
-    further ones take room and say nothing."""
+    """Returns the share of the time of the threads that measured, 0 to 1, in which they waited for a CPU. Four
+    digits: further ones take room and say nothing."""
     if not isinstance(contention, dict):
         return None
-    wall, delay = _whole(contention.get("wall_ns")), _whole(contention.get("run_delay_ns"))
-    return round(min(delay / wall, 1.0), 4) if wall and delay is not None else None
+    time, delay = _whole(contention.get("threads_ns")), _whole(contention.get("run_delay_ns"))
+    time = time or _whole(contention.get("wall_ns"))
+    return round(min(delay / time, 1.0), 4) if time and delay is not None else None
 
 
 def _quantities(measurements: Sequence[Document]) -> pa.Array:
