@@ -128,6 +128,44 @@ fn what_is_not_understood_is_refused_with_what_to_do() {
 }
 
 /// Puts outputs one after the other.
+/// A file with one text in the place of another.
+fn replaced(name: &str, from: &str, to: &str) -> Vec<u8> {
+    let text = String::from_utf8(text(name)).unwrap();
+    assert!(text.contains(from), "{name}: {from}");
+    text.replacen(from, to, 1).into_bytes()
+}
+
+#[test]
+fn counts_and_dates_that_cannot_be_are_refused() {
+    let cases = [
+        (
+            "cyclictest.json",
+            "\"cycles\": 2000",
+            "\"cycles\": 20000",
+            "its mean of 40.46 is none of 20000 values",
+        ),
+        ("cyclictest.json", "\"max\": 33600", "\"max\": 89", "are not those of its histogram"),
+        ("cyclictest.json", "23 Nov 2026 00:05:43", "23 Nov 2026 25:05:43", "does not exist"),
+        ("cyclictest.json", "23 Nov 2026 00:05:45", "31 Nov 2026 00:05:45", "does not exist"),
+        ("google-benchmark.json", "2026-11-23T", "2026-13-23T", "does not exist"),
+    ];
+    for (name, from, to, said) in cases {
+        let error = read_report(&replaced(name, from, to)).unwrap_err().to_string();
+        assert!(error.contains(said), "{name}, {to}: {error}");
+    }
+}
+
+#[test]
+fn a_date_that_is_hardly_right_is_a_warning() {
+    let now = std::time::UNIX_EPOCH + std::time::Duration::from_secs(1_795_800_000);
+    let warned = |year: &str| {
+        let mut report = read_report(&replaced("google-benchmark.json", "2026", year)).unwrap();
+        latscope_judge::imports::doubt_time(&mut report, now);
+        report.warnings.iter().any(|one| one.id == latscope_judge::imports::IMPLAUSIBLE_TIME)
+    };
+    assert_eq!(["1970", "2026", "2099"].map(warned), [true, false, true]);
+}
+
 fn together(names: &[&str]) -> Vec<u8> {
     names.iter().flat_map(|name| text(name)).collect()
 }

@@ -77,6 +77,7 @@ impl Counted<'_> {
                 "its mean is not between its smallest and its largest value: it is damaged".to_owned()
             );
         }
+        self.check_mean(count)?;
         let exact = sum(0, &|value, n| value.checked_mul(n)).filter(|_| overflow == 0);
         let of_mean = self.mean.map(|mean| (mean * count as f64).round() as u64);
         let total = of_mean.or(exact).ok_or("its counts do not give a mean: it is damaged")?;
@@ -93,6 +94,30 @@ impl Counted<'_> {
         Ok(histogram.in_bins(self.bins.unwrap_or(Bins { width: 1, per_octave: None })))
     }
 
+    /// Checks that the mean of `count` values is possible with so many beyond the last bin, each of which is above all in
+    /// bins and at most the largest. Means may be rounded to a tick, and bins that are wider say less than that.
+    fn check_mean(&self, count: u64) -> Result<(), String> {
+        let Some(mean) = self.mean.filter(|_| self.bins.is_none() && self.overflow > 0) else {
+            return Ok(());
+        };
+        let mut in_bins = 0.0;
+        let mut last = 0;
+        for (value, n) in self.counts.iter().filter(|(_, n)| *n > 0) {
+            in_bins += *value as f64 * *n as f64;
+            last = *value;
+        }
+        let (beyond, all) = (self.overflow as f64, count as f64);
+        let least = in_bins + beyond * (last + 1) as f64 - all;
+        let most = in_bins + beyond * self.max as f64 + all;
+        if mean * all < least || mean * all > most {
+            return Err(format!(
+                "its mean of {mean} is none of {count} values, of which {} are beyond its histogram: it is damaged",
+                self.overflow
+            ));
+        }
+        Ok(())
+    }
+
     /// Checks that the smallest and the largest value are in the first and in the last bin, or beyond the last.
     fn check_extremes(&self) -> Result<(), String> {
         let Counted { min, max, overflow, bins, .. } = *self;
@@ -103,7 +128,8 @@ impl Counted<'_> {
         let first = filled.first().is_none_or(|first| is_near(min, *first));
         let last = filled.last().is_none_or(|last| match overflow {
             0 => is_near(max, *last),
-            _ => max >= *last,
+            // Values beyond the last bin are larger than all in bins.
+            _ => max > *last,
         });
         if min > max || !first || !last {
             return Err(format!(

@@ -89,8 +89,8 @@ pub(super) fn read(text: &str) -> Result<Report, String> {
     let source = Source { program, version: Some(version), text, unknown: &unknown };
     let mut report = source.report();
     report.machine = file.sysinfo.machine();
-    report.started = file.start_time.as_deref().and_then(time::utc).unwrap_or_default();
-    report.finished = file.end_time.as_deref().and_then(time::utc);
+    report.started = time::read(file.start_time.as_deref())?.unwrap_or_default();
+    report.finished = time::read(file.end_time.as_deref())?;
     let mut threads: Vec<(u64, &Thread)> = Vec::new();
     for (name, thread) in &file.thread {
         threads.push((name.parse().map_err(|_| format!("{name:?} is no number of a thread"))?, thread));

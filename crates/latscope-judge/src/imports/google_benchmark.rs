@@ -64,7 +64,7 @@ pub(super) fn read(text: &str) -> Result<Report, String> {
     let version = file.context.library_version.clone();
     let mut report = Source { program: "Google Benchmark", version, text, unknown: UNKNOWN }.report();
     report.machine.name = file.context.host_name;
-    report.started = file.context.date.as_deref().and_then(time::utc).unwrap_or_default();
+    report.started = time::read(file.context.date.as_deref())?.unwrap_or_default();
     if file.context.library_build_type.as_deref() == Some("debug") {
         report.plan.notes.push("the benchmark library is a debug build".to_owned());
     }

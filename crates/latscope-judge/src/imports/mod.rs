@@ -18,12 +18,13 @@ mod time;
 use crate::runs::Run;
 use crate::verdict::tested;
 use latscope_core::json::LARGEST;
-use latscope_core::report::{LoadError, Report};
+use latscope_core::report::{LoadError, Report, Warning};
 use serde::Deserializer;
 use serde::de::{DeserializeSeed, MapAccess, SeqAccess, Visitor};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fmt;
+use std::time::SystemTime;
 
 /// A way in which another program writes its results.
 #[derive(Debug, Clone, Copy)]
@@ -161,6 +162,20 @@ fn otherwise(text: &[u8], error: LoadError) -> Result<Report, ReadError> {
 fn countable(report: Report) -> Result<Report, String> {
     let most = report.measurements.iter().map(|m| m.histogram.count()).max().unwrap_or(0);
     if most > LARGEST { Err(format!("it counts {most} events, more than 2^53")) } else { Ok(report) }
+}
+
+/// Id of the warning that the time of an imported run is hardly right.
+pub const IMPLAUSIBLE_TIME: &str = "implausible-time";
+
+/// Adds a warning to the result of another program if its time is hardly right: in the future, before there was any such
+/// program, or with an end before the begin.
+pub fn doubt_time(report: &mut Report, now: SystemTime) {
+    let doubt = time::doubt(&report.started, report.finished.as_deref(), now);
+    if let Some(text) = doubt.filter(|_| report.imported.is_some()) {
+        let remedy = Some("set the clock of the machine".to_owned());
+        report.warnings.retain(|known| known.id != IMPLAUSIBLE_TIME);
+        report.warnings.push(Warning { id: IMPLAUSIBLE_TIME.to_owned(), text, remedy });
+    }
 }
 
 /// Files of latscope that are no results, by the prefixes of their schemas.

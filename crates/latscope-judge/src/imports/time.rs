@@ -1,10 +1,43 @@
 //! Dates in the outputs of other programs.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
+
+/// Reads a date of an output. It is not known where there is none, or where it has no time zone.
+///
+/// # Errors
+/// The text is no date.
+pub(super) fn read(date: Option<&str>) -> Result<Option<String>, String> {
+    let Some(date) = date.map(str::trim).filter(|date| !date.is_empty()) else { return Ok(None) };
+    match utc(date) {
+        Some(time) => Ok(Some(time)),
+        None if humantime::parse_rfc3339_weak(date).is_ok() => Ok(None),
+        None => Err(format!("its date {date:?} does not exist: it is damaged")),
+    }
+}
+
+/// Earliest plausible time of a run: clocks that were never set are at 1970, and none of the programs is older.
+const EARLIEST: &str = "2000-01-01T00:00:00Z";
+
+/// Returns why the times of a run are hardly right, in words; `None` if nothing speaks against them.
+pub(super) fn doubt(started: &str, finished: Option<&str>, now: SystemTime) -> Option<String> {
+    // A day of tolerance, for clocks that are set to the local time.
+    let latest = humantime::format_rfc3339_seconds(now + Duration::from_secs(24 * 3600)).to_string();
+    let times = [started, finished.unwrap_or_default()];
+    for time in times.into_iter().filter(|time| !time.is_empty()) {
+        if time < EARLIEST {
+            return Some(format!("its date, {time}, is hardly right: was the clock set?"));
+        }
+        if *time > *latest {
+            return Some(format!("its date, {time}, is in the future"));
+        }
+    }
+    let ended_first = finished.is_some_and(|finished| finished < started);
+    ended_first.then(|| format!("it ended at {}, before it began at {started}", times[1]))
+}
 
 /// A date with the offset of its time zone, as RFC 3339 in UTC: `Mon, 23 Nov 2026 00:05:43 +0100` (RFC 2822) or
 /// `2026-11-23T00:05:43+01:00`. `None` where it is neither.
-pub(super) fn utc(date: &str) -> Option<String> {
+fn utc(date: &str) -> Option<String> {
     let (local, offset) = match date.split_whitespace().collect::<Vec<&str>>()[..] {
         [_, day, month, year, time, offset] => {
             let month = 1 + MONTHS.iter().position(|name| *name == month)?;
@@ -56,6 +89,24 @@ mod tests {
         }
         assert_eq!(of_epoch(1_795_392_994_884).as_deref(), Some("2026-11-23T00:16:34Z"));
         assert_eq!(of_epoch(u64::MAX), None);
+    }
+
+    #[test]
+    fn a_date_that_does_not_exist_is_refused_and_an_implausible_one_is_doubted() {
+        assert_eq!(read(None), Ok(None));
+        assert_eq!(read(Some("2026-11-23 00:16:37")), Ok(None), "no time zone");
+        for date in
+            ["2026-13-01T00:00:00Z", "Mon, 30 Feb 2026 00:05:43 +0000", "2026-11-23 25:16:37", "yesterday"]
+        {
+            assert!(read(Some(date)).unwrap_err().contains("does not exist"), "{date}");
+        }
+        let now = humantime::parse_rfc3339("2026-11-27T00:00:00Z").unwrap();
+        let of = |started: &str, finished: &str| doubt(started, Some(finished), now).unwrap_or_default();
+        assert_eq!(of("2026-11-23T00:00:00Z", "2026-11-23T00:00:02Z"), "");
+        assert_eq!(of("", "2026-11-23T00:00:02Z"), "");
+        assert!(of("1970-01-01T00:00:05Z", "1970-01-01T00:00:07Z").contains("was the clock set"));
+        assert!(of("2099-01-01T00:00:00Z", "2099-01-01T00:00:02Z").contains("in the future"));
+        assert!(of("2026-11-23T00:00:09Z", "2026-11-23T00:00:02Z").contains("before it began"));
     }
 
     #[test]

@@ -12,6 +12,7 @@ use latscope_judge::runs::{self, Run};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::SystemTime;
 use std::{fs, thread};
 
 /// Runs with the names of their files, and remarks on the other files.
@@ -164,7 +165,7 @@ pub fn read_each<T: Send>(files: &[&Path], each: impl Fn(&Path, Result<Run>) -> 
 /// # Errors
 /// The file cannot be read, or is no result; the text names it.
 pub fn load_one(path: &Path) -> Result<Report> {
-    read(path, imports::read_report).and_then(redact::report)
+    read(path, imports::read_report).map(doubted).and_then(redact::report)
 }
 
 /// Reads a result in full but for its samples in order of time.
@@ -172,7 +173,13 @@ pub fn load_one(path: &Path) -> Result<Report> {
 /// # Errors
 /// The file cannot be read, or is no result: as for [`load_one`].
 pub fn load_without_blocks(path: &Path) -> Result<Report> {
-    read(path, imports::read_report_without_blocks).and_then(redact::report)
+    read(path, imports::read_report_without_blocks).map(doubted).and_then(redact::report)
+}
+
+/// Adds what speaks against the time of the result of another program.
+fn doubted(mut report: Report) -> Report {
+    imports::doubt_time(&mut report, SystemTime::now());
+    report
 }
 
 /// The one way in which a file becomes a result, also that of another program.
