@@ -108,7 +108,14 @@ fn pings(bench: &mut Bench, index: usize, point: &Point, sent: &Sent) -> Result<
     pinging.tell(bench, index);
     let answered = ping_loop.answered();
     let none = bench.total(index).is_none_or(|(count, _)| count == 0);
-    let silent = none && answered.is_none() && ping_loop.sent() > 0;
+    if none && ping_loop.all_answered() {
+        let reason = format!(
+            "the time was over before a reply was recorded: {} sent as warm-up, all answered",
+            ping_loop.sent()
+        );
+        bench.degrade(index, "few-samples", reason, "a longer --duration, or a shorter --pace");
+    }
+    let silent = none && ping_loop.none_answered();
     let why = silent.then(|| ping_loop.tally().without_a_reply(&*ping_loop.channel, ping_loop.sent()));
     finish(bench, index, ping_loop.channel, ended, answered);
     if let Some(why) = why.filter(|_| !bench.is_stopping()) {

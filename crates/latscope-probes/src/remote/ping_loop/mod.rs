@@ -115,6 +115,16 @@ impl PingLoop {
         (answered > 0 && answered < sent).then_some((answered, sent))
     }
 
+    /// Returns true if messages were sent, and all came back.
+    pub fn all_answered(&self) -> bool {
+        self.ledger.sent() > 0 && self.ledger.received >= self.ledger.sent()
+    }
+
+    /// Returns true if messages were sent, and none came back.
+    pub fn none_answered(&self) -> bool {
+        self.ledger.sent() > 0 && self.ledger.received == 0
+    }
+
     /// Counts a message that is not the expected echo.
     #[cold]
     fn surplus(&mut self, kind: Kind, length: usize, expected: u64) {

@@ -66,7 +66,9 @@ fn messages_that_were_answered_before_the_losses_are_counted() {
     let mut ping_loop = ping_loop(&[Echo, Echo, Lose]);
     assert_eq!([(); 2].map(|()| ping(&mut ping_loop)), [true; 2]);
     assert_eq!(ping_loop.answered(), None, "all were");
+    assert!(ping_loop.all_answered() && !ping_loop.none_answered());
     assert!(!ping(&mut ping_loop));
+    assert!(!ping_loop.all_answered() && !ping_loop.none_answered());
     assert_eq!(ping_loop.answered(), Some((2, 3)));
 }
 

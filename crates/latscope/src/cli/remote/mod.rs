@@ -17,6 +17,7 @@ use latscope_bench::settings::Asked;
 use latscope_core::machine::Machine;
 use latscope_core::param;
 use latscope_core::plan::Plan;
+use latscope_core::units::format_time;
 use latscope_engine::observers::{Observer, Style};
 use latscope_engine::planner::Request;
 use latscope_exchange::remote::{MAILBOXES, TRANSPORTS, Transport, shm};
@@ -122,6 +123,16 @@ impl RemoteArguments {
         let (probes, mut request) = self.family.request("remote", 1)?;
         let input = &mut request.input;
         self.check_meaning(&probes, input)?;
+        let of_a_round = self.family.run.duration.map(|time| time / u64::from(request.rounds.max(1)));
+        let paces = Asked::of::<u64>(input, param::PACE).or(&[]);
+        if let Some((pace, time)) = paces.iter().max().zip(of_a_round).filter(|(pace, time)| *pace >= time) {
+            bail!(
+                "--pace {} leaves no time for a second message in the {} of a round, and the first is a warm-up: choose a \
+                 longer --duration",
+                format_time(*pace as f64),
+                format_time(time as f64)
+            );
+        }
         let payloads = Asked::of::<u64>(input, param::PAYLOAD).or(&[]);
         if let Some(small) = payloads.iter().find(|payload| **payload < SMALLEST) {
             bail!("--payload {small} has no room for what is verified: choose at least {SMALLEST} bytes");
@@ -252,6 +263,19 @@ mod tests {
             assert!(asked(&["mailbox", "ping", "--transport", transport.name]).is_ok());
         }
         assert!(refused(&["mailbox", "--transport", "openamp"]).contains("shm or ivshmem"));
+    }
+
+    #[test]
+    fn a_pace_leaves_time_for_a_second_message() {
+        for words in [
+            "ping --pace 3s --duration 1s",
+            "ping --pace 1s --duration 1s",
+            "ping --pace 300ms --duration 1s --rounds 4",
+        ] {
+            let line = refused(&words.split(' ').collect::<Vec<_>>());
+            assert!(line.contains("choose a longer --duration"), "{line}");
+        }
+        assert!(asked(&["ping", "--pace", "300ms", "--duration", "1s"]).is_ok());
     }
 
     #[test]
