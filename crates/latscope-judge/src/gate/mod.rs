@@ -19,7 +19,8 @@ use crate::compare::environment::{Difference, differences, remarks};
 use crate::compare::{Range, WouldTell};
 use crate::runs::{Run, point_id};
 use crate::verdict::{self, Criterion, Metric, OutOfReach};
-use latscope_core::plan::{Params, Step};
+use latscope_core::events::written;
+use latscope_core::plan::{ParamValue, Params, Step};
 use latscope_core::redact::is_redacted_machine;
 use latscope_core::report::{Better, Measurement, Status};
 use latscope_core::units::{counted, format_percent, format_time, format_value};
@@ -170,7 +171,7 @@ impl Gate {
             interval: None,
             unit: String::new(),
             status: Status::Inconclusive,
-            text: format!("what it holds is not judged: {why}"),
+            text: format!("nothing of it was read, so that it is not judged: {why}"),
             would_tell: None,
             is_hopeless: false,
             takes: None,
@@ -220,6 +221,14 @@ impl Check {
         format!("{} {}", self.metric.replace('_', "."), budget::written(allowed, self.at_least, format))
     }
 
+    /// The check with its reason: `timer, p99 ≤ 50.0 µs: …`, or of a file `runs/a.json: …`.
+    pub fn sentence(&self) -> String {
+        if self.is_of_file() {
+            return format!("{}: {}", self.title, self.text);
+        }
+        format!("{}, {}: {}", self.title, self.wanted(), self.text)
+    }
+
     /// The measured figure: `3.41 ms`, for a relative limit `+7.3 %`; `> 50.0 µs` or `≤ 41.2 µs` if only a bound is
     /// known, a dash if nothing is known.
     pub fn seen(&self) -> String {
@@ -258,6 +267,7 @@ pub fn judge(budget: &Budget, runs: &[(String, Run)], baseline: &[(String, Run)]
     ratio::settle(&mut checks);
     let mut checks: Vec<Check> = checks.into_iter().map(|pending| pending.check).collect();
     name_apart(&mut checks);
+    title_apart(&mut checks);
     let weighs = !baseline.is_empty();
     Gate {
         schema: SCHEMA,
@@ -286,6 +296,27 @@ fn counts(checks: &[Check]) -> Counts {
     let [pass, exceeded, inconclusive] = [Status::Pass, Status::Exceeded, Status::Inconclusive]
         .map(|status| checks.iter().filter(|check| check.status == status).count());
     Counts { pass, exceeded, inconclusive }
+}
+
+/// Adds to titles that points of several parameters share the parameters in which these differ.
+fn title_apart(checks: &mut [Check]) {
+    let mut points: BTreeMap<(String, String), BTreeSet<Vec<(String, ParamValue)>>> = BTreeMap::new();
+    for check in checks.iter() {
+        let params = check.params.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
+        points.entry((check.probe.clone(), check.title.clone())).or_default().insert(params);
+    }
+    for check in checks {
+        let Some(all) = points.get(&(check.probe.clone(), check.title.clone())) else { continue };
+        let mut words = String::new();
+        for (name, value) in &check.params {
+            let same =
+                |params: &Vec<(String, ParamValue)>| params.iter().any(|(n, v)| n == name && v == value);
+            if !all.iter().all(same) {
+                words += &format!(", {}", written(name, value, &check.params));
+            }
+        }
+        check.title += &words;
+    }
 }
 
 /// Gives two limits on one figure of a point different names: the second check is `…#2`.

@@ -1,5 +1,6 @@
 use super::*;
 use latscope_core::fixture;
+use latscope_core::plan::params;
 use latscope_core::quality::{Level, Reason};
 use latscope_core::report::{Report, Value};
 use latscope_core::rounds::Round;
@@ -17,6 +18,28 @@ fn names(runs: &[(String, Run)]) -> Names {
 
 fn choice(words: &[&str]) -> Kind {
     Kind::Choice(words.iter().map(|word| (*word).to_owned()).collect())
+}
+
+#[test]
+fn points_that_share_a_title_are_told_apart_by_what_differs() {
+    let paced = |at: usize, pace: u64| {
+        let mut report = fixture::wake();
+        report.run_id = format!("run-{at}");
+        report.measurements.truncate(1);
+        let m = &mut report.measurements[0];
+        m.params = params([("pace", pace.into()), ("payload", 16.into())]);
+        "ping to a remote".clone_into(&mut m.title);
+        run(report)
+    };
+    let runs = [paced(0, 3_000_000_000), paced(1, 7_000_000_000), paced(2, 7_000_000_000)];
+    let limits = json!([{ "probe": "wake.timer", "max": "1s" }]);
+    let titles = |runs: &[(String, Run)]| {
+        let gate = judge(&read(limits.clone(), runs).unwrap(), runs, &[]);
+        gate.checks.iter().map(|check| check.title.clone()).collect::<Vec<_>>()
+    };
+    let [slow, slower] = ["ping to a remote, pace 3.00 s", "ping to a remote, pace 7.00 s"];
+    assert_eq!(titles(&runs), [slow, slower, slower]);
+    assert_eq!(titles(&runs[1..]), ["ping to a remote"; 2]);
 }
 
 fn read(limits: serde_json::Value, runs: &[(String, Run)]) -> Result<Budget, BudgetError> {

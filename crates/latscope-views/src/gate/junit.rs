@@ -72,7 +72,7 @@ fn suite(
             "" => String::new(),
             _ => format!(" type=\"{kind}\" message=\"{}\"", escape(&outcome(check))),
         };
-        let text = escape(&format!("{}, {}: {}", check.title, check.wanted(), check.text));
+        let text = escape(&check.sentence());
         let _ = writeln!(out, ">\n      <{tag}{attributes}>{text}</{tag}>\n    </testcase>");
     }
     out.push_str("  </testsuite>\n");

@@ -48,7 +48,7 @@ fn document(gate: &Gate, all: bool) -> Document {
     document.on(TERMINAL, Block::Gap);
     for check in checks.into_iter().take(most).filter(|check| all || has_failed(check)) {
         let file = file(gate, check).map(|file| format!("{file}: ")).unwrap_or_default();
-        let text = format!("{file}{}, {}: {}", check.title, check.wanted(), check.text);
+        let text = format!("{file}{}", check.sentence());
         document.on(TERMINAL, Block::Item(mark(check.status), text));
     }
     document

@@ -96,6 +96,7 @@ fn runs_are_told_apart_and_a_lost_file_is_no_pass() {
     gate.runs[1].file = "other/a.json".to_owned();
     gate.lose("runs/c.json".to_owned(), "it is cut off".to_owned());
     let said = text(&gate, true, &Options::default());
+    assert!(said.contains("runs/c.json: nothing of it was read") && !said.contains("readable:"), "{said}");
     for words in ["runs/a.json", "other/a.json", "> 50.0 µs", "? inconclusive", "it is cut off"] {
         assert!(said.contains(words), "{words}: {said}");
     }

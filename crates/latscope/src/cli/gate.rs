@@ -108,7 +108,7 @@ pub fn run(asked: &GateArguments) -> Result<Exit> {
 pub fn unmet(gate: &Gate) -> Vec<String> {
     let decisive =
         gate.checks.iter().filter(|check| check.status == gate.status && gate.status != Status::Pass);
-    decisive.map(|check| format!("{}, {}: {}", check.title, check.wanted(), check.text)).collect()
+    decisive.map(|check| check.sentence()).collect()
 }
 
 /// Message for results without limits: it lists the options that name limits.
