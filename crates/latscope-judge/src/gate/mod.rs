@@ -20,7 +20,7 @@ use crate::compare::{Range, WouldTell};
 use crate::runs::{Run, point_id};
 use crate::verdict::{self, Criterion, Metric, OutOfReach};
 use latscope_core::events::written;
-use latscope_core::plan::{ParamValue, Params, Step};
+use latscope_core::plan::{Params, Step};
 use latscope_core::redact::is_redacted_machine;
 use latscope_core::report::{Better, Measurement, Status};
 use latscope_core::units::{counted, format_percent, format_time, format_value};
@@ -300,22 +300,18 @@ fn counts(checks: &[Check]) -> Counts {
 
 /// Adds to titles that points of several parameters share the parameters in which these differ.
 fn title_apart(checks: &mut [Check]) {
-    let mut points: BTreeMap<(String, String), BTreeSet<Vec<(String, ParamValue)>>> = BTreeMap::new();
+    let point = |check: &Check| (check.probe.clone(), check.title.clone());
+    let mut points: BTreeMap<(String, String), BTreeSet<Params>> = BTreeMap::new();
     for check in checks.iter() {
-        let params = check.params.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
-        points.entry((check.probe.clone(), check.title.clone())).or_default().insert(params);
+        points.entry(point(check)).or_default().insert(check.params.clone());
     }
     for check in checks {
-        let Some(all) = points.get(&(check.probe.clone(), check.title.clone())) else { continue };
-        let mut words = String::new();
+        let alike = &points[&point(check)];
         for (name, value) in &check.params {
-            let same =
-                |params: &Vec<(String, ParamValue)>| params.iter().any(|(n, v)| n == name && v == value);
-            if !all.iter().all(same) {
-                words += &format!(", {}", written(name, value, &check.params));
+            if !alike.iter().all(|params| params.get(name) == Some(value)) {
+                check.title += &format!(", {}", written(name, value, &check.params));
             }
         }
-        check.title += &words;
     }
 }
 
