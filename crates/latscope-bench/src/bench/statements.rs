@@ -22,8 +22,13 @@ impl Bench<'_> {
     pub fn add_waits(&mut self, point: usize, ns: u64) {
         let Some((samples, lasted)) = self.total(point) else { return };
         let waits = ns.saturating_mul(samples).min(lasted as u64);
-        if let Some(waited) = self.result(point).contention.as_mut().and_then(|c| c.run_delay_ns.as_mut()) {
+        let Some(contention) = &mut self.result(point).contention else { return };
+        if let Some(waited) = &mut contention.run_delay_ns {
             *waited = waited.saturating_add(waits);
+        }
+        // What waited lived no longer than the samples.
+        if let Some(threads) = &mut contention.threads_ns {
+            *threads = threads.saturating_add(lasted as u64);
         }
     }
 

@@ -37,7 +37,7 @@ impl Measurement {
             return;
         }
         let words: Vec<&str> = counts.iter().map(|(.., words)| words.as_str()).collect();
-        let text = format!("of the messages {}: they are in no time", words.join(", "));
+        let text = format!("messages without a valid reply, which no time has: {}", words.join(", "));
         let mut reason = Reason::new(Level::Degraded, MESSAGES_LOST, text, "");
         for (name, count, _) in counts {
             reason = reason.with(name, count);
@@ -66,10 +66,10 @@ mod tests {
     fn lost_messages_of_all_rounds_are_one_reason() {
         let mut m = counted(&[("losses", 3.0), ("mismatches", 0.0)]);
         assert_eq!(m.quality.level, Level::Degraded);
-        assert_eq!(m.reason().unwrap(), "of the messages 3 lost: they are in no time");
+        assert_eq!(m.reason().unwrap(), "messages without a valid reply, which no time has: 3 lost");
         m.values.get_mut("losses").unwrap().value = 1_005.0;
         m.settle();
-        assert_eq!(m.reason().unwrap(), "of the messages 1,005 lost: they are in no time");
+        assert_eq!(m.reason().unwrap(), "messages without a valid reply, which no time has: 1,005 lost");
         assert_eq!(m.quality.reasons[0].values["losses"], 1_005.0);
     }
 

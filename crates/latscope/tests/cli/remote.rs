@@ -185,7 +185,7 @@ fn a_remote_that_stands_still_costs_losses_and_ends_the_row() {
         let found = json(&result);
         let points = of_probe(&found, &id);
         has_reason(&points, "degraded", "no message came in time");
-        has_reason(&points, "degraded", "lost: they are in no time");
+        has_reason(&points, "degraded", "which no time has: ");
         let lost = points[0]["values"]["losses"]["value"].as_f64().unwrap();
         // Of a stream all that was on its way.
         assert!(if losses > 0.0 { lost == losses } else { lost > 0.0 }, "{found:#}");
