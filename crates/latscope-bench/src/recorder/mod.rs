@@ -358,6 +358,7 @@ impl Writer {
 
     /// Notes an event above the threshold, for the coordinator to take.
     pub fn exceed(&self, sample: Exceedance) {
+        debug_assert!(self.slots.thread(self.point) != 0, "which thread is late is asked of the trace");
         let at = self.slots.layout.exceedances_at();
         let (head, samples) = self.slots.ring(self.point, at, EXCEEDANCES);
         ring::put(head, samples, sample);
@@ -369,13 +370,11 @@ impl Writer {
         self.add(EARLY, 1);
     }
 
-    /// Sets the id of the measuring thread.
-    pub fn set_thread(&self, thread: u32) {
-        self.slots.slot(self.point)[THREAD].store(u64::from(thread), Relaxed);
-    }
-
-    /// Brings all pages that a record may touch into memory.
-    pub fn touch(&self) {
+    /// Makes the calling thread the measuring one, whose exceedances are explained, and brings all pages that a record
+    /// may touch into memory.
+    pub fn adopt(&self) {
+        let thread = rustix::thread::gettid().as_raw_nonzero().get() as u64;
+        self.slots.slot(self.point)[THREAD].store(thread, Relaxed);
         let slot = self.slots.part(self.point, 0, self.slots.layout.slot());
         slot.iter().step_by(PAGE).for_each(|word| {
             std::hint::black_box(word.fetch_add(0, Relaxed));
@@ -501,6 +500,7 @@ mod tests {
         let slots = with(Layout { points: 1, exceedances: true, stream: true, ..Layout::default() });
         let mut writer = slots.writer(0, Sampling::Event);
         let (mut cursor, mut seen) = (Cursor::default(), Vec::new());
+        writer.adopt();
         writer.exceed(sample(7, 70));
         assert_eq!(slots.exceedances(0, &mut cursor, |sample| seen.push(sample)), 0);
         assert_eq!(seen, [sample(7, 70)]);
@@ -520,8 +520,9 @@ mod tests {
         slots.set_threshold(1);
         assert_eq!(writer.threshold(), 1);
         assert_eq!(self::slots(1).threshold(), u64::MAX);
-        writer.set_thread(4711);
-        assert_eq!(slots.thread(0), 4711);
+        assert_eq!(slots.thread(0), 0);
+        writer.adopt();
+        assert_eq!(slots.thread(0), rustix::thread::gettid().as_raw_nonzero().get() as u32);
     }
 
     #[test]

@@ -21,7 +21,9 @@ fn step(points: usize, threshold: u64) -> Step {
 fn slots(step: &Step) -> (Slots, Vec<Writer>) {
     let layout = Layout::of(step);
     let slots = Slots::map(Slots::create(&layout).unwrap(), layout).unwrap();
-    let writers = (0..step.points.len()).map(|point| slots.writer(point, Sampling::Event)).collect();
+    let writers: Vec<Writer> =
+        (0..step.points.len()).map(|point| slots.writer(point, Sampling::Event)).collect();
+    writers.iter().for_each(Writer::adopt);
     (slots, writers)
 }
 

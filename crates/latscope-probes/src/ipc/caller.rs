@@ -201,11 +201,7 @@ impl CallLoop {
             self.tally.shortfall.get_or_insert(shortfall);
         }
         self.state = sched::state(0).unwrap_or_default();
-        let thread = rustix::thread::gettid().as_raw_nonzero().get() as u32;
-        self.writers().for_each(|writer| {
-            writer.set_thread(thread);
-            writer.touch();
-        });
+        self.writers().for_each(Writer::adopt);
         self.settled = true;
     }
 

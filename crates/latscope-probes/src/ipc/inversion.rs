@@ -163,7 +163,7 @@ impl Stage {
             });
             let waiter = scope.spawn(move || {
                 self.settle(HIGH);
-                writer.touch();
+                writer.adopt();
                 cues.done.give();
                 loop {
                     cues.waiter.take();

@@ -44,7 +44,7 @@ impl Receiver {
     fn of(order: &ServerOrder) -> Result<Option<Receiver>> {
         let Some(point) = order.point else { return Ok(None) };
         let writer = order.common.slots()?.writer(point, Sampling::Event);
-        writer.touch();
+        writer.adopt();
         let Common { epoch, warm_up, deadline, .. } = order.common;
         Ok(Some(Receiver { writer, epoch, warm_up, deadline }))
     }

@@ -143,7 +143,7 @@ pub fn watch(order: Order, cpu: u32, writer: Writer, shared: &Shared) -> Result<
     let pinned = threads::pin(cpu);
     let asked = (order.policy != sched::Policy::Other).then_some(order.policy);
     let shortfall = asked.and_then(granted);
-    writer.touch();
+    writer.adopt();
     ensure!(*shared.started.read().expect("the starter does not panic"), "another thread did not start");
     pinned?;
     // The clock is chosen here, once: the loop is compiled for each.

@@ -176,8 +176,7 @@ fn live(
     tell: mpsc::Sender<Option<Settled>>,
 ) -> Result<Option<Done>> {
     let settled = settle(&member.thread);
-    member.writer.set_thread(rustix::thread::gettid().as_raw_nonzero().get() as u32);
-    member.writer.touch();
+    member.writer.adopt();
     touch_stack();
     let _ = tell.send(settled.as_ref().ok().cloned());
     drop(tell);
