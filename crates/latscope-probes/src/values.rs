@@ -5,9 +5,9 @@
 pub const VALUES: &[&str] = &[
     "additions", "blocked", "caller-cpu", "chains", "cost", "cpu-time", "direct", "drain", "duplicates",
     "early", "elapsed", "failures", "fairness", "faults", "foreign-bytes", "frequency", "gap", "gaps",
-    "gaps-hardware", "gaps-interrupt", "gaps-preemption", "gaps-steal", "hash-slots", "injected",
-    "injected-ns", "interrupts", "involuntary", "irqs", "late", "load", "loop", "losses", "lost",
-    "lost-interrupt", "lost-irq", "lost-nmi", "lost-preemption", "lost-softirq", "lost-steal", "lost-thread",
+    "gaps-hardware", "gaps-preemption", "gaps-steal", "gaps-unattributed", "hash-slots", "injected",
+    "injected-ns", "interrupts", "involuntary", "irqs", "late", "load", "loop", "losses", "lost", "lost-irq",
+    "lost-nmi", "lost-preemption", "lost-softirq", "lost-steal", "lost-thread", "lost-unattributed",
     "mapped", "meet", "migrated", "migrations", "misaddressed", "mismatches", "miss", "misses", "nice-calls",
     "nice-inherited", "nice-restored", "nmis", "nothing-sent", "one-way", "own-cache", "packet-max",
     "packet-min", "packet-p50", "packet-p99", "pages-elsewhere", "pages-on-node", "per-packet",

@@ -23,7 +23,7 @@ const CLASSES: [(&str, &str); 3] = [
         "steal",
         "was not the loop's own by the kernel's count: the hypervisor's, or that of interrupts counted apart",
     ),
-    ("interrupt", "is what interrupts took, and what no kernel sees"),
+    ("unattributed", "is what interrupts took, and what no kernel sees"),
 ];
 
 /// Words for gaps in which another thread may have run, in a run that a quota stopped.
@@ -100,9 +100,9 @@ fn worst(report: &Report, all: &Measurement, mean: f64) -> Option<String> {
 
 /// Reports if there were interrupts enough to explain the gaps that no other source explains.
 fn interrupts(report: &Report, all: &Measurement, values: &mut Vec<(&str, f64)>) -> Option<String> {
-    let gaps = value(all, "gaps-interrupt").filter(|gaps| *gaps > 0.0)?;
+    let gaps = value(all, "gaps-unattributed").filter(|gaps| *gaps > 0.0)?;
     let count = value(all, "interrupts")?;
-    values.extend([("interrupt_gaps", gaps), ("interrupts", count)]);
+    values.extend([("unattributed_gaps", gaps), ("interrupts", count)]);
     let sources = all.values.iter();
     let mut sources: Vec<(&str, f64)> =
         sources.filter_map(|(name, value)| Some((name.strip_prefix("irq:")?, value.value))).collect();
@@ -173,9 +173,9 @@ mod tests {
         ("watched", 3.0),
         ("gaps", 200.0),
         ("gaps-preemption", 4.0),
-        ("gaps-interrupt", 90.0),
+        ("gaps-unattributed", 90.0),
         ("lost-preemption", 0.75),
-        ("lost-interrupt", 0.25),
+        ("lost-unattributed", 0.25),
         ("interrupts", 100.0),
         ("irq:LOC", 80.0),
         ("irq:eth0", 20.0),
@@ -197,6 +197,15 @@ mod tests {
             assert!(text.contains(part), "{part:?} is not in {text:?}");
         }
         assert!(!text.contains("kept by the hypervisor"), "{text}");
+    }
+
+    #[test]
+    fn the_classes_are_those_that_the_probe_reports() {
+        for (class, _) in CLASSES {
+            for name in [format!("gaps-{class}"), format!("lost-{class}")] {
+                assert!(latscope_probes::VALUES.contains(&name.as_str()), "{name}");
+            }
+        }
     }
 
     #[test]

@@ -62,8 +62,8 @@ words! {
         /// No other thread ran, and by the kernel's figures most of the time was not this thread's: the hypervisor
         /// kept it.
         Steal = "steal",
-        /// Neither of these: an interrupt, or an event that no kernel sees.
-        Interrupt = "interrupt",
+        /// Neither of these: an interrupt, or an event that no kernel sees. The word names no cause, since none is known.
+        Unattributed = "unattributed",
     }
 }
 
@@ -74,7 +74,7 @@ impl Class {
         match (switched, missing_ns > gap_ns / 2.0) {
             (true, _) => Class::Preemption,
             (false, true) => Class::Steal,
-            (false, false) => Class::Interrupt,
+            (false, false) => Class::Unattributed,
         }
     }
 }
@@ -272,7 +272,7 @@ impl<C: Clock> GapLoop<'_, C> {
             self.unseen += 1;
             // In the run queue it waited for other threads; else it was not woken in time, which no kernel explains.
             let waited = own_run_delay().zip(delayed).map_or(0, |(now, before)| now.saturating_sub(before));
-            let class = if waited as f64 > overrun / 2.0 { Class::Preemption } else { Class::Interrupt };
+            let class = if waited as f64 > overrun / 2.0 { Class::Preemption } else { Class::Unattributed };
             self.note(class, overrun, monotonic_ns());
         }
     }
@@ -348,10 +348,16 @@ mod tests {
     use crate::Word;
 
     #[test]
+    fn the_word_of_a_class_names_a_cause_only_where_one_was_seen() {
+        let words: Vec<&str> = Class::ALL.iter().map(|class| class.word()).collect();
+        assert_eq!(words, ["preemption", "steal", "unattributed"]);
+    }
+
+    #[test]
     fn a_gap_is_put_down_to_who_had_the_cpu() {
         assert_eq!(Class::of(4e6, true, 4e6), Class::Preemption);
         assert_eq!(Class::of(4e6, false, 3.9e6), Class::Steal);
-        assert_eq!(Class::of(4e3, false, 150.0), Class::Interrupt);
+        assert_eq!(Class::of(4e3, false, 150.0), Class::Unattributed);
         assert!(
             !is_gap(4e6, 1e3, false, false) && is_gap(4e6, 1e3, false, true) && is_gap(4e3, 1e3, true, false)
         );
