@@ -185,7 +185,7 @@ fn words(check: &Check) -> String {
 /// Causes of the events that were traced, by the time that each took of them.
 fn causes(m: &Measurement) -> Vec<String> {
     let mut sums: BTreeMap<String, u64> = BTreeMap::new();
-    for cause in m.outliers.iter().flat_map(|outlier| &outlier.cause) {
+    for cause in m.outliers.iter().filter(|outlier| outlier.is_traced()).flat_map(|outlier| &outlier.cause) {
         *sums.entry(format!("{} {}", cause.kind, cause.name).trim_end().to_owned()).or_default() += cause.ns;
     }
     let all = sums.values().sum::<u64>().max(1) as f64;

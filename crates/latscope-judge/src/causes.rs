@@ -17,12 +17,12 @@ pub struct CauseSum {
     pub share: f64,
 }
 
-/// The causes of late events, the one with the most time first. Threads of one name count
+/// The causes of the late events that were traced, the one with the most time first. Threads of one name count
 /// together; their process is named where it is only one.
 pub fn sums<'a>(outliers: impl IntoIterator<Item = &'a Outlier>) -> Vec<CauseSum> {
     let mut sums: Vec<CauseSum> = Vec::new();
     let mut all = 0;
-    for outlier in outliers.into_iter().filter(|outlier| !outlier.cause.is_empty()) {
+    for outlier in outliers.into_iter().filter(|outlier| outlier.is_traced()) {
         all += outlier.value;
         let most = outlier.cause.iter().map(|cause| cause.ns).max();
         let mut main = true;

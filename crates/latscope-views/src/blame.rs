@@ -1,6 +1,6 @@
 //! Causes of late events, in words.
 
-use latscope_core::report::{Cause, Measurement, Outlier};
+use latscope_core::report::{Cause, Outlier};
 use latscope_core::units::{format_count, format_share, format_time};
 use latscope_judge::patterns::Pattern;
 
@@ -13,8 +13,16 @@ pub fn line(outlier: &Outlier) -> String {
     if outlier.cause.is_empty() { head } else { format!("{head}: {}", shares(outlier)) }
 }
 
-/// Returns the causes of an outlier, with the µs and the share of each; empty if the outlier was not traced.
+/// Returns words for an outlier that was not traced, with the reason if it is known.
+fn not_traced(outlier: &Outlier) -> String {
+    outlier.cause.first().map_or_else(|| "not traced".to_owned(), words)
+}
+
+/// Returns the causes of an outlier, with the µs and the share of each. An outlier that was not traced has no share.
 pub fn shares(outlier: &Outlier) -> String {
+    if !outlier.is_traced() {
+        return not_traced(outlier);
+    }
     let (named, others) = outlier.cause.split_at(outlier.cause.len().min(NAMED));
     let mut shares: Vec<String> =
         named.iter().map(|cause| format!("{} {}", share(cause.ns, outlier.value), words(cause))).collect();
@@ -23,19 +31,6 @@ pub fn shares(outlier: &Outlier) -> String {
         shares.push(format!("{} others", share(rest, outlier.value)));
     }
     shares.join(", ")
-}
-
-/// Returns the worst outliers of a measurement, a line each, the worst first, then the number of further
-/// outliers.
-pub fn worst(measurement: &Measurement, most: usize) -> String {
-    let mut outliers: Vec<&Outlier> = measurement.outliers.iter().collect();
-    outliers.sort_by_key(|outlier| std::cmp::Reverse(outlier.value));
-    let (shown, rest) = outliers.split_at(outliers.len().min(most));
-    let mut text: String = shown.iter().map(|outlier| line(outlier) + "\n").collect();
-    if !rest.is_empty() {
-        text += &format!("and {} more\n", rest.len());
-    }
-    text
 }
 
 fn share(ns: u64, of: u64) -> String {
@@ -77,6 +72,9 @@ const FUNCTIONS: usize = 3;
 /// Returns the causes of an outlier in as many columns as there are, the largest share first, with the number
 /// of further causes; then the stack and the further events, if there are any.
 pub fn brief(outlier: &Outlier, width: usize) -> String {
+    if !outlier.is_traced() {
+        return not_traced(outlier) + &details(outlier);
+    }
     let mut line = String::new();
     for (at, cause) in outlier.cause.iter().enumerate() {
         let share = format_share(cause.ns as f64 / outlier.value.max(1) as f64);
@@ -89,9 +87,6 @@ pub fn brief(outlier: &Outlier, width: usize) -> String {
             break;
         }
         line += &next;
-    }
-    if line.is_empty() {
-        line += "not traced";
     }
     line + &details(outlier)
 }
@@ -229,6 +224,11 @@ mod tests {
         let details = " · in shrink ← reclaim ← fault · mark ×2 after 41.0 µs: cpu=1?";
         assert_eq!(brief(&outlier, 10), format!("{first}, 2 more{details}"));
         assert_eq!(brief(&Outlier::default(), 10), "not traced");
+        let cause = vec![cause("not-traced", "nothing was traced on CPU 1", 0, 412_000)];
+        assert_eq!(
+            brief(&Outlier { value: 412_000, cause, ..Outlier::default() }, 99),
+            "not traced: nothing was traced on CPU 1"
+        );
     }
 
     #[test]
@@ -248,15 +248,5 @@ mod tests {
         let expected = "7 of 8 on a CPU ended within 1.00 ms of one on another CPU: a common source, as the host is (by chance at \
              most once in 10,000 such runs).";
         assert_eq!(pattern(&together), expected);
-    }
-
-    #[test]
-    fn the_worst_come_first() {
-        let outlier = |value| Outlier { value, ..Outlier::default() };
-        let mut measurement = latscope_core::fixture::report().measurements[0].clone();
-        measurement.outliers = vec![outlier(1000), outlier(3000), outlier(2000)];
-        assert_eq!(worst(&measurement, 2), "CPU 0, 3.00 µs late\nCPU 0, 2.00 µs late\nand 1 more\n");
-        measurement.outliers.clear();
-        assert_eq!(worst(&measurement, 2), "");
     }
 }

@@ -80,7 +80,8 @@ pub struct Outlier {
     pub cpu: u32,
     /// Duration of the event, ns.
     pub value: u64,
-    /// Causes, the largest share first; empty where it was not traced.
+    /// Causes, the largest share first; empty where it was not traced. A part of its time that the trace lacks is
+    /// `not-traced`; an event with no other part was not traced either.
     pub cause: Vec<Cause>,
     /// Kernel functions in which the thread was that had the CPU before, when it gave way,
     /// innermost first; only where asked for.
@@ -94,6 +95,11 @@ pub struct Outlier {
 impl Outlier {
     /// Further trace events that are kept of an outlier.
     pub const EVENTS: usize = 16;
+
+    /// Returns true if the trace has a part of the event: only then anything is known of its causes.
+    pub fn is_traced(&self) -> bool {
+        self.cause.iter().any(|cause| cause.kind != Cause::NOT_TRACED)
+    }
 }
 
 /// A trace event that was asked for by name, within an outlier.
@@ -119,6 +125,11 @@ pub struct Cause {
     pub pid: u32,
     /// Share of the cause, ns.
     pub ns: u64,
+}
+
+impl Cause {
+    /// Kind of the time without a trace; the name gives the reason.
+    pub const NOT_TRACED: &str = "not-traced";
 }
 
 /// An event that took longer than the plan's threshold.

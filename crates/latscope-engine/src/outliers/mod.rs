@@ -49,8 +49,6 @@ pub struct Outliers {
     epoch_ns: u64,
     points: Vec<Watched>,
     blame: Option<Blame>,
-    /// Reason why there is no trace, if there is no trace.
-    untraced: &'static str,
     /// True if the first exceedance stops the trace.
     stops: bool,
     /// Duration of the event whose trace is saved, ns.
@@ -120,7 +118,6 @@ impl Outliers {
             epoch_ns,
             points: step.points.iter().map(watched).collect(),
             blame: None,
-            untraced: "the trace was not asked for (--no-blame)",
             stops: step.periodic.as_ref().is_some_and(|periodic| periodic.stop_at_threshold),
             saved: None,
             waiting: Vec::new(),
@@ -143,11 +140,26 @@ impl Outliers {
                 self.blame = Some(blame);
             }
             Err(unavailable) => {
-                let text =
-                    format!("events above the threshold are not explained: no trace: {}", unavailable.reason);
+                let text = format!("{}: no trace: {}", self.unexplained(), unavailable.reason);
                 self.warn("no-blame", text, Some(unavailable.remedy));
-                self.untraced = "there is no trace";
             }
+        }
+    }
+
+    /// Returns the words for which events have no cause where there is no trace.
+    fn unexplained(&self) -> String {
+        match self.plan.worst {
+            Some(1) => "the longest event is not explained".to_owned(),
+            Some(wanted) => format!("the {wanted} longest events are not explained"),
+            None => "events above the threshold are not explained".to_owned(),
+        }
+    }
+
+    /// Returns the words behind a number of events, and the remedy where they are too many.
+    fn which(&self) -> (&'static str, &'static str) {
+        match self.plan.worst {
+            Some(_) => ("", "choose a smaller number of events: --blame N"),
+            None => (" above the threshold", "choose a higher threshold"),
         }
     }
 
@@ -274,9 +286,7 @@ impl Outliers {
         let from = sample.at.saturating_sub(sample.value);
         let (thread, by_timer) = (slots.thread(point), self.points[point].by_timer);
         let window = Window { cpu, thread, from, until: sample.at, by_timer };
-        let Some(blame) = &mut self.blame else {
-            return Outlier { cause: vec![not_traced(self.untraced, sample.value)], ..outlier };
-        };
+        let Some(blame) = &mut self.blame else { return outlier };
         let Explanation { cause, stack, events } = blame.explain(&window);
         for kind in [kind::THROTTLING, kind::QUOTA] {
             if let Some(cause) = cause.iter().find(|cause| cause.kind == kind) {
@@ -381,10 +391,8 @@ impl Outliers {
             let longest = snapshot.histogram.max().map_or(0, |max| max as u64);
             let known = self.points[point].worst.iter().map(|outlier| outlier.value).max();
             if self.points[point].lost > 0 && known.is_none_or(|known| known < longest) {
-                let reason = "more events came at once than can be taken";
-                let cause = if self.plan.blame { vec![not_traced(reason, longest)] } else { Vec::new() };
                 let (at, cpu) = (snapshot.max_at, self.points[point].cpu);
-                self.keep(point, Outlier { at, cpu, value: longest, cause, ..Outlier::default() });
+                self.keep(point, Outlier { at, cpu, value: longest, ..Outlier::default() });
             }
         }
     }
@@ -407,25 +415,23 @@ impl Outliers {
     }
 
     fn sum_up(&mut self) {
+        let (which, remedy) = self.which();
         if let (Some(path), Some(_), None) = (&self.plan.trace_file, &self.blame, self.saved) {
-            let text = format!("no event was above the threshold: there is no trace in {}", path.display());
+            let text = format!("no event{which} was seen: there is no trace in {}", path.display());
             self.warn("no-trace", text, None);
         }
         let lost: u64 = self.points.iter().map(|watched| watched.lost).sum();
         if lost > 0 {
-            let text = format!(
-                "{} above the threshold came too fast to be taken: only counted",
-                counted(lost, "event")
-            );
-            self.warn("outliers-lost", text, Some("choose a higher threshold"));
+            let text = format!("{}{which} came too fast to be taken: only counted", counted(lost, "event"));
+            self.warn("outliers-lost", text, Some(remedy));
         }
         if self.budget.refused > 0 {
             let text = format!(
-                "{} above the threshold {} not acted upon: more than {ATTENDED} in a second",
+                "{}{which} {} not acted upon: more than {ATTENDED} in a second",
                 counted(self.budget.refused, "event"),
                 were(self.budget.refused)
             );
-            self.warn("outliers-unattended", text, Some("choose a higher threshold"));
+            self.warn("outliers-unattended", text, Some(remedy));
         }
         self.sum_up_losses();
         for (kind, (count, name)) in std::mem::take(&mut self.held_back) {
@@ -462,11 +468,6 @@ fn held_back(kind: &str, count: u64, name: &str) -> (&'static str, String, &'sta
     let remedy = "let that thread sleep, or set kernel.sched_rt_runtime_us to -1 (sysctl), from Linux 6.12 on \
         also sched/fair_server/cpuN/runtime in debugfs to 0";
     ("rt-throttling", text, remedy)
-}
-
-/// Cause that says that an event has no trace, and why.
-fn not_traced(reason: &str, ns: u64) -> Cause {
-    Cause { kind: kind::NOT_TRACED.to_owned(), name: reason.to_owned(), pid: 0, ns }
 }
 
 /// The CPU of a point's thread; any of the step's where it has none of its own.

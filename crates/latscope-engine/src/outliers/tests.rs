@@ -50,14 +50,13 @@ fn outliers_are_taken_once_and_the_worst_of_each_point_are_kept() {
     assert_eq!(outliers.warnings, []);
 }
 
-/// Explains each of the longest, however many come in a second: here without a trace, which each of them states.
+/// Keeps each of the longest, however many come in a second: here without a trace, so that no cause is known.
 #[test]
-fn the_longest_are_explained_however_many_there_are() {
+fn the_longest_are_kept_however_many_there_are() {
     let step = step(1, 5);
     let (slots, writers) = slots(&step);
     let plan = OnThreshold { blame: true, ..OnThreshold::default() };
     let mut outliers = Outliers::of(&step, &plan, 0);
-    outliers.untraced = "there is no trace";
     for round in 0..4 {
         (0..500).for_each(|turn| writers[0].exceed(sample(round * 500 + turn, 10 + turn)));
         writers[0].exceed(sample(5000 + round, 33_000_000 + round));
@@ -66,9 +65,7 @@ fn the_longest_are_explained_however_many_there_are() {
     let (worst, _) = outliers.of_point(0);
     assert_eq!(worst.len(), KEPT);
     assert!(worst.iter().filter(|outlier| outlier.value > 33_000_000 - 1).count() == 4);
-    for outlier in &worst {
-        assert_eq!(outlier.cause, [not_traced("there is no trace", outlier.value)]);
-    }
+    assert!(worst.iter().all(|outlier| outlier.cause.is_empty()));
     // The shortest are not: of 500 different lengths four times each the longest are kept.
     assert!(worst.iter().all(|outlier| outlier.value >= 10 + 500 - KEPT as u64 / 4 - 1));
 }
@@ -99,6 +96,26 @@ fn what_came_too_fast_is_counted() {
     outliers.sum_up();
     let text = &outliers.warnings[0].text;
     assert!(text.starts_with(&counted(3000 - taken, "event")), "{taken} taken: {text}");
+}
+
+#[test]
+fn without_a_threshold_of_the_user_no_text_speaks_of_one() {
+    let step = step(1, u64::MAX);
+    let (slots, writers) = slots(&step);
+    for (worst, events) in [
+        (None, "events above the threshold are not explained"),
+        (Some(1), "the longest event is not explained"),
+        (Some(10), "the 10 longest events are not explained"),
+    ] {
+        let mut outliers = Outliers::of(&step, &OnThreshold { worst, ..OnThreshold::default() }, 0);
+        (0..3000).for_each(|turn| writers[0].exceed(sample(turn, 9)));
+        outliers.take(&slots);
+        outliers.sum_up();
+        assert_eq!(outliers.unexplained(), events);
+        let Warning { text, remedy, .. } = &outliers.warnings[0];
+        let all = format!("{text} ({})", remedy.as_deref().unwrap_or_default());
+        assert_eq!(all.contains("threshold"), worst.is_none(), "{all}");
+    }
 }
 
 #[test]
@@ -146,7 +163,7 @@ fn the_longest_event_is_listed_also_if_it_came_too_fast() {
     let longest = worst.iter().max_by_key(|outlier| outlier.value).unwrap();
     // To the width of a bucket.
     assert!(longest.value.abs_diff(90_000) < 2_000 && longest.at == 17, "{longest:?}");
-    assert_eq!(longest.cause[0].kind, "not-traced");
+    assert_eq!(longest.cause, []);
 }
 
 #[test]

@@ -55,7 +55,7 @@ pub mod kind {
     /// A signal stopped the thread.
     pub const STOPPED: &str = "stopped";
     /// Time without a trace; the name gives the reason.
-    pub const NOT_TRACED: &str = "not-traced";
+    pub const NOT_TRACED: &str = latscope_core::report::Cause::NOT_TRACED;
     /// Time whose cause the trace does not show; the name says what it shows.
     pub const UNKNOWN: &str = "unknown";
 }

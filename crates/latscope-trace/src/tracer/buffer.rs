@@ -1,5 +1,6 @@
 //! Size of the kernel's buffers, which follows the rate of events.
 
+use latscope_core::units::{CpuList, counted as number_of, format_amount, format_size};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -20,6 +21,13 @@ const MOST_KIB: u64 = 32 * 1024;
 
 /// Divisor of the available memory: all buffers together take at most the quotient.
 const PART: u64 = 16;
+
+/// Smallest buffer of a CPU, KiB.
+pub(super) const LEAST_KIB: u64 = 64;
+
+/// Memory that a trace takes for each byte of a buffer: the kernel's own, and what is read of it, which may be as much
+/// again twice.
+pub(super) const KEPT: u64 = 2;
 
 /// Time whose events a buffer shall hold, s, since the process that reads it may wait so long for a CPU.
 const HELD_S: f64 = 2.0;
@@ -62,6 +70,34 @@ pub(super) fn wanted(
     (size > present).then_some(size)
 }
 
+/// Checks a size for the buffer of each CPU.
+///
+/// # Errors
+/// The size is too small, or this machine has not that much memory for all CPUs; the text has the limits.
+pub fn check(bytes: u64) -> Result<(), String> {
+    let online = fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
+    let cpus = online.trim().parse::<CpuList>().map_or(1, |list| list.0.len() as u64);
+    within(bytes, available(), cpus)
+}
+
+fn within(bytes: u64, available_kib: u64, cpus: u64) -> Result<(), String> {
+    let least = LEAST_KIB * 1024;
+    if bytes < least {
+        return Err(format!("a buffer has at least {}", format_size(least)));
+    }
+    let each = (KEPT + 1) * cpus.max(1);
+    // A kernel that does not state its memory (0) is left to refuse for itself.
+    if available_kib > 0 && bytes.div_ceil(1024) > available_kib / each {
+        let most = format_amount(available_kib / each * 1024);
+        let (memory, cpus) = (format_amount(available_kib * 1024), number_of(cpus, "CPU"));
+        return Err(format!(
+            "here a buffer has at most {most}: {cpus} of {} times its size in {memory} of memory",
+            KEPT + 1
+        ));
+    }
+    Ok(())
+}
+
 /// Memory that is available, KiB.
 pub(super) fn available() -> u64 {
     let text = fs::read_to_string("/proc/meminfo").unwrap_or_default();
@@ -87,6 +123,24 @@ pub(super) fn enlarge(directory: &Path, kib: u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sizes_that_cannot_be_are_refused_with_the_limit() {
+        let (cpus, available) = (4, 12 << 20);
+        for (bytes, said) in [
+            (0, "at least 64 KiB"),
+            (65_535, "at least 64 KiB"),
+            ((1 << 30) + 1, "at most 1 GiB: 4 CPUs of 3 times its size in 12 GiB of memory"),
+            (u64::MAX, "at most 1 GiB"),
+        ] {
+            let refusal = within(bytes, available, cpus).unwrap_err();
+            assert!(refusal.contains(said), "{bytes}: {refusal}");
+        }
+        for bytes in [65_536, 1 << 30] {
+            assert_eq!(within(bytes, available, cpus), Ok(()));
+        }
+        assert_eq!(within(1 << 40, 0, cpus), Ok(()), "the memory is not known");
+    }
 
     #[test]
     fn buffers_grow_with_the_rate_and_no_further_than_memory_allows() {

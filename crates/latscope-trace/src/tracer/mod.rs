@@ -9,6 +9,7 @@ use super::tracefs::{Instance, Unavailable, named};
 use crate::events::{self, Catalogue, Decoder, Event, Name};
 use crate::symbols::Symbols;
 use buffer::Counted;
+pub use buffer::check as check_buffer;
 use latscope_core::plan::Traced;
 use pages::Cpu;
 use rustix::fs::{Mode, OFlags};
@@ -71,7 +72,7 @@ impl Tracer {
         let kib = match traced.buffer {
             None => instance.set_buffers(buffer::ALL_KIB, buffer::usual())?,
             Some(bytes) => {
-                let kib = (bytes / 1024).max(64) as usize;
+                let kib = (bytes / 1024).max(buffer::LEAST_KIB) as usize;
                 instance.set_buffers(usize::MAX, kib)?
             }
         };
@@ -212,7 +213,7 @@ impl Tracer {
 /// Returns the memory for the pages of a CPU, bytes: pages that arrive while a full buffer is read must not
 /// displace its content.
 fn kept(kib: usize) -> usize {
-    2 * kib * 1024
+    buffer::KEPT as usize * kib * 1024
 }
 
 /// The pipes of raw pages, one for each CPU.

@@ -17,7 +17,7 @@ const REST: &str = "not accounted for";
 /// The longest traced events of a probe; `None` without any.
 pub(super) fn figure(report: &Report, group: &Group) -> Option<Rows> {
     let mut traced: Vec<&Outlier> = group.whole().iter().flat_map(|row| &row.m.outliers).collect();
-    traced.retain(|outlier| !outlier.cause.is_empty() && outlier.value > 0);
+    traced.retain(|outlier| outlier.is_traced() && outlier.value > 0);
     traced.sort_by_key(|outlier| (std::cmp::Reverse(outlier.value), outlier.at));
     let all = traced.len();
     traced.truncate(MOST);

@@ -28,7 +28,7 @@ pub(in super::super) fn of_groups<'a>(groups: &[Group<'a>]) -> Vec<&'a Outlier> 
 /// Returns the table of the time of all late events by cause; `None` if no event was traced.
 pub(in super::super) fn causes_table(groups: &[Group]) -> Option<Document> {
     let outliers = of_groups(groups);
-    let traced = outliers.iter().filter(|outlier| !outlier.cause.is_empty()).count();
+    let traced = outliers.iter().filter(|outlier| outlier.is_traced()).count();
     if traced == 0 {
         return None;
     }
@@ -97,10 +97,7 @@ pub(super) fn longest(groups: &[Group], width: usize) -> Document {
 /// Returns the causes of an outlier, in words: `342 µs (83 %) thread stress-ng (pid 4211) held the CPU, 49.4 µs
 /// (12 %) interrupt eth0`.
 pub fn causes(outlier: &Outlier) -> String {
-    match outlier.cause.is_empty() {
-        true => "not traced".to_owned(),
-        false => blame::shares(outlier) + &blame::details(outlier),
-    }
+    blame::shares(outlier) + &blame::details(outlier)
 }
 
 #[cfg(test)]
@@ -135,6 +132,13 @@ mod tests {
         let mut untraced = report;
         untraced.measurements.iter_mut().flat_map(|m| &mut m.outliers).for_each(|o| o.cause.clear());
         assert!(causes_table(&groups(&untraced)).is_none());
+        let reason = Cause { kind: Cause::NOT_TRACED.to_owned(), name: "no trace".to_owned(), pid: 0, ns: 7 };
+        let outliers = untraced.measurements.iter_mut().flat_map(|m| &mut m.outliers);
+        outliers.for_each(|outlier| outlier.cause = vec![reason.clone()]);
+        assert!(causes_table(&groups(&untraced)).is_none());
+        let text = longest(&groups(&untraced), 200).written(&Options { width: 200, ..Options::default() });
+        assert!(text.contains(" s: not traced: no trace") && !text.contains('%'), "{text}");
+        assert_eq!(causes(&untraced.measurements[2].outliers[1]), "not traced: no trace");
     }
 
     #[test]

@@ -6,6 +6,7 @@ use clap::{Args, value_parser};
 use latscope_core::plan::{Action, OnThreshold, Traced};
 use latscope_core::units::parse_size;
 use latscope_trace::tracefs::has_event;
+use latscope_trace::tracer::check_buffer;
 use std::path::PathBuf;
 
 // Options about outliers; the help of the threshold says what one is.
@@ -54,6 +55,9 @@ impl OutlierArguments {
             bail!("--event, --stacks and --buffer require --threshold T or --blame");
         }
         self.events.iter().try_for_each(|event| known(event))?;
+        if let Some(Err(refusal)) = self.buffer.map(check_buffer) {
+            bail!("--buffer: {refusal}");
+        }
         if self.threshold.is_none() {
             for (option, given) in
                 [("on-threshold", !self.on_threshold.is_empty()), ("no-blame", self.no_blame)]
@@ -131,6 +135,13 @@ mod tests {
         let of = |words: &str| read(words).rules();
         for alone in ["--on-threshold stop", "--trace x.dat", "--no-blame", "--blame --on-threshold stop"] {
             assert!(of(alone).is_err(), "{alone}");
+        }
+        for size in ["0", "63KiB", "100000G"] {
+            let refusal = of(&format!("--blame --buffer {size}")).unwrap_err().to_string();
+            assert!(
+                refusal.starts_with("--buffer: ") && refusal.contains("KiB") | refusal.contains("at most"),
+                "{refusal}"
+            );
         }
         for alone in ["--event a:b", "--stacks", "--buffer 1MiB", "-b 1us --no-blame --stacks"] {
             assert!(of(alone).is_err(), "{alone}");

@@ -105,6 +105,8 @@ fn an_option_that_nothing_uses_is_refused() {
         ("wake --on-threshold stop", "--on-threshold", "--threshold"),
         ("wake --no-blame", "--no-blame", "--threshold"),
         ("wake --trace x", "--trace", "--blame"),
+        ("wake --blame --buffer 0", "--buffer", "at least 64 KiB"),
+        ("noise --threshold 1ms --buffer 100000GiB", "--buffer", "at most"),
         ("wake --endless --rounds 3", "--rounds", "--endless"),
         ("wake --live --quiet", "--live", "--quiet"),
         ("noise --on-threshold stop", "--on-threshold", "--threshold"),

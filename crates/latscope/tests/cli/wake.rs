@@ -231,14 +231,23 @@ fn a_tracefs_that_fails_costs_no_figure() {
     let script = "
         mount --bind \"$2\" /sys/kernel/tracing
         mkdir -p \"$2\"/instances
-        exec \"$1\" wake --duration 200ms --threshold 10s --json -";
-    let ran = end(&mut with_mounts(script, &[&empty]));
+        binary=$1
+        shift 2
+        exec \"$binary\" wake --duration 200ms \"$@\"";
+    let ran = end(&mut with_mounts(script, &[&empty, "--threshold", "10s", "--json", "-"]));
     ran.no_panic();
     let found = crate::support::parsed(&ran.out);
     measured(&found, "wake.timer");
     let [warning] = warnings(&found, "no-blame")[..] else { panic!("{:#}", found["warnings"]) };
     assert!(warning["remedy"].is_string(), "{warning:#}");
     assert!(names(format!("{empty}/instances")).is_empty());
+    // What was not traced is no cause.
+    let ran = end(&mut with_mounts(script, &[&empty, "--blame", "3"]));
+    ran.no_panic();
+    assert!(ran.out.contains("Longest events") && ran.out.contains("not traced"), "{}", ran.out);
+    assert!(!ran.out.contains("What took the time of late events"), "{}", ran.out);
+    assert!(ran.err.contains("the 3 longest events are not explained"), "{}", ran.err);
+    assert!(!ran.err.contains("above the threshold"), "{}", ran.err);
 }
 
 #[test]

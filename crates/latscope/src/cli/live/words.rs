@@ -175,7 +175,7 @@ pub(super) fn warning(warning: &Warning) -> String {
 /// An outlier with its cause: `CPU 1  412 µs  83 % thread stress (4711), 12 % irq eth0`.
 pub(super) fn outlier(outlier: &Outlier) -> String {
     let cause: Vec<String> = outlier.cause.iter().map(|cause| share(cause, outlier.value)).collect();
-    let cause = if cause.is_empty() { String::new() } else { format!("  {}", cause.join(", ")) };
+    let cause = if outlier.is_traced() { format!("  {}", cause.join(", ")) } else { String::new() };
     clean(&format!("CPU {:<3} {:>8}{cause}", outlier.cpu, format_time(outlier.value as f64)))
 }
 
@@ -317,6 +317,8 @@ mod tests {
             outlier(&told),
             "CPU 1     412 µs  83 % thread stress (4711), 12 % irq, 0.22 % softirq timer"
         );
+        told.cause = vec![cause("not-traced", "nothing was traced on CPU 1", 0, 412_000)];
+        assert_eq!(outlier(&told), "CPU 1     412 µs");
     }
 
     #[test]
