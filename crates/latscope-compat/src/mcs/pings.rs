@@ -69,13 +69,13 @@ impl<'a> Pinger<'a> {
         let outcome = self.repeat(pings, signals, |trips| lines.show(text(trips)));
         lines.end();
         let Counts { lost, late, mismatched } = self.counts;
-        let faults = self.channel.faults();
-        if (lost, late, mismatched, faults) != (0, 0, 0, 0) {
+        let (faults, again) = (self.channel.faults(), self.channel.duplicates());
+        if [lost, late, mismatched, faults, again] != [0; 5] {
             let all = self.number;
             context.note(&format!(
                 "of {all} pings {lost} had no reply within a second and {mismatched} another one than was sent; \
-                 {late} replies came later (those that were still waited for are in the figures) and {faults} faults \
-                 of the remote"
+                 {late} replies came later (those that were still waited for are in the figures), {again} came again, \
+                 and there were {faults} faults of the remote"
             ));
         }
         outcome

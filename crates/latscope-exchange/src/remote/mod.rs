@@ -73,6 +73,11 @@ pub trait Channel {
         0
     }
 
+    /// Returns the number of messages that came again and were skipped for it; 0 where the receiver sees them itself.
+    fn duplicates(&self) -> u64 {
+        0
+    }
+
     /// Returns the number of bytes that belong to no message, where messages are found in a stream of bytes.
     fn foreign(&self) -> u64 {
         0

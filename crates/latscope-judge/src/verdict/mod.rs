@@ -178,7 +178,8 @@ fn above(m: &Measurement, criterion: &Criterion) -> Option<(u64, u64)> {
 
 /// Returns true if a criterion is about the content of messages, not about a duration.
 fn is_of_content(criterion: &Criterion) -> bool {
-    matches!(&criterion.metric, Metric::Value(name) if ["mismatches", "faults"].contains(&name.as_str()))
+    const CONTENT: [&str; 4] = ["mismatches", "duplicates", "reorderings", "faults"];
+    matches!(&criterion.metric, Metric::Value(name) if CONTENT.contains(&name.as_str()))
 }
 
 /// Result for lost or wrong messages, even if no other message came.

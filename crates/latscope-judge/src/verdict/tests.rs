@@ -467,9 +467,14 @@ fn wrong_messages_exceed_a_criterion_though_no_reply_was_valid() {
     }
     // A busy machine makes replies late, and not wrong.
     let mut busy = events(1_000, 0);
-    busy.values = [("mismatches", 1.0), ("late", 1.0)].map(|(name, n)| (name.to_owned(), count(n))).into();
+    let wrong = ["mismatches", "duplicates", "reorderings", "faults"];
+    busy.values = wrong.map(|name| (name.to_owned(), count(1.0))).into();
+    busy.values.insert("late".to_owned(), count(1.0));
     busy.lower(Reason::new(Level::Degraded, "waited-for-a-cpu", "it waited", ""));
-    assert_eq!(one(&busy, "mismatches", 0.0).status, Status::Exceeded);
+    for metric in wrong {
+        assert_eq!(one(&busy, metric, 0.0).status, Status::Exceeded, "{metric}");
+        assert_eq!(one(&busy, metric, 1.0).status, Status::Pass, "{metric}");
+    }
     assert_eq!(one(&busy, "late", 0.0).status, Status::Inconclusive);
 }
 

@@ -45,7 +45,7 @@ impl Tally {
             ("losses", lost),
             ("late", late),
             ("mismatches", mismatched),
-            ("duplicates", duplicated),
+            ("duplicates", duplicated + channel.duplicates()),
             ("reorderings", reordered),
             ("faults", channel.faults()),
             ("misaddressed", channel.misaddressed()),

@@ -83,6 +83,12 @@ pub struct MessageCriteria {
     /// No more replies may have another content or length than was sent
     #[arg(long, value_name = "N", value_parser = number("mismatches"), help_heading = HEADING)]
     mismatches: Option<Criterion>,
+    /// No more replies may come again
+    #[arg(long, value_name = "N", value_parser = number("duplicates"), help_heading = HEADING)]
+    duplicates: Option<Criterion>,
+    /// No more replies may come after one to a later message
+    #[arg(long, value_name = "N", value_parser = number("reorderings"), help_heading = HEADING)]
+    reorderings: Option<Criterion>,
     /// No more faults of the protocol may be seen
     #[arg(long, value_name = "N", value_parser = number("faults"), help_heading = HEADING)]
     faults: Option<Criterion>,
@@ -93,7 +99,8 @@ pub struct MessageCriteria {
 
 impl MessageCriteria {
     pub fn all(&self) -> impl Iterator<Item = Criterion> {
-        [&self.losses, &self.mismatches, &self.faults, &self.late].into_iter().flatten().cloned()
+        let Self { losses, mismatches, duplicates, reorderings, faults, late } = self;
+        [losses, mismatches, duplicates, reorderings, faults, late].into_iter().flatten().cloned()
     }
 }
 

@@ -17,15 +17,16 @@ use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{Mode, fstat, major, minor, open as open_file};
 use rustix::io::{Errno, read, write};
 use rustix::termios::{QueueSelector, tcflush};
-use std::collections::VecDeque;
 use std::io;
 use std::path::Path;
 use std::time::Duration;
 
 mod blocks;
+mod replies;
 mod witness;
 
 use blocks::{Blocks, Reading};
+use replies::Replies;
 use witness::Witness;
 
 /// Transport `tty` over a terminal in raw mode.
@@ -104,10 +105,7 @@ struct Tty {
     waiting: OwnedFd,
     path: String,
     framing: Framing,
-    /// Lengths of messages that are not answered.
-    owed: VecDeque<usize>,
-    /// Length of the last message.
-    last: usize,
+    replies: Replies,
     /// Bytes for which the terminal had no room.
     unsent: Vec<u8>,
     input: Input,
@@ -115,6 +113,8 @@ struct Tty {
     witness: Witness,
     /// Number of times that bytes arrived which answer nothing.
     strays: u64,
+    /// Number of replies that came again.
+    duplicates: u64,
     ended: Option<String>,
 }
 
@@ -144,13 +144,13 @@ impl Tty {
             waiting,
             path: name,
             framing,
-            owed: VecDeque::new(),
-            last: 0,
+            replies: Replies::default(),
             unsent: Vec::new(),
             input: Input::new(),
             blocks: Blocks::default(),
             witness: Witness::default(),
             strays: 0,
+            duplicates: 0,
             ended: None,
         })
     }
@@ -201,27 +201,53 @@ impl Tty {
 
     /// Copies the next whole message, if it is there, to `into`, as far as there is room.
     fn take(&mut self, into: &mut [u8]) -> Option<usize> {
-        match self.framing {
-            Framing::Lengths => {
-                let length = self.owed.front().copied().unwrap_or(self.last).max(1);
-                let message = self.input.rest().get(..length)?;
-                let taken = copy(message, into);
-                self.input.consume(length);
-                self.owed.pop_front();
-                Some(taken)
-            }
-            Framing::Blocks => self.take_block(into),
-            Framing::Lines => loop {
-                let length = self.input.rest().iter().position(|byte| *byte == b'\n')?;
-                let taken = copy(&self.input.rest()[..length], into);
-                self.input.consume(length + 1);
-                if taken > 0 {
-                    self.owed.pop_front();
+        if self.framing == Framing::Blocks { self.take_block(into) } else { self.take_reply(into) }
+    }
+
+    /// Returns the next reply, sound or not. One that comes again is skipped and counted.
+    fn take_reply(&mut self, into: &mut [u8]) -> Option<usize> {
+        let newline = usize::from(self.framing == Framing::Lines);
+        loop {
+            match self.replies.read(self.input.rest()) {
+                replies::Reading::Incomplete => return None,
+                replies::Reading::Again(length) => {
+                    self.input.consume(length);
+                    self.duplicates += 1;
+                }
+                replies::Reading::Reply(length, place) => {
+                    let taken = copy(&self.input.rest()[..length - newline], into);
+                    self.input.consume(length);
+                    self.replies.answer(place);
                     return Some(taken);
                 }
-                // One newline was sent and two came: CR and NL are both made one.
-                self.strays += 1;
-            },
+                replies::Reading::Other => {
+                    let length = match self.framing {
+                        Framing::Lines => self.input.rest().iter().position(|byte| *byte == b'\n')?,
+                        _ => self.replies.expected(),
+                    };
+                    let taken = copy(self.input.rest().get(..length)?, into);
+                    self.input.consume(length + newline);
+                    if taken > 0 {
+                        self.replies.spoil();
+                        return Some(taken);
+                    }
+                    // One newline was sent and two came: CR and NL are both made one.
+                    self.strays += 1;
+                }
+            }
+        }
+    }
+
+    /// Clears the input of what answers nothing, before the next message: replies that come again, and strays.
+    fn clear_input(&mut self) {
+        while let replies::Reading::Again(length) = self.replies.read(self.input.rest()) {
+            self.input.consume(length);
+            self.duplicates += 1;
+        }
+        let awaited = self.replies.read(self.input.rest()) == replies::Reading::Incomplete;
+        if !awaited && !self.input.rest().is_empty() {
+            self.strays += 1;
+            self.input.clear();
         }
     }
 
@@ -256,10 +282,8 @@ impl Channel for Tty {
         if message.len() > LIMIT {
             return Err(Failure::Unsent(Unsent::TooLong));
         }
-        let counted = self.framing != Framing::Blocks;
-        if counted && self.owed.is_empty() && !self.input.rest().is_empty() {
-            self.strays += 1;
-            self.input.clear();
+        if self.framing != Framing::Blocks && self.replies.is_idle() {
+            self.clear_input();
         }
         if !self.finish()? {
             return Err(Failure::Unsent(Unsent::NoBuffer));
@@ -286,9 +310,8 @@ impl Channel for Tty {
         self.unsent.extend(&bytes[length..]);
         match self.framing {
             Framing::Blocks => self.blocks.send(message),
-            Framing::Lengths | Framing::Lines => self.owed.push_back(message.len()),
+            Framing::Lengths | Framing::Lines => self.replies.send(bytes),
         }
-        self.last = message.len();
         Ok(())
     }
 
@@ -320,7 +343,7 @@ impl Channel for Tty {
     }
 
     fn give_up(&mut self) -> Result<(), Failure> {
-        self.owed.clear();
+        self.replies.give_up();
         self.unsent.clear();
         let end = monotonic_ns() + REPLY_TIMEOUT.as_nanos() as u64;
         loop {
@@ -339,6 +362,10 @@ impl Channel for Tty {
 
     fn faults(&self) -> u64 {
         self.strays
+    }
+
+    fn duplicates(&self) -> u64 {
+        self.duplicates
     }
 
     fn foreign(&self) -> u64 {

@@ -133,6 +133,33 @@ fn what_is_late_or_unasked_does_not_answer_what_follows() {
     assert_eq!((&into[..4], channel.faults()), (&b"more"[..], 1));
 }
 
+/// Replies that come twice, the second time whole, in pieces, and beside the next reply: none is a fault, and none
+/// answers another message.
+#[test]
+fn replies_that_come_again_are_counted_as_such() {
+    let all_three = |framing: Framing, end: &str| {
+        let terminal = Terminal::open().unwrap();
+        let mut channel = channel(&terminal, framing);
+        let mut into = [0; LIMIT];
+        let rounds = [
+            ("first", format!("first{end}first{end}")),
+            ("second", format!("second{end}sec")),
+            ("third", format!("ond{end}third{end}")),
+            ("fourth", format!("third{end}fourth{end}")),
+        ];
+        for (message, said) in rounds {
+            channel.send(message.as_bytes()).unwrap();
+            heard(&terminal);
+            say(&terminal, said.as_bytes());
+            let length = channel.receive(&mut into, soon()).unwrap();
+            assert_eq!(String::from_utf8_lossy(&into[..length]), message, "{framing:?}");
+        }
+        assert_eq!((channel.duplicates(), channel.faults()), (3, 0), "{framing:?}");
+    };
+    all_three(Framing::Lengths, "");
+    all_three(Framing::Lines, "\n");
+}
+
 #[test]
 fn both_sides_full_is_no_deadlock_and_costs_no_byte() {
     let terminal = Terminal::open().unwrap();

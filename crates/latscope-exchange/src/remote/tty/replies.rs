@@ -1,0 +1,119 @@
+//! Messages sent through a terminal and their replies, told apart by content: which reply came, and which came again.
+
+use std::collections::VecDeque;
+
+/// Answered messages that are remembered: more than are ever on their way together.
+const REMEMBERED: usize = 16;
+
+/// Messages on their way, and the last ones that were answered, each with the newline of its line.
+#[derive(Debug, Default)]
+pub(super) struct Replies {
+    owed: VecDeque<Vec<u8>>,
+    answered: VecDeque<Vec<u8>>,
+    /// Length of the last message, bytes.
+    last: usize,
+}
+
+/// Reading of the beginning of the input.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reading {
+    /// Length in bytes of a whole reply as it was sent, and its place among the messages on their way.
+    Reply(usize, usize),
+    /// Length in bytes of a reply that has come before.
+    Again(usize),
+    /// Part of a reply that has come before: more bytes are needed.
+    Incomplete,
+    /// None of these.
+    Other,
+}
+
+impl Replies {
+    /// Notes a message that was sent, in the bytes that were written.
+    pub(super) fn send(&mut self, written: &[u8]) {
+        let spare = if self.answered.len() < REMEMBERED { None } else { self.answered.pop_front() };
+        let mut message = spare.unwrap_or_default();
+        message.clear();
+        message.extend_from_slice(written);
+        self.owed.push_back(message);
+        self.last = written.len();
+    }
+
+    /// Returns true if no message waits for its reply.
+    pub(super) fn is_idle(&self) -> bool {
+        self.owed.is_empty()
+    }
+
+    /// Length of the next reply, bytes, if it is as long as what was sent.
+    pub(super) fn expected(&self) -> usize {
+        self.owed.front().map_or(self.last, Vec::len).max(1)
+    }
+
+    /// Reads the beginning of the input.
+    pub(super) fn read(&self, input: &[u8]) -> Reading {
+        let begins = |message: &Vec<u8>| !message.is_empty() && input.starts_with(message);
+        if let Some(place) = self.owed.iter().position(begins) {
+            return Reading::Reply(self.owed[place].len(), place);
+        }
+        if let Some(message) = self.answered.iter().find(|message| begins(message)) {
+            return Reading::Again(message.len());
+        }
+        let is_part = !input.is_empty() && self.answered.iter().any(|message| message.starts_with(input));
+        if is_part { Reading::Incomplete } else { Reading::Other }
+    }
+
+    /// Notes that the message at a place was answered.
+    pub(super) fn answer(&mut self, place: usize) {
+        self.answered.extend(self.owed.remove(place));
+        if self.answered.len() > REMEMBERED {
+            self.answered.pop_front();
+        }
+    }
+
+    /// Notes that a reply came which is none of those awaited: the next message has no other.
+    pub(super) fn spoil(&mut self) {
+        self.owed.pop_front();
+    }
+
+    /// Forgets the messages on their way.
+    pub(super) fn give_up(&mut self) {
+        self.owed.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn replies_are_told_from_copies_and_from_all_else() {
+        let mut replies = Replies::default();
+        assert_eq!(replies.read(b"noise"), Reading::Other);
+        for message in [b"first.", b"second", b"third."] {
+            replies.send(message);
+        }
+        assert_eq!(replies.read(b"first.second"), Reading::Reply(6, 0));
+        assert_eq!(replies.read(b"second"), Reading::Reply(6, 1), "it overtook the first");
+        replies.answer(0);
+        assert_eq!(replies.read(b"first.sec"), Reading::Again(6));
+        assert_eq!(replies.read(b"fir"), Reading::Incomplete);
+        assert_eq!(replies.read(b"firm"), Reading::Other);
+        assert_eq!(replies.read(b""), Reading::Other);
+        assert_eq!((replies.read(b"third."), replies.expected()), (Reading::Reply(6, 1), 6));
+        replies.give_up();
+        assert!(replies.is_idle() && replies.read(b"second") == Reading::Other);
+        // A message that is sent again is awaited again.
+        replies.send(b"first.");
+        assert_eq!(replies.read(b"first."), Reading::Reply(6, 0));
+    }
+
+    #[test]
+    fn a_bounded_number_of_answered_messages_is_remembered() {
+        let mut replies = Replies::default();
+        for number in 0..100u8 {
+            replies.send(&[number, 7]);
+            replies.answer(0);
+        }
+        assert_eq!(replies.answered.len(), REMEMBERED);
+        assert_eq!((replies.read(&[99, 7]), replies.read(&[3, 7])), (Reading::Again(2), Reading::Other));
+    }
+}
