@@ -104,6 +104,11 @@ pub(crate) fn cpuset(root: &Root) -> Option<(CpuList, String)> {
     })
 }
 
+/// The groups that may limit the number of threads, innermost first, as directories.
+pub(crate) fn task_groups(root: &Root) -> Vec<String> {
+    unified(root).into_iter().chain(hierarchy(root, "pids")).collect()
+}
+
 /// This process's group of the second version and all above it, innermost
 /// first, as directories.
 fn unified(root: &Root) -> Vec<String> {

@@ -16,6 +16,7 @@ mod kernel_log;
 mod root;
 mod snapshot;
 mod steal;
+mod task_limit;
 mod topology;
 mod trials;
 
@@ -25,6 +26,7 @@ pub use held_back::HeldBack;
 pub use root::Root;
 pub use snapshot::{describe, snapshot};
 pub use steal::Steal;
+pub use task_limit::{TaskLimit, more_tasks};
 pub use trials::{ThisMachine, Trials};
 
 use latscope_core::catalogue::Catalogue;

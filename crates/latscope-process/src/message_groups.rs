@@ -1,7 +1,9 @@
 //! Groups of processes or threads that send messages to each other: hackbench's load. In a group each sender sends to
 //! every receiver.
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
+use latscope_core::units::format_count;
+use latscope_machine::{TaskLimit, more_tasks};
 use latscope_os::child::{Talk, Talkers};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::{read, write};
@@ -49,6 +51,9 @@ pub struct Gathered {
     start: OwnedFd,
 }
 
+/// Descriptors of this process that are no message's.
+const OTHER_FILES: u64 = 16;
+
 /// Stack of a thread, in bytes: small, as it only makes system calls.
 const STACK_BYTES: usize = 64 << 10;
 
@@ -82,6 +87,7 @@ impl MessageGroups {
     /// # Errors
     /// The system has no more processes, threads or descriptors.
     pub fn gather(&self) -> Result<Gathered> {
+        self.check()?;
         let (all_ready, ready) = pipe_with(PipeFlags::CLOEXEC)?;
         let (wait, start) = pipe_with(PipeFlags::CLOEXEC)?;
         let (outcomes, done) = channel();
@@ -91,11 +97,11 @@ impl MessageGroups {
             // A group's descriptors are closed here before the next one's are opened.
             for role in self.group().context("no descriptors for a group (raise `ulimit -n`)")? {
                 if self.threads {
-                    common.thread(role).context("no more threads can be had (raise `ulimit -u`)")?;
+                    common.thread(role).with_context(|| self.exhausted(gathered.count()))?;
                     gathered.threads += 1;
                 } else {
                     let added = gathered.processes.add(&common.talk(&role), &mut common.buffer());
-                    added.context("no more processes can be had (raise `ulimit -u`)")?;
+                    added.with_context(|| self.exhausted(gathered.count()))?;
                 }
             }
         }
@@ -103,6 +109,51 @@ impl MessageGroups {
             read(&all_ready, &mut [0])?;
         }
         Ok(gathered)
+    }
+
+    /// Number of senders and receivers.
+    fn tasks(&self) -> u64 {
+        self.groups.saturating_mul(self.size).saturating_mul(2)
+    }
+
+    /// Number of descriptors that one process has at most.
+    fn descriptors(&self) -> u64 {
+        if self.threads { self.tasks() } else { 2 * self.size }
+    }
+
+    /// Checks that the machine allows as many senders, receivers and descriptors, before the first is made.
+    ///
+    /// # Errors
+    /// It does not; the text names the limit.
+    pub fn check(&self) -> Result<()> {
+        self.within(TaskLimit::smallest(self.threads).as_ref(), getrlimit(Resource::Nofile).current)
+    }
+
+    fn within(&self, limit: Option<&TaskLimit>, files: Option<u64>) -> Result<()> {
+        let (tasks, what) = (self.tasks(), self.what());
+        if let Some(limit) = limit.filter(|limit| tasks > limit.left) {
+            let (tasks, words, raise) = (format_count(tasks), limit.words(), &limit.raise);
+            bail!("{tasks} {what} are too many here: {words}; choose fewer groups, or raise it ({raise})");
+        }
+        let descriptors = self.descriptors();
+        if let Some(files) = files.filter(|files| descriptors > files.saturating_sub(OTHER_FILES)) {
+            let (descriptors, files) = (format_count(descriptors), format_count(files));
+            bail!(
+                "{descriptors} descriptors in one process are too many here: the limit (ulimit -n) is {files}; choose \
+                 fewer groups or senders, or raise it (ulimit -n N, ulimit -Hn N as root)"
+            );
+        }
+        Ok(())
+    }
+
+    fn what(&self) -> &'static str {
+        if self.threads { "threads" } else { "processes" }
+    }
+
+    /// Returns the sentence for a sender or receiver that could not be made after `made` others.
+    fn exhausted(&self, made: u64) -> String {
+        let (made, tasks, what) = (format_count(made), format_count(self.tasks()), self.what());
+        format!("only {made} of {tasks} {what} can be had ({})", more_tasks())
     }
 
     /// The roles of a group.
@@ -189,6 +240,34 @@ impl Wire {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn more_than_the_machine_allows_are_refused_with_the_limit() {
+        let limit = TaskLimit {
+            name: "kernel.pid_max".to_owned(),
+            limit: 32_768,
+            left: 12_000,
+            raise: "sysctl kernel.pid_max=N".to_owned(),
+        };
+        let of = |groups, threads| MessageGroups {
+            groups,
+            size: 20,
+            messages: 1,
+            bytes: 1,
+            wire: Wire::Pipe,
+            threads,
+        };
+        assert!(of(300, false).within(Some(&limit), Some(100)).is_ok());
+        assert!(of(5_000, false).within(None, None).is_ok());
+        let refusal = of(301, false).within(Some(&limit), None).unwrap_err().to_string();
+        let expected = "12,040 processes are too many here: kernel.pid_max allows 32,768, of which 12,000 are left; \
+            choose fewer groups, or raise it (sysctl kernel.pid_max=N)";
+        assert_eq!(refusal, expected);
+        let refusal = of(u64::MAX, true).within(Some(&limit), None).unwrap_err().to_string();
+        assert!(refusal.contains(" threads are"), "{refusal}");
+        let refusal = of(300, true).within(Some(&limit), Some(4_096)).unwrap_err().to_string();
+        assert!(refusal.starts_with("12,000 descriptors") && refusal.contains("is 4,096"), "{refusal}");
+    }
 
     #[test]
     fn all_messages_arrive_over_every_wire_between_threads_and_processes() {

@@ -106,8 +106,9 @@ fn carry_out(options: &HackbenchOptions, context: &Context) -> Result<u8> {
     if options.fifo {
         environment::may_be_real_time(1)?;
     }
-    print(&before(&options.message_groups));
     open_many();
+    options.message_groups.check()?;
+    print(&before(&options.message_groups));
     let message_groups = options.message_groups.gather()?;
     if options.fifo {
         sched::set_policy(sched::Policy::Fifo(1)).context("SCHED_FIFO for the main thread")?;

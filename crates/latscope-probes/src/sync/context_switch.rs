@@ -10,6 +10,7 @@ use latscope_bench::threads;
 use latscope_bench::timebase::Timebase;
 use latscope_core::statistics::median;
 use latscope_exchange::{Call, echo, links};
+use latscope_machine::more_tasks;
 use latscope_os::child::{self, Child, sum};
 use rustix::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
@@ -127,7 +128,7 @@ fn run_ring(bench: &mut Bench) -> Result<()> {
         }
         .context("the measuring thread cannot be set up")?;
         if let Err(error) = ring(bench, index, cpu, processes as usize, size as usize) {
-            bench.unsupported(index, format!("{error:#}"), "allow more processes (ulimit -u)");
+            bench.unsupported(index, format!("{error:#}"), more_tasks());
         }
     }
     Ok(())

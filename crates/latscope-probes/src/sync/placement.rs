@@ -19,6 +19,7 @@
 use crate::prelude::*;
 use anyhow::{Context, Result};
 use latscope_bench::threads;
+use latscope_machine::more_tasks;
 use latscope_os::child::{self, Child};
 use latscope_os::kernels::cycle::dependent_adds;
 use latscope_os::sched::{self, Policy};
@@ -75,8 +76,7 @@ impl Placement {
 }
 
 /// Remedy for threads that could not be set up.
-pub const REMEDY: &str =
-    "allow the call (a container's seccomp filter?), more threads (ulimit -u), and the CPUs (cpuset)";
+pub const REMEDY: &str = "allow the call (a container's seccomp filter?), more threads (ulimit -u, pids.max), and the CPUs (cpuset)";
 
 /// Puts the calling thread on `cpu`, under the policy of the placement.
 ///
@@ -147,12 +147,7 @@ pub fn keep_awake(bench: &mut Bench, point: usize, placement: Placement, cpus: [
                 Ok(child) => children.push(child),
                 Err(error) => {
                     let reason = format!("CPU {cpu} was not kept from idling: no process for it: {error}");
-                    bench.degrade(
-                        point,
-                        "not-kept-awake",
-                        reason,
-                        "raise the limit on processes (ulimit -u, pids.max)",
-                    );
+                    bench.degrade(point, "not-kept-awake", reason, more_tasks());
                 }
             }
         }

@@ -3,6 +3,7 @@
 use crate::apart::measure_apart;
 use crate::prelude::*;
 use anyhow::Result;
+use latscope_machine::more_tasks;
 use latscope_os::timer_slack;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread::Builder;
@@ -82,13 +83,13 @@ fn measure(bench: &mut Bench, index: usize, sleep: &Sleep) {
         let sleeper = |_| Builder::new().spawn_scoped(scope, sleep_on);
         match (1..sleep.sleepers).map(sleeper).collect::<std::io::Result<Vec<_>>>() {
             Ok(_) => time(bench, index, &others),
-            Err(error) => bench.unsupported(index, format!("no thread can be created: {error}"), REMEDY),
+            Err(error) => {
+                bench.unsupported(index, format!("no thread can be created: {error}"), more_tasks())
+            }
         }
         over.store(true, Relaxed);
     });
 }
-
-const REMEDY: &str = "raise the limit on threads (ulimit -u, pids.max)";
 
 /// Times sleeps of this thread, beside those that the others count.
 fn time(bench: &mut Bench, index: usize, others: &AtomicU64) {

@@ -5,6 +5,7 @@ use crate::prelude::*;
 use anyhow::{Context, Result};
 use latscope_bench::bench::Splits;
 use latscope_bench::timebase::AnyClock;
+use latscope_machine::more_tasks;
 use latscope_os::thread::{self, Attributes};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -82,9 +83,7 @@ fn run(bench: &mut Bench) -> Result<()> {
         let together: Vec<usize> = (first..lives.len()).filter(|i| lives[*i] == *life).collect();
         if let Err(error) = measure(bench, life, &together) {
             let reason = format!("{error:#}");
-            together
-                .iter()
-                .for_each(|part| bench.unsupported(*part, reason.clone(), "allow more threads (ulimit -u)"));
+            together.iter().for_each(|part| bench.unsupported(*part, reason.clone(), more_tasks()));
         }
     }
     Ok(())

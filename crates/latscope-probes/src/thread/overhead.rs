@@ -4,6 +4,7 @@ use super::{Placement, place};
 use crate::prelude::*;
 use anyhow::{Context, Result, ensure};
 use latscope_core::statistics::median;
+use latscope_machine::more_tasks;
 use latscope_os::child::sum;
 use latscope_os::thread::{self, Attributes};
 
@@ -72,11 +73,7 @@ fn run_std(bench: &mut Bench) -> Result<()> {
         });
         super::add_waits(bench, &[index]);
         if let Some(error) = failure {
-            bench.unsupported(
-                index,
-                format!("no thread can be created: {error}"),
-                "allow more threads (ulimit -u)",
-            );
+            bench.unsupported(index, format!("no thread can be created: {error}"), more_tasks());
         }
     }
     Ok(())

@@ -33,9 +33,11 @@ fn what_cannot_be_is_refused_in_a_line() {
         assert_eq!(String::from_utf8(output.stderr).unwrap(), format!("{name}: {said}\n"));
         assert!(output.stdout.starts_with(format!("{name} V 2.40\nUsage:\n").as_bytes()));
     }
-    for (name, words, said) in
-        [("pmqtest", "-a 8000", "cpu argument 8000"), ("svsematest", "-D 1x", "no time")]
-    {
+    for (name, words, said) in [
+        ("pmqtest", "-a 8000", "cpu argument 8000"),
+        ("svsematest", "-D 1x", "no time"),
+        ("hackbench", "-g 100000 -f 100000", "20,000,000,000 processes are too many here: "),
+    ] {
         let output = run(name, words);
         let text = String::from_utf8(output.stderr).unwrap();
         assert!(
