@@ -2,7 +2,7 @@
 
 use latscope_core::merged::is_merged;
 use latscope_core::param;
-use latscope_core::quality::Level;
+use latscope_core::quality::{Level, POLICY_REFUSED};
 use latscope_core::report::{Measurement, Report};
 use latscope_core::units::format_count;
 
@@ -11,10 +11,12 @@ use latscope_core::units::format_count;
 pub struct Transport<'a> {
     /// Name of the transport: `unix-stream`.
     pub name: &'a str,
-    /// The sum of all pairs for a caller of SCHED_FIFO, if there is one.
+    /// The sum of all pairs for a caller that ran under SCHED_FIFO, if there is one.
     pub fifo: Option<&'a Measurement>,
     /// The sum of all pairs for a caller of SCHED_OTHER, if there is one.
     pub other: Option<&'a Measurement>,
+    /// The sum of all pairs for a caller that was refused SCHED_FIFO, and ran as SCHED_OTHER.
+    pub refused: Option<&'a Measurement>,
 }
 
 /// Judgement on a transport for a kind of priority.
@@ -55,17 +57,23 @@ pub fn transports(report: &Report) -> Vec<Transport<'_>> {
     for m in &report.measurements {
         let Some(name) = m.text(param::TRANSPORT).filter(|_| is_latency(m)) else { continue };
         let at = transports.iter().position(|transport| transport.name == name).unwrap_or_else(|| {
-            transports.push(Transport { name, fifo: None, other: None });
+            transports.push(Transport { name, fifo: None, other: None, refused: None });
             transports.len() - 1
         });
         // Of several payloads the first stands for the transport.
         let place = match m.text(param::CALLER) {
+            Some("fifo") if is_refused(m) => &mut transports[at].refused,
             Some("fifo") => &mut transports[at].fifo,
             _ => &mut transports[at].other,
         };
         place.get_or_insert(m);
     }
     transports
+}
+
+/// Returns true if a policy that a row was to run under was refused.
+fn is_refused(m: &Measurement) -> bool {
+    m.quality.reasons.iter().any(|reason| reason.id == POLICY_REFUSED)
 }
 
 /// Returns true if a measurement is the latency of all pairs of a transport.
@@ -80,7 +88,7 @@ fn is_latency(m: &Measurement) -> bool {
 impl<'a> Transport<'a> {
     /// The measurement that represents the transport: the normal caller's, if there is one.
     pub fn usual(&self) -> Option<&'a Measurement> {
-        self.other.or(self.fifo)
+        self.other.or(self.fifo).or(self.refused)
     }
 
     /// Means by which the server could inherit; `None` if there is none.
@@ -119,16 +127,21 @@ impl<'a> Transport<'a> {
     }
 }
 
-/// Label of a row of a transport: its name, with the policy of a caller of SCHED_FIFO.
+/// Label of a row of a transport: its name, with the policy of a caller of SCHED_FIFO, or that it was refused.
 pub fn label(m: &Measurement) -> String {
     let transport = m.text(param::TRANSPORT).unwrap_or_default();
-    if m.is(param::CALLER, "fifo") { format!("{transport}, fifo") } else { transport.to_owned() }
+    match m.is(param::CALLER, "fifo") {
+        true if is_refused(m) => format!("{transport}, fifo refused"),
+        true => format!("{transport}, fifo"),
+        false => transport.to_owned(),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use latscope_core::fixture::ipc;
+    use latscope_core::quality::Reason;
 
     #[test]
     fn a_means_that_fails_is_not_a_missing_one() {
@@ -142,6 +155,21 @@ mod tests {
         );
         assert_eq!((transports[0].nice(), transports[1].nice()), (Judged::Pass, Judged::Unsupported));
         assert_eq!(transports[0].means(), Some("nice, by the driver"));
+    }
+
+    #[test]
+    fn a_caller_that_was_refused_its_policy_does_not_stand_for_it() {
+        let mut report = ipc::latency();
+        for m in report.measurements.iter_mut().filter(|m| m.is(param::CALLER, "fifo")) {
+            m.lower(Reason::new(Level::Degraded, POLICY_REFUSED, "ran as SCHED_OTHER, not SCHED_FIFO 95", ""));
+        }
+        for transport in transports(&report) {
+            assert!(transport.fifo.is_none() && transport.other.is_some(), "{}", transport.name);
+            assert_eq!(transport.usual().map(label).as_deref(), Some(transport.name));
+            assert_eq!(transport.refused.map(label), Some(format!("{}, fifo refused", transport.name)));
+        }
+        report.measurements.retain(|m| m.is(param::CALLER, "fifo"));
+        assert!(transports(&report).iter().all(|transport| transport.usual().is_some()));
     }
 
     #[test]

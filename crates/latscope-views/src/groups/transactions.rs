@@ -56,6 +56,9 @@ pub(super) fn comparison(report: &Report) -> Option<Document> {
         about += " Placement is free: where the scheduler puts the two weighs as much as what carries it; like is compared \
                   with like under --placement same-core or two-cores.";
     }
+    if transports.iter().any(|transport| transport.refused.is_some()) {
+        about += " SCHED_FIFO was refused: what ran as SCHED_OTHER instead is in no column of fifo.";
+    }
     if transports.iter().any(is_degraded) {
         about += " !: degraded or unstable.";
     }
@@ -67,7 +70,8 @@ fn placement(m: &Measurement) -> Option<String> {
 }
 
 fn is_degraded(transport: &Transport) -> bool {
-    [transport.fifo, transport.other].into_iter().flatten().any(|m| m.quality.level.is_doubtful())
+    let shown = [transport.fifo, transport.usual()];
+    shown.into_iter().flatten().any(|m| m.quality.level.is_doubtful())
 }
 
 fn mark(transport: &Transport) -> Text {
@@ -157,6 +161,7 @@ mod tests {
     use super::*;
     use crate::Options;
     use latscope_core::fixture::ipc;
+    use latscope_core::quality::{Level, POLICY_REFUSED, Reason};
 
     fn options(width: usize) -> Options<'static> {
         Options { width, ..Options::default() }
@@ -169,6 +174,18 @@ mod tests {
         assert!(lines[1].contains("copies") && lines[1].contains("inherits"), "{text}");
         assert!(lines[3].starts_with("binder") && lines[3].contains("nice"), "{text}");
         assert!(lines[4].starts_with("unix-stream") && lines[4].contains("no"), "{text}");
+    }
+
+    #[test]
+    fn rows_that_were_refused_their_policy_are_in_no_column_of_it_and_mark_no_other() {
+        let mut report = ipc::latency();
+        assert!(comparison(&report).unwrap().written(&options(140)).contains("fifo p50"));
+        for m in report.measurements.iter_mut().filter(|m| m.is(param::CALLER, "fifo")) {
+            m.lower(Reason::new(Level::Degraded, POLICY_REFUSED, "ran as SCHED_OTHER", ""));
+        }
+        let text = comparison(&report).unwrap().written(&options(140));
+        assert!(!text.contains("fifo p50") && !text.contains('!'), "{text}");
+        assert!(text.contains("SCHED_FIFO was refused"), "{text}");
     }
 
     #[test]
