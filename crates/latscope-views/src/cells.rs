@@ -4,6 +4,7 @@ use super::bar::Scale;
 use super::column::{Column, Rows, Side};
 use super::footnotes::Footnotes;
 use super::head::with_remedy;
+use super::legend::{BLOCKED, REJECTED};
 use super::rows::{ReferenceCell, Row};
 use super::style::{self, BOLD, DIM, HEADING, PLAIN, WARNING, magnitude};
 use super::styled::Text;
@@ -77,14 +78,21 @@ impl Cells<'_> {
     /// The names of the operations, `width` columns wide, with rates and the like
     /// at the right of them.
     pub fn labels(&self, width: usize) -> Column {
-        let cell = |row: &Row| {
-            let (label, aside) = (Text::plain(&row.label), aside(row));
-            // Where bandwidth is the figure, or many samples were rejected, that is worth a further line.
-            let needed = row.rate.is_some() && row.family != "file" || row.rejected >= MANY_REJECTED;
-            let fits = label.width() + 2 + Text::plain(&aside).width() <= width;
-            if needed || fits { label.with_aside(DIM, &aside, width) } else { label.shortened(width) }
+        let cell = |row: &Row| match shown_aside(row, width) {
+            Some(aside) => Text::plain(&row.label).with_aside(DIM, &aside, width),
+            None => Text::plain(&row.label).shortened(width),
         };
         Rows(self.rows).left("operation", cell)
+    }
+
+    /// Returns the meanings of the words beside names in `width` columns.
+    pub fn words_aside(&self, width: usize) -> Vec<String> {
+        let asides: Vec<String> = self.rows.iter().filter_map(|row| shown_aside(row, width)).collect();
+        let used = |meaning: &&str| {
+            let word = meaning.split(':').next().unwrap_or_default();
+            asides.iter().any(|aside| aside.contains(word))
+        };
+        [BLOCKED, REJECTED].into_iter().filter(used).map(str::to_owned).collect()
     }
 
     /// Returns the names of the operations with rates and the like, for Markdown.
@@ -162,6 +170,15 @@ fn squeezed(text: &Text) -> String {
 fn time(ns: f64) -> String {
     let text = format_time(ns);
     if text.ends_with(" s") { text + " " } else { text }
+}
+
+/// Returns the facts beside a name in `width` columns; `None` where they have no room.
+fn shown_aside(row: &Row, width: usize) -> Option<String> {
+    let aside = aside(row);
+    // Where bandwidth is the figure, or many samples were rejected, that is worth a further line.
+    let needed = row.rate.is_some() && row.family != "file" || row.rejected >= MANY_REJECTED;
+    let taken = Text::plain(&row.label).width() + 2 + Text::plain(&aside).width();
+    (needed || taken <= width).then_some(aside)
 }
 
 /// Returns the facts of a row that have no column: the rate, the blocked share, and a high share of rejected

@@ -63,6 +63,12 @@ pub(super) fn next_run(report: &Report, unit: &str, empty: bool) -> String {
     format!("next run{busy}: where its median is expected, with 95 % confidence{of_two}{unit}{empty}")
 }
 
+/// Meaning of `blocked`.
+pub(super) const BLOCKED: &str = "blocked: share of the waits in which the thread slept";
+
+/// Meaning of `rejected`.
+pub(super) const REJECTED: &str = "rejected: share of the samples that were disturbed and taken anew";
+
 /// Returns the state of the machine that a next run refers to; empty for a quiet machine. Rounds beside other
 /// users of the CPUs predict nothing about a quiet machine.
 pub(super) fn as_busy(report: &Report) -> &'static str {
@@ -72,6 +78,7 @@ pub(super) fn as_busy(report: &Report) -> &'static str {
 
 #[cfg(test)]
 mod tests {
+    use super::{BLOCKED, REJECTED};
     use crate::{csv, figure, golden, html, markdown, overview, table, text};
     use latscope_core::fixture;
     use latscope_core::quality::{Level, Reason};
@@ -108,6 +115,32 @@ mod tests {
         report.activity = Some(Account { wall_ns: 1, cpus: 2, others: 0.5, ..Account::default() });
         for view in views(&report) {
             assert!(view.contains("next run of a machine as busy as this"), "{view}");
+        }
+    }
+
+    #[test]
+    fn the_words_beside_rows_are_explained_where_they_stand_and_only_there() {
+        let report = fixture::report();
+        let views = |report: &Report| {
+            [80, 200].map(|width| {
+                let options = golden::wide(width);
+                let text = text::family(report, "sync", &options);
+                let all = table::table(report, &[], &options) + &text;
+                all.split_whitespace().collect::<Vec<_>>().join(" ")
+            })
+        };
+        let mut without = report.clone();
+        for m in &mut without.measurements {
+            m.values.remove("blocked");
+            m.summary.rejected = 0;
+        }
+        for meaning in [BLOCKED, REJECTED] {
+            let word = meaning.split(':').next().unwrap();
+            for view in views(&report) {
+                assert_eq!(view.contains(&format!("{word} ")), view.contains(meaning), "{meaning}: {view}");
+            }
+            assert!(views(&report)[1].contains(meaning), "{meaning}");
+            assert!(views(&without).iter().all(|view| !view.contains(meaning)), "{meaning}");
         }
     }
 

@@ -75,7 +75,9 @@ pub(super) fn document(report: &Report, rows: &[Row], references: &[(String, Str
     slots.retain(|slot| !cells.column(*slot).is_empty());
     let mut columns = vec![cells.labels_in_full()];
     columns.extend(slots.iter().map(|slot| cells.column_in_full(*slot)));
-    let mut notes = vec![signs(report, &cells, &slots, "").join(" · ")];
+    let mut signs = signs(report, &cells, &slots, "");
+    signs.extend(cells.words_aside(usize::MAX));
+    let mut notes = vec![signs.join(" · ")];
     notes.extend(cells.notes.iter().map(|(number, text)| format!("{} {text}", superscript(number))));
     let mut document = Document::default();
     document.table(Table { notes, ..Table::new(columns) });
@@ -114,14 +116,17 @@ fn laid_out(
     cells.number_notes(&slots);
     let mut columns: Vec<Column> = slots.iter().map(|slot| cells.column(*slot)).collect();
     let taken: usize = columns.iter().map(|column| gap + column.width()).sum();
-    columns.insert(0, cells.labels(options.width.saturating_sub(taken).clamp(1, longest.max(1))));
-    grid(&columns, gap, options) + &legend(report, &cells, &slots, options)
+    let room = options.width.saturating_sub(taken).clamp(1, longest.max(1));
+    columns.insert(0, cells.labels(room));
+    let mut signs = signs(report, &cells, &slots, ", in the unit of the row");
+    signs.extend(cells.words_aside(room));
+    grid(&columns, gap, options) + &legend(signs, &cells, options)
 }
 
-/// Returns the meanings of the signs that occur in the table, and the footnotes.
-fn legend(report: &Report, cells: &Cells, slots: &[Slot], options: &Options) -> String {
+/// Returns the meanings of the signs and words that occur in the table, and the footnotes.
+fn legend(signs: Vec<String>, cells: &Cells, options: &Options) -> String {
     let mut out = String::new();
-    for line in filled(signs(report, cells, slots, ", in the unit of the row"), options.width) {
+    for line in filled(signs, options.width) {
         out += &wrap(&Text::default(), &line, DIM, options);
     }
     for (number, text) in cells.notes.iter() {

@@ -6,7 +6,7 @@ use super::document::{Table, WIDER};
 use super::grid::grid;
 use super::head::head;
 use super::headline::families;
-use super::legend::{Signs, mark, next_run};
+use super::legend::{BLOCKED, REJECTED, Signs, mark, next_run};
 use super::matrix::{Matrix, matrices, show, varying};
 use super::rows::family as family_of;
 use super::style::{BOLD, DIM, HEADING, PLAIN};
@@ -153,8 +153,11 @@ fn figures(report: &Report, points: &[&Measurement]) -> Vec<Column> {
     let (counts, shares): (Vec<&String>, Vec<&String>) =
         names.into_iter().partition(|name| counted(points, name));
     let named = |name: &String| {
-        let is_direct = name == "direct";
-        let meaning = if is_direct { "direct: the same work in a loop, without the thread" } else { "" };
+        let meaning = match name.as_str() {
+            "direct" => "direct: the same work in a loop, without the thread",
+            "blocked" => BLOCKED,
+            _ => "",
+        };
         rows.given(name, |m| m.values.get(name).map(|v| format_value(v.value, &v.unit))).meaning(meaning)
     };
     let lacks_next = points.iter().any(|m| m.next_run().is_none());
@@ -180,7 +183,7 @@ fn figures(report: &Report, points: &[&Measurement]) -> Vec<Column> {
         time("p99.99", |s| s.p99_99),
         time("mean", |s| s.mean),
         rows.right("samples", |m| m.summary.count.to_string()),
-        rows.given("rejected", |m| rejected(m)),
+        rows.given("rejected", |m| rejected(m)).meaning(REJECTED),
         rows.given("missed", |m| (m.summary.missed > 0).then(|| m.summary.missed.to_string())),
     ]);
     columns.extend(counts.into_iter().chain(details).map(named));
