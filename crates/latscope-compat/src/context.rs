@@ -9,6 +9,7 @@ use latscope_core::report::Report;
 use latscope_engine::observers::Observer;
 use latscope_engine::runner::{self, Run};
 use latscope_engine::saver::{self, Saver};
+use latscope_judge::verdict::describe;
 use latscope_probes::REGISTRY;
 use latscope_process::eprintln;
 use latscope_process::stdout::print;
@@ -71,7 +72,7 @@ impl Context {
     /// Shows a plan if `--dry-run` asks for that instead of carrying it out. Returns true if it does.
     pub(crate) fn shows(&self, plan: &Plan) -> bool {
         if self.dry_run {
-            print(&plan.describe());
+            print(&describe(plan));
         }
         self.dry_run
     }

@@ -468,7 +468,7 @@ impl Plan {
         schedule
     }
 
-    /// The plan as a list for people: a line for each step and point.
+    /// Returns the steps as a list for people: a line for each step and point.
     pub fn describe(&self) -> String {
         let points: usize = self.steps.iter().map(|step| step.points.len()).sum();
         let count = |number: usize, thing: &str| units::counted(number as u64, thing);
@@ -489,12 +489,6 @@ impl Plan {
             for point in &step.points {
                 out += &format!("    {}  {}\n", point.probe, point.title);
             }
-        }
-        for criterion in &self.criteria {
-            out += &format!("criterion: {} {}\n", criterion.metric.replace('_', "."), criterion.limit);
-        }
-        for note in &self.notes {
-            out += &format!("note: {note}\n");
         }
         out
     }

@@ -11,7 +11,7 @@ use latscope_core::report::{
 };
 use latscope_core::rounds::Prediction;
 use latscope_core::units::{format_rate, format_size, format_time, three_digits};
-use latscope_judge::verdict::{Criterion, judge_report};
+use latscope_judge::verdict::{Criterion, describe, judge_report};
 use std::collections::HashSet;
 use std::fs;
 use std::path::Path;
@@ -354,7 +354,7 @@ fn one_of_a_thing_is_in_the_singular() {
     for text in [
         groups::events(&report, &options),
         markdown::markdown(&report, &[], true, &options),
-        report.plan.describe(),
+        describe(&report.plan),
     ] {
         let words: Vec<&str> = text.split(|c: char| !c.is_alphanumeric() && !".,'".contains(c)).collect();
         let plural = |pair: &&[&str]| {

@@ -4,8 +4,7 @@ use super::document::{Block, Document, Mark};
 use super::style::{ALARM, GOOD, WARNING};
 use latscope_core::events::{Group, groups};
 use latscope_core::report::{Check, Measurement, Report, Status};
-use latscope_core::units::{format_count, format_share, format_time};
-use latscope_judge::verdict::{Metric, judged, report_status};
+use latscope_judge::verdict::{in_words, judged, report_status};
 
 /// Returns the heading and an item for each check; empty without a check.
 pub(super) fn verdicts(report: &Report) -> Document {
@@ -26,7 +25,7 @@ pub(super) fn lines(report: &Report) -> Vec<(&Check, String)> {
     let several = judged.len() > 1;
     let line = |m: &Measurement, check: &Check| {
         let whose = if several { format!("{}: ", name(&groups, m)) } else { String::new() };
-        format!("{whose}{} {}: {}", asked(check), word(check.status), check.text)
+        format!("{whose}{} {}: {}", in_words(&check.metric, check.limit), word(check.status), check.text)
     };
     judged
         .iter()
@@ -73,20 +72,6 @@ pub(super) fn mark(status: Status) -> Mark {
         Status::Exceeded => ("  ✘ ", ALARM),
     };
     Mark { sign, word: sign.trim_start(), style }
-}
-
-/// Returns the criterion of a check: `p99.9 ≤ 50.0 µs`.
-fn asked(check: &Check) -> String {
-    let metric = Metric::named(&check.metric).ok();
-    let share = matches!(metric, Some(Metric::Share(_)));
-    let duration = metric.is_some_and(|metric| metric.is_duration());
-    let limit = match duration {
-        _ if share => return format!("{} ≥ {}", check.metric, format_share(check.limit / 100.0)),
-        true => format_time(check.limit),
-        false if check.limit.fract() == 0.0 => format_count(check.limit as u64),
-        false => check.limit.to_string(),
-    };
-    format!("{} ≤ {limit}", check.metric.replace('_', "."))
 }
 
 #[cfg(test)]

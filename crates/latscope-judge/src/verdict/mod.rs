@@ -14,7 +14,7 @@ pub mod tested;
 mod tests;
 
 pub use confidence::{HOW_SURE, confidence_of};
-pub use criterion::{Criterion, CriterionError, Metric, QUANTILES, Quantile, Share};
+pub use criterion::{Criterion, CriterionError, Metric, QUANTILES, Quantile, Share, describe, in_words};
 
 use crate::binomial::{proves_at_most, proves_more, samples_needed, share_bounds};
 use above::{Above, Lost};

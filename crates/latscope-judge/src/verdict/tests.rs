@@ -1,4 +1,5 @@
 use super::*;
+use latscope_core::fixture;
 use latscope_core::histogram::Histogram;
 use latscope_core::plan::params;
 use latscope_core::quality::{CUT_SHORT, LOAD_ENDED, Level, NO_VALID_REPLY, Reason};
@@ -357,6 +358,18 @@ fn criteria_are_read_with_their_limits() {
     for (name, limit) in [("max", "50"), ("missed", "-1"), ("missed", "1ms"), ("missed", "inf")] {
         assert!(read(name, limit).is_err(), "{name} {limit}");
     }
+}
+
+#[test]
+fn a_plan_states_its_criteria_in_words() {
+    let mut plan = fixture::report().plan;
+    let criteria = [("max", 50_000.0), ("p99_9", 2e6), ("missed", 1_000.0), ("sync", 90.0)];
+    plan.criteria = criteria.map(|(name, limit)| Criterion::new(name, limit).unwrap().planned()).into();
+    plan.notes = vec!["a note".to_owned()];
+    let text = describe(&plan);
+    let end = "criterion: max ≤ 50.0 µs\ncriterion: p99.9 ≤ 2.00 ms\ncriterion: missed ≤ 1,000\n\
+        criterion: sync ≥ 90 %\nnote: a note\n";
+    assert!(text.ends_with(end), "{text}");
 }
 
 #[test]

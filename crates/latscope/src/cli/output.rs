@@ -12,6 +12,7 @@ use latscope_core::plan::Plan;
 use latscope_core::report::Report;
 use latscope_engine::saver;
 use latscope_judge::references;
+use latscope_judge::verdict::describe;
 use latscope_process::stdout;
 use latscope_views::figure::{self, Picture};
 use latscope_views::{self as views, Options, Scale};
@@ -159,7 +160,7 @@ impl<'a> Output<'a> {
     pub fn plan(&self, plan: &Plan) -> Result<Exit> {
         let text = match &self.to.json.json {
             Some(path) if is_stdout(path) => json::pretty(plan),
-            _ => plan.describe(),
+            _ => describe(plan),
         };
         stdout::write(&text)?;
         Ok(Exit::Done)

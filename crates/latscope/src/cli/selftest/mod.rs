@@ -11,6 +11,7 @@ use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
 use latscope_core::plan::Plan;
 use latscope_core::report::Report;
+use latscope_judge::verdict::describe;
 use latscope_process::stdout;
 
 #[derive(Debug, Args)]
@@ -50,7 +51,7 @@ pub fn run(asked: &SelftestArguments) -> Result<Exit> {
         Subject::Compare => compare::plan(&environment.machine),
     };
     if asked.dry_run {
-        stdout::write(&plan.describe())?;
+        stdout::write(&describe(&plan))?;
         return Ok(Exit::Done);
     }
     let verdicts = match asked.what {
