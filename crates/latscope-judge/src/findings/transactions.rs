@@ -8,7 +8,7 @@ use latscope_core::catalogue::ids;
 use latscope_core::param;
 use latscope_core::quality::Level;
 use latscope_core::report::{Finding, Report};
-use latscope_core::units::{format_count, format_time};
+use latscope_core::units::{counted, format_time};
 
 pub(super) fn findings(report: &Report) -> Vec<Finding> {
     let tried = transports(report).into_iter().filter(|transport| {
@@ -98,23 +98,25 @@ fn inversion(report: &Report) -> Option<Finding> {
     let hold = plain.number(param::HOLD)? as f64;
     let hog = plain.number(param::HOG)? as f64;
     let mut message = format!(
-        "Priority inversion: the owner of a lock held it for {}. A waiter of high priority was blocked for {} (at most {}) by a \
-         plain lock, for a hog of middle priority took the owner's CPU for {}; by a lock with priority inheritance for {} (at \
-         most {}), in {} rounds each.",
-        format_time(hold),
+        "Priority inversion: a plain lock blocked a waiter of high priority for {}, a lock with priority inheritance for {}. The \
+         owner of low priority held the lock for {}, and a hog of middle priority took its CPU for {}. The longest times were {} \
+         in {} and {} in {}.",
         format_time(plain_p50),
-        format_time(plain_max),
-        format_time(hog),
         format_time(pi_p50),
+        format_time(hold),
+        format_time(hog),
+        format_time(plain_max),
+        counted(plain.summary.count, "round"),
         format_time(pi_max),
-        format_count(plain.summary.count)
+        counted(pi.summary.count, "round")
     );
     for m in report.of_probe(ids::INVERSION) {
         let figures = m.summary.p50.zip(m.summary.max);
         let (Some(lock), Some((p50, max))) = (m.text(param::LOCK), figures) else { continue };
         if !["plain", "pi"].contains(&lock) {
             let (p50, max) = (format_time(p50), format_time(max));
-            message += &format!(" By a server over {lock}, as long at work, for {p50} (at most {max}).");
+            message +=
+                &format!(" A server over {lock}, as long at work, blocked it for {p50} (at most {max}).");
         }
     }
     let values = [("plain_p50_ns", plain_p50), ("pi_p50_ns", pi_p50), ("hold_ns", hold), ("hog_ns", hog)];
@@ -129,7 +131,9 @@ fn inversion(report: &Report) -> Option<Finding> {
 mod tests {
     use super::*;
     use latscope_core::fixture::ipc;
-    use latscope_core::testing::in_rounds;
+    use latscope_core::plan::params;
+    use latscope_core::report::Semantics;
+    use latscope_core::testing::{in_rounds, point, report};
 
     #[test]
     fn the_verdicts_are_told_with_the_means() {
@@ -164,6 +168,23 @@ mod tests {
         );
         assert_eq!((found[1].evidence.len(), found[1].id.as_str()), (2, "fifo-slower"));
         assert!(with(24_500.0).is_empty() && with(20_500.0).is_empty());
+    }
+
+    #[test]
+    fn the_first_sentence_on_inversion_has_both_locks() {
+        let row = |lock: &str, ns: f64| {
+            let params =
+                params([("lock", lock.into()), ("hold", 1_000_000.into()), ("hog", 20_000_000.into())]);
+            in_rounds(point(ids::INVERSION, params, Semantics::Operation, ns), &[ns; 4])
+        };
+        let rows = vec![row("plain", 21e6), row("pi", 1.1e6), row("binder", 1.2e6)];
+        let text = &findings(&report(rows))[0].text;
+        let first = "Priority inversion: a plain lock blocked a waiter of high priority for 21.0 ms, a lock with \
+            priority inheritance for 1.10 ms. ";
+        assert!(text.starts_with(first), "{text}");
+        for part in ["held the lock for 1.00 ms", "took its CPU for 20.0 ms", "A server over binder"] {
+            assert!(text.contains(part), "{part} is not in {text}");
+        }
     }
 
     #[test]
