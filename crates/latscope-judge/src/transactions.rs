@@ -161,7 +161,12 @@ mod tests {
     fn a_caller_that_was_refused_its_policy_does_not_stand_for_it() {
         let mut report = ipc::latency();
         for m in report.measurements.iter_mut().filter(|m| m.is(param::CALLER, "fifo")) {
-            m.lower(Reason::new(Level::Degraded, POLICY_REFUSED, "ran as SCHED_OTHER, not SCHED_FIFO 95", ""));
+            m.lower(Reason::new(
+                Level::Degraded,
+                POLICY_REFUSED,
+                "ran as SCHED_OTHER, not SCHED_FIFO 95",
+                "",
+            ));
         }
         for transport in transports(&report) {
             assert!(transport.fifo.is_none() && transport.other.is_some(), "{}", transport.name);

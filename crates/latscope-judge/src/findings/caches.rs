@@ -8,7 +8,7 @@ use crate::levels::{Agreement, Edge, LevelMatch, detect, match_declared};
 use latscope_core::catalogue::ids;
 use latscope_core::machine::Machine;
 use latscope_core::param;
-use latscope_core::plan::KIND;
+use latscope_core::plan::{KIND, ParamValue, Point};
 use latscope_core::quality::{Level as Trust, Quality, Reason};
 use latscope_core::report::{Finding, Measurement, Quota, Report};
 use latscope_core::statistics::median;
@@ -90,6 +90,19 @@ fn is_curve(points: &[&Measurement]) -> bool {
     sizes.len() > 1 && sizes.windows(2).all(|pair| (pair[1] / pair[0]).log2() <= CURVE_OCTAVES)
 }
 
+/// Returns true if the run ended before each size of a random chase was measured once: such a curve ends anywhere, and
+/// its last plateau is no level.
+fn is_cut(report: &Report, points: &[&Measurement], pages: &str) -> bool {
+    let is_chase = |point: &&Point| {
+        let of = |name: &str| point.params.get(name).and_then(ParamValue::text);
+        let chase = (point.probe.as_str(), of(param::ORDER), of(param::PAGES));
+        chase == (ids::MEMORY_LATENCY, Some("random"), Some(pages))
+    };
+    let planned = report.plan.steps.iter().flat_map(|step| &step.points).filter(is_chase).count();
+    let whole = points.iter().filter(|m| !m.incomplete || !m.rounds.is_empty()).count();
+    report.is_unfinished() && whole < planned
+}
+
 /// The latency of each level that is claimed.
 pub(super) fn level_figures(report: &Report) -> Vec<(String, Figure)> {
     let Some(chase) = Chase::of(report) else { return Vec::new() };
@@ -144,6 +157,9 @@ impl<'a> Chase<'a> {
         let best =
             curves.iter().find(|(_, points)| points.iter().all(|m| m.quality.level <= Trust::Unstable));
         let (pages, points) = best.or(curves.first())?.clone();
+        if is_cut(report, &points, pages) {
+            return None;
+        }
         let mut rounds = Vec::new();
         for round in 0..points.iter().map(|m| m.rounds.len()).max().unwrap_or(0) {
             let present = points.iter().filter(|m| m.rounds.get(round).is_some_and(|r| r.p50.is_some()));

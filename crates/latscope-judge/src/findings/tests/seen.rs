@@ -1,7 +1,9 @@
 //! Sentences that were false, as the reports that led to them, each on every way
 //! that could lead there again.
 
+use super::super::level_rows;
 use super::*;
+use latscope_core::plan::{Point, Step, Stop};
 use latscope_core::report::Contention;
 use latscope_core::testing::load;
 
@@ -312,6 +314,31 @@ fn everything() -> Report {
 
 fn claims(report: &Report) -> Vec<Finding> {
     findings(report).into_iter().filter(|found| found.certainty == Certainty::Claim).collect()
+}
+
+#[test]
+fn a_chase_that_was_interrupted_has_no_levels() {
+    let mut report = everything();
+    let chases: Vec<Point> = report.of_probe("memory.latency").map(planned).collect();
+    let stop = Stop { samples: 1, events: 1, batch_ns: 0, budget_ns: 0, limit_ns: 1 };
+    report.plan.steps = vec![Step::new("memory.latency", chases, vec![0], stop)];
+    report.finished = None;
+    assert!(!level_rows(&report).is_empty(), "each size was measured");
+    let beyond = |m: &Measurement| m.probe == "memory.latency" && m.number("size") > Some(512 << 10);
+    report.measurements.retain(|m| !beyond(m));
+    assert!(level_rows(&report).is_empty());
+    assert!(findings(&report).iter().all(|found| found.id != "cache-levels"));
+}
+
+/// The point of which a measurement is.
+fn planned(m: &Measurement) -> Point {
+    Point {
+        probe: m.probe.clone(),
+        revision: m.revision,
+        params: m.params.clone(),
+        title: m.title.clone(),
+        row: m.row,
+    }
 }
 
 #[test]
