@@ -228,7 +228,7 @@ pub fn unfinished(report: &Report) -> Option<String> {
         return None;
     }
     if let Some(interrupted) = &report.interrupted {
-        return Some(told(interrupted) + &in_rounds(report, &interrupted.points));
+        return Some(told(interrupted, report));
     }
     let planned: usize = report.plan.steps.iter().map(|step| step.points.len()).sum();
     let done = report.measurements.iter().filter(|m| !m.incomplete && !is_merged(m)).count();
@@ -236,15 +236,19 @@ pub fn unfinished(report: &Report) -> Option<String> {
     Some(format!("the run ended early: {}", complete(&Progress { done: done as u64, of })))
 }
 
-/// Returns ` (729 points, in up to 8 rounds)`, if the points of each round were counted.
-fn in_rounds(report: &Report, points: &Progress) -> String {
-    let planned = report.plan.steps.iter().map(|step| step.points.len() as u64).sum();
-    let rounds = u64::from(report.plan.rounds);
+/// Returns the progress in words: as [`complete`], or `16 of 710 rounds of 316 points are complete` where a point
+/// counts once for each of its rounds.
+fn complete_in_rounds(points: &Progress, report: &Report) -> String {
+    let planned: u64 = report.plan.steps.iter().map(|step| step.points.len() as u64).sum();
     match points.of {
-        Some(of) if of > planned => {
-            format!(" ({}, in up to {})", counted(planned, "point"), counted(rounds, "round"))
-        }
-        _ => String::new(),
+        Some(of) if of > planned => format!(
+            "{} of {} rounds of {} are complete (up to {} each)",
+            format_count(points.done),
+            format_count(of),
+            counted(planned, "point"),
+            u64::from(report.plan.rounds)
+        ),
+        _ => complete(points),
     }
 }
 
@@ -263,7 +267,7 @@ fn complete(points: &Progress) -> String {
 
 /// Returns the interruption in words: `interrupted by SIGINT after 1.50 s of 20.0 s, 2,990 events: 0 of 2
 /// points are complete`.
-fn told(interrupted: &Interrupted) -> String {
+fn told(interrupted: &Interrupted, report: &Report) -> String {
     let Interrupted { by, points, events, time } = interrupted;
     let amount = |progress: &Progress, format: fn(u64) -> String, bare: fn(u64) -> String| match progress.of {
         Some(whole) => format!("{} of {}", bare(progress.done), format(whole)),
@@ -274,7 +278,7 @@ fn told(interrupted: &Interrupted) -> String {
     let events = events.as_ref().map(|events| amount(events, |count| counted(count, "event"), format_count));
     let came: Vec<String> = time.into_iter().chain(events).collect();
     let came = if came.is_empty() { String::new() } else { format!(" after {}", came.join(", ")) };
-    format!("interrupted by {by}{came}: {}", complete(points))
+    format!("interrupted by {by}{came}: {}", complete_in_rounds(points, report))
 }
 
 #[cfg(test)]
@@ -320,16 +324,25 @@ mod tests {
             time: all(1_500_000_000, Some(20_000_000_000)),
         };
         assert_eq!(
-            told(&interrupted),
+            told(&interrupted, &report),
             "interrupted by SIGTERM after 1.50 s of 20.0 s, 2,990 events: 0 of 2 points are complete"
         );
         let interrupted = Interrupted { by: by(), points, events: None, time: None };
-        assert_eq!(told(&interrupted), "interrupted by SIGTERM: 0 of 2 points are complete");
+        assert_eq!(told(&interrupted, &report), "interrupted by SIGTERM: 0 of 2 points are complete");
         let one = Progress { done: 0, of: Some(1) };
         let interrupted = Interrupted { points: one, events: all(1, None), ..interrupted };
         assert_eq!(
-            told(&interrupted),
+            told(&interrupted, &report),
             "interrupted by SIGTERM after 1 event: its only point is not complete"
         );
+        report.plan.rounds = 8;
+        let planned: u64 = report.plan.steps.iter().map(|step| step.points.len() as u64).sum();
+        let points = Progress { done: 16, of: Some(8 * planned) };
+        let interrupted = Interrupted { points, events: None, ..interrupted };
+        let expected = format!(
+            "interrupted by SIGTERM: 16 of {} rounds of {planned} points are complete (up to 8 each)",
+            format_count(8 * planned)
+        );
+        assert_eq!(told(&interrupted, &report), expected);
     }
 }
