@@ -30,7 +30,9 @@ pub const IDLE_NOT_HELD: &str = "idle-states-not-held";
 
 /// Id of a reason: a quota of a control group stopped the threads.
 pub const THROTTLED: &str = "throttled";
-/// Id of a reason: other CPUs used the cache in which the data lie.
+/// Id of a reason: other processes used the CPUs of the measuring threads.
+pub const WAITED_FOR_A_CPU: &str = "waited-for-a-cpu";
+/// Id of a reason: other CPUs used the cache into which the data fit.
 pub const SHARED_CACHE: &str = "shared-cache";
 /// Id of a warning: real-time threads used all the time that the kernel grants them.
 pub const REAL_TIME_THROTTLED: &str = "real-time-throttled";
@@ -123,7 +125,7 @@ pub const REASONS: &[(&str, Level, &str)] = &[
         "the quota of a control group stopped the measuring threads for 1 % of the time or more",
     ),
     ("trace-lost-events", Level::Degraded, "the kernel's trace lost events"),
-    ("waited-for-a-cpu", Level::Degraded, "the measuring threads waited for a CPU that other processes used"),
+    (WAITED_FOR_A_CPU, Level::Degraded, "the measuring threads waited for a CPU that other processes used"),
     ("went-through-page-cache", Level::Degraded, "the file system served direct I/O from the page cache"),
     ("rounds-drift", Level::Unstable, "the figure drifted over the rounds"),
     (

@@ -2,7 +2,7 @@
 //! and the rows that are doubtful for this reason.
 
 use latscope_core::merged::is_merged;
-use latscope_core::quality::{Level, THROTTLED};
+use latscope_core::quality::{Level, SHARED_CACHE, THROTTLED, WAITED_FOR_A_CPU};
 use latscope_core::report::{Account, Consumer, MORE_TIME, Measurement, QUIET, Report};
 use latscope_core::units::{counted, format_count, format_share};
 use latscope_judge::findings::level_rows;
@@ -36,14 +36,22 @@ pub(super) fn sentence(report: &Report) -> Option<String> {
     if disturbed && account.throttled().is_none() {
         text += "; the figures are those of a machine as busy as that";
     }
-    let doubtful = doubtful(report);
+    let (doubtful, further) = doubtful(report);
     if !disturbed && account.throttled().is_none() && !doubtful.is_empty() {
         text += " on the whole, more at times";
     }
-    text += &match doubtful.len() {
-        0 => ".".to_owned(),
-        1 => format!(". A row is doubtful for this reason: {}.", doubtful[0]),
-        n => format!(". {n} rows are doubtful for this reason: {}.", listed(&doubtful)),
+    let points = format!("{} beside the rows", counted(further as u64, "point"));
+    text += &match (doubtful.len(), further) {
+        (0, 0) => ".".to_owned(),
+        (0, 1) => format!(". {points} is doubtful for this reason."),
+        (0, _) => format!(". {points} are doubtful for this reason."),
+        (1, 0) => format!(". A row is doubtful for this reason: {}.", doubtful[0]),
+        (n, 0) => format!(". {n} rows are doubtful for this reason: {}.", listed(&doubtful)),
+        (n, _) => format!(
+            ". {} and {points} are doubtful for this reason: {}.",
+            counted(n as u64, "row"),
+            listed(&doubtful)
+        ),
     };
     if account.throttled().is_some() {
         text += &format!(" To measure without it, {MORE_TIME}.");
@@ -143,12 +151,19 @@ fn consumers(account: &Account) -> String {
     parts.join(", ")
 }
 
-/// Titles of the rows that the quota or others explain.
-fn doubtful(report: &Report) -> Vec<&str> {
-    let explained = |m: &&latscope_core::report::Measurement| {
-        m.row && m.quality.reasons.iter().any(|reason| ["waited-for-a-cpu", THROTTLED].contains(&&*reason.id))
-    };
-    report.measurements.iter().filter(explained).map(|m| m.title.as_str()).collect()
+/// Returns the titles of the rows that the quota or others explain, and the number of such points that have no row.
+fn doubtful(report: &Report) -> (Vec<&str>, usize) {
+    let rows = measured(report).filter(|m| is_explained(m)).map(|m| m.title.as_str()).collect();
+    let has_rows = report.measurements.iter().any(|m| m.row);
+    let further =
+        report.measurements.iter().filter(|m| has_rows && !m.row && !is_merged(m) && is_explained(m));
+    (rows, further.count())
+}
+
+/// Returns true if the quota, or other work on the CPUs, is a reason for doubt.
+fn is_explained(m: &Measurement) -> bool {
+    let reasons = [WAITED_FOR_A_CPU, THROTTLED, SHARED_CACHE];
+    m.quality.reasons.iter().any(|reason| reasons.contains(&&*reason.id))
 }
 
 fn listed(names: &[&str]) -> String {
@@ -245,7 +260,7 @@ mod tests {
         });
         m.account = Some(Account { wall_ns: 100, others: 0.49, ..Account::default() });
         m.settle();
-        let title = m.title.clone();
+        let (title, contention, account) = (m.title.clone(), m.contention.clone(), m.account.clone());
         assert!(
             m.reason()
                 .as_deref()
@@ -256,6 +271,18 @@ mod tests {
         );
         let text = sentence(&report).unwrap();
         assert!(text.ends_with(&format!("A row is doubtful for this reason: {title}.")), "{text}");
+        // Points of a matrix have no row.
+        for m in report.measurements.iter_mut().filter(|m| !m.row).take(2) {
+            (m.contention, m.account) = (contention.clone(), account.clone());
+            m.settle();
+        }
+        let text = sentence(&report).unwrap();
+        let end = format!("1 row and 2 points beside the rows are doubtful for this reason: {title}.");
+        assert!(text.ends_with(&end), "{text}");
+        // Without a row of their own, all are rows.
+        report.measurements.retain(|m| !is_merged(m));
+        report.measurements.iter_mut().for_each(|m| m.row = false);
+        assert!(sentence(&report).unwrap().contains("3 rows are doubtful"), "{}", sentence(&report).unwrap());
     }
 
     #[test]

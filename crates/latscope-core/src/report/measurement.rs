@@ -6,7 +6,9 @@ use crate::histogram::Histogram;
 use crate::machine::Machine;
 use crate::param;
 use crate::plan::{ParamValue, Params, Point};
-use crate::quality::{IMPORTED, Level, NOTHING_MEASURED, Quality, Reason, SHARED_CACHE, THROTTLED};
+use crate::quality::{
+    IMPORTED, Level, NOTHING_MEASURED, Quality, Reason, SHARED_CACHE, THROTTLED, WAITED_FOR_A_CPU,
+};
 use crate::rounds::{self, Prediction, Round, Unit, Unsteady};
 use crate::value::Value;
 use crate::{bounds, json, units};
@@ -133,7 +135,7 @@ const OF_ALL_ROUNDS: [&str; 7] = [
     "rounds-in-two-groups",
     "rounds-drift",
     "rounds-scatter",
-    "waited-for-a-cpu",
+    WAITED_FOR_A_CPU,
     THROTTLED,
     bounds::IMPOSSIBLE,
     MESSAGES_LOST,
@@ -475,7 +477,7 @@ impl Measurement {
             contention.words(),
             account.others_words().unwrap_or_default()
         );
-        let reason = Reason::new(Level::Degraded, "waited-for-a-cpu", text, "measure on a quieter machine");
+        let reason = Reason::new(Level::Degraded, WAITED_FOR_A_CPU, text, "measure on a quieter machine");
         self.quality.lower(reason.with("waited", waited).with("others", others));
     }
 

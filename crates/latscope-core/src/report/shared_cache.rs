@@ -11,7 +11,7 @@ use crate::units::{format_share, format_size};
 const USE_MATTERS: f64 = 0.05;
 
 impl Measurement {
-    /// Derives anew whether its memory lay in a last-level cache that others used for a share of the time that matters.
+    /// Derives anew whether its memory fits into a last-level cache that others used for a share of the time that matters.
     /// A point without a footprint has no such memory.
     pub fn settle_shared_cache(&mut self, machine: &Machine, footprint: Option<Footprint>) {
         self.quality.retain(|reason| reason.id != SHARED_CACHE);
@@ -19,7 +19,7 @@ impl Measurement {
         let used = used.filter(|share| *share >= USE_MATTERS && self.summary.count > 0);
         if let Some((used, cache)) = used.zip(footprint.and_then(|data| cache_shared(machine, data))) {
             let text = format!(
-                "its data lie in the last-level cache of {}, and other work used CPUs of that cache {} of the time",
+                "its data fit into the last-level cache of {}, and other work used CPUs of that cache {} of the time",
                 format_size(cache),
                 format_share(used)
             );
@@ -29,7 +29,7 @@ impl Measurement {
     }
 }
 
-/// Size of the last-level cache in which the data lie, if no cache of one CPU alone holds what that CPU uses.
+/// Size of the last-level cache into which the data fit, if no cache of one CPU alone holds what that CPU uses.
 fn cache_shared(machine: &Machine, data: Footprint) -> Option<u64> {
     let caches = machine.caches.iter().filter(|cache| cache.kind != "Instruction");
     let own = caches.filter(|cache| cache.shared.0.len() == 1).map(|cache| cache.size).max();
