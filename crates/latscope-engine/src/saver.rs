@@ -140,6 +140,22 @@ pub fn check(path: &Path) -> Result<()> {
     Ok(())
 }
 
+/// Tries whether a file could be written in its place, and leaves nothing. What becomes of a pipe cannot be foreseen:
+/// opening it would end its reader.
+///
+/// # Errors
+/// The file cannot be made, or not be opened for writing.
+pub fn check_in_place(path: &Path) -> io::Result<()> {
+    match fs::metadata(path) {
+        Ok(_) if is_pipe(path) => Ok(()),
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            File::options().write(true).create_new(true).open(path)?;
+            fs::remove_file(path)
+        }
+        _ => write_nothing(path),
+    }
+}
+
 fn is_pipe(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|metadata| metadata.file_type().is_fifo())
 }
@@ -302,6 +318,21 @@ fn sync_directory(path: &Path) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn whether_a_file_can_be_written_in_its_place_is_known_before_and_changes_nothing() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("file");
+        check_in_place(&path).unwrap();
+        assert!(!path.exists());
+        fs::write(&path, "old").unwrap();
+        check_in_place(&path).unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"old");
+        let beyond = directory.path().join("none/file");
+        for refused in [directory.path(), &beyond, Path::new("/dev/full")] {
+            assert!(check_in_place(refused).is_err(), "{}", refused.display());
+        }
+    }
 
     #[test]
     fn a_pipe_without_a_reader_is_an_error_and_one_with_a_reader_gets_the_text() {

@@ -3,6 +3,7 @@
 use super::options::Common;
 use crate::context::Context;
 use latscope_core::redact::REDACTED;
+use latscope_engine::saver;
 use latscope_process::eprintln;
 use std::borrow::Cow;
 use std::ffi::OsString;
@@ -97,6 +98,19 @@ pub fn counts(values: impl Iterator<Item = (u64, u64)>) -> String {
         true => "{      }".to_owned(),
         false => format!("{{\n{}\n      }}", rows.join(",\n")),
     }
+}
+
+/// Checks that the JSON of the end can be written, before anything is measured. Returns the exit code if it cannot.
+pub(super) fn unwritable(common: &Common) -> Option<u8> {
+    let path = common.json.as_ref().filter(|path| path.as_os_str() != "-")?;
+    let error = saver::check_in_place(path).err()?;
+    eprintln!("Failed to open '{}': {error}", path.display());
+    Some(unwritten(common))
+}
+
+/// Exit code if the JSON cannot be written: the original's, or with `--strict-exit` latscope's, where 2 is a verdict.
+pub(super) fn unwritten(common: &Common) -> u8 {
+    if common.strict_exit { 1 } else { 2 }
 }
 
 /// Writes the JSON of a run that ends now, if `--json` asks for it. Returns false if writing failed.

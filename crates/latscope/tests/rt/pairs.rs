@@ -64,11 +64,16 @@ fn what_is_ignored_is_noted() {
 }
 
 #[test]
-fn a_file_that_cannot_be_written_is_exit_code_2_after_the_figures() {
-    for name in PAIRS {
-        let output = run(name, "-q -l 3 --json=/nonexistent/file");
-        assert_eq!(output.status.code(), Some(2));
-        assert!(output.stdout.starts_with(b"#0: ID"), "{output:?}");
+fn a_file_that_cannot_be_written_is_refused_before_the_measurement() {
+    let end = |name: &str| if ["oslat", "cyclicdeadline"].contains(&name) { "-D 1" } else { "-l 3" };
+    let all = PAIRS.into_iter().chain(["cyclictest", "cyclicdeadline", "oslat"]);
+    for (name, (strict, code)) in all.flat_map(|name| [("--strict-exit", 1), ("", 2)].map(|how| (name, how)))
+    {
+        let output = run(name, &format!("-q {} {strict} --json=/nonexistent/file", end(name)));
+        assert_eq!(output.status.code(), Some(code), "{output:?}");
+        // Only oslat states its version.
+        assert!(output.stdout.is_empty() || output.stdout.starts_with(b"oslat V "), "{output:?}");
+        assert!(output.stdout.split(|byte| *byte == b'\n').count() <= 2, "{output:?}");
         let text = String::from_utf8(output.stderr).unwrap();
         assert!(text.contains("Failed to open '/nonexistent/file'"), "{text}");
     }

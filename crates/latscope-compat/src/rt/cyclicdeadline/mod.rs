@@ -49,6 +49,9 @@ fn carry_out(options: &CyclicdeadlineOptions, context: &Context) -> Result<u8> {
     if context.shows(&plan) {
         return Ok(0);
     }
+    if let Some(code) = json::unwritable(&options.common) {
+        return Ok(code);
+    }
     let reserved: Vec<Reservation> = plan.steps[0].points.iter().map(Reservation::of).collect();
     print(&text::before(!matches!(options.affinity, Some(None)), &reserved));
     let mut screen = Screen::new(options, &reserved, Stdout);
@@ -64,7 +67,7 @@ fn carry_out(options: &CyclicdeadlineOptions, context: &Context) -> Result<u8> {
     let broken = environment::first_exceedance(measured);
     print(&(text::broken(&rows, broken) + &histogram(options, measured, &rows)));
     if !json::write_run(context, &options.common, started, || text::json(&rows)) {
-        return Ok(2);
+        return Ok(json::unwritten(&options.common));
     }
     saved?;
     Ok(match options.common.strict_exit {

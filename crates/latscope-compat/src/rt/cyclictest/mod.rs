@@ -23,6 +23,7 @@ use anyhow::{Context as _, Result};
 use latscope_core::machine::Machine;
 use latscope_core::plan::Plan;
 use latscope_core::report::Report;
+use latscope_engine::saver;
 use latscope_os::clock::monotonic_ns;
 use latscope_process::eprintln;
 use latscope_process::guardian::{Guardian, OnDemand};
@@ -49,9 +50,6 @@ pub static CYCLICTEST: Program<CyclictestOptions> = Program {
     carry_out,
 };
 
-/// Exit code if the JSON cannot be written.
-const NO_JSON: u8 = 2;
-
 fn carry_out(options: &CyclictestOptions, context: &Context) -> Result<u8> {
     if !context.dry_run {
         options.warnings.iter().for_each(|warning| eprintln!("{warning}"));
@@ -65,6 +63,9 @@ fn carry_out(options: &CyclictestOptions, context: &Context) -> Result<u8> {
     let plan = setup::plan(options, &machine, trace.as_deref())?;
     if context.shows(&plan) {
         return Ok(0);
+    }
+    if let Some(code) = rt_json::unwritable(&options.common).or_else(|| no_histogram(options)) {
+        return Ok(code);
     }
     let fixed: Vec<status::Fixed> = plan.steps[0].points.iter().map(status::Fixed::of).collect();
     let highest = fixed.iter().map(|fixed| fixed.priority).max().filter(|priority| *priority > 0);
@@ -89,6 +90,18 @@ fn carry_out(options: &CyclictestOptions, context: &Context) -> Result<u8> {
     let written = write(options, context, started, &outcome, (&fixed, &report));
     saved?;
     Ok(written.unwrap_or_else(|| exit(options, &outcome, &report)))
+}
+
+/// Checks that the histogram of the end can be written. Returns the exit code if it cannot.
+fn no_histogram(options: &CyclictestOptions) -> Option<u8> {
+    let path = options.histogram_file.as_ref()?;
+    saver::check_in_place(path).err().map(|error| refused(path, &error))
+}
+
+/// Prints why the file of the histogram cannot be written. Returns the exit code.
+fn refused(path: &Path, error: &std::io::Error) -> u8 {
+    eprintln!("opening histogram file: {}: {error}", path.display());
+    1
 }
 
 /// Prepares what the screen uses beside the standard streams, before anything is printed.
@@ -199,14 +212,13 @@ fn write(
     let missed: Vec<u64> = measured.map(|m| m.summary.missed).collect();
     let rest = || json::threads(style, &report.machine, (fixed, &outcome.rows, &missed), &outcome.records);
     if !rt_json::write_run(context, &options.common, started, rest) {
-        failure = Some(NO_JSON);
+        failure = Some(rt_json::unwritten(&options.common));
     }
     print(&page::end(options, fixed, outcome));
     if let Some(path) = &options.histogram_file
         && let Err(error) = std::fs::write(path, page::histogram(options, outcome))
     {
-        eprintln!("opening histogram file: {}: {error}", path.display());
-        failure = failure.or(Some(1));
+        failure = failure.or(Some(refused(path, &error)));
     }
     failure
 }

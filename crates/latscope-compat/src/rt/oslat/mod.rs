@@ -56,6 +56,9 @@ fn carry_out(options: &OslatOptions, context: &Context) -> Result<u8> {
     {
         return Ok(0);
     }
+    if let Some(code) = json::unwritable(&options.common) {
+        return Ok(code);
+    }
     options.priority.map(environment::may_be_real_time).transpose()?;
     let main = cpuset::parse(&options.main_cpu.to_string(), &machine)?;
     let plan = planned?;
@@ -175,7 +178,10 @@ fn finish(
     let megahertz = (report.machine.clock.frequency_hz / 1e6) as u64;
     print(&text::after(options, megahertz, &cores));
     let rest = || text::json(options, megahertz, &cores);
-    if json::write_run(context, &options.common, started, rest) { exit(options, report) } else { 2 }
+    match json::write_run(context, &options.common, started, rest) {
+        true => exit(options, report),
+        false => json::unwritten(&options.common),
+    }
 }
 
 fn exit(options: &OslatOptions, report: &Report) -> u8 {

@@ -89,6 +89,9 @@ fn carry_out(options: &PairsOptions, context: &Context) -> Result<u8> {
     {
         return Ok(0);
     }
+    if let Some(code) = json::unwritable(&options.common) {
+        return Ok(code);
+    }
     if options.priority > 0 {
         environment::may_be_real_time(options.priority)?;
     }
@@ -109,7 +112,7 @@ fn carry_out(options: &PairsOptions, context: &Context) -> Result<u8> {
     screen.finish(board, &text);
     drop(session);
     if !json::write_run(context, &options.common, started, || json) {
-        return Ok(2);
+        return Ok(json::unwritten(&options.common));
     }
     let status = if broken.is_some() { Status::Exceeded } else { Status::Pass };
     // Without an end of its own it is done when it is asked to end.
