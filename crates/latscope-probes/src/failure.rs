@@ -2,6 +2,7 @@
 
 use latscope_bench::bench::Bench;
 use latscope_bench::gate::Gate;
+use latscope_core::units::counted;
 use rustix::io::{Errno, Result};
 use std::io;
 
@@ -97,9 +98,25 @@ pub fn explain(operation: &str, error: Errno) -> (String, &'static str) {
     (format!("{operation}: {error}"), remedy)
 }
 
+/// Returns the reason why a point with so many threads is not measured where `left` CPUs are `place`: `2 threads need
+/// a CPU each, and 1 is left beside the caller`.
+pub fn too_few_cpus(threads: u64, what: &str, left: u64, place: &str) -> String {
+    let need = if threads == 1 { "needs a CPU" } else { "need a CPU each" };
+    let are = if left == 1 { "is" } else { "are" };
+    format!("{} {need}, and {left} {are} {place}", counted(threads, what))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_words_on_missing_cpus_follow_their_number() {
+        let words =
+            |threads, left| too_few_cpus(threads, "copying thread", left, "left beside the measuring one");
+        assert_eq!(words(1, 0), "1 copying thread needs a CPU, and 0 are left beside the measuring one");
+        assert_eq!(words(2, 1), "2 copying threads need a CPU each, and 1 is left beside the measuring one");
+    }
 
     #[test]
     fn the_first_error_is_the_one_kept() {

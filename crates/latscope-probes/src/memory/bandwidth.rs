@@ -5,6 +5,7 @@ use super::regions::PageSize;
 use super::sizes::{self, KIB, LINE, MIB};
 use super::thread_group;
 use super::traffic::{STRIP, Traffic};
+use crate::failure::too_few_cpus;
 use crate::prelude::*;
 use anyhow::Result;
 use latscope_bench::threads;
@@ -199,7 +200,7 @@ fn measure_between(bench: &mut Bench, index: usize, transfer: &Transfer) -> Resu
     let cpus = transfer.between.cpus();
     let threads = transfer.threads as usize;
     if !(1..=cpus.len()).contains(&threads) {
-        let reason = format!("{threads} threads want a CPU each, and the node has {}", cpus.len());
+        let reason = too_few_cpus(threads as u64, "thread", cpus.len() as u64, "on the node");
         bench.unsupported(index, reason, "give fewer --threads");
         return Ok(());
     }

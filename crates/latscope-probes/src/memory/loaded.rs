@@ -4,6 +4,7 @@ use super::latency;
 use super::nodes::{self, Between};
 use super::regions::{self, PageSize};
 use super::sizes::{self, KIB, LINE, MIB};
+use crate::failure::too_few_cpus;
 use crate::prelude::*;
 use anyhow::Result;
 use latscope_bench::threads;
@@ -128,9 +129,7 @@ fn run(bench: &mut Bench) -> Result<()> {
         here.into_iter().partition(|index| wanted[*index].threads <= others);
     for index in impossible {
         let threads = wanted[index].threads;
-        let reason = format!(
-            "{threads} copying threads want a CPU each, and {others} are left beside the measuring one"
-        );
+        let reason = too_few_cpus(threads, "copying thread", others, "left beside the measuring one");
         bench.unsupported(index, reason, "give more CPUs (--cpus) or fewer --threads");
     }
     let size = |index: usize| wanted[index].size;
@@ -181,10 +180,11 @@ fn run_between(bench: &mut Bench, wanted: &[Loaded], mut waiting: Vec<usize>) ->
         let mut cursor = map.start();
         for index in placed {
             if wanted[index].threads as usize > copies {
-                let reason = format!(
-                    "{} copying threads want a CPU each beside the measuring one, and the node has {}",
+                let reason = too_few_cpus(
                     wanted[index].threads,
-                    cpus.len()
+                    "copying thread",
+                    copies as u64,
+                    "left beside the measuring one on the node",
                 );
                 bench.unsupported(index, reason, "give fewer --threads");
             } else if nodes::go_to(bench, index, &first.between) {

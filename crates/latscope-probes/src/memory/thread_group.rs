@@ -2,6 +2,7 @@
 //! the common start to the end of the slowest.
 
 use super::regions;
+use crate::failure::too_few_cpus;
 use crate::prelude::*;
 use anyhow::Result;
 use latscope_bench::gate::Watch;
@@ -138,7 +139,7 @@ pub(crate) fn regions(
     let (few, many): (Vec<usize>, Vec<usize>) =
         (0..wanted.len()).partition(|index| (1..=count).contains(&wanted[*index].0));
     for index in many {
-        let reason = format!("{} threads want a CPU each, and there are {count}", wanted[index].0);
+        let reason = too_few_cpus(wanted[index].0, "thread", count, "allowed");
         bench.unsupported(index, reason, "give more CPUs (--cpus) or fewer --threads");
     }
     // Thread i is wanted by the points with more than i threads.

@@ -1,6 +1,7 @@
 //! Barriers on all CPUs at once: by interrupting those that run threads of the process, and by waiting for a grace
 //! period of the kernel.
 
+use crate::failure::too_few_cpus;
 use crate::noise::counters::Counters;
 use crate::prelude::*;
 use crate::siblings::{Siblings, switches};
@@ -90,8 +91,7 @@ fn run(bench: &mut Bench) -> Result<()> {
     let others = bench.cpus().len() as u64 - 1;
     for (point, Barrier { mode, threads }) in bench.settings()?.into_iter().enumerate() {
         if threads > others {
-            let reason =
-                format!("{threads} threads want a CPU each, and {others} are left beside the caller");
+            let reason = too_few_cpus(threads, "thread", others, "left beside the caller");
             bench.unsupported(point, reason, "give more CPUs (--cpus) or fewer --threads");
         } else if let Err((reason, remedy)) = ready(mode) {
             bench.unsupported(point, reason, remedy);

@@ -1,5 +1,6 @@
 //! A page fault while other threads of the process change its address space, so that both want the lock of the mappings.
 
+use crate::failure::too_few_cpus;
 use crate::prelude::*;
 use crate::siblings::switches;
 use anyhow::Result;
@@ -50,8 +51,7 @@ fn run(bench: &mut Bench) -> Result<()> {
     let others = bench.cpus().len() as u64 - 1;
     for (point, Beside { threads }) in bench.settings()?.into_iter().enumerate() {
         if threads > others {
-            let reason =
-                format!("{threads} threads want a CPU each, and {others} are left beside the caller");
+            let reason = too_few_cpus(threads, "thread", others, "left beside the caller");
             bench.unsupported(point, reason, "give more CPUs (--cpus) or fewer --threads");
             continue;
         }
