@@ -6,9 +6,15 @@ use latscope_core::report::Measurement;
 use latscope_process::guardian::{Guardian, Ticket, Undo};
 use latscope_trace::instance::Instance;
 use latscope_trace::timeline::{self, Export, Format, Timeline};
+use latscope_trace::tracefs;
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+
+/// Mounts tracefs for this process and those that it starts, if it is not mounted: see [`tracefs::provide`].
+pub fn provide_tracefs() {
+    tracefs::provide();
+}
 
 /// A trace instance of our own and the file that grows with each step.
 pub(crate) struct Recorder {

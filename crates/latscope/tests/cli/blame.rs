@@ -67,6 +67,13 @@ fn where_tracefs_is_not_mounted_it_is_for_the_run_alone() {
     let found = json(&result);
     let explained = |m: &&Value| m["outliers"][0]["cause"][0]["kind"].is_string();
     assert!(of_probe(&found, "wake.timer").iter().any(explained), "{found:#}");
+    // The time line of a stand-in, too.
+    let file = place.at("timeline.json");
+    let timeline = format!("--timeline={file}");
+    let words = ["as", "cyclictest", "-q", "-l", "20", "--default-system", timeline.as_str()];
+    let out = end(&mut with_mounts(script, &words)).done();
+    assert!(out.trim_end().ends_with("\n0"), "{out}");
+    assert!(std::fs::metadata(file).unwrap().len() > 0);
 }
 
 #[test]

@@ -23,7 +23,7 @@ use anyhow::{Context as _, Result};
 use latscope_core::machine::Machine;
 use latscope_core::plan::Plan;
 use latscope_core::report::Report;
-use latscope_engine::saver;
+use latscope_engine::{saver, timeline};
 use latscope_os::clock::monotonic_ns;
 use latscope_process::eprintln;
 use latscope_process::guardian::{Guardian, OnDemand};
@@ -55,6 +55,9 @@ fn carry_out(options: &CyclictestOptions, context: &Context) -> Result<u8> {
         options.warnings.iter().for_each(|warning| eprintln!("{warning}"));
     }
     context.introduce(&options.common.notes);
+    if options.timeline.is_some() && !context.dry_run {
+        timeline::provide_tracefs();
+    }
     let started = SystemTime::now();
     let (machine, timebase) = environment::here();
     let trace = (options.common.trace_mark && options.common.break_above.is_some())
