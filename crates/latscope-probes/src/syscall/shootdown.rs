@@ -2,6 +2,7 @@
 //! each of them is interrupted (TLB shoot-down).
 
 use crate::activity::Parts;
+use crate::failure::too_few_cpus;
 use crate::noise::counters::Counters;
 use crate::prelude::*;
 use crate::siblings::{Prepare, Siblings, switches};
@@ -18,8 +19,8 @@ probes! {
         process compute on CPUs of their own and have just read the page: the kernel makes their CPUs forget the \
         translation.";
     GAP "syscall.shootdown-gap", "gap in another thread", FACTS.source,
-        "The longest gap between two readings of the clock, beyond the usual one, in any of these threads during \
-        the call of syscall.shootdown."
+        "The longest gap between two readings of the clock, beyond the own time of the loop that reads it, in any of \
+        these threads during the call of syscall.shootdown."
         { subject: crate::Subject::Delay, by_name_only: true, };
 }
 
@@ -92,8 +93,7 @@ fn run(bench: &mut Bench) -> Result<()> {
         let [cost, gap] = [&SHOOTDOWN, &GAP]
             .map(|probe| parts.part(&wanted, |point| point.0 == probe.id && of_group(point)));
         if threads > others {
-            let reason =
-                format!("{threads} threads want a CPU each, and {others} are left beside the caller");
+            let reason = too_few_cpus(threads, "thread", others, "left beside the caller");
             for point in parts.points() {
                 bench.unsupported(*point, reason.as_str(), "give more CPUs (--cpus) or fewer --threads");
             }

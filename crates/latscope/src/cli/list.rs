@@ -94,7 +94,7 @@ fn verdicts(report: &Report, probe: &Probe) -> Vec<(&'static str, String)> {
     let tried =
         if report.of_probe(probe.id).next().is_some() { Some(probe) } else { probe::all().find(alike) };
     let Some(tried) = tried else {
-        return vec![("not tried: ", "it has no points with the usual parameters".to_owned())];
+        return vec![("not tried: ", "it has no points with the default parameters".to_owned())];
     };
     for m in report.of_probe(tried.id) {
         let state = match m.quality.level {
