@@ -157,7 +157,7 @@ impl Thread {
         match asked.priority_of(number) {
             0 => {
                 // The kernel may wake such a thread of cyclictest later, to save energy; ours asks it not to.
-                put(param::SLACK, "usual".into());
+                put(param::SLACK, "default".into());
             }
             priority => {
                 put(param::PRIORITY, priority.into());
