@@ -11,6 +11,7 @@ use latscope_process::role::{self, Messages};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{BorrowedFd, OwnedFd};
 use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 use std::process::Child;
 use std::time::{Duration, Instant};
 
@@ -62,6 +63,13 @@ impl Link {
     /// Id of the worker process.
     pub fn process(&self) -> u32 {
         self.child.id()
+    }
+
+    /// Returns true if the worker was stopped and went on since the last call (`SIGSTOP`, `SIGTSTP`; then `SIGCONT`).
+    pub fn was_halted(&self) -> bool {
+        let options = WaitIdOptions::CONTINUED | WaitIdOptions::NOHANG;
+        let worker = Pid::from_child(&self.child);
+        matches!(waitid(WaitId::Pid(worker), options), Ok(Some(_)))
     }
 
     /// Sends the worker its assignment.

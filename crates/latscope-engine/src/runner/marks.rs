@@ -5,6 +5,7 @@ use latscope_core::machine::Machine;
 use latscope_core::quality::{Level, Reason};
 use latscope_core::report::Measurement;
 use latscope_os::worker;
+use std::collections::BTreeSet;
 
 /// The emulator that all figures are those of, if there is one.
 pub(super) fn emulator(machine: &Machine) -> Option<String> {
@@ -26,6 +27,17 @@ pub(super) fn mark_compiled(measurement: &mut Measurement, probe: Option<&Facts>
         let text =
             "the timed loop is compiled: it may have further instructions, and loads and stores between";
         measurement.lower(Reason::new(Level::Degraded, "compiled-loop", text, "measure on x86-64 or arm64"));
+    }
+}
+
+/// Marks the points in which the worker was stopped by a signal, unless a gate threw those samples away.
+pub(super) fn mark_halted(measured: &mut [Measurement], points: &BTreeSet<usize>) {
+    for point in points {
+        let Some(m) = measured.get_mut(*point) else { continue };
+        if !m.contention.as_ref().is_some_and(|contention| contention.gated) {
+            let text = "the run was stopped by a signal meanwhile (SIGSTOP, or Ctrl-Z in a terminal)";
+            m.lower(Reason::new(Level::Degraded, "halted", text, "let it run to its end"));
+        }
     }
 }
 

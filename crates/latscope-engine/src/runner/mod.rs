@@ -30,7 +30,7 @@ use latscope_os::{kernels, sched};
 use latscope_process::guardian::{Guardian, Ticket};
 use latscope_process::load::{self, Loaded};
 use rustix::rand::{GetRandomFlags, getrandom};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime};
@@ -80,6 +80,8 @@ struct Coordinator<'a> {
     /// The round of the present step.
     round: Round,
     told: Option<Told>,
+    /// Points of the present step in which its worker was stopped by a signal.
+    halted: BTreeSet<usize>,
     /// Account of the use of the CPUs meanwhile.
     accountant: Accountant,
     /// State of the criteria.
@@ -121,6 +123,7 @@ pub fn run(run: Run) -> Result<Report> {
         since: Instant::now(),
         round: Round { number: 1, of: 1 },
         told: None,
+        halted: BTreeSet::new(),
         accountant,
         watch,
         stopped: None,
@@ -312,6 +315,7 @@ impl Coordinator<'_> {
             outliers.finish(&mut self.guardian);
             outliers.warnings.iter().for_each(|warning| self.pass_on(warning.clone()));
         }
+        marks::mark_halted(&mut measured, &std::mem::take(&mut self.halted));
         self.add_timeline(step, &mut measured);
         self.iterations[index] = iterations(&results);
         let caches = &self.report.machine.last_caches;
@@ -407,7 +411,7 @@ impl Coordinator<'_> {
         results: &mut [Option<PointResult>],
         (streams, mut outliers): (&mut Streams, Option<&mut Outliers>),
     ) -> Result<()> {
-        let mut failure = None;
+        let (mut failure, mut begun) = (None, 0);
         let judging = self.watch.period(step);
         let mut deadlines = Deadlines::new(step, &self.observers, outliers.as_deref(), judging);
         loop {
@@ -450,6 +454,7 @@ impl Coordinator<'_> {
                     self.tell(&Event::Warning(&warning));
                 }
                 Heard::Message(Message::Started(point, known)) => {
+                    begun = point;
                     collect::begun(&mut results[point], *known);
                     let place = self.begun + point;
                     self.since = Instant::now();
@@ -459,6 +464,11 @@ impl Coordinator<'_> {
                 Heard::Message(Message::Closed(point, result)) => results[point] = Some(*result),
                 Heard::Message(Message::Failed(text)) => failure = Some(anyhow!(text)),
                 Heard::Message(Message::Finished) => return failure.map_or(Ok(()), Err),
+            }
+            if link.was_halted() {
+                // Periodic threads are stopped together.
+                let together = step.periodic.is_some();
+                self.halted.extend(if together { 0..step.points.len() } else { begun..begun + 1 });
             }
             if deadlines.is_over()? {
                 return Ok(());

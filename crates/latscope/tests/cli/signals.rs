@@ -11,6 +11,7 @@ use serde_json::Value;
 use std::fs;
 use std::path::Path;
 use std::process::Child;
+use std::time::Duration;
 
 /// Survey of two quick probes and a long probe that makes files, in the middle of the long probe.
 struct InMidRun {
@@ -186,6 +187,26 @@ fn a_worker_that_crashes_costs_its_points_only() {
         assert!(ran.out.contains("ended early"), "{}", ran.out);
         mark.wait_for_none();
     }
+}
+
+#[test]
+fn a_limit_is_not_judged_by_a_run_that_a_signal_stopped() {
+    let place = Place::new();
+    let result = place.at("result.json");
+    let mut command = latscope(["wake", "--duration", "3s", "--max", "500ms", "--json", &result]);
+    let mark = Mark::on(&mut command);
+    let child = start(&mut command);
+    let worker = mark.wait_for("__worker");
+    std::thread::sleep(Duration::from_secs(1));
+    send(Signal::STOP, worker.pid);
+    std::thread::sleep(Duration::from_millis(700));
+    send(Signal::CONT, worker.pid);
+    let ran = wait(child);
+    ran.no_panic();
+    assert_eq!(ran.code, Some(3), "{ran:#?}");
+    assert!(ran.out.contains("stopped by a signal"), "{}", ran.out);
+    has_reason(&of_probe(&json(&result), "wake.timer"), "degraded", "stopped by a signal");
+    mark.wait_for_none();
 }
 
 #[test]
