@@ -1,7 +1,7 @@
 //! Conditions that a worker holds while it measures, and that end with it.
 
 use latscope_core::plan::Conditions;
-use latscope_core::quality::{IDLE_NOT_HELD, MEMORY_NOT_LOCKED, POLICY_REFUSED};
+use latscope_core::quality::{IDLE_NOT_HELD, MEMORY_NOT_LOCKED, OTHER_CPU, POLICY_REFUSED};
 use latscope_os::sched;
 use rustix::mm::{MlockAllFlags, mlockall};
 use std::fs::{File, OpenOptions};
@@ -24,6 +24,13 @@ impl Shortfall {
     /// A scheduling policy that was not to be had.
     pub fn policy(reason: String) -> Shortfall {
         Shortfall { id: POLICY_REFUSED, reason, remedy: real_time_remedy() }
+    }
+
+    /// A CPU on which a measuring thread did not stay.
+    pub fn other_cpu(reason: String) -> Shortfall {
+        let remedy =
+            "leave measuring threads on their CPUs: move none (taskset, cpusets), and keep the CPUs online";
+        Shortfall { id: OTHER_CPU, reason, remedy }
     }
 }
 

@@ -1,8 +1,12 @@
 //! Threads beside the measuring one.
 
+use crate::hold::Shortfall;
 use crate::waits::Measuring;
 use anyhow::{Context, Result};
+use latscope_core::units::CpuList;
 use latscope_os::sched;
+use std::collections::BTreeSet;
+use std::sync::Mutex;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread::{Builder, JoinHandle, Scope};
 
@@ -12,6 +16,25 @@ use std::thread::{Builder, JoinHandle, Scope};
 /// The CPU cannot be used; the text names it.
 pub fn pin(cpu: u32) -> Result<()> {
     sched::pin(&[cpu]).with_context(|| format!("CPU {cpu} cannot be used"))
+}
+
+/// Returns the shortfall of the calling thread, if it was moved off the CPUs that it chose, or may be.
+pub fn moved() -> Option<Shortfall> {
+    let (place, allowed) = sched::moved()?;
+    let (place, allowed) = (CpuList(place), CpuList(allowed));
+    let reason = format!("a thread that was to stay on CPU {place} was made to run on CPU {allowed}");
+    Some(Shortfall::other_cpu(reason))
+}
+
+/// Shortfalls of threads that have ended.
+static MOVED: Mutex<BTreeSet<Shortfall>> = Mutex::new(BTreeSet::new());
+
+/// Returns the shortfalls of the calling thread and of all [started](start) ones that have ended, if they were
+/// [moved].
+pub(crate) fn all_moved() -> BTreeSet<Shortfall> {
+    let mut shortfalls = MOVED.lock().expect("no holder panics").clone();
+    shortfalls.extend(moved());
+    shortfalls
 }
 
 /// A thread that was [started](start).
@@ -78,7 +101,9 @@ fn prepared<T>(
 ) -> Option<T> {
     let done = set_up();
     let is_set_up = done.is_ok();
-    (told.send(done).is_ok() && is_set_up).then(body)
+    let result = (told.send(done).is_ok() && is_set_up).then(body);
+    MOVED.lock().expect("no holder panics").extend(moved());
+    result
 }
 
 #[cfg(test)]
@@ -99,5 +124,23 @@ mod tests {
             start_in(scope, cpu, || assert_eq!(sched::allowed_cpus().unwrap(), [cpu])).unwrap();
             assert!(start_in(scope, 60_000, || panic!("it began")).is_err());
         });
+    }
+
+    #[test]
+    fn a_partner_that_is_moved_from_outside_is_a_shortfall() {
+        let allowed = sched::allowed_cpus().unwrap();
+        let (cpu, everywhere) = (allowed[0], allowed.clone());
+        let body = move || {
+            let thread = rustix::thread::gettid().as_raw_nonzero().get() as u32;
+            std::thread::spawn(move || sched::pin_thread(thread, &everywhere).unwrap()).join().unwrap();
+        };
+        start(move || pin(cpu), body).unwrap().join();
+        let reasons: Vec<String> = all_moved().into_iter().map(|shortfall| shortfall.reason).collect();
+        let expected = format!(
+            "a thread that was to stay on CPU {cpu} was made to run on CPU {}",
+            CpuList(allowed.clone())
+        );
+        // On one CPU there is nowhere to go.
+        assert_eq!(reasons, Vec::from_iter((allowed.len() > 1).then_some(expected)));
     }
 }

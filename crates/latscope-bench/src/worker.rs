@@ -5,6 +5,7 @@ use crate::hold::{self, Shortfall};
 use crate::probe::Registry;
 use crate::protocol::{Assignment, Message};
 use crate::recorder::{Layout, Slots};
+use crate::threads;
 use anyhow::{Context, Result, anyhow};
 use latscope_core::plan::Policy;
 use latscope_os::sched;
@@ -61,6 +62,7 @@ fn run(
     bench.set_memory(Some(memory));
     shortfalls.iter().for_each(|shortfall| bench.forewarn(shortfall));
     let outcome = catch_unwind(AssertUnwindSafe(|| (experiment.run)(&mut bench)));
+    shortfalls.extend(threads::all_moved());
     for shortfall in &shortfalls {
         (0..bench.points().len()).for_each(|point| bench.fell_short(point, shortfall));
     }

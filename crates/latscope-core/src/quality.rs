@@ -28,6 +28,9 @@ pub const MEMORY_NOT_LOCKED: &str = "memory-not-locked";
 /// Id of a reason: CPUs could not be kept out of deep idle states.
 pub const IDLE_NOT_HELD: &str = "idle-states-not-held";
 
+/// Id of a reason: a measuring thread left the CPU that its row names.
+pub const OTHER_CPU: &str = "other-cpu";
+
 /// Id of a reason: a quota of a control group stopped the threads.
 pub const THROTTLED: &str = "throttled";
 /// Id of a reason: other processes used the CPUs of the measuring threads.
@@ -94,6 +97,11 @@ pub const REASONS: &[(&str, Level, &str)] = &[
         "own-cache",
         Level::Degraded,
         "loads of lines of another core took no longer than those of the own cache",
+    ),
+    (
+        OTHER_CPU,
+        Level::Degraded,
+        "a measuring thread did not stay on its CPU: it was moved from outside, or the CPU went offline",
     ),
     (
         "other-node",

@@ -2,6 +2,7 @@
 //! measure under another policy than it assumes. Callers read the policy back after setting it.
 
 use crate::syscall::check;
+use std::cell::RefCell;
 use std::{fmt, io};
 
 /// A scheduling policy (sched(7)).
@@ -189,7 +190,22 @@ pub fn slice() -> io::Result<u64> {
 /// # Errors
 /// No CPU of `cpus` is online and permitted.
 pub fn pin(cpus: &[u32]) -> io::Result<()> {
-    confine(None, cpus)
+    confine(None, cpus)?;
+    PLACE.set(allowed_cpus().ok());
+    Ok(())
+}
+
+thread_local! {
+    /// CPUs of the calling thread after it was last [pinned](pin).
+    static PLACE: RefCell<Option<Vec<u32>>> = const { RefCell::new(None) };
+}
+
+/// Returns the CPUs on which the calling thread was [pinned](pin) and those on which it may run now, if another program
+/// or the kernel, which takes a CPU offline, has changed them.
+pub fn moved() -> Option<(Vec<u32>, Vec<u32>)> {
+    let place = PLACE.with_borrow(Clone::clone)?;
+    let allowed = allowed_cpus().ok()?;
+    (place != allowed).then_some((place, allowed))
 }
 
 /// Confines another thread to `cpus`.
@@ -289,6 +305,26 @@ mod tests {
         })
         .join()
         .unwrap();
+    }
+
+    #[test]
+    fn a_thread_that_another_one_moves_learns_of_it() {
+        let allowed = allowed_cpus().unwrap();
+        let (first, last) = (allowed[0], *allowed.last().unwrap());
+        let mover = || {
+            assert_eq!(moved(), None, "it was never pinned");
+            pin(&[first]).unwrap();
+            assert_eq!(moved(), None);
+            let thread = rustix::thread::gettid().as_raw_nonzero().get() as u32;
+            std::thread::scope(|scope| {
+                scope.spawn(|| pin_thread(thread, &allowed).unwrap()).join().unwrap();
+            });
+            // On one CPU there is nowhere to go.
+            assert_eq!(moved(), (first != last).then(|| (vec![first], allowed.clone())));
+            pin(&[last]).unwrap();
+            assert_eq!(moved(), None, "it moved itself");
+        };
+        std::thread::scope(|scope| scope.spawn(mover).join().unwrap());
     }
 
     #[test]

@@ -139,7 +139,7 @@ fn watch_all(
             .into_iter()
             .map(|(point, cpu, writer)| {
                 let shared = &shared;
-                let thread = std::thread::Builder::new();
+                let thread = std::thread::Builder::new().name(format!("noise/{cpu}"));
                 let body = move || super::gap_loop::watch(order, cpu, writer, shared);
                 Ok((point, cpu, thread.spawn_scoped(scope, body)?))
             })
@@ -158,7 +158,7 @@ fn watch_all(
 
 fn report(bench: &mut Bench, point: usize, order: &Order, outcome: GapsSeen, seen: &Seen) {
     let GapsSeen { turns, watched_ns, rested_ns, gaps, longest_ns, classes, .. } = outcome;
-    let GapsSeen { loop_ns, gap_ns, switches, faults, shortfall, writer, .. } = outcome;
+    let GapsSeen { loop_ns, gap_ns, switches, faults, shortfalls, writer, .. } = outcome;
     let lost: f64 = classes.iter().map(|class| class.lost_ns).sum();
     // A gap may begin before the first reading of the loop.
     let under_watch = watched_ns.max(lost).max(1.0);
@@ -206,8 +206,8 @@ fn report(bench: &mut Bench, point: usize, order: &Order, outcome: GapsSeen, see
             "use a faster clock source (see latscope doctor), or a longer --gap",
         );
     }
-    if let Some(shortfall) = shortfall {
-        bench.fell_short(point, &shortfall);
+    for shortfall in &shortfalls {
+        bench.fell_short(point, shortfall);
     }
     bench.recorded(point, writer);
 }

@@ -11,6 +11,7 @@ use latscope_bench::timebase::{AnyClock, Timebase};
 use latscope_bench::{threads, waits};
 use latscope_core::plan::Stop;
 use latscope_core::report::Exceedance;
+use latscope_core::units::format_time;
 use latscope_os::clock::{Clock, monotonic_ns};
 use latscope_os::sched;
 use latscope_os::usage::{Counts, thread_counts};
@@ -111,8 +112,8 @@ pub(crate) struct GapsSeen {
     pub switches: u64,
     /// Page faults of the thread.
     pub faults: u64,
-    /// Condition that was not granted, with the reason and the remedy.
-    pub shortfall: Option<Shortfall>,
+    /// Conditions that the thread did not get, or lost.
+    pub shortfalls: Vec<Shortfall>,
     /// Writer of the thread's histogram.
     pub writer: Writer,
 }
@@ -148,14 +149,15 @@ pub fn watch(order: Order, cpu: u32, writer: Writer, shared: &Shared) -> Result<
     pinned?;
     // The clock is chosen here, once: the loop is compiled for each.
     match order.timebase.clock() {
-        AnyClock::Counter(clock) => Ok(run(clock, order, writer, shortfall, shared)),
-        AnyClock::MonotonicRaw(clock) => Ok(run(clock, order, writer, shortfall, shared)),
+        AnyClock::Counter(clock) => Ok(run(clock, order, cpu, writer, shortfall, shared)),
+        AnyClock::MonotonicRaw(clock) => Ok(run(clock, order, cpu, writer, shortfall, shared)),
     }
 }
 
 fn run<C: Clock>(
     clock: C,
     order: Order,
+    cpu: u32,
     writer: Writer,
     shortfall: Option<Shortfall>,
     shared: &Shared,
@@ -169,6 +171,8 @@ fn run<C: Clock>(
     let mut gap_loop = GapLoop {
         clock,
         order,
+        cpu,
+        elsewhere: 0,
         writer,
         shared,
         classes: Default::default(),
@@ -186,6 +190,8 @@ fn run<C: Clock>(
     };
     let watched = watch::watch(clock, rules, &mut gap_loop);
     let Counts { voluntary, involuntary, minor_faults, major_faults } = thread_counts();
+    let mut shortfalls = Vec::from_iter(shortfall);
+    shortfalls.extend(gap_loop.left_cpu(now));
     let own_turns = (watched.turns - watched.gaps).max(1) as f64;
     GapsSeen {
         turns: watched.turns + gap_loop.unseen,
@@ -199,7 +205,7 @@ fn run<C: Clock>(
         switches: (involuntary - before.involuntary)
             + (voluntary - before.voluntary).saturating_sub(gap_loop.rests),
         faults: minor_faults + major_faults - before.minor_faults - before.major_faults,
-        shortfall,
+        shortfalls,
         writer: gap_loop.writer,
     }
 }
@@ -220,6 +226,10 @@ fn is_gap(missing_ns: f64, least_ns: f64, switched: bool, before: bool) -> bool 
 struct GapLoop<'a, C> {
     clock: C,
     order: Order,
+    /// CPU of the thread.
+    cpu: u32,
+    /// Time between readings of which the later one was on another CPU, ticks.
+    elsewhere: u64,
     writer: Writer,
     shared: &'a Shared,
     classes: [Share; 3],
@@ -250,8 +260,25 @@ impl<C: Clock> GapLoop<'_, C> {
         let (before, since) = (self.reading, self.read_at);
         self.read_at = self.clock.end();
         self.reading = Gate::Thread.read();
+        if rustix::thread::sched_getcpu() as u32 != self.cpu {
+            self.elsewhere += self.read_at - since;
+        }
         let passed = self.order.timebase.span(self.read_at - since);
         (self.reading.switches != before.switches, passed - (self.reading.cpu_ns - before.cpu_ns) as f64)
+    }
+
+    /// Returns the shortfall of a thread that was not on its CPU all the time since `began`, ticks.
+    fn left_cpu(&self, began: u64) -> Option<Shortfall> {
+        let span = |ticks| format_time(self.order.timebase.span(ticks));
+        let lasted = self.last.saturating_sub(began);
+        (self.elsewhere > 0).then(|| {
+            Shortfall::other_cpu(format!(
+                "{} of {} were not on CPU {}, where the thread was to stay",
+                span(self.elsewhere.min(lasted)),
+                span(lasted),
+                self.cpu
+            ))
+        })
     }
 
     fn rest(&mut self, rest: std::time::Duration) {

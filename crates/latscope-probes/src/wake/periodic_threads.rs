@@ -9,7 +9,7 @@ use latscope_bench::recorder::Writer;
 use latscope_bench::threads;
 use latscope_core::plan::{End, Periodic, Phase};
 use latscope_core::report::Exceedance;
-use latscope_core::units::format_time;
+use latscope_core::units::{self, format_count, format_time};
 use latscope_os::clock::monotonic_ns;
 use latscope_os::trace_marker::Marker;
 use latscope_os::{sched, usage};
@@ -78,8 +78,8 @@ pub struct Done {
     pub migrations: u64,
     /// True if another thread ended the run before the first activation of this thread.
     pub unbegun: bool,
-    /// Condition that the thread did not get.
-    pub shortfall: Option<Shortfall>,
+    /// Conditions that the thread did not get, or lost.
+    pub shortfalls: Vec<Shortfall>,
 }
 
 /// Time between the set-up of the last thread and the first instant: all threads must be asleep by then.
@@ -200,6 +200,7 @@ fn measure<C: waiter::KernelClock>(
     let thread = member.thread.clone();
     let first = periodic_threads.first(&thread, begin, now::<C>());
     let job = Job { periodic_threads, first, member: &mut member, to_monotonic: to_monotonic::<C>() };
+    let mut shortfalls = Vec::from_iter(shortfall);
     let counted = match waiter::hop(&thread)? {
         None => waiter::with_waiter(clock, &thread, job)?,
         Some((hop, hopper)) => std::thread::scope(|scope| -> Result<Counted> {
@@ -209,14 +210,18 @@ fn measure<C: waiter::KernelClock>(
                 let _ = settle(&of);
                 touch_stack();
                 hopper.run(of.clock, first, of.interval);
+                threads::moved()
             };
-            std::thread::Builder::new()
+            let hopper = std::thread::Builder::new()
                 .stack_size(STACK_BYTES)
                 .spawn_scoped(scope, body)
                 .context("no second thread for the hop")?;
-            Ok(job.with(hop))
+            let counted = job.with(hop);
+            shortfalls.extend(hopper.join().expect("the second thread does not panic"));
+            Ok(counted)
         })?,
     };
+    shortfalls.extend(left_cpu(&thread, &counted));
     Ok(Done {
         point: member.point,
         writer: member.writer,
@@ -226,8 +231,18 @@ fn measure<C: waiter::KernelClock>(
         involuntary: counted.involuntary,
         migrations: counted.migrations,
         unbegun: counted.recorded == 0 && periodic_threads.over.load(Ordering::Relaxed),
-        shortfall,
+        shortfalls,
     })
+}
+
+/// Returns the shortfall of a thread of whose activations some were on other CPUs than its own.
+fn left_cpu(thread: &Thread, counted: &Counted) -> Option<Shortfall> {
+    let cpu = thread.cpu.filter(|_| counted.elsewhere > 0)?;
+    Some(Shortfall::other_cpu(format!(
+        "{} of {} were not on CPU {cpu}, where the thread was to stay",
+        format_count(counted.elsewhere),
+        units::counted(counted.recorded, "activation")
+    )))
 }
 
 /// Difference to add to an instant of the clock to have it in `CLOCK_MONOTONIC`, ns.
@@ -318,6 +333,8 @@ struct Counted {
     faults: u64,
     involuntary: u64,
     migrations: u64,
+    /// Activations on other CPUs than the thread's own.
+    elsewhere: u64,
 }
 
 impl WithWaiter for Job<'_> {
@@ -339,7 +356,8 @@ impl WithWaiter for Job<'_> {
             touched: vec![1; member.thread.touch as usize],
             early: 0,
             migrations: 0,
-            cpu: rustix::thread::sched_getcpu(),
+            elsewhere: 0,
+            cpu: member.thread.cpu.unwrap_or_else(current_cpu),
             member,
         };
         let before = usage::thread_counts();
@@ -355,6 +373,7 @@ impl WithWaiter for Job<'_> {
             faults: faults(after) - faults(before),
             involuntary: after.involuntary - before.involuntary,
             migrations: sink.migrations,
+            elsewhere: sink.elsewhere,
         }
     }
 }
@@ -367,7 +386,13 @@ struct Recording<'a> {
     touched: Vec<u8>,
     early: u64,
     migrations: u64,
-    cpu: usize,
+    elsewhere: u64,
+    /// CPU of the last activation; before the first one the thread's own.
+    cpu: u32,
+}
+
+fn current_cpu() -> u32 {
+    rustix::thread::sched_getcpu() as u32
 }
 
 impl Sink for Recording<'_> {
@@ -393,11 +418,11 @@ impl Sink for Recording<'_> {
 
     #[inline(always)]
     fn act(&mut self, woken: Woken, sample: Exceedance) -> bool {
-        if self.member.thread.cpu.is_none() {
-            let cpu = rustix::thread::sched_getcpu();
-            self.migrations += u64::from(cpu != self.cpu);
-            self.cpu = cpu;
-        }
+        // Also of a thread that is to stay on one: it may be moved from outside, or its CPU taken offline.
+        let cpu = current_cpu();
+        self.migrations += u64::from(cpu != self.cpu);
+        self.elsewhere += u64::from(self.member.thread.cpu.is_some_and(|own| cpu != own));
+        self.cpu = cpu;
         if sample.value > self.member.writer.threshold() {
             self.exceeded(sample);
             if self.periodic_threads.periodic.stop_at_threshold {
@@ -417,11 +442,7 @@ impl Recording<'_> {
     fn exceeded(&mut self, sample: Exceedance) {
         let sample = Exceedance { at: sample.at.saturating_add_signed(self.to_monotonic), ..sample };
         if let Some(marker) = &self.member.marker {
-            marker.note(format_args!(
-                "latscope: late by {} ns on CPU {}",
-                sample.value,
-                rustix::thread::sched_getcpu()
-            ));
+            marker.note(format_args!("latscope: late by {} ns on CPU {}", sample.value, current_cpu()));
         }
         if self.periodic_threads.periodic.stop_at_threshold {
             self.periodic_threads.over.store(true, Ordering::Relaxed);

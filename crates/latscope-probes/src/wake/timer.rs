@@ -191,8 +191,8 @@ fn report(bench: &mut Bench, done: Done) {
         bench.uneventful(point, "another thread ended the run before the first activation of this one");
     }
     let points = [Some(point), done.response.as_ref().map(|(point, _)| *point)];
-    if let Some(shortfall) = done.shortfall {
-        points.iter().flatten().for_each(|point| bench.fell_short(*point, &shortfall));
+    for shortfall in &done.shortfalls {
+        points.iter().flatten().for_each(|point| bench.fell_short(*point, shortfall));
     }
     bench.recorded(point, done.writer);
     if let Some((point, writer)) = done.response {

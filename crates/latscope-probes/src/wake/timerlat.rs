@@ -6,6 +6,7 @@ use crate::noise::{self, kernel};
 use crate::prelude::*;
 use anyhow::Result;
 use latscope_bench::recorder::Writer;
+use latscope_bench::threads;
 use latscope_core::plan::Step;
 use latscope_core::report::Exceedance;
 use latscope_core::units::CpuList;
@@ -325,7 +326,8 @@ fn wait_for_timer(cpu: u32, path: &Path, over: &AtomicBool) -> Result<(), Refusa
             return Err(failed(&path.display().to_string(), error));
         }
     }
-    policy
+    policy?;
+    threads::moved().map_or(Ok(()), |shortfall| Err((shortfall.reason, shortfall.remedy)))
 }
 
 #[cfg(test)]

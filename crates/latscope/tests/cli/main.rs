@@ -21,6 +21,7 @@ mod ipc;
 mod live;
 mod many_cpus;
 mod merge;
+mod moved;
 mod openmetrics;
 mod packed;
 mod page;

@@ -1,0 +1,72 @@
+//! Measuring threads that another program moves off their CPU.
+
+use crate::process::Mark;
+use crate::skipped::needs;
+use crate::support::{Place, eventually, has_reason, json, latscope, of_probe, start, wait};
+use latscope_os::sched;
+use serde_json::Value;
+use std::fs;
+
+/// Returns a CPU to measure on and one to move to.
+fn two_cpus(test: &str) -> Option<(u32, u32)> {
+    let cpus = sched::allowed_cpus().unwrap();
+    needs(test, cpus.len() > 1, "it needs two CPUs").then(|| (cpus[1], cpus[0]))
+}
+
+/// Id of the thread of a run that has this name and was put on `cpu`.
+fn thread_on(mark: &Mark, name: &str, cpu: u32) -> Option<u32> {
+    for process in mark.processes() {
+        for task in fs::read_dir(format!("/proc/{}/task", process.pid)).ok()?.flatten() {
+            let read = |file: &str| fs::read_to_string(task.path().join(file)).unwrap_or_default();
+            let is_settled = read("status").lines().any(|line| *line == format!("Cpus_allowed_list:\t{cpu}"));
+            if read("comm").trim() == name && is_settled {
+                return task.file_name().to_str()?.parse().ok();
+            }
+        }
+    }
+    None
+}
+
+/// Measures for a while on `from`, moves the thread with this name to `to`, and returns the exit code and the result.
+fn moved(words: &[&str], thread: &str, from: u32, to: u32) -> (Option<i32>, Value) {
+    let (place, cpu) = (Place::new(), from.to_string());
+    let result = place.at("result.json");
+    let mut command = latscope(words);
+    command.args(["--cpus", &cpu, "--quiet", "--json", &result]);
+    let mark = Mark::on(&mut command);
+    let child = start(&mut command);
+    let tid = eventually("the thread is on its CPU", || thread_on(&mark, thread, from));
+    sched::pin_thread(tid, &[to]).unwrap();
+    let ran = wait(child);
+    ran.no_panic();
+    (ran.code, json(&result))
+}
+
+/// Asserts that all rows say why they are not of their CPU, and that no criterion passes.
+fn not_of_its_cpu(code: Option<i32>, result: &Value, probe: &str) {
+    let rows = of_probe(result, probe);
+    has_reason(&rows, "degraded", "where the thread was to stay");
+    for m in rows {
+        assert!(m["quality"]["reasons"].as_array().unwrap().iter().any(|r| r["id"] == "other-cpu"), "{m:#}");
+        assert_ne!(m["verdict"]["status"], "pass", "{m:#}");
+    }
+    assert_eq!(code, Some(3), "nothing is exceeded, and nothing may pass");
+}
+
+#[test]
+fn a_row_of_wake_is_of_its_cpu_or_degraded() {
+    let Some((from, to)) = two_cpus("a_row_of_wake_is_of_its_cpu_or_degraded") else { return };
+    let words = ["wake", "--duration", "2s", "--max", "1h"];
+    let (code, result) = moved(&words, "wake/0", from, to);
+    not_of_its_cpu(code, &result, "wake.timer");
+    let migrations = of_probe(&result, "wake.timer")[0]["values"]["migrations"]["value"].as_f64();
+    assert!(migrations >= Some(1.0), "{result:#}");
+}
+
+#[test]
+fn a_row_of_noise_is_of_its_cpu_or_degraded() {
+    let Some((from, to)) = two_cpus("a_row_of_noise_is_of_its_cpu_or_degraded") else { return };
+    let words = ["noise", "--duration", "2s", "--max", "1h"];
+    let (code, result) = moved(&words, &format!("noise/{from}"), from, to);
+    not_of_its_cpu(code, &result, "noise.busy");
+}
