@@ -176,8 +176,10 @@ fn details(report: &Report, lines: &Lines) -> Vec<Column> {
 /// Returns the figures of a report as CSV with one value a line, and a column for each parameter, `param_size`.
 pub fn long(report: &Report) -> Vec<u8> {
     let params: BTreeSet<&String> = report.measurements.iter().flat_map(|m| m.params.keys()).collect();
-    let first =
-        ["machine", "started", "run_id", "probe", "revision", "title", "sampling", "times", "quality"];
+    let first = [
+        "machine", "started", "run_id", "probe", "revision", "title", "sampling", "times", "quality",
+        "incomplete",
+    ];
     let heading = first.map(str::to_owned).into_iter();
     let heading = heading.chain(params.iter().map(|name| format!("param_{name}")));
     let heading = heading.chain(["figure", "value", "unit"].map(str::to_owned));
@@ -185,8 +187,9 @@ pub fn long(report: &Report) -> Vec<u8> {
     for m in &report.measurements {
         let sampling = if m.sampling == Sampling::Event { "event" } else { "batch" };
         let (times, quality) = (name(&m.times), m.quality.level.word());
-        let point =
-            [&m.probe, &m.revision.to_string(), &m.title, sampling, &times, quality].map(str::to_owned);
+        let incomplete = if m.incomplete { "true" } else { "false" };
+        let point = [&m.probe, &m.revision.to_string(), &m.title, sampling, &times, quality, incomplete]
+            .map(str::to_owned);
         let run = [&report.machine.name, &report.started, &report.run_id].map(String::clone);
         let values = params.iter().map(|name| m.params.get(*name).map_or(String::new(), ToString::to_string));
         let about: Vec<String> = run.into_iter().chain(point).chain(values).collect();
@@ -330,7 +333,8 @@ mod tests {
 
     #[test]
     fn the_long_form_has_one_value_a_line_and_a_column_for_each_parameter() {
-        let report = fixture::wake();
+        let mut report = fixture::wake();
+        report.measurements[0].incomplete = true;
         let (headings, lines) = read(&long(&report));
         let column = |name: &str| headings.iter().position(|c| c == name).unwrap();
         for m in &report.measurements {
@@ -340,6 +344,7 @@ mod tests {
                     .iter()
                     .filter(|line| line[column("param_cpu")] == *cpu && line[column("figure")] == *figure);
                 let line = found.next().unwrap_or_else(|| panic!("{figure} of CPU {cpu}"));
+                assert_eq!(line[column("incomplete")], m.incomplete.to_string());
                 assert!(found.next().is_none());
                 (line[column("value")].parse::<f64>().unwrap(), line[column("unit")].to_owned())
             };

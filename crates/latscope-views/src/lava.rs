@@ -2,31 +2,36 @@
 
 use latscope_core::quality::Level;
 use latscope_core::report::{Measurement, Report, Sampling, Status};
+use latscope_judge::verdict::is_cut_short;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
 /// Returns a line for each figure: the median, the 99th percentile and, of single events, the largest sample, in ns.
 /// A figure with a criterion has the result of the criterion. Any other figure of a point that is not to be trusted in
 /// full is `unknown`; a point that was not measured is `skip`. The criteria of a point are a test case of their own.
+/// Nothing of a run that ended early is `pass`.
 pub fn lava(report: &Report) -> String {
     let mut seen = BTreeSet::new();
     let mut text = String::new();
+    let cut_short = is_cut_short(report);
     for m in &report.measurements {
         let id = id(m);
         if seen.insert(id.clone()) {
-            signals(&mut text, &id, m);
+            signals(&mut text, &id, m, cut_short || m.incomplete);
         }
     }
     text
 }
 
-fn signals(text: &mut String, id: &str, m: &Measurement) {
+/// Adds the signals of a measurement; `early` is true if it, or its run, ended early.
+fn signals(text: &mut String, id: &str, m: &Measurement, early: bool) {
     let result = match m.quality.level {
         Level::Ok => "pass",
         Level::Unstable | Level::Degraded => "unknown",
         Level::Unsupported => "skip",
     };
     let mut add = |part: &str, result: &str, more: &str| {
+        let result = if early && result == "pass" { "unknown" } else { result };
         writeln!(text, "<LAVA_SIGNAL_TESTCASE TEST_CASE_ID={id}.{part} RESULT={result}{more}>")
             .expect("memory can be written to");
     };
@@ -146,6 +151,29 @@ mod tests {
             results(vec![check("max", Status::Pass), check("p99", exceeded)]),
             ["pass", "fail", "pass"]
         );
+    }
+
+    #[test]
+    fn nothing_of_a_run_that_ended_early_passes() {
+        let fails = |m: &Measurement| {
+            m.verdict.iter().flat_map(|v| &v.checks).filter(|check| check.status == Status::Exceeded).count()
+        };
+        let cuts: [fn(&mut Report); 2] =
+            [|report| report.finished = None, |report| report.measurements[0].incomplete = true];
+        for cut in cuts {
+            let mut report = fixture::wake();
+            cut(&mut report);
+            let exceeded: usize = report.measurements.iter().map(fails).sum();
+            let text = lava(&report);
+            assert!(text.contains("RESULT=unknown") && !text.contains("RESULT=pass"), "{text}");
+            assert_eq!(text.contains("RESULT=fail"), exceeded > 0, "what was exceeded stays so: {text}");
+        }
+        // Of points that are measured one after the other, only that whose worker ended early is in doubt.
+        let mut report = fixture::report();
+        let [first, second] = [0, 1].map(|at| format!("{}.p50 RESULT=", id(&report.measurements[at])));
+        report.measurements[0].incomplete = true;
+        let text = lava(&report);
+        assert!(text.contains(&(first + "unknown")) && text.contains(&(second + "pass")), "{text}");
     }
 
     #[test]

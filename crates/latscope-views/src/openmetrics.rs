@@ -1,6 +1,7 @@
 //! A report as OpenMetrics text, which the textfile collector of node_exporter and Prometheus read, too.
 
 use latscope_core::report::{Account, Better, Measurement, Report, Sampling, Status};
+use latscope_judge::verdict::is_cut_short;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
@@ -32,6 +33,11 @@ pub fn openmetrics(report: &Report) -> String {
         "latscope_quality_level",
         "How far to trust a point: 0 ok, 1 unstable, 2 degraded, 3 not measured",
         &|m| Some(f64::from(m.quality.level as u8)),
+    );
+    points_of(
+        "latscope_point_incomplete",
+        "1 if the run ended before it had measured a point in full",
+        &|m| Some(f64::from(u8::from(m.incomplete))),
     );
     points_of("latscope_verdict_status", "Criteria of a point: 0 met, 1 inconclusive, 2 exceeded", &|m| {
         m.verdict.as_ref().map(|verdict| status(verdict.status))
@@ -174,6 +180,8 @@ fn run(text: &mut String, report: &Report) {
     one("latscope_run_info", "The run and its machine", &about, Some(1.0));
     one("latscope_runs", "Runs in the result", "", Some(runs as f64));
     one("latscope_run_start_timestamp_seconds", "Start of the run", "", at(&report.started));
+    let early = f64::from(u8::from(is_cut_short(report)));
+    one("latscope_run_ended_early", "1 if the run ended before it had measured all points", "", Some(early));
     let finished = report.finished.as_deref().and_then(at);
     one("latscope_run_end_timestamp_seconds", "End of the run", "", finished);
     let others = report.activity.as_ref().and_then(Account::known_others);
@@ -208,6 +216,28 @@ mod tests {
             assert!(text.contains(&format!("{}}} {}", line("count"), m.summary.count)));
         }
         assert!(text.ends_with("# EOF\n") && text.contains("# UNIT latscope_latency_p50_seconds seconds\n"));
+    }
+
+    #[test]
+    fn a_run_that_ended_early_says_so_of_itself_and_of_its_points() {
+        let values = |report: &Report, name: &str| -> Vec<String> {
+            let text = openmetrics(report);
+            let lines = text.lines().filter(|line| {
+                line.starts_with(&format!("{name}{{")) || line.starts_with(&format!("{name} "))
+            });
+            lines.map(|line| line.rsplit_once(' ').unwrap().1.to_owned()).collect()
+        };
+        let mut report = fixture::wake();
+        report.measurements.truncate(2);
+        let [of_run, of_point] = ["latscope_run_ended_early", "latscope_point_incomplete"];
+        assert_eq!(
+            (values(&report, of_run), values(&report, of_point)),
+            (vec!["0e0".into()], vec!["0e0".into(); 2])
+        );
+        report.finished = None;
+        report.measurements[1].incomplete = true;
+        let of_points = vec!["0e0".to_owned(), "1e0".to_owned()];
+        assert_eq!((values(&report, of_run), values(&report, of_point)), (vec!["1e0".into()], of_points));
     }
 
     #[test]
