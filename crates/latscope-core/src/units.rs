@@ -20,13 +20,18 @@ pub struct ParseError {
 /// Writes a duration given in nanoseconds with three significant digits and
 /// the unit that suits it: `0.31 ns`, `137 ns`, `2.04 µs`, `16.7 ms`, `1.5 s`.
 pub fn format_time(ns: f64) -> String {
+    time_with(ns, 0)
+}
+
+/// Writes a duration with `more` digits than usual.
+fn time_with(ns: f64, more: usize) -> String {
     let (value, unit) = match ns.abs() {
         a if a < 999.5 => (ns, "ns"),
         a if a < 999.5e3 => (ns / 1e3, "µs"),
         a if a < 999.5e6 => (ns / 1e6, "ms"),
         _ => (ns / 1e9, "s"),
     };
-    format!("{} {unit}", three_digits(value))
+    format!("{} {unit}", digits_with(value, more))
 }
 
 /// Writes how long something lasted, given in nanoseconds, with about two significant digits and the largest unit that
@@ -45,12 +50,16 @@ pub fn format_span(ns: f64) -> String {
 
 /// Writes a rate given in bytes per second, in decimal units: `13.8 GB/s`.
 pub fn format_rate(bytes_per_second: f64) -> String {
+    rate_with(bytes_per_second, 0)
+}
+
+fn rate_with(bytes_per_second: f64, more: usize) -> String {
     let (value, unit) = match bytes_per_second {
         r if r < 999.5e3 => (r / 1e3, "kB/s"),
         r if r < 999.5e6 => (r / 1e6, "MB/s"),
         r => (r / 1e9, "GB/s"),
     };
-    format!("{} {unit}", three_digits(value))
+    format!("{} {unit}", digits_with(value, more))
 }
 
 /// Writes a number of things with its thousands apart: `60,000`.
@@ -96,9 +105,14 @@ pub fn format_share(share: f64) -> String {
 /// more where the value is near 0 or 100, so that it is never rounded to
 /// either: only none is `0 %`, and only all is `100 %`.
 pub fn format_percent(percent: f64) -> String {
+    percent_with(percent, 0)
+}
+
+fn percent_with(percent: f64, more: usize) -> String {
     let distance = percent.abs().min((100.0 - percent).abs());
     // Two significant digits of what is missing; a difference this small is one of the arithmetic.
     let digits = if distance < 1e-10 { 0 } else { (1.0 - distance.log10().floor()).max(1.0) as usize };
+    let digits = digits + more;
     let text = format!("{percent:.digits$}");
     let text = if digits > 0 { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
     // Without the sign of a negative zero.
@@ -107,25 +121,50 @@ pub fn format_percent(percent: f64) -> String {
 
 /// Writes a named value with its unit, as the screen shows it.
 pub fn format_value(value: f64, unit: &str) -> String {
+    value_with(value, unit, 0)
+}
+
+fn value_with(value: f64, unit: &str, more: usize) -> String {
     match unit {
-        "ns" => format_time(value),
-        "B/s" => format_rate(value),
-        "%" => format_percent(value),
-        "s" => format_time(value * 1e9),
-        "1/s" => format!("{}/s", three_digits(value)),
+        "ns" => time_with(value, more),
+        "B/s" => rate_with(value, more),
+        "%" => percent_with(value, more),
+        "s" => time_with(value * 1e9, more),
+        "1/s" => format!("{}/s", digits_with(value, more)),
         "count" | "" if value.fract() == 0.0 && value >= 0.0 => format_count(value as u64),
-        "count" | "" => three_digits(value),
-        _ => format!("{} {unit}", three_digits(value)),
+        "count" | "" => digits_with(value, more),
+        _ => format!("{} {unit}", digits_with(value, more)),
     }
+}
+
+/// Most digits beyond the usual ones with which two values are written.
+const MOST_DIGITS: usize = 12;
+
+/// Writes a limit and a figure, or any two values, as [`format_value`] does, with more digits where their texts would be
+/// the same although the values are not: `250.000 µs` and `250.001 µs`.
+pub fn format_apart(values: [f64; 2], unit: &str) -> [String; 2] {
+    let [a, b] = values;
+    let texts = |more| values.map(|value| value_with(value, unit, more));
+    let usual = texts(0);
+    if a == b || usual[0] != usual[1] {
+        return usual;
+    }
+    (1..=MOST_DIGITS).map(texts).find(|[a, b]| a != b).unwrap_or(usual)
 }
 
 /// Writes a number with three significant digits, never in exponent form.
 pub fn three_digits(value: f64) -> String {
-    match value.abs() {
-        a if a < 9.995 => format!("{value:.2}"),
-        a if a < 99.95 => format!("{value:.1}"),
-        _ => format!("{value:.0}"),
-    }
+    digits_with(value, 0)
+}
+
+/// Writes a number with `more` than three significant digits.
+fn digits_with(value: f64, more: usize) -> String {
+    let decimals = match value.abs() {
+        a if a < 9.995 => 2,
+        a if a < 99.95 => 1,
+        _ => 0,
+    } + more;
+    format!("{value:.decimals$}")
 }
 
 /// Reads `100ns`, `250us`, `1ms`, `10s`, `5m`, `2h` and sums of such.
@@ -322,6 +361,23 @@ mod tests {
             [0.5e6, 0.17 * s, s, 20.0 / 3.0 * s, 20.0 * s, 60.0 * s, 600.0 * s, 12_000.0 * s, 1e6 * s];
         let words = ["0.5 ms", "170 ms", "1 s", "6.7 s", "20 s", "60 s", "10 min", "3.3 h", "12 d"];
         assert_eq!(spans.map(format_span), words);
+    }
+
+    #[test]
+    fn two_values_have_the_same_text_only_if_they_are_equal() {
+        for (values, unit, texts) in [
+            ([250_000.0, 250_001.0], "ns", ["250.000 µs", "250.001 µs"]),
+            ([250_000.0, 250_000.0], "ns", ["250 µs", "250 µs"]),
+            ([250_000.0, 251_000.0], "ns", ["250 µs", "251 µs"]),
+            ([999_600.0, 1_000_000.0], "ns", ["0.9996 ms", "1.0000 ms"]),
+            ([1e9, 1e9 + 1.0], "ns", ["1.000000000 s", "1.000000001 s"]),
+            ([1e9, 1e9 + 1e4], "B/s", ["1.00000 GB/s", "1.00001 GB/s"]),
+            ([99.0, 99.01], "%", ["99 %", "99.01 %"]),
+            ([0.5, 0.501], "1/s", ["0.500/s", "0.501/s"]),
+            ([2.0, 3.0], "count", ["2", "3"]),
+        ] {
+            assert_eq!(format_apart(values, unit), texts);
+        }
     }
 
     #[test]

@@ -25,7 +25,12 @@ pub(super) fn lines(report: &Report) -> Vec<(&Check, String)> {
     let several = judged.len() > 1;
     let line = |m: &Measurement, check: &Check| {
         let whose = if several { format!("{}: ", name(&groups, m)) } else { String::new() };
-        format!("{whose}{} {}: {}", in_words(&check.metric, check.limit), word(check.status), check.text)
+        format!(
+            "{whose}{} {}: {}",
+            in_words(&check.metric, check.limit, check.value),
+            word(check.status),
+            check.text
+        )
     };
     judged
         .iter()
@@ -82,6 +87,16 @@ mod tests {
     use latscope_core::merged::{is_merged, is_part_of};
     use latscope_core::report::{Interrupted, Progress};
     use latscope_judge::verdict::{Criterion, judge_report};
+
+    #[test]
+    fn a_limit_is_told_apart_from_the_figure_that_exceeds_it() {
+        let mut report = alone();
+        judge_report(&mut report, &[Criterion::new("max", 3_411_999.0).unwrap()]);
+        let line = &unmet(&report)[0];
+        for part in ["max ≤ 3.411999 ms", "above 3.411999 ms", "took 3.412000 ms"] {
+            assert!(line.contains(part), "{line}");
+        }
+    }
 
     /// Judges a report by a limit that nothing exceeds.
     fn passed(mut report: Report) -> Report {

@@ -23,7 +23,7 @@ use latscope_core::events::written;
 use latscope_core::plan::{Params, Step};
 use latscope_core::redact::is_redacted_machine;
 use latscope_core::report::{Better, Measurement, Status};
-use latscope_core::units::{counted, format_percent, format_time, format_value};
+use latscope_core::units::{counted, format_apart, format_time, format_value};
 use ratio::Baseline;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -217,7 +217,10 @@ impl Check {
         }
         let allowed =
             if self.relative { Allowed::Ratio(self.allowed) } else { Allowed::Value(self.allowed, None) };
-        let format = |limit| format_value(limit, &self.unit);
+        let format = |limit| match self.value.filter(|_| !self.relative) {
+            Some(value) => format_apart([limit, value], &self.unit)[0].clone(),
+            None => format_value(limit, &self.unit),
+        };
         format!("{} {}", self.metric.replace('_', "."), budget::written(allowed, self.at_least, format))
     }
 
@@ -241,13 +244,20 @@ impl Check {
             None => self
                 .at_most
                 .map_or_else(|| "–".to_owned(), |most| format!("≤ {}", format_value(most, &self.unit))),
-            Some(ratio) if self.relative && ratio < 1.0 => {
-                format!("-{}", format_percent((1.0 - ratio) * 100.0))
-            }
-            Some(ratio) if self.relative => format!("+{}", format_percent((ratio - 1.0) * 100.0)),
-            Some(value) => format_value(value, &self.unit),
+            Some(ratio) if self.relative => change_beside(self.allowed, ratio),
+            Some(value) => format_apart([self.allowed, value], &self.unit)[1].clone(),
         }
     }
+}
+
+/// Returns a ratio in words, beside the limit `allowed`: `+7.3 %`.
+fn change_beside(allowed: f64, ratio: f64) -> String {
+    let sign = if ratio < 1.0 { "-" } else { "+" };
+    let [limit, change] = [allowed, ratio].map(|ratio| (ratio - 1.0) * 100.0);
+    // Changes in unlike directions have unlike signs.
+    let limit = if limit * change > 0.0 { limit.abs() } else { 0.0 };
+    let [_, text] = format_apart([limit, change.abs()], "%");
+    format!("{sign}{text}")
 }
 
 /// Judges runs by a budget. Without a baseline, relative limits are [inconclusive](Status::Inconclusive).

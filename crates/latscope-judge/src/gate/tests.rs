@@ -183,6 +183,23 @@ fn what_passes_has_a_figure() {
 }
 
 #[test]
+fn a_limit_and_a_figure_on_either_side_of_it_never_read_alike() {
+    let runs = [wake()];
+    let limits = json!([{ "probe": "wake.timer", "where": { "cpu": 1 }, "max": "3411999ns" }]);
+    let gate = judge(&read(limits, &runs).unwrap(), &runs, &[]);
+    let check = &gate.checks[0];
+    assert_eq!(check.status, Status::Exceeded);
+    let seen = (check.wanted(), check.seen());
+    assert_eq!(seen, ("max ≤ 3.411999 ms".to_owned(), "3.412000 ms".to_owned()));
+    assert!(check.text.contains("above 3.411999 ms; the longest took 3.412000 ms"), "{}", check.text);
+    assert_eq!(change_beside(1.05, 1.050_04), "+5.004 %");
+    assert_eq!(
+        [change_beside(1.05, 0.95), change_beside(1.05, 1.05), change_beside(1.0, 1.05)],
+        ["-5 %", "+5 %", "+5 %"]
+    );
+}
+
+#[test]
 fn shares_and_values_have_their_direction_and_their_unit() {
     let mut report = fixture::wake();
     for (name, value, unit, better) in [

@@ -70,14 +70,14 @@ impl Above {
         above
     }
 
-    /// Words such as `12 of 60,000 were above 50 µs`, with the certainty.
-    pub fn words(&self, n: u64, limit: f64) -> String {
+    /// Words such as `12 of 60,000 were above 50 µs`, with the certainty; `limit` is written.
+    pub fn words(&self, n: u64, limit: &str) -> String {
         let count = match self.most {
             most if most == self.least => format_count(most),
             most => format!("{} to {}", format_count(self.least), format_count(most)),
         };
         let n = format_count(n);
-        format!("{count} of {n} {} above {}", were(self.most), format_time(limit))
+        format!("{count} of {n} {} above {limit}", were(self.most))
     }
 
     /// Words on the values of which it is not known.

@@ -1,7 +1,7 @@
 //! Criteria that can be required of a measurement.
 
 use latscope_core::plan::{self, Plan};
-use latscope_core::units::{ParseError, format_count, format_share, format_time, parse_duration};
+use latscope_core::units::{ParseError, format_apart, format_count, format_share, parse_duration};
 
 /// A quantile that a criterion can be about.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -75,14 +75,18 @@ pub struct Criterion {
     pub limit: f64,
 }
 
-/// Returns a criterion in words, from the name of its metric and its limit: `p99.9 ≤ 50.0 µs`.
-pub fn in_words(name: &str, limit: f64) -> String {
+/// Returns a criterion in words, from the name of its metric and its limit: `p99.9 ≤ 50.0 µs`. The limit is told apart
+/// from `figure`, which it is for, if that is known.
+pub fn in_words(name: &str, limit: f64, figure: Option<f64>) -> String {
     let metric = Metric::named(name).ok();
     let is_duration = metric.as_ref().is_some_and(Metric::is_duration);
     let name = name.replace('_', ".");
     match metric {
         Some(Metric::Share(_)) => format!("{name} ≥ {}", format_share(limit / 100.0)),
-        _ if is_duration => format!("{name} ≤ {}", format_time(limit)),
+        _ if is_duration => {
+            let [limit, _] = format_apart([limit, figure.unwrap_or(limit)], "ns");
+            format!("{name} ≤ {limit}")
+        }
         _ if limit.fract() == 0.0 => format!("{name} ≤ {}", format_count(limit as u64)),
         _ => format!("{name} ≤ {limit}"),
     }
@@ -92,7 +96,7 @@ pub fn in_words(name: &str, limit: f64) -> String {
 pub fn describe(plan: &Plan) -> String {
     let mut text = plan.describe();
     for criterion in &plan.criteria {
-        text += &format!("criterion: {}\n", in_words(&criterion.metric, criterion.limit));
+        text += &format!("criterion: {}\n", in_words(&criterion.metric, criterion.limit, None));
     }
     for note in &plan.notes {
         text += &format!("note: {note}\n");

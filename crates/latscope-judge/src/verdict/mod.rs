@@ -22,7 +22,7 @@ use latscope_core::merged::{is_merged, is_part_of};
 use latscope_core::quality::{CUT_SHORT, LOAD_ENDED, Level, NO_VALID_REPLY, Reason};
 use latscope_core::report::{Account, Better, Check, Measurement, Report, Sampling, Status, Value, Verdict};
 use latscope_core::rounds::Prediction;
-use latscope_core::units::{counted, format_count, format_share, format_span, format_time, format_value};
+use latscope_core::units::{counted, format_apart, format_count, format_share, format_span, format_time};
 
 /// Judges a measurement by criteria; without any it passes.
 ///
@@ -310,7 +310,11 @@ fn is_sure(next: &Prediction) -> bool {
 
 /// The median of rounds: the figure of the row, which is known as well as they agree.
 fn median_of_rounds(m: &Measurement, limit: f64) -> Found {
-    let shown = m.typical().map(format_time).unwrap_or_default();
+    let beside_limit = |ns: f64| -> String {
+        let [_, text] = format_apart([limit, ns], "ns");
+        text
+    };
+    let shown = m.typical().map(beside_limit).unwrap_or_default();
     let (status, text) = match m.interval.filter(is_sure) {
         None => (
             Status::Inconclusive,
@@ -325,7 +329,7 @@ fn median_of_rounds(m: &Measurement, limit: f64) -> Found {
                 () => Status::Inconclusive,
             };
             let unsure = if status == Status::Inconclusive { ", on both sides of the limit" } else { "" };
-            let (low, high) = (format_time(next.low), format_time(next.high));
+            let (low, high) = (beside_limit(next.low), beside_limit(next.high));
             let busy = m.account.as_ref().is_some_and(Account::is_disturbed);
             let run = if busy { "the next run of a machine as busy as this" } else { "the next run" };
             let expected = format!(", and that of {run} expected in {low} to {high}{unsure}");
@@ -387,7 +391,7 @@ pub(crate) fn at_most(m: &Measurement, metric: &Metric) -> Option<f64> {
 /// Result for a named quantity of which more is better: it must be at least `limit`.
 fn reach(name: &str, value: &Value, limit: f64) -> Found {
     let status = if value.value >= limit { Status::Pass } else { Status::Exceeded };
-    let (found, wanted) = (format_value(value.value, &value.unit), format_value(limit, &value.unit));
+    let [wanted, found] = format_apart([limit, value.value], &value.unit);
     Found { value: Some(value.value), status, text: format!("{name} {found}, at least {wanted} wanted") }
 }
 
@@ -501,8 +505,8 @@ fn none_above(m: &Measurement, limit: f64) -> Found {
     if above.most == 0 {
         return Found { value, status: Status::Pass, text: confidence::none_seen(n, limit, m.tested) };
     }
-    let worst = format_time(longest.unwrap_or_default());
-    let (words, with) = (above.words(n, limit), lost.words());
+    let [limit, worst] = format_apart([limit, longest.unwrap_or_default()], "ns");
+    let (words, with) = (above.words(n, &limit), lost.words());
     if above.least == 0 {
         let text = format!(
             "{words}{with}: too little is known of the lost to judge; the longest other took {worst}"
@@ -531,7 +535,7 @@ fn few_above(m: &Measurement, quantile: Quantile, limit: f64) -> Found {
     let value = value.or_else(|| histogram.quantile(0.5).filter(|_| share == 0.5));
     // A quantile of the messages with a reply is not one of all messages.
     let value = value.filter(|_| lost.count == 0);
-    let seen = above.words(n, limit) + unsure + &lost.words() + &independent.words(n);
+    let seen = above.words(n, &format_time(limit)) + unsure + &lost.words() + &independent.words(n);
     let bounds = |k: u64| share_bounds(k, independent.number(n));
     let (status, text) = if independent.prove_at_most(above.most, n, share) {
         let bound = format_share(bounds(independent.above(above.most)).high);

@@ -45,6 +45,8 @@ fn a_maximum_holds_until_one_sample_is_above() {
     let check = one(&events(60_000, 2), "threshold", 50_000.0);
     assert_eq!((check.metric.as_str(), check.status), ("threshold", Status::Exceeded));
     assert_eq!(check.text, "2 of 60,000 were above 50.0 µs; the longest took 80.0 µs");
+    let check = one(&events(60_000, 2), "max", 79_999.0);
+    assert_eq!(check.text, "1 to 2 of 60,000 were above 79.999 µs; the longest took 80.000 µs");
     assert_eq!(one(&events(10, 1), "max", 80_000.0).status, Status::Pass, "the limit itself is allowed");
 }
 
