@@ -83,15 +83,27 @@ fn quota_v1(root: &Root, group: &str) -> Option<Quota> {
 /// The file that denies this process real-time policies, if its group has no
 /// real-time budget (kernels with CONFIG_RT_GROUP_SCHED).
 pub(crate) fn no_real_time_budget(root: &Root) -> Option<String> {
-    real_time_budget(root).filter(|(_, budget)| *budget == 0).map(|(file, _)| file)
+    real_time_budget(root).filter(|budget| budget.runtime == 0).map(|budget| budget.file)
 }
 
-/// The file with the real-time budget of this process's group, and the budget, µs.
-pub(crate) fn real_time_budget(root: &Root) -> Option<(String, i64)> {
+/// Time that the real-time threads of a control group may take of a CPU (CONFIG_RT_GROUP_SCHED).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct RealTimeBudget {
+    /// Time in each period, µs: with 0 the kernel refuses real-time policies; negative without a limit.
+    pub runtime: i64,
+    /// The period, µs.
+    pub period: i64,
+    /// The file with the time.
+    pub file: String,
+}
+
+/// The real-time budget of this process's group.
+pub(crate) fn real_time_budget(root: &Root) -> Option<RealTimeBudget> {
     let own = hierarchy(root, "cpu").into_iter().find(|group| root.exists(group))?;
     let file = format!("{own}/cpu.rt_runtime_us");
-    let budget = root.number(&file)?;
-    Some((file, budget))
+    let runtime = root.number(&file)?;
+    let period = root.number(&format!("{own}/cpu.rt_period_us")).unwrap_or(1_000_000);
+    Some(RealTimeBudget { runtime, period, file })
 }
 
 /// The CPUs that this process's group may use, and the file to change them.

@@ -2,7 +2,7 @@
 
 use super::build::NO_CONFIGURATION;
 use super::{Context, Row, bad, good, note, unknown};
-use crate::control_group;
+use crate::control_group::{self, RealTimeBudget};
 use crate::snapshot::KERNEL_SCHEDULER;
 use latscope_core::catalogue::Condition;
 use latscope_core::units::{CpuList, format_time};
@@ -182,23 +182,38 @@ fn groups(context: &Context) -> Option<bool> {
     Some(configuration.is_set("RT_GROUP_SCHED") && booted.unwrap_or(default))
 }
 
-/// Checks CONFIG_RT_GROUP_SCHED: real-time threads are only granted in a group with a budget, and stopped by it.
+/// Checks CONFIG_RT_GROUP_SCHED: in a group without a budget the kernel refuses real-time policies, and with one it stops
+/// threads that have used it up. Both only while the limit of the whole machine is in force.
 pub(super) fn group_budgets(context: &Context) -> Row {
     let id = "real-time-groups";
+    let affects = Condition::RealTime;
     match groups(context) {
-        None => unknown(id, NO_CONFIGURATION),
-        Some(false) => good(id, "control groups have no real-time budgets"),
-        Some(true) => {
-            let budget = control_group::real_time_budget(context.root);
-            let own = budget.map_or_else(String::new, |(file, budget)| format!(", {file} is {budget} µs"));
-            let found =
-                format!("each control group has a real-time budget{own}: its threads are stopped by it");
-            Row {
-                remedy: Some("rt_group_sched=0 on the kernel's command line (since 6.16)".to_owned()),
-                ..note(id, found, Condition::RealTime)
-            }
-        }
+        None => return unknown(id, NO_CONFIGURATION),
+        Some(false) => return good(id, "control groups have no real-time budgets"),
+        Some(true) => {}
     }
+    let limit = "/proc/sys/kernel/sched_rt_runtime_us";
+    if context.root.number::<i64>(limit).is_some_and(|runtime| runtime < 0) {
+        return good(id, format!("budgets of control groups are not in force: {limit} is -1"));
+    }
+    let remedy = Some("rt_group_sched=0 on the kernel's command line (since 6.16)".to_owned());
+    let Some(RealTimeBudget { runtime, period, file }) = control_group::real_time_budget(context.root) else {
+        let found = "each control group has a real-time budget; that of this one is not known";
+        return Row { remedy, ..note(id, found, affects) };
+    };
+    if runtime == 0 {
+        let found = format!("SCHED_FIFO is refused: {file} is 0");
+        return Row { remedy: context.write("950000", &file), ..bad(id, found, affects) };
+    }
+    if runtime < 0 || runtime >= period {
+        return good(id, format!("the budget of this control group is all of the time ({file})"));
+    }
+    let [allowed, each] = [runtime, period].map(|time| format_time(time as f64 * 1e3));
+    let found = format!(
+        "real-time threads of this control group may take {allowed} in each {each}; one that spins is stopped for the rest \
+         ({file})"
+    );
+    Row { remedy, ..note(id, found, affects) }
 }
 
 /// Returns true if the kernel has a deadline server for ordinary threads, by its version; `None` if that is not known.

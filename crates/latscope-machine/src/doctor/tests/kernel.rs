@@ -104,11 +104,44 @@ fn budgets_of_groups_depend_on_configuration_and_command_line() {
     assert_eq!(of(id, &[(CONFIGURATION, "CONFIG_HZ=250")]).state, Good);
     let group = [("/proc/self/cgroup", "1:cpu:/a"), ("/sys/fs/cgroup/cpu/a/cpu.rt_runtime_us", "950000")];
     let on = of(id, &[(CONFIGURATION, ON), group[0], group[1]]);
-    assert!(on.state == Note && on.found.contains("/cpu/a/cpu.rt_runtime_us is 950000 µs"), "{on:?}");
+    let found = "real-time threads of this control group may take 950 ms in each 1.00 s; one that spins is stopped for \
+        the rest (/sys/fs/cgroup/cpu/a/cpu.rt_runtime_us)";
+    assert_eq!((on.state, on.found.as_str()), (Note, found));
+    let period = ("/sys/fs/cgroup/cpu/a/cpu.rt_period_us", "2000000");
+    assert!(
+        of(id, &[(CONFIGURATION, ON), group[0], group[1], period]).found.contains("950 ms in each 2.00 s")
+    );
+    assert!(of(id, &[(CONFIGURATION, ON)]).found.contains("not known"));
     assert_eq!(of(id, &[(CONFIGURATION, ON), ("/proc/cmdline", "rt_group_sched=0")]).state, Good);
     let disabled = "CONFIG_RT_GROUP_SCHED=y\nCONFIG_RT_GROUP_SCHED_DEFAULT_DISABLED=y";
     assert_eq!(of(id, &[(CONFIGURATION, disabled)]).state, Good);
     assert_eq!(of(id, &[(CONFIGURATION, disabled), ("/proc/cmdline", "rt_group_sched=1")]).state, Note);
+}
+
+#[test]
+fn a_group_without_a_budget_is_refused_and_not_stopped() {
+    let id = "real-time-groups";
+    let of_group = |budget, global| {
+        of(
+            id,
+            &[
+                (CONFIGURATION, "CONFIG_RT_GROUP_SCHED=y"),
+                ("/proc/self/cgroup", "1:cpu:/a"),
+                ("/sys/fs/cgroup/cpu/a/cpu.rt_runtime_us", budget),
+                ("/proc/sys/kernel/sched_rt_runtime_us", global),
+            ],
+        )
+    };
+    let refused = of_group("0", "950000");
+    let found = "SCHED_FIFO is refused: /sys/fs/cgroup/cpu/a/cpu.rt_runtime_us is 0";
+    assert_eq!((refused.state, refused.found.as_str()), (Bad, found));
+    let remedy = refused.remedy.unwrap();
+    assert!(remedy.contains("950000") && remedy.contains("/cpu/a/cpu.rt_runtime_us"), "{remedy}");
+    // A budget of the whole period stops none, and without the kernel's limit no budget counts.
+    for (budget, global) in [("-1", "950000"), ("1000000", "1000000"), ("0", "-1"), ("950000", "-1")] {
+        let check = of_group(budget, global);
+        assert_eq!(check.state, Good, "{check:?}");
+    }
 }
 
 #[test]
