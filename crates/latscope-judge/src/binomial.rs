@@ -36,18 +36,26 @@ pub fn at_most(k: u64, n: u64, p: f64) -> f64 {
     if (k as f64) < n as f64 * p {
         sum(probability(k, n, p), (0..k).rev().map(|i| (i + 1) as f64 / ((n - i) as f64 * odds)))
     } else {
-        let rest = (k + 1..n).map(|i| (n - i) as f64 * odds / (i + 1) as f64);
-        (1.0 - sum(probability(k + 1, n, p), rest)).max(0.0)
+        (1.0 - above(k, n, p)).max(0.0)
     }
+}
+
+/// The probability of more than `k` of `n`, for `k` not below the most likely number: the terms fall from there.
+fn above(k: u64, n: u64, p: f64) -> f64 {
+    let odds = p / (1.0 - p);
+    sum(probability(k + 1, n, p), (k + 1..n).map(|i| (n - i) as f64 * odds / (i + 1) as f64))
 }
 
 /// The probability that at least `k` of `n` independent samples are above a
 /// limit, if the share `p` of all is.
 pub fn at_least(k: u64, n: u64, p: f64) -> f64 {
-    match k.checked_sub(1) {
-        None => 1.0,
-        Some(below) => 1.0 - at_most(below, n, p),
+    let Some(below) = k.checked_sub(1) else { return 1.0 };
+    // As a difference from 1, a chance below 1e-16 would be 0.
+    let is_tail = below < n && (0.0..1.0).contains(&p) && below as f64 >= n as f64 * p;
+    if is_tail && n as f64 * p * (1.0 - p) <= NORMAL_ABOVE {
+        return above(below, n, p);
     }
+    1.0 - at_most(below, n, p)
 }
 
 /// The probability of exactly `k` of `n`.
@@ -138,7 +146,10 @@ mod tests {
         near(at_most(9, 10, 0.5), 1023.0 / 1024.0, 1e-12);
         near(at_least(1, 3, 0.1), 1.0 - 0.9f64.powi(3), 1e-12);
         assert_eq!((at_most(10, 10, 0.5), at_most(0, 10, 0.0), at_most(0, 10, 1.0)), (1.0, 1.0, 0.0));
-        assert_eq!(at_least(0, 10, 0.5), 1.0);
+        assert_eq!((at_least(0, 10, 0.5), at_least(1, 10, 0.0), at_least(11, 10, 0.5)), (1.0, 0.0, 0.0));
+        // Chances that a difference from 1 does not carry.
+        near(at_least(9, 9, 0.005), 0.005f64.powi(9), 1e-12);
+        near(at_least(19, 20, 1e-3), 20.0 * 1e-57 * 0.999 + 1e-60, 1e-12);
     }
 
     /// Compares the bounds with the limits of the Clopper-Pearson interval as tabulated (two-sided 90 %, which is 95 %

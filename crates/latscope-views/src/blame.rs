@@ -1,8 +1,8 @@
 //! Causes of late events, in words.
 
-use latscope_core::report::{Cause, Outlier};
+use latscope_core::report::{Account, Cause, Measurement, Outlier};
 use latscope_core::units::{format_count, format_share, format_time};
-use latscope_judge::patterns::Pattern;
+use latscope_judge::patterns::{Pattern, known_source};
 
 /// Causes named in a line; the others are summed up.
 const NAMED: usize = 4;
@@ -110,17 +110,18 @@ pub fn details(outlier: &Outlier) -> String {
     text.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
 }
 
-/// Sentence about a pattern, with the chance that it is an accident.
-pub fn pattern(pattern: &Pattern) -> String {
+/// Sentence about a pattern, with the chance that it is an accident. `account` is that of the run.
+pub fn pattern(pattern: &Pattern, account: Option<&Account>) -> String {
     match pattern {
         Pattern::Periodic { fitting: (fit, all), above, period, phase, begins, chance } => format!(
-            "{fit} of the {all} events of {} or more {} {} to {} after multiples of {}: a periodic source{} ({}).",
+            "{fit} of the {all} events of {} or more {} {} after multiples of {}: a periodic source{} ({}).",
             format_time(*above as f64),
             if *begins { "began" } else { "ended" },
-            format_time(phase.0 as f64),
-            format_time(phase.1 as f64),
+            from_to(*phase),
             format_time(*period as f64),
-            meaning(*period),
+            account
+                .and_then(|account| known_source(*period, account))
+                .map_or(String::new(), |known| format!("; {known}")),
             by_chance(*chance)
         ),
         Pattern::Simultaneous { fitting: (fit, all), within, chance } => format!(
@@ -131,13 +132,10 @@ pub fn pattern(pattern: &Pattern) -> String {
     }
 }
 
-/// Returns known sources of such a period, as the end of a sentence; empty for other periods.
-fn meaning(period: u64) -> &'static str {
-    match period {
-        100_000_000 => "; CPU quotas have this period, also a quota of the host",
-        1_000_000_000 => "; real-time throttling has this period",
-        _ => "",
-    }
+/// Times as `94.0 ms to 95.0 ms`, or as one if they are written alike.
+fn from_to(times: (u64, u64)) -> String {
+    let (from, to) = (format_time(times.0 as f64), format_time(times.1 as f64));
+    if from == to { from } else { format!("{from} to {to}") }
 }
 
 fn by_chance(chance: f64) -> String {
@@ -150,6 +148,7 @@ fn by_chance(chance: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use latscope_core::account::Quota;
     use latscope_core::report::TraceEvent;
 
     fn cause(kind: &str, name: &str, pid: u32, ns: u64) -> Cause {
@@ -241,12 +240,27 @@ mod tests {
             begins: true,
             chance: 1e-12,
         };
-        let expected = "8 of the 8 events of 3.00 ms or more began 94.0 ms to 95.0 ms after multiples of 100 ms: a periodic \
-             source; CPU quotas have this period, also a quota of the host (by chance less than once in a billion such runs).";
-        assert_eq!(pattern(&periodic), expected);
+        let expected = |source: &str| {
+            format!(
+                "8 of the 8 events of 3.00 ms or more began 94.0 ms to 95.0 ms after multiples of 100 ms: a periodic \
+                 source{source} (by chance less than once in a billion such runs)."
+            )
+        };
+        assert_eq!(pattern(&periodic, None), expected(""));
+        // Only a quota that stopped the run and has the period is named.
+        let quota = |period_ns, throttled| Account {
+            quota: Some(Quota { period_ns, throttled, ..Quota::default() }),
+            ..Account::default()
+        };
+        for account in [quota(100_000_000, 0), quota(50_000_000, 40)] {
+            assert_eq!(pattern(&periodic, Some(&account)), expected(""));
+        }
+        let known =
+            "; the CPU quota of the run's control group, which stopped it in 40 periods, has this period";
+        assert_eq!(pattern(&periodic, Some(&quota(100_000_000, 40))), expected(known));
         let together = Pattern::Simultaneous { fitting: (7, 8), within: 1_000_000, chance: 1e-4 };
         let expected = "7 of 8 on a CPU ended within 1.00 ms of one on another CPU: a common source, as the host is (by chance at \
              most once in 10,000 such runs).";
-        assert_eq!(pattern(&together), expected);
+        assert_eq!(pattern(&together, None), expected);
     }
 }

@@ -2,8 +2,11 @@
 //! pattern has the chance that instants without any order look like it. The chance is an upper bound: every examined
 //! period, size of set and width counts as one more trial.
 
+mod turns;
+
 use crate::binomial::at_least;
-use latscope_core::report::Outlier;
+use latscope_core::report::{Account, Outlier};
+use latscope_core::units::counted;
 use std::collections::BTreeMap;
 
 /// Largest chance of a pattern that is reported.
@@ -59,6 +62,24 @@ pub enum Pattern {
         /// Upper bound on the chance that the pattern is an accident.
         chance: f64,
     },
+}
+
+/// Largest difference of two periods that are the same, as a share: that of clocks and of a guessed period.
+const ALIKE: f64 = 1e-3;
+
+/// Returns what the account of a run says of a source with this period, in words. `None` if the account has no limit of
+/// CPU time with this period that stopped threads: many other sources can have the same period.
+pub fn known_source(period: u64, account: &Account) -> Option<String> {
+    let is_alike = |other: u64| period.abs_diff(other) as f64 <= ALIKE * other as f64;
+    if let Some(quota) = account.throttled().filter(|quota| is_alike(quota.period_ns)) {
+        let times = counted(quota.throttled, "period");
+        return Some(format!(
+            "the CPU quota of the run's control group, which stopped it in {times}, has this period"
+        ));
+    }
+    let real_time = account.real_time.as_ref().filter(|limit| is_alike(limit.period_ns))?;
+    let stopped = if real_time.logged { "stopped" } else { "may have stopped" };
+    Some(format!("the kernel's limit of real-time threads, which {stopped} some, has this period"))
 }
 
 /// Late event on one CPU, ns.
@@ -117,31 +138,69 @@ fn periodic(instants: &[Event], resolution: u64) -> Option<Pattern> {
     longest.sort_by_key(|event| std::cmp::Reverse(event.length()));
     let sizes = LONGEST.iter().copied().filter(|size| *size < longest.len()).chain([longest.len()]);
     let sizes: Vec<usize> = sizes.filter(|size| *size >= FEWEST).collect();
-    let mut best: Option<(f64, Pattern)> = None;
-    for size in &sizes {
+    let trials = (sizes.len() * 2 * WIDTHS.len()) as f64;
+    let mut best: Option<(Search, Folded)> = None;
+    for size in sizes {
         for begins in [true, false] {
-            let times: Vec<u64> =
-                longest[..*size].iter().map(|event| if begins { event.begin } else { event.end }).collect();
-            let trials = (sizes.len() * 2 * WIDTHS.len()) as f64;
-            for (period, tried) in periods(&times, resolution) {
-                let Some((fitting, phase, chance)) = folded(&times, period, resolution) else { continue };
-                let chance = chance * trials * tried;
-                if chance < best.as_ref().map_or(CHANCE, |(least, _)| *least) {
-                    let above = longest[size - 1].length();
-                    let pattern = Pattern::Periodic { fitting, above, period, phase, begins, chance };
-                    best = Some((chance, pattern));
-                }
+            let instant = |event: &Event| if begins { event.begin } else { event.end };
+            let mut times: Vec<u64> = longest[..size].iter().map(instant).collect();
+            times.sort_unstable();
+            let Some(mut found) = likeliest(&times, resolution) else { continue };
+            found.chance *= trials;
+            if found.chance < best.as_ref().map_or(CHANCE, |(_, best)| best.chance) {
+                best = Some((Search { times, above: longest[size - 1].length(), begins }, found));
             }
         }
     }
-    best.map(|(_, pattern)| pattern)
+    let (Search { times, above, begins }, part) = best?;
+    let Folded { fitting, period, phase, chance } = whole(&times, part)?;
+    Some(Pattern::Periodic { fitting, above, period, phase, begins, chance })
+}
+
+/// Instants of a number of the longest events, in order.
+struct Search {
+    times: Vec<u64>,
+    /// Length of the shortest of these events, ns.
+    above: u64,
+    /// True for the begins of the events, false for their ends.
+    begins: bool,
+}
+
+/// The period that is least likely for instants without order, with this chance.
+fn likeliest(times: &[u64], resolution: u64) -> Option<Folded> {
+    let mut best: Option<Folded> = None;
+    for (period, tried) in periods(times, resolution) {
+        let Some(mut folded) = folded(times, period, resolution) else { continue };
+        folded.chance *= tried;
+        if best.as_ref().is_none_or(|best| folded.chance < best.chance) {
+            best = Some(folded);
+        }
+    }
+    best
+}
+
+/// The same events in the largest multiple of their period that they have in common; `None` if that is not sure.
+fn whole(times: &[u64], part: Folded) -> Option<Folded> {
+    let Folded { period, phase: (from, to), chance, .. } = part;
+    // Since one period before the first part, so that no number is below 0.
+    let since = |time: &u64| time + period - from;
+    let within: Vec<u64> = times.iter().map(since).filter(|since| since % period <= to - from).collect();
+    let mut turns: Vec<u64> = within.iter().map(|since| since / period).collect();
+    turns.dedup();
+    let elsewhere = times.len() - within.len();
+    let (multiple, remainder) = turns::multiple(&turns, turns.len() + elsewhere)?;
+    let fits = within.iter().filter(|since| *since / period % multiple == remainder);
+    let offsets: Vec<u64> = fits.map(|since| since % period).collect();
+    let (first, last) = (offsets.iter().min()?, offsets.iter().max()?);
+    let whole = period * multiple;
+    let begin = (remainder * period + whole - period + from) % whole;
+    let phase = (begin + first, begin + last);
+    Some(Folded { fitting: (offsets.len(), times.len()), period: whole, phase, chance })
 }
 
 /// Candidate periods, each with its number of trials: round periods, and those that the distances between the events
 /// suggest, which can be any.
 fn periods(times: &[u64], resolution: u64) -> Vec<(u64, f64)> {
-    let mut times = times.to_vec();
-    times.sort_unstable();
     let (Some(first), Some(last)) = (times.first(), times.last()) else { return Vec::new() };
     let (span, shortest) = (last - first, (10 * resolution).max(ROUND[0]));
     let is_seen = |period: &u64| (shortest..=span / 4).contains(period);
@@ -151,7 +210,7 @@ fn periods(times: &[u64], resolution: u64) -> Vec<(u64, f64)> {
     let middle = gaps.get(gaps.len() / 2).copied().unwrap_or(0);
     let guesses = [gaps.first().copied().unwrap_or(0), middle, middle / 2, middle / 3];
     let free = guesses.into_iter().filter(is_seen).map(|guess| {
-        let period = refined(&times, guess);
+        let period = refined(times, guess);
         // As many periods can be told apart as shift the last event by the least width.
         (period, span as f64 / shortest as f64 / WIDTHS[0])
     });
@@ -176,22 +235,31 @@ fn refined(times: &[u64], guess: u64) -> u64 {
     period.max(1.0) as u64
 }
 
-/// Events within the narrowest part of a period that holds most of them, and their total; that part; its chance for
-/// events without order.
-type Folded = ((usize, usize), (u64, u64), f64);
+/// Instants by their place in a period.
+struct Folded {
+    /// Number of instants within the narrowest part of the period that holds most of them, and their total.
+    fitting: (usize, usize),
+    period: u64,
+    /// This part; the second value may be beyond the period.
+    phase: (u64, u64),
+    /// Upper bound on the chance of this for instants without order.
+    chance: f64,
+}
 
-/// Distribution of the events in a period.
+/// The instants that count for a chance: others in a period of an instant are hardly new ones.
+fn spaced(times: &[u64], period: u64) -> Vec<u64> {
+    let mut spaced: Vec<u64> = Vec::new();
+    for time in times {
+        if spaced.last().is_none_or(|last| time - last > period / 2) {
+            spaced.push(*time);
+        }
+    }
+    spaced
+}
+
+/// Distribution of the instants, which are in order, in a period.
 fn folded(times: &[u64], period: u64, resolution: u64) -> Option<Folded> {
-    // One event of a period counts: others in it are hardly new ones.
-    let mut sorted = times.to_vec();
-    sorted.sort_unstable();
-    let mut last = None;
-    sorted.retain(|time| {
-        let new = last.is_none_or(|last| time - last > period / 2);
-        last = if new { Some(*time) } else { last };
-        new
-    });
-    let mut phases: Vec<u64> = sorted.iter().map(|time| time % period).collect();
+    let mut phases: Vec<u64> = spaced(times, period).iter().map(|time| time % period).collect();
     phases.sort_unstable();
     let all = phases.len();
     if all < FEWEST {
@@ -208,18 +276,25 @@ fn folded(times: &[u64], period: u64, resolution: u64) -> Option<Folded> {
         else {
             continue;
         };
-        let fitting = to - from + 1;
-        if fitting < FEWEST || fitting * 5 < all * 4 {
+        let phase = (phases[from], around(to));
+        let (counted, fitting) = (to - from + 1, inside(times, period, phase));
+        // Of half a period's multiples, too, one of two would count.
+        if counted < FEWEST || counted * 5 < all * 4 || fitting * 5 < times.len() * 4 {
             continue;
         }
         // The instants are on a grid of their own: a part of the period is wider by a step of it.
         let width = width + resolution as f64 / period as f64;
-        let chance = all as f64 * at_least(fitting as u64 - 1, all as u64 - 1, width.min(1.0));
-        if best.as_ref().is_none_or(|(_, _, least)| chance < *least) {
-            best = Some(((fitting, all), (phases[from], around(to)), chance));
+        let chance = all as f64 * at_least(counted as u64 - 1, all as u64 - 1, width.min(1.0));
+        if best.as_ref().is_none_or(|best| chance < best.chance) {
+            best = Some(Folded { fitting: (fitting, times.len()), period, phase, chance });
         }
     }
     best
+}
+
+/// Number of instants in a part of a period.
+fn inside(times: &[u64], period: u64, (from, to): (u64, u64)) -> usize {
+    times.iter().filter(|time| (*time + period - from) % period <= to - from).count()
 }
 
 fn simultaneous(events: &[Event], within: u64) -> Option<Pattern> {

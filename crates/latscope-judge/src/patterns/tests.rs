@@ -122,3 +122,131 @@ fn random_events_have_no_pattern() {
         assert!(periodic <= 2 && simultaneous <= 2, "{periodic} {simultaneous}");
     }
 }
+
+/// A made source of late events: it begins at `phase` after multiples of its period, up to `jitter` later, ns.
+#[derive(Clone, Copy)]
+struct Source {
+    period: u64,
+    phase: u64,
+    jitter: u64,
+    length: u64,
+    /// Share of its periods that have an event, in percent.
+    kept: u64,
+}
+
+impl Source {
+    fn every(period: u64) -> Source {
+        Source { period, phase: 95 * MS, jitter: MS, length: 8 * MS, kept: 100 }
+    }
+
+    /// Events during so many ns on a thread that wakes each 1 ms.
+    fn events(self, during: u64, random: &mut Random) -> Vec<Outlier> {
+        let mut events = Vec::new();
+        for turn in 0..during / self.period {
+            let begin =
+                (turn * self.period + self.phase + random.below(self.jitter + 1)).next_multiple_of(MS);
+            let length = self.length + random.below(MS);
+            if random.below(100) < self.kept {
+                events.push(outlier(0, begin + length, length));
+            }
+        }
+        events
+    }
+}
+
+#[test]
+fn the_period_of_a_source_is_found_and_no_divisor_of_it() {
+    let second = 1000 * MS;
+    for (period, during) in [
+        (3 * second, 31 * second),
+        (3 * second, 300 * second),
+        (second, 30 * second),
+        (200 * MS, 30 * second),
+        (100 * MS, 6 * second),
+        (100 * MS, 60 * second),
+        (1_370 * MS, 60 * second),
+    ] {
+        for (jitter, kept, seed) in [(0, 100, 1), (MS, 100, 2), (5 * MS, 100, 3), (MS, 75, 4), (0, 75, 5)] {
+            let source = Source { jitter, kept, ..Source::every(period) };
+            let events = source.events(during, &mut Random(seed));
+            let found = patterns(&events, MS);
+            let claimed = self::period(&found);
+            // Few events of many periods may fit a larger one by chance: nothing is claimed then.
+            if claimed.is_none() && kept < 100 && events.len() < 10 {
+                continue;
+            }
+            let is_right = claimed.is_some_and(|claimed| claimed.abs_diff(period) <= period / 1000);
+            assert!(is_right, "{period} {jitter} {kept}: {found:?}");
+            let Some(Pattern::Periodic { fitting, .. }) = found.first() else { panic!("{found:?}") };
+            assert_eq!(*fitting, (events.len(), events.len()));
+        }
+    }
+}
+
+#[test]
+fn a_few_events_in_common_are_no_source_of_their_own() {
+    // A quota of 100 ms that stops the thread in a few periods, which may all be odd.
+    let odd: Vec<Outlier> =
+        [3, 11, 27, 31, 77].map(|turn| outlier(0, (turn * 100 + 98) * MS, 3 * MS)).to_vec();
+    assert_eq!(period(&patterns(&odd, MS)), None);
+    let mut claims = [0; 2];
+    for seed in 0..300 {
+        let random = &mut Random(seed * 7919 + 3);
+        let few = Source { kept: 5 + random.below(10), ..Source::every(100 * MS) };
+        let found = period(&patterns(&few.events(12_000 * MS, random), MS));
+        claims[0] += usize::from(found == Some(100 * MS));
+        claims[1] += usize::from(found.is_some_and(|found| found != 100 * MS));
+    }
+    assert!(claims[0] >= 150 && claims[1] <= 6, "{claims:?}");
+}
+
+#[test]
+fn of_two_sources_no_period_is_claimed_that_neither_has() {
+    let second = 1000 * MS;
+    let phases = [95, 325, 465, 555].map(|ms| ms * MS);
+    for (a, b) in [
+        (second, second),
+        (second, 3 * second),
+        (100 * MS, 3 * second),
+        (second, 700 * MS),
+        (3 * second, 3 * second),
+    ] {
+        for (seed, phase) in phases.into_iter().enumerate() {
+            for length in [8 * MS, 20 * MS] {
+                let random = &mut Random(seed as u64);
+                let other = Source { phase, length, ..Source::every(b) };
+                let mut events = Source { phase: 15 * MS, ..Source::every(a) }.events(60 * second, random);
+                events.extend(other.events(60 * second, random));
+                let found = patterns(&events, MS);
+                let claimed = period(&found);
+                let is_true =
+                    claimed.is_none_or(|found| [a, b].iter().any(|own| found.abs_diff(*own) <= own / 1000));
+                assert!(is_true, "{a} and {b} from {phase}: {found:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn events_beside_a_source_do_not_change_its_period() {
+    for seed in 0..100 {
+        let random = &mut Random(seed * 7919 + 3);
+        let mut events = Source::every(3000 * MS).events(60_000 * MS, random);
+        events.extend((0..3).map(|_| outlier(0, 20 * MS + random.below(60_000 * MS), 8 * MS)));
+        let found = patterns(&events, MS);
+        assert!(period(&found).is_none_or(|found| found == 3000 * MS), "{found:?}");
+    }
+}
+
+#[test]
+fn a_limit_of_real_time_threads_is_named_as_surely_as_it_is_known() {
+    use latscope_core::report::RealTime;
+    let of = |period, logged| {
+        let real_time = Some(RealTime { period_ns: 1000 * MS, logged, ..RealTime::default() });
+        known_source(period, &Account { real_time, ..Account::default() })
+    };
+    assert_eq!(of(100 * MS, true), None);
+    assert!(of(1000 * MS + 900, true).unwrap().contains("which stopped some"));
+    assert!(of(1000 * MS, false).unwrap().contains("which may have stopped some"));
+    assert_eq!(known_source(1000 * MS, &Account::default()), None);
+}

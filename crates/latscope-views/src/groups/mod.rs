@@ -77,7 +77,7 @@ pub(super) fn sections(report: &Report, width: usize) -> Document {
     }
     let sure: Vec<Group> = groups.iter().filter(|group| is_shown(group, groups.len())).cloned().collect();
     document.append(confidence(report, &sure));
-    document.append(outliers::longest(&groups, width));
+    document.append(outliers::longest(report, &groups, width));
     document.append(references(report, &groups));
     document
 }

@@ -6,7 +6,7 @@ use super::super::document::{Block, Document, INDENTED};
 use super::super::styled::Text;
 use latscope_core::events::Group;
 use latscope_core::param;
-use latscope_core::report::{Cause, Outlier};
+use latscope_core::report::{Cause, Outlier, Report};
 use latscope_core::units::{format_count, format_share, format_time};
 use latscope_judge::causes::{CauseSum, sums};
 use latscope_judge::patterns::patterns;
@@ -58,23 +58,24 @@ pub(in super::super) fn causes_table(groups: &[Group]) -> Option<Document> {
     Some(Document::of_table("What took the time of late events", columns, about))
 }
 
-/// Returns the patterns in the instants of late events, in sentences.
-pub(in super::super) fn pattern_sentences(groups: &[Group]) -> Vec<String> {
+/// Returns the patterns in the instants of late events of a report, in sentences.
+pub(in super::super) fn pattern_sentences(report: &Report, groups: &[Group]) -> Vec<String> {
     let mut sentences = Vec::new();
     for group in groups {
         let interval = group.singles.first().and_then(|row| row.m.number(param::INTERVAL));
         let outliers = of_groups(std::slice::from_ref(group));
         let patterns = patterns(outliers.iter().copied(), interval.unwrap_or(0));
-        sentences.extend(patterns.iter().map(blame::pattern));
+        let account = report.activity.as_ref();
+        sentences.extend(patterns.iter().map(|pattern| blame::pattern(pattern, account)));
     }
     sentences
 }
 
 /// Returns the longest outliers of all probes, a line of `width` columns each, and patterns in all of them.
-pub(super) fn longest(groups: &[Group], width: usize) -> Document {
+pub(super) fn longest(report: &Report, groups: &[Group], width: usize) -> Document {
     let mut document = Document::default();
     let outliers = of_groups(groups);
-    let sentences = pattern_sentences(groups);
+    let sentences = pattern_sentences(report, groups);
     if !sentences.is_empty() {
         document.heading(2, "Patterns");
     }
@@ -150,7 +151,8 @@ mod tests {
             value: 90_000,
             ..one.clone()
         }));
-        let text = longest(&groups(&report), 200).written(&Options { width: 200, ..Options::default() });
+        let text =
+            longest(&report, &groups(&report), 200).written(&Options { width: 200, ..Options::default() });
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines[0], "Longest events");
         assert!(

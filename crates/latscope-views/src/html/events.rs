@@ -26,7 +26,7 @@ pub(super) fn events(report: &Report, family: &str) -> Vec<Element> {
     let groups: Vec<Group> =
         groups(report).into_iter().filter(|group| family_of(group.probe) == family).collect();
     let mut parts: Vec<Element> = groups.iter().flat_map(|group| probe(report, group)).collect();
-    parts.extend(longest(&groups));
+    parts.extend(longest(report, &groups));
     parts
 }
 
@@ -53,7 +53,7 @@ fn probe(report: &Report, group: &Group) -> Vec<Element> {
 }
 
 /// Returns the time of late events by cause and by pattern, then the longest events, the worst first.
-fn longest(groups: &[Group]) -> Vec<Element> {
+fn longest(report: &Report, groups: &[Group]) -> Vec<Element> {
     let outliers = groups::of_groups(groups);
     if outliers.is_empty() {
         return Vec::new();
@@ -62,7 +62,7 @@ fn longest(groups: &[Group]) -> Vec<Element> {
     if let Some(causes) = groups::causes_table(groups) {
         parts.extend(causes.elements());
     }
-    parts.extend(list(groups::pattern_sentences(groups)));
+    parts.extend(list(groups::pattern_sentences(report, groups)));
     let shown = &outliers[..outliers.len().min(LONGEST)];
     let rows = Rows(shown);
     let table = Table::new(vec![
