@@ -64,7 +64,14 @@ const OF_THE_USER: [&str; 9] =
     ["command", "job", "benchmark", "service", "endpoint", "address", "target", "name", "program"];
 
 /// Facts by whose value a machine or a user is known.
-const IDENTIFYING: [&str; 4] = ["machine", "host", "command line", "load"];
+const IDENTIFYING: [&str; 6] = [
+    "machine",
+    "host",
+    "command line",
+    "load",
+    "setting conditions.scratch_in",
+    "setting on_threshold.actions",
+];
 
 /// Beginning of the name of a fact that is a label.
 pub const LABEL: &str = "label ";

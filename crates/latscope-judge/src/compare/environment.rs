@@ -1,5 +1,6 @@
 //! Differences between two sides beside the figures: machine, kernel, settings, load, tool, other processes.
 
+use super::settings::{settings, shared_steps};
 use crate::runs::{Run, extremes};
 use latscope_core::plan::Load;
 use latscope_core::report::{Account, QUIET};
@@ -37,7 +38,9 @@ pub(crate) const LABEL: &str = "label ";
 
 /// The facts in which two sides differ, in the order of their weight.
 pub fn differences(a: &[&Run], b: &[&Run]) -> Vec<Difference> {
-    let (of_a, of_b) = (facts(a), facts(b));
+    let [reports_a, reports_b] = [a, b].map(|side| side.iter().map(|run| &run.report).collect::<Vec<_>>());
+    let steps = shared_steps(&reports_a, &reports_b);
+    let (of_a, of_b) = (facts(a, Some(&steps)), facts(b, Some(&steps)));
     let names: BTreeSet<&(usize, String)> = of_a.keys().chain(of_b.keys()).collect();
     let differences = names.into_iter().filter_map(|name| {
         let [a, b] = [&of_a, &of_b].map(|side| side.get(name).into_iter().flatten().cloned().collect());
@@ -51,8 +54,9 @@ pub fn differences(a: &[&Run], b: &[&Run]) -> Vec<Difference> {
 pub fn remarks(a: &[&Run], b: &[&Run]) -> Vec<String> {
     let mut remarks = Vec::new();
     for (name, runs) in [("A", a), ("B", b)] {
-        let machines =
-            facts(runs).into_iter().find(|(fact, values)| MACHINE.contains(&&*fact.1) && values.len() > 1);
+        let machines = facts(runs, None)
+            .into_iter()
+            .find(|(fact, values)| MACHINE.contains(&&*fact.1) && values.len() > 1);
         if let Some((_, values)) = machines {
             let names: Vec<String> = values.into_iter().collect();
             remarks.push(format!(
@@ -144,11 +148,11 @@ pub(crate) fn unlike_shares(a: f64, b: f64, names: [&str; 2]) -> Option<String> 
 /// Values of each fact; facts are in the order in which they are printed.
 type Facts = BTreeMap<(usize, String), BTreeSet<String>>;
 
-fn facts(runs: &[&Run]) -> Facts {
+fn facts(runs: &[&Run], steps: Option<&BTreeSet<&str>>) -> Facts {
     let mut facts = Facts::new();
     for run in runs {
         for (place, (what, value)) in
-            of_run(run).into_iter().enumerate().filter(|(_, (_, value))| !value.is_empty())
+            of_run(run, steps).into_iter().enumerate().filter(|(_, (_, value))| !value.is_empty())
         {
             facts.entry((place.min(OPEN), what)).or_default().insert(value);
         }
@@ -156,11 +160,12 @@ fn facts(runs: &[&Run]) -> Facts {
     facts
 }
 
-/// Place from which on facts are in the order of their names: labels and checks.
+/// Place from which on facts are in the order of their names: labels, settings and checks.
 const OPEN: usize = 15;
 
-/// Facts known of a run beside its figures, by name, in the order of weight; empty texts where the run has no value.
-pub(crate) fn of_run(run: &Run) -> Vec<(String, String)> {
+/// Facts known of a run beside its figures, by name, in the order of weight; empty texts where the run has no value. The
+/// settings are those of the given steps, or of all.
+pub(crate) fn of_run(run: &Run, steps: Option<&BTreeSet<&str>>) -> Vec<(String, String)> {
     let report = &run.report;
     let machine = &report.machine;
     let others = report.activity.as_ref().and_then(Account::known_others).map(|others| {
@@ -195,7 +200,8 @@ pub(crate) fn of_run(run: &Run) -> Vec<(String, String)> {
     let labels = report.labels.iter().map(|(name, value)| (format!("{LABEL}{name}"), value.clone()));
     let checks =
         machine.checks.iter().map(|check| (format!("doctor: {}", check.id), check.state.word().to_owned()));
-    fixed.map(|(what, value)| (what.to_owned(), value)).into_iter().chain(labels).chain(checks).collect()
+    let fixed = fixed.map(|(what, value)| (what.to_owned(), value)).into_iter();
+    fixed.chain(labels).chain(settings(report, steps)).chain(checks).collect()
 }
 
 /// A load as the user requests it.

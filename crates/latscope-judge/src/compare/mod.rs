@@ -11,6 +11,7 @@ mod losses;
 mod pair;
 mod quantiles;
 pub mod ranks;
+mod settings;
 mod verdict;
 
 pub use contrast::{ASSUMED_BETWEEN_RUNS, Contrast, Levels, Range};

@@ -163,7 +163,7 @@ impl Writer {
     pub fn add(&mut self, run: &Run) -> Entry {
         let report = &run.report;
         let host = report.machine.name.clone();
-        let facts = of_run(run).into_iter().filter(|(_, value)| !value.is_empty());
+        let facts = of_run(run, None).into_iter().filter(|(_, value)| !value.is_empty());
         let facts = facts.map(|fact| self.fact(fact)).collect();
         let mut seen = BTreeSet::new();
         let mut points = Vec::new();

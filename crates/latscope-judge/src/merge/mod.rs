@@ -98,7 +98,7 @@ impl Part {
         }
         let run = Run::of(report);
         let batch_ns = run.points().map(|(_, batch_ns)| batch_ns).collect();
-        let mut facts: BTreeMap<String, String> = environment::of_run(&run).into_iter().collect();
+        let mut facts: BTreeMap<String, String> = environment::of_run(&run, None).into_iter().collect();
         let mut report = run.report;
         let early = report.is_unfinished() || report.interrupted.is_some();
         facts.insert("ended".to_owned(), if early { "early" } else { "as planned" }.to_owned());

@@ -1,6 +1,7 @@
 use super::*;
 use latscope_core::fixture;
 use latscope_core::histogram::Histogram;
+use latscope_core::plan::{OnThreshold, Policy};
 use latscope_core::report::Sampling;
 use proptest::prelude::*;
 
@@ -147,5 +148,21 @@ proptest! {
             let point = flat.measurements.iter().find(|m| m.number("cpu") == Some(cpu as u64));
             prop_assert_eq!(point.map_or(Histogram::new(1000), |m| m.histogram.clone()), whole);
         }
+    }
+}
+
+#[test]
+fn other_conditions_and_a_trace_are_named() {
+    let values = [vec![5000; 40], vec![7000; 40]];
+    let [a, mut b] = [run(1, &values), run(2, &values)];
+    b.plan.steps[0].conditions.lock_memory = false;
+    b.plan.steps[0].policy = Policy::Fifo(50);
+    b.plan.on_threshold = Some(OnThreshold { blame: true, ..OnThreshold::default() });
+    let whole = merged([&a, &b]);
+    let differs = &whole.merged.as_ref().unwrap().differs;
+    let blame = "setting on_threshold.blame";
+    for name in ["setting conditions.lock_memory", "setting policy", blame] {
+        let known = differs.iter().find(|fact| fact.what == name);
+        assert_eq!(known.map(|fact| fact.values.len()), Some(2), "{name}: {differs:?}");
     }
 }

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 /// Begin of the file. The number is raised when what is kept, or what it means, changes.
-const MAGIC: &[u8; 8] = b"lsindex7";
+const MAGIC: &[u8; 8] = b"lsindex8";
 
 /// Contents of a directory.
 #[derive(Debug, Default)]
