@@ -1,6 +1,6 @@
 //! Causes of late events, in words.
 
-use latscope_core::report::{Account, Cause, Measurement, Outlier};
+use latscope_core::report::{Account, Cause, Outlier};
 use latscope_core::units::{format_count, format_share, format_time};
 use latscope_judge::patterns::{Pattern, known_source};
 

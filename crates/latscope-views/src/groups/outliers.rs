@@ -137,7 +137,8 @@ mod tests {
         let outliers = untraced.measurements.iter_mut().flat_map(|m| &mut m.outliers);
         outliers.for_each(|outlier| outlier.cause = vec![reason.clone()]);
         assert!(causes_table(&groups(&untraced)).is_none());
-        let text = longest(&groups(&untraced), 200).written(&Options { width: 200, ..Options::default() });
+        let text = longest(&untraced, &groups(&untraced), 200)
+            .written(&Options { width: 200, ..Options::default() });
         assert!(text.contains(" s: not traced: no trace") && !text.contains('%'), "{text}");
         assert_eq!(causes(&untraced.measurements[2].outliers[1]), "not traced: no trace");
     }
