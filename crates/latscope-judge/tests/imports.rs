@@ -4,7 +4,7 @@
 use latscope_core::plan::ParamValue;
 use latscope_core::quality::Level;
 use latscope_core::redact::Redactor;
-use latscope_core::report::{Measurement, Report, Sampling};
+use latscope_core::report::{Account, Measurement, Report, Sampling};
 use latscope_judge::compare::{Options, compare};
 use latscope_judge::imports::{read_report, read_run};
 use latscope_judge::runs::{Run, point_id};
@@ -160,10 +160,36 @@ fn a_date_that_is_hardly_right_is_a_warning() {
     let now = std::time::UNIX_EPOCH + std::time::Duration::from_secs(1_795_800_000);
     let warned = |year: &str| {
         let mut report = read_report(&replaced("google-benchmark.json", "2026", year)).unwrap();
-        latscope_judge::imports::doubt_time(&mut report, now);
+        latscope_judge::imports::doubt(&mut report, now);
         report.warnings.iter().any(|one| one.id == latscope_judge::imports::IMPLAUSIBLE_TIME)
     };
     assert_eq!(["1970", "2026", "2099"].map(warned), [true, false, true]);
+}
+
+#[test]
+fn a_result_that_states_what_cannot_be_is_read_with_a_warning() {
+    let now = std::time::UNIX_EPOCH + std::time::Duration::from_secs(1_795_800_000);
+    let warned = |change: fn(&mut Report)| {
+        let mut report = latscope_core::fixture::report();
+        change(&mut report);
+        latscope_judge::imports::doubt(&mut report, now);
+        report
+            .warnings
+            .iter()
+            .map(|one| one.id.clone())
+            .filter(|id| id.starts_with("implausible"))
+            .collect::<Vec<_>>()
+    };
+    assert!(warned(|_| {}).is_empty());
+    assert_eq!(warned(|report| report.started = "2025-13-45T00:00:00Z".to_owned()), ["implausible-time"]);
+    assert_eq!(
+        warned(|report| report.finished = Some("1999-01-01T00:00:00Z".to_owned())),
+        ["implausible-time"]
+    );
+    assert_eq!(
+        warned(|report| report.activity = Some(Account { others: 17.0, ..Account::default() })),
+        ["implausible-share"]
+    );
 }
 
 fn together(names: &[&str]) -> Vec<u8> {

@@ -164,18 +164,29 @@ fn countable(report: Report) -> Result<Report, String> {
     if most > LARGEST { Err(format!("it counts {most} events, more than 2^53")) } else { Ok(report) }
 }
 
-/// Id of the warning that the time of an imported run is hardly right.
+/// Id of the warning that the time of a run is hardly right.
 pub const IMPLAUSIBLE_TIME: &str = "implausible-time";
+/// Id of the warning that a share of the CPUs is none.
+pub const IMPLAUSIBLE_SHARE: &str = "implausible-share";
 
-/// Adds a warning to the result of another program if its time is hardly right: in the future, before there was any such
-/// program, or with an end before the begin.
-pub fn doubt_time(report: &mut Report, now: SystemTime) {
-    let doubt = time::doubt(&report.started, report.finished.as_deref(), now);
-    if let Some(text) = doubt.filter(|_| report.imported.is_some()) {
-        let remedy = Some("set the clock of the machine".to_owned());
-        report.warnings.retain(|known| known.id != IMPLAUSIBLE_TIME);
-        report.warnings.push(Warning { id: IMPLAUSIBLE_TIME.to_owned(), text, remedy });
-    }
+/// Adds a warning to a result whose time is hardly right (a date that does not exist or lies in the future, a clock that
+/// was never set, an end before the begin), and one if it states more than all of the CPUs.
+pub fn doubt(report: &mut Report, now: SystemTime) {
+    let time = time::doubt(&report.started, report.finished.as_deref(), now);
+    warn(report, IMPLAUSIBLE_TIME, time, Some("set the clock of the machine"));
+    let activity = report.activity.as_ref();
+    let shares = activity.map(|account| [account.others, account.unseen, account.stolen.unwrap_or(0.0)]);
+    let share = shares.into_iter().flatten().find(|share| !(0.0..=1.0).contains(share));
+    let text = share.map(|share| {
+        format!("it states a share of the CPUs of {share}: the file was changed, or is damaged")
+    });
+    warn(report, IMPLAUSIBLE_SHARE, text, None);
+}
+
+fn warn(report: &mut Report, id: &str, text: Option<String>, remedy: Option<&str>) {
+    let Some(text) = text else { return };
+    report.warnings.retain(|known| known.id != id);
+    report.warnings.push(Warning { id: id.to_owned(), text, remedy: remedy.map(str::to_owned) });
 }
 
 /// Files of latscope that are no results, by the prefixes of their schemas.

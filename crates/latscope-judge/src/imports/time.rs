@@ -24,6 +24,9 @@ pub(super) fn doubt(started: &str, finished: Option<&str>, now: SystemTime) -> O
     let latest = humantime::format_rfc3339_seconds(now + Duration::from_secs(24 * 3600)).to_string();
     let times = [started, finished.unwrap_or_default()];
     for time in times.into_iter().filter(|time| !time.is_empty()) {
+        if humantime::parse_rfc3339(time).is_err() {
+            return Some(format!("its date, {time}, does not exist"));
+        }
         if time < EARLIEST {
             return Some(format!("its date, {time}, is hardly right: was the clock set?"));
         }

@@ -176,9 +176,9 @@ pub fn load_without_blocks(path: &Path) -> Result<Report> {
     read(path, imports::read_report_without_blocks).map(doubted).and_then(redact::report)
 }
 
-/// Adds what speaks against the time of the result of another program.
+/// Adds what speaks against the time of a result, and against its shares.
 fn doubted(mut report: Report) -> Report {
-    imports::doubt_time(&mut report, SystemTime::now());
+    imports::doubt(&mut report, SystemTime::now());
     report
 }
 
