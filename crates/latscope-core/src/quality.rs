@@ -109,6 +109,7 @@ pub const REASONS: &[(&str, Level, &str)] = &[
         "part of the memory is on another node than asked for, or where it is is not known",
     ),
     ("out-of-order", Level::Degraded, "the server saw requests out of order"),
+    ("halted", Level::Degraded, "a signal stopped the run for a while (`SIGSTOP`, Ctrl-Z)"),
     ("page-cache-unknown", Level::Degraded, "whether the file was in the page cache cannot be found out"),
     ("page-size", Level::Degraded, "the pages were not all of the size asked for"),
     ("policy-refused", Level::Degraded, "the scheduling policy of the measuring thread was refused"),
