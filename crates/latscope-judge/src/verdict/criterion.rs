@@ -75,8 +75,8 @@ pub struct Criterion {
     pub limit: f64,
 }
 
-/// Returns a criterion in words, from the name of its metric and its limit: `p99.9 ≤ 50.0 µs`. The limit is told apart
-/// from `figure`, which it is for, if that is known.
+/// Returns a criterion in words, from the name of its metric and its limit: `p99.9 ≤ 50.0 µs`. It has as many
+/// digits as it takes to differ from `figure`, the one that it is for, if that is known.
 pub fn in_words(name: &str, limit: f64, figure: Option<f64>) -> String {
     let metric = Metric::named(name).ok();
     let is_duration = metric.as_ref().is_some_and(Metric::is_duration);

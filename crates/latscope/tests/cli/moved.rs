@@ -7,10 +7,9 @@ use latscope_os::sched;
 use serde_json::Value;
 use std::fs;
 
-/// Returns a CPU to measure on and one to move to.
-fn two_cpus(test: &str) -> Option<(u32, u32)> {
-    let cpus = sched::allowed_cpus().unwrap();
-    needs(test, cpus.len() > 1, "it needs two CPUs").then(|| (cpus[1], cpus[0]))
+/// Returns the CPUs: one to move to, then one to measure on if there is.
+fn cpus() -> Vec<u32> {
+    sched::allowed_cpus().unwrap()
 }
 
 /// Id of the thread of a run that has this name and was put on `cpu`.
@@ -55,7 +54,10 @@ fn not_of_its_cpu(code: Option<i32>, result: &Value, probe: &str) {
 
 #[test]
 fn a_row_of_wake_is_of_its_cpu_or_degraded() {
-    let Some((from, to)) = two_cpus("a_row_of_wake_is_of_its_cpu_or_degraded") else { return };
+    if !needs("a_row_of_wake_is_of_its_cpu_or_degraded", cpus().len() > 1, "it needs two CPUs") {
+        return;
+    }
+    let (from, to) = (cpus()[1], cpus()[0]);
     let words = ["wake", "--duration", "2s", "--max", "1h"];
     let (code, result) = moved(&words, "wake/0", from, to);
     not_of_its_cpu(code, &result, "wake.timer");
@@ -65,7 +67,10 @@ fn a_row_of_wake_is_of_its_cpu_or_degraded() {
 
 #[test]
 fn a_row_of_noise_is_of_its_cpu_or_degraded() {
-    let Some((from, to)) = two_cpus("a_row_of_noise_is_of_its_cpu_or_degraded") else { return };
+    if !needs("a_row_of_noise_is_of_its_cpu_or_degraded", cpus().len() > 1, "it needs two CPUs") {
+        return;
+    }
+    let (from, to) = (cpus()[1], cpus()[0]);
     let words = ["noise", "--duration", "2s", "--max", "1h"];
     let (code, result) = moved(&words, &format!("noise/{from}"), from, to);
     not_of_its_cpu(code, &result, "noise.busy");
