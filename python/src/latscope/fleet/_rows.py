@@ -277,8 +277,9 @@ def outward(limits: Any, name: str) -> pa.Array:
 
 
 def _waited(contention: object) -> float | None:
-    """Returns the share of the time of the threads that measured, 0 to 1, in which they waited for a CPU. Four
-    digits: further ones take room and say nothing."""
+    """Returns the share of the time of the threads that measured, 0 to 1, in which they waited for a CPU.
+
+    Four digits: further ones take room and say nothing."""
     if not isinstance(contention, dict):
         return None
     time, delay = _whole(contention.get("threads_ns")), _whole(contention.get("run_delay_ns"))
