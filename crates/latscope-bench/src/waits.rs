@@ -133,7 +133,7 @@ mod tests {
         assert!(of_process(std::process::id()) >= own(), "this thread is one of the process");
         // Each had the CPU at most half of the time that both wanted it.
         assert!(delay.unwrap() > 10_000_000, "{delay:?} of {wall}");
-        // That of both, and of this thread.
+        // The time of both, and of this thread.
         assert!(threads.unwrap() >= wall + 2 * 60_000_000, "{threads:?} of {wall}");
     }
 }

@@ -50,7 +50,7 @@ fn above(k: u64, n: u64, p: f64) -> f64 {
 /// limit, if the share `p` of all is.
 pub fn at_least(k: u64, n: u64, p: f64) -> f64 {
     let Some(below) = k.checked_sub(1) else { return 1.0 };
-    // As a difference from 1, a chance below 1e-16 would be 0.
+    // A chance below 1e-16 would be 0 as a difference from 1.
     let is_tail = below < n && (0.0..1.0).contains(&p) && below as f64 >= n as f64 * p;
     if is_tail && n as f64 * p * (1.0 - p) <= NORMAL_ABOVE {
         return above(below, n, p);

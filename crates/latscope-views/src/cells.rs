@@ -175,7 +175,7 @@ fn time(ns: f64) -> String {
 /// Returns the facts beside a name in `width` columns; `None` where they have no room.
 fn shown_aside(row: &Row, width: usize) -> Option<String> {
     let aside = aside(row);
-    // Where bandwidth is the figure, or many samples were rejected, that is worth a further line.
+    // A bandwidth as the figure, or many rejected samples, are worth a further line.
     let needed = row.rate.is_some() && row.family != "file" || row.rejected >= MANY_REJECTED;
     let taken = Text::plain(&row.label).width() + 2 + Text::plain(&aside).width();
     (needed || taken <= width).then_some(aside)

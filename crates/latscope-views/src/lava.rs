@@ -168,7 +168,7 @@ mod tests {
             assert!(text.contains("RESULT=unknown") && !text.contains("RESULT=pass"), "{text}");
             assert_eq!(text.contains("RESULT=fail"), exceeded > 0, "what was exceeded stays so: {text}");
         }
-        // Of points that are measured one after the other, only that whose worker ended early is in doubt.
+        // If points are measured one after the other, only the one whose worker ended early is in doubt.
         let mut report = fixture::report();
         let [first, second] = [0, 1].map(|at| format!("{}.p50 RESULT=", id(&report.measurements[at])));
         report.measurements[0].incomplete = true;

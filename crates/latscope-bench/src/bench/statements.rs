@@ -26,7 +26,7 @@ impl Bench<'_> {
         if let Some(waited) = &mut contention.run_delay_ns {
             *waited = waited.saturating_add(waits);
         }
-        // What waited lived no longer than the samples.
+        // The waiting threads lived no longer than the samples.
         if let Some(threads) = &mut contention.threads_ns {
             *threads = threads.saturating_add(lasted as u64);
         }

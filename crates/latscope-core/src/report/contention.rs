@@ -65,7 +65,7 @@ impl Contention {
     /// Adds that of a later round, or of another thread or pair: the time is then that of all of them.
     pub fn add(&mut self, other: &Contention) {
         self.run_delay_ns = self.run_delay_ns.zip(other.run_delay_ns).map(|(a, b)| a + b);
-        // Where one of both takes turns, its time is the wall's.
+        // If the sides take turns, their time is the wall's.
         if self.threads_ns.is_some() || other.threads_ns.is_some() {
             let [mine, its] = [&*self, other].map(|one| one.threads_ns.unwrap_or(one.wall_ns));
             self.threads_ns = Some(mine + its);

@@ -39,7 +39,7 @@ const PUBLISHED: &str = "published";
 
 /// Published figures, and those that shall stand beside a result.
 pub struct References {
-    /// Those of latscope and of directories; `None` if no directory was given.
+    /// Figures of latscope and of directories; `None` if no directory was given.
     all: Option<Vec<Reference>>,
     /// Words of the names of machines that were asked for.
     names: Vec<String>,

@@ -154,7 +154,7 @@ fn hopeless(gate: &Gate) -> Option<String> {
         return Some("nothing is judged".to_owned());
     }
     let hopeless: Vec<&Check> = gate.checks.iter().filter(|check| check.is_hopeless).collect();
-    // What no length mends comes first, then what takes the longest run.
+    // A check that no length mends comes first, then the one that takes the longest run.
     let never = hopeless.iter().find(|check| check.takes.is_none());
     let check = never.or(hopeless.iter().max_by_key(|check| check.takes))?;
     let remedy = match check.takes {

@@ -17,7 +17,7 @@ const OTHERWISE: [&str; 8] = ["job", "name", "points", "steps", "rounds", "load"
 /// Names of files, which do not act on figures; that they are written does.
 const FILES: [&str; 2] = ["timeline", "on_threshold.trace_file"];
 
-/// Whether a trace was recorded to explain late events.
+/// Fact that a trace was recorded to explain late events.
 const BLAME: &str = "on_threshold.blame";
 
 /// Settings of a run by name, with their values in words; those of steps are of these steps alone, or of all. Other
@@ -100,7 +100,7 @@ fn templates() -> (Map<String, Value>, Map<String, Value>) {
         notes: Vec::new(),
     };
     let (step, mut plan) = (object(&step), object(&plan));
-    // Those of the run are a fact of their own.
+    // The CPUs of the run are a fact of their own.
     plan.remove("cpus");
     (step, plan)
 }

@@ -223,7 +223,7 @@ impl<'a> Chains<'a> {
         let step = words(line);
         let length = memory.len() / step;
         assert!(length > 0, "the region is smaller than one line of {line} bytes");
-        // With the order at hand nobody needs to walk around for the places, at the latency of each load.
+        // The order has the places: a walk to find them would take the latency of each load.
         let mut order: Vec<usize> = (0..length).collect();
         Random::new(seed).shuffle(&mut order);
         let start = write_cycle(memory, order.iter().map(|element| element * step));
