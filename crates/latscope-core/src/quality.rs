@@ -208,9 +208,14 @@ pub struct Reason {
 
 impl Reason {
     /// Creates a reason without numbers. An empty `remedy` means that there is no remedy.
+    ///
+    /// # Panics
+    /// If `text` is empty, in builds with debug assertions: each view shows it as the cause.
     pub fn new(level: Level, id: &str, text: impl Into<String>, remedy: impl Into<String>) -> Reason {
+        let text = text.into();
+        debug_assert!(!text.is_empty(), "the reason {id} has no text");
         let remedy = Some(remedy.into()).filter(|remedy| !remedy.is_empty());
-        Reason { id: id.to_owned(), level, text: text.into(), remedy, values: BTreeMap::new() }
+        Reason { id: id.to_owned(), level, text, remedy, values: BTreeMap::new() }
     }
 
     /// Returns the reason with the number `value` of its text.

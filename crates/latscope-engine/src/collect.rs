@@ -9,7 +9,7 @@ use latscope_core::histogram::Histogram;
 use latscope_core::merged::is_part_of;
 use latscope_core::param;
 use latscope_core::plan::Step;
-use latscope_core::quality::{CUT_SHORT, Level, Reason};
+use latscope_core::quality::{CUT_SHORT, Level, NOTHING_MEASURED, Reason};
 use latscope_core::report::{
     Measurement, Recordings, Sampling, Semantics, Summary, Value, WATCHED, adds_up, weighted_mean,
 };
@@ -62,10 +62,14 @@ fn measurement(
     let incomplete = broken || result.interrupted && step.stop.is_limited();
     if result.quality.level != Level::Unsupported && (nothing || broken) {
         let level = if nothing { Level::Unsupported } else { Level::Degraded };
-        let known = !result.quality.reasons.is_empty();
-        let reason = failure.unwrap_or(if known { "" } else { "nothing was measured" });
-        let id = if nothing { "nothing-measured" } else { CUT_SHORT };
-        result.quality.lower(Reason::new(level, id, reason, ""));
+        let (id, otherwise) = match nothing {
+            true => (NOTHING_MEASURED, "nothing was measured"),
+            false => (CUT_SHORT, "it ended before it was complete"),
+        };
+        let known = result.quality.reasons.iter().any(|reason| reason.id == id);
+        if failure.is_some() || !known {
+            result.quality.lower(Reason::new(level, id, failure.unwrap_or(otherwise), ""));
+        }
     }
     let recordings = slots.filter(|_| histogram.count() > 0).and_then(|slots| recordings(slots, point));
     let corrected = snapshot.as_ref().and_then(|snapshot| snapshot.corrected.clone());
@@ -283,6 +287,23 @@ mod tests {
         let [Some(result)] = results else { panic!("it is known") };
         assert_eq!((result.work, result.cut_short), (Some(work), true));
         assert_eq!(result.quality.text().unwrap(), "no SCHED_FIFO");
+    }
+
+    #[test]
+    fn each_reason_of_a_point_without_samples_has_a_text() {
+        let point = Point {
+            probe: "ipc.pipe".to_owned(),
+            revision: 1,
+            params: params([]),
+            title: "pipes".to_owned(),
+            row: false,
+        };
+        let step = crate::harness::step("pipe", vec![point]);
+        let mut known = PointResult::default();
+        known.quality.lower(Reason::new(Level::Degraded, "few-samples", "the time was over", ""));
+        let m = measurement(&NOTHING, &step, 0, None, Some(known), None);
+        assert_eq!(m.quality.text().unwrap(), "the time was over; nothing was measured");
+        assert!(m.quality.reasons.iter().all(|reason| !reason.text.is_empty()), "{:?}", m.quality.reasons);
     }
 
     #[test]

@@ -150,7 +150,7 @@ mod tests {
         report
             .measurements
             .iter_mut()
-            .for_each(|m| m.lower(Reason::new(Level::Degraded, "emulated", "", "")));
+            .for_each(|m| m.lower(Reason::new(Level::Degraded, "emulated", "a test", "")));
         let rests_on = |m: &Measurement| Evidence {
             probe: m.probe.clone(),
             params: m.params.clone(),

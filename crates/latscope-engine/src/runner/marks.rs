@@ -60,7 +60,7 @@ mod tests {
             };
             let (sampling, times) = (Sampling::Event, Semantics::Operation);
             let mut measurement = Measurement::of(point, sampling, times, Histogram::new(1));
-            measurement.lower(Reason::new(level, "one-cpu", "", ""));
+            measurement.lower(Reason::new(level, "one-cpu", "a test", ""));
             mark_compiled(&mut measurement, facts);
             measurement.quality.reasons.iter().any(|reason| reason.id == "compiled-loop")
         };

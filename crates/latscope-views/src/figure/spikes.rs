@@ -117,7 +117,7 @@ mod tests {
     #[test]
     fn events_of_a_degraded_row_are_hollow() {
         let mut report = fixture::wake();
-        report.measurements[1].lower(Reason::new(Level::Degraded, "few-samples", "", ""));
+        report.measurements[1].lower(Reason::new(Level::Degraded, "few-samples", "a test", ""));
         assert!(figure(&report, &groups(&report)[0]).unwrap().rows[0].doubtful);
     }
 }

@@ -113,7 +113,7 @@ fn level_rows_carry_spread_and_declared_size() {
 #[test]
 fn levels_fall_back_to_small_pages() {
     let mut huge = chase("random", "2MiB", 8, 32 * MIB, 0.0);
-    huge.iter_mut().for_each(|m| m.lower(Reason::new(Level::Unsupported, "refused", "", "")));
+    huge.iter_mut().for_each(|m| m.lower(Reason::new(Level::Unsupported, "refused", "a test", "")));
     let small = chase("random", "4KiB", 8, 32 * MIB, 0.0);
     let report = report([huge, small].concat());
     assert_eq!(level_rows(&report).len(), 4);
@@ -184,7 +184,7 @@ fn no_page_walk_is_claimed_without_a_difference_or_with_refused_pages() {
     let mut huge = chase("random", "2MiB", 8, 32 * MIB, 0.0);
     let same = only(&report([small.clone(), huge.clone()].concat()), "page-walk");
     assert!(same.text.ends_with("address translation costs little here."), "{}", same.text);
-    huge.iter_mut().for_each(|m| m.lower(Reason::new(Level::Degraded, "refused", "", "")));
+    huge.iter_mut().for_each(|m| m.lower(Reason::new(Level::Degraded, "refused", "a test", "")));
     none(&report([small, huge].concat()), "page-walk");
 }
 
