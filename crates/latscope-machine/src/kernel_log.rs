@@ -1,21 +1,22 @@
 //! The kernel's log, as `/dev/kmsg` has it (Documentation/ABI/testing/dev-kmsg).
 
 use super::root::Root;
+use memchr::{memmem, memrchr};
 use rustix::fs::OFlags;
 use std::fs::OpenOptions;
 use std::io::{ErrorKind, Read};
 use std::os::unix::fs::OpenOptionsExt;
 
-/// Messages of the kernel since boot that the log still has.
-#[derive(Debug, Default)]
-pub(crate) struct KernelLog(Vec<Message>);
+/// Messages of the kernel since boot that the log still has, in the form of `/dev/kmsg`.
+#[derive(Debug)]
+pub(crate) struct KernelLog(Vec<u8>);
 
 /// Message in the log.
 #[derive(Debug)]
-pub(crate) struct Message {
+pub(crate) struct Message<'a> {
     /// Time since boot, µs.
     pub at: u64,
-    pub text: String,
+    pub text: &'a str,
 }
 
 /// Size of a buffer for a record, in bytes, larger than any; the kernel gives one record with each read.
@@ -39,12 +40,16 @@ impl KernelLog {
                 Err(_) => break,
             }
         }
-        Some(KernelLog(String::from_utf8_lossy(&bytes).lines().filter_map(message).collect()))
+        Some(KernelLog(bytes))
     }
 
-    /// The first message with a text in it.
-    pub fn find(&self, text: &str) -> Option<&Message> {
-        self.0.iter().find(|message| message.text.contains(text))
+    /// The first message of the kernel with a text in it.
+    pub fn find(&self, text: &str) -> Option<Message<'_>> {
+        memmem::find_iter(&self.0, text).find_map(|at| {
+            let begin = memrchr(b'\n', &self.0[..at]).map_or(0, |end| end + 1);
+            let line = self.0[begin..].split(|byte| *byte == b'\n').next()?;
+            message(str::from_utf8(line).ok()?).filter(|message| message.text.contains(text))
+        })
     }
 
     /// Text after `text` in the first message that has it.
@@ -60,12 +65,12 @@ impl KernelLog {
 
 /// Parses a record `priority,sequence,µs,flags;text`; lines that begin with a space are its properties. Any process of
 /// root can write messages, too, but not with the kernel's facility, 0.
-fn message(line: &str) -> Option<Message> {
+fn message(line: &str) -> Option<Message<'_>> {
     let (head, text) = line.split_once(';')?;
     let mut fields = head.split(',');
     let priority: u32 = fields.next()?.parse().ok()?;
     let at = fields.nth(1)?.parse().ok()?;
-    (priority < 8).then(|| Message { at, text: text.to_owned() })
+    (priority < 8).then(|| Message { at, text })
 }
 
 #[cfg(test)]
@@ -81,7 +86,8 @@ mod tests {
         assert!(log.is_whole());
         assert_eq!(log.after("Dynamic Preempt: "), Some("none"));
         assert_eq!(log.find("Dynamic").unwrap().at, 242_328);
-        assert_eq!(log.0.len(), 2);
+        assert!(log.find("full").is_none(), "it is no message of the kernel");
+        assert!(log.find("SUBSYSTEM").is_none(), "it is a property");
         assert!(KernelLog::read(&tree(&[]).1).is_none());
     }
 }

@@ -1,9 +1,13 @@
 //! Location of the kernel's files.
 
 use latscope_core::units::CpuList;
-use std::fs;
+use std::fs::{self, File};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+
+/// Size that most of the kernel's files do not exceed, in bytes.
+const PAGE: usize = 4096;
 
 /// A prefix put before every path of the kernel: `/` for this machine, any directory for a machine kept as a tree of
 /// files.
@@ -45,7 +49,9 @@ impl Root {
     /// A file's text without white space (and the NUL bytes of device trees)
     /// around it.
     pub fn text(&self, path: &str) -> Option<String> {
-        let bytes = fs::read(self.path(path)).ok()?;
+        let mut bytes = Vec::with_capacity(PAGE);
+        // The kernel states no size of such a file: `take` spares the question.
+        File::open(self.path(path)).ok()?.take(u64::MAX).read_to_end(&mut bytes).ok()?;
         let text = String::from_utf8_lossy(&bytes);
         Some(text.trim_matches(|c: char| c.is_whitespace() || c == '\0').to_owned())
     }

@@ -13,7 +13,7 @@ use latscope_os::clock::monotonic_ns;
 use latscope_os::usage;
 use processes::Processes;
 use std::collections::BTreeMap;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 pub use peers::Peers;
 pub use processes::group_ns;
@@ -30,6 +30,8 @@ pub struct Accountant {
     began_us: u64,
     last: Option<Reading>,
     processes: Processes,
+    /// Time of the last look at the processes.
+    looked: Instant,
     /// Processes of the load, each of which leads a group.
     load: Vec<u32>,
     /// CPU time of the peers, ns; `None` without peers.
@@ -66,6 +68,7 @@ impl Accountant {
             began_us: monotonic_ns() / 1_000,
             last: None,
             processes: Processes::default(),
+            looked: Instant::now(),
             load: Vec::new(),
             peer_ns: None,
             served_from_ns: None,
@@ -97,6 +100,7 @@ impl Accountant {
     /// Notes the existing processes: those that end before the next look are not named.
     pub fn look(&mut self) {
         self.processes.look(&self.root);
+        self.looked = Instant::now();
     }
 
     /// Returns the account since the last call, with the CPU time that others used on the CPUs `beside` the measuring
@@ -116,7 +120,10 @@ impl Accountant {
 
     /// Returns the account since the begin.
     pub fn total(&mut self) -> Option<Account> {
-        self.look();
+        // The kernel counts the time of processes in ticks: what the last step saw is true as long as one.
+        if self.looked.elapsed() >= Duration::from_nanos(TICK_NS) {
+            self.look();
+        }
         let now = self.read()?;
         let began = self.began.as_ref()?;
         let mut account = account(began, &now, &self.cpus);
