@@ -74,7 +74,7 @@ impl Blame {
     ///
     /// # Errors
     /// There is no tracing here; the text contains the remedy.
-    pub fn start(machine: &Machine, traced: &Traced, guardian: &mut Guardian) -> Result<Blame, Unavailable> {
+    pub fn start(machine: &Machine, traced: &Traced, guardian: &Guardian) -> Result<Blame, Unavailable> {
         let mut ticket = None;
         let tracer = Tracer::start(traced, &mut |directory| {
             ticket = Some(guardian.journal(Undo::RemoveInstance(directory.to_owned()))?);
@@ -199,7 +199,7 @@ impl Blame {
     ///
     /// # Errors
     /// The guardian is gone.
-    pub fn finish(self, guardian: &mut Guardian) -> Result<()> {
+    pub fn finish(self, guardian: &Guardian) -> Result<()> {
         drop(self.tracer);
         guardian.undo(self.ticket)
     }

@@ -31,7 +31,7 @@ impl Recorder {
     /// # Errors
     /// There is no tracing here (the text says what to do), or the file
     /// cannot be made.
-    pub fn start(path: &Path, guardian: &mut Guardian) -> Result<Recorder> {
+    pub fn start(path: &Path, guardian: &Guardian) -> Result<Recorder> {
         let mut ticket = None;
         let trace = Instance::create(&mut |directory| {
             ticket = Some(guardian.journal(Undo::RemoveInstance(directory.to_owned()))?);
@@ -78,7 +78,7 @@ impl Recorder {
     ///
     /// # Errors
     /// The file cannot be written, or the guardian is gone.
-    pub fn finish(mut self, guardian: &mut Guardian) -> Result<()> {
+    pub fn finish(mut self, guardian: &Guardian) -> Result<()> {
         let written = self.file.write_all(self.export.end().as_bytes());
         drop(self.trace);
         guardian.undo(self.ticket)?;

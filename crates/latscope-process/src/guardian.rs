@@ -24,74 +24,69 @@ enum Entry {
     Forget(u64),
 }
 
-/// The coordinator's end of the pipe to the guardian.
+/// The coordinator's end of the pipe to the guardian, a process that starts with the first change: most runs change
+/// nothing.
+#[derive(Debug, Default)]
+pub struct Guardian(RefCell<Option<Process>>);
+
 #[derive(Debug)]
-pub struct Guardian {
+struct Process {
     child: Child,
     messages: Option<Messages>,
     next: u64,
 }
 
-/// A guardian that is started with the first change.
-#[derive(Debug, Default)]
-pub struct OnDemand(RefCell<Option<Guardian>>);
-
-impl OnDemand {
-    /// Journals a leftover; it is undone when this is dropped.
-    ///
-    /// # Errors
-    /// There is no guardian; then the leftover must not be made.
-    pub fn journal(&self, leftover: &Leftover) -> Result<()> {
-        let mut guardian = self.0.borrow_mut();
-        let guardian = match &mut *guardian {
-            Some(guardian) => guardian,
-            none => none.insert(Guardian::start()?),
-        };
-        let _: Ticket = guardian.journal(Undo::Remove(leftover.clone()))?;
-        Ok(())
-    }
-}
-
 /// A change in the journal, for [`Guardian::undo`].
 #[derive(Debug)]
 #[must_use = "what is not undone stays until the run ends"]
-pub struct Ticket(u64);
+pub struct Ticket {
+    id: u64,
+    undo: Undo,
+}
 
 impl Guardian {
-    /// Starts the guardian process.
-    ///
-    /// # Errors
-    /// The process cannot be started.
-    pub fn start() -> Result<Guardian> {
-        let (child, messages) = role::start(&[ROLE.name], &[], Lifetime::OnItsOwn)
-            .context("the guardian process does not start")?;
-        Ok(Guardian { child, messages: Some(messages), next: 0 })
-    }
-
     /// Journals how to undo a change that is about to be made. The guardian has the entry when this returns.
     ///
     /// # Errors
-    /// The guardian has ended; then the change must not be made.
-    pub fn journal(&mut self, undo: Undo) -> Result<Ticket> {
-        self.next += 1;
-        self.say(&Entry::Journal(self.next, undo))?;
-        Ok(Ticket(self.next))
+    /// The guardian does not start, or has ended; then the change must not be made.
+    pub fn journal(&self, undo: Undo) -> Result<Ticket> {
+        let mut process = self.0.borrow_mut();
+        let process = match &mut *process {
+            Some(process) => process,
+            none => none.insert(Process::start()?),
+        };
+        process.next += 1;
+        process.say(&Entry::Journal(process.next, undo.clone()))?;
+        Ok(Ticket { id: process.next, undo })
+    }
+
+    /// Journals a leftover, which is removed when this is dropped.
+    ///
+    /// # Errors
+    /// The guardian does not start, or has ended; then the leftover must not be made.
+    pub fn journal_leftover(&self, leftover: &Leftover) -> Result<()> {
+        let _: Ticket = self.journal(Undo::Remove(leftover.clone()))?;
+        Ok(())
     }
 
     /// Undoes a change now; returns when it is done.
     ///
     /// # Errors
-    /// The guardian has ended.
-    pub fn undo(&mut self, ticket: Ticket) -> Result<()> {
-        self.say(&Entry::Undo(ticket.0))
+    /// The guardian has ended. The change is undone nevertheless.
+    pub fn undo(&self, ticket: Ticket) -> Result<()> {
+        let said = self.say(&Entry::Undo(ticket.id));
+        if said.is_err() {
+            revert(&ticket.undo);
+        }
+        said
     }
 
     /// Takes a change out of the journal: it is undone already, or must stay.
     ///
     /// # Errors
     /// The guardian has ended.
-    pub fn forget(&mut self, ticket: Ticket) -> Result<()> {
-        self.say(&Entry::Forget(ticket.0))
+    pub fn forget(&self, ticket: Ticket) -> Result<()> {
+        self.say(&Entry::Forget(ticket.id))
     }
 
     /// Makes a fresh directory in `parent` that is removed at the end of the run. In place of the directory for
@@ -99,7 +94,7 @@ impl Guardian {
     ///
     /// # Errors
     /// The directory cannot be made; the text names it.
-    pub fn scratch_directory(&mut self, parent: &Path) -> Result<(PathBuf, Ticket)> {
+    pub fn scratch_directory(&self, parent: &Path) -> Result<(PathBuf, Ticket)> {
         let error = match self.directory_in(parent) {
             Err(error) if parent == std::env::temp_dir() => error,
             made => return made,
@@ -111,7 +106,7 @@ impl Guardian {
         })
     }
 
-    fn directory_in(&mut self, parent: &Path) -> Result<(PathBuf, Ticket)> {
+    fn directory_in(&self, parent: &Path) -> Result<(PathBuf, Ticket)> {
         let path = parent.join(format!(".latscope-{:016x}", random()));
         let ticket = self.journal(Undo::RemoveDirectory(path.clone()))?;
         if let Err(error) = fs::create_dir(&path) {
@@ -122,6 +117,18 @@ impl Guardian {
         Ok((path, ticket))
     }
 
+    fn say(&self, entry: &Entry) -> Result<()> {
+        self.0.borrow_mut().as_mut().context("nothing was journalled")?.say(entry)
+    }
+}
+
+impl Process {
+    fn start() -> Result<Process> {
+        let (child, messages) = role::start(&[ROLE.name], &[], Lifetime::OnItsOwn)
+            .context("the guardian process does not start")?;
+        Ok(Process { child, messages: Some(messages), next: 0 })
+    }
+
     fn say(&mut self, entry: &Entry) -> Result<()> {
         let messages = self.messages.as_mut().context("the guardian has ended")?;
         let sent = messages.send(entry);
@@ -130,7 +137,7 @@ impl Guardian {
     }
 }
 
-impl Drop for Guardian {
+impl Drop for Process {
     fn drop(&mut self) {
         // The closed socket is the order to undo the rest; then wait until that is done.
         self.messages = None;

@@ -42,7 +42,7 @@ const JUDGED_FROM: Duration = Duration::from_secs(1);
 ///
 /// # Errors
 /// A worker cannot be started.
-pub fn start(load: &Load, cpus: &[u32], guardian: &mut Guardian) -> Result<Loaded> {
+pub fn start(load: &Load, cpus: &[u32], guardian: &Guardian) -> Result<Loaded> {
     let is_command = matches!(load, Load::Command(_));
     let mut loaded = Loaded { workers: Vec::new(), since: Instant::now(), is_command };
     let (name, arguments) = match (load, load.words()) {

@@ -119,7 +119,7 @@ impl Tracer {
         let tracefs = tracefs_with(wanted.tracer)?;
         let instances = tracefs.join("instances");
         unused(&tracefs, wanted.tracer)?;
-        let mut guardian = Guardian::start().map_err(without_guardian)?;
+        let guardian = Guardian::default();
         let mut journal = |undo| guardian.journal(undo).map(drop).map_err(without_guardian);
         for (file, value) in &wanted.settings {
             change(&tracefs.join(file), value, &mut journal)?;

@@ -12,7 +12,7 @@ use latscope_core::plan::Params;
 use latscope_exchange::remote::pty::{self, End, Terminal};
 use latscope_exchange::remote::{self, Channel, Order, shm};
 use latscope_os::sched;
-use latscope_process::guardian::OnDemand;
+use latscope_process::guardian::Guardian;
 use latscope_process::leftover::Leftover;
 use latscope_process::stdout::print;
 use latscope_rpmsg::echo::Service;
@@ -139,8 +139,8 @@ fn carry_out(options: &MicaMainOptions, context: &Context) -> Result<u8> {
         return Ok(0);
     }
     let signals = signals()?;
-    let guardian = OnDemand::default();
-    let journal = |leftover: &Leftover| guardian.journal(leftover);
+    let guardian = Guardian::default();
+    let journal = |leftover: &Leftover| guardian.journal_leftover(leftover);
     let terminal = (options.task() == Task::Pty).then(Terminal::open).transpose()?;
     if let Some(terminal) = &terminal {
         print(&text::terminal(terminal.descriptor(), &terminal.path.display().to_string()));

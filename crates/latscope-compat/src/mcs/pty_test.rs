@@ -13,7 +13,7 @@ use latscope_core::plan::Params;
 use latscope_exchange::remote::{Channel, Failure, Order, tty};
 use latscope_os::clock::monotonic_ns;
 use latscope_os::signal::Signals;
-use latscope_process::guardian::OnDemand;
+use latscope_process::guardian::Guardian;
 use latscope_process::leftover::Leftover;
 use latscope_process::stdout::print;
 use latscope_rpmsg::echo::Service;
@@ -110,8 +110,8 @@ fn carry_out(options: &PtyTestOptions, context: &Context) -> Result<u8> {
         return Ok(0);
     }
     let signals = signals()?;
-    let guardian = OnDemand::default();
-    let journal = |leftover: &Leftover| guardian.journal(leftover);
+    let guardian = Guardian::default();
+    let journal = |leftover: &Leftover| guardian.journal_leftover(leftover);
     let params = Params::from([(param::PATH.to_owned(), options.path.as_str().into())]);
     let service = if options.bandwidth { Service::Bandwidth } else { Service::Pty };
     let order = Order { params: &params, service, cpus: &[], journal: &journal, waiting: &|_| () };

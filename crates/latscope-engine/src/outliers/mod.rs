@@ -95,7 +95,7 @@ impl Outliers {
         plan: &OnThreshold,
         epoch_ns: u64,
         machine: &Machine,
-        guardian: &mut Guardian,
+        guardian: &Guardian,
     ) -> Outliers {
         let mut outliers = Outliers::of(step, plan, epoch_ns);
         if plan.blame || plan.trace_file.is_some() {
@@ -130,7 +130,7 @@ impl Outliers {
         }
     }
 
-    fn trace(&mut self, machine: &Machine, guardian: &mut Guardian) {
+    fn trace(&mut self, machine: &Machine, guardian: &Guardian) {
         match Blame::start(machine, &self.plan.traced, guardian) {
             Ok(blame) => {
                 if !blame.shortfalls().is_empty() {
@@ -406,7 +406,7 @@ impl Outliers {
     }
 
     /// Ends the trace, and says what was not looked into.
-    pub fn finish(&mut self, guardian: &mut Guardian) {
+    pub fn finish(&mut self, guardian: &Guardian) {
         self.hear(GRACE);
         self.sum_up();
         if let Some(Err(error)) = self.blame.take().map(|blame| blame.finish(guardian)) {

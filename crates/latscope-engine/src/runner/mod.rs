@@ -115,7 +115,7 @@ pub fn run(run: Run) -> Result<Report> {
         epoch,
         epoch_ns: monotonic_ns(),
         observers: run.observers,
-        guardian: Guardian::start()?,
+        guardian: Guardian::default(),
         loaded: None,
         signals,
         timeline: None,
@@ -163,12 +163,12 @@ impl Coordinator<'_> {
         }
         tell(&mut self.observers, &Event::Started(&plan));
         if let Some(load) = &plan.load {
-            let loaded = load::start(load, &plan.cpus.0, &mut self.guardian)?;
+            let loaded = load::start(load, &plan.cpus.0, &self.guardian)?;
             self.accountant.add_load(&loaded.workers());
             self.loaded = Some(loaded);
         }
         if let Some(path) = &plan.timeline {
-            self.timeline = Some(timeline::Recorder::start(path, &mut self.guardian)?);
+            self.timeline = Some(timeline::Recorder::start(path, &self.guardian)?);
             self.warn(
                 "timeline",
                 "a time line is recorded: the durations of this run include the cost of recording",
@@ -196,7 +196,7 @@ impl Coordinator<'_> {
         }
         if let Some(timeline) = self.timeline.take() {
             // What was measured is worth more than its time line.
-            if let Err(error) = timeline.finish(&mut self.guardian) {
+            if let Err(error) = timeline.finish(&self.guardian) {
                 self.warn("timeline-lost", &format!("the time line is not complete: {error:#}"));
             }
         }
@@ -312,7 +312,7 @@ impl Coordinator<'_> {
             collect::measurements(self.registry, step, slots.as_ref(), &results, failure.as_deref());
         if let Some(outliers) = &mut outliers {
             collect::add_outliers(&mut measured, outliers);
-            outliers.finish(&mut self.guardian);
+            outliers.finish(&self.guardian);
             outliers.warnings.iter().for_each(|warning| self.pass_on(warning.clone()));
         }
         marks::mark_halted(&mut measured, &std::mem::take(&mut self.halted));
@@ -398,7 +398,7 @@ impl Coordinator<'_> {
     fn outliers(&mut self, step: &Step) -> Option<Outliers> {
         let wanted = self.report.plan.on_threshold.clone().filter(|_| step.periodic.is_some())?;
         let machine = &self.report.machine;
-        let mut outliers = Outliers::start(step, &wanted, self.epoch_ns, machine, &mut self.guardian);
+        let mut outliers = Outliers::start(step, &wanted, self.epoch_ns, machine, &self.guardian);
         outliers.warnings.drain(..).for_each(|warning| self.pass_on(warning));
         Some(outliers)
     }

@@ -14,7 +14,7 @@ use latscope_exchange::binder;
 use latscope_exchange::notify::poll;
 use latscope_exchange::transaction::{EndpointPair, Transport};
 use latscope_os::worker::{Lifetime, MOST_DESCRIPTORS};
-use latscope_process::guardian::OnDemand;
+use latscope_process::guardian::Guardian;
 use latscope_process::role::{self, KilledOnDrop, Messages};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd};
 use rustix::fd::OwnedFd;
@@ -139,7 +139,7 @@ pub fn run(
     let memory = bench.memory().context("no histograms to hand on")?;
     let setting = Setting { bench, step: bench.step().clone(), memory, bell };
     // Leftovers stay in the journal until the guardian ends with this run.
-    let guardian = OnDemand::default();
+    let guardian = Guardian::default();
     let mut pairs = Vec::new();
     for number in numbers(group) {
         pairs.push(begin(&setting, transport, group, number, &guardian)?);
@@ -166,7 +166,7 @@ fn begin(
     transport: &'static Transport,
     group: &Group,
     number: u64,
-    guardian: &OnDemand,
+    guardian: &Guardian,
 ) -> Result<Pair> {
     let row = &group[0].1;
     let payload = (row.payload as usize).max(super::message::STAMPED).min(transport.max_payload);
@@ -183,7 +183,7 @@ fn begin(
         .map_err(super::Refusal::of)?,
     };
     for leftover in endpoints.leftovers.iter() {
-        guardian.journal(leftover)?;
+        guardian.journal_leftover(leftover)?;
     }
     let (near, far) = places(row.placement, &setting.step.cpus, number);
     let common = |cpus: Vec<u32>, descriptors: usize| Common {

@@ -87,11 +87,8 @@ fn run(bench: &mut Bench) -> Result<()> {
             continue;
         }
         // It removes the group if this process is killed.
-        let mut guardian = None;
-        let journal = |path: &Path| {
-            let guardian = guardian.insert(Guardian::start()?);
-            guardian.journal(Undo::RemoveInstance(path.to_owned())).map(drop)
-        };
+        let guardian = Guardian::default();
+        let journal = |path: &Path| guardian.journal(Undo::RemoveInstance(path.to_owned())).map(drop);
         match Group::create(journal) {
             Ok(group) => time(bench, index, mode, || fork_exit_into(&group.descriptor)),
             Err(error) => bench.unsupported(

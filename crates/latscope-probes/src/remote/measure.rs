@@ -12,7 +12,7 @@ use latscope_bench::timebase::AnyClock;
 use latscope_core::histogram::Histogram;
 use latscope_exchange::remote::{Channel, Failure, MAILBOXES, Order};
 use latscope_os::clock::monotonic_ns;
-use latscope_process::guardian::OnDemand;
+use latscope_process::guardian::Guardian;
 use latscope_process::leftover::Leftover;
 use latscope_rpmsg::echo::Service;
 use latscope_rpmsg::messages::{LongPing, Ping};
@@ -43,7 +43,7 @@ pub fn run(bench: &mut Bench) -> Result<()> {
 }
 
 /// Connects to the service that a point needs.
-fn connect(bench: &mut Bench, point: &Point, sent: &Sent, guardian: &OnDemand) -> Result<Box<dyn Channel>> {
+fn connect(bench: &mut Bench, point: &Point, sent: &Sent, guardian: &Guardian) -> Result<Box<dyn Channel>> {
     let name = sent.transport.name;
     let here = bench.cpus()[0];
     threads::pin(here)?;
@@ -55,7 +55,7 @@ fn connect(bench: &mut Bench, point: &Point, sent: &Sent, guardian: &OnDemand) -
         // It echoes what the service of pings would refuse.
         Content::Message(_) => Service::Pty,
     };
-    let journal = |leftover: &Leftover| guardian.journal(leftover);
+    let journal = |leftover: &Leftover| guardian.journal_leftover(leftover);
     let (cpus, bench) = (bench.cpus().to_vec(), RefCell::new(bench));
     let waiting = |text: &str| bench.borrow_mut().waiting(text);
     let order = Order { params: &point.params, service, cpus: &cpus, journal: &journal, waiting: &waiting };
@@ -95,7 +95,7 @@ impl What {
 }
 
 fn pings(bench: &mut Bench, index: usize, point: &Point, sent: &Sent) -> Result<()> {
-    let guardian = OnDemand::default();
+    let guardian = Guardian::default();
     let mut ping_loop = PingLoop::new(connect(bench, point, sent, &guardian)?, sent.timeout);
     let mut pinging = Pinging {
         what: What::of(point, sent),
@@ -271,7 +271,7 @@ fn stream(
     payload: u64,
 ) -> Result<()> {
     let timebase = bench.timebase();
-    let guardian = OnDemand::default();
+    let guardian = Guardian::default();
     let channel = connect(bench, point, sent, &guardian)?;
     let mut stream = Stream::new(channel, payload as usize, sent.timeout, timebase.clock());
     let stretch = stream.stretch();

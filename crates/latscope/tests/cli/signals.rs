@@ -227,7 +227,8 @@ fn a_worker_that_hangs_does_not_hold_up_an_interrupt() {
 fn the_guardian_survives_the_terminal_and_its_death_is_told() {
     let place = Place::new();
     let (scratch, result) = (place.directory("scratch"), place.at("result.json"));
-    let words = ["survey", "--quick", "--only", "cpu.cycle,file.stat,sync.mutex", "--duration", "2s"];
+    let only = "cpu.cycle,sync.mutex,file.read,file.stat";
+    let words = ["survey", "--quick", "--rounds", "1", "--only", only, "--duration", "2s"];
     let mut command = latscope(words);
     command.args(["--dir", &scratch, "--json", &result]);
     let mark = Mark::on(&mut command);

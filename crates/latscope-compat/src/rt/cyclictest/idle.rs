@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 ///
 /// # Errors
 /// There is no cpuidle driver, or its switches cannot be written.
-pub fn restrict(root: &Path, cpus: &[u32], deepest: i64, guardian: &mut Guardian) -> Result<()> {
+pub fn restrict(root: &Path, cpus: &[u32], deepest: i64, guardian: &Guardian) -> Result<()> {
     for cpu in cpus {
         let switches = switches(root, *cpu, deepest)?;
         for path in switches {

@@ -26,7 +26,7 @@ use latscope_core::report::Report;
 use latscope_engine::{saver, timeline};
 use latscope_os::clock::monotonic_ns;
 use latscope_process::eprintln;
-use latscope_process::guardian::{Guardian, OnDemand};
+use latscope_process::guardian::Guardian;
 use latscope_process::leftover::Leftover;
 use latscope_process::stdout::{Stdout, print};
 use options::{CyclictestOptions, SPECS};
@@ -73,7 +73,7 @@ fn carry_out(options: &CyclictestOptions, context: &Context) -> Result<u8> {
     let fixed: Vec<status::Fixed> = plan.steps[0].points.iter().map(status::Fixed::of).collect();
     let highest = fixed.iter().map(|fixed| fixed.priority).max().filter(|priority| *priority > 0);
     highest.map(environment::may_be_real_time).transpose()?;
-    let guardian = OnDemand::default();
+    let guardian = Guardian::default();
     let places = places(options, &fixed, &machine, &guardian)?;
     let _restricted = restricted(options, &plan)?;
     begin(options, &fixed, &machine);
@@ -112,7 +112,7 @@ fn places(
     options: &CyclictestOptions,
     fixed: &[status::Fixed],
     machine: &Machine,
-    guardian: &OnDemand,
+    guardian: &Guardian,
 ) -> Result<Places> {
     if options.resolution {
         resolution();
@@ -121,11 +121,11 @@ fn places(
         let named = || format!("the FIFO {} cannot be made", path.display());
         let fifo = Fifo::create(path).with_context(named)?;
         // Not before: what has this name already is not ours to remove.
-        guardian.journal(&Leftover::File(path.to_owned()))?;
+        guardian.journal_leftover(&Leftover::File(path.to_owned()))?;
         Ok::<Fifo, anyhow::Error>(fifo)
     });
     let board = Board::path(Path::new("/dev/shm"));
-    guardian.journal(&Leftover::File(board.clone()))?;
+    guardian.journal_leftover(&Leftover::File(board.clone()))?;
     let registers = || Smi::open(Path::new("/dev/cpu"), fixed.iter().filter_map(|fixed| fixed.cpu));
     Ok(Places {
         main: options.main_affinity.as_ref().map(|set| cpuset::parse(set, machine)).transpose()?,
@@ -141,8 +141,8 @@ fn restricted(options: &CyclictestOptions, plan: &Plan) -> Result<Option<Guardia
     let Some(deepest) = options.deepest_idle_state else { return Ok(None) };
     let step = &plan.steps[0];
     let cpus = if step.cpus.is_empty() { &plan.cpus.0 } else { &step.cpus };
-    let mut guardian = Guardian::start()?;
-    idle::restrict(Path::new("/sys/devices/system/cpu"), cpus, deepest, &mut guardian)?;
+    let guardian = Guardian::default();
+    idle::restrict(Path::new("/sys/devices/system/cpu"), cpus, deepest, &guardian)?;
     Ok(Some(guardian))
 }
 

@@ -9,7 +9,7 @@ use latscope_exchange::notify::poll;
 use latscope_os::shared_cell::Scope;
 use latscope_os::signal::{Signals, TERMINATION};
 use latscope_os::worker::{self, Lifetime};
-use latscope_process::guardian::OnDemand;
+use latscope_process::guardian::Guardian;
 use latscope_process::leftover::Leftovers;
 use latscope_process::role::KilledOnDrop;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd};
@@ -28,7 +28,7 @@ pub struct Session {
     children: Vec<KilledOnDrop>,
     // In this order: what is left is removed before the guardian ends.
     left: Vec<Leftovers>,
-    guardian: OnDemand,
+    guardian: Guardian,
 }
 
 /// Reason why a wait ended.
@@ -61,7 +61,7 @@ impl Session {
         let board = Arc::new(Board::create(rules.len()).context("no shared memory")?);
         let bell = Arc::new(eventfd(0, EventfdFlags::CLOEXEC)?);
         let (children, left) = (Vec::new(), Vec::new());
-        let mut session = Session { board, bell, signals, children, left, guardian: OnDemand::default() };
+        let mut session = Session { board, bell, signals, children, left, guardian: Guardian::default() };
         let form = rules.first().map_or(Form::Pairs, |rules| rules.form);
         let together = if form == Form::Circle { rules.len() } else { 2 };
         for (number, rules) in rules.chunks(together).enumerate() {
@@ -78,7 +78,7 @@ impl Session {
         let scope = if processes { Scope::Processes } else { Scope::Threads };
         let (channel, left) = Channel::create(rules[0].means, scope).context(rules[0].means.remedy())?;
         for leftover in left.iter() {
-            self.guardian.journal(leftover)?;
+            self.guardian.journal_leftover(leftover)?;
         }
         self.left.push(left);
         let channel = Arc::new(channel);

@@ -59,7 +59,7 @@ impl Executor {
     /// There is no guardian, or signals cannot be waited for.
     pub fn start(plan: &PlanFile, settings: Settings, limit: Duration) -> Result<Executor> {
         let signals = Signals::block(&signal::TERMINATION).context("cannot wait for signals")?;
-        let mut guardian = Guardian::start()?;
+        let guardian = Guardian::default();
         let restore = match plan.restore() {
             Some(command) => Some((command.to_owned(), guardian.journal(Undo::Shell(command.to_owned()))?)),
             None => None,
@@ -102,7 +102,7 @@ impl Executor {
     /// # Errors
     /// As [`Settings::guard`].
     pub fn try_settings(&mut self) -> Result<Vec<Option<String>>> {
-        self.settings.guard(&mut self.guardian)
+        self.settings.guard(&self.guardian)
     }
 
     /// Writes what an arm sets.
@@ -253,7 +253,7 @@ impl Executor {
     pub fn restore(&mut self, log: &Path) -> Result<()> {
         let settings = self.settings.restore().context("a file of the kernel is not restored");
         if settings.is_ok() {
-            self.settings.forget(&mut self.guardian)?;
+            self.settings.forget(&self.guardian)?;
         }
         let Some((command, ticket)) = self.restore.take() else { return settings };
         let shell = if self.changed { self.change(&command, log, OnSignal::Ignore) } else { Ok(()) };

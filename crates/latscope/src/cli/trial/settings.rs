@@ -56,7 +56,7 @@ impl Settings {
     ///
     /// # Errors
     /// There is no guardian, or a file cannot be put back.
-    pub fn guard(&mut self, guardian: &mut Guardian) -> Result<Vec<Option<String>>> {
+    pub fn guard(&mut self, guardian: &Guardian) -> Result<Vec<Option<String>>> {
         for (file, text) in &self.before {
             self.tickets.push(guardian.journal(Undo::Write(file.clone(), text.clone()))?);
         }
@@ -92,7 +92,7 @@ impl Settings {
     ///
     /// # Errors
     /// The guardian is gone.
-    pub fn forget(&mut self, guardian: &mut Guardian) -> Result<()> {
+    pub fn forget(&mut self, guardian: &Guardian) -> Result<()> {
         self.tickets.drain(..).try_for_each(|ticket| guardian.forget(ticket))
     }
 }

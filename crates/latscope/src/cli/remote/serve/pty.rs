@@ -13,7 +13,7 @@ use latscope_exchange::remote::{self, Channel, NAMES, Order, shm};
 use latscope_os::sched;
 use latscope_os::signal::{Signals, TERMINATION};
 use latscope_process::eprintln;
-use latscope_process::guardian::OnDemand;
+use latscope_process::guardian::Guardian;
 use latscope_process::leftover::{Leftover, Leftovers};
 use latscope_rpmsg::echo::Service;
 use std::os::unix::fs::symlink;
@@ -38,9 +38,9 @@ pub(super) struct PtyArguments {
 /// There is no terminal or no remote, or the remote ended.
 pub fn run(asked: &ServeArguments) -> Result<Exit> {
     let signals = Signals::block(&TERMINATION).context("signals cannot be waited for")?;
-    let guardian = OnDemand::default();
+    let guardian = Guardian::default();
     let terminal = Terminal::open()?;
-    let journal = |leftover: &Leftover| guardian.journal(leftover);
+    let journal = |leftover: &Leftover| guardian.journal_leftover(leftover);
     if asked.pty.echo {
         asked.options.check_used("serve --pty --echo", |_| false)?;
         let _link = linked(asked.pty.link.as_deref(), &terminal.path, &journal)?;
