@@ -1,12 +1,10 @@
-//! `cargo xtask peers wake`, which compares `latscope wake` with cyclictest in the same pattern (a SCHED_FIFO 95 thread
-//! on
-//! each CPU, 1 ms, locked memory). The figures are the fastest and the typical wake-up, and the CPU time of the whole
-//! program
-//! for an activation. jitterdebugger is shown beside them.
+//! `cargo xtask peers wake`, which compares `latscope wake`, as it is delivered, with cyclictest in the same pattern (a
+//! SCHED_FIFO 95 thread on each CPU, 1 ms, locked memory). The figures are the fastest and the typical wake-up, and the
+//! CPU time of the whole program for an activation. jitterdebugger is shown beside them.
 
 use super::tools::{self, Here, Tool};
 use super::{SEED, middle, verdict};
-use crate::shell;
+use crate::dist;
 use anyhow::{Context, Result, ensure};
 use latscope_core::report::Report;
 use latscope_core::statistics::{Interval, ratio_of_medians};
@@ -46,7 +44,7 @@ pub fn run(pairs: usize, seconds: u64) -> Result<bool> {
     if let Some((program, why)) = lacking.iter().find(|(program, _)| *program == CYCLICTEST.program()) {
         anyhow::bail!("{program} cannot be had: {why}");
     }
-    let sides = Sides { latscope: latscope()?, here: Here::new()?, seconds };
+    let sides = Sides { latscope: dist::for_this_machine(dist::PROFILE)?, here: Here::new()?, seconds };
     let (mut ours, mut theirs, mut third) = (Vec::new(), Vec::new(), Vec::new());
     for turn in 1..=pairs {
         eprint!("\rpair {turn}/{pairs} ");
@@ -67,11 +65,6 @@ pub fn run(pairs: usize, seconds: u64) -> Result<bool> {
         println!("{:<28} min {}, p50 {} (whole µs)", "jitterdebugger", at(|f| f.min), at(|f| f.p50));
     }
     Ok(holds & sides.idle()? & sides.memory()?)
-}
-
-fn latscope() -> Result<PathBuf> {
-    shell::run(&mut shell::cargo("build --release --package latscope --locked"))?;
-    Ok(shell::workspace().join("target/release/latscope"))
 }
 
 fn row(name: &str, figure: fn(&Figures) -> f64, ours: &[Figures], theirs: &[Figures]) -> bool {

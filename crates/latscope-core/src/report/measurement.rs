@@ -331,8 +331,6 @@ impl Measurement {
             self.rounds.push(self.as_round());
         }
         let measured = self.rounds.iter().any(|round| round.count > 0);
-        // A survey keeps many points for long: none has room for what may not come.
-        self.rounds.reserve_exact(1);
         self.rounds.push(next.as_round());
         self.add_samples(next, measured);
     }
@@ -363,7 +361,6 @@ impl Measurement {
         }
         self.blocks.append(&mut next.blocks);
         Block::thin(&mut self.blocks);
-        self.blocks.shrink_to_fit();
         self.outliers.append(&mut next.outliers);
         self.hops.append(&mut next.hops);
         match (&mut self.corrected, &next.corrected) {

@@ -343,7 +343,6 @@ impl Coordinator<'_> {
         if known.is_empty() {
             self.entered[index] = measured.len();
             measured.iter_mut().for_each(Measurement::settle);
-            self.report.measurements.reserve_exact(measured.len());
             self.report.measurements.splice(segment, measured);
         } else {
             known.iter_mut().zip(measured).for_each(|(known, next)| known.add_round(next));
