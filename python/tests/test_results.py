@@ -124,6 +124,16 @@ def test_machines_are_merged_on_request_only(read: Read) -> None:
     assert other.merge(across_machines=True).runs[0].machine == {}
 
 
+def test_redacted_machines_may_be_several(read: Read) -> None:
+    a, b = (
+        replace(run, machine={"id": None, "name": "machine-1"}) for run in read("survey-a", "survey-b").runs
+    )
+    with pytest.raises(MergeError, match="not known"):
+        Results((a, b)).merge()
+    assert Results((a, b)).merge(across_machines=True).runs[0].machine == {}
+    assert Results((a,)).merge().runs[0].machine == a.machine
+
+
 def test_points_of_another_meaning_stay_apart(read: Read) -> None:
     point = read("survey-a").point("cpu.cycle")
     empty = replace(point, histogram=replace(point.histogram, buckets=(), overflow=0), level="unsupported")

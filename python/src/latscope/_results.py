@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import html
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
@@ -17,6 +18,9 @@ from ._read import Run
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
+
+# The name that `--redact` gives to a machine.
+_REDACTED = re.compile(r"machine-\d+")
 
 #: The most runs whose pages a notebook shows.
 PAGES = 4
@@ -100,13 +104,19 @@ class Results:
         meaning of the time are (docs/result-schema.md, `revision`). Counts and extremes are exact; what does
         not add up is left out: rounds, cycles, values, verdicts. A run in which few samples were taken counts
         for little: to judge a change, use `compare()`, whose unit is the run. Raises MergeError for runs of
-        several machines, unless `across_machines`.
+        several machines, or of redacted machines, which may be several, unless `across_machines`.
         """
         machines = {(run.machine.get("id"), run.machine.get("name")) for run in self.runs}
         if len(machines) > 1 and not across_machines:
             names = _few([str(name) for _, name in machines])
             raise MergeError(
                 f"the runs are of {len(machines)} machines ({names}): merge(across_machines=True)"
+            )
+        redacted = sorted({str(name) for _, name in machines if _REDACTED.fullmatch(str(name))})
+        if redacted and len(self.runs) > 1 and not across_machines:
+            raise MergeError(
+                f"whether the runs are of one machine is not known ({', '.join(redacted)}: redacted"
+                " results of several machines can have the same name): merge(across_machines=True)"
             )
         groups: dict[str, list[Point]] = {}
         for point in (point for run in self.runs for point in run.points):
@@ -122,7 +132,7 @@ class Results:
             tool=first.tool,
             started=min((run.started for run in self.runs if run.started), default=None),
             finished=max((run.finished for run in self.runs if run.finished), default=None),
-            machine=first.machine if len(machines) == 1 else {},
+            machine=first.machine if len(machines) == 1 and (not redacted or len(self.runs) == 1) else {},
             warnings=tuple(warning for run in self.runs for warning in run.warnings),
             findings=(),
             points=tuple(point for group in groups.values() for point in group),
