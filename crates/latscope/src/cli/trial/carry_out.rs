@@ -176,9 +176,9 @@ fn is_skipped(plan: &PlanFile, place: Place, skipped: &[Skipped]) -> bool {
     })
 }
 
-/// Directory of the results: `latscope-trial-2026-11-23T00-10-05Z`.
+/// Directory of the results: `latscope-trial-2026-11-23T00-10-05.042Z`. Trials that begin in one second have their own.
 fn directory(request: &Request) -> PathBuf {
-    let time = humantime::format_rfc3339_seconds(SystemTime::now()).to_string().replace(':', "-");
+    let time = now().replace(':', "-");
     let own = || PathBuf::from(format!("latscope-{}-{time}", request.name));
     request.to.dir.clone().unwrap_or_else(own)
 }
