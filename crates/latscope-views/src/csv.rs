@@ -235,8 +235,8 @@ fn figures_of(m: &Measurement) -> Vec<(String, f64, String)> {
 
 /// The histograms of the single events of a report as CSV: a line for each
 /// bucket that is not empty, with its bounds in ns (both inclusive) and a column
-/// of counts for each measurement. Values beyond the last bucket are in a line
-/// without bounds. `None` without single events.
+/// of counts for each measurement, which says if the measurement ended early. Values beyond the last bucket are in a
+/// line without bounds. `None` without single events.
 pub fn buckets(report: &Report) -> Option<Vec<u8>> {
     let groups = latscope_core::events::groups(report);
     let several = groups.len() > 1;
@@ -246,7 +246,8 @@ pub fn buckets(report: &Report) -> Option<Vec<u8>> {
     let columns: Vec<(String, &Histogram)> = rows
         .map(|(group, row)| {
             let name = if several { format!("{}, {}", group.probe, row.label) } else { row.label.clone() };
-            (name, &row.m.histogram)
+            let early = if row.m.incomplete { ", ended early" } else { "" };
+            (name + early, &row.m.histogram)
         })
         .collect();
     if columns.is_empty() {
@@ -395,6 +396,16 @@ mod tests {
         let mut report = fixture::wake();
         report.measurements[0].title = "=1+1".to_owned();
         assert!(String::from_utf8(csv(&report)).unwrap().contains(",'=1+1,"));
+    }
+
+    #[test]
+    fn a_histogram_that_ended_early_says_so() {
+        let mut report = fixture::wake();
+        assert!(!String::from_utf8(buckets(&report).unwrap()).unwrap().contains("ended early"));
+        report.measurements.iter_mut().for_each(|m| m.incomplete = true);
+        let text = String::from_utf8(buckets(&report).unwrap()).unwrap();
+        let heading = text.lines().next().unwrap();
+        assert_eq!(heading.matches(", ended early").count(), report.measurements.len(), "{heading}");
     }
 
     #[test]
