@@ -2,139 +2,32 @@
 
 use clap::Command;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
-/// Options of another program, and their equivalents in commands of latscope.
-struct Program {
-    name: &'static str,
-    commands: &'static [&'static str],
-    /// Spellings in the program, with the equivalent in latscope.
-    options: &'static [(&'static [&'static str], &'static str)],
+#[derive(Deserialize)]
+struct Table {
+    program: Vec<Program>,
 }
 
-const FAMILIES: &[&str] = &["cpu", "memory", "sync", "thread", "syscall", "process", "file", "ipc"];
+/// Options of another program, and their equivalents in commands of latscope.
+#[derive(Deserialize)]
+struct Program {
+    name: String,
+    commands: Vec<String>,
+    /// Spellings in the program, separated by commas, with the equivalent in latscope.
+    options: BTreeMap<String, String>,
+}
 
 /// Commands that take another one behind --.
 const WRAPPERS: [&str; 2] = ["trial", "bisect-check"];
 
-const PROGRAMS: &[Program] = &[
-    Program {
-        name: "cyclictest",
-        commands: &["wake"],
-        options: &[
-            (&["-l", "--loops"], "--count N"),
-            (&["-D"], "--duration T, such as 10s"),
-            (&["-m", "--mlockall"], "the default: memory is locked"),
-            (&["-S", "--smp", "--threads"], "the default: a thread on each CPU"),
-            (&["-a", "--affinity"], "--cpus LIST"),
-            (&["-d"], "--distance T, such as 500us"),
-            (&["-h", "-H", "--histogram", "--histofall"], "--svg FILE or --csv-histogram FILE"),
-            (&["-n", "--nanosleep"], "the default: clock_nanosleep at absolute times"),
-            (&["-c"], "--clock C"),
-            (&["-y"], "--policy P"),
-            (&["--breaktrace"], "--threshold T"),
-            (&["--tracemark"], "--trace FILE"),
-            (&["--secaligned"], "--align-second"),
-            (&["--laptop"], "--as-is"),
-            (&["--interval", "--threshold", "--distance"], "in µs; here it has a unit, such as 1000us"),
-            (&["--duration"], "in seconds; here it has a unit, such as 10s"),
-        ],
-    },
-    Program {
-        name: "rtla",
-        commands: &["wake", "noise"],
-        options: &[
-            (&["-d"], "--duration T"),
-            (&["-c"], "--cpus LIST"),
-            (&["-P"], "--policy P with --priority N"),
-            (&["-T", "--thread"], "--threshold T"),
-            (&["-a", "--auto"], "--threshold T, which traces and explains"),
-            (&["-s", "--stack"], "--threshold T, which traces and explains"),
-        ],
-    },
-    Program {
-        name: "oslat",
-        commands: &["noise"],
-        options: &[
-            (&["-D", "--runtime"], "--duration T"),
-            (&["-T", "--trace-threshold"], "--threshold T"),
-            (&["-c", "--cpu-list"], "--cpus LIST"),
-            (&["-f", "--rtprio"], "--policy fifo --priority N"),
-        ],
-    },
-    Program {
-        name: "hyperfine",
-        commands: &["trial", "run"],
-        options: &[
-            (&["-w", "--warmup"], "not needed: each run warms up before it measures"),
-            (&["-r", "-m", "-M", "--min-runs", "--max-runs"], "--runs N"),
-            (&["--export-json"], "--json FILE"),
-            (&["--export-csv"], "--csv FILE"),
-            (&["--export-markdown"], "--markdown FILE"),
-            (&["-p", "--prepare"], "--with CMD and --without CMD"),
-            (&["-c", "--cleanup"], "--restore CMD"),
-        ],
-    },
-    Program {
-        name: "perf bench",
-        commands: FAMILIES,
-        options: &[(&["-l", "--loop", "--nr_loops"], "--count N")],
-    },
-    Program {
-        name: "lmbench",
-        commands: FAMILIES,
-        options: &[
-            (&["-N"], "--rounds N"),
-            (&["-P"], "--threads N, where the family has it"),
-            (&["-W"], "not needed: what has to be warm is, before it is timed"),
-        ],
-    },
-    Program {
-        name: "hyperfine",
-        commands: FAMILIES,
-        options: &[
-            (&["-w", "--warmup"], "not needed: what has to be warm is, before it is timed"),
-            (&["-r", "--runs", "--min-runs"], "--rounds N"),
-            (&["--export-json"], "--json FILE"),
-            (&["--export-csv"], "--csv FILE"),
-            (&["--export-markdown"], "--markdown FILE"),
-        ],
-    },
-    Program {
-        name: "fio",
-        commands: &["file"],
-        options: &[
-            (&["--rw", "--readwrite"], "a probe's name: read, write, read-direct, fsync and others"),
-            (&["--direct"], "the probe read-direct"),
-            (&["--fsync", "--fdatasync"], "the probe of that name"),
-            (&["--bs", "--blocksize", "--filesize"], "--size SIZE, of the file and of a write"),
-            (&["--directory", "--filename"], "--dir DIR"),
-            (&["--runtime", "--time_based"], "--duration T"),
-            (&["--loops", "--number_ios"], "--count N"),
-            (&["--ramp_time"], "not needed: what has to be warm is, before it is timed"),
-            (&["--iodepth", "--numjobs"], "not here: one call at a time is timed"),
-            (&["--ioengine"], "not here: calls of the system are timed, and mmap by the probe read-mmap"),
-        ],
-    },
-    Program {
-        name: "survey",
-        commands: &["wake", "ipc"],
-        options: &[(&["--quick"], "--duration T, such as 1s"), (&["--full"], "--duration T, such as 10m")],
-    },
-    Program {
-        name: "survey",
-        commands: &["cpu", "memory", "sync", "thread", "syscall", "process", "file"],
-        options: &[(
-            &["--only"],
-            "here the names of probes, as `latscope list` has them, without the family",
-        )],
-    },
-    Program { name: "survey", commands: &["ipc", "remote"], options: &[(&["--only"], "--transport NAME")] },
-    Program {
-        name: "wake",
-        commands: &["noise", "cpu", "memory", "sync", "thread", "syscall", "process", "file", "remote"],
-        options: &[(&["--profile"], "of deadlines; how much is measured is --quick or --full")],
-    },
-];
+/// The table of options, read once.
+static PROGRAMS: LazyLock<Vec<Program>> = LazyLock::new(|| {
+    let table: Table = toml::from_str(include_str!("foreign.toml")).expect("a test reads the table");
+    table.program
+});
 
 /// Returns a hint on an option that the parser of a command refused: its meaning in other programs with the equivalent
 /// here, else the commands of latscope that have it.
@@ -196,15 +89,15 @@ fn elsewhere(command: &str, option: &str, whole: &Command) -> Option<String> {
 
 /// Returns the hint on an option by its spelling.
 pub fn of_option(command: &str, option: &str) -> Option<String> {
-    let known = PROGRAMS.iter().filter(|program| program.commands.contains(&command));
+    let known = PROGRAMS.iter().filter(|program| program.commands.iter().any(|known| known == command));
     let hints: Vec<String> = known.filter_map(|program| program.hint(option)).collect();
     (!hints.is_empty()).then(|| hints.join("; "))
 }
 
 impl Program {
     fn hint(&self, option: &str) -> Option<String> {
-        let (_, ours) = self.options.iter().find(|(theirs, _)| theirs.contains(&option))?;
-        let name = self.name;
+        let (_, ours) = self.options.iter().find(|(theirs, _)| theirs.split(", ").any(|known| known == option))?;
+        let name = &self.name;
         let personality = match latscope_compat::find(name) {
             Some(_) => format!(" (`latscope as {name}` takes its options)"),
             None => String::new(),
@@ -278,10 +171,10 @@ mod tests {
     #[test]
     fn what_is_named_is_there() {
         let whole = Arguments::command();
-        for program in PROGRAMS {
+        for program in PROGRAMS.iter() {
             let commands: Vec<_> =
                 program.commands.iter().map(|name| whole.find_subcommand(name).expect(name)).collect();
-            for (theirs, ours) in program.options {
+            for (theirs, ours) in &program.options {
                 let named = ours.split(|c: char| !(c.is_alphanumeric() || "-_".contains(c)));
                 for option in named.filter_map(|word| word.strip_prefix("--")) {
                     let has = |command: &&clap::Command| {
