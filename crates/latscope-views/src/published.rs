@@ -6,124 +6,43 @@ use latscope_core::events::{Group, Row};
 use latscope_core::param;
 use latscope_core::report::Report;
 use latscope_core::units::{counted, format_time};
+use serde::Deserialize;
+use std::sync::LazyLock;
 
 /// A published figure or promise.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Deserialize)]
 pub struct Published {
     /// Name of the machine or program that was measured.
-    pub name: &'static str,
+    pub name: String,
     /// The figure, in words: `max 55 µs`.
-    pub figure: &'static str,
+    pub figure: String,
     /// Scheduling policy of the threads, as a value of the parameter `policy`.
-    pub policy: &'static str,
+    pub policy: String,
     /// Time from one activation to the next, ns, where it is published.
     pub interval: Option<u64>,
     /// Length of the run: activations of a thread, where they are published.
     pub activations: Option<u64>,
     /// Conditions of the measurement, in words.
-    pub conditions: &'static str,
+    pub conditions: String,
     /// Publication that the figure is from.
-    pub source: &'static str,
+    pub source: String,
+}
+
+#[derive(Deserialize)]
+struct Table {
+    published: Vec<Published>,
 }
 
 /// Published figures on periodic wake-ups.
-pub const WAKE_UPS: [Published; 10] = [
-    Published {
-        name: "OSADL QA farm",
-        figure: "max 55 µs",
-        policy: "fifo",
-        interval: Some(200_000),
-        activations: Some(100_000_000),
-        conditions: "PREEMPT_RT, FIFO 90, 5 h 33 min: 2 h idle, then 30-50 % load of network, disk and memory",
-        source: "example plot of the QA farm (cyclictest -l100000000 -m -Sp90 -i200 -h400 -q)",
-    },
-    Published {
-        name: "rteval, tuned machine",
-        figure: "max 4 µs (11 µs with one CPU isolated)",
-        policy: "fifo",
-        interval: Some(100_000),
-        activations: Some(864_000_000),
-        conditions: "24 h, isolated CPUs of a tuned 12-core NUMA server, FIFO 95, load on the other CPUs",
-        source: "a published rteval report",
-    },
-    Published {
-        name: "Raspberry Pi 5",
-        figure: "max 8 to 14 µs",
-        policy: "fifo",
-        interval: None,
-        activations: None,
-        conditions: "PREEMPT_RT, 1 min",
-        source: "published cyclictest runs",
-    },
-    Published {
-        name: "NI Linux Real-Time, PXIe-8880",
-        figure: "limit: max 8 µs",
-        policy: "fifo",
-        interval: None,
-        activations: None,
-        conditions: "PREEMPT_RT, nohz_full",
-        source: "limits of NILRT's release tests",
-    },
-    Published {
-        name: "NI Linux Real-Time, PXIe-8881",
-        figure: "limit: max 27 µs, p99.9999 16 µs",
-        policy: "fifo",
-        interval: None,
-        activations: None,
-        conditions: "PREEMPT_RT",
-        source: "limits of NILRT's release tests",
-    },
-    Published {
-        name: "LAVA gate",
-        figure: "limit: max 50 µs",
-        policy: "fifo",
-        interval: Some(1_000_000),
-        activations: Some(60_000),
-        conditions: "FIFO 98, 1 min, whatever runs beside",
-        source: "default of Linaro's cyclictest test definition",
-    },
-    Published {
-        name: "OpenShift for telecommunication",
-        figure: "promise: max below 20 µs",
-        policy: "fifo",
-        interval: None,
-        activations: None,
-        conditions: "PREEMPT_RT, isolated CPUs",
-        source: "the platform's latency tests",
-    },
-    Published {
-        name: "rtla timerlat, SCHED_DEADLINE",
-        figure: "max 36 to 58 µs, mean 4 to 5 µs",
-        policy: "deadline",
-        interval: Some(1_000_000),
-        activations: Some(600_000),
-        conditions: "5 CPUs, runtime 100 µs in 1 ms, 10 min",
-        source: "example in rtla's manual",
-    },
-    Published {
-        name: "KVM guest",
-        figure: "mean 4.56 µs (5.63 µs without the fast path of its timer)",
-        policy: "fifo",
-        interval: None,
-        activations: None,
-        conditions: "a guest on an otherwise idle host",
-        source: "patch series for KVM's TSC-deadline timer",
-    },
-    Published {
-        name: "kernel without and with PREEMPT_RT",
-        figure: "max 39 ms without, 18 to 22 µs with",
-        policy: "fifo",
-        interval: None,
-        activations: Some(100_000),
-        conditions: "the same machine",
-        source: "rt-tests' introduction",
-    },
-];
+pub static WAKE_UPS: LazyLock<Vec<Published>> = LazyLock::new(|| {
+    let table: Table = toml::from_str(include_str!("published.toml")).expect("a test reads the table");
+    table.published
+});
 
 impl Published {
     /// Returns the conditions, as far as they are published.
     pub fn described(&self) -> String {
-        let mut parts = vec![self.conditions.to_owned()];
+        let mut parts = vec![self.conditions.clone()];
         match self.interval {
             Some(interval) => parts.push(format!("every {}", format_time(interval as f64))),
             None => parts.push("interval unknown".to_owned()),
@@ -136,8 +55,8 @@ impl Published {
     /// interval, another policy, or another kind of kernel. The load differs in any case.
     pub fn differs(&self, report: &Report, group: &Group) -> bool {
         let real_time = |text: &str| text.contains("PREEMPT_RT");
-        let kernel = real_time(self.conditions) && !real_time(&report.machine.kernel_version);
-        let ours = |row: &Row| row.m.params.get(param::POLICY) == Some(&self.policy.into());
+        let kernel = real_time(&self.conditions) && !real_time(&report.machine.kernel_version);
+        let ours = |row: &Row| row.m.params.get(param::POLICY) == Some(&self.policy.as_str().into());
         let policy = !group.singles.iter().all(ours);
         kernel || policy || self.interval.is_none() || self.interval != interval(group)
     }
@@ -168,7 +87,7 @@ mod tests {
 
     #[test]
     fn every_figure_has_a_source_and_conditions() {
-        for published in WAKE_UPS {
+        for published in WAKE_UPS.iter() {
             assert!(!published.source.is_empty() && !published.conditions.is_empty(), "{published:?}");
         }
     }
@@ -190,7 +109,7 @@ mod tests {
         let mut report = fixture::wake();
         let differing = |report: &Report| -> Vec<&str> {
             let groups = groups(report);
-            WAKE_UPS.iter().filter(|row| !row.differs(report, &groups[0])).map(|row| row.name).collect()
+            WAKE_UPS.iter().filter(|row| !row.differs(report, &groups[0])).map(|row| row.name.as_str()).collect()
         };
         assert_eq!(differing(&report), ["LAVA gate"]);
         report.machine.kernel_version = "#1 SMP PREEMPT_RT".to_owned();

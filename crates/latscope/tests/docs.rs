@@ -233,7 +233,7 @@ fn every_page_is_in_the_index() {
 #[test]
 fn published_figures_are_all_told() {
     let page = fs::read_to_string(root().join("docs/wake.md")).unwrap();
-    for published in latscope_views::published::WAKE_UPS {
+    for published in latscope_views::published::WAKE_UPS.iter() {
         let row = format!("| {} | {} | {} |", published.name, published.figure, published.conditions);
         assert!(page.contains(&row), "{row}");
     }

@@ -118,8 +118,8 @@ fn confidence(report: &Report, groups: &[Group]) -> Document {
 fn references(report: &Report, groups: &[Group]) -> Document {
     let mut document = Document::default();
     let Some(group) = groups.iter().find(|group| group.probe == ids::WAKE_TIMER) else { return document };
-    let (others, same): (Vec<Published>, Vec<Published>) =
-        published::WAKE_UPS.into_iter().partition(|published| published.differs(report, group));
+    let (others, same): (Vec<&Published>, Vec<&Published>) =
+        published::WAKE_UPS.iter().partition(|published| published.differs(report, group));
     if same.is_empty() {
         return document;
     }
@@ -127,7 +127,7 @@ fn references(report: &Report, groups: &[Group]) -> Document {
     let here = published::here(report, group);
     let here = format!("Published elsewhere; here: {here}. The load is a different one in each.");
     document.items(INDENTED, [here]);
-    let words = |one: Published| format!("{}, {}: {}", one.figure, one.name, one.described());
+    let words = |one: &Published| format!("{}, {}: {}", one.figure, one.name, one.described());
     document.items(Mark { sign: "    ", ..INDENTED }, same.into_iter().map(words));
     if !others.is_empty() {
         let text = "more are of another interval, policy or kernel and cannot be compared.";
