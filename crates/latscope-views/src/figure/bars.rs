@@ -57,12 +57,7 @@ fn rows(report: &Report, bars: &Bars, points: &[&Measurement]) -> Rows {
     Rows {
         title: bars.title.to_owned(),
         notes,
-        x: Axis {
-            label: bars.label.to_owned(),
-            scale: Scale::Linear,
-            unit: Unit::Nanoseconds,
-            ends: Some((0.0, end * 1.02)),
-        },
+        x: Axis::new(bars.label, Scale::Linear, Unit::Nanoseconds).between((0.0, end * 1.02)),
         keys,
         rows,
         marks: Vec::new(),

@@ -6,7 +6,7 @@ use super::{Axis, Drawing, Figure, Mark, MarkAxis, Named, Series, is_doubtful};
 use crate::matrix::{show_all, varying};
 use crate::rows::family as family_of;
 use latscope_core::catalogue::Catalogue;
-use latscope_core::catalogue::figures::{Along, Curves, Quantity};
+use latscope_core::catalogue::figures::{Curves, Quantity};
 use latscope_core::merged::{MERGED, is_merged};
 use latscope_core::ordered::entry;
 use latscope_core::param;
@@ -83,7 +83,7 @@ impl Over<'_> {
         let most = if dashed { many::MOST } else { MOST_SERIES };
         let (series, thinned) = thinned(curves.into_iter().map(Curve::series).collect(), most);
         notes.extend(thinned);
-        let [x, y] = [&self.x, &self.y].map(axis);
+        let [x, y] = [&self.x, &self.y].map(|along| Axis::new(along.label, along.scale, along.unit));
         let y = Axis { ends: ends_with(&series, &marks), ..y };
         let title = [&[self.title.to_owned()], &self.same(points)[..], apart].concat().join(", ");
         Some(Figure { title, notes, x, y, series, marks })
@@ -146,7 +146,7 @@ impl Over<'_> {
         values.sort_by(f64::total_cmp);
         values.dedup();
         let label = |at: f64| format!("{} {}", self.limit.unwrap_or_default(), format_time(at));
-        values.into_iter().map(|at| Mark { axis: MarkAxis::Y, at, label: label(at) }).collect()
+        values.into_iter().map(|at| Mark::new(MarkAxis::Y, at, label(at))).collect()
     }
 
     /// Returns the name of a curve: the probe, if there are several, and the parameters that distinguish its
@@ -158,10 +158,6 @@ impl Over<'_> {
             probe.into_iter().chain(names.iter().filter_map(|name| part(name, m))).collect();
         if parts.is_empty() { self.y.label.to_owned() } else { parts.join(" ") }
     }
-}
-
-fn axis(along: &Along) -> Axis {
-    Axis { label: along.label.to_owned(), scale: along.scale, unit: along.unit, ends: None }
 }
 
 /// Returns the value of a point, in the unit of its axis.

@@ -8,7 +8,7 @@ use super::ticks::written;
 use super::{Axis, Figure, Mark, MarkAxis, Scale, Series, Shape, Unit};
 use latscope_core::events::{Group, Row};
 use latscope_core::histogram::Histogram;
-use latscope_core::report::Report;
+use latscope_core::report::{Check, Report};
 use latscope_core::units::{format_count, format_time};
 
 /// Lower end of the axis of counts: a single event is a little above it.
@@ -37,21 +37,12 @@ pub fn distribution_figure(report: &Report, group: &Group) -> Option<Figure> {
     let most = counts.iter().flatten().max().copied().unwrap_or(1);
     let (series, thinned) = thinned(series(group, &bins, &counts), many::MOST);
     notes.extend(thinned);
+    let events = format!("events in {}", bins.width());
     Some(Figure {
         title: format!("{}: max {} ({})", group.probe, format_time(max), worst.label),
         notes,
-        x: Axis {
-            label: "latency".to_owned(),
-            scale: bins.scale,
-            unit: Unit::Nanoseconds,
-            ends: Some((bins.start(), bins.end())),
-        },
-        y: Axis {
-            label: format!("events in {}", bins.width()),
-            scale: Scale::Log10,
-            unit: Unit::Count,
-            ends: Some((LEAST_COUNT, most.max(5) as f64 * 2.0)),
-        },
+        x: Axis::new("latency", bins.scale, Unit::Nanoseconds).between((bins.start(), bins.end())),
+        y: Axis::new(&events, Scale::Log10, Unit::Count).between((LEAST_COUNT, most.max(5) as f64 * 2.0)),
         series,
         marks: limits(group, &bins),
     })
@@ -183,12 +174,9 @@ fn limits(group: &Group, bins: &Bins) -> Vec<Mark> {
         ["max", "threshold"].contains(&check.metric.as_str())
             && (bins.start()..bins.end()).contains(&check.limit)
     });
-    let mark = |(metric, at): (&str, f64)| Mark {
-        axis: MarkAxis::X,
-        at,
-        label: format!("{metric} {}", format_time(at)),
-    };
-    let mut marks: Vec<Mark> = drawn.map(|check| mark((&check.metric, check.limit))).collect();
+    let label = |check: &Check| format!("{} {}", check.metric, format_time(check.limit));
+    let mut marks: Vec<Mark> =
+        drawn.map(|check| Mark::new(MarkAxis::X, check.limit, label(check))).collect();
     marks.dedup();
     marks
 }

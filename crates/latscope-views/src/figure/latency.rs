@@ -53,8 +53,8 @@ pub fn latency_figure(report: &Report) -> Option<Figure> {
     Some(Figure {
         title: "Memory latency by working-set size".to_owned(),
         notes,
-        x: Axis { label: "working set".to_owned(), scale: Scale::Log2, unit: Unit::Bytes, ends: None },
-        y: Axis { label: "one load".to_owned(), scale: Scale::Log10, unit: Unit::Nanoseconds, ends: None },
+        x: Axis::new("working set", Scale::Log2, Unit::Bytes),
+        y: Axis::new("one load", Scale::Log10, Unit::Nanoseconds),
         series,
         marks: level_rows(report).iter().flat_map(marks).collect(),
     })
@@ -72,13 +72,9 @@ fn curve_of(m: &Measurement) -> (usize, String) {
 }
 
 fn marks(level: &LevelRow) -> Vec<Mark> {
-    let plateau = Mark {
-        axis: MarkAxis::Y,
-        at: level.ns,
-        label: format!("{} {}", level.label(), format_time(level.ns)),
-    };
-    let edge =
-        level.capacity().map(|size| Mark { axis: MarkAxis::X, at: size as f64, label: format_size(size) });
+    let label = format!("{} {}", level.label(), format_time(level.ns));
+    let plateau = Mark::new(MarkAxis::Y, level.ns, label);
+    let edge = level.capacity().map(|size| Mark::new(MarkAxis::X, size as f64, format_size(size)));
     [Some(plateau), edge].into_iter().flatten().collect()
 }
 

@@ -207,6 +207,16 @@ pub struct Axis {
 }
 
 impl Axis {
+    /// Axis over the values that are drawn.
+    fn new(label: &str, scale: Scale, unit: Unit) -> Axis {
+        Axis { label: label.to_owned(), scale, unit, ends: None }
+    }
+
+    /// The axis with these ends.
+    fn between(self, ends: (f64, f64)) -> Axis {
+        Axis { ends: Some(ends), ..self }
+    }
+
     /// Returns the places at both ends of the axis of values at these places, with so much room around them.
     fn frame(&self, (low, high): (f64, f64), room: f64) -> Option<(f64, f64)> {
         let ends = self.ends.and_then(|(low, high)| Some((self.scale.place(low)?, self.scale.place(high)?)));
@@ -271,6 +281,12 @@ pub enum MarkAxis {
     X,
     /// The vertical axis, y.
     Y,
+}
+
+impl Mark {
+    fn new(axis: MarkAxis, at: f64, label: String) -> Mark {
+        Mark { axis, at, label }
+    }
 }
 
 impl Rows {

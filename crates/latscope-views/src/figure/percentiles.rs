@@ -17,13 +17,12 @@ pub fn percentile_figure(report: &Report, group: &Group) -> Option<Figure> {
         .flat_map(|row| curves(row).into_iter().map(|one| (row.m.summary.max.unwrap_or(0.0), one)));
     let (series, thinned) = thinned(curves.collect(), MOST);
     let most = whole.iter().map(|row| row.m.summary.count).max()?;
-    let doubtful =
-        Mark { axis: MarkAxis::X, at: most as f64 / 10.0, label: "fewer than 10 beyond".to_owned() };
+    let doubtful = Mark::new(MarkAxis::X, most as f64 / 10.0, "fewer than 10 beyond".to_owned());
     Some(Figure {
         title: format!("{}: latency by percentile", group.probe),
         notes: about(report, group).into_iter().chain(thinned).collect(),
-        x: Axis { label: "percentile".to_owned(), scale: Scale::Log10, unit: Unit::Percentile, ends: None },
-        y: Axis { label: "latency".to_owned(), scale: Scale::Log10, unit: Unit::Nanoseconds, ends: None },
+        x: Axis::new("percentile", Scale::Log10, Unit::Percentile),
+        y: Axis::new("latency", Scale::Log10, Unit::Nanoseconds),
         series,
         marks: if most > 20 { vec![doubtful] } else { Vec::new() },
     })

@@ -11,7 +11,7 @@ fn place(quantile: &Quantile) -> f64 {
 }
 
 fn axis() -> Axis {
-    Axis { label: "percentile".to_owned(), scale: Scale::Log10, unit: Unit::Percentile, ends: None }
+    Axis::new("percentile", Scale::Log10, Unit::Percentile)
 }
 
 /// The latency of A and of B at each percentile that every run has: the median of the runs of a side, between its
@@ -37,7 +37,7 @@ pub(crate) fn overlay_figure(of: &Quantiles, title: &str, notes: &[String]) -> F
         title: format!("Latency by percentile of {title}"),
         notes: notes.iter().cloned().chain([about.to_owned()]).collect(),
         x: axis(),
-        y: Axis { label: "latency".to_owned(), scale: Scale::Log10, unit: Unit::Nanoseconds, ends: None },
+        y: Axis::new("latency", Scale::Log10, Unit::Nanoseconds),
         series: series.into(),
         marks: Vec::new(),
     }
@@ -62,7 +62,7 @@ pub(crate) fn shift_figure(of: &Quantiles, title: &str, notes: &[String], margin
         title: format!("B/A by percentile of {title}"),
         notes: notes.iter().cloned().chain([about]).collect(),
         x: axis(),
-        y: Axis { label: "ratio B/A".to_owned(), scale: Scale::Log2, unit: Unit::Number, ends: None },
+        y: Axis::new("ratio B/A", Scale::Log2, Unit::Number),
         series: vec![
             curve("B/A".to_owned(), ratio, band.collect()),
             curve(

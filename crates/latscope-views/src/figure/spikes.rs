@@ -32,7 +32,7 @@ pub(super) fn figure(report: &Report, group: &Group) -> Option<Rows> {
     Some(Rows {
         title: format!("{}: what took the time of the longest events", group.probe),
         notes,
-        x: Axis { label: "latency".to_owned(), scale: Scale::Linear, unit: Unit::Nanoseconds, ends: None },
+        x: Axis::new("latency", Scale::Linear, Unit::Nanoseconds),
         rows: traced.iter().map(|outlier| row(outlier, &keys, is_of_doubtful(group, outlier))).collect(),
         keys,
         marks: Vec::new(),

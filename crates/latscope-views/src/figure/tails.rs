@@ -27,18 +27,14 @@ pub(super) fn figure(report: &Report, family: &str) -> Option<Named> {
     }
     let deadlines: BTreeSet<u64> =
         points.iter().filter_map(|m| m.number(param::DEADLINE)).filter(|ns| *ns > 0).collect();
-    let mark = |ns: u64| Mark {
-        axis: MarkAxis::X,
-        at: ns as f64,
-        label: format!("deadline {}", format_time(ns as f64)),
-    };
+    let label = |ns: u64| format!("deadline {}", format_time(ns as f64));
     let rows = Rows {
         title: "Transactions against their deadline".to_owned(),
         notes: of_points(report, &points, ""),
-        x: Axis { label: "round trip".to_owned(), scale: Scale::Log10, unit: Unit::Nanoseconds, ends: None },
+        x: Axis::new("round trip", Scale::Log10, Unit::Nanoseconds),
         keys: KEYS.map(str::to_owned).to_vec(),
         rows: points.iter().zip(labels(&points)).map(|(m, label)| row(m, label)).collect(),
-        marks: deadlines.into_iter().map(mark).collect(),
+        marks: deadlines.into_iter().map(|ns| Mark::new(MarkAxis::X, ns as f64, label(ns))).collect(),
     };
     Some(Named::new(family, "ipc-deadline", Drawing::Rows(rows)))
 }

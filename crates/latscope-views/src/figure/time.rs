@@ -86,13 +86,8 @@ fn figure(report: &Report, group: &Group, sets: &[(&Set, String)], left: usize) 
     Figure {
         title: format!("{}: maximum and median over time", group.probe),
         notes,
-        x: Axis {
-            label: "since the start of the run".to_owned(),
-            scale: Scale::Linear,
-            unit: Unit::Nanoseconds,
-            ends: None,
-        },
-        y: Axis { label: "latency".to_owned(), scale: Scale::Log10, unit: Unit::Nanoseconds, ends: None },
+        x: Axis::new("since the start of the run", Scale::Linear, Unit::Nanoseconds),
+        y: Axis::new("latency", Scale::Log10, Unit::Nanoseconds),
         series: drawn.map(|series| Series { tone: series.tone.filter(|_| !one), ..series }).collect(),
         marks: Vec::new(),
     }

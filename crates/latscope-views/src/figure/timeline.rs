@@ -31,7 +31,6 @@ pub(crate) fn timeline_figure(machine: &Machine, point: &Point) -> Figure {
         curve("p99, degraded or unstable", Shape::Rings, &|_, trusted| !trusted, &p99),
         curve("median of an odd run", Shape::Crosses, &|run, trusted| trusted && is_odd(run), &p50),
     ];
-    let axis = |label: &str, scale, unit, ends| Axis { label: label.to_owned(), scale, unit, ends };
     let last = machine.runs.len() as f64;
     // With room around: an axis of the noise alone would draw that as shape.
     let all = || series.iter().flat_map(|series| &series.points).map(|(_, ns)| *ns);
@@ -39,8 +38,8 @@ pub(crate) fn timeline_figure(machine: &Machine, point: &Point) -> Figure {
     Figure {
         title: format!("{}: time over the runs", point.title),
         notes: notes(machine, point),
-        x: axis("run, in order of time", Scale::Linear, Unit::Count, Some((0.5, last + 0.5))),
-        y: axis("time", Scale::Log10, Unit::Nanoseconds, ends),
+        x: Axis::new("run, in order of time", Scale::Linear, Unit::Count).between((0.5, last + 0.5)),
+        y: Axis { ends, ..Axis::new("time", Scale::Log10, Unit::Nanoseconds) },
         series: series.into_iter().filter(|series| !series.points.is_empty()).collect(),
         marks: marks(machine, point),
     }
@@ -55,11 +54,7 @@ fn marks(machine: &Machine, point: &Point) -> Vec<Mark> {
     let mut found: Vec<(usize, &str)> = own.collect();
     found.sort_unstable();
     found.dedup();
-    let mark = |(run, id): (usize, &str)| Mark {
-        axis: MarkAxis::X,
-        at: run as f64 + 0.5,
-        label: format!("change {id}"),
-    };
+    let mark = |(run, id)| Mark::new(MarkAxis::X, run as f64 + 0.5, format!("change {id}"));
     found.into_iter().map(mark).collect()
 }
 

@@ -32,8 +32,8 @@ pub fn throughput_figure(report: &Report) -> Option<Figure> {
     (!series.is_empty()).then(|| Figure {
         title: "Time of a transaction by payload".to_owned(),
         notes,
-        x: Axis { label: "payload".to_owned(), scale: Scale::Log2, unit: Unit::Bytes, ends: None },
-        y: Axis { label: "round trip".to_owned(), scale: Scale::Log10, unit: Unit::Nanoseconds, ends: None },
+        x: Axis::new("payload", Scale::Log2, Unit::Bytes),
+        y: Axis::new("round trip", Scale::Log10, Unit::Nanoseconds),
         series,
         marks: Vec::new(),
     })
