@@ -109,21 +109,34 @@ fn split<'a>(points: &[&'a Measurement], names: &[&str]) -> Vec<(String, Vec<&'a
 
 impl<'a> Matrix<'a> {
     fn new(title: String, axis: &'a str, others: &[&str], points: &[&'a Measurement]) -> Matrix<'a> {
-        let sides: Vec<Option<&ParamValue>> = values(points, axis).into_iter().collect();
+        let sides = values(points, axis);
         let columns = split(points, others);
-        let mut cells = vec![vec![None; columns.len()]; sides.len()];
-        for (column, (_, group)) in columns.iter().enumerate() {
-            for m in group {
-                if let Ok(row) = sides.binary_search(&m.params.get(axis)) {
-                    cells[row][column] = Some(*m);
-                }
-            }
-        }
+        let placed = columns
+            .iter()
+            .enumerate()
+            .flat_map(|(column, (_, group))| group.iter().map(move |m| (m.params.get(axis), column, *m)));
+        let cells = cells(&sides, &(0..columns.len()).collect(), placed);
         let side = |value: &Option<&ParamValue>| value.map_or("-".to_owned(), |value| show(axis, value));
         let rows = sides.iter().map(side).collect();
         let columns = columns.into_iter().map(|(heading, _)| heading).collect();
         Matrix { title, axis, rows, columns, cells }
     }
+}
+
+/// The measurements at their places: each comes with the keys of its row and its column.
+fn cells<'a, R: Ord, C: Ord>(
+    rows: &BTreeSet<R>,
+    columns: &BTreeSet<C>,
+    placed: impl IntoIterator<Item = (R, C, &'a Measurement)>,
+) -> Vec<Vec<Option<&'a Measurement>>> {
+    let (rows, columns): (Vec<&R>, Vec<&C>) = (rows.iter().collect(), columns.iter().collect());
+    let mut cells = vec![vec![None; columns.len()]; rows.len()];
+    for (row, column, m) in placed {
+        if let (Ok(row), Ok(column)) = (rows.binary_search(&&row), columns.binary_search(&&column)) {
+            cells[row][column] = Some(m);
+        }
+    }
+    cells
 }
 
 /// Parameters that name the nodes of CPUs and memory.
@@ -138,27 +151,19 @@ fn between_nodes<'a>(points: &[&'a Measurement], others: &[&str]) -> Vec<Matrix<
     let groups = split(points, others);
     let pairs: BTreeSet<(u32, u32)> = points.iter().filter_map(|m| m.nodes()).collect();
     if groups.len() > MOST_NODE_MATRICES {
-        let mut cells = vec![vec![None; groups.len()]; pairs.len()];
-        for (column, (_, group)) in groups.iter().enumerate() {
-            for m in group {
-                let row = m.nodes().and_then(|pair| pairs.iter().position(|known| *known == pair));
-                row.into_iter().for_each(|row| cells[row][column] = Some(*m));
-            }
-        }
+        let placed = groups.iter().enumerate().flat_map(|(column, (_, group))| {
+            group.iter().filter_map(move |m| Some((m.nodes()?, column, *m)))
+        });
+        let cells = cells(&pairs, &(0..groups.len()).collect(), placed);
         let rows = pairs.iter().map(|(from, to)| format!("{from} → {to}")).collect();
         let columns = groups.into_iter().map(|(heading, _)| heading).collect();
         return vec![Matrix { title: String::new(), axis: "CPU → memory node", rows, columns, cells }];
     }
-    let from: Vec<u32> = BTreeSet::from_iter(pairs.iter().map(|pair| pair.0)).into_iter().collect();
-    let to: Vec<u32> = BTreeSet::from_iter(pairs.iter().map(|pair| pair.1)).into_iter().collect();
+    let (from, to): (BTreeSet<u32>, BTreeSet<u32>) = pairs.into_iter().unzip();
     let mut matrices = Vec::new();
     for (title, group) in groups {
-        let mut cells = vec![vec![None; to.len()]; from.len()];
-        for (m, (a, b)) in group.into_iter().filter_map(|m| Some((m, m.nodes()?))) {
-            if let (Ok(row), Ok(column)) = (from.binary_search(&a), to.binary_search(&b)) {
-                cells[row][column] = Some(m);
-            }
-        }
+        let placed = group.into_iter().filter_map(|m| m.nodes().map(|(from, to)| (from, to, m)));
+        let cells = cells(&from, &to, placed);
         let rows = from.iter().map(u32::to_string).collect();
         let columns = to.iter().map(|node| format!("memory {node}")).collect();
         matrices.push(Matrix { title, axis: "CPUs of node", rows, columns, cells });
@@ -171,20 +176,13 @@ fn between_nodes<'a>(points: &[&'a Measurement], others: &[&str]) -> Vec<Matrix<
 fn pairs<'a>(title: String, points: &[&'a Measurement]) -> Matrix<'a> {
     let placed: Vec<(u32, u32, &Measurement)> =
         points.iter().filter_map(|m| m.cpu_pair().map(|(a, b)| (a.max(b), a.min(b), *m))).collect();
-    let sides: Vec<u32> = BTreeSet::from_iter(placed.iter().map(|(a, _, _)| *a)).into_iter().collect();
-    let tops: Vec<u32> = BTreeSet::from_iter(placed.iter().map(|(_, b, _)| *b)).into_iter().collect();
-    let mut cells = vec![vec![None; tops.len()]; sides.len()];
-    for (a, b, m) in placed {
-        if let (Ok(row), Ok(column)) = (sides.binary_search(&a), tops.binary_search(&b)) {
-            cells[row][column] = Some(m);
-        }
-    }
+    let (sides, tops): (BTreeSet<u32>, BTreeSet<u32>) = placed.iter().map(|(a, b, _)| (*a, *b)).unzip();
     Matrix {
         title,
         axis: "CPU",
         rows: sides.iter().map(u32::to_string).collect(),
         columns: tops.iter().map(u32::to_string).collect(),
-        cells,
+        cells: cells(&sides, &tops, placed),
     }
 }
 

@@ -109,7 +109,11 @@ mod tests {
         let mut report = fixture::wake();
         let differing = |report: &Report| -> Vec<&str> {
             let groups = groups(report);
-            WAKE_UPS.iter().filter(|row| !row.differs(report, &groups[0])).map(|row| row.name.as_str()).collect()
+            WAKE_UPS
+                .iter()
+                .filter(|row| !row.differs(report, &groups[0]))
+                .map(|row| row.name.as_str())
+                .collect()
         };
         assert_eq!(differing(&report), ["LAVA gate"]);
         report.machine.kernel_version = "#1 SMP PREEMPT_RT".to_owned();

@@ -175,8 +175,7 @@ fn limits(group: &Group, bins: &Bins) -> Vec<Mark> {
             && (bins.start()..bins.end()).contains(&check.limit)
     });
     let label = |check: &Check| format!("{} {}", check.metric, format_time(check.limit));
-    let mut marks: Vec<Mark> =
-        drawn.map(|check| Mark::new(MarkAxis::X, check.limit, label(check))).collect();
+    let mut marks: Vec<Mark> = drawn.map(|check| Mark::new(MarkAxis::X, check.limit, label(check))).collect();
     marks.dedup();
     marks
 }

@@ -96,7 +96,8 @@ pub fn of_option(command: &str, option: &str) -> Option<String> {
 
 impl Program {
     fn hint(&self, option: &str) -> Option<String> {
-        let (_, ours) = self.options.iter().find(|(theirs, _)| theirs.split(", ").any(|known| known == option))?;
+        let (_, ours) =
+            self.options.iter().find(|(theirs, _)| theirs.split(", ").any(|known| known == option))?;
         let name = &self.name;
         let personality = match latscope_compat::find(name) {
             Some(_) => format!(" (`latscope as {name}` takes its options)"),
