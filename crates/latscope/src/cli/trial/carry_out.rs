@@ -5,7 +5,7 @@ use super::super::live::{self, Runs};
 use super::super::{Exit, output, redact, results};
 use super::executor::{Executor, complaint, plan_of, succeeds};
 use super::order::order;
-use super::outcome::{Compared, Counted, Done, Ordered, Outcome, Skipped, comparisons, table};
+use super::outcome::{Compared, Counted, Done, Ordered, Outcome, SCHEMA, Skipped, comparisons, table};
 use super::plan_file::{Place, PlanFile, Planned};
 use super::progress::{Progress, Remaining};
 use super::redacted;
@@ -93,7 +93,15 @@ pub fn carry_out(request: &Request) -> Result<Exit> {
         executor,
         progress,
         remaining: ready.remaining,
-        outcome: Outcome::begun(redacted::shown(&request.plan), request.to.same, now(), ready.skipped, order),
+        outcome: Outcome {
+            schema: SCHEMA,
+            plan: redacted::shown(&request.plan),
+            same: request.to.same,
+            started: now(),
+            skipped: ready.skipped,
+            order,
+            ..Outcome::default()
+        },
         counted: Counted::new(),
         reasons: BTreeMap::new(),
     };
@@ -168,12 +176,8 @@ fn skip_arms(plan: &PlanFile, reasons: Vec<Option<String>>, skipped: &mut Vec<Sk
 }
 
 fn is_skipped(plan: &PlanFile, place: Place, skipped: &[Skipped]) -> bool {
-    let load = place.load.map(|at| plan.loads[at].name.as_str());
-    skipped.iter().any(|one| match one.kind.as_str() {
-        "measurement" => one.name == plan.measurements[place.measurement].name,
-        "arm" => one.name == plan.arms[place.arm].name,
-        _ => Some(one.name.as_str()) == load,
-    })
+    let (measurement, load, arm) = plan.names(place);
+    skipped.iter().any(|one| one.covers(&measurement, load.as_deref(), &arm))
 }
 
 /// Directory of the results: `latscope-trial-2026-11-23T00-10-05.042Z`. Trials that begin in one second have their own.
@@ -265,8 +269,9 @@ impl Trial<'_> {
         let plan = self.plan;
         let name = plan.name(cell);
         let began = Instant::now();
-        let Ordered { file, repetition, measurement, load, arm: of_arm } = self.outcome.order[at].clone();
-        let (result, log) = (self.directory.join(&file), self.directory.join(&file).with_extension("log"));
+        let planned = self.outcome.order[at].clone();
+        let result = self.directory.join(&planned.file);
+        let log = result.with_extension("log");
         let arm = &plan.arms[cell.arm];
         let shown = format!("run {} of {}, {name}", at + 1, order.len());
         self.progress.begin(&name);
@@ -299,11 +304,7 @@ impl Trial<'_> {
             Some(why) => self.reasons.entry(cell).or_default().push(why.clone()),
         }
         self.outcome.runs.push(Done {
-            file,
-            repetition,
-            measurement,
-            load,
-            arm: of_arm,
+            planned,
             exit,
             seconds: (took.as_secs_f64() * 1e3).round() / 1e3,
             counted: why.is_none(),

@@ -14,11 +14,13 @@ use std::collections::BTreeMap;
 /// Name of the form in which outcomes are written.
 pub const SCHEMA: &str = "latscope-trial/1";
 
+// Fields that are not deserialized are computed again from the results of the runs.
 /// Outcome of a plan.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Outcome {
     /// Name of the schema of the file.
-    #[schemars(extend("const" = SCHEMA))]
+    #[serde(skip_deserializing)]
+    #[schemars(!skip_deserializing, extend("const" = SCHEMA))]
     pub schema: &'static str,
     /// The plan, with its seed.
     pub plan: PlanFile,
@@ -41,11 +43,16 @@ pub struct Outcome {
     /// The runs, in the order in which they were made.
     pub runs: Vec<Done>,
     /// Measurements under loads in arms.
+    #[serde(skip_deserializing)]
+    #[schemars(!skip_deserializing)]
     pub table: Vec<Cell>,
     /// The record of runs that were judged, where they are not compared.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none", skip_deserializing)]
+    #[schemars(!skip_deserializing)]
     pub acceptance: Option<Acceptance>,
     /// Each arm compared with the first, a measurement under a load at a time.
+    #[serde(skip_deserializing)]
+    #[schemars(!skip_deserializing)]
     pub comparisons: Vec<Compared>,
 }
 
@@ -65,10 +72,19 @@ impl Skipped {
     pub fn words(&self) -> String {
         format!("{} {}: {}", self.kind, self.name, self.why)
     }
+
+    /// Returns true if a run of these parts was left out, too.
+    pub fn covers(&self, measurement: &str, load: Option<&str>, arm: &str) -> bool {
+        match self.kind.as_str() {
+            "measurement" => self.name == measurement,
+            "arm" => self.name == arm,
+            _ => Some(self.name.as_str()) == load,
+        }
+    }
 }
 
 /// A run that is planned.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Ordered {
     /// The file of its result, in the directory of results.
     pub file: String,
@@ -85,14 +101,9 @@ pub struct Ordered {
 impl Ordered {
     /// A run of a plan, and its number in the order.
     pub fn of(plan: &PlanFile, at: usize, run: &Planned) -> Ordered {
-        let cell = run.cell;
-        Ordered {
-            file: format!("{:03}-{}.json", at + 1, plan.name(cell)),
-            repetition: run.repetition + 1,
-            measurement: plan.measurements[cell.measurement].name.clone(),
-            load: cell.load.map(|at| plan.loads[at].name.clone()),
-            arm: plan.arms[cell.arm].name.clone(),
-        }
+        let file = format!("{:03}-{}.json", at + 1, plan.name(run.cell));
+        let (measurement, load, arm) = plan.names(run.cell);
+        Ordered { file, repetition: run.repetition + 1, measurement, load, arm }
     }
 
     /// Place of the run in the plan.
@@ -110,18 +121,11 @@ impl Ordered {
 }
 
 /// A run that was made.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Done {
-    /// The file of its result, in the directory of results.
-    pub file: String,
-    /// Repetition of the run, from 1.
-    pub repetition: u32,
-    /// Name of its measurement.
-    pub measurement: String,
-    /// Name of its load.
-    pub load: Option<String>,
-    /// Name of its arm.
-    pub arm: String,
+    /// The run as it was planned.
+    #[serde(flatten)]
+    pub planned: Ordered,
     /// Exit code of the run; `None` if a signal killed it.
     pub exit: Option<i32>,
     /// Time of the run, with the commands before it, s.
@@ -132,21 +136,6 @@ pub struct Done {
     pub why: Option<String>,
     /// Warnings of the run's result.
     pub warnings: Vec<Warning>,
-}
-
-impl Done {
-    /// A run of which there is a result, and nothing else is known.
-    pub fn unknown(planned: &Ordered) -> Done {
-        let Ordered { file, repetition, measurement, load, arm } = planned.clone();
-        let (exit, seconds, counted, why, warnings) = (None, 0.0, false, None, Vec::new());
-        Done { file, repetition, measurement, load, arm, exit, seconds, counted, why, warnings }
-    }
-
-    /// Returns the run as it was planned.
-    pub fn ordered(&self) -> Ordered {
-        let Done { file, repetition, measurement, load, arm, .. } = self.clone();
-        Ordered { file, repetition, measurement, load, arm }
-    }
 }
 
 /// Comparison of two arms.
@@ -174,10 +163,11 @@ pub fn table(plan: &PlanFile, counted: &Counted, why: &dyn Fn(Place) -> Option<S
     let mut cells = Vec::new();
     for place in plan.places() {
         let runs: Vec<&Run> = counted.get(&place).into_iter().flatten().collect();
+        let (measurement, load, arm) = plan.names(place);
         cells.push(Cell {
-            measurement: plan.measurements[place.measurement].name.clone(),
-            load: place.load.map(|at| plan.loads[at].name.clone()),
-            arm: plan.arms[place.arm].name.clone(),
+            measurement,
+            load,
+            arm,
             planned: plan.repetitions as usize,
             runs: runs.len(),
             why: if runs.is_empty() { why(place) } else { None },
@@ -196,45 +186,14 @@ pub fn comparisons(plan: &PlanFile, counted: &Counted, options: &Options) -> Vec
         let mut comparison = compare(&a.iter().collect::<Vec<_>>(), &b.iter().collect::<Vec<_>>(), options);
         // That distinguishes the arms, and is in the head.
         comparison.differences.retain(|difference| difference.what != "label arm");
-        found.push(Compared {
-            measurement: plan.measurements[place.measurement].name.clone(),
-            load: place.load.map(|at| plan.loads[at].name.clone()),
-            a: plan.arms[0].name.clone(),
-            b: plan.arms[place.arm].name.clone(),
-            answer: judge(&comparison),
-            comparison,
-        });
+        let (measurement, load, b) = plan.names(place);
+        let (a, answer) = (plan.arms[0].name.clone(), judge(&comparison));
+        found.push(Compared { measurement, load, a, b, answer, comparison });
     }
     found
 }
 
 impl Outcome {
-    /// Creates the outcome of a plan of which nothing has been run.
-    pub fn begun(
-        plan: PlanFile,
-        same: f64,
-        started: String,
-        skipped: Vec<Skipped>,
-        order: Vec<Ordered>,
-    ) -> Outcome {
-        Outcome {
-            schema: SCHEMA,
-            plan,
-            same,
-            started,
-            finished: None,
-            interrupted: None,
-            failed: None,
-            restored: None,
-            skipped,
-            order,
-            runs: Vec::new(),
-            table: Vec::new(),
-            acceptance: None,
-            comparisons: Vec::new(),
-        }
-    }
-
     /// Worst verdict on what was asked of any run; of one that was skipped it is inconclusive.
     fn status(&self, counted: &Counted) -> Option<Status> {
         let unjudged = |name: &str| {
@@ -268,12 +227,7 @@ impl Outcome {
 
     /// Returns true if a part of the plan that a cell belongs to was left out.
     pub fn is_skipped(&self, cell: &Cell) -> bool {
-        let is = |skipped: &Skipped| match skipped.kind.as_str() {
-            "measurement" => skipped.name == cell.measurement,
-            "arm" => skipped.name == cell.arm,
-            _ => Some(&skipped.name) == cell.load.as_ref(),
-        };
-        self.skipped.iter().any(is)
+        self.skipped.iter().any(|one| one.covers(&cell.measurement, cell.load.as_deref(), &cell.arm))
     }
 }
 

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 /// A plan for many runs.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PlanFile {
     /// Question that the plan answers, in a line.
@@ -207,9 +207,9 @@ impl PlanFile {
         }
         ensure!(!self.measurements.is_empty(), "there is no [[measurement]]: what is to be measured?");
         ensure!((1..=1000).contains(&self.repetitions), "repetitions must be 1 to 1000");
-        names("measurement", self.measurements.iter().map(|one| &one.name))?;
-        names("arm", self.arms.iter().map(|one| &one.name))?;
-        names("load", self.loads.iter().map(|one| &one.name))?;
+        for kind in ["measurement", "arm", "load"] {
+            check_names(kind, self.names_of(kind))?;
+        }
         for arm in &self.arms {
             ensure!(
                 arm.load.is_none() || self.loads.is_empty(),
@@ -259,6 +259,21 @@ impl PlanFile {
         words
     }
 
+    /// Names of the measurement, the load and the arm of a place.
+    pub fn names(&self, place: Place) -> (String, Option<String>, String) {
+        let load = place.load.map(|at| self.loads[at].name.clone());
+        (self.measurements[place.measurement].name.clone(), load, self.arms[place.arm].name.clone())
+    }
+
+    /// Names of all parts of a kind, as [`Skipped`](super::outcome::Skipped) has it.
+    pub fn names_of(&self, kind: &str) -> Vec<&String> {
+        match kind {
+            "measurement" => self.measurements.iter().map(|one| &one.name).collect(),
+            "arm" => self.arms.iter().map(|arm| &arm.name).collect(),
+            _ => self.loads.iter().map(|load| &load.name).collect(),
+        }
+    }
+
     /// The name of a place: `with-wake-network`.
     pub fn name(&self, place: Place) -> String {
         let load = place.load.map(|at| format!("-{}", self.loads[at].name)).unwrap_or_default();
@@ -295,7 +310,7 @@ impl Arm {
 }
 
 /// Checks names, which are parts of file names and labels.
-fn names<'a>(kind: &str, all: impl Iterator<Item = &'a String>) -> Result<()> {
+fn check_names(kind: &str, all: Vec<&String>) -> Result<()> {
     let mut known = BTreeSet::new();
     for name in all {
         let sound = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);

@@ -120,23 +120,16 @@ impl Outcome {
         if !redact::applies() {
             return;
         }
-        let names = Names { old: self.plan.clone(), new: shown(&self.plan) };
+        let new = shown(&self.plan);
+        let old = std::mem::replace(&mut self.plan, new);
         for one in &mut self.skipped {
-            one.name = match one.kind.as_str() {
-                "measurement" => names.measurement(&one.name),
-                "arm" => names.arm(&one.name),
-                _ => names.load(&one.name),
-            };
+            let at = old.names_of(&one.kind).iter().position(|name| **name == one.name);
+            one.name = at.map_or_else(String::new, |at| self.plan.names_of(&one.kind)[at].clone());
         }
-        for one in &mut self.order {
-            (one.measurement, one.arm) = (names.measurement(&one.measurement), names.arm(&one.arm));
-            one.load = one.load.as_deref().map(|load| names.load(load));
+        for one in self.order.iter_mut().chain(self.runs.iter_mut().map(|run| &mut run.planned)) {
+            let names = one.place(&old).map(|place| self.plan.names(place)).unwrap_or_default();
+            (one.measurement, one.load, one.arm) = names;
         }
-        for one in &mut self.runs {
-            (one.measurement, one.arm) = (names.measurement(&one.measurement), names.arm(&one.arm));
-            one.load = one.load.as_deref().map(|load| names.load(load));
-        }
-        self.plan = names.new;
     }
 
     /// Names the files of the runs as a trial with `--redact` does.
@@ -150,32 +143,9 @@ impl Outcome {
             one.file.clone_from(&known.1);
         }
         for (at, run) in self.runs.iter_mut().enumerate() {
-            let known = files.iter().find(|(before, _)| *before == run.file);
-            run.file = known.map_or_else(|| file(at, &run.ordered()), |(_, after)| after.clone());
+            let known = files.iter().find(|(before, _)| *before == run.planned.file);
+            run.planned.file = known.map_or_else(|| file(at, &run.planned), |(_, after)| after.clone());
         }
-    }
-}
-
-/// A plan before and after its parts were renamed.
-struct Names {
-    old: PlanFile,
-    new: PlanFile,
-}
-
-impl Names {
-    fn measurement(&self, name: &str) -> String {
-        let at = self.old.measurements.iter().position(|one| one.name == name);
-        at.map_or_else(String::new, |at| self.new.measurements[at].name.clone())
-    }
-
-    fn arm(&self, name: &str) -> String {
-        let at = self.old.arms.iter().position(|one| one.name == name);
-        at.map_or_else(String::new, |at| self.new.arms[at].name.clone())
-    }
-
-    fn load(&self, name: &str) -> String {
-        let at = self.old.loads.iter().position(|one| one.name == name);
-        at.map_or_else(String::new, |at| self.new.loads[at].name.clone())
     }
 }
 

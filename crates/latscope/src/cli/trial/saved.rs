@@ -3,32 +3,15 @@
 
 use super::super::results::{self, TRIAL, as_kept};
 use super::super::{Exit, input};
-use super::outcome::{Counted, Done, Ordered, Outcome, Skipped, comparisons, table};
-use super::plan_file::PlanFile;
+use super::outcome::{Counted, Done, Outcome, SCHEMA, Skipped, comparisons, table};
 use super::shared::Shown;
 use super::show::{self, View};
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use latscope_core::report::Report;
 use latscope_judge::acceptance::{Acceptance, Input, acceptance};
 use latscope_judge::compare::Options;
 use latscope_judge::runs::Run;
-use serde::Deserialize;
 use std::path::{Component, Path};
-
-/// Contents of the file of a trial that the results do not have.
-#[derive(Deserialize)]
-struct Saved {
-    plan: PlanFile,
-    same: f64,
-    started: String,
-    finished: Option<String>,
-    interrupted: Option<String>,
-    failed: Option<String>,
-    restored: Option<bool>,
-    skipped: Vec<Skipped>,
-    runs: Vec<Done>,
-    order: Vec<Ordered>,
-}
 
 /// Returns true if a directory holds the results of a trial.
 pub fn is_trial(directory: &Path) -> bool {
@@ -43,7 +26,7 @@ pub fn is_trial(directory: &Path) -> bool {
 pub fn show(directory: &Path, to: Shown) -> Result<Exit> {
     let file = as_kept(directory.join(TRIAL));
     let read = input::text(&file)?;
-    let saved: Saved =
+    let saved: Outcome =
         serde_json::from_str(&read).with_context(|| format!("{} is no file of a trial", file.display()))?;
     let (mut shown, counted) = outcome(saved, directory)?;
     shown.rename();
@@ -73,31 +56,31 @@ fn within(name: &str) -> Result<()> {
 }
 
 /// Returns the outcome of a trial, with the runs that its file does not contain, and the results that count.
-fn outcome(saved: Saved, directory: &Path) -> Result<(Outcome, Counted)> {
-    let Saved { plan, same, started, finished, interrupted, failed, restored, skipped, mut runs, order } =
-        saved;
-    let plan = plan.checked()?;
-    let mut named = order.iter().map(|one| &one.file).chain(runs.iter().map(|run| &run.file));
-    named.try_for_each(|name| within(name))?;
-    for one in &order {
-        let known = runs.iter().any(|run| run.file == one.file);
-        let file = as_kept(directory.join(&one.file));
+fn outcome(saved: Outcome, directory: &Path) -> Result<(Outcome, Counted)> {
+    let plan = saved.plan.checked()?;
+    let mut outcome = Outcome { schema: SCHEMA, plan, ..saved };
+    let made = outcome.runs.iter().map(|run| &run.planned);
+    outcome.order.iter().chain(made).try_for_each(|run| within(&run.file))?;
+    for planned in &outcome.order {
+        let known = outcome.runs.iter().any(|run| run.planned.file == planned.file);
+        let file = as_kept(directory.join(&planned.file));
         if !known && file.exists() {
             let why = complete(&file).err();
-            runs.push(Done { counted: why.is_none(), why, ..Done::unknown(one) });
+            let counted = why.is_none();
+            outcome.runs.push(Done { planned: planned.clone(), counted, why, ..Done::default() });
         }
     }
     let mut found = Counted::new();
-    for run in runs.iter_mut().filter(|run| run.counted) {
-        let place = run.ordered().place(&plan);
-        ensure!(place.is_some(), "{} has a run of {}, which its plan does not have", TRIAL, run.measurement);
-        match complete(&as_kept(directory.join(&run.file))) {
-            Ok(result) => found.entry(place.expect("it was looked at")).or_default().push(result),
+    for run in outcome.runs.iter_mut().filter(|run| run.counted) {
+        let Some(place) = run.planned.place(&outcome.plan) else {
+            bail!("{TRIAL} has a run of {}, which its plan does not have", run.planned.measurement)
+        };
+        match complete(&as_kept(directory.join(&run.planned.file))) {
+            Ok(result) => found.entry(place).or_default().push(result),
             Err(why) => (run.counted, run.why) = (false, Some(why)),
         }
     }
-    let begun = Outcome::begun(plan, same, started, skipped, order);
-    Ok((Outcome { finished, interrupted, failed, restored, runs, ..begun }, found))
+    Ok((outcome, found))
 }
 
 /// The record of the runs that count, where criteria were asked of them and they are not compared.
@@ -108,16 +91,16 @@ pub fn record(outcome: &Outcome, view: View, directory: &Path) -> Option<Accepta
     // Of each run once more with its outliers, which the table leaves out. One that cannot be read was said to be so.
     let counted = outcome.runs.iter().filter(|run| run.counted);
     let read: Vec<(&Done, Report)> = counted
-        .filter_map(|run| Some((run, results::load_one(&as_kept(directory.join(&run.file))).ok()?)))
+        .filter_map(|run| Some((run, results::load_one(&as_kept(directory.join(&run.planned.file))).ok()?)))
         .collect();
     let inputs: Vec<Input> = read.iter().map(|(run, report)| input(run, report)).collect();
     let skipped: Vec<String> = outcome.skipped.iter().map(Skipped::words).collect();
     acceptance(&inputs, &skipped)
 }
 
-fn input<'a>(run: &'a Done, report: &'a Report) -> Input<'a> {
-    let load = run.load.as_deref().unwrap_or_default();
-    Input { measurement: &run.measurement, load, arm: &run.arm, report }
+fn input<'a>(Done { planned, .. }: &'a Done, report: &'a Report) -> Input<'a> {
+    let load = planned.load.as_deref().unwrap_or_default();
+    Input { measurement: &planned.measurement, load, arm: &planned.arm, report }
 }
 
 /// Returns the result of a run that ended by itself.

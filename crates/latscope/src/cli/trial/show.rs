@@ -191,8 +191,8 @@ fn answer(outcome: &Outcome, compared: &Compared) -> String {
 fn missing(outcome: &Outcome) -> String {
     let complete = outcome.runs.iter().filter(|run| run.counted).count();
     let cut: Vec<&str> =
-        outcome.runs.iter().filter(|run| !run.counted).map(|run| run.file.as_str()).collect();
-    let begun = |one: &&Ordered| outcome.runs.iter().any(|run| run.file == one.file);
+        outcome.runs.iter().filter(|run| !run.counted).map(|run| run.planned.file.as_str()).collect();
+    let begun = |one: &&Ordered| outcome.runs.iter().any(|run| run.planned.file == one.file);
     let not_begun: Vec<&str> =
         outcome.order.iter().filter(|one| !begun(one)).map(|one| one.file.as_str()).collect();
     let mut text = format!(
@@ -234,9 +234,9 @@ fn is_short(compared: &Compared) -> bool {
 fn criteria(outcome: &Outcome, view: View) -> Vec<String> {
     let of = |exit: i32, verb: &str| -> Option<String> {
         let met = |run: &&Done| run.counted && run.exit == Some(exit);
-        let command = &outcome.runs.iter().find(met)?.measurement;
+        let command = &outcome.runs.iter().find(met)?.planned.measurement;
         let arm = |(at, arm): (usize, &Arm)| {
-            let runs = || outcome.runs.iter().filter(|run| run.counted && run.arm == arm.name);
+            let runs = || outcome.runs.iter().filter(|run| run.counted && run.planned.arm == arm.name);
             let letter = char::from(b'A'.saturating_add(at as u8));
             format!("{letter}: {} of {}", runs().filter(met).count(), counted(runs().count() as u64, "run"))
         };
