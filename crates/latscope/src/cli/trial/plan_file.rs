@@ -4,8 +4,7 @@
 use super::super::usage::did_you_mean;
 use anyhow::{Result, bail, ensure};
 use schemars::JsonSchema;
-use serde::de::{Error, SeqAccess, Visitor};
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
@@ -17,13 +16,13 @@ pub struct PlanFile {
     #[serde(default)]
     pub title: String,
     /// Number of times that each measurement is made in each arm under each load.
-    #[serde(default = "one")]
+    #[serde(default = "one::<u32>")]
     pub repetitions: u32,
     /// In which order the runs of a repetition are made.
     #[serde(default)]
     pub order: Order,
     /// Seed of the order.
-    #[serde(default = "first_seed")]
+    #[serde(default = "one::<u64>")]
     pub seed: u64,
     /// Command of the shell that puts back what the arms changed; without it, the `before` of the first arm.
     pub restore: Option<String>,
@@ -38,12 +37,8 @@ pub struct PlanFile {
     pub loads: Vec<NamedLoad>,
 }
 
-fn one() -> u32 {
-    1
-}
-
-fn first_seed() -> u64 {
-    1
+fn one<T: From<u8>>() -> T {
+    1.into()
 }
 
 /// In which order the runs of a repetition are made.
@@ -111,7 +106,8 @@ pub struct NamedLoad {
 }
 
 /// Words of a command line: a list, or one text that is split as a shell would.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(try_from = "LineOrWords")]
 pub struct Words(pub Vec<String>);
 
 impl Words {
@@ -127,29 +123,22 @@ impl Words {
     }
 }
 
-impl<'de> Deserialize<'de> for Words {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Words, D::Error> {
-        struct OfEither;
-        impl<'de> Visitor<'de> for OfEither {
-            type Value = Words;
+/// The two forms of a command line in a file.
+#[derive(Deserialize, JsonSchema)]
+#[serde(untagged, expecting = "it must be a command line, or a list of its words")]
+enum LineOrWords {
+    Line(String),
+    Words(Vec<String>),
+}
 
-            fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
-                f.write_str("a command line, or a list of its words")
-            }
+impl TryFrom<LineOrWords> for Words {
+    type Error = anyhow::Error;
 
-            fn visit_str<E: Error>(self, text: &str) -> Result<Words, E> {
-                Words::split(text).map_err(E::custom)
-            }
-
-            fn visit_seq<A: SeqAccess<'de>>(self, mut all: A) -> Result<Words, A::Error> {
-                let mut words = Vec::new();
-                while let Some(word) = all.next_element()? {
-                    words.push(word);
-                }
-                Ok(Words(words))
-            }
+    fn try_from(form: LineOrWords) -> Result<Words> {
+        match form {
+            LineOrWords::Line(text) => Words::split(&text),
+            LineOrWords::Words(words) => Ok(Words(words)),
         }
-        deserializer.deserialize_any(OfEither)
     }
 }
 
