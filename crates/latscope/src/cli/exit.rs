@@ -2,6 +2,7 @@
 
 use clap::ArgMatches;
 use latscope_core::report::Status;
+use latscope_judge::verdict::exit_code;
 use latscope_process::eprintln;
 use std::process::ExitCode;
 
@@ -21,11 +22,7 @@ pub enum Exit {
 impl Exit {
     /// Returns the end by a status, whose reason is made where it is needed.
     pub fn of_status(status: Status, reason: impl FnOnce() -> String) -> Exit {
-        match status {
-            Status::Pass => Exit::Done,
-            Status::Exceeded => Exit::Exceeded(reason()),
-            Status::Inconclusive => Exit::Inconclusive(reason()),
-        }
+        Exit::of_code(exit_code(Some(status), false), reason)
     }
 
     /// Returns the end with a code, whose reason is made where it is needed.

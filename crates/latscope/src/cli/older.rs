@@ -1,12 +1,12 @@
 //! Calls of older tools: the options that latscope adds to all of them, and the choice of the personality.
 
 use super::names::NameArguments;
+use super::options::some_time;
 use super::redact;
 use super::usage::{did_you_mean, of_parser};
 use anyhow::{Result, anyhow};
 use clap::Parser;
 use latscope_compat::{self as compat, Context, REFUSED};
-use latscope_core::units::parse_duration;
 use std::ffi::OsString;
 
 /// Runs as the older tool with this name and these arguments. Returns its exit code.
@@ -30,18 +30,12 @@ fn unknown(name: &str) -> anyhow::Error {
 struct Added {
     #[command(flatten)]
     names: NameArguments,
-    #[arg(long, value_parser = interval)]
+    #[arg(long, value_parser = some_time)]
     save_every: Option<u64>,
     #[arg(long)]
     dry_run: bool,
     #[arg(long)]
     redact: bool,
-}
-
-fn interval(text: &str) -> Result<u64, String> {
-    let duration = parse_duration(text).map_err(|error| error.to_string())?;
-    let ns = u64::try_from(duration.as_nanos()).ok().filter(|ns| *ns > 0);
-    ns.ok_or_else(|| "it must be longer than 0".to_owned())
 }
 
 /// Takes the options that latscope adds out of the arguments, wherever they stand.

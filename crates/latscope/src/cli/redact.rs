@@ -34,30 +34,26 @@ pub fn apply(arguments: &[OsString]) {
 
 /// Returns a message as it may be printed.
 pub fn message(text: &str) -> String {
-    match &mut *lock() {
-        Some((redactor, _)) => redactor.sentence(text),
-        None => text.to_owned(),
-    }
+    redacted(|redactor| redactor.sentence(text)).unwrap_or_else(|| text.to_owned())
 }
 
 /// Returns the words of a command line as they may be shown and written.
 pub fn words(words: &[String]) -> Vec<String> {
-    match &mut *lock() {
-        Some((redactor, _)) => redactor.arguments(words),
-        None => words.to_vec(),
-    }
+    redacted(|redactor| redactor.arguments(words)).unwrap_or_else(|| words.to_vec())
 }
 
 /// Returns a command of the user as it may be shown and written: another word for each.
 pub fn command(command: &str) -> String {
-    match &mut *lock() {
-        Some((redactor, _)) => redactor.command(command),
-        None => command.to_owned(),
-    }
+    redacted(|redactor| redactor.command(command)).unwrap_or_else(|| command.to_owned())
 }
 
 fn lock() -> std::sync::MutexGuard<'static, Option<(Redactor, Vec<String>)>> {
     REDACTOR.lock().expect("redacting does not panic")
+}
+
+/// What the redactor makes of something, if this process redacts.
+fn redacted<T>(apply: impl FnOnce(&mut Redactor) -> T) -> Option<T> {
+    lock().as_mut().map(|(redactor, _)| apply(redactor))
 }
 
 /// Returns true if this process redacts.
@@ -70,10 +66,7 @@ pub fn applies() -> bool {
 /// # Errors
 /// A text that decides how the result is read would change.
 pub fn report(report: Report) -> Result<Report> {
-    match &mut *lock() {
-        Some((redactor, _)) => redactor.report(&report).context("cannot redact this result"),
-        None => Ok(report),
-    }
+    redacted(|redactor| redactor.report(&report)).unwrap_or(Ok(report)).context("cannot redact this result")
 }
 
 /// Returns the run as it may be shown and written.
@@ -90,10 +83,9 @@ pub fn run(mut run: Run) -> Result<Run> {
 /// # Errors
 /// As [`report`].
 pub fn machine(machine: Machine) -> Result<Machine> {
-    match &mut *lock() {
-        Some((redactor, _)) => redactor.machine(&machine).context("cannot redact this machine"),
-        None => Ok(machine),
-    }
+    redacted(|redactor| redactor.machine(&machine))
+        .unwrap_or(Ok(machine))
+        .context("cannot redact this machine")
 }
 
 /// Returns the name of a file as it may be shown and written.
