@@ -4,7 +4,7 @@ use super::Exit;
 use super::input::check_once;
 use super::judged::JudgedArguments;
 use super::options::possible;
-use super::output::{check_distinct, show_text, unless_unread};
+use super::output::{check_distinct, unless_unread};
 use super::results::{self, Results};
 use anyhow::{Result, bail};
 use clap::Args;
@@ -12,7 +12,7 @@ use latscope_core::redact::machines_not_known;
 use latscope_core::report::Status;
 use latscope_judge::compare::{self, Comparison};
 use latscope_judge::runs::Run;
-use latscope_views::comparison as views;
+use latscope_views::{Options, comparison as views};
 use std::path::{Path, PathBuf};
 
 /// Compares two sides of saved results point by point: slower, faster, the same, or not to be decided
@@ -93,10 +93,9 @@ fn references(side: &Results) -> Vec<&Run> {
 
 fn show(asked: &CompareArguments, found: &Comparison) -> Result<()> {
     let files = &asked.judged.files;
-    let text =
-        show_text(asked.quiet || files.take_stdout(), |options| views::text(found, asked.all, options));
+    let text = |options: &Options| views::text(found, asked.all, options);
     let markdown = || views::markdown(found, asked.all);
-    text.and(files.write(found, || views::csv(found), markdown, || views::html(found)))
+    files.show(asked.quiet, found, text, || views::csv(found), markdown, || views::html(found))
 }
 
 /// The end by `--fail-on`.

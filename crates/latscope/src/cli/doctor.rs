@@ -1,10 +1,10 @@
 //! `latscope doctor`: what on this machine distorts latency.
 
 use super::options::JsonArgument;
-use super::{Exit, output, redact};
+use super::output::{show_text, write_json};
+use super::{Exit, redact};
 use anyhow::Result;
 use clap::Args;
-use latscope_process::stdout;
 use latscope_views::Options;
 
 #[derive(Debug, Args)]
@@ -23,15 +23,9 @@ pub struct DoctorArguments {
 pub fn run(asked: &DoctorArguments) -> Result<Exit> {
     let catalogue = latscope_probes::catalogue();
     let machine = redact::machine(latscope_machine::this_machine(&catalogue))?;
-    if let Some(path) = &asked.to.json {
-        output::write_json(Some(path), &machine)?;
-        if output::is_stdout(path) {
-            return Ok(Exit::Done);
-        }
-    }
-    let options =
-        Options { width: output::width(), color: true, catalogue: &catalogue, ..Options::default() };
-    let text = latscope_views::doctor::text(&machine, &options);
-    stdout::write_styled(&text)?;
+    write_json(&asked.to, &machine)?;
+    show_text(asked.to.takes_stdout(), |options| {
+        latscope_views::doctor::text(&machine, &Options { catalogue: &catalogue, ..*options })
+    })?;
     Ok(Exit::Done)
 }

@@ -2,7 +2,7 @@
 
 use super::input::{InputArguments, check_once};
 use super::options::JsonArgument;
-use super::output::{check_distinct, is_stdout, show_text, unless_unread, write, write_json};
+use super::output::{check_distinct, is_stdout, named, show_text, unless_unread, write, write_json};
 use super::results::{self, Results};
 use super::{Exit, budget, exit, redact};
 use anyhow::{Result, bail, ensure};
@@ -14,7 +14,7 @@ use latscope_judge::runs::Run;
 use latscope_process::stdout;
 use latscope_views::gate as views;
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Judges saved results by a budget of limits, or by how they were before: pass, exceeded or inconclusive
 ///
@@ -68,9 +68,7 @@ pub struct GateArguments {
 /// A result or the budget cannot be read, the budget names what does not exist, or a view cannot be written.
 pub fn run(asked: &GateArguments) -> Result<Exit> {
     asked.input.apply();
-    let files = [("json", &asked.json.json), ("junit", &asked.junit), ("markdown", &asked.markdown)];
-    let files: Vec<(&str, &Path)> =
-        files.into_iter().filter_map(|(name, path)| Some((name, path.as_deref()?))).collect();
+    let files = named(&[("json", &asked.json.json), ("junit", &asked.junit), ("markdown", &asked.markdown)]);
     let taken = files.iter().find(|(_, path)| is_stdout(path));
     if let Some((name, _)) = taken.filter(|_| asked.github || asked.all) {
         let option = if asked.github { "github" } else { "all" };
@@ -162,9 +160,9 @@ fn budget(asked: &GateArguments, results: &Results, baseline: &Results) -> Resul
 fn show(asked: &GateArguments, gate: &Gate, taken: bool) -> Result<()> {
     let text = show_text(taken, |options| views::text(gate, asked.all, options));
     let github = if asked.github { stdout::write_data(views::annotations(gate).as_bytes()) } else { Ok(()) };
-    let json = write_json(asked.json.json.as_deref(), gate);
-    let junit = write(asked.junit.as_deref(), || Some(views::junit(gate).into_bytes()));
-    let markdown = write(asked.markdown.as_deref(), || Some(views::markdown(gate).into_bytes()));
+    let json = write_json(&asked.json, gate);
+    let junit = write(&asked.junit, || views::junit(gate));
+    let markdown = write(&asked.markdown, || views::markdown(gate));
     text.and(github.map_err(Into::into)).and(json).and(junit).and(markdown)
 }
 

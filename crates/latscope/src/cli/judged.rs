@@ -2,12 +2,13 @@
 
 use super::input::InputArguments;
 use super::options::JsonArgument;
-use super::output::{is_stdout, write, write_json};
+use super::output::{is_stdout, named, show_text, write, write_json};
 use super::results;
 use anyhow::Result;
 use clap::Args;
 use latscope_core::json;
-use latscope_judge::compare::Options;
+use latscope_judge::compare;
+use latscope_views::Options;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
@@ -34,9 +35,9 @@ pub struct JudgedArguments {
 
 impl JudgedArguments {
     /// Returns how the runs are compared.
-    pub fn options(&self) -> Options {
+    pub fn options(&self) -> compare::Options {
         let JudgedArguments { same, ref only, seed, accept_busy, .. } = *self;
-        Options { same, only: only.clone(), seed, accept_busy }
+        compare::Options { same, only: only.clone(), seed, accept_busy }
     }
 }
 
@@ -59,36 +60,33 @@ pub struct ComparisonFiles {
 impl ComparisonFiles {
     /// The files to write, with the names of their options.
     pub fn named(&self) -> Vec<(&'static str, &Path)> {
-        let files = [
+        named(&[
             ("json", &self.json.json),
             ("csv", &self.csv),
             ("markdown", &self.markdown),
             ("html", &self.html),
-        ];
-        files.into_iter().filter_map(|(name, path)| Some((name, path.as_deref()?))).collect()
+        ])
     }
 
-    /// Returns true if one of the files is standard output.
-    pub fn take_stdout(&self) -> bool {
-        self.named().iter().any(|(_, path)| is_stdout(path))
-    }
-
-    /// Writes what was asked for; every file is tried.
+    /// Shows the text unless standard output is taken or `quiet`, and writes the files; every file is tried.
     ///
     /// # Errors
     /// The first one that failed.
-    pub fn write(
+    pub fn show(
         &self,
+        quiet: bool,
         found: &impl Serialize,
+        text: impl FnOnce(&Options) -> String,
         csv: impl FnOnce() -> Vec<u8>,
         markdown: impl FnOnce() -> String,
         html: impl FnOnce() -> String,
     ) -> Result<()> {
-        let json = write_json(self.json.json.as_deref(), found);
-        let csv = write(self.csv.as_deref(), || Some(csv()));
-        let markdown = write(self.markdown.as_deref(), || Some(markdown().into_bytes()));
-        let html = write(self.html.as_deref(), || Some(html().into_bytes()));
-        json.and(csv).and(markdown).and(html)
+        let is_taken = quiet || self.named().iter().any(|(_, path)| is_stdout(path));
+        let text = show_text(is_taken, text);
+        let json = write_json(&self.json, found);
+        let csv = write(&self.csv, csv);
+        let markdown = write(&self.markdown, markdown);
+        text.and(json).and(csv).and(markdown).and(write(&self.html, html))
     }
 }
 

@@ -1,5 +1,6 @@
 //! Options that several commands share.
 
+use super::input::is_stdout;
 use super::names::NameArguments;
 use super::usage::did_you_mean;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
@@ -150,6 +151,13 @@ pub struct JsonArgument {
     /// Write the result as JSON, packed by gzip if FILE ends with .gz; - for stdout. A link is replaced, not followed
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
+}
+
+impl JsonArgument {
+    /// Returns true if the JSON goes to standard output.
+    pub fn takes_stdout(&self) -> bool {
+        self.json.as_deref().is_some_and(is_stdout)
+    }
 }
 
 #[derive(Debug, Args)]

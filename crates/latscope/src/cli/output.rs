@@ -1,7 +1,7 @@
 //! Output of results: the table on stdout, and files.
 
 use super::beside::References;
-use super::options::ViewArguments;
+use super::options::{JsonArgument, ViewArguments};
 pub use super::results::is_stdout;
 use super::results::{load_one, load_without_blocks};
 use super::{Exit, redact};
@@ -78,7 +78,7 @@ impl<'a> Output<'a> {
     /// Every option that names a file to write.
     fn files(&self) -> Vec<(&'static str, &'a Path)> {
         let to = self.to;
-        let files = [
+        named(&[
             ("json", &to.json.json),
             ("csv", &to.csv),
             ("csv-long", &to.csv_long),
@@ -90,8 +90,7 @@ impl<'a> Output<'a> {
             ("svg", &to.svg),
             ("svg-percentiles", &to.svg_percentiles),
             ("contribute", &to.contribute),
-        ];
-        files.into_iter().filter_map(|(option, path)| Some((option, path.as_deref()?))).collect()
+        ])
     }
 
     fn pictures(&self) -> impl Iterator<Item = (&'a Path, Picture)> {
@@ -175,29 +174,30 @@ impl<'a> Output<'a> {
         let to = self.to;
         let beside: Vec<&Report> = self.beside.iter().collect();
         let table = if self.shows_table() { self.table(report, &beside, in_full, saved) } else { Ok(()) };
-        let csv = write(to.csv.as_deref(), || Some(views::csv::csv(report)));
-        let long = write(to.csv_long.as_deref(), || Some(views::csv::long(report)));
-        let metrics =
-            write(to.openmetrics.as_deref(), || Some(views::openmetrics::openmetrics(report).into_bytes()));
-        let signals = write(to.lava.as_deref(), || Some(views::lava::lava(report).into_bytes()));
-        let csv = csv.and(long).and(metrics).and(signals);
-        let buckets = write(to.csv_histogram.as_deref(), || views::csv::buckets(report));
-        let markdown = write(to.markdown.as_deref(), || {
-            let tables = views::markdown::markdown(report, &beside, in_full, &self.options(false));
-            Some((tables + &self.references.markdown(report)).into_bytes())
-        });
-        let page = || views::html::report(report, self.references.all(), &self.catalogue).into_bytes();
-        let html = write(to.html.as_deref(), || Some(page()));
-        let contribution =
-            write(to.contribute.as_deref(), || Some(references::contribution(report).into_bytes()));
-        let draw = |picture| figure::document(report, picture).map(String::into_bytes);
-        let drawn = self.pictures().map(|(path, picture)| write(Some(path), || draw(picture)));
-        let drawn = drawn.fold(Ok(()), Result::and);
-        let drawn =
-            self.gallery().map_or(Ok(()), |path| gallery(path, report, &self.catalogue, to.quiet)).and(drawn);
-        let json = to.json.json.as_deref().filter(|path| is_stdout(path));
-        let json = write(json, || Some(self.saved_form(report).to_json().into_bytes()));
-        table.and(csv).and(buckets).and(markdown).and(html).and(contribution).and(drawn).and(json)
+        let draw = |(path, picture)| write_any(Some(path), || figure::document(report, picture));
+        let written = [
+            table,
+            write(&to.csv, || views::csv::csv(report)),
+            write(&to.csv_long, || views::csv::long(report)),
+            write(&to.openmetrics, || views::openmetrics::openmetrics(report)),
+            write(&to.lava, || views::lava::lava(report)),
+            write_any(to.csv_histogram.as_deref(), || views::csv::buckets(report)),
+            write(&to.markdown, || self.markdown(report, &beside, in_full)),
+            write(&to.html, || views::html::report(report, self.references.all(), &self.catalogue)),
+            write(&to.contribute, || references::contribution(report)),
+            self.gallery().map_or(Ok(()), |path| gallery(path, report, &self.catalogue, to.quiet)),
+            self.pictures().map(draw).fold(Ok(()), Result::and),
+            match to.json.takes_stdout() {
+                true => write(&to.json.json, || self.saved_form(report).to_json()),
+                false => Ok(()),
+            },
+        ];
+        written.into_iter().collect()
+    }
+
+    fn markdown(&self, report: &Report, beside: &[&Report], in_full: bool) -> String {
+        views::markdown::markdown(report, beside, in_full, &self.options(false))
+            + &self.references.markdown(report)
     }
 
     /// Returns the report as it is written to `--json`: with the parts that are wanted.
@@ -275,10 +275,23 @@ pub fn show_text(is_taken: bool, text: impl FnOnce(&Options) -> String) -> Resul
     Ok(())
 }
 
+/// Returns the files that were asked for, with the names of their options.
+pub fn named<'a>(files: &[(&'static str, &'a Option<PathBuf>)]) -> Vec<(&'static str, &'a Path)> {
+    files.iter().filter_map(|(option, path)| Some((*option, path.as_deref()?))).collect()
+}
+
+/// Writes a view that was asked for.
+///
+/// # Errors
+/// The file or stdout cannot be written.
+pub fn write<T: Into<Vec<u8>>>(path: &Option<PathBuf>, view: impl FnOnce() -> T) -> Result<()> {
+    write_any(path.as_deref(), || Some(view()))
+}
+
 /// Writes a view that was asked for; a report may have nothing for it.
-pub fn write(path: Option<&Path>, view: impl FnOnce() -> Option<Vec<u8>>) -> Result<()> {
+fn write_any<T: Into<Vec<u8>>>(path: Option<&Path>, view: impl FnOnce() -> Option<T>) -> Result<()> {
     let Some(path) = path else { return Ok(()) };
-    let content = view().with_context(|| nothing_for(path))?;
+    let content = view().with_context(|| nothing_for(path))?.into();
     if is_stdout(path) { Ok(stdout::write_data(&content)?) } else { saver::replace(path, &content) }
 }
 
@@ -286,10 +299,12 @@ pub fn write(path: Option<&Path>, view: impl FnOnce() -> Option<Vec<u8>>) -> Res
 ///
 /// # Errors
 /// As of [`write`].
-pub fn write_json(path: Option<&Path>, value: &impl Serialize) -> Result<()> {
-    let Some(path) = path else { return Ok(()) };
-    let text = if is_stdout(path) { json::pretty(value).into_bytes() } else { line(value)? };
-    write(Some(path), || Some(text))
+pub fn write_json(to: &JsonArgument, value: &impl Serialize) -> Result<()> {
+    if to.json.is_none() {
+        return Ok(());
+    }
+    let text = if to.takes_stdout() { json::pretty(value).into_bytes() } else { line(value)? };
+    write(&to.json, || text)
 }
 
 /// Returns the JSON of a value on one line, with its end.

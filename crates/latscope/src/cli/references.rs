@@ -1,7 +1,7 @@
 //! `latscope references`: published figures of other machines.
 
 use super::options::{JsonArgument, ReferencesArgument};
-use super::output::{self, is_stdout};
+use super::output::{show_text, write_json};
 use super::{Exit, beside};
 use anyhow::{Result, ensure};
 use clap::Args;
@@ -28,15 +28,10 @@ pub fn run(asked: &ListedArguments) -> Result<Exit> {
     let all = beside::load(&asked.references)?;
     let wanted: Vec<&Reference> = all.iter().filter(|one| one.has(&asked.words)).collect();
     ensure!(!wanted.is_empty(), "no figure has the words {}: give fewer", asked.words.join(" "));
-    if let Some(path) = &asked.to.json {
-        output::write_json(Some(path), &wanted)?;
-        if is_stdout(path) {
-            return Ok(Exit::Done);
-        }
-    }
+    write_json(&asked.to, &wanted)?;
     let machines: BTreeSet<&str> = wanted.iter().map(|one| one.machine.as_str()).collect();
     let sum = [counted(wanted.len() as u64, "figure"), counted(machines.len() as u64, "machine")];
-    output::show_text(false, |options| {
+    show_text(asked.to.takes_stdout(), |options| {
         format!("{}\n{}\n", views::listing(&wanted, options), sum.join(" of "))
     })?;
     Ok(Exit::Done)

@@ -4,14 +4,14 @@ mod index;
 
 use super::judged::JudgedArguments;
 use super::options::possible;
-use super::output::{check_distinct, show_text, unless_unread};
+use super::output::{check_distinct, unless_unread};
 use super::{Exit, results};
 use anyhow::{Result, bail, ensure};
 use clap::Args;
 use index::Directory;
 use latscope_core::units::counted;
 use latscope_judge::history::{self as judge, Change, Entry, History};
-use latscope_views::history as views;
+use latscope_views::{Options, history as views};
 use std::collections::HashMap;
 use std::path::PathBuf;
 
@@ -119,8 +119,7 @@ fn once<'a>(runs: &'a [(String, Entry)], remarks: &mut Vec<String>) -> Vec<(&'a 
 
 fn show(asked: &HistoryArguments, found: &History) -> Result<()> {
     let (files, all, lines) = (&asked.judged.files, asked.all, !asked.judged.only.is_empty());
-    let taken = asked.quiet || files.take_stdout();
-    let text = show_text(taken, |options| views::text(found, all, lines, options));
+    let text = |options: &Options| views::text(found, all, lines, options);
     let html = || views::html(found, all || lines);
-    text.and(files.write(found, || views::csv(found), || views::markdown(found), html))
+    files.show(asked.quiet, found, text, || views::csv(found), || views::markdown(found), html)
 }

@@ -1,7 +1,7 @@
 //! Output of a plan and its outcome: on screen and in files.
 
 use super::super::exit;
-use super::super::output::{check_distinct, is_stdout, show_text};
+use super::super::output::{check_distinct, is_stdout};
 use super::outcome::{Compared, Done, Ordered, Outcome, Skipped};
 use super::plan_file::{Arm, Order, PlanFile, Planned};
 use super::shared::{SharedArguments, Shown};
@@ -85,14 +85,13 @@ fn arms(plan: &PlanFile, options: &Options) -> String {
 /// # Errors
 /// The first one that failed.
 pub fn show(outcome: &Outcome, view: View, to: Shown) -> Result<()> {
-    let taken = to.quiet || to.files.take_stdout();
-    let shown = show_text(taken, |options| text(outcome, view, to.all, options));
+    let text = |options: &Options| text(outcome, view, to.all, options);
     let csv = || match (view, &outcome.comparisons[..]) {
         (View::Comparison, [compared]) => comparison::csv(&compared.comparison),
         _ => views::csv(&outcome.table),
     };
     let markdown = || markdown(outcome, view, to.all);
-    shown.and(to.files.write(outcome, csv, markdown, || html(outcome, view)))
+    to.files.show(to.quiet, outcome, text, csv, markdown, || html(outcome, view))
 }
 
 fn html(outcome: &Outcome, view: View) -> String {
