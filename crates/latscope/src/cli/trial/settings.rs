@@ -2,7 +2,7 @@
 //! journalled with the guardian before the first of them is written to.
 
 use super::plan_file::Arm;
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use latscope_process::guardian::{self, Guardian, Ticket, Undo};
 use std::collections::BTreeMap;
 use std::fs;
@@ -111,33 +111,13 @@ fn write(file: &Path, value: &str) -> Result<()> {
     let cannot = || format!("cannot write {value:?} to {}", file.display());
     guardian::write(file, value).with_context(cannot)?;
     let now = held(file)?;
-    if now != value {
-        bail!("{} holds {now:?} after {value:?} was written to it", file.display());
-    }
+    ensure!(now == value, "{} holds {now:?} after {value:?} was written to it", file.display());
     Ok(())
 }
 
 /// The files that a path stands for, in which `*` is any text within a name.
 fn expand(pattern: &str) -> Vec<PathBuf> {
-    let mut found = vec![PathBuf::from("/")];
-    for part in pattern.split('/').filter(|part| !part.is_empty()) {
-        found = found.into_iter().flat_map(|path| step(&path, part)).collect();
-    }
-    found
-}
-
-fn step(path: &Path, part: &str) -> Vec<PathBuf> {
-    let Some((head, tail)) = part.split_once('*') else {
-        return Vec::from_iter(Some(path.join(part)).filter(|path| path.exists()));
-    };
-    let entries = fs::read_dir(path).into_iter().flatten().flatten();
-    let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
-    let fits = |name: &String| {
-        name.len() >= head.len() + tail.len() && name.starts_with(head) && name.ends_with(tail)
-    };
-    let mut all: Vec<PathBuf> = names.filter(fits).map(|name| path.join(name)).collect();
-    all.sort();
-    all
+    glob::glob(pattern).into_iter().flatten().flatten().collect()
 }
 
 #[cfg(test)]
