@@ -6,7 +6,7 @@ use super::options::{
     DirectoryArgument, Dynamic, Registered, RunArguments, TimelineArgument, possible, time,
 };
 use super::unlike;
-use anyhow::{Result, bail};
+use anyhow::{Result, bail, ensure};
 use clap::builder::{TypedValueParser, ValueParser};
 use clap::{Arg, ArgMatches, Args, Command};
 use latscope_core::machine::Machine;
@@ -215,9 +215,7 @@ pub fn plan(probes: &[&'static Probe], request: &Request, machine: &Machine) -> 
     if plan.steps.is_empty() && notes.is_empty() {
         bail!("nothing to measure: the probes asked for have no points with these parameters");
     }
-    if plan.steps.is_empty() {
-        bail!("nothing to measure: {}", notes.join("; "));
-    }
+    ensure!(!plan.steps.is_empty(), "nothing to measure: {}", notes.join("; "));
     plan.notes.extend(notes);
     if request.input.values.contains_key(param::THREADS) {
         measure::check_threads(&plan)?;
@@ -302,9 +300,7 @@ impl DirectoryArgument {
     /// A requested directory does not exist or cannot be written to, or no probe works in it.
     pub fn chosen(&self, probes: &[&Probe]) -> Result<Defaults> {
         if !probes.iter().any(|probe| probe.family() == "file") {
-            if !self.dir.is_empty() {
-                bail!("--dir is for probes of file, and none is measured");
-            }
+            ensure!(self.dir.is_empty(), "--dir is for probes of file, and none is measured");
             return Ok(Defaults::default());
         }
         if self.dir.is_empty() {

@@ -1,7 +1,7 @@
 //! Events above a threshold: what is asked to become of them.
 
 use super::options::some_time;
-use anyhow::{Result, bail};
+use anyhow::{Result, bail, ensure};
 use clap::{Args, value_parser};
 use latscope_core::plan::{Action, OnThreshold, Traced};
 use latscope_core::units::parse_size;
@@ -62,9 +62,7 @@ impl OutlierArguments {
             for (option, given) in
                 [("on-threshold", !self.on_threshold.is_empty()), ("no-blame", self.no_blame)]
             {
-                if given {
-                    bail!("--{option} requires --threshold T");
-                }
+                ensure!(!given, "--{option} requires --threshold T");
             }
             if worst.is_none() {
                 return match self.trace {

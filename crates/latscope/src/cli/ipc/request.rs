@@ -144,9 +144,7 @@ fn setup(asked: &IpcArguments, transport: &'static Transport, machine: &Machine)
     let usual = Setup::usual(transport, machine);
     let mode = mode(asked);
     let pairs = asked.pairs.pairs;
-    if pairs == 0 || pairs > 1024 {
-        bail!("--pairs {pairs}: it must be 1 to 1024");
-    }
+    ensure!((1..=1024).contains(&pairs), "--pairs {pairs}: it must be 1 to 1024");
     let (count, duration) = limits(asked, mode);
     let traced = asked.trace.is_some();
     let rules = Periodic {
@@ -189,9 +187,7 @@ fn limits(asked: &IpcArguments, mode: Mode) -> (u64, u64) {
 
 fn callers(asked: &IpcArguments, mode: Mode) -> Result<Vec<Caller>> {
     let priority = asked.pairs.priority.unwrap_or(PRIORITY);
-    if !(1..=99).contains(&priority) {
-        bail!("--priority {priority}: it must be 1 to 99");
-    }
+    ensure!((1..=99).contains(&priority), "--priority {priority}: it must be 1 to 99");
     let wanted = |caller: &Caller| match asked.pairs.caller.is_empty() {
         true => !matches!(mode, Mode::Throughput | Mode::OneWay) || *caller == Caller::Other,
         false => asked.pairs.caller.iter().any(|asked| asked.word() == caller.word()),

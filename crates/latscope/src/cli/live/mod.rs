@@ -16,7 +16,7 @@ mod theme;
 mod view;
 mod words;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, ensure};
 use clap::Args;
 use latscope_engine::observers::{Observer, Style};
 use latscope_process::terminal::Terminal;
@@ -91,9 +91,7 @@ impl LiveArguments {
 fn terminal() -> Result<Terminal> {
     let fd = rustix::io::dup(stderr()).context("stderr is closed")?;
     let terminal = Terminal::of(fd).context("the live screen needs a terminal on stderr")?;
-    if !terminal.in_foreground() {
-        bail!("the live screen cannot be drawn by a job in the background");
-    }
+    ensure!(terminal.in_foreground(), "the live screen cannot be drawn by a job in the background");
     Ok(terminal)
 }
 

@@ -4,7 +4,7 @@
 use super::super::live::RunsScreen;
 use super::plan_file::PlanFile;
 use super::settings::Settings;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use latscope_core::plan::Plan;
 use latscope_os::signal::{self, Signals};
 use latscope_os::worker;
@@ -147,9 +147,7 @@ impl Executor {
         // What it started in the background is to stay.
         self.guardian.forget(ticket)?;
         let status = child.wait()?;
-        if !status.success() {
-            bail!("{command:?} failed ({status}){}", last_lines(log));
-        }
+        ensure!(status.success(), "{command:?} failed ({status}){}", last_lines(log));
         Ok(())
     }
 

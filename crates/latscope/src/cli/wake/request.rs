@@ -1,7 +1,7 @@
 //! From the options of `latscope wake` to what is measured: pure.
 
 use super::arguments::{PolicyName, WakeArguments, WakeProbe};
-use anyhow::{Result, bail};
+use anyhow::{Result, bail, ensure};
 use latscope_core::machine::Machine;
 use latscope_core::plan::{Conditions, Periodic};
 use latscope_core::units::{CpuList, format_time};
@@ -98,9 +98,7 @@ fn threads(asked: &WakeArguments, machine: &Machine) -> Result<Vec<Thread>> {
         (given, _) => given.as_ref().unwrap_or(&machine.allowed).0.iter().copied().map(Some).collect(),
     };
     let count = asked.threads.threads.unwrap_or(cpus.len() as u64);
-    if count == 0 || count > 4096 {
-        bail!("--threads {count}: it must be 1 to 4096");
-    }
+    ensure!((1..=4096).contains(&count), "--threads {count}: it must be 1 to 4096");
     let lowered = |priority: u32, index: u64| match asked.threads.spread {
         true => priority.saturating_sub(index as u32).max(1),
         false => priority,
@@ -131,9 +129,7 @@ fn threads(asked: &WakeArguments, machine: &Machine) -> Result<Vec<Thread>> {
 fn policy(asked: &WakeArguments, interval: u64) -> Result<Policy> {
     let of_profile = asked.profile.map(|profile| profile.priority);
     let priority = asked.threads.priority.or(of_profile).unwrap_or(timer::PRIORITY);
-    if !(1..=99).contains(&priority) {
-        bail!("--priority {priority}: it must be 1 to 99");
-    }
+    ensure!((1..=99).contains(&priority), "--priority {priority}: it must be 1 to 99");
     Ok(match asked.threads.policy {
         Some(PolicyName::Other) => Policy::Other,
         Some(PolicyName::RoundRobin) => Policy::RoundRobin(priority),
