@@ -201,6 +201,19 @@ pub(super) fn wrap(first: &Text, prose: &str, style: Style, options: &Options) -
     out
 }
 
+/// Fills lines of this width with parts, as many as fit beside each other.
+pub(super) fn filled(parts: Vec<String>, separator: &str, width: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for part in parts {
+        let taken = separator.width() + part.width();
+        match lines.last_mut().filter(|line| line.width() + taken <= width) {
+            Some(line) => *line += &format!("{separator}{part}"),
+            None => lines.push(part),
+        }
+    }
+    lines
+}
+
 /// Units that stay on the line of the number before them.
 const UNITS: [&str; 9] = ["%", "ns", "µs", "ms", "s", "B", "KiB", "MiB", "GiB"];
 

@@ -10,7 +10,7 @@ use super::grid::{fitting, grid};
 use super::legend::{Signs, next_run};
 use super::rows::{ReferenceCell, Row, nothing_in_common, reference_names, sorted_rows};
 use super::style::{DIM, PLAIN, WARNING};
-use super::styled::{Text, wrap};
+use super::styled::{Text, filled, wrap};
 use super::{Options, Scale, Sort, human, unmeasured};
 use crate::devices::DEVICES;
 use latscope_core::report::Report;
@@ -126,7 +126,7 @@ fn laid_out(
 /// Returns the meanings of the signs and words that occur in the table, and the footnotes.
 fn legend(signs: Vec<String>, cells: &Cells, options: &Options) -> String {
     let mut out = String::new();
-    for line in filled(signs, options.width) {
+    for line in filled(signs, " · ", options.width) {
         out += &wrap(&Text::default(), &line, DIM, options);
     }
     for (number, text) in cells.notes.iter() {
@@ -134,21 +134,6 @@ fn legend(signs: Vec<String>, cells: &Cells, options: &Options) -> String {
         out += &wrap(&mark, text, DIM, options);
     }
     out
-}
-
-/// Lines of as many parts as `width` allows.
-fn filled(parts: Vec<String>, width: usize) -> Vec<String> {
-    let mut lines: Vec<String> = Vec::new();
-    for part in parts {
-        match lines
-            .last_mut()
-            .filter(|line| Text::plain(&**line).width() + 3 + Text::plain(&part).width() <= width)
-        {
-            Some(line) => *line += &format!(" · {part}"),
-            None => lines.push(part),
-        }
-    }
-    lines
 }
 
 /// Returns the meanings of the signs in these columns; `unit` says in which unit the next run is.

@@ -5,6 +5,7 @@ mod rows;
 
 use super::ticks::{ACROSS, UP, share, shown};
 use super::{Axis, Drawing, Figure, Mark, MarkAxis, Series, Shape};
+use crate::doctor::wrap;
 use crate::markup::{Element, element};
 
 /// Size of a figure and of its parts, pixels.
@@ -484,23 +485,16 @@ fn text(x: f64, y: f64, text: &str) -> Element {
 
 /// Returns a note as lines that fit, broken at blanks; a word that does not fit is cut.
 fn lines(note: &str) -> Vec<String> {
-    let mut lines = vec![String::new()];
-    for word in note.split(' ') {
-        let word = match word.chars().count() {
-            0..=LONGEST_NOTE => word.to_owned(),
-            _ => word.chars().take(LONGEST_NOTE - 1).chain(['…']).collect(),
-        };
-        let last = lines.last_mut().expect("there is always a line");
-        if last.is_empty() {
-            *last = word;
-        } else if last.chars().count() + 1 + word.chars().count() <= LONGEST_NOTE {
-            *last += " ";
-            *last += &word;
-        } else {
-            lines.push(word);
-        }
+    let words: Vec<String> = note.split(' ').map(|word| shortened(word, LONGEST_NOTE)).collect();
+    wrap(&words.join(" "), LONGEST_NOTE)
+}
+
+/// The text, cut at its end if it has more characters than `most`.
+fn shortened(text: &str, most: usize) -> String {
+    if text.chars().count() <= most {
+        return text.to_owned();
     }
-    lines
+    text.chars().take(most - 1).chain(['…']).collect()
 }
 
 #[cfg(test)]

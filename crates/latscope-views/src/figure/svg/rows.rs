@@ -1,7 +1,7 @@
 //! Bars, intervals and dots as SVG.
 
 use super::super::ticks::{BESIDE, share, shown, written};
-use super::{CHARACTER, COLOURS, GRID, LINE, QUIET, WIDTH, heading, line, px, text};
+use super::{CHARACTER, COLOURS, GRID, LINE, QUIET, WIDTH, heading, line, px, shortened, text};
 use crate::figure::{Part, PartKind, Row, Rows};
 use crate::markup::{Element, element};
 
@@ -61,10 +61,7 @@ impl Plot<'_> {
 
     fn row(&self, at: usize, row: &Row) -> Vec<Element> {
         let middle = self.top + HEIGHT * (at as f64 + 0.5);
-        let label = match row.label.chars().count() {
-            0..=LABEL => row.label.clone(),
-            _ => row.label.chars().take(LABEL - 1).chain(['…']).collect(),
-        };
+        let label = shortened(&row.label, LABEL);
         let mut parts = vec![text(FROM - 8.0, middle + 4.0, &label).with("text-anchor", "end")];
         parts.extend(row.parts.iter().map(|part| self.part(part, row, middle)));
         parts.push(text(TO + 6.0, middle + 4.0, &row.value).with("fill", QUIET));

@@ -3,6 +3,7 @@
 
 use super::ticks::{Tick, share, ticks};
 use super::{Figure, MarkAxis, Series};
+use crate::styled::filled;
 use ratatui_core::buffer::Buffer;
 use ratatui_core::layout::{Position, Rect};
 use ratatui_core::style::{Color, Style};
@@ -228,17 +229,7 @@ fn legend(figure: &Figure, width: usize) -> Vec<String> {
         let further = rest.len().saturating_sub(MARKERS.len());
         names.extend((further > 0).then(|| format!("{further} not drawn")));
     }
-    let mut lines: Vec<String> = Vec::new();
-    for name in names {
-        match lines.last_mut() {
-            Some(line) if line.chars().count() + 3 + name.chars().count() <= width => {
-                line.push_str("   ");
-                line.push_str(&name);
-            }
-            _ => lines.push(name),
-        }
-    }
-    lines
+    filled(names, "   ", width)
 }
 
 /// Writes a text from this cell on, cut at the right edge.
