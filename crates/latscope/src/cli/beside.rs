@@ -91,18 +91,10 @@ impl References {
         }
         let is_named = |one: &Reference| self.names.iter().any(|name| one.is_of(name));
         let mut groups = Vec::new();
-        for group in Group::of(report, self.all()) {
-            let named = group.all.iter().filter(|one| is_named(one.reference)).cloned().collect();
-            let mut shown =
-                if self.nearest { group.clone().nearest() } else { Group { all: named, ..group.clone() } };
-            if self.nearest {
-                let missing =
-                    group.all.into_iter().filter(|one| is_named(one.reference) && !shown.all.contains(one));
-                let missing: Vec<_> = missing.collect();
-                shown.all.extend(missing);
-                shown.all.sort_by(|a, b| a.ratio().total_cmp(&b.ratio()));
-            }
-            groups.extend(Some(shown).filter(|group| !group.all.is_empty()));
+        for mut group in Group::of(report, self.all()) {
+            let nearest = if self.nearest { group.clone().nearest().all } else { Vec::new() };
+            group.all.retain(|one| is_named(one.reference) || nearest.contains(one));
+            groups.extend(Some(group).filter(|group| !group.all.is_empty()));
         }
         Some(groups)
     }

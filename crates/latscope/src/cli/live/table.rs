@@ -17,46 +17,27 @@ struct Column {
     alarming: fn(&Model, &Row) -> bool,
 }
 
-const fn quantile(title: &'static str, text: fn(&Model, &Row) -> String) -> Column {
-    Column { title, width: 8, text, alarming: |_, _| false }
+const fn column(title: &'static str, width: usize, text: fn(&Model, &Row) -> String) -> Column {
+    Column { title, width, text, alarming: |_, _| false }
 }
 
 const COLUMNS: [Column; 8] = [
-    Column {
-        title: "n",
-        width: 7,
-        text: |_, row| words::count(row.histogram.count()),
-        alarming: |_, _| false,
-    },
-    quantile("min", |_, row| or_dash(row.histogram.min())),
-    quantile("p50", |_, row| or_dash(row.histogram.quantile(0.5))),
-    quantile("p99", |_, row| or_dash(row.histogram.tail_quantile(0.99))),
-    quantile("p99.9", |_, row| or_dash(row.histogram.tail_quantile(0.999))),
-    Column {
-        title: "max",
-        width: 8,
-        text: |_, row| or_dash(row.histogram.max()),
-        alarming: |model, row| {
-            let threshold = model.threshold.map(|threshold| threshold as f64);
-            row.histogram.max().zip(threshold).is_some_and(|(max, threshold)| max > threshold)
-        },
-    },
-    Column {
-        title: "max age",
-        width: 8,
-        text: |model, row| model.age_of_max(row).map_or("-".to_owned(), words::span),
-        alarming: |_, _| false,
-    },
-    Column {
-        title: "missed",
-        width: 7,
-        text: |_, row| words::count(row.missed),
-        alarming: |_, row| row.missed > 0,
-    },
+    column("n", 7, |_, row| words::count(row.histogram.count())),
+    column("min", 8, |_, row| or_dash(row.histogram.min())),
+    column("p50", 8, |_, row| or_dash(row.histogram.quantile(0.5))),
+    column("p99", 8, |_, row| or_dash(row.histogram.tail_quantile(0.99))),
+    column("p99.9", 8, |_, row| or_dash(row.histogram.tail_quantile(0.999))),
+    Column { alarming: is_above_threshold, ..column("max", 8, |_, row| or_dash(row.histogram.max())) },
+    column("max age", 8, |model, row| model.age_of_max(row).map_or("-".to_owned(), words::span)),
+    Column { alarming: |_, row| row.missed > 0, ..column("missed", 7, |_, row| words::count(row.missed)) },
 ];
 
 /// Columns that a narrow screen can do without, in this order.
 const DISPENSABLE: [&str; 6] = ["n", "max age", "min", "p99", "p99.9", "missed"];
+
+fn is_above_threshold(model: &Model, row: &Row) -> bool {
+    row.histogram.max().zip(model.threshold).is_some_and(|(max, threshold)| max > threshold as f64)
+}
 
 fn or_dash(ns: Option<f64>) -> String {
     ns.map_or("-".to_owned(), format_time)
