@@ -13,10 +13,10 @@ use latscope_views::{unfinished, unmet};
 
 pub const HEADING: &str = "Criteria (exit code 2 or 3)";
 
-/// Criteria of the result: an option for each quantile, for the maximum and, if events can be missed, for those; and
-/// the option that ends the run when a criterion does not hold.
+/// Criteria of the result: an option for each quantile, for the maximum, for missed events if there can be such, and for
+/// what can happen to messages; and the option that ends the run when a criterion does not hold.
 #[derive(Debug, Clone)]
-pub struct Criteria<const MISSED: bool> {
+pub struct Criteria<const MISSED: bool, const MESSAGES: bool = false> {
     criteria: Vec<Criterion>,
     /// True if the run ends when a criterion is exceeded.
     pub stop: bool,
@@ -25,10 +25,24 @@ pub struct Criteria<const MISSED: bool> {
 /// The option that ends a run when a criterion is exceeded.
 const STOP: &str = "stop_when_exceeded";
 
-impl<const MISSED: bool> Criteria<MISSED> {
-    fn names() -> impl Iterator<Item = &'static str> {
+/// What is asked of messages to another operating system.
+const OF_MESSAGES: [Meaning; 6] = [
+    ("losses", "No more messages may be lost: without a reply within the timeout"),
+    ("mismatches", "No more replies may have another content or length than was sent"),
+    ("duplicates", "No more replies may come again"),
+    ("reorderings", "No more replies may come after one to a later message"),
+    ("faults", "No more faults of the protocol may be seen"),
+    ("late", "No more replies may come after their timeout"),
+];
+
+impl<const MISSED: bool, const MESSAGES: bool> Criteria<MISSED, MESSAGES> {
+    fn of_time() -> impl Iterator<Item = &'static str> {
         let missed = MISSED.then_some("missed");
         std::iter::once("max").chain(missed).chain(QUANTILES.iter().map(|quantile| quantile.name))
+    }
+
+    fn of_messages() -> impl Iterator<Item = Meaning> {
+        OF_MESSAGES.into_iter().filter(|_| MESSAGES)
     }
 
     /// Returns the criteria, with the further criterion that no event is above the threshold.
@@ -39,7 +53,7 @@ impl<const MISSED: bool> Criteria<MISSED> {
     }
 }
 
-impl<const MISSED: bool> Registered for Criteria<MISSED> {
+impl<const MISSED: bool, const MESSAGES: bool> Registered for Criteria<MISSED, MESSAGES> {
     fn add(command: Command) -> Command {
         let help = |name: &str| match QUANTILES.iter().find(|quantile| quantile.name == name) {
             Some(quantile) => {
@@ -49,16 +63,7 @@ impl<const MISSED: bool> Registered for Criteria<MISSED> {
             None => "No more activations may be missed".to_owned(),
         };
         command
-            .args(Self::names().map(|name| {
-                let value = if name == "missed" { "N" } else { "T" };
-                let parser = move |text: &str| Criterion::parse(name, text);
-                Arg::new(name)
-                    .long(name)
-                    .value_name(value)
-                    .value_parser(parser)
-                    .help(help(name))
-                    .help_heading(HEADING)
-            }))
+            .args(Self::of_time().map(|name| criterion(name, help(name))))
             .arg(
                 Arg::new(STOP)
                     .long("stop-when-exceeded")
@@ -66,47 +71,21 @@ impl<const MISSED: bool> Registered for Criteria<MISSED> {
                     .help("End the run when a criterion is exceeded")
                     .help_heading(HEADING),
             )
+            .args(Self::of_messages().map(|(name, help)| criterion(name, help.to_owned())))
     }
 
     fn read(matches: &ArgMatches) -> Self {
-        let criteria = Self::names().filter_map(|name| matches.get_one(name).cloned()).collect();
+        let names = Self::of_time().chain(Self::of_messages().map(|(name, _)| name));
+        let criteria = names.filter_map(|name| matches.get_one(name).cloned()).collect();
         Criteria { criteria, stop: matches.get_flag(STOP) }
     }
 }
 
-// What is asked of messages to another operating system.
-#[derive(Debug, Args)]
-pub struct MessageCriteria {
-    /// No more messages may be lost: without a reply within the timeout
-    #[arg(long, value_name = "N", value_parser = number("losses"), help_heading = HEADING)]
-    losses: Option<Criterion>,
-    /// No more replies may have another content or length than was sent
-    #[arg(long, value_name = "N", value_parser = number("mismatches"), help_heading = HEADING)]
-    mismatches: Option<Criterion>,
-    /// No more replies may come again
-    #[arg(long, value_name = "N", value_parser = number("duplicates"), help_heading = HEADING)]
-    duplicates: Option<Criterion>,
-    /// No more replies may come after one to a later message
-    #[arg(long, value_name = "N", value_parser = number("reorderings"), help_heading = HEADING)]
-    reorderings: Option<Criterion>,
-    /// No more faults of the protocol may be seen
-    #[arg(long, value_name = "N", value_parser = number("faults"), help_heading = HEADING)]
-    faults: Option<Criterion>,
-    /// No more replies may come after their timeout
-    #[arg(long, value_name = "N", value_parser = number("late"), help_heading = HEADING)]
-    late: Option<Criterion>,
-}
-
-impl MessageCriteria {
-    pub fn all(&self) -> impl Iterator<Item = Criterion> {
-        let Self { losses, mismatches, duplicates, reorderings, faults, late } = self;
-        [losses, mismatches, duplicates, reorderings, faults, late].into_iter().flatten().cloned()
-    }
-}
-
-/// Reads the most that a number may be.
-fn number(name: &'static str) -> impl Fn(&str) -> Result<Criterion, CriterionError> + Clone + Send + Sync {
-    move |text| Criterion::parse(name, text)
+/// The option of a criterion: a time, or the most that a number may be.
+fn criterion(name: &'static str, help: String) -> Arg {
+    let counts = name == "missed" || OF_MESSAGES.iter().any(|(known, _)| *known == name);
+    let arg = Arg::new(name).long(name).value_name(if counts { "N" } else { "T" });
+    arg.value_parser(move |text: &str| Criterion::parse(name, text)).help(help).help_heading(HEADING)
 }
 
 /// What a server may inherit from its caller.

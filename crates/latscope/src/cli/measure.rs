@@ -47,11 +47,6 @@ pub trait Measures {
         Vec::new()
     }
 
-    /// Returns true if the run ends when a criterion is exceeded.
-    fn stops_when_exceeded(&self) -> bool {
-        false
-    }
-
     /// Returns warnings that a reader must know before the first number.
     fn warnings(&self, _: &Plan, _: &Machine) -> Vec<Warning> {
         Vec::new()
@@ -270,12 +265,11 @@ fn show(report: &Report, output: &Output, in_full: bool, earlier: Option<&Path>)
 /// Nothing is asked that could end the run.
 fn judging<M: Measures>(command: &M, plan: Plan) -> Result<Plan> {
     let criteria: Vec<_> = command.criteria(&plan).iter().map(Criterion::planned).collect();
-    let stop_when_exceeded = command.stops_when_exceeded();
     ensure!(
-        !stop_when_exceeded || !criteria.is_empty(),
+        !plan.stop_when_exceeded || !criteria.is_empty(),
         "--stop-when-exceeded requires a criterion, such as --max 100us"
     );
-    Ok(Plan { criteria, stop_when_exceeded, ..plan })
+    Ok(Plan { criteria, ..plan })
 }
 
 /// The plan with a note, where it has fewer rounds than were asked for.

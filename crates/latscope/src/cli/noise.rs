@@ -47,6 +47,7 @@ impl Measures for NoiseArguments {
         let (probes, request) = self.family.request("noise", 1)?;
         let request = Request { on_threshold: self.outliers.rules()?, ..request };
         let mut plan = family::plan(&probes, &request, machine)?;
+        plan.stop_when_exceeded = self.criteria.stop;
         for rules in plan.steps.iter_mut().filter_map(|step| step.periodic.as_mut()) {
             rules.threshold = self.outliers.threshold;
             rules.stop_at_threshold = self.outliers.stops();
@@ -57,10 +58,6 @@ impl Measures for NoiseArguments {
 
     fn criteria(&self, _: &Plan) -> Vec<Criterion> {
         self.criteria.with_threshold(self.outliers.threshold)
-    }
-
-    fn stops_when_exceeded(&self) -> bool {
-        self.criteria.stop
     }
 
     fn watcher(&self) -> Result<Box<dyn Observer>> {

@@ -35,7 +35,8 @@ impl Measures for IpcArguments {
         };
         let on_threshold = self.trace.clone().map(ends);
         let request = Request { notes, on_threshold, ..self.run.request("ipc", PlanInput::default(), 1) };
-        Ok(planner::of_steps(steps, &request, machine))
+        let plan = planner::of_steps(steps, &request, machine);
+        Ok(Plan { stop_when_exceeded: self.criteria.stop, ..plan })
     }
 
     fn criteria(&self, plan: &Plan) -> Vec<Criterion> {
@@ -43,10 +44,6 @@ impl Measures for IpcArguments {
         let mut criteria = self.criteria.with_threshold(threshold);
         criteria.extend(self.call_criteria.all());
         criteria
-    }
-
-    fn stops_when_exceeded(&self) -> bool {
-        self.criteria.stop
     }
 
     fn warnings(&self, plan: &Plan, machine: &Machine) -> Vec<Warning> {

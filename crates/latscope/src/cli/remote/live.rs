@@ -39,6 +39,12 @@ impl<W: Write> Line<W> {
         };
         let _ = written.and_then(|()| self.out.flush());
     }
+
+    /// Writes a line that stays.
+    fn note(&mut self, line: &str) {
+        let clear = if (self.width)().is_some() { "\r\x1b[K" } else { "" };
+        let _ = writeln!(self.out, "{clear}{line}");
+    }
 }
 
 /// The figures of a point so far.
@@ -85,16 +91,10 @@ impl<W: Write> Observer for Line<W> {
                 }
             }
             Event::Standings(standings) => {
-                let clear = if (self.width)().is_some() { "\r\x1b[K" } else { "" };
-                for words in newly_exceeded(&self.standings, standings) {
-                    let _ = writeln!(self.out, "{clear}{words}");
-                }
+                newly_exceeded(&self.standings, standings).iter().for_each(|words| self.note(words));
                 self.standings = standings.to_vec();
             }
-            Event::Warning(warning) => {
-                let clear = if (self.width)().is_some() { "\r\x1b[K" } else { "" };
-                let _ = writeln!(self.out, "{clear}latscope: {}", warning.text);
-            }
+            Event::Warning(warning) => self.note(&format!("latscope: {}", warning.text)),
             Event::Finished(_) if (self.width)().is_some() => self.say(""),
             _ => {}
         }

@@ -6,7 +6,7 @@ mod serve;
 mod window;
 
 use super::Exit;
-use super::criteria::{Criteria, MessageCriteria};
+use super::criteria::Criteria;
 use super::family::{self, FamilyArguments};
 use super::live::LiveArguments;
 use super::measure::{self, Measures};
@@ -59,9 +59,7 @@ pub struct RemoteArguments {
     #[command(flatten)]
     options: Dynamic<TransportOptions>,
     #[command(flatten)]
-    criteria: Dynamic<Criteria<false>>,
-    #[command(flatten)]
-    message_criteria: MessageCriteria,
+    criteria: Dynamic<Criteria<false, true>>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -94,6 +92,7 @@ impl Measures for RemoteArguments {
     fn plan(&self, machine: &Machine) -> Result<Plan> {
         let (probes, request) = self.request()?;
         let mut plan = family::plan(&probes, &request, machine)?;
+        plan.stop_when_exceeded = self.criteria.stop;
         if self.endless {
             endless(&mut plan)?;
         }
@@ -101,13 +100,7 @@ impl Measures for RemoteArguments {
     }
 
     fn criteria(&self, _: &Plan) -> Vec<Criterion> {
-        let mut criteria = self.criteria.with_threshold(None);
-        criteria.extend(self.message_criteria.all());
-        criteria
-    }
-
-    fn stops_when_exceeded(&self) -> bool {
-        self.criteria.stop
+        self.criteria.with_threshold(None)
     }
 
     fn watcher(&self) -> Result<Box<dyn Observer>> {

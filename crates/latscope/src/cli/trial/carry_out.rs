@@ -152,12 +152,12 @@ fn ready(plan: &PlanFile, limit: Duration) -> Result<Ready> {
         let planned = planned.with_context(|| format!("`latscope {}`", plan.words(*place).join(" ")))?;
         remaining.planned.insert(*place, expected(&planned, latscope_probes::setup_s));
     }
-    ensure!(!places.is_empty(), "nothing of this plan can be run here: {}", first_reason(&skipped));
+    ensure!(
+        !places.is_empty(),
+        "nothing of this plan can be run here: {}",
+        skipped.first().map(Skipped::words).unwrap_or_default()
+    );
     Ok(Ready { skipped, settings, order: order(plan, &places), remaining })
-}
-
-fn first_reason(skipped: &[Skipped]) -> String {
-    skipped.first().map(Skipped::words).unwrap_or_default()
 }
 
 /// Leaves out arms for these reasons. All others are compared with the first.

@@ -41,7 +41,8 @@ impl Measures for WakeArguments {
             notes: self.profile.iter().map(|p| format!("profile {}: {}", p.name, p.source)).collect(),
             ..self.run.request("wake", PlanInput::default(), 1)
         };
-        Ok(planner::of_steps(vec![step], &request, machine))
+        let plan = planner::of_steps(vec![step], &request, machine);
+        Ok(Plan { stop_when_exceeded: self.criteria.stop, ..plan })
     }
 
     fn criteria(&self, _: &Plan) -> Vec<Criterion> {
@@ -52,10 +53,6 @@ impl Measures for WakeArguments {
             criteria.push(Criterion { metric: Metric::Max, limit: max as f64 });
         }
         criteria
-    }
-
-    fn stops_when_exceeded(&self) -> bool {
-        self.criteria.stop
     }
 
     fn warnings(&self, plan: &Plan, machine: &Machine) -> Vec<Warning> {
