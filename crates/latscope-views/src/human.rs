@@ -81,7 +81,6 @@ pub(super) fn document(report: &Report, rows: &[Row]) -> Document {
     let mut signs = Signs::default();
     // What is doubtful has no sign on this scale.
     rows.iter().for_each(|row| signs.note(row.times, Level::Ok, false));
-    let signs = Some(signs.meanings().join(" · ")).filter(|signs| !signs.is_empty());
     let rows = Rows(rows);
     let table = Table::new(vec![
         rows.left("operation", |row| &row.label),
@@ -91,7 +90,7 @@ pub(super) fn document(report: &Report, rows: &[Row]) -> Document {
         rows.right("if L1 took 1 s", |row| Text::styled(magnitude(row.ns), human(row.ns / second))),
         rows.right("in a frame", in_a_frame),
     ]);
-    let notes = std::iter::once(scale).chain(signs).collect();
+    let notes = std::iter::once(scale).chain(signs.line()).collect();
     let mut document = Document::default();
     document.table(Table { least: usize::MAX, notes, ..table });
     document

@@ -31,6 +31,11 @@ impl Signs {
         signs
     }
 
+    /// Returns the meanings on one line, if there are any.
+    pub fn line(self) -> Option<String> {
+        Some(self.meanings().join(" · ")).filter(|text| !text.is_empty())
+    }
+
     /// Returns the meanings of the signs, a text each.
     pub fn meanings(self) -> Vec<String> {
         let all = [

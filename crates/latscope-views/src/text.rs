@@ -133,8 +133,7 @@ fn table(report: &Report, points: &[&Measurement], room: usize) -> Table {
     };
     let figures = figures(report, points).into_iter().enumerate().map(|(at, column)| column.rank(at + 1));
     let columns = std::iter::once(Rows(points).left("point", label)).chain(figures).collect();
-    let signs = Signs::of(points.iter().copied()).meanings().join(" · ");
-    let notes = Some(signs).filter(|signs| !signs.is_empty()).into_iter().collect();
+    let notes = Signs::of(points.iter().copied()).line().into_iter().collect();
     Table { least: usize::MAX, notes, wider: WIDER, ..Table::new(columns) }
 }
 
@@ -252,9 +251,9 @@ fn matrix_of(machine: &Machine, points: &[&Measurement], shown: Shown, options: 
     if shown == Shown::Median && points.iter().any(|m| !claims(machine, m).is_empty()) {
         out += &wrap(&Text::plain("  "), CLAIMS, DIM, options);
     }
-    let legend = Signs { round_trip: false, one_way: false, ..Signs::of(points.iter().copied()) }.meanings();
-    if !legend.is_empty() {
-        out += &wrap(&Text::plain("  "), &legend.join(" · "), DIM, options);
+    let legend = Signs { round_trip: false, one_way: false, ..Signs::of(points.iter().copied()) };
+    if let Some(text) = legend.line() {
+        out += &wrap(&Text::plain("  "), &text, DIM, options);
     }
     out
 }

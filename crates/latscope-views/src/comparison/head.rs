@@ -15,15 +15,20 @@ const VERDICTS: [Verdict; 5] =
 
 /// Returns a side in words: `9 runs of 8 rounds, 2026-11-22 14:38 to 14:45`.
 pub(super) fn side(side: &Side) -> String {
-    let rounds = match side.rounds {
+    let time = |text: &String| text.replace('T', " ").chars().take(16).collect::<String>();
+    let [first, last] = side.started.each_ref().map(time);
+    runs(side.runs, side.rounds, [&first, &last])
+}
+
+/// Returns runs in words, with their rounds and the times of the first and the last.
+pub(crate) fn runs(runs: usize, rounds: [u32; 2], [first, last]: [&str; 2]) -> String {
+    let rounds = match rounds {
         [one, other] if one == other => counted(one.into(), "round"),
         [fewest, most] => format!("{fewest} to {most} rounds"),
     };
-    let time = |text: &str| text.replace('T', " ").chars().take(16).collect::<String>();
-    let [first, last] = [&side.started[0], &side.started[1]].map(|text| time(text));
-    let first = if first.is_empty() { "at an unknown time".to_owned() } else { first };
     let until = if last.is_empty() || first == last { String::new() } else { format!(" to {last}") };
-    format!("{} of {rounds}, {first}{until}", counted(side.runs as u64, "run"))
+    let first = if first.is_empty() { "at an unknown time" } else { first };
+    format!("{} of {rounds}, {first}{until}", counted(runs as u64, "run"))
 }
 
 /// Returns the side with its machines and programs.

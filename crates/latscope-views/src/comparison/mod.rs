@@ -6,7 +6,7 @@ mod pictures;
 #[cfg(test)]
 pub(crate) mod tests;
 
-pub(crate) use head::difference;
+pub(crate) use head::{difference, runs};
 #[cfg(test)]
 pub(crate) use pictures::by_percentile;
 

@@ -62,7 +62,11 @@ fn suite(
     for check in checks {
         let run = file.map(|file| format!(" ({file})")).unwrap_or_default();
         let name = escape(&format!("{}{run}", check.id));
-        let _ = write!(out, "    <testcase classname=\"{}\" name=\"{name}\"", escape(class(check)));
+        let _ = write!(
+            out,
+            "    <testcase classname=\"{}\" name=\"{name}\"",
+            escape(if check.is_of_file() { "file" } else { &check.probe })
+        );
         let (tag, kind) = match check.status {
             Status::Pass => ("system-out", ""),
             Status::Exceeded => ("failure", "exceeded"),
@@ -76,11 +80,6 @@ fn suite(
         let _ = writeln!(out, ">\n      <{tag}{attributes}>{text}</{tag}>\n    </testcase>");
     }
     out.push_str("  </testsuite>\n");
-}
-
-/// Returns the name that groups tests: the probe, or `file`.
-fn class(check: &Check) -> &str {
-    if check.is_of_file() { "file" } else { &check.probe }
 }
 
 /// Returns a text as XML has it, also in attributes; characters that XML 1.0 does not allow are left out.

@@ -1,5 +1,6 @@
 //! A budget that was learnt, as its file, with what each limit rests on.
 
+use crate::comparison::runs;
 use latscope_core::plan::{ParamValue, Params};
 use latscope_core::units::{counted, format_time, three_digits};
 use latscope_judge::gate::{ENOUGH, Learnt, LearntLimit, LearntPoint, NoLimit, Spread};
@@ -29,14 +30,9 @@ pub fn budget(learnt: &Learnt, version: &str) -> String {
 
 fn head(learnt: &Learnt, version: &str) -> String {
     let basis = &learnt.basis;
-    let [fewest, most] = basis.rounds;
-    let rounds =
-        if fewest == most { counted(fewest.into(), "round") } else { format!("{fewest} to {most} rounds") };
-    let [first, last] = basis.started.each_ref().map(String::as_str);
-    let until = if first == last { String::new() } else { format!(" to {last}") };
-    let first = if first.is_empty() { "at an unknown time" } else { first };
+    let runs = runs(basis.runs, basis.rounds, basis.started.each_ref().map(String::as_str));
     let mut out = comment(&format!("A budget for latscope gate, learnt by latscope {version}."));
-    out += &comment(&format!("From {} of {rounds}, {first}{until}.", counted(basis.runs as u64, "run")));
+    out += &comment(&format!("From {runs}."));
     out += &comment(&format!("Machine: {}.", basis.machines.join("; ")));
     out += "# Each limit is followed by the figures of these runs and the factor from the largest figure to the limit. The factor\n\
             # covers what a single run cannot tell, and the scatter of runs: 1 % of further figures exceed the limit. It is at\n\

@@ -40,9 +40,9 @@ pub(in super::super) fn table(group: &Group) -> Table {
     };
     let columns = std::iter::once(labels).chain(shown.into_iter().enumerate().map(ranked)).collect();
     let signs = Signs::of(lines.iter().map(|line| line.m));
-    let signs = Signs { round_trip: false, one_way: false, ..signs }.meanings().join(" · ");
-    let signs = Some(signs).filter(|signs| !signs.is_empty());
+    let signs = Signs { round_trip: false, one_way: false, ..signs };
     let notes = signs
+        .line()
         .into_iter()
         .chain(spread(group))
         .chain(none_of(&zero))

@@ -3,6 +3,7 @@
 use super::pictures;
 use crate::column::Rows;
 use crate::document::Table;
+use crate::figure;
 use crate::groups::{self, causes};
 use crate::markup::{Element, element};
 use crate::page::list;
@@ -48,7 +49,7 @@ fn probe(report: &Report, group: &Group) -> Vec<Element> {
     if let Some(sure) = list(sure) {
         parts.extend([element("p").with("class", "legend").text(HOW_SURE), sure]);
     }
-    parts.extend(pictures::of_events(report, group));
+    parts.extend(pictures::pictures(&figure::of_events(report, group)));
     parts
 }
 

@@ -12,7 +12,7 @@ use crate::page::details;
 use crate::rows::family as family_of;
 use crate::style::{ALARM, BOLD, GOOD, PLAIN, WARNING};
 use crate::styled::Text;
-use crate::{Options, text, unmeasured};
+use crate::{Options, figure, text, unmeasured};
 use anstyle::Style;
 use latscope_core::catalogue::Catalogue;
 use latscope_core::quality::{Level, Quality};
@@ -26,7 +26,7 @@ const WIDTH: usize = 140;
 /// A family, its heading first.
 pub(super) fn section(report: &Report, family: &str, catalogue: &Catalogue) -> Element {
     let section = element("section").with("id", anchor(family)).child(element("h2").text(family));
-    let section = section.children(pictures::pictures(report, family, catalogue));
+    let section = section.children(pictures::pictures(&figure::of_family(report, family, catalogue)));
     let section = match events::is_of_events(family) {
         true => section.children(events::events(report, family)),
         false => section.children(points(report, family)),
