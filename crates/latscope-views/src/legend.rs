@@ -48,6 +48,11 @@ impl Signs {
     }
 }
 
+/// Returns what one duration is of.
+pub(super) fn timed(times: Semantics) -> &'static str {
+    if times == Semantics::Operation { "one operation" } else { times.words() }
+}
+
 /// Returns the sign for how far a point can be trusted.
 pub(super) fn mark(m: &Measurement) -> Text {
     match m.incomplete {

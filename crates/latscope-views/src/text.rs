@@ -6,7 +6,7 @@ use super::document::{Table, WIDER};
 use super::grid::grid;
 use super::head::head;
 use super::headline::families;
-use super::legend::{BLOCKED, REJECTED, Signs, mark, next_run};
+use super::legend::{BLOCKED, REJECTED, Signs, mark, next_run, timed};
 use super::matrix::{Matrix, matrices, show, varying};
 use super::rows::family as family_of;
 use super::style::{BOLD, DIM, HEADING, PLAIN};
@@ -18,7 +18,7 @@ use latscope_core::catalogue::{Catalogue, ids};
 use latscope_core::machine::Machine;
 use latscope_core::ordered::entry;
 use latscope_core::param;
-use latscope_core::report::{Measurement, Report, Sampling, Semantics, Summary};
+use latscope_core::report::{Measurement, Report, Sampling, Summary};
 use latscope_core::units::{format_rate, format_share, format_time, format_value};
 
 /// Number of points from which on a probe with several varying parameters is shown as a matrix rather than a
@@ -97,11 +97,7 @@ fn is_over_a_value(probe: &str, catalogue: &Catalogue) -> bool {
 /// The probe, what its durations are, and what all its points have in common.
 fn heading(probe: &str, points: &[&Measurement], options: &Options) -> String {
     let first = points[0];
-    let times = match first.times {
-        Semantics::OneWay => "one way",
-        Semantics::RoundTrip => "round trip",
-        Semantics::Operation => "one operation",
-    };
+    let times = timed(first.times);
     let sampling = match first.sampling {
         Sampling::Batch { .. } => "batch means",
         Sampling::Event => "each event timed",

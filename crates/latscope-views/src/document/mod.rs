@@ -10,6 +10,7 @@ mod terminal;
 
 pub(crate) use csv::{csv, written};
 pub use markdown::escape;
+pub(crate) use page::class;
 
 use crate::column::{CSV, Column, FILES, Forms, SHOWN, TERMINAL};
 use crate::figure::Figure;

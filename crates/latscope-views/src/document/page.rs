@@ -77,7 +77,7 @@ fn classed(element: Element, style: Style) -> Element {
 }
 
 /// Returns the class of a style.
-fn class(style: Style) -> &'static str {
+pub(crate) fn class(style: Style) -> &'static str {
     match style {
         ALARM => "bad",
         WARNING => "doubt",

@@ -1,23 +1,20 @@
 //! Conditions under which the events of a probe were measured.
 
+use super::super::legend::timed;
 use latscope_core::events::{Group, written};
 use latscope_core::param::{
     CALLER, CLOCK, CPU, HOPS, INHERITANCE, INTERVAL, LOCK, MODE, PAIR, POLICY, PRIORITY, THREAD, TRANSPORT,
 };
 use latscope_core::plan::{ParamValue, Periodic, Phase, Step};
 use latscope_core::quality::{IDLE_NOT_HELD, MEMORY_NOT_LOCKED, POLICY_REFUSED};
-use latscope_core::report::{Measurement, Report, Semantics};
+use latscope_core::report::{Measurement, Report};
 use latscope_core::units::{format_count, format_time};
 use latscope_judge::transactions::mode;
 
 /// Returns the conditions that all rows of a probe have in common.
 pub(in super::super) fn conditions(report: &Report, group: &Group) -> String {
-    let times = group.singles.first().map(|row| match row.m.times {
-        Semantics::OneWay => "one way",
-        Semantics::RoundTrip => "round trip",
-        Semantics::Operation => "one operation",
-    });
-    let mut parts: Vec<String> = times.map(str::to_owned).into_iter().collect();
+    let times = group.singles.first().map(|row| timed(row.m.times).to_owned());
+    let mut parts: Vec<String> = times.into_iter().collect();
     parts.extend(common(group));
     let transactions = group.singles.first().is_some_and(|row| mode(row.m).is_some());
     let of_probe = |step: &&Step| step.points.iter().any(|point| point.probe == group.probe);

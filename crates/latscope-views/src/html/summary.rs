@@ -3,7 +3,7 @@
 use super::section;
 use crate::cells::between;
 use crate::column::Rows;
-use crate::document::Table;
+use crate::document::{Table, class};
 use crate::headline::{Headline, Source, headline};
 use crate::legend::{as_busy, next_run};
 use crate::markup::{Element, element};
@@ -14,7 +14,7 @@ use crate::{groups, head, machine_state, verdicts};
 use latscope_core::catalogue::Catalogue;
 use latscope_core::machine::CheckState;
 use latscope_core::quality::Level;
-use latscope_core::report::{Evidence, Finding, Report, Status};
+use latscope_core::report::{Evidence, Finding, Report};
 use latscope_core::units::{counted, format_size, format_time};
 use latscope_judge::findings::LevelRow;
 use latscope_judge::verdict::report_status;
@@ -72,11 +72,7 @@ fn distortions(report: &Report) -> Option<Element> {
 
 fn verdict(report: &Report) -> Option<Element> {
     let status = report_status(report)?;
-    let class = |status| match status {
-        Status::Pass => "good",
-        Status::Inconclusive => "doubt",
-        Status::Exceeded => "bad",
-    };
+    let class = |status| class(verdicts::mark(status).style);
     let item = |(check, text): (&latscope_core::report::Check, String)| {
         let sign = verdicts::mark(check.status).word;
         element("li").with("class", class(check.status)).text(format!("{sign}{text}"))

@@ -2,8 +2,8 @@
 
 use crate::column::Rows;
 use crate::document::{Block, Document, FACT, Table};
-use crate::style::{ALARM, GOOD, PLAIN, WARNING};
-use crate::verdicts::word;
+use crate::style::PLAIN;
+use crate::verdicts::{mark, word};
 use latscope_core::report::{Account, Status};
 use latscope_core::units::{format_count, format_share, format_span, format_time};
 use latscope_judge::acceptance::{Acceptance, Judged};
@@ -83,11 +83,7 @@ const SIGNATURE: [&str; 3] = ["Date", "Name", "Signature"];
 
 /// Returns the record without a title.
 pub(super) fn document(record: &Acceptance) -> Document {
-    let style = match record.status {
-        Some(Status::Exceeded) => ALARM,
-        Some(Status::Inconclusive) => WARNING,
-        _ => GOOD,
-    };
+    let style = mark(record.status.unwrap_or(Status::Pass)).style;
     let mut document = Document::default();
     document.add(Block::Text(style, record.sentence.clone()));
     document.table(table(&record.cells));

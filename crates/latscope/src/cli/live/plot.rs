@@ -1,6 +1,6 @@
 //! The pictures: the largest of each second, and the distribution.
 
-use super::model::Row;
+use super::model::Model;
 use super::theme::{Theme, draw_text};
 use super::words;
 use latscope_core::histogram::Histogram;
@@ -20,14 +20,8 @@ const MARGIN: u16 = 6;
 
 /// Draws the largest of each second, on a logarithmic scale, the present one
 /// at the right.
-pub(super) fn seconds(
-    row: &Row,
-    name: &str,
-    threshold: Option<u64>,
-    theme: Theme,
-    area: Rect,
-    buffer: &mut Buffer,
-) {
+pub(super) fn seconds(model: &Model, number: usize, theme: Theme, area: Rect, buffer: &mut Buffer) {
+    let (row, name, threshold) = (model.row(number), model.name(number), model.threshold);
     let bars = Rect { y: area.y + 1, height: area.height.saturating_sub(1), ..area };
     let shown: Vec<Option<f64>> = row.seconds.last(usize::from(area.width)).collect();
     let known = || shown.iter().flatten().copied();
@@ -60,17 +54,11 @@ fn is_above(ns: f64, threshold: Option<u64>) -> bool {
 }
 
 /// Draws how often each latency occurred, both on logarithmic scales.
-pub(super) fn histogram(
-    row: &Row,
-    name: &str,
-    threshold: Option<u64>,
-    theme: Theme,
-    area: Rect,
-    buffer: &mut Buffer,
-) {
+pub(super) fn histogram(model: &Model, number: usize, theme: Theme, area: Rect, buffer: &mut Buffer) {
     if area.height < LEAST_ROWS || area.width <= MARGIN + 20 {
         return;
     }
+    let (row, name, threshold) = (model.row(number), model.name(number), model.threshold);
     let title = format!("{name}: distribution, how often by latency, log, log");
     draw_text(buffer, area, 0, &title, theme.faint());
     let plot = Rect::new(area.x + MARGIN, area.y + 2, area.width - MARGIN, area.height - 4);

@@ -54,23 +54,13 @@ impl Runs {
         let sum = |of: fn(&Cell) -> usize| self.cells.iter().map(of).sum::<usize>();
         let (planned, counted, lost) =
             (sum(|cell| cell.planned), sum(|cell| cell.counted), sum(|cell| cell.lost));
-        let state = match (view.ending, view.paused) {
-            (true, _) => "ending … ",
-            (_, true) => "PAUSED, still measuring  ",
-            _ => "",
-        };
         let left = self.left.as_ref().map(|left| format!(", {left}")).unwrap_or_default();
-        draw_text(buffer, area, 0, &format!("{state}{}{left}", self.title), theme.strong());
+        draw_text(buffer, area, 0, &format!("{}{}{left}", view.state(), self.title), theme.strong());
         let done = (counted + lost) * 20 / planned.max(1);
         let bar = format!("{}{}", "━".repeat(done.min(20)), "─".repeat(20 - done.min(20)));
         let not = if lost > 0 { format!("  not counted: {lost}") } else { String::new() };
-        draw_text(
-            buffer,
-            area,
-            1,
-            &format!("{bar}  {} of {planned} runs{not}", counted + lost),
-            Style::new(),
-        );
+        let runs = format!("{bar}  {} of {planned} runs{not}", counted + lost);
+        draw_text(buffer, area, 1, &runs, Style::new());
         let rest = area.height.saturating_sub(3);
         let listed = if view.help { KEYS.len() as u16 } else { (self.said.len() as u16).min(rest / 3) };
         let rows = rest.saturating_sub(listed);
@@ -81,9 +71,8 @@ impl Runs {
         {
             draw_text(buffer, below, row, &line, theme.faint());
         }
-        let pause = if view.paused { "p go on" } else { "p pause" };
-        let last = area.height.saturating_sub(1);
-        draw_text(buffer, area, last, &format!("q end with the summary  {pause}  h help"), theme.faint());
+        let keys = format!("q end with the summary  {}  h help", view.pause_key());
+        draw_text(buffer, area, area.height.saturating_sub(1), &keys, theme.faint());
     }
 
     /// Returns the last `count` messages.
@@ -95,13 +84,8 @@ impl Runs {
     fn table(&self, theme: Theme, area: Rect, buffer: &mut Buffer) {
         let longest = self.cells.iter().map(|cell| cell.name.chars().count()).max().unwrap_or(0).max(11);
         let width = longest.min(usize::from(area.width).saturating_sub(28).max(8));
-        draw_text(
-            buffer,
-            area,
-            0,
-            &format!("  {:<width$}  runs      last    now", "measurement"),
-            theme.faint(),
-        );
+        let heading = format!("  {:<width$}  runs      last    now", "measurement");
+        draw_text(buffer, area, 0, &heading, theme.faint());
         let room = usize::from(area.height.saturating_sub(1));
         let skipped = (self.now + 1).saturating_sub(room);
         for (line, (at, cell)) in (1..area.height).zip(self.cells.iter().enumerate().skip(skipped)) {

@@ -59,6 +59,20 @@ pub(super) struct View {
 }
 
 impl View {
+    /// Returns what the head says of the drawing: nothing, as long as it goes on.
+    pub fn state(&self) -> &'static str {
+        match (self.ending, self.paused) {
+            (true, _) => "ending … ",
+            (_, true) => "PAUSED, still measuring  ",
+            _ => "",
+        }
+    }
+
+    /// Returns what the key p does.
+    pub fn pause_key(&self) -> &'static str {
+        if self.paused { "p go on" } else { "p pause" }
+    }
+
     /// A key was pressed while there were so many rows to choose from.
     pub fn press(&mut self, key: Key, choices: usize) {
         let choices = choices.max(1);

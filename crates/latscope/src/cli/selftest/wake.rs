@@ -79,27 +79,13 @@ fn judge(report: &Report, preemptions: &[Preemption], process: u32) -> Vec<Verdi
     let number = found.iter().filter(|(_, outlier)| outlier.is_some()).count();
     let (lengths, names) = (found.iter().filter(close).count(), found.iter().filter(named).count());
     let stamped: u64 = preemptions.iter().map(|preemption| preemption.until - preemption.from).sum();
-    vec![
-        verdict(
-            number,
-            format!(
-                "of {all} injected preemptions of {} each, {number} are found",
-                format_time(LENGTH as f64)
-            ),
-        ),
-        verdict(
-            lengths,
-            format!(
-                "{lengths} of them with their length within {}; the CPU hog stamped {} in all",
-                format_share(ERROR),
-                format_time(stamped as f64)
-            ),
-        ),
-        verdict(
-            names,
-            format!("{names} of them with thread {NAME} ({process}) as what took most of the time"),
-        ),
-    ]
+    let [length, stamped] = [LENGTH, stamped].map(|ns| format_time(ns as f64));
+    let found = format!("of {all} injected preemptions of {length} each, {number} are found");
+    let within = format_share(ERROR);
+    let close =
+        format!("{lengths} of them with their length within {within}; the CPU hog stamped {stamped} in all");
+    let named = format!("{names} of them with thread {NAME} ({process}) as what took most of the time");
+    vec![verdict(number, found), verdict(lengths, close), verdict(names, named)]
 }
 
 /// The time of an outlier that the report attributes to the hog: its own, the

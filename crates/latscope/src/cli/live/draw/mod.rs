@@ -17,9 +17,8 @@ pub(super) fn draw(model: &Model, view: &View, theme: Theme, buffer: &mut Buffer
     warnings(model, theme, parts.warnings, buffer);
     criteria(model, theme, parts.criteria, buffer);
     table::draw(model, view, theme, parts.table, buffer);
-    let (row, name) = (model.row(view.selected), model.name(view.selected));
-    plot::seconds(row, &name, model.threshold, theme, parts.seconds, buffer);
-    plot::histogram(row, &name, model.threshold, theme, parts.histogram, buffer);
+    plot::seconds(model, view.selected, theme, parts.seconds, buffer);
+    plot::histogram(model, view.selected, theme, parts.histogram, buffer);
     if view.help {
         help(theme, parts.outliers, buffer);
     } else {
@@ -92,11 +91,7 @@ fn draw_text_right(buffer: &mut Buffer, area: Rect, row: u16, taken: usize, text
 const LEAST_HEAD: usize = 16;
 
 fn head(model: &Model, view: &View, theme: Theme, area: Rect, buffer: &mut Buffer) {
-    let state = match (view.ending, view.paused) {
-        (true, _) => "ending … ",
-        (_, true) => "PAUSED, still measuring  ",
-        _ => "",
-    };
+    let state = view.state();
     let round = model.round().map(|round| format!("{round}  ")).unwrap_or_default();
     let mut time = format!("{state}{round}{}", model.position());
     if let Some(left) = model.left() {
@@ -184,14 +179,8 @@ fn help(theme: Theme, area: Rect, buffer: &mut Buffer) {
 }
 
 fn keys(view: &View, theme: Theme, area: Rect, buffer: &mut Buffer) {
-    let pause = if view.paused { "p go on" } else { "p pause" };
-    draw_text(
-        buffer,
-        area,
-        0,
-        &format!("q end with the summary  tab choose  {pause}  h help"),
-        theme.faint(),
-    );
+    let keys = format!("q end with the summary  tab choose  {}  h help", view.pause_key());
+    draw_text(buffer, area, 0, &keys, theme.faint());
 }
 
 #[cfg(test)]
