@@ -74,6 +74,12 @@ pub(super) fn of_points(report: &Report, points: &[&Measurement], interval: &str
     notes
 }
 
+/// As [`of_points`], for cells of a map whose sides are these.
+pub(super) fn of_map(report: &Report, points: &[&Measurement], sides: &str) -> Vec<String> {
+    let mark = format!("(marked with ?, of many {sides} with a white dot)");
+    of_points(report, points, "").into_iter().map(|note| note.replace("(hollow)", &mark)).collect()
+}
+
 fn machine(report: &Report) -> String {
     let machine = &report.machine;
     let mut parts = vec![machine.name.clone(), machine.cpu_model.clone()];

@@ -1,6 +1,6 @@
 //! Times between pairs of CPUs as a map, the CPUs in the order of the topology.
 
-use super::about::of_points;
+use super::about::of_map;
 use super::{Cell, Cells, Drawing, Named, Unit, is_doubtful};
 use latscope_core::catalogue::ids;
 use latscope_core::machine::Machine;
@@ -41,10 +41,7 @@ fn map(report: &Report, mode: &str, points: &[Point]) -> Cells {
         Some(Cell { row: a.max(b), column: a.min(b), value: m.typical()?, doubtful: is_doubtful(m) })
     };
     let measured: Vec<&Measurement> = points.iter().map(|(m, _)| *m).collect();
-    let mut notes = of_points(report, &measured, "");
-    for note in &mut notes {
-        *note = note.replace("(hollow)", "(marked with ?, of many CPUs with a white dot)");
-    }
+    let mut notes = of_map(report, &measured, "CPUs");
     let borders: Vec<usize> = (1..cpus.len()).filter(|at| group(*at) != group(at - 1)).collect();
     let cache = if report.machine.last_caches.is_empty() { "" } else { ", last cache" };
     let mut order = format!("CPUs by package, node{cache} and core; each pair once");

@@ -1,6 +1,6 @@
 //! Latencies from the CPUs of each NUMA node to the memory of each as a map.
 
-use super::about::of_points;
+use super::about::of_map;
 use super::{Cell, Cells, Drawing, Named, Unit, is_doubtful};
 use crate::matrix::show_all;
 use latscope_core::catalogue::ids;
@@ -32,10 +32,7 @@ fn map(report: &Report, kind: &str, points: &[&Measurement]) -> Cells {
     let cell = |(m, (from, to)): &(&Measurement, (u32, u32))| {
         Some(Cell { row: index(*from)?, column: index(*to)?, value: m.typical()?, doubtful: is_doubtful(m) })
     };
-    let mut notes = of_points(report, points, "");
-    for note in &mut notes {
-        *note = note.replace("(hollow)", "(marked with ?, of many nodes with a white dot)");
-    }
+    let mut notes = of_map(report, points, "nodes");
     notes.push("rows: the node of the CPUs; columns: the node of the memory".to_owned());
     Cells {
         title: format!("Load from memory between nodes, {kind}"),

@@ -38,29 +38,20 @@ fn strip(m: &Measurement, median: f64, figures: &[f64]) -> Element {
     let at = |ns: f64| place(ns / median);
     let told: Vec<String> = figures.iter().map(|ns| format_time(*ns)).collect();
     let dots: String = figures.iter().map(|ns| format!("M{:.1} 7h0", at(*ns))).collect();
-    let bar = m.next_run().map(|next| {
-        let (low, high) = (at(next.low), at(next.high));
-        let bar = element("rect").with("x", format!("{low:.1}")).with("y", 4).with("height", 6);
-        bar.with("width", format!("{:.1}", (high - low).max(0.5))).with("fill", "#8bbfe0")
-    });
+    let next = m.next_run().map(|next| bar((next.low / median, next.high / median), "#8bbfe0", (4, 6)));
     let middle = element("path").with("d", format!("M{:.0} 1v12", WIDTH / 2.0)).with("stroke", "#888");
     let dots = element("path").with("d", dots).with("stroke", "#d55e00").with("stroke-width", 4);
     element("svg")
         .with("width", WIDTH)
         .with("height", HEIGHT)
         .child(element("title").text(format!("rounds: {}", told.join(", "))))
-        .children(bar)
+        .children(next)
         .child(middle)
         .child(dots.with("stroke-linecap", "round"))
 }
 
 /// Returns a ratio and its interval, in front of the band within which both sides are the same.
 pub(crate) fn ratio(ratio: f64, range: Option<(f64, f64)>, margin: f64) -> Element {
-    let bar = |(low, high): (f64, f64), colour: &str, (y, height): (u32, u32)| {
-        let (low, high) = (place(low), place(high));
-        let bar = element("rect").with("x", format!("{low:.1}")).with("y", y).with("height", height);
-        bar.with("width", format!("{:.1}", (high - low).max(0.5))).with("fill", colour)
-    };
     let same = bar((1.0 / (1.0 + margin), 1.0 + margin), "#ccc", (0, 14));
     let dot = element("circle").with("cx", format!("{:.1}", place(ratio))).with("cy", 7).with("r", 3);
     element("svg")
@@ -77,6 +68,13 @@ pub(crate) fn ratio_legend(name: &str, same: &str) -> String {
         "{name}: the dot is the ratio, the bar its 95 % interval. Log scale from half as long (left end) to twice as \
          long (right end); what lies beyond stands at the end. The grey band is ±{same}, within which both are the same."
     )
+}
+
+/// A bar from one ratio to another, at this height.
+fn bar((low, high): (f64, f64), colour: &str, (y, height): (u32, u32)) -> Element {
+    let (low, high) = (place(low), place(high));
+    let bar = element("rect").with("x", format!("{low:.1}")).with("y", y).with("height", height);
+    bar.with("width", format!("{:.1}", (high - low).max(0.5))).with("fill", colour)
 }
 
 /// Returns the place of a ratio on a strip.

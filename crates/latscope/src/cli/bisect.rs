@@ -86,13 +86,11 @@ pub fn run(asked: &BisectArguments, whole: Command) -> Result<ExitCode> {
     let signals = Signals::block(&waited).context("signals cannot be waited for")?;
     let (mut seen, mut hard) = (Sequential::default(), 0);
     for number in 1..=asked.runs {
-        let ended = match measured(&words, &signals)? {
-            Ended::Itself(status) => status,
-            Ended::By(signal) => {
-                eprintln!("ended by {}", signal::name(signal));
-                return Ok(ExitCode::from(128u8.saturating_add(signal as u8)));
-            }
-        };
+        let (ended, signal) = measured(&words, &signals)?;
+        if let Some(signal) = signal {
+            eprintln!("ended by {}", signal::name(signal));
+            return Ok(ExitCode::from(128u8.saturating_add(signal as u8)));
+        }
         let gate = judged(&budget, &file, ended, asked.accept_busy)?;
         match gate.status {
             Status::Pass => seen.good += 1,
@@ -213,21 +211,14 @@ fn words(command: &[String], file: &Path, whole: Command) -> Result<Vec<String>>
     Ok(words)
 }
 
-/// Way in which a run ended.
-enum Ended {
-    Itself(ExitStatus),
-    /// By a signal to this process, which was passed on.
-    By(i32),
-}
-
-/// Runs our own binary; a signal ends both.
-fn measured(words: &[String], signals: &Signals) -> Result<Ended> {
+/// Runs our own binary; a signal to this process is passed on, and ends both.
+fn measured(words: &[String], signals: &Signals) -> Result<(ExitStatus, Option<i32>)> {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let mut child = worker::spawn(&words, &[], Lifetime::WithParent).context("cannot start latscope")?;
     let mut told = None;
     loop {
         if let Some(status) = child.try_wait().context("cannot wait for latscope")? {
-            return Ok(told.map_or(Ended::Itself(status), Ended::By));
+            return Ok((status, told));
         }
         poll(&mut [PollFd::new(signals, PollFlags::IN)], None).context("cannot wait for latscope")?;
         while let Some(signal) = signals.next().context("cannot wait for latscope")? {
@@ -241,10 +232,8 @@ fn measured(words: &[String], signals: &Signals) -> Result<Ended> {
 
 fn pass_on(child: &Child, signal: i32) {
     let signal = Signal::from_named_raw(signal).unwrap_or(Signal::TERM);
-    if let Some(pid) = Pid::from_raw(child.id().cast_signed()) {
-        // It may have ended just now.
-        let _ = kill_process(pid, signal);
-    }
+    // It may have ended just now.
+    let _ = kill_process(Pid::from_child(child), signal);
 }
 
 /// The result of a run, judged.

@@ -2,7 +2,7 @@
 //! takes them. No value is rounded without a note.
 
 use latscope_core::machine::Machine;
-use latscope_core::plan::{ParamValue, Plan};
+use latscope_core::plan::{ParamValue, Plan, Point};
 use latscope_core::units::{format_size, parse_size};
 use latscope_engine::planner::Request;
 use latscope_probes::{Kind, Param, PlanInput, Probe};
@@ -16,19 +16,20 @@ pub(super) fn notes(probes: &[&Probe], request: &Request, machine: &Machine, pla
         let params = probe.params.iter().filter(|param| !matches!(param.kind, Kind::Nodes | Kind::Stated));
         let mut params: Vec<&Param> = params.collect();
         params.sort_by_key(|param| param.kind != Kind::Size);
-        let is_measured =
-            plan.steps.iter().flat_map(|step| &step.points).any(|point| point.probe == probe.id);
+        let points = plan.steps.iter().flat_map(|step| &step.points).filter(|point| point.probe == probe.id);
+        let points: Vec<&Point> = points.collect();
         let before = notes.len();
         for param in params {
             // Where nothing is left to measure, a size explains it.
-            if !is_measured && notes.len() > before {
+            if points.is_empty() && notes.len() > before {
                 break;
             }
             let Some(asked) = request.input.values.get(param.name) else { continue };
             let asked: Vec<&ParamValue> = asked.iter().filter(|value| takes(param, value)).collect();
-            let planned = planned(probe, param, plan);
-            notes.extend(rounded(probe, param, &asked, &planned));
-            notes.extend(left_out(probe, param, &asked, &planned, &request.input, machine));
+            let planned = points.iter().filter_map(|point| point.params.get(param.name)).collect();
+            let values = Values { probe, param, asked, planned };
+            notes.extend(values.rounded());
+            notes.extend(values.left_out(&request.input, machine));
         }
     }
     notes
@@ -42,76 +43,63 @@ fn takes(param: &Param, value: &ParamValue) -> bool {
     }
 }
 
-/// Values of a parameter in the points of a probe.
-fn planned<'a>(probe: &Probe, param: &Param, plan: &'a Plan) -> BTreeSet<&'a ParamValue> {
-    let points = plan.steps.iter().flat_map(|step| &step.points).filter(|point| point.probe == probe.id);
-    points.filter_map(|point| point.params.get(param.name)).collect()
+/// Values of a parameter of a probe.
+struct Values<'a> {
+    probe: &'a Probe,
+    param: &'a Param,
+    asked: Vec<&'a ParamValue>,
+    /// Those in the points of the plan.
+    planned: BTreeSet<&'a ParamValue>,
 }
 
-/// Returns a note on values in whose place smaller ones are measured. Only sizes and numbers have such.
-fn rounded(
-    probe: &Probe,
-    param: &Param,
-    asked: &[&ParamValue],
-    planned: &BTreeSet<&ParamValue>,
-) -> Option<String> {
-    let rounds = asked.iter().any(|value| !planned.contains(value) && has_less(planned, value));
-    let unasked = planned.iter().any(|value| !asked.contains(value));
-    let measured: Vec<&ParamValue> = planned.iter().copied().collect();
-    let (id, name, measured) = (probe.id, param.name, listed(param, &measured));
-    match param.kind {
-        Kind::Size if rounds || unasked => {
-            Some(format!("--{name}: {id} rounds it down and measures {measured}"))
+impl Values<'_> {
+    /// Returns a note on values in whose place smaller ones are measured. Only sizes and numbers have such.
+    fn rounded(&self) -> Option<String> {
+        let rounds = self.asked.iter().any(|value| !self.planned.contains(value) && self.has_less(value));
+        let unasked = self.planned.iter().any(|value| !self.asked.contains(value));
+        let measured: Vec<&ParamValue> = self.planned.iter().copied().collect();
+        let (id, name, measured) = (self.probe.id, self.param.name, listed(self.param, &measured));
+        match self.param.kind {
+            Kind::Size if rounds || unasked => {
+                Some(format!("--{name}: {id} rounds it down and measures {measured}"))
+            }
+            Kind::Number if rounds => Some(format!("--{name}: {id} measures no more than {measured}")),
+            _ => None,
         }
-        Kind::Number if rounds => Some(format!("--{name}: {id} measures no more than {measured}")),
-        _ => None,
     }
-}
 
-/// Returns true if a smaller value is planned.
-fn has_less(planned: &BTreeSet<&ParamValue>, value: &ParamValue) -> bool {
-    planned.iter().any(|other| *other < value)
-}
+    /// Returns true if a smaller value is planned.
+    fn has_less(&self, value: &ParamValue) -> bool {
+        self.planned.iter().any(|other| *other < value)
+    }
 
-/// Returns a note on values for which there is no point, nor one of a smaller value in their place.
-fn left_out(
-    probe: &Probe,
-    param: &Param,
-    asked: &[&ParamValue],
-    planned: &BTreeSet<&ParamValue>,
-    input: &PlanInput,
-    machine: &Machine,
-) -> Option<String> {
-    let has_place = matches!(param.kind, Kind::Size | Kind::Number);
-    let missing = asked.iter().copied().filter(|value| !planned.contains(value));
-    let missing: Vec<&ParamValue> =
-        missing.filter(|value| !(has_place && has_less(planned, value))).collect();
-    let largest = missing.iter().copied().max()?;
-    let least = if param.kind == Kind::Size { smallest(probe, param, largest, input, machine) } else { None };
-    let least =
-        least.map_or(String::new(), |least| format!(": it takes {} or more", text(param, &least.into())));
-    Some(format!("--{} {}: {} has no row of that{least}", param.name, listed(param, &missing), probe.id))
-}
+    /// Returns a note on values for which there is no point, nor one of a smaller value in their place.
+    fn left_out(&self, input: &PlanInput, machine: &Machine) -> Option<String> {
+        let has_place = matches!(self.param.kind, Kind::Size | Kind::Number);
+        let mut missing = self.asked.clone();
+        missing.retain(|value| !self.planned.contains(value) && !(has_place && self.has_less(value)));
+        let least = self.smallest(missing.iter().max()?, input, machine);
+        let least = least.map(|least| format!(": it takes {} or more", text(self.param, &least.into())));
+        let (least, name, id) = (least.unwrap_or_default(), self.param.name, self.probe.id);
+        Some(format!("--{name} {}: {id} has no row of that{least}", listed(self.param, &missing)))
+    }
 
-/// Smallest size that a probe measures above `value`, with the other values as they were asked for.
-fn smallest(
-    probe: &Probe,
-    param: &Param,
-    value: &ParamValue,
-    input: &PlanInput,
-    machine: &Machine,
-) -> Option<u64> {
-    let mut input = input.clone();
-    let mut size = value.number()?.checked_next_power_of_two()?;
-    while size < 1 << 40 {
-        input.values.insert(param.name.to_owned(), vec![size.into()]);
-        let points = (probe.plan)(probe, &input, machine);
-        if let Some(least) = points.iter().filter_map(|point| point.params.get(param.name)?.number()).min() {
-            return Some(least);
+    /// Smallest size that the probe measures above `value`, with the other values as they were asked for.
+    fn smallest(&self, value: &ParamValue, input: &PlanInput, machine: &Machine) -> Option<u64> {
+        let name = self.param.name;
+        let mut input = input.clone();
+        let mut size =
+            value.number().filter(|_| self.param.kind == Kind::Size)?.checked_next_power_of_two()?;
+        while size < 1 << 40 {
+            input.values.insert(name.to_owned(), vec![size.into()]);
+            let points = (self.probe.plan)(self.probe, &input, machine);
+            if let Some(least) = points.iter().filter_map(|point| point.params.get(name)?.number()).min() {
+                return Some(least);
+            }
+            size *= 2;
         }
-        size *= 2;
+        None
     }
-    None
 }
 
 /// Returns a value as it is given on the command line.

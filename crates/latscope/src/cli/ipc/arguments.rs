@@ -3,13 +3,12 @@
 use crate::cli::criteria::{CallCriteria, Criteria, HEADING};
 use crate::cli::live::LiveArguments;
 use crate::cli::options::{Dynamic, Given, RunArguments, one_of, possible, some_time, word};
-use clap::builder::TypedValueParser;
+use clap::builder::PossibleValuesParser;
 use clap::{Args, value_parser};
 use latscope_core::units::parse_size;
 use latscope_core::word::Meaning;
-use latscope_exchange::transaction::Transport;
 use latscope_probes::ipc::point::{Caller, Placement};
-use latscope_probes::ipc::{transport, transports};
+use latscope_probes::ipc::transports;
 use latscope_probes::wake::timer::PRIORITY;
 use std::path::PathBuf;
 
@@ -53,31 +52,20 @@ pub struct IpcArguments {
     pub call_criteria: CallCriteria,
 }
 
-/// Value of `--transport`: a transport, or all of them.
-#[derive(Clone, Copy)]
-pub enum Carrier {
-    One(&'static Transport),
-    All,
-}
+/// Value of `--transport` that stands for each of them.
+pub const ALL: &str = "all";
 
-impl std::fmt::Debug for Carrier {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(if let Carrier::One(transport) = self { transport.name } else { "all" })
-    }
-}
-
-fn carrier() -> impl TypedValueParser<Value = Carrier> {
+fn names() -> PossibleValuesParser {
     let names = transports().map(|transport| (transport.name, transport.title));
-    possible(names.chain([("all", "each of them")]))
-        .map(|name| transport(&name).map_or(Carrier::All, Carrier::One))
+    possible(names.chain([(ALL, "each of them")]))
 }
 
 // What is measured.
 #[derive(Debug, Args)]
 pub struct WhatArguments {
     /// What carries them; all compares [default: binder, else unix-stream]
-    #[arg(long, short, value_name = "NAME,…", value_delimiter = ',', value_parser = carrier())]
-    pub transport: Vec<Carrier>,
+    #[arg(long, short, value_name = "NAME,…", value_delimiter = ',', value_parser = names())]
+    pub transport: Vec<String>,
     /// Payloads from 4 B to 64 KiB, echoed and verified
     #[arg(long, conflicts_with_all = ["rate", "each_call"])]
     pub throughput: bool,

@@ -1,6 +1,6 @@
 //! From the options of `latscope ipc` to what is measured.
 
-use super::arguments::{Carrier, IpcArguments};
+use super::arguments::{ALL, IpcArguments};
 use anyhow::{Context, Result, bail, ensure};
 use latscope_core::machine::Machine;
 use latscope_core::plan::{Periodic, Step};
@@ -50,7 +50,7 @@ pub fn absent(asked: &IpcArguments) -> Vec<&'static str> {
 }
 
 fn asks_for_all(asked: &IpcArguments) -> bool {
-    asked.what.transport.iter().any(|carrier| matches!(carrier, Carrier::All))
+    asked.what.transport.iter().any(|name| name == ALL)
 }
 
 /// The transports that were asked for, and why they are not others.
@@ -73,10 +73,8 @@ fn chosen(asked: &IpcArguments) -> Result<(Vec<&'static Transport>, Vec<String>)
 /// The transports that were asked for by name, each once.
 fn named(asked: &IpcArguments) -> Vec<&'static Transport> {
     let mut chosen: Vec<&'static Transport> = Vec::new();
-    for carrier in &asked.what.transport {
-        if let Carrier::One(transport) = carrier
-            && !chosen.iter().any(|known| std::ptr::eq(*known, *transport))
-        {
+    for transport in asked.what.transport.iter().filter_map(|name| ipc::transport(name)) {
+        if !chosen.iter().any(|known| std::ptr::eq(*known, transport)) {
             chosen.push(transport);
         }
     }

@@ -231,28 +231,22 @@ struct Trial<'a> {
     reasons: BTreeMap<Place, Vec<String>>,
 }
 
-/// Way in which the runs ended.
-enum Ended {
-    All,
-    Signal(String),
-}
-
 impl Trial<'_> {
     /// Makes the runs in their order.
     ///
     /// # Errors
     /// A command before a run fails.
-    fn run_all(&mut self, order: &[Planned]) -> Result<Ended> {
+    fn run_all(&mut self, order: &[Planned]) -> Result<Option<String>> {
         for (at, run) in order.iter().enumerate() {
             if let Some(signal) = self.executor.stopped()? {
-                return Ok(Ended::Signal(signal));
+                return Ok(Some(signal));
             }
             let hopeless = self.reasons.get(&run.cell).is_some_and(|reasons| reasons.len() >= TRIES);
             if !hopeless || self.counted.contains_key(&run.cell) {
                 self.run(order, at)?;
             }
         }
-        Ok(self.executor.stopped()?.map_or(Ended::All, Ended::Signal))
+        self.executor.stopped()
     }
 
     /// Does what comes before a run of an arm.
@@ -345,15 +339,14 @@ impl Trial<'_> {
     }
 
     /// Puts back what was changed, compares what there is, shows and saves it.
-    fn conclude(mut self, request: &Request, ended: Result<Ended>) -> Result<Exit> {
+    fn conclude(mut self, request: &Request, ended: Result<Option<String>>) -> Result<Exit> {
         let log = self.directory.join("restore.log");
         let restored = self.executor.restore(&log);
         remove_empty(&log);
         self.progress.end();
         let restored = restored.and(self.executor.dismiss());
         let (failed, interrupted) = match ended {
-            Ok(Ended::All) => (None, None),
-            Ok(Ended::Signal(signal)) => (None, Some(signal)),
+            Ok(signal) => (None, signal),
             Err(error) => (Some(error), None),
         };
         let changes = self.executor.is_changed() || self.plan.arms.iter().any(|arm| !arm.set.is_empty());
