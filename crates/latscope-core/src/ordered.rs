@@ -1,4 +1,4 @@
-//! Pairs of keys and values in the order in which their keys came first.
+//! Items in the order in which they came first, and pairs in that of their keys.
 
 /// Returns the value of a key; a new key comes last, with the default.
 ///
@@ -14,4 +14,33 @@ pub fn entry<K: PartialEq, V: Default>(pairs: &mut Vec<(K, V)>, key: K) -> &mut 
         pairs.push((key, V::default()));
     }
     &mut pairs[at].1
+}
+
+/// Returns the place of an item among those that are known; a new item comes last.
+///
+/// ```
+/// # use latscope_core::ordered::place;
+/// let mut known = vec!["b"];
+/// assert_eq!([place(&mut known, "a"), place(&mut known, "b")], [1, 0]);
+/// ```
+pub fn place<T: PartialEq>(known: &mut Vec<T>, item: T) -> usize {
+    let at = known.iter().position(|other| *other == item).unwrap_or(known.len());
+    if at == known.len() {
+        known.push(item);
+    }
+    at
+}
+
+/// Returns each item once.
+///
+/// ```
+/// # use latscope_core::ordered::once;
+/// assert_eq!(once("bab".chars()), ['b', 'a']);
+/// ```
+pub fn once<T: PartialEq>(items: impl IntoIterator<Item = T>) -> Vec<T> {
+    let mut known = Vec::new();
+    for item in items {
+        place(&mut known, item);
+    }
+    known
 }

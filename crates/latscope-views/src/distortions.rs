@@ -3,7 +3,7 @@
 use super::head::{warnings, with_remedy};
 use super::unmeasured::by_probe;
 use latscope_core::merged::is_merged;
-use latscope_core::ordered::entry;
+use latscope_core::ordered::{entry, once};
 use latscope_core::quality::{CUT_SHORT, Level, Reason};
 use latscope_core::report::{Measurement, Report};
 use latscope_core::units::fold_cpus;
@@ -13,13 +13,9 @@ use latscope_core::units::fold_cpus;
 pub fn distortions(report: &Report) -> Vec<String> {
     let mut kinds: Vec<(&str, Vec<&Measurement>)> = Vec::new();
     for m in report.measurements.iter().filter(|m| m.typical().is_some() && !is_merged(m)) {
-        let mut known = Vec::new();
-        for Reason { id, .. } in m.quality.reasons.iter().filter(|reason| distorts(reason, report)) {
-            if known.contains(&id) {
-                continue;
-            }
-            known.push(id);
-            entry(&mut kinds, id.as_str()).push(m);
+        let reasons = m.quality.reasons.iter().filter(|reason| distorts(reason, report));
+        for id in once(reasons.map(|reason| reason.id.as_str())) {
+            entry(&mut kinds, id).push(m);
         }
     }
     let degraded = kinds.iter().map(|(id, points)| described(id, points));

@@ -1,6 +1,7 @@
 //! The ten numbers that say most about a machine, each a row of the survey.
 
 use latscope_core::catalogue::Catalogue;
+use latscope_core::ordered::once;
 use latscope_core::param;
 use latscope_core::plan::{ParamValue, Params};
 use latscope_core::quality::Quality;
@@ -126,13 +127,7 @@ pub fn family(probe: &str) -> &str {
 
 /// The families of these probes, each once.
 pub(crate) fn families<'a>(probes: impl Iterator<Item = &'a String>) -> Vec<&'a str> {
-    let mut families = Vec::new();
-    for family in probes.map(|probe| family(probe)) {
-        if !families.contains(&family) {
-            families.push(family);
-        }
-    }
-    families
+    once(probes.map(|probe| family(probe)))
 }
 
 #[cfg(test)]

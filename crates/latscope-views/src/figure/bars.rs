@@ -7,6 +7,7 @@ use crate::rows::family as family_of;
 use latscope_core::catalogue::Catalogue;
 use latscope_core::catalogue::figures::Bars;
 use latscope_core::merged::{MERGED, is_merged, without_pairs};
+use latscope_core::ordered::place;
 use latscope_core::param;
 use latscope_core::report::{Measurement, Report};
 use latscope_core::units::{format_size, format_time};
@@ -67,10 +68,7 @@ fn rows(report: &Report, bars: &Bars, points: &[&Measurement]) -> Rows {
 /// Returns the index of the key of a point, which is added if it is new.
 fn key(keys: &mut Vec<String>, m: &Measurement, name: &str) -> usize {
     let key = m.params.get(name).map_or_else(|| format!("no {name}"), ToString::to_string);
-    keys.iter().position(|known| *known == key).unwrap_or_else(|| {
-        keys.push(key);
-        keys.len() - 1
-    })
+    place(keys, key)
 }
 
 /// Returns the labels for the rows of these points: their titles, with the payload if several titles are equal.

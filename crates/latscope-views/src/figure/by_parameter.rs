@@ -8,7 +8,7 @@ use crate::rows::family as family_of;
 use latscope_core::catalogue::Catalogue;
 use latscope_core::catalogue::figures::{Curves, Quantity};
 use latscope_core::merged::{MERGED, is_merged};
-use latscope_core::ordered::entry;
+use latscope_core::ordered::{entry, place};
 use latscope_core::param;
 use latscope_core::plan::ParamValue;
 use latscope_core::quality::Level;
@@ -123,7 +123,7 @@ impl Over<'_> {
             for (what, of) in parts.iter().filter(|(_, of)| read(*of, m).is_some()) {
                 let dash =
                     dashed.map_or_else(|| (*what).to_owned(), |name| text(m, name).unwrap_or_default());
-                let tone = Some((index(&mut colours, &colour), index(&mut dashes, &dash)));
+                let tone = Some((place(&mut colours, colour.clone()), place(&mut dashes, dash.clone())));
                 match curves.iter_mut().find(|known| known.tone == tone) {
                     Some(known) => known.points.push((x, *m)),
                     None => {
@@ -240,14 +240,6 @@ fn dash_name(value: &str) -> &str {
 /// Returns the name of a curve, from the names of its colour and of its dashes.
 fn named(colour: &str, dash: &str) -> String {
     [colour, dash_name(dash)].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ")
-}
-
-/// Returns the place of a name among the known names, to which it is added if it is new.
-fn index(known: &mut Vec<String>, name: &str) -> usize {
-    known.iter().position(|one| one == name).unwrap_or_else(|| {
-        known.push(name.to_owned());
-        known.len() - 1
-    })
 }
 
 /// The ends of an axis on which all marks are seen; `None` without marks.

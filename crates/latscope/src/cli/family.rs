@@ -10,6 +10,7 @@ use anyhow::{Result, bail, ensure};
 use clap::builder::{TypedValueParser, ValueParser};
 use clap::{Arg, ArgMatches, Args, Command};
 use latscope_core::machine::Machine;
+use latscope_core::ordered::once;
 use latscope_core::param;
 use latscope_core::plan::{ParamValue, Plan};
 use latscope_core::units::parse_size;
@@ -97,14 +98,9 @@ impl Registered for Asked {
         let mut values: BTreeMap<String, Vec<ParamValue>> = BTreeMap::new();
         for name in matches.ids() {
             // No other option has such values.
-            for value in
-                matches.try_get_many::<ParamValue>(name.as_str()).ok().flatten().into_iter().flatten()
-            {
-                let known = values.entry(name.to_string()).or_default();
-                // A point is measured once, however often it was asked for.
-                if !known.contains(value) {
-                    known.push(value.clone());
-                }
+            // A point is measured once, however often it was asked for.
+            if let Ok(Some(of_option)) = matches.try_get_many::<ParamValue>(name.as_str()) {
+                values.insert(name.to_string(), once(of_option.cloned()));
             }
         }
         let paths = |name| matches.try_get_many(name).ok().flatten().into_iter().flatten().cloned();

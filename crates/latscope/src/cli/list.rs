@@ -7,6 +7,7 @@ use super::{Exit, output};
 use anyhow::{Result, bail};
 use clap::Args;
 use latscope_core::need::{self, Need};
+use latscope_core::ordered::{entry, once};
 use latscope_core::quality::Level;
 use latscope_core::report::{Measurement, Report};
 use latscope_core::units::counted;
@@ -46,7 +47,7 @@ pub fn run(asked: &ListArguments) -> Result<Exit> {
     for family in FAMILIES.iter().filter(|family| probes.iter().any(|probe| probe.family() == family.name)) {
         text += &wrapped("", "", &format!("{}: {}", family.name, family.about));
         for probe in family.probes {
-            text += &entry(probe, checked.as_ref());
+            text += &described(probe, checked.as_ref());
         }
         text.push('\n');
     }
@@ -58,7 +59,7 @@ pub fn run(asked: &ListArguments) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-fn entry(probe: &Probe, checked: Option<&Report>) -> String {
+fn described(probe: &Probe, checked: Option<&Report>) -> String {
     let name = format!("  {:<28} ", probe.id);
     let mut text =
         wrapped(&name, &" ".repeat(name.len()), &format!("{} ({})", probe.title, probe.times.words()));
@@ -87,7 +88,6 @@ fn wrapped(first: &str, others: &str, text: &str) -> String {
 /// Returns the answers of the trial for a probe, a line for each different answer. A probe without points of its own is
 /// measured beside those of its experiment.
 fn verdicts(report: &Report, probe: &Probe) -> Vec<(&'static str, String)> {
-    let mut answers: Vec<(&'static str, String)> = Vec::new();
     let alike = |other: &&Probe| {
         std::ptr::eq(other.experiment, probe.experiment) && report.of_probe(other.id).next().is_some()
     };
@@ -96,21 +96,21 @@ fn verdicts(report: &Report, probe: &Probe) -> Vec<(&'static str, String)> {
     let Some(tried) = tried else {
         return vec![("not tried: ", "it has no points with the default parameters".to_owned())];
     };
-    for m in report.of_probe(tried.id) {
-        let state = match m.quality.level {
-            Level::Ok => "ok",
-            Level::Unstable => "unstable: ",
-            Level::Degraded => "degraded: ",
-            Level::Unsupported if need::is_in_use(&m.quality) => "not now: ",
-            Level::Unsupported => "unsupported: ",
-        };
-        let remedy = m.remedy().as_ref().map(|remedy| format!("; {remedy}")).unwrap_or_default();
-        let reason = m.reason().as_ref().map(|reason| format!("{reason}{remedy}")).unwrap_or_default();
-        if !answers.iter().any(|answer| answer.0 == state && answer.1 == reason) {
-            answers.push((state, reason));
-        }
-    }
-    answers
+    once(report.of_probe(tried.id).map(answer))
+}
+
+/// Returns the state of a point, and the reason for it.
+fn answer(m: &Measurement) -> (&'static str, String) {
+    let state = match m.quality.level {
+        Level::Ok => "ok",
+        Level::Unstable => "unstable: ",
+        Level::Degraded => "degraded: ",
+        Level::Unsupported if need::is_in_use(&m.quality) => "not now: ",
+        Level::Unsupported => "unsupported: ",
+    };
+    let remedy = m.remedy().as_ref().map(|remedy| format!("; {remedy}")).unwrap_or_default();
+    let reason = m.reason().as_ref().map(|reason| format!("{reason}{remedy}")).unwrap_or_default();
+    (state, reason)
 }
 
 /// `131 of 144 rows here; --ulimit memlock=-1: 9 more; not now, in use by others: 1; not on this machine: 4`. A row that
@@ -121,12 +121,11 @@ fn counts(report: &Report) -> String {
     let (mut here, mut busy, mut absent) = (0, 0, 0);
     for m in &rows {
         let needs = needs(report, m);
-        match lacking.iter_mut().find(|(known, _)| *known == needs) {
+        match m.quality.level {
             _ if need::is_in_use(&m.quality) => busy += 1,
-            _ if needs.is_empty() && m.quality.level == Level::Unsupported => absent += 1,
-            _ if needs.is_empty() => here += 1,
-            Some((_, count)) => *count += 1,
-            None => lacking.push((needs, 1)),
+            _ if !needs.is_empty() => *entry(&mut lacking, needs) += 1,
+            Level::Unsupported => absent += 1,
+            _ => here += 1,
         }
     }
     lacking.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
@@ -177,7 +176,7 @@ mod tests {
         for family in FAMILIES {
             let command = program.find_subcommand(family.name).unwrap();
             for probe in family.probes {
-                let text = entry(probe, None).replace("\n      ", " ");
+                let text = described(probe, None).replace("\n      ", " ");
                 let names = text.split_once("parameters: ").map_or("", |(_, names)| names);
                 let names = names.split(" stated in results: ").next().unwrap_or("").trim();
                 for name in names.split(", ").filter(|name| !name.is_empty()) {

@@ -2,6 +2,7 @@
 
 use anyhow::{Context, Result, ensure};
 use latscope_core::machine::Machine;
+use latscope_core::ordered::place;
 use latscope_core::plan::Plan;
 use latscope_core::redact::Redactor;
 use latscope_core::report::Report;
@@ -91,11 +92,7 @@ pub fn machine(machine: Machine) -> Result<Machine> {
 /// Returns the name of a file as it may be shown and written.
 pub fn file(name: String) -> String {
     let Some((_, files)) = &mut *lock() else { return name };
-    let at = files.iter().position(|known| *known == name).unwrap_or_else(|| {
-        files.push(name);
-        files.len() - 1
-    });
-    format!("result-{}", at + 1)
+    format!("result-{}", place(files, name) + 1)
 }
 
 /// Returns a remark on a file as it may be shown and written.

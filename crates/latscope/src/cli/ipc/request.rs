@@ -3,6 +3,7 @@
 use super::arguments::{ALL, IpcArguments};
 use anyhow::{Context, Result, bail, ensure};
 use latscope_core::machine::Machine;
+use latscope_core::ordered::once;
 use latscope_core::plan::{Periodic, Step};
 use latscope_core::units::format_size;
 use latscope_exchange::transaction::Transport;
@@ -72,13 +73,7 @@ fn chosen(asked: &IpcArguments) -> Result<(Vec<&'static Transport>, Vec<String>)
 
 /// The transports that were asked for by name, each once.
 fn named(asked: &IpcArguments) -> Vec<&'static Transport> {
-    let mut chosen: Vec<&'static Transport> = Vec::new();
-    for transport in asked.what.transport.iter().filter_map(|name| ipc::transport(name)) {
-        if !chosen.iter().any(|known| std::ptr::eq(*known, transport)) {
-            chosen.push(transport);
-        }
-    }
-    chosen
+    once(&asked.what.transport).into_iter().filter_map(|name| ipc::transport(name)).collect()
 }
 
 /// The transports that use a binder device: binder, unless others are asked for.
@@ -203,12 +198,7 @@ fn callers(asked: &IpcArguments, mode: Mode) -> Result<Vec<Caller>> {
 }
 
 fn payloads(asked: &IpcArguments, mode: Mode) -> Result<Vec<u64>> {
-    let mut given: Vec<u64> = Vec::new();
-    for payload in &asked.calls.payload {
-        if !given.contains(payload) {
-            given.push(*payload);
-        }
-    }
+    let given = once(asked.calls.payload.iter().copied());
     let reported = asked.calls.each_call || asked.verbose;
     let least = match mode {
         Mode::Ping => return Ok(vec![0]),
