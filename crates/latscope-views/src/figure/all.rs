@@ -1,8 +1,8 @@
 //! All pictures of a report, each with a stable name: that of its file.
 
 use super::{
-    Drawing, Figure, bars, by_parameter, distribution_figure, heat_map, latency_figure, node_map,
-    percentile_figure, spikes, tails, throughput_figure, time,
+    Drawing, Figure, bars, by_parameter, distribution_figure, heat_map, latency_figure, percentile_figure,
+    spikes, throughput_figure, time,
 };
 use crate::headline::families;
 use crate::rows::EVENT_FAMILIES;
@@ -38,14 +38,8 @@ pub fn of_family(report: &Report, family: &str, catalogue: &Catalogue) -> Vec<Na
     };
     let first = first.map(|(id, figure)| Named::new(family, id, Drawing::Curves(figure)));
     let curves = by_parameter::figures(report, family, catalogue).into_iter();
-    let rows = bars::figures(report, family, catalogue).into_iter().chain(tails::figure(report, family));
-    first
-        .into_iter()
-        .chain(curves)
-        .chain(rows)
-        .chain(heat_map::figures(report, family))
-        .chain(node_map::figures(report, family))
-        .collect()
+    let rows = bars::figures(report, family, catalogue).into_iter().chain(bars::deadlines(report, family));
+    first.into_iter().chain(curves).chain(rows).chain(heat_map::figures(report, family)).collect()
 }
 
 fn distribution(report: &Report, group: &Group) -> Option<Named> {

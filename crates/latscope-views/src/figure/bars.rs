@@ -1,8 +1,8 @@
-//! Medians of a family side by side: a bar for each median, with the interval in which the next run's is
-//! expected.
+//! Points as rows: medians of a family as bars, with the interval in which the next run's is expected; transactions
+//! against their deadline, with a dot for median, p99 and maximum of each.
 
 use super::about::of_points;
-use super::{Axis, Drawing, Named, Part, PartKind, Row, Rows, Scale, Unit, is_doubtful};
+use super::{Axis, Drawing, Mark, MarkAxis, Named, Part, PartKind, Row, Rows, Scale, Unit, is_doubtful};
 use crate::rows::family as family_of;
 use latscope_core::catalogue::Catalogue;
 use latscope_core::catalogue::figures::Bars;
@@ -11,6 +11,8 @@ use latscope_core::ordered::place;
 use latscope_core::param;
 use latscope_core::report::{Measurement, Report};
 use latscope_core::units::{format_size, format_time};
+use latscope_judge::transactions::mode;
+use std::collections::BTreeSet;
 
 /// Maximum number of rows of a picture.
 const MOST_ROWS: usize = 40;
@@ -73,7 +75,7 @@ fn key(keys: &mut Vec<String>, m: &Measurement, name: &str) -> usize {
 
 /// Returns the labels for the rows of these points: their titles, with the payload if several titles are equal.
 /// Pairs are not named, since all points are of all pairs.
-pub(super) fn labels(points: &[&Measurement]) -> Vec<String> {
+fn labels(points: &[&Measurement]) -> Vec<String> {
     let title = |m: &&Measurement| {
         let title = if m.title.is_empty() { &m.probe } else { &m.title };
         without_pairs(title).to_owned()
@@ -102,11 +104,52 @@ fn row(m: &Measurement, label: String, key: usize) -> Row {
     }
 }
 
+/// Figures of a transaction, each with a dot.
+const KEYS: [&str; 3] = ["median", "p99", "maximum"];
+
+/// Returns the picture of the transactions of the family `ipc` that were timed one by one; `None` without any.
+pub(super) fn deadlines(report: &Report, family: &str) -> Option<Named> {
+    let timed = |m: &&Measurement| {
+        m.probe.starts_with("ipc.") && mode(m) == Some("latency") && is_merged(m) && m.typical().is_some()
+    };
+    let points: Vec<&Measurement> =
+        report.measurements.iter().filter(|_| family == "ipc").filter(timed).collect();
+    if points.is_empty() || points.len() > MOST_ROWS {
+        return None;
+    }
+    let limits: BTreeSet<u64> =
+        points.iter().filter_map(|m| m.number(param::DEADLINE)).filter(|ns| *ns > 0).collect();
+    let label = |ns: u64| format!("deadline {}", format_time(ns as f64));
+    let rows = Rows {
+        title: "Transactions against their deadline".to_owned(),
+        notes: of_points(report, &points, ""),
+        x: Axis::new("round trip", Scale::Log10, Unit::Nanoseconds),
+        keys: KEYS.map(str::to_owned).to_vec(),
+        rows: points.iter().zip(labels(&points)).map(|(m, label)| dots(m, label)).collect(),
+        marks: limits.into_iter().map(|ns| Mark::new(MarkAxis::X, ns as f64, label(ns))).collect(),
+    };
+    Some(Named::new(family, "ipc-deadline", Drawing::Rows(rows)))
+}
+
+fn dots(m: &Measurement, label: String) -> Row {
+    let values = [m.typical(), m.summary.p99, m.summary.max];
+    let dot = |(key, value): (usize, Option<f64>)| {
+        let at = value.filter(|value| *value > 0.0)?;
+        Some(Part { kind: PartKind::Dot, key, from: at, to: at, label: String::new() })
+    };
+    Row {
+        label,
+        parts: values.into_iter().enumerate().filter_map(dot).collect(),
+        value: m.summary.max.map(|max| format!("max {}", format_time(max))).unwrap_or_default(),
+        doubtful: is_doubtful(m),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::golden::catalogue;
-    use latscope_core::fixture;
+    use latscope_core::fixture::{self, ipc};
 
     fn of(family: &str) -> Rows {
         match figures(&fixture::report(), family, catalogue()).remove(0).drawing {
@@ -135,5 +178,17 @@ mod tests {
     #[test]
     fn a_family_without_ways_beside_each_other_has_no_bars() {
         assert!(figures(&fixture::report(), "memory", catalogue()).is_empty());
+    }
+
+    #[test]
+    fn every_transport_has_its_figures_and_the_run_its_deadline() {
+        let report = ipc::latency();
+        let Some(Drawing::Rows(rows)) = deadlines(&report, "ipc").map(|named| named.drawing) else {
+            panic!("no rows")
+        };
+        assert!(rows.rows.iter().all(|row| row.parts.last().is_some_and(|part| part.key == 2)));
+        assert!(rows.marks.iter().all(|mark| mark.label.starts_with("deadline ")));
+        assert_eq!(deadlines(&report, "remote"), None);
+        assert_eq!(deadlines(&ipc::throughput(), "ipc"), None);
     }
 }

@@ -1,7 +1,8 @@
-//! Times between pairs of CPUs as a map, the CPUs in the order of the topology.
+//! Times between pairs of CPUs, in the order of the topology, and between nodes of memory, as maps.
 
 use super::about::of_map;
 use super::{Cell, Cells, Drawing, Named, Unit, is_doubtful};
+use crate::matrix::show_all;
 use latscope_core::catalogue::ids;
 use latscope_core::machine::Machine;
 use latscope_core::param;
@@ -14,8 +15,13 @@ const PROBE: &str = ids::CORE_TO_CORE;
 /// A measurement and its two CPUs.
 type Point<'a> = (&'a Measurement, (u32, u32));
 
-/// Returns a map for each way in which cores hand over a cache line; fewer than two pairs have no map.
+/// Returns the maps of a family.
 pub(super) fn figures(report: &Report, family: &str) -> Vec<Named> {
+    of_cores(report, family).into_iter().chain(of_nodes(report, family)).collect()
+}
+
+/// Returns a map for each way in which cores hand over a cache line; fewer than two pairs have no map.
+fn of_cores(report: &Report, family: &str) -> Vec<Named> {
     let mut modes: BTreeMap<String, Vec<Point>> = BTreeMap::new();
     for m in report.of_probe(PROBE).filter(|m| family == "sync" && m.typical().is_some()) {
         let mode = m.params.get(param::MODE).map(ToString::to_string).unwrap_or_default();
@@ -24,18 +30,18 @@ pub(super) fn figures(report: &Report, family: &str) -> Vec<Named> {
     modes.retain(|_, points| points.len() > 1);
     let named = |(mode, points): (String, Vec<_>)| {
         let id = format!("sync-core-to-core-{mode}");
-        Named::new(family, &id, Drawing::Cells(map(report, &mode, &points)))
+        Named::new(family, &id, Drawing::Cells(cores(report, &mode, &points)))
     };
     modes.into_iter().map(named).collect()
 }
 
-fn map(report: &Report, mode: &str, points: &[Point]) -> Cells {
+fn cores(report: &Report, mode: &str, points: &[Point]) -> Cells {
     let numbers: BTreeSet<u32> = points.iter().flat_map(|(_, (a, b))| [*a, *b]).collect();
     let mut cpus: Vec<(Place, u32)> =
         numbers.into_iter().map(|cpu| (place(&report.machine, cpu), cpu)).collect();
     cpus.sort();
     let index: BTreeMap<u32, usize> = cpus.iter().enumerate().map(|(at, (_, cpu))| (*cpu, at)).collect();
-    let group = |at: usize| (cpus[at].0.package, cpus[at].0.node, cpus[at].0.cache);
+    let group = |at: usize| (cpus[at].0.0, cpus[at].0.1, cpus[at].0.2);
     let cell = |(m, (a, b)): &Point| {
         let (a, b) = (index[a], index[b]);
         Some(Cell { row: a.max(b), column: a.min(b), value: m.typical()?, doubtful: is_doubtful(m) })
@@ -102,28 +108,59 @@ fn merged(cells: Cells) -> Cells {
     }
 }
 
-/// Place of a CPU among the others.
-#[derive(PartialEq, Eq, PartialOrd, Ord)]
-struct Place {
-    package: u32,
-    node: u32,
-    /// Index of the CPU's last cache, after all others if it is not known.
-    cache: usize,
-    core: u32,
-}
+/// Place of a CPU among the others: package, node, index of its last cache (after all others if it is not known), core.
+type Place = (u32, u32, usize, u32);
 
 fn place(machine: &Machine, cpu: u32) -> Place {
     let known = machine.cpus.iter().find(|known| known.id == cpu);
     let (package, node, core) =
         known.map_or((u32::MAX, 0, cpu), |known| (known.package, known.node, known.core));
     let cache = machine.last_caches.iter().position(|shared| shared.0.contains(&cpu)).unwrap_or(usize::MAX);
-    Place { package, node, cache, core }
+    (package, node, cache, core)
+}
+
+/// Returns a map for each kind of loads between nodes; fewer than two pairs have no map.
+fn of_nodes(report: &Report, family: &str) -> Vec<Named> {
+    let mut kinds: BTreeMap<String, Vec<&Measurement>> = BTreeMap::new();
+    let ours = |m: &&Measurement| family == "memory" && m.nodes().is_some() && m.typical().is_some();
+    for m in report.of_probe(ids::MEMORY_LATENCY).filter(ours) {
+        kinds.entry(show_all(&m.params, &[param::ORDER, param::PAGES, param::SIZE])).or_default().push(m);
+    }
+    kinds.retain(|_, points| points.len() > 1);
+    let named = |(kind, points): (String, Vec<&Measurement>)| {
+        let id = format!("memory-nodes-{}", kind.replace(' ', "-").to_lowercase());
+        Named::new(family, &id, Drawing::Cells(nodes(report, &kind, &points)))
+    };
+    kinds.into_iter().map(named).collect()
+}
+
+fn nodes(report: &Report, kind: &str, points: &[&Measurement]) -> Cells {
+    let placed: Vec<(&Measurement, (u32, u32))> =
+        points.iter().filter_map(|m| Some((*m, m.nodes()?))).collect();
+    let names: Vec<u32> =
+        placed.iter().flat_map(|(_, (a, b))| [*a, *b]).collect::<BTreeSet<u32>>().into_iter().collect();
+    let index = |node: u32| names.binary_search(&node).ok();
+    let cell = |(m, (from, to)): &(&Measurement, (u32, u32))| {
+        Some(Cell { row: index(*from)?, column: index(*to)?, value: m.typical()?, doubtful: is_doubtful(m) })
+    };
+    let mut notes = of_map(report, points, "nodes");
+    notes.push("rows: the node of the CPUs; columns: the node of the memory".to_owned());
+    Cells {
+        title: format!("Load from memory between nodes, {kind}"),
+        notes,
+        side: "node".to_owned(),
+        names: names.iter().map(u32::to_string).collect(),
+        borders: Vec::new(),
+        label: "one load, median".to_owned(),
+        unit: Unit::Nanoseconds,
+        cells: placed.iter().filter_map(cell).collect(),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use latscope_core::fixture;
+    use latscope_core::fixture::{self, batch};
     use latscope_core::machine::Cpu;
     use latscope_core::units::CpuList;
 
@@ -183,5 +220,23 @@ mod tests {
         assert!(text.contains("each cell is the median of the pairs of 4 and 4 CPUs"));
         assert!(text.matches("<path").count() < 12);
         assert!(text.matches("<text").count() < 80);
+    }
+
+    #[test]
+    fn every_pair_has_its_cell_and_a_node_of_memory_only_a_column() {
+        let mut report = fixture::report();
+        report.measurements = [(0_u64, 0_u64), (0, 1), (0, 3), (1, 0), (1, 1), (1, 3)]
+            .map(|(from, to)| {
+                let params = [("cpu-nodes", from.into()), ("nodes", to.into()), ("pages", "2MiB".into())];
+                batch("memory.latency", "", params, 80.0 + (20 * (from + 1) * to) as f64)
+            })
+            .to_vec();
+        let figures = of_nodes(&report, "memory");
+        assert_eq!(figures.len(), 1);
+        let Drawing::Cells(cells) = &figures[0].drawing else { panic!("no map") };
+        assert_eq!((cells.names.join(" "), cells.cells.len()), ("0 1 3".to_owned(), 6));
+        assert_eq!(cells.cells.iter().filter(|cell| cell.column == 2).count(), 2);
+        let svg = super::super::document_of(&figures[0].drawing);
+        assert!(svg.contains("node ↓ →") && svg.contains(">140<"), "{svg}");
     }
 }
