@@ -298,7 +298,7 @@ fn joined(parts: impl Iterator<Item = String>) -> String {
 }
 
 /// The name a value has in the JSON.
-fn name(value: &impl serde::Serialize) -> String {
+pub(crate) fn name(value: &impl serde::Serialize) -> String {
     match serde_json::to_value(value) {
         Ok(serde_json::Value::String(name)) => name,
         other => format!("{other:?}"),

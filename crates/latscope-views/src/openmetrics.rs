@@ -1,6 +1,6 @@
 //! A report as OpenMetrics text, which the textfile collector of node_exporter and Prometheus read, too.
 
-use latscope_core::report::{Account, Better, Measurement, Report, Sampling, Status};
+use latscope_core::report::{Account, Better, Measurement, Report, Sampling};
 use latscope_judge::verdict::is_cut_short;
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -23,37 +23,19 @@ pub fn openmetrics(report: &Report) -> String {
     };
     let seconds = |ns: Option<f64>| ns.map(|ns| ns / 1e9);
     points_of("latscope_latency_p50_seconds", "Median of a point", &|m| seconds(m.summary.p50));
-    points_of(
-        "latscope_latency_p99_seconds",
-        "99th percentile of a point with at least 1000 samples",
-        &|m| seconds(m.summary.p99),
-    );
+    let p99 = |m: &Measurement| seconds(m.summary.p99);
+    points_of("latscope_latency_p99_seconds", "99th percentile of a point with at least 1000 samples", &p99);
     points_of("latscope_latency_max_seconds", "Largest sample of a point", &|m| seconds(m.summary.max));
-    points_of(
-        "latscope_quality_level",
-        "How far to trust a point: 0 ok, 1 unstable, 2 degraded, 3 not measured",
-        &|m| Some(f64::from(m.quality.level as u8)),
-    );
-    points_of(
-        "latscope_point_incomplete",
-        "1 if the run ended before it had measured a point in full",
-        &|m| Some(f64::from(u8::from(m.incomplete))),
-    );
-    points_of("latscope_verdict_status", "Criteria of a point: 0 met, 1 inconclusive, 2 exceeded", &|m| {
-        m.verdict.as_ref().map(|verdict| status(verdict.status))
-    });
+    let level = "How far to trust a point: 0 ok, 1 unstable, 2 degraded, 3 not measured";
+    points_of("latscope_quality_level", level, &|m| Some(f64::from(m.quality.level as u8)));
+    let incomplete = "1 if the run ended before it had measured a point in full";
+    points_of("latscope_point_incomplete", incomplete, &|m| Some(f64::from(u8::from(m.incomplete))));
+    let status = |m: &Measurement| m.verdict.as_ref().map(|verdict| f64::from(verdict.status as u8));
+    points_of("latscope_verdict_status", "Criteria of a point: 0 met, 1 inconclusive, 2 exceeded", &status);
     counts(&mut text, &points);
     histograms(&mut text, &points);
     run(&mut text, report);
     text + "# EOF\n"
-}
-
-fn status(status: Status) -> f64 {
-    match status {
-        Status::Pass => 0.0,
-        Status::Inconclusive => 1.0,
-        Status::Exceeded => 2.0,
-    }
 }
 
 /// Labels that name a point.
@@ -126,12 +108,8 @@ fn counts(text: &mut String, points: &[(String, &Measurement)]) {
         }
     }
     let found = found.iter().map(|(labels, count)| (labels.as_str(), Some(*count)));
-    gauge(
-        text,
-        "latscope_bad_events",
-        "Counted events that speak against a point: losses, mismatches, ...",
-        found,
-    );
+    let help = "Counted events that speak against a point: losses, mismatches, ...";
+    gauge(text, "latscope_bad_events", help, found);
 }
 
 /// Adds the distributions of single events. A bound is the last value of a bucket of the result, so that counts are

@@ -1,10 +1,10 @@
 //! Published figures of other machines: the list of all, and those beside the rows of a report.
 
 use super::cells::{published, times_as_long};
-use super::column::{Column, Side};
+use super::column::Rows;
 use super::document::escape;
 use super::grid::grid;
-use super::style::{BOLD, DIM, HEADING, PLAIN, WARNING};
+use super::style::{BOLD, DIM, PLAIN, WARNING};
 use super::styled::{Text, wrap};
 use super::{Options, style};
 use latscope_core::units::format_time;
@@ -12,17 +12,14 @@ use latscope_judge::references::{Beside, Group, Likeness, Reference};
 
 /// Returns the list of figures as a table for a terminal.
 pub fn listing(references: &[&Reference], options: &Options) -> String {
-    let column = |heading: &str, side, cell: &dyn Fn(&Reference) -> String| {
-        let cells = references.iter().map(|one| Text::plain(cell(one))).collect();
-        Column::new(Text::styled(HEADING, heading), side, cells)
-    };
+    let rows = Rows(references);
     let columns = [
-        column("machine", Side::Left, &|one| one.machine.clone()),
-        column("figure", Side::Left, &|one| one.figure.clone()),
-        column("value", Side::Right, &|one| published(one.ns)),
-        column("definition", Side::Left, &Reference::defined),
-        column("tool", Side::Left, &Reference::tool),
-        column("date", Side::Left, &|one| one.definition.date.clone()),
+        rows.left("machine", |one| &one.machine),
+        rows.left("figure", |one| &one.figure),
+        rows.right("value", |one| published(one.ns)),
+        rows.left("definition", |one| one.defined()),
+        rows.left("tool", |one| one.tool()),
+        rows.left("date", |one| &one.definition.date),
     ];
     let width = columns.iter().map(|column| column.width() + 2).sum::<usize>();
     if width <= options.width {

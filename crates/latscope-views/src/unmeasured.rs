@@ -30,11 +30,6 @@ pub(super) struct Group {
     pub why: String,
 }
 
-/// The points without a number, by reason, in the order measured; those that were not begun last.
-pub(super) fn missing(report: &Report) -> Vec<Group> {
-    grouped(report, absent).into_iter().chain(not_begun(report, |_| true)).collect()
-}
-
 /// Returns the planned points that a run which ended early did not reach.
 fn not_begun(report: &Report, wanted: impl Fn(&str) -> bool) -> Option<Group> {
     if !report.is_unfinished() {
@@ -62,14 +57,6 @@ fn absent(m: &Measurement) -> Option<&'static str> {
         _ if m.incomplete => Some("the run ended before it was measured"),
         _ => Some("no clean sample was taken: something else ran all the time"),
     }
-}
-
-/// The degraded points that have no row in the table, by reason.
-pub(super) fn degraded_aside(report: &Report) -> Vec<Group> {
-    grouped(report, |m| {
-        let aside = m.quality.level.is_doubtful() && !m.row && m.typical().is_some();
-        aside.then_some(NO_REASON)
-    })
 }
 
 /// Groups the points for which `select` returns a reason. That reason is used for points without a reason of
@@ -136,7 +123,8 @@ pub(super) fn by_probe<'a>(points: impl Iterator<Item = &'a str>) -> String {
 
 /// Returns both lists; empty if both are empty.
 pub(super) fn lists(report: &Report) -> Document {
-    listed([(MISSING, missing(report)), (ASIDE, degraded_aside(report))])
+    let [missing, doubtful] = of(report, |_| true, |m| !m.row);
+    listed([(MISSING, missing), (ASIDE, doubtful)])
 }
 
 /// The points of a family that are missing or degraded.
@@ -151,11 +139,21 @@ pub(super) fn of_family(
     name: &str,
     wanted: impl Fn(&Measurement) -> bool,
 ) -> [Vec<Group>; 2] {
-    let missing = grouped(report, |m| absent(m).filter(|_| family(&m.probe) == name));
-    let missing = missing.into_iter().chain(not_begun(report, |probe| family(probe) == name)).collect();
+    of(report, |probe| family(probe) == name, wanted)
+}
+
+/// The points of some probes without a number, by reason, in the order measured, those that were not begun last; and
+/// the doubtful points that are wanted.
+pub(super) fn of(
+    report: &Report,
+    probes: impl Fn(&str) -> bool,
+    wanted: impl Fn(&Measurement) -> bool,
+) -> [Vec<Group>; 2] {
+    let missing = grouped(report, |m| absent(m).filter(|_| probes(&m.probe)));
+    let missing = missing.into_iter().chain(not_begun(report, &probes)).collect();
     let doubtful = grouped(report, |m| {
-        let ours = family(&m.probe) == name && m.quality.level.is_doubtful() && m.typical().is_some();
-        (ours && wanted(m)).then_some(NO_REASON)
+        let is_doubtful = m.quality.level.is_doubtful() && m.typical().is_some();
+        (probes(&m.probe) && is_doubtful && wanted(m)).then_some(NO_REASON)
     });
     [missing, doubtful]
 }
@@ -181,7 +179,7 @@ mod tests {
     #[test]
     fn points_with_the_same_reason_share_a_line() {
         let report = fixture::report();
-        let missing = missing(&report);
+        let [missing, _] = of(&report, |_| true, |_| true);
         assert_eq!(missing.len(), 2, "{missing:?}");
         assert!(missing[0].what.contains("memory.tlb (4 points)"), "{missing:?}");
         assert!(missing[0].why.contains("→"));
@@ -199,7 +197,7 @@ mod tests {
         };
         report.plan.steps[0].points.extend((0..3).map(never));
         assert!(
-            missing(&report).iter().all(|group| !group.what.contains("wake.never")),
+            of(&report, |_| true, |_| true)[0].iter().all(|group| !group.what.contains("wake.never")),
             "it ended by itself"
         );
         report.finished = None;
@@ -224,6 +222,10 @@ mod tests {
         let mut report = fixture::report();
         let first = &mut report.measurements[0];
         first.summary = Default::default();
-        assert!(super::missing(&report).iter().any(|group| group.why.contains("no clean sample")));
+        assert!(
+            super::of(&report, |_| true, |_| true)[0]
+                .iter()
+                .any(|group| group.why.contains("no clean sample"))
+        );
     }
 }

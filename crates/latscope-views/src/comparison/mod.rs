@@ -12,6 +12,7 @@ pub(crate) use pictures::by_percentile;
 
 use crate::Options;
 use crate::column::{Column, FILES, MARKDOWN, PAGE, Rows, TERMINAL};
+use crate::csv::name;
 
 use crate::document::{self, Block, DIFFERS, Document, FACT, Mark, NOTE, Table};
 use crate::html::{ratio_legend, ratio_strip};
@@ -20,7 +21,6 @@ use crate::styled::Text;
 use anstyle::Style;
 use figures::{Figure, figures, interval, is_tail, is_telling, median, quantity, ratio, verdict_words};
 use latscope_core::quality::Level;
-use latscope_core::report::Better;
 use latscope_core::units::format_share;
 use latscope_judge::compare::{Comparison, Contrast, Point, Verdict};
 
@@ -196,7 +196,7 @@ fn columns(comparison: &Comparison, heading: &str, rows: &[Of]) -> Vec<Column> {
         rows.field("title", |(point, _)| &point.title),
         rows.left("figure", |(_, figure)| &figure.name).csv("figure"),
         rows.field("unit", |(_, figure)| figure.unit),
-        rows.field("better", |(_, figure)| better(figure.better)),
+        rows.field("better", |(_, figure)| name(&figure.better)),
         rows.right("A", |(_, figure)| quantity(figure.a, figure.unit)).rank(3).csv("a"),
         rows.right("B", |(_, figure)| quantity(figure.b, figure.unit)).rank(3).csv("b"),
         rows.right("B/A", |(_, figure)| by(figure)).rank(1).csv("ratio"),
@@ -229,30 +229,21 @@ fn verdict(point: &Point, figure: &Figure) -> Text {
         Level::Unstable => " (unstable)",
         _ => " (degraded)",
     };
-    let (style, name) = styled(verdict);
-    Text::styled(style, verdict_words(figure)).with(WARNING, mark).exact(name)
+    Text::styled(style(verdict), verdict_words(figure)).with(WARNING, mark).exact(name(&verdict))
 }
 
 /// The style of a verdict, and its name in CSV.
-fn styled(verdict: Verdict) -> (Style, &'static str) {
+fn style(verdict: Verdict) -> Style {
     match verdict {
-        Verdict::Slower => (ALARM, "slower"),
-        Verdict::Faster => (GOOD, "faster"),
-        Verdict::Differs => (WARNING, "differs"),
-        Verdict::Same => (PLAIN, "same"),
-        Verdict::CannotTell => (DIM, "cannot-tell"),
+        Verdict::Slower => ALARM,
+        Verdict::Faster => GOOD,
+        Verdict::Differs => WARNING,
+        Verdict::Same => PLAIN,
+        Verdict::CannotTell => DIM,
     }
 }
 
 fn would_tell(point: &Point, figure: &Figure) -> String {
     let advice = point.would_tell.filter(|_| figure.name == "p50");
     advice.map(|advice| advice.to_string()).unwrap_or_default()
-}
-
-fn better(better: Better) -> &'static str {
-    match better {
-        Better::Less => "less",
-        Better::More => "more",
-        Better::Neither => "neither",
-    }
 }

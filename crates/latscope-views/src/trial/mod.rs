@@ -1,19 +1,17 @@
 //! Trials: whether a change helps, and a table of measurements under loads.
 
 mod acceptance;
-mod html;
 
-pub use html::{Page, Part, html};
-
-use crate::Options;
-use crate::column::{Column, FILES, Forms, Rows, SHOWN, TERMINAL};
-use crate::document::{self, Block, Document, NOTE, Table};
+use crate::column::{Column, FILES, Forms, PAGE, Rows, SHOWN, TERMINAL};
+use crate::document::{self, Block, Document, FACT, NOTE, Table};
 use crate::style::{ALARM, DIM, GOOD, PLAIN, WARNING};
 use crate::styled::{Text, wrap};
+use crate::{Options, comparison};
 use anstyle::Style;
 use latscope_core::ordered::entry;
 use latscope_core::units::{counted, format_count, format_share, format_time};
 use latscope_judge::acceptance::Acceptance;
+use latscope_judge::compare::Comparison;
 use latscope_judge::trial::{Answer, Cell, Judged, Row};
 
 /// Maximum number of rows of a cell, unless all are asked for.
@@ -299,6 +297,86 @@ fn by_measurement(cells: &[Cell], all: bool) -> Vec<Vec<Line<'_>>> {
         }
     }
     found
+}
+
+/// Content of the page of a trial.
+#[derive(Debug)]
+pub struct Page<'a> {
+    /// Question that the page answers.
+    pub title: &'a str,
+    /// Facts on the trial, a line each: its time, its number of runs.
+    pub facts: Vec<String>,
+    /// Description of each arm: its letter, its name and its commands.
+    pub arms: Vec<String>,
+    /// Objections to the result: runs that do not count, warnings, parts that were left out.
+    pub against: Vec<String>,
+    /// The command lines of the measurements.
+    pub commands: Vec<String>,
+    /// The record of runs that were judged.
+    pub record: Option<&'a Acceptance>,
+    /// The measurements under loads.
+    pub cells: &'a [Cell],
+    /// True if the table of measurements was asked for; otherwise the reader has to open it.
+    pub is_table: bool,
+    /// Comparisons of two arms each.
+    pub parts: Vec<Part<'a>>,
+}
+
+/// Comparison of two arms.
+#[derive(Debug)]
+pub struct Part<'a> {
+    /// Names of the two arms, if there are several comparisons.
+    pub heading: Option<String>,
+    /// Answer to whether the change helps.
+    pub answer: Answer,
+    /// The answer in words.
+    pub words: String,
+    /// The comparison in full.
+    pub comparison: &'a Comparison,
+}
+
+/// Returns the page: the verdicts first, then what was run, the table of measurements, and each comparison in full.
+pub fn html(page: &Page) -> String {
+    let mut whole = Document::default();
+    whole.heading(1, page.title);
+    whole.items(FACT, page.facts.iter().cloned());
+    if let Some(record) = page.record {
+        whole.heading(2, "Acceptance");
+        whole.append(acceptance::document(record));
+    }
+    if !page.parts.is_empty() {
+        whole.heading(2, "Verdict");
+    }
+    for part in &page.parts {
+        let heading = part.heading.as_ref().map(|text| format!("{text}: ")).unwrap_or_default();
+        whole.add(Block::Text(style(part.answer), format!("{heading}{}", part.words)));
+    }
+    whole.heading(2, "What was run");
+    whole.items(NOTE, page.against.iter().cloned());
+    whole.items(FACT, page.commands.iter().chain(&page.arms).cloned());
+    if !page.cells.is_empty() {
+        whole.heading(2, "Measurements");
+        let rows: usize = page.cells.iter().map(|cell| cell.rows.len().max(1)).sum();
+        let tables = document(page.cells, true);
+        match page.is_table {
+            true => whole.append(tables),
+            false => whole.on(PAGE, Block::Details(counted(rows as u64, "row"), tables)),
+        }
+    }
+    for part in &page.parts {
+        whole.heading(2, part.heading.as_deref().unwrap_or("The arms compared"));
+        whole.append(comparison::document(part.comparison, false));
+    }
+    whole.page(page.title)
+}
+
+fn style(answer: Answer) -> Style {
+    match answer {
+        Answer::Helps => GOOD,
+        Answer::Hurts => ALARM,
+        Answer::Mixed | Answer::Differs => WARNING,
+        Answer::Same | Answer::CannotTell => PLAIN,
+    }
 }
 
 #[cfg(test)]

@@ -78,8 +78,7 @@ pub fn main() -> ExitCode {
     });
     outcome.unwrap_or_else(|error| {
         // A reader that went away is not an error of ours.
-        let gone = |e: &std::io::Error| e.kind() == std::io::ErrorKind::BrokenPipe;
-        if error.downcast_ref::<std::io::Error>().is_some_and(gone) && !is_bisecting {
+        if output::is_unread(&error) && !is_bisecting {
             return ExitCode::SUCCESS;
         }
         eprintln!("latscope: {}", usage::with_help(usage::plain(&error), &arguments, Arguments::command()));

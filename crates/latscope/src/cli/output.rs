@@ -115,10 +115,7 @@ impl<'a> Output<'a> {
     /// # Errors
     /// A file would replace another.
     pub fn check_distinct(&self, plan: &Plan) -> Result<()> {
-        let trace = plan.on_threshold.as_ref().and_then(|rules| rules.trace_file.as_deref());
-        let more =
-            [trace.map(|path| ("trace", path)), plan.timeline.as_deref().map(|path| ("timeline", path))];
-        let files: Vec<_> = self.files().into_iter().chain(more.into_iter().flatten()).collect();
+        let files: Vec<_> = self.files().into_iter().chain(files_of(plan)).collect();
         check_distinct(&files, self.to.beside.iter().map(PathBuf::as_path))
     }
 
@@ -146,10 +143,9 @@ impl<'a> Output<'a> {
             create(path)?;
             saver::check(&path.join(PROBED))?;
         }
-        let trace = plan.on_threshold.as_ref().and_then(|rules| rules.trace_file.as_deref());
         let files = self.files().into_iter().map(|(_, path)| path);
         let files = files.filter(|path| !is_stdout(path) && Some(*path) != self.gallery());
-        files.chain(trace).chain(plan.timeline.as_deref()).try_for_each(saver::check)
+        files.chain(files_of(plan).map(|(_, path)| path)).try_for_each(saver::check)
     }
 
     /// Shows a plan instead of carrying it out.
@@ -248,6 +244,13 @@ impl<'a> Output<'a> {
     fn has_events(&self, probe: &str) -> bool {
         self.catalogue.find(probe).is_none_or(|facts| facts.samples != Samples::Batches)
     }
+}
+
+/// Returns the files that a run itself writes, with the names of their options.
+fn files_of(plan: &Plan) -> impl Iterator<Item = (&'static str, &Path)> {
+    let trace = plan.on_threshold.as_ref().and_then(|rules| rules.trace_file.as_deref());
+    let files = [("trace", trace), ("timeline", plan.timeline.as_deref())];
+    files.into_iter().filter_map(|(option, path)| Some((option, path?)))
 }
 
 /// Hints on how to see the rest of a result, by the file that it was saved in, if it was saved.
@@ -409,9 +412,13 @@ pub fn width() -> usize {
 /// # Errors
 /// Any other failure.
 pub fn unless_unread(shown: Result<()>) -> Result<()> {
-    let gone = |error: &io::Error| error.kind() == io::ErrorKind::BrokenPipe;
     match shown {
-        Err(error) if error.downcast_ref::<io::Error>().is_some_and(gone) => Ok(()),
+        Err(error) if is_unread(&error) => Ok(()),
         shown => shown,
     }
+}
+
+/// Returns true if an error is that of a reader that went away.
+pub fn is_unread(error: &anyhow::Error) -> bool {
+    error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
 }
