@@ -113,7 +113,7 @@ mod tests {
 
     #[test]
     fn the_record_has_the_answer_the_figures_and_what_was_tested_and_not() {
-        let text = crate::trial::markdown("limits", &[], Some(&record()));
+        let text = crate::trial::record_or_tables("limits", &[], Some(&record()));
         for part in [
             "## limits\n\n**A criterion is exceeded in 1 of 1 run.**",
             "| osadl | c\\|pu | 60,003 | 30 s | ",

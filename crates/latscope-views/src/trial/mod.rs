@@ -3,7 +3,7 @@
 mod acceptance;
 
 use crate::column::{Column, FILES, Forms, PAGE, Rows, SHOWN, TERMINAL};
-use crate::document::{self, Block, Document, FACT, NOTE, Table};
+use crate::document::{self, Block, Document, FACT, NOTE, Table, escape};
 use crate::style::{ALARM, DIM, GOOD, PLAIN, WARNING};
 use crate::styled::{Text, wrap};
 use crate::{Options, comparison};
@@ -114,12 +114,12 @@ fn more_runs(judged: &Judged) -> String {
 }
 
 /// Returns the tables of measurements under loads, one a measurement; with `all` every row.
-pub fn table(cells: &[Cell], all: bool, options: &Options) -> String {
+fn table(cells: &[Cell], all: bool, options: &Options) -> String {
     document(cells, all).written(options)
 }
 
 /// Returns the tables as Markdown with every row or, if runs were judged, the record of the verdicts instead.
-pub fn markdown(title: &str, cells: &[Cell], record: Option<&Acceptance>) -> String {
+fn record_or_tables(title: &str, cells: &[Cell], record: Option<&Acceptance>) -> String {
     let mut document = Document::default();
     document.heading(1, title);
     document.append(match record {
@@ -299,17 +299,19 @@ fn by_measurement(cells: &[Cell], all: bool) -> Vec<Vec<Line<'_>>> {
     found
 }
 
-/// Content of the page of a trial.
+/// Content of what is shown of a trial.
 #[derive(Debug)]
 pub struct Page<'a> {
-    /// Question that the page answers.
+    /// Question that the page answers; empty if it has none.
     pub title: &'a str,
-    /// Facts on the trial, a line each: its time, its number of runs.
-    pub facts: Vec<String>,
-    /// Description of each arm: its letter, its name and its commands.
-    pub arms: Vec<String>,
-    /// Objections to the result: runs that do not count, warnings, parts that were left out.
+    /// Number of the runs, their order and time.
+    pub facts: String,
+    /// Name of each arm, and what it changes.
+    pub arms: Vec<(String, String)>,
+    /// Objections to the result: runs that do not count, warnings.
     pub against: Vec<String>,
+    /// Parts that were left out.
+    pub skipped: Vec<String>,
     /// The command lines of the measurements.
     pub commands: Vec<String>,
     /// The record of runs that were judged.
@@ -335,11 +337,64 @@ pub struct Part<'a> {
     pub comparison: &'a Comparison,
 }
 
+/// Maximum number of points of which all are shown, those that do not differ, too.
+const FEW: usize = 10;
+
+impl Part<'_> {
+    fn shows_all(&self, all: bool) -> bool {
+        all || self.comparison.points.len() <= FEW
+    }
+}
+
+impl Page<'_> {
+    fn title_or_usual(&self) -> &str {
+        if self.title.is_empty() { "latscope trial" } else { self.title }
+    }
+}
+
+/// Returns the arms of a trial, what speaks against it, its table and comparisons for a terminal; with `all` every row.
+pub fn text(page: &Page, all: bool, options: &Options) -> String {
+    let title = if page.title.is_empty() { String::new() } else { format!("{}\n", page.title) };
+    let mut out = title + &arms(&page.arms, options);
+    if let Some(record) = page.record {
+        out += &paragraph("", &record.sentence, options);
+    }
+    page.against.iter().for_each(|line| out += &paragraph("!  ", line, options));
+    if page.is_table {
+        out += &format!("\n{}", table(page.cells, all, options));
+    }
+    for part in &page.parts {
+        out += "\n";
+        if let Some(heading) = &part.heading {
+            out += &paragraph("", heading, options);
+        }
+        out += &comparison::text(part.comparison, part.shows_all(all), options);
+        // One line, which scripts read.
+        out += &format!("\n{}\n", part.words);
+    }
+    out
+}
+
+/// Returns the same as Markdown.
+pub fn markdown(page: &Page, all: bool) -> String {
+    let mut out = String::new();
+    if page.is_table {
+        out += &record_or_tables(page.title_or_usual(), page.cells, page.record);
+    }
+    page.against.iter().for_each(|line| out += &format!("- {}\n", escape(line)));
+    for part in &page.parts {
+        let heading = part.heading.as_ref().map(|text| format!("### {}\n\n", escape(text)));
+        let body = comparison::markdown(part.comparison, part.shows_all(all));
+        out += &format!("\n{}{body}\n**{}**\n", heading.unwrap_or_default(), escape(&part.words));
+    }
+    out
+}
+
 /// Returns the page: the verdicts first, then what was run, the table of measurements, and each comparison in full.
 pub fn html(page: &Page) -> String {
     let mut whole = Document::default();
-    whole.heading(1, page.title);
-    whole.items(FACT, page.facts.iter().cloned());
+    whole.heading(1, page.title_or_usual());
+    whole.items(FACT, [page.facts.clone()]);
     if let Some(record) = page.record {
         whole.heading(2, "Acceptance");
         whole.append(acceptance::document(record));
@@ -352,8 +407,9 @@ pub fn html(page: &Page) -> String {
         whole.add(Block::Text(style(part.answer), format!("{heading}{}", part.words)));
     }
     whole.heading(2, "What was run");
-    whole.items(NOTE, page.against.iter().cloned());
-    whole.items(FACT, page.commands.iter().chain(&page.arms).cloned());
+    whole.items(NOTE, page.against.iter().chain(&page.skipped).cloned());
+    let arms = arms(&page.arms, &Options { width: 1000, ..Options::default() });
+    whole.items(FACT, page.commands.iter().cloned().chain(arms.lines().map(str::to_owned)));
     if !page.cells.is_empty() {
         whole.heading(2, "Measurements");
         let rows: usize = page.cells.iter().map(|cell| cell.rows.len().max(1)).sum();
@@ -367,7 +423,7 @@ pub fn html(page: &Page) -> String {
         whole.heading(2, part.heading.as_deref().unwrap_or("The arms compared"));
         whole.append(comparison::document(part.comparison, false));
     }
-    whole.page(page.title)
+    whole.page(page.title_or_usual())
 }
 
 fn style(answer: Answer) -> Style {
@@ -471,7 +527,7 @@ mod tests {
 
     #[test]
     fn the_table_is_the_same_as_markdown_and_csv() {
-        let markdown = markdown("a | title", &cells(), None);
+        let markdown = record_or_tables("a | title", &cells(), None);
         assert!(markdown.contains("## a \\| title") && markdown.contains("| exceeded in 2 |"), "{markdown}");
         assert!(markdown.contains("no such \\| device"), "{markdown}");
         let csv = String::from_utf8(csv(&cells())).unwrap();

@@ -10,7 +10,6 @@ use latscope_core::units::counted;
 use latscope_engine::remaining::about;
 use latscope_engine::saver;
 use latscope_process::stdout;
-use latscope_views::markdown::escape;
 use latscope_views::{Options, comparison, trial as views};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -57,7 +56,7 @@ pub fn dry_run(
 ) -> Result<()> {
     let time = time.map(|time| format!(", {}", about(time))).unwrap_or_default();
     let mut out = format!("{}{time}, into {}/\n", counted(order.len() as u64, "run"), directory.display());
-    out += &arms(plan, &Options { width: 1000, ..Options::default() });
+    out += &views::arms(&arms(plan), &Options { width: 1000, ..Options::default() });
     if let Some(restore) = plan.restore() {
         out += &format!("at the end: {restore}\n");
     }
@@ -75,9 +74,10 @@ pub fn dry_run(
     Ok(stdout::write(&out)?)
 }
 
-fn arms(plan: &PlanFile, options: &Options) -> String {
-    let arms: Vec<(String, String)> = plan.arms.iter().map(|arm| (arm.name.clone(), arm.words())).collect();
-    if plan.arms.len() > 1 { views::arms(&arms, options) } else { String::new() }
+/// Name of each arm, and what it changes; none of a single arm.
+fn arms(plan: &PlanFile) -> Vec<(String, String)> {
+    let several = plan.arms.iter().filter(|_| plan.arms.len() > 1);
+    several.map(|arm| (arm.name.clone(), arm.words())).collect()
 }
 
 /// Shows an outcome and writes its files; every file is tried.
@@ -85,16 +85,17 @@ fn arms(plan: &PlanFile, options: &Options) -> String {
 /// # Errors
 /// The first one that failed.
 pub fn show(outcome: &Outcome, view: View, to: Shown) -> Result<()> {
-    let text = |options: &Options| text(outcome, view, to.all, options);
+    let page = page(outcome, view);
+    let text = |options: &Options| views::text(&page, to.all, options);
     let csv = || match (view, &outcome.comparisons[..]) {
         (View::Comparison, [compared]) => comparison::csv(&compared.comparison),
         _ => views::csv(&outcome.table),
     };
-    let markdown = || markdown(outcome, view, to.all);
-    to.files.show(to.quiet, outcome, text, csv, markdown, || html(outcome, view))
+    let markdown = || views::markdown(&page, to.all);
+    to.files.show(to.quiet, outcome, text, csv, markdown, || views::html(&page))
 }
 
-fn html(outcome: &Outcome, view: View) -> String {
+fn page(outcome: &Outcome, view: View) -> views::Page<'_> {
     let plan = &outcome.plan;
     let minute = |time: &str| time.replace('T', " ").chars().take(16).collect::<String>();
     let from = minute(&outcome.started);
@@ -107,35 +108,28 @@ fn html(outcome: &Outcome, view: View) -> String {
         Order::Random => format!("in random order (seed {})", plan.seed),
         Order::Given => "in the order of the plan".to_owned(),
     };
-    let skipped = outcome.skipped.iter().map(|one| format!("skipped: {}", one.words()));
-    let page = views::Page {
-        title: title(plan),
-        facts: vec![format!("{runs} {order}, {when}")],
-        arms: arms(plan, &Options { width: 1000, color: false, ..Options::default() })
-            .lines()
-            .map(str::to_owned)
-            .collect(),
-        against: against(outcome, view).chain(skipped).collect(),
+    views::Page {
+        title: &plan.title,
+        facts: format!("{runs} {order}, {when}"),
+        arms: arms(plan),
+        against: against(outcome, view).collect(),
+        skipped: outcome.skipped.iter().map(|one| format!("skipped: {}", one.words())).collect(),
         commands: plan.measurements.iter().map(|one| format!("latscope {}", one.run)).collect(),
         record: outcome.acceptance.as_ref(),
         cells: &outcome.table,
         is_table: view == View::Table || outcome.comparisons.is_empty(),
         parts: outcome.comparisons.iter().map(|compared| part(outcome, compared)).collect(),
-    };
-    views::html(&page)
-}
-
-fn part<'a>(outcome: &Outcome, compared: &'a Compared) -> views::Part<'a> {
-    views::Part {
-        heading: heading(outcome, compared),
-        answer: compared.answer.answer,
-        words: answer(outcome, compared),
-        comparison: &compared.comparison,
     }
 }
 
-fn title(plan: &PlanFile) -> &str {
-    if plan.title.is_empty() { "latscope trial" } else { &plan.title }
+fn part<'a>(outcome: &Outcome, compared: &'a Compared) -> views::Part<'a> {
+    let (name, margin) = (format!("B ({})", compared.b), compared.comparison.margin);
+    views::Part {
+        heading: heading(outcome, compared),
+        answer: compared.answer.answer,
+        words: views::answer(&compared.answer, &name, outcome.plan.is_same(), margin),
+        comparison: &compared.comparison,
+    }
 }
 
 /// Remarks that come before the tables.
@@ -149,41 +143,11 @@ fn against(outcome: &Outcome, view: View) -> impl Iterator<Item = String> {
     said.chain(criteria(outcome, view)).chain(warnings(outcome))
 }
 
-/// An outcome as text: its arms, what speaks against it, its table and comparisons.
-fn text(outcome: &Outcome, view: View, all: bool, options: &Options) -> String {
-    let plan = &outcome.plan;
-    let title = if plan.title.is_empty() { String::new() } else { format!("{}\n", plan.title) };
-    let mut out = title + &arms(plan, options);
-    if let Some(record) = &outcome.acceptance {
-        out += &views::paragraph("", &record.sentence, options);
-    }
-    against(outcome, view).for_each(|line| out += &views::paragraph("!  ", &line, options));
-    if view == View::Table || outcome.comparisons.is_empty() {
-        out += &format!("\n{}", views::table(&outcome.table, all, options));
-    }
-    for compared in &outcome.comparisons {
-        out += "\n";
-        if let Some(heading) = heading(outcome, compared) {
-            out += &views::paragraph("", &heading, options);
-        }
-        out += &comparison::text(&compared.comparison, all || is_short(compared), options);
-        // One line, which scripts read.
-        out += &format!("\n{}\n", answer(outcome, compared));
-    }
-    out
-}
-
 /// Heading of a comparison, where there are several.
 fn heading(outcome: &Outcome, compared: &Compared) -> Option<String> {
     let load = compared.load.as_ref().map(|load| format!(", load {load}")).unwrap_or_default();
     let text = || format!("{}{load}: A is {}, B is {}", compared.measurement, compared.a, compared.b);
     (outcome.comparisons.len() > 1).then(text)
-}
-
-fn answer(outcome: &Outcome, compared: &Compared) -> String {
-    let plan = &outcome.plan;
-    let name = format!("B ({})", compared.b);
-    views::answer(&compared.answer, &name, plan.is_same(), compared.comparison.margin)
 }
 
 /// Summary of the runs of a trial that did not end.
@@ -219,13 +183,6 @@ fn lost(outcome: &Outcome) -> Option<String> {
         format!("{} of {} {verb} not count: {why}", counted(lost.len() as u64, "run"), outcome.runs.len())
     };
     (!lost.is_empty()).then(text)
-}
-
-/// Most points of which all are shown, those that do not differ, too.
-const FEW: usize = 10;
-
-fn is_short(compared: &Compared) -> bool {
-    compared.comparison.points.len() <= FEW
 }
 
 /// In how many runs what was asked of them is exceeded, or cannot be judged: it decides the exit code. The table has
@@ -269,20 +226,4 @@ fn warnings(outcome: &Outcome) -> Vec<String> {
     }
     let runs = |number: usize| format!("{number} of {}", counted(outcome.runs.len() as u64, "run"));
     found.values().map(|(number, text)| format!("{}: {text}", runs(*number))).collect()
-}
-
-fn markdown(outcome: &Outcome, view: View, all: bool) -> String {
-    let title = title(&outcome.plan);
-    let mut out = String::new();
-    if view == View::Table || outcome.comparisons.is_empty() {
-        out += &views::markdown(title, &outcome.table, outcome.acceptance.as_ref());
-    }
-    against(outcome, view).for_each(|line| out += &format!("- {}\n", escape(&line)));
-    for compared in &outcome.comparisons {
-        let heading =
-            heading(outcome, compared).map(|text| format!("### {}\n\n", escape(&text))).unwrap_or_default();
-        let body = comparison::markdown(&compared.comparison, all || is_short(compared));
-        out += &format!("\n{heading}{body}\n**{}**\n", escape(&answer(outcome, compared)));
-    }
-    out
 }
