@@ -80,6 +80,13 @@ pub struct Totals {
     pub sum: u64,
 }
 
+impl Default for Histogram {
+    /// An empty histogram of ticks of a nanosecond.
+    fn default() -> Self {
+        Histogram::new(1000)
+    }
+}
+
 impl Histogram {
     /// An empty histogram of ticks of `tick_ps` picoseconds.
     pub fn new(tick_ps: u64) -> Self {

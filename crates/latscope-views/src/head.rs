@@ -68,10 +68,8 @@ pub(super) fn title(report: &Report) -> (String, String) {
 
 /// Returns the name of a report among others: `latscope survey of 2026-11-21T10:00:00Z`, `fio 3.33`.
 pub(super) fn named(report: &Report) -> String {
-    let what = match &report.imported {
-        None => format!("latscope {}", report.plan.job),
-        Some(imported) => imported.name(),
-    };
+    let what = report.imported.as_ref().map(|imported| imported.name());
+    let what = what.unwrap_or_else(|| format!("latscope {}", report.plan.job));
     if report.started.is_empty() { what } else { format!("{what} of {}", report.started) }
 }
 

@@ -62,8 +62,7 @@ pub(super) fn sentence(report: &Report) -> Option<String> {
 /// Returns the number of rows by quality: `Of 139 rows 97 are ok, 30 unstable (…), 12 degraded (…).`; `None`
 /// without a row.
 pub(super) fn counts(report: &Report) -> Option<String> {
-    let levels = level_rows(report).into_iter().map(|level| level.quality.level);
-    let rows: Vec<Level> = levels.chain(measured(report).map(|m| m.quality.level)).collect();
+    let rows = levels(report);
     let of = |level: Level| rows.iter().filter(|known| **known == level).count();
     let levels = [
         (Level::Ok, "ok"),
@@ -82,8 +81,7 @@ pub(super) fn counts(report: &Report) -> Option<String> {
 /// Returns advice on the figures of a page: `Use the rows marked ok. 15 of 140 rows are doubtful: …`; `None` if
 /// no row is doubtful.
 pub(super) fn to_use(report: &Report) -> Option<String> {
-    let levels = level_rows(report).into_iter().map(|level| level.quality.level);
-    let rows: Vec<Level> = levels.chain(measured(report).map(|m| m.quality.level)).collect();
+    let rows = levels(report);
     let doubtful = rows.iter().filter(|level| level.is_doubtful()).count();
     let of = counted(rows.len() as u64, "row");
     (doubtful > 0).then(|| {
@@ -91,6 +89,12 @@ pub(super) fn to_use(report: &Report) -> Option<String> {
             "Use the rows marked ok. {doubtful} of {of} are doubtful: marked ! or with the reason beside."
         )
     })
+}
+
+/// The levels of all rows, those of the caches first.
+fn levels(report: &Report) -> Vec<Level> {
+    let levels = level_rows(report).into_iter().map(|level| level.quality.level);
+    levels.chain(measured(report).map(|m| m.quality.level)).collect()
 }
 
 /// Returns the measurements that have rows in a table: those with a row of their own; without such measurements

@@ -30,7 +30,7 @@ pub enum Sampling {
 }
 
 /// Meaning of the time between the two stamps.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Semantics {
     /// From one endpoint to the other.
@@ -38,6 +38,7 @@ pub enum Semantics {
     /// From one endpoint to the other and back.
     RoundTrip,
     /// An operation of one endpoint.
+    #[default]
     Operation,
 }
 

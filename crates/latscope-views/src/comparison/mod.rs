@@ -87,7 +87,11 @@ pub(crate) fn document(comparison: &Comparison, all: bool) -> Document {
         document.on(PAGE, Block::Table(medians(comparison, &found)));
         document.on(PAGE, Block::Text(DIM, ratio_legend("B/A", &format_share(comparison.margin))));
     }
-    document.append(pictures::pictures(comparison));
+    let figures = pictures::by_percentile(comparison);
+    if !figures.is_empty() {
+        document.on(PAGE, Block::heading(2, "Single events, by percentile"));
+    }
+    figures.into_iter().for_each(|figure| document.on(PAGE, Block::Figure(figure)));
     document.append(every_point(comparison, &every));
     if !after.is_empty() {
         document.on(TERMINAL, Block::Gap);

@@ -2,23 +2,9 @@
 
 use super::figures::word;
 use super::head;
-use crate::column::PAGE;
-use crate::document::{Block, Document};
 use crate::figure::{Figure, overlay_figure, shift_figure};
 use latscope_core::quality::Level;
 use latscope_judge::compare::Comparison;
-
-/// Returns the section of the page with the pictures of single events.
-pub(super) fn pictures(comparison: &Comparison) -> Document {
-    let mut document = Document::default();
-    for figure in by_percentile(comparison) {
-        if document.is_empty() {
-            document.on(PAGE, Block::heading(2, "Single events, by percentile"));
-        }
-        document.on(PAGE, Block::Figure(figure));
-    }
-    document
-}
 
 /// Returns both sides at each percentile, and their ratio there, for single events; the points that differ come
 /// first.

@@ -23,7 +23,7 @@ use std::collections::{BTreeSet, HashMap};
 pub(crate) const EVENT_FAMILIES: [&str; 4] = ["wake", "noise", "ipc", "remote"];
 
 /// Row of a table: an operation and its cost.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Row {
     /// Probe family: `memory`, `sync`.
     pub family: String,
@@ -199,19 +199,15 @@ fn level_row(level: &LevelRow, chase: u32, others: &[Beside]) -> Row {
     Row {
         family: "memory".to_owned(),
         label: level_label(level),
-        times: Semantics::Operation,
         ns: level.ns,
         next: level.next,
         cycles: level.cycles,
         level: level.quality.level,
         reason: level.quality.text(),
         remedy: level.quality.remedy(),
-        incomplete: false,
         references: devices.chain(beside).collect(),
-        rate: None,
-        blocked: None,
-        rejected: 0.0,
         operation: true,
+        ..Row::default()
     }
 }
 

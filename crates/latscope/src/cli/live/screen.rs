@@ -21,7 +21,6 @@ pub(super) struct Screen {
     terminal: Terminal,
     /// True as long as keys can arrive.
     listening: bool,
-    job: String,
     model: Model,
     /// Model shown while the screen is paused.
     frozen: Option<Model>,
@@ -37,7 +36,6 @@ impl Screen {
         Screen {
             terminal,
             listening: true,
-            job: String::new(),
             model: Model::default(),
             frozen: None,
             view: View::default(),
@@ -52,7 +50,7 @@ impl Screen {
             let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
             self.theme.epoch = (now.as_nanos() as u64).saturating_sub(live.at);
         }
-        self.model.take(&self.job, live);
+        self.model.take(live);
         if self.drawn.is_none_or(|drawn| drawn.elapsed() >= PERIOD * 9 / 10) {
             self.draw();
         }
@@ -92,7 +90,6 @@ impl Observer for Screen {
     fn observe(&mut self, event: &Event) {
         match event {
             Event::Started(plan) => {
-                self.job.clone_from(&plan.job);
                 self.model.start(plan);
                 match self.terminal.take() {
                     Ok(()) => self.draw(),

@@ -23,22 +23,16 @@ pub struct WindowArguments {
 /// The file exists or cannot be made, or the size leaves no room.
 pub fn run(WindowArguments { create: path, size }: &WindowArguments) -> Result<Exit> {
     let sizes = openamp::SIZES;
+    let [given, least, most, step] = [*size, *sizes.start(), *sizes.end(), openamp::PAGE].map(format_size);
     ensure!(
         sizes.contains(size) && size.is_multiple_of(openamp::PAGE),
-        "--size {}: choose {} to {}, in steps of {}",
-        format_size(*size),
-        format_size(*sizes.start()),
-        format_size(*sizes.end()),
-        format_size(openamp::PAGE),
+        "--size {given}: choose {least} to {most}, in steps of {step}"
     );
     let window = openamp::create(path, *size as usize)?;
+    let (ring, pool, file) = (&window.table.rings[0], &window.pools[0], path.display());
     latscope_process::stdout::write(&format!(
-        "{}: {}, rings of {} entries, {} buffers of {} bytes for each direction\n",
-        path.display(),
-        format_size(*size),
-        window.table.rings[0].num,
-        window.pools[0].count,
-        window.pools[0].buffer,
+        "{file}: {given}, rings of {} entries, {} buffers of {} bytes for each direction\n",
+        ring.num, pool.count, pool.buffer
     ))?;
     Ok(Exit::Done)
 }

@@ -21,7 +21,7 @@ fn model(cpus: &[u32]) -> Model {
             }
             snapshot(&values, u64::from(*cpu) * 3, 22 * SECOND)
         });
-        model.take("wake", &live(&step, second * SECOND, points.collect()));
+        model.take(&live(&step, second * SECOND, points.collect()));
     }
     model
 }
@@ -110,7 +110,7 @@ fn what_is_measured_in_turn_is_in_view_and_named_on_a_narrow_screen() {
     model.start(&plan(&kinds));
     model.begin_point(&kinds.points[3]);
     let points = (0..9u64).map(|at| snapshot(&[(1000, if at <= 3 { 20 } else { 0 })], 0, 0)).collect();
-    model.take("remote", &live(&kinds, SECOND, points));
+    model.take(&live(&kinds, SECOND, points));
     let shown = text(&model, &View::default(), 40, 20);
     assert!(shown.contains("497 B futex") && shown.contains("▸ now"), "{shown}");
     assert!(shown.contains(" left") && !shown.contains("500 B"), "{shown}");
@@ -147,7 +147,7 @@ proptest! {
         let values: Vec<(u64, usize)> = values.iter().map(|(value, n)| (value >> (value % 64), *n)).collect();
         for second in 0..3 {
             let points = (0..3).map(|_| snapshot(&values, u64::MAX / 8, second));
-            model.take("wake", &live(&step, second * SECOND, points.collect()));
+            model.take(&live(&step, second * SECOND, points.collect()));
         }
         let view = View { selected, help, ..View::default() };
         let buffer = drawn(&with_events(model), &view, true, width, height);

@@ -21,7 +21,6 @@ const SECOND: u64 = 1_000_000_000;
 /// Writes the state of a run in lines.
 pub struct Lines<W> {
     out: W,
-    job: String,
     model: Model,
     /// Time of the last line about the state, ns since the epoch of the run.
     said: u64,
@@ -33,7 +32,7 @@ pub struct Lines<W> {
 
 impl<W: Write> Lines<W> {
     pub fn new(out: W) -> Lines<W> {
-        Lines { out, job: String::new(), model: Model::default(), said: 0, second: 0, shown: 0, left_out: 0 }
+        Lines { out, model: Model::default(), said: 0, second: 0, shown: 0, left_out: 0 }
     }
 
     /// A closed stderr is no reason to stop measuring.
@@ -42,7 +41,7 @@ impl<W: Write> Lines<W> {
     }
 
     fn take(&mut self, live: &Live) {
-        self.model.take(&self.job, live);
+        self.model.take(live);
         if live.at >= self.said + PERIOD.as_nanos() as u64 {
             self.said = live.at;
             self.say(&format!("measuring {}", state(&self.model)));
@@ -106,7 +105,6 @@ impl<W: Write> Observer for Lines<W> {
     fn observe(&mut self, event: &Event) {
         match event {
             Event::Started(plan) => {
-                self.job.clone_from(&plan.job);
                 self.model.start(plan);
                 let head = self.model.head.clone();
                 self.say(&format!("measuring {}", head.trim_start_matches("latscope ")));

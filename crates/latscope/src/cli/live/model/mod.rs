@@ -42,6 +42,8 @@ pub(super) struct Model {
     pub outlier_count: u64,
     /// State of the criteria.
     pub standings: Vec<Standing>,
+    /// What is measured, as the command is called.
+    job: String,
     /// ns since the epoch of the run: now, and when what is measured now was begun.
     at: u64,
     began: u64,
@@ -55,7 +57,7 @@ pub(super) struct Model {
 }
 
 /// Data of a measuring thread, or of all of them.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Row {
     /// Label of the row.
     pub label: String,
@@ -75,24 +77,9 @@ pub(super) struct Row {
     mark: Option<(u64, u64)>,
 }
 
-impl Default for Row {
-    fn default() -> Row {
-        Row::new(String::new())
-    }
-}
-
 impl Row {
     fn new(label: String) -> Row {
-        Row {
-            label,
-            histogram: Histogram::new(1000),
-            missed: 0,
-            early: 0,
-            max_at: 0,
-            seconds: Seconds::default(),
-            rate: None,
-            mark: None,
-        }
+        Row { label, ..Row::default() }
     }
 
     fn take(&mut self, snapshot: &Snapshot, at: u64) {
@@ -136,16 +123,17 @@ impl Model {
     pub fn start(&mut self, plan: &Plan) {
         self.warnings.extend_from_slice(&plan.notes);
         self.watching = plan.on_threshold.is_some();
+        self.job.clone_from(&plan.job);
         self.head = format!("latscope {}", plan.job);
         let several = plan.schedule().len() > 1 || plan.steps.iter().any(words::is_of_kinds);
         self.remaining = several.then(|| Remaining::of(plan, latscope_probes::setup_s));
         if let Some(step) = plan.steps.iter().find(|step| step.periodic.is_some()) {
-            self.begin(&plan.job, &step.in_round(0), Round::of(step, 0));
+            self.begin(&step.in_round(0), Round::of(step, 0));
         }
     }
 
-    fn begin(&mut self, job: &str, step: &Step, round: Round) {
-        self.head = format!("latscope {job}  {}", words::what_runs(step));
+    fn begin(&mut self, step: &Step, round: Round) {
+        self.head = format!("latscope {}  {}", self.job, words::what_runs(step));
         self.rows = words::labels(step).into_iter().map(Row::new).collect();
         self.kinds = words::is_of_kinds(step);
         let of_cpus = self.is_of_cpus();
@@ -161,13 +149,13 @@ impl Model {
     }
 
     /// Updates the model with the state of the step.
-    pub fn take(&mut self, job: &str, live: &Live) {
+    pub fn take(&mut self, live: &Live) {
         let known = self
             .step
             .as_ref()
             .is_some_and(|(step, round)| step.points == live.step.points && *round == live.round);
         if !known {
-            self.begin(job, live.step, live.round);
+            self.begin(live.step, live.round);
         } else if self.at > 0 && live.at < self.at + LEAST_GAP {
             return;
         }

@@ -31,7 +31,7 @@ fn rates_are_those_of_the_last_full_second() {
     let counts = [(5, 100), (6, 300), (10, 1100), (15, 2100), (17, 2500), (27, 2600)];
     for (tenths, count) in counts {
         let half = || snapshot(&[(5000, count / 2)], 0, 0);
-        model.take("wake", &live(&step, tenths * SECOND / 10, vec![half(), half()]));
+        model.take(&live(&step, tenths * SECOND / 10, vec![half(), half()]));
         rates.push((model.rows[1].rate, model.all.rate));
     }
     let (first, second) = ((Some(1000.0), Some(2000.0)), (Some(1250.0 / 6.0), Some(500.0 / 1.2)));
@@ -47,7 +47,7 @@ fn all_is_the_sum_and_knows_whose_maximum_it_has() {
     let mut model = begun(&step);
     let one = snapshot(&[(5000, 10), (7000, 1)], 1, 3 * SECOND);
     let other = snapshot(&[(4000, 10), (9000, 1)], 2, 2 * SECOND);
-    model.take("wake", &live(&step, 10 * SECOND, vec![one, other]));
+    model.take(&live(&step, 10 * SECOND, vec![one, other]));
     assert_eq!((model.all.histogram.count(), model.all.missed), (22, 3));
     assert_eq!((model.all.histogram.min(), model.all.histogram.max()), (Some(4000.0), Some(9000.0)));
     let age = |row: &Row| model.age_of_max(row).map(|age| age / SECOND);
@@ -63,9 +63,9 @@ fn a_thread_that_has_not_begun_disturbs_no_other() {
     let mut model = begun(&step);
     // Its slot does not know its tick yet.
     let silent = || Snapshot { histogram: Histogram::new(1), ..snapshot(&[], 0, 0) };
-    model.take("wake", &live(&step, SECOND, vec![silent(), silent()]));
+    model.take(&live(&step, SECOND, vec![silent(), silent()]));
     assert_eq!((model.all.histogram.count(), model.age_of_max(&model.all)), (0, None));
-    model.take("wake", &live(&step, 2 * SECOND, vec![silent(), snapshot(&[(5000, 3)], 0, SECOND)]));
+    model.take(&live(&step, 2 * SECOND, vec![silent(), snapshot(&[(5000, 3)], 0, SECOND)]));
     assert_eq!((model.all.histogram.count(), model.age_of_max(&model.rows[0])), (3, None));
 }
 
@@ -75,7 +75,7 @@ fn each_second_has_its_largest_on_every_cpu_and_on_all() {
     let mut model = begun(&step);
     let mut at = |tenths: u64, one: &[(u64, usize)], other: &[(u64, usize)]| {
         let points = vec![snapshot(one, 0, 0), snapshot(other, 0, 0)];
-        model.take("wake", &live(&step, tenths * SECOND / 10, points));
+        model.take(&live(&step, tenths * SECOND / 10, points));
     };
     at(1, &[(50, 1)], &[(40, 1)]);
     at(9, &[(50, 1), (90, 1)], &[(40, 2)]);
@@ -92,7 +92,7 @@ fn snapshots_that_come_too_fast_are_passed_over() {
     let step = step(&[0]);
     let mut model = begun(&step);
     let mut count = |at: u64, count: usize| {
-        model.take("wake", &live(&step, at, vec![snapshot(&[(5, count)], 0, 0)]));
+        model.take(&live(&step, at, vec![snapshot(&[(5, count)], 0, 0)]));
         model.all.histogram.count()
     };
     assert_eq!([count(SECOND, 1), count(SECOND + 50_000_000, 2), count(SECOND + 95_000_000, 3)], [1, 1, 3]);
@@ -117,7 +117,7 @@ fn progress_is_that_of_the_nearer_limit() {
     let mut model = begun(&counted);
     let theme = |model: &mut Model, step: &Step, seconds: u64, count: usize| {
         let half = || snapshot(&[(5, count / 2)], 0, 0);
-        model.take("wake", &live(step, seconds * SECOND, vec![half(), half()]));
+        model.take(&live(step, seconds * SECOND, vec![half(), half()]));
     };
     theme(&mut model, &counted, 2, 10);
     theme(&mut model, &counted, 17, 100);
@@ -147,9 +147,9 @@ fn a_warning_is_kept_once() {
 fn another_step_begins_anew() {
     let (first, second) = (step(&[0]), step(&[1]));
     let mut model = begun(&first);
-    model.take("wake", &live(&first, SECOND, vec![snapshot(&[(5, 1)], 0, 0)]));
+    model.take(&live(&first, SECOND, vec![snapshot(&[(5, 1)], 0, 0)]));
     model.outlier(&outlier(1, 0, 1));
-    model.take("wake", &live(&second, 9 * SECOND, vec![snapshot(&[(7, 2)], 0, 0)]));
+    model.take(&live(&second, 9 * SECOND, vec![snapshot(&[(7, 2)], 0, 0)]));
     assert_eq!((model.rows[0].label.as_str(), model.all.histogram.count()), ("1", 2));
     assert_eq!((model.elapsed(), model.outlier_count), (8 * SECOND, 1));
 }
@@ -163,10 +163,7 @@ fn a_round_begins_anew_and_is_told() {
         let step = step.in_round(number - 1);
         let points = vec![snapshot(&[(5, count)], 0, 0)];
         let round = Round::of(&step, number - 1);
-        model.take(
-            "wake",
-            &Live { round, began: (u64::from(number) - 1) * 20 * SECOND, ..live(&step, at, points) },
-        );
+        model.take(&Live { round, began: (u64::from(number) - 1) * 20 * SECOND, ..live(&step, at, points) });
         (model.round().unwrap(), model.elapsed() / SECOND, model.all.histogram.count())
     };
     assert_eq!(seen(1, 19 * SECOND, 900), ("round 1 of 3".to_owned(), 19, 900));
@@ -178,6 +175,6 @@ fn a_round_begins_anew_and_is_told() {
 fn the_first_look_at_a_step_knows_how_long_it_has_been_running() {
     let step = step(&[0]);
     let mut model = begun(&step);
-    model.take("wake", &live(&step, 11 * SECOND, vec![snapshot(&[(5, 10_000)], 0, 0)]));
+    model.take(&live(&step, 11 * SECOND, vec![snapshot(&[(5, 10_000)], 0, 0)]));
     assert_eq!(model.elapsed(), 10 * SECOND);
 }
