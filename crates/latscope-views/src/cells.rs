@@ -123,7 +123,10 @@ impl Cells<'_> {
         match slot {
             Slot::Family => rows.left("family", |row| Text::styled(DIM, &row.family)),
             Slot::Time => rows.right("here", |row| Text::styled(BOLD, time(row.ns))),
-            Slot::Next => rows.right("next run", next_cell),
+            Slot::Next => rows.right("next run", |row| {
+                let next = row.next.map(|(low, high)| in_unit_of(row.ns, low, high));
+                Text::styled(DIM, next.unwrap_or_default())
+            }),
             Slot::Cycles => rows.given("cycles", |row| row.cycles.map(cycles)),
             Slot::Bar(width) => {
                 let column = rows.left("", |row| {
@@ -224,10 +227,6 @@ fn marks_cell(row: &Row, notes: &mut Footnotes) -> Text {
         cell = cell.with(WARNING, format!("{sign}{}", notes.mark(&doubt)));
     }
     cell
-}
-
-fn next_cell(row: &Row) -> Text {
-    Text::styled(DIM, row.next.map_or(String::new(), |(low, high)| in_unit_of(row.ns, low, high)))
 }
 
 /// A range in the unit of the row's own duration, without naming it.

@@ -14,37 +14,28 @@ use latscope_core::plan::ParamValue;
 use latscope_core::quality::Level;
 use latscope_core::report::{Measurement, Report};
 use latscope_core::units::{counted, format_time};
-use std::ops::Deref;
 
 /// Number of curves that can be distinguished: each colour with two kinds of dashes.
 const MOST_SERIES: usize = 2 * many::MOST;
 
 /// Curves of a family over parameters that were measured with several values.
 struct Over<'a> {
-    curves: &'a Curves,
+    of: &'a Curves,
     family: &'a str,
-}
-
-impl Deref for Over<'_> {
-    type Target = Curves;
-
-    fn deref(&self) -> &Curves {
-        self.curves
-    }
 }
 
 /// Returns the figures of a family over parameters that were measured with several values.
 pub(super) fn figures(report: &Report, family: &str, catalogue: &Catalogue) -> Vec<Named> {
     let all = catalogue.family(family).into_iter().flat_map(|facts| facts.curves);
-    all.flat_map(|curves| Over { curves, family }.figures(report)).collect()
+    all.flat_map(|curves| Over { of: curves, family }.figures(report)).collect()
 }
 
 impl Over<'_> {
     fn is_of(&self, m: &Measurement) -> bool {
-        let drawn = self.probes.is_empty() || self.probes.iter().any(|facts| facts.id == m.probe);
+        let drawn = self.of.probes.is_empty() || self.of.probes.iter().any(|facts| facts.id == m.probe);
         // Quantity threads and pairs that were summed the sum is enough.
         let summed = !MERGED.iter().any(|name| m.params.contains_key(*name)) || is_merged(m);
-        let only = self.only.is_none_or(|(name, value)| text(m, name).as_deref() == Some(value));
+        let only = self.of.only.is_none_or(|(name, value)| text(m, name).as_deref() == Some(value));
         let ours = drawn && family_of(&m.probe) == self.family;
         ours && summed && only && m.quality.level != Level::Unsupported
     }
@@ -53,14 +44,14 @@ impl Over<'_> {
         let points: Vec<&Measurement> = report.measurements.iter().filter(|m| self.is_of(m)).collect();
         let mut figures: Vec<(Vec<String>, Vec<&Measurement>)> = Vec::new();
         for m in points {
-            let key: Vec<String> = self.apart.iter().filter_map(|name| apart(name, m)).collect();
+            let key: Vec<String> = self.of.apart.iter().filter_map(|name| apart(name, m)).collect();
             entry(&mut figures, key).push(m);
         }
         let mut named = Vec::new();
         for (key, of) in figures {
             let Some(figure) = self.figure(report, &key, &of) else { continue };
             let key = key.iter().map(String::as_str).filter(|key| !key.contains('/'));
-            let id = std::iter::once(self.id).chain(key).collect::<Vec<_>>().join("-");
+            let id = std::iter::once(self.of.id).chain(key).collect::<Vec<_>>().join("-");
             named.push(Named::new(self.family, &id, Drawing::Curves(figure)));
         }
         named
@@ -75,7 +66,7 @@ impl Over<'_> {
         let has = |m: &&&Measurement| curves.iter().any(|curve| curve.has(m));
         let mut notes = of_points(report, &points.iter().filter(has).copied().collect::<Vec<_>>(), "band");
         if without_place > 0 {
-            let (points, what) = (counted(without_place, "point"), self.x.label);
+            let (points, what) = (counted(without_place, "point"), self.of.x.label);
             notes.push(format!("{points} with a {what} of 0 not drawn: a logarithmic axis has no 0"));
         }
         let marks = self.limits(points);
@@ -83,15 +74,15 @@ impl Over<'_> {
         let most = if dashed { many::MOST } else { MOST_SERIES };
         let (series, thinned) = thinned(curves.into_iter().map(Curve::series).collect(), most);
         notes.extend(thinned);
-        let [x, y] = [&self.x, &self.y].map(|along| Axis::new(along.label, along.scale, along.unit));
+        let [x, y] = [&self.of.x, &self.of.y].map(|along| Axis::new(along.label, along.scale, along.unit));
         let y = Axis { ends: ends_with(&series, &marks), ..y };
-        let title = [&[self.title.to_owned()], &self.same(points)[..], apart].concat().join(", ");
+        let title = [&[self.of.title.to_owned()], &self.same(points)[..], apart].concat().join(", ");
         Some(Figure { title, notes, x, y, series, marks })
     }
 
     /// Returns the value that dashes would show, if it is the same in all points.
     fn same(&self, points: &[&Measurement]) -> Vec<String> {
-        let name = self.dashes.filter(|name| !varying(points).contains(name));
+        let name = self.of.dashes.filter(|name| !varying(points).contains(name));
         name.and_then(|name| text(points.first()?, name))
             .iter()
             .map(|value| dash_name(value).to_owned())
@@ -100,22 +91,23 @@ impl Over<'_> {
 
     /// Returns the curves, and the number of points without a place on the x axis.
     fn curves<'a>(&self, points: &[&'a Measurement]) -> (Vec<Curve<'a>>, u64) {
-        let along = match self.x.of {
+        let along = match self.of.x.of {
             Quantity::Parameter(name) => name,
             _ => "",
         };
-        let ignored = |name: &&str| *name == along || self.apart.contains(name) || self.within.contains(name);
+        let ignored =
+            |name: &&str| *name == along || self.of.apart.contains(name) || self.of.within.contains(name);
         let mut names: Vec<&str> = varying(points).into_iter().filter(|name| !ignored(name)).collect();
-        let dashed = self.dashes.filter(|dashes| names.contains(dashes));
+        let dashed = self.of.dashes.filter(|dashes| names.contains(dashes));
         names.retain(|name| Some(*name) != dashed);
         let several = points.iter().any(|m| m.probe != points[0].probe);
-        let parts = if self.several.is_empty() { &[("", self.y.of)] } else { self.several };
+        let parts = if self.of.several.is_empty() { &[("", self.of.y.of)] } else { self.of.several };
         let (mut colours, mut dashes) = (Vec::new(), Vec::new());
         let mut curves: Vec<Curve> = Vec::new();
         let mut without_place = 0;
         for m in points {
-            let Some(x) = read(self.x.of, m).filter(|_| read(self.y.of, m).is_some()) else { continue };
-            if self.x.scale.place(x).is_none() {
+            let Some(x) = read(self.of.x.of, m).filter(|_| read(self.of.y.of, m).is_some()) else { continue };
+            if self.of.x.scale.place(x).is_none() {
                 without_place += 1;
                 continue;
             }
@@ -141,11 +133,11 @@ impl Over<'_> {
 
     /// The values of the limit.
     fn limits(&self, points: &[&Measurement]) -> Vec<Mark> {
-        let value = |m: &&Measurement| read(Quantity::Parameter(self.limit?), m).filter(|ns| *ns > 0.0);
+        let value = |m: &&Measurement| read(Quantity::Parameter(self.of.limit?), m).filter(|ns| *ns > 0.0);
         let mut values: Vec<f64> = points.iter().filter_map(value).collect();
         values.sort_by(f64::total_cmp);
         values.dedup();
-        let label = |at: f64| format!("{} {}", self.limit.unwrap_or_default(), format_time(at));
+        let label = |at: f64| format!("{} {}", self.of.limit.unwrap_or_default(), format_time(at));
         values.into_iter().map(|at| Mark::new(MarkAxis::Y, at, label(at))).collect()
     }
 
@@ -156,7 +148,7 @@ impl Over<'_> {
         let probe = Some(probe).filter(|_| several).map(str::to_owned);
         let parts: Vec<String> =
             probe.into_iter().chain(names.iter().filter_map(|name| part(name, m))).collect();
-        if parts.is_empty() { self.y.label.to_owned() } else { parts.join(" ") }
+        if parts.is_empty() { self.of.y.label.to_owned() } else { parts.join(" ") }
     }
 }
 

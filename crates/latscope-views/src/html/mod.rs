@@ -1,8 +1,6 @@
 //! A report as one HTML page that can be passed on: no file beside it, nothing loaded from elsewhere. It is readable
 //! without script and style, as tables and drawings with presentation attributes; both only add to it.
 
-mod events;
-mod pictures;
 mod published;
 mod report;
 mod section;

@@ -1,24 +1,27 @@
 //! Section of a family: its rows, each with the reasons for doubt, every point, what was timed, and the missing
-//! points.
+//! points. Where every event was timed: the table of each probe, and the longest events with what took their time.
 
-use super::{events, pictures, strip};
+use super::strip;
 use crate::cells::{between, cycles};
 use crate::column::Rows;
 use crate::document::Table;
+use crate::figure::{Named, drawn};
 use crate::head::with_remedy;
 use crate::machine_state::measured as rows;
 use crate::markup::{Element, element};
-use crate::page::details;
-use crate::rows::family as family_of;
+use crate::page::{details, list};
+use crate::rows::{EVENT_FAMILIES, family as family_of};
 use crate::style::{ALARM, BOLD, GOOD, PLAIN, WARNING};
 use crate::styled::Text;
-use crate::{Options, figure, text, unmeasured};
+use crate::{Options, figure, groups, text, unmeasured};
 use anstyle::Style;
 use latscope_core::catalogue::Catalogue;
+use latscope_core::events::{self, Group};
 use latscope_core::quality::{Level, Quality};
 use latscope_core::report::{Measurement, Report, Sampling, Semantics, Summary};
 use latscope_core::rounds::figures;
-use latscope_core::units::{counted, format_count, format_rate, format_time};
+use latscope_core::units::{counted, fold_cpus, format_count, format_rate, format_time};
+use latscope_judge::verdict::{HOW_SURE, confidence_of};
 
 /// Columns of the text with all points.
 const WIDTH: usize = 140;
@@ -26,9 +29,9 @@ const WIDTH: usize = 140;
 /// A family, its heading first.
 pub(super) fn section(report: &Report, family: &str, catalogue: &Catalogue) -> Element {
     let section = element("section").with("id", anchor(family)).child(element("h2").text(family));
-    let section = section.children(pictures::pictures(&figure::of_family(report, family, catalogue)));
-    let section = match events::is_of_events(family) {
-        true => section.children(events::events(report, family)),
+    let section = section.children(pictures(&figure::of_family(report, family, catalogue)));
+    let section = match is_of_events(family) {
+        true => section.children(events(report, family)),
         false => section.children(points(report, family)),
     };
     section.children(missing(report, family)).children(what_was_timed(report, family, catalogue))
@@ -42,7 +45,7 @@ pub(super) fn anchor(family: &str) -> String {
 
 /// Returns the legend of the columns; `None` if no row has several rounds.
 pub(super) fn legend(report: &Report) -> Option<Element> {
-    let in_rounds = |m: &Measurement| m.rounds.len() > 1 && !events::is_of_events(family_of(&m.probe));
+    let in_rounds = |m: &Measurement| m.rounds.len() > 1 && !is_of_events(family_of(&m.probe));
     let legend = element("p").with("class", "legend").text(strip::legend(report));
     rows(report).any(in_rounds).then_some(legend)
 }
@@ -171,7 +174,7 @@ pub(super) fn trust(quality: &Quality, also: Option<&str>) -> Text {
 fn missing(report: &Report, family: &str) -> Vec<Element> {
     let in_rows: Vec<&Measurement> = rows(report).collect();
     let has_row = |m: &Measurement| in_rows.iter().any(|row| std::ptr::eq(*row, m));
-    let aside = |m: &Measurement| !events::is_of_events(family) && !has_row(m);
+    let aside = |m: &Measurement| !is_of_events(family) && !has_row(m);
     let [missing, doubtful] = unmeasured::of_family(report, family, aside);
     unmeasured::listed([(unmeasured::MISSING, missing), (unmeasured::ASIDE, doubtful)]).elements()
 }
@@ -190,4 +193,72 @@ fn what_was_timed(report: &Report, family: &str, catalogue: &Catalogue) -> Optio
         .flatten()
         .collect();
     (!entries.is_empty()).then(|| details("What was timed", element("dl").children(entries)))
+}
+
+/// Returns the pictures as parts of the page.
+fn pictures(all: &[Named]) -> Vec<Element> {
+    all.iter().map(|picture| element("figure").child(drawn(&picture.drawing))).collect()
+}
+
+/// Number of the longest events shown.
+const LONGEST: usize = 20;
+
+/// Returns true if a family has single events only.
+fn is_of_events(family: &str) -> bool {
+    EVENT_FAMILIES.contains(&family)
+}
+
+/// The probes of a family.
+fn events(report: &Report, family: &str) -> Vec<Element> {
+    let groups: Vec<Group> =
+        events::groups(report).into_iter().filter(|group| family_of(group.probe) == family).collect();
+    let mut parts: Vec<Element> = groups.iter().flat_map(|group| probe(report, group)).collect();
+    parts.extend(longest(report, &groups));
+    parts
+}
+
+fn probe(report: &Report, group: &Group) -> Vec<Element> {
+    let doubts = group.singles.iter().chain(&group.merged).filter_map(|row| {
+        let reason = row.m.quality.text().or_else(|| row.m.reason().clone())?;
+        Some(format!("{}: {reason}", row.label))
+    });
+    let sure = groups::worst(group.whole())
+        .into_iter()
+        .filter_map(|row| Some(format!("{}: {}.", row.label, confidence_of(report, row.m)?)));
+    let mut parts =
+        vec![element("h3").text(group.probe), element("p").text(groups::conditions(report, group))];
+    parts.extend(groups::table(group).elements());
+    let doubts = list(fold_cpus(doubts)).map(|list| list.with("class", "bad"));
+    let ok = group.singles.iter().chain(&group.merged).all(|row| row.m.quality.level == Level::Ok);
+    let trust = element("p").text("Trust: ").child(element("span").with("class", "good").text("ok"));
+    parts.extend(doubts.or(ok.then(|| trust.text(", nothing was seen that distorts these rows."))));
+    if let Some(sure) = list(sure) {
+        parts.extend([element("p").with("class", "legend").text(HOW_SURE), sure]);
+    }
+    parts.extend(pictures(&figure::of_events(report, group)));
+    parts
+}
+
+/// Returns the time of late events by cause and by pattern, then the longest events, the worst first.
+fn longest(report: &Report, groups: &[Group]) -> Vec<Element> {
+    let outliers = groups::of_groups(groups);
+    if outliers.is_empty() {
+        return Vec::new();
+    }
+    let mut parts = Vec::new();
+    if let Some(causes) = groups::causes_table(groups) {
+        parts.extend(causes.elements());
+    }
+    parts.extend(list(groups::pattern_sentences(report, groups)));
+    let shown = &outliers[..outliers.len().min(LONGEST)];
+    let rows = Rows(shown);
+    let table = Table::new(vec![
+        rows.right("longest", |outlier| format_time(outlier.value as f64)),
+        rows.right("CPU", |outlier| outlier.cpu.to_string()),
+        rows.right("s after the start", |outlier| format!("{:.3}", outlier.at as f64 / 1e9)),
+        rows.left("what took the time", |outlier| groups::causes(outlier)),
+    ]);
+    parts.push(element("h3").text("Longest events"));
+    parts.extend(table.elements());
+    parts
 }

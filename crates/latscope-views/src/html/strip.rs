@@ -31,23 +31,19 @@ pub(super) fn legend(report: &Report) -> String {
 pub(super) fn rounds(m: &Measurement) -> Option<Element> {
     let figures: Vec<f64> = figures(&m.rounds).into_iter().filter(|ns| *ns > 0.0).collect();
     let median = m.typical().filter(|median| *median > 0.0 && figures.len() > 1)?;
-    Some(strip(m, median, &figures))
-}
-
-fn strip(m: &Measurement, median: f64, figures: &[f64]) -> Element {
-    let at = |ns: f64| place(ns / median);
     let told: Vec<String> = figures.iter().map(|ns| format_time(*ns)).collect();
-    let dots: String = figures.iter().map(|ns| format!("M{:.1} 7h0", at(*ns))).collect();
+    let dots: String = figures.iter().map(|ns| format!("M{:.1} 7h0", place(ns / median))).collect();
     let next = m.next_run().map(|next| bar((next.low / median, next.high / median), "#8bbfe0", (4, 6)));
     let middle = element("path").with("d", format!("M{:.0} 1v12", WIDTH / 2.0)).with("stroke", "#888");
     let dots = element("path").with("d", dots).with("stroke", "#d55e00").with("stroke-width", 4);
-    element("svg")
+    let strip = element("svg")
         .with("width", WIDTH)
         .with("height", HEIGHT)
         .child(element("title").text(format!("rounds: {}", told.join(", "))))
         .children(next)
         .child(middle)
-        .child(dots.with("stroke-linecap", "round"))
+        .child(dots.with("stroke-linecap", "round"));
+    Some(strip)
 }
 
 /// Returns a ratio and its interval, in front of the band within which both sides are the same.

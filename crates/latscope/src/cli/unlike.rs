@@ -77,7 +77,7 @@ impl Values<'_> {
     fn left_out(&self, input: &PlanInput, machine: &Machine) -> Option<String> {
         let has_place = matches!(self.param.kind, Kind::Size | Kind::Number);
         let mut missing = self.asked.clone();
-        missing.retain(|value| !self.planned.contains(value) && !(has_place && self.has_less(value)));
+        missing.retain(|value| !(self.planned.contains(value) || has_place && self.has_less(value)));
         let least = self.smallest(missing.iter().max()?, input, machine);
         let least = least.map(|least| format!(": it takes {} or more", text(self.param, &least.into())));
         let (least, name, id) = (least.unwrap_or_default(), self.param.name, self.probe.id);
