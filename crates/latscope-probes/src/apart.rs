@@ -1,7 +1,6 @@
 //! Measurements in a thread of their own, for what a thread cannot take back: a filter, a namespace.
 
-use anyhow::{Context, Result};
-use latscope_bench::bench::Bench;
+use crate::prelude::*;
 
 /// Measures in a new thread, which has the CPU and the policy of the calling one, and waits for its end.
 ///

@@ -1,8 +1,6 @@
 //! Classes of CPUs and of pairs of CPUs, by the topology, and samples of each: pure functions of a machine.
 
-use crate::words;
-use latscope_core::machine::Machine;
-use std::collections::BTreeMap;
+use crate::prelude::*;
 
 words! {
     /// Nearest thing that two CPUs share.

@@ -1,8 +1,6 @@
 //! Placement by the scheduler, for operations that are otherwise measured on one CPU.
 
-use crate::words;
-use latscope_bench::bench::Bench;
-use latscope_os::sched;
+use crate::prelude::*;
 use std::io;
 
 words! {

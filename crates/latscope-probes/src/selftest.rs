@@ -1,7 +1,6 @@
 //! Probes whose true result is known, for `latscope selftest`.
 
 use crate::prelude::*;
-use anyhow::Result;
 use latscope_core::units::format_percent;
 use latscope_os::kernels::cycle;
 

@@ -1,15 +1,9 @@
 //! Threads that compute on CPUs of their own while the measuring thread makes a call that interrupts them, and that note
 //! the longest time in which they did not get on.
 
-use anyhow::Result;
-use latscope_bench::threads::{self, Partner};
-use latscope_bench::timebase::{AnyClock, Timebase};
-use latscope_os::clock::Clock;
-use latscope_os::usage::thread_counts;
-use std::sync::Arc;
+use crate::prelude::*;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use std::time::Duration;
 
 /// Preparation of a sibling before it computes: it touches the page of the next call.
 pub type Prepare = Box<dyn FnMut() + Send>;

@@ -2,7 +2,6 @@
 //! wait.
 
 use crate::prelude::*;
-use anyhow::Result;
 use latscope_os::kernels::arith::{self, Kernel, Number, Op};
 
 settings! {

@@ -1,7 +1,6 @@
 //! Branches: the cost of one that the processor guesses right, and of one that it guesses wrong.
 
 use crate::prelude::*;
-use anyhow::Result;
 use latscope_os::kernels::branch;
 
 settings! {

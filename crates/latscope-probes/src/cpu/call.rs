@@ -1,7 +1,6 @@
 //! Calls of a function that does nothing.
 
 use crate::prelude::*;
-use anyhow::Result;
 use latscope_os::kernels::call;
 
 settings! {

@@ -1,7 +1,6 @@
 //! Costs of reading the time.
 
 use crate::prelude::*;
-use anyhow::Result;
 use latscope_os::clock;
 
 probes! {

@@ -1,7 +1,6 @@
 //! The length of a core cycle.
 
 use crate::prelude::*;
-use anyhow::Result;
 use latscope_os::kernels::cycle;
 
 probes! {

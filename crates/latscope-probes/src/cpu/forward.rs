@@ -1,7 +1,6 @@
 //! Loads right behind a store: forwarded, blocked, or delayed by a store that only looks alike.
 
 use crate::prelude::*;
-use anyhow::Result;
 use latscope_os::kernels::forward::{PAIRS_PER_ITERATION, Store, store_and_load};
 
 settings! {

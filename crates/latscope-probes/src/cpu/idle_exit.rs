@@ -4,21 +4,12 @@
 //! one while the thread slept; no state is disabled for it.
 
 use crate::prelude::*;
-use anyhow::{Context, Result};
-use latscope_bench::threads::{self, Partner};
-use latscope_bench::timebase::AnyClock;
-use latscope_core::plan::ParamValue;
-use latscope_core::statistics::median;
-use latscope_os::clock::monotonic_ns;
 use latscope_os::futex::Tokens;
 use rustix::thread::{ClockId, Timespec, set_current_timer_slack};
-use std::collections::BTreeMap;
 use std::fs;
 use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::time::Duration;
 
 probes! {
     EXPERIMENT, Idle, plan, ..Facts::DELAYS;

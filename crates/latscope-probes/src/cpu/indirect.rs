@@ -2,7 +2,6 @@
 
 use super::jump::time_code;
 use crate::prelude::*;
-use anyhow::Result;
 use latscope_os::kernels::code::Code;
 
 settings! {

@@ -1,7 +1,6 @@
 //! Jumps of a chain by its size: how many the processor fetches and predicts without a stall.
 
 use crate::prelude::*;
-use anyhow::Result;
 use latscope_os::kernels::code::Code;
 
 probes! {

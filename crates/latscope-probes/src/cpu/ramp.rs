@@ -2,9 +2,7 @@
 
 use crate::prelude::*;
 use crate::siblings::switches;
-use anyhow::Result;
 use latscope_os::kernels::cycle::{ADDS_PER_ITERATION, dependent_adds};
-use std::time::Duration;
 
 probes! {
     EXPERIMENT, Sleep, plan;

@@ -2,7 +2,6 @@
 
 use crate::noise::counters::Counters;
 use crate::prelude::*;
-use anyhow::Result;
 use latscope_os::cpuid;
 
 probes! {

@@ -6,11 +6,8 @@ use super::{Place, in_each_directory};
 use crate::activity::{Part, Parts};
 use crate::prelude::*;
 use latscope_bench::bench::Splits;
-use latscope_core::plan::Stop;
-use rustix::fd::OwnedFd;
 use rustix::fs::OFlags;
-use rustix::io::{Errno, Result};
-use std::collections::BTreeSet;
+use rustix::io::Result;
 use std::ffi::CStr;
 
 static LIFECYCLE: Experiment = Experiment::new("file.lifecycle", Cpus::One, run).in_scratch();

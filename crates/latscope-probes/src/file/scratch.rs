@@ -5,10 +5,7 @@ use super::Place;
 use super::directory::waits_for_others;
 use crate::available;
 use crate::prelude::*;
-use anyhow::{Context, Result};
-use rustix::fd::OwnedFd;
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, fstatvfs, openat, unlinkat};
-use rustix::io::Errno;
 use std::ffi::CStr;
 
 /// Bytes of one read or write of a large file, a usual number in programs that copy files.

@@ -4,10 +4,8 @@ use super::direct::{FILE_BYTES, Offsets, cached_pages, has_no_device, on_device}
 use super::scratch::{Filled, Scratch, too_large};
 use super::{Place, in_each_directory};
 use crate::prelude::*;
-use anyhow::Result;
 use latscope_os::uring::{Queue, Taker};
 use rustix::fs::OFlags;
-use rustix::io::Errno;
 use std::ffi::CStr;
 
 static URING: Experiment = Experiment::new("file.read-uring", Cpus::One, run).in_scratch();

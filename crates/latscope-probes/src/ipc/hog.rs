@@ -2,10 +2,9 @@
 //! priority that takes the CPU from the owner of the lock.
 
 use super::fifo::fifo;
-use anyhow::{Result, bail};
+use crate::prelude::*;
 use latscope_os::futex::Tokens;
 use latscope_os::usage::thread_cpu_ns;
-use std::sync::Arc;
 use std::sync::mpsc::channel;
 
 /// CPU time for which the owner keeps the lock, ns.

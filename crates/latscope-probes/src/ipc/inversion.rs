@@ -13,16 +13,11 @@ use super::hog::{HIGH, HOG, HOLD, LOW, MIDDLE, compute};
 use super::point::{self, Blocked};
 use super::setup::usual_rules;
 use crate::prelude::*;
-use anyhow::{Result, bail};
 use latscope_bench::hold::real_time_remedy;
-use latscope_bench::recorder::Writer;
-use latscope_core::plan::{Periodic, Step, Stop};
+use latscope_core::plan::{Periodic, Step};
 use latscope_exchange::transaction::Transport;
-use latscope_os::clock::monotonic_ns;
 use latscope_os::futex::{Lock, PiLock, PlainLock, Tokens};
-use latscope_os::sched;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 probes! {
     EXPERIMENT, Blocked, |_, _, _| points();

@@ -5,7 +5,6 @@ use super::point::{Caller, Mode, Placement, Row, Since};
 use super::session::{self, Group, Outcome};
 use super::{Refusal, passthrough, transport};
 use crate::prelude::*;
-use anyhow::Result;
 use latscope_bench::hold::real_time_remedy;
 use latscope_core::catalogue::RUN_ELAPSED;
 use latscope_core::quality::POLICY_REFUSED;

@@ -19,7 +19,6 @@ mod trial;
 
 use super::{Condition, Cpus, Experiment, Family, FamilyFacts, PlanInput, Probe, Settings};
 use crate::prelude::*;
-use anyhow::{Context, Result, bail};
 use latscope_bench::settings::Asked;
 use latscope_core::plan::Step;
 use latscope_core::report::Warning;

@@ -2,14 +2,12 @@
 
 use super::point::{Caller, Mode};
 use super::transport;
-use anyhow::{Context, Result};
+use crate::prelude::*;
 use latscope_bench::recorder::{Layout, Slots};
-use latscope_bench::timebase::Timebase;
 use latscope_core::plan::Step;
 use latscope_core::report::{Block, Hop};
 use latscope_exchange::transaction::{EndpointHandle, Transport};
 use latscope_os::worker::inherited;
-use rustix::fd::OwnedFd;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 

@@ -4,9 +4,8 @@ use super::hog::{HIGH, ROUNDS_A_SECOND};
 use super::{message, transport};
 use crate::Param;
 use crate::prelude::*;
-use anyhow::Result;
 use latscope_bench::settings::get;
-use latscope_core::plan::{ParamValue, Params, params};
+use latscope_core::plan::params;
 use latscope_exchange::transaction::Transport;
 use serde::{Deserialize, Serialize};
 

@@ -4,12 +4,10 @@ use super::hog::Hog;
 use super::message::{self, ONE_WAY, Reply, Request, STATE, VERBOSE, carried};
 use super::orders::{Common, Order, Served, ServerOrder, Word, handle};
 use super::point::Mode;
-use anyhow::{Context, Result, bail};
-use latscope_bench::recorder::Writer;
+use crate::prelude::*;
 use latscope_core::report::{Exceedance, Hop, Sampling};
 use latscope_exchange::transaction::{Answer, Service};
-use latscope_os::clock::monotonic_ns;
-use latscope_os::sched::{self, Policy, State};
+use latscope_os::sched::{Policy, State};
 use latscope_os::worker;
 use latscope_process::role::Messages;
 

@@ -7,8 +7,8 @@ use super::orders::{
 use super::passthrough;
 use super::ping::Ping;
 use super::point::{Caller, Mode, Placement, Row, Since};
-use anyhow::{Context, Result, anyhow, bail};
-use latscope_bench::bench::Bench;
+use crate::prelude::*;
+use anyhow::anyhow;
 use latscope_core::plan::{Periodic, Step};
 use latscope_exchange::binder;
 use latscope_exchange::notify::poll;
@@ -17,9 +17,7 @@ use latscope_os::worker::{Lifetime, MOST_DESCRIPTORS};
 use latscope_process::guardian::Guardian;
 use latscope_process::role::{self, KilledOnDrop, Messages};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd};
-use rustix::fd::OwnedFd;
 use std::process::Child;
-use std::time::{Duration, Instant};
 
 /// Rows that are measured together, each with its point.
 pub type Group = Vec<(usize, Row)>;

@@ -5,10 +5,7 @@ use super::regions::PageSize;
 use super::sizes::{self, KIB, LINE, MIB};
 use super::thread_group;
 use super::traffic::{STRIP, Traffic};
-use crate::failure::too_few_cpus;
 use crate::prelude::*;
-use anyhow::Result;
-use latscope_bench::threads;
 use latscope_os::kernels::bandwidth::{self, BLOCK_BYTES, Operation, Step, Width};
 use latscope_os::memory::Region;
 

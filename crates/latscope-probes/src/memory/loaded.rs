@@ -4,17 +4,12 @@ use super::latency;
 use super::nodes::{self, Between};
 use super::regions::{self, PageSize};
 use super::sizes::{self, KIB, LINE, MIB};
-use crate::failure::too_few_cpus;
 use crate::prelude::*;
-use anyhow::Result;
-use latscope_bench::threads;
-use latscope_bench::timebase::Timebase;
 use latscope_os::kernels::bandwidth::{self, Operation, Step};
 use latscope_os::kernels::chase::growing::GrowingChase;
 use latscope_os::kernels::chase::{ChaseMap, Cursor, UNROLL};
 use latscope_os::memory::{Pages, Region};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::{Duration, Instant};
 
 probes! {
     EXPERIMENT, Loaded, plan, ..Facts::LOOPS;

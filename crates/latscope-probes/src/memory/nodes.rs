@@ -3,12 +3,9 @@
 use super::regions::{self, PageSize};
 use super::sizes::{self, MIB};
 use crate::prelude::*;
-use latscope_bench::threads;
 use latscope_core::machine::Node;
-use latscope_core::plan::ParamValue;
 use latscope_core::units::CpuList;
 use latscope_os::memory::Region;
-use std::collections::BTreeMap;
 
 settings! {
     /// CPUs and memory of chosen nodes.

@@ -4,7 +4,6 @@ use super::latency;
 use super::regions::{self, PageSize};
 use super::sizes::{self, LINE, MIB};
 use crate::prelude::*;
-use anyhow::Result;
 use latscope_os::kernels::chase::{Chains, MAX_CHAINS, UNROLL};
 
 probes! {

@@ -1,9 +1,6 @@
 //! The memory in which the probes of this family measure, and doubts about it.
 
-use crate::words;
-use anyhow::Context;
-use latscope_bench::bench::Bench;
-use latscope_bench::threads;
+use crate::prelude::*;
 use latscope_core::units::format_share;
 use latscope_os::memory::{self, Pages, Region};
 

@@ -3,7 +3,6 @@
 use super::sizes::{self, KIB, MIB};
 use super::thread_group;
 use crate::prelude::*;
-use anyhow::Result;
 use latscope_os::kernels::stream::{self, Stream};
 use latscope_os::memory::Region;
 

@@ -2,15 +2,9 @@
 //! the common start to the end of the slowest.
 
 use super::regions;
-use crate::failure::too_few_cpus;
 use crate::prelude::*;
-use anyhow::Result;
-use latscope_bench::gate::Watch;
-use latscope_bench::threads;
-use latscope_bench::timebase::Timebase;
 use latscope_os::memory::Region;
 use std::hint::spin_loop;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// Signals between the members of a thread group.

@@ -4,9 +4,6 @@ use super::latency;
 use super::regions::{self, PageSize};
 use super::sizes::{self, LINE, MIB};
 use crate::prelude::*;
-use anyhow::Result;
-use latscope_bench::gate::Watch;
-use latscope_core::statistics::median;
 use latscope_os::kernels::chase::ChaseMap;
 use latscope_os::memory::{Pages, Region};
 

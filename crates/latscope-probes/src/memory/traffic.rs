@@ -1,7 +1,6 @@
 //! Kinds of traffic with memory: the operations of the kernels, and mixes of reads and writes.
 
-use crate::words;
-use latscope_core::report::Work;
+use crate::prelude::*;
 use latscope_os::kernels::bandwidth::{self, Operation, Step};
 
 use super::sizes::{KIB, LINE};

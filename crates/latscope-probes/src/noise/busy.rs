@@ -5,11 +5,6 @@ use super::duty::Duty;
 use super::gap_loop::{Class, GapsSeen, Order, Shared};
 use crate::classes;
 use crate::prelude::*;
-use anyhow::{Context, Result, bail};
-use latscope_bench::recorder::Writer;
-use latscope_os::sched;
-use rustix::fd::OwnedFd;
-use std::collections::BTreeSet;
 
 probes! {
     EXPERIMENT, Loop, plan, ..Facts::DELAYS;

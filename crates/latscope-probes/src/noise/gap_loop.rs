@@ -2,20 +2,12 @@
 
 use super::duty::Duty;
 use super::watch::{self, Host, Rules};
-use crate::words;
-use anyhow::{Result, ensure};
-use latscope_bench::gate::{Gate, Reading};
+use crate::prelude::*;
+use latscope_bench::gate::Reading;
 use latscope_bench::hold::{Shortfall, granted};
-use latscope_bench::recorder::Writer;
-use latscope_bench::timebase::{AnyClock, Timebase};
-use latscope_bench::{threads, waits};
-use latscope_core::plan::Stop;
+use latscope_bench::waits;
 use latscope_core::report::Exceedance;
-use latscope_core::units::format_time;
-use latscope_os::clock::{Clock, monotonic_ns};
-use latscope_os::sched;
-use latscope_os::usage::{Counts, thread_counts};
-use rustix::fd::OwnedFd;
+use latscope_os::usage::Counts;
 use std::sync::RwLock;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 

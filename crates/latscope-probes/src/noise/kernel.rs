@@ -1,14 +1,8 @@
 //! Reads a tracer of the kernel for as long as a step lasts.
 
-use anyhow::Result;
-use latscope_bench::bench::Bench;
-use latscope_bench::recorder::Writer;
-use latscope_core::units::counted;
-use latscope_os::sched;
+use crate::prelude::*;
 use latscope_trace::kernel_tracer::{Line, Tracer, Wanted};
 use std::cell::RefCell;
-use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
 
 /// Time between two readings of the lines.
 const PERIOD: Duration = Duration::from_millis(100);

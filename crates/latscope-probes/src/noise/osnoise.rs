@@ -2,11 +2,9 @@
 
 use super::kernel::{self, TracedCpu};
 use crate::prelude::*;
-use anyhow::Result;
 use latscope_core::report::Exceedance;
 use latscope_core::units::CpuList;
 use latscope_trace::kernel_tracer::{self, Line, Wanted};
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 probes! {

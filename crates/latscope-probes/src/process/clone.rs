@@ -1,13 +1,9 @@
 //! Children in namespaces of their own, or in another control group.
 
 use crate::prelude::*;
-use anyhow::{Context, Result};
-use latscope_core::plan::Stop;
 use latscope_os::process_probe::{Namespace, fork_exit_in, fork_exit_into, keep_children};
 use latscope_process::guardian::{Guardian, Undo};
-use rustix::fd::OwnedFd;
 use rustix::fs::{Mode as FileMode, OFlags, open};
-use rustix::io::Errno;
 use std::fs;
 use std::path::{Path, PathBuf};
 

@@ -2,10 +2,8 @@
 
 use crate::prelude::*;
 use crate::syscall::calls::time_call;
-use anyhow::Result;
 use latscope_os::process_probe::{Ended, keep_children};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::Errno;
 use rustix::process::{PidfdFlags, getpid, pidfd_open};
 
 static PIDFD: Experiment = Experiment::new("process.pidfd", Cpus::One, run);

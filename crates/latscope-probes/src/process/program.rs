@@ -4,13 +4,11 @@ use super::tiny_program;
 use crate::prelude::*;
 use crate::scheduled::{Free, place, suffix};
 use latscope_os::process_probe::{Program, fork_execute, keep_children, spawn};
-use rustix::fd::OwnedFd;
 use rustix::fs::{StatVfsMountFlags, statvfs};
-use rustix::io::{Errno, Result};
+use rustix::io::Result;
 use std::ffi::{CStr, CString};
 use std::io::Read;
 use std::path::Path;
-use std::time::Duration;
 
 static PROGRAMS: Experiment = Experiment::new("process.program", Cpus::One, run).in_scratch();
 

@@ -3,9 +3,8 @@
 use super::{PACE, PAYLOAD, TIMEOUT, TRANSPORT, WAIT, probe};
 use crate::prelude::*;
 use crate::{Kind, Param};
-use anyhow::{Result, ensure};
 use latscope_bench::settings::{Asked, get};
-use latscope_core::plan::{ParamValue, Params, params};
+use latscope_core::plan::params;
 use latscope_exchange::remote::{
     self, LONGEST, MAILBOXES, Opt, PAYLOAD as USUAL, TRANSPORTS, Transport, shm,
 };

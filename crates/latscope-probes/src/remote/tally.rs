@@ -1,7 +1,6 @@
 //! Counts of messages that are no sample.
 
-use latscope_bench::bench::Bench;
-use latscope_core::report::Better;
+use crate::prelude::*;
 use latscope_exchange::remote::Channel;
 
 /// Counts of messages that are no sample, by kind.

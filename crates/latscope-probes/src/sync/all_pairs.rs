@@ -3,17 +3,9 @@
 //! differs is measured alone.
 
 use super::lines::{Lines, Side};
-use anyhow::{Context, Result};
-use latscope_bench::bench::Bench;
-use latscope_bench::gate::Watch;
-use latscope_bench::threads;
-use latscope_bench::timebase::Timebase;
-use latscope_core::statistics::{median, ratio_of_medians};
-use latscope_os::clock::Clock;
-use latscope_os::shared_cell::{Scope, SharedCell};
-use std::collections::BTreeMap;
+use crate::prelude::*;
+use latscope_core::statistics::ratio_of_medians;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::{Duration, Instant};
 
 /// Rounds in which each of `count` players meets each other once, in pairs (the circle method): `count` - 1 rounds of
 /// `count` / 2 pairs; with an odd count one more round, and in each one player rests.

@@ -4,10 +4,7 @@
 use super::placement;
 use super::thread_group::{Done, Line, Share, ThreadGroup};
 use crate::prelude::*;
-use anyhow::Result;
 use latscope_os::kernels::atomics::{self, Atomic, UNROLL};
-use std::collections::BTreeSet;
-use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 

@@ -1,9 +1,6 @@
 //! Bytes per second through pipes, Unix sockets and TCP on the loopback.
 
 use crate::prelude::*;
-use anyhow::{Context, Result, ensure};
-use latscope_bench::threads;
-use latscope_os::sched;
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;

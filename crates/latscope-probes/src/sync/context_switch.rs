@@ -5,15 +5,9 @@ use super::pipes;
 use super::placement::{self, Placement};
 use crate::prelude::*;
 use crate::scheduled::{Free, place, suffix};
-use anyhow::{Context, Result, ensure};
-use latscope_bench::threads;
-use latscope_bench::timebase::Timebase;
-use latscope_core::statistics::median;
 use latscope_exchange::{Call, echo, links};
-use latscope_machine::more_tasks;
 use latscope_os::child::{self, Child, sum};
-use rustix::fd::{AsFd, OwnedFd};
-use std::time::{Duration, Instant};
+use rustix::fd::AsFd;
 
 probes! {
     EXPERIMENT, Switch, plan;

@@ -6,9 +6,6 @@ use super::placement;
 use super::thread_group::{Share, ThreadGroup};
 use crate::classes::{self, Class, Places};
 use crate::prelude::*;
-use anyhow::{Context, Result};
-use latscope_bench::threads;
-use latscope_os::shared_cell::{Scope, SharedCell};
 use std::sync::atomic::Ordering;
 
 probes! {

@@ -2,15 +2,8 @@
 
 use crate::activity::Parts;
 use crate::prelude::*;
-use anyhow::{Context, Result};
-use latscope_bench::threads::{self, Partner};
-use latscope_bench::timebase::AnyClock;
 use latscope_os::futex::{Crowd, Tokens, hash_slots, set_hash_slots};
-use latscope_os::usage::thread_counts;
-use std::collections::BTreeSet;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::AcqRel, Ordering::Relaxed};
-use std::time::Duration;
 
 probes! {
     EXPERIMENT, Woken, plan;

@@ -2,20 +2,12 @@
 
 use super::placement::{self, Placement};
 use crate::prelude::*;
-use anyhow::{Context, Result};
-use latscope_bench::threads;
-use latscope_core::plan::Stop;
 use latscope_exchange::{Call, Closed, Link, echo, links};
 use latscope_os::futex::Tokens;
 use latscope_os::monitor::Monitor;
 use latscope_os::semaphore::Semaphore;
-use latscope_os::shared_cell::Scope;
-use latscope_os::usage::thread_counts;
 use rustix::thread::sched_getcpu;
-use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::{Duration, Instant};
 
 settings! {
     /// Two threads.

@@ -5,17 +5,10 @@ use super::placement;
 use crate::classes::{Class, Places};
 use crate::memory::doubt;
 use crate::prelude::*;
-use anyhow::Result;
-use latscope_bench::gate::Watch;
-use latscope_bench::threads;
-use latscope_bench::timebase::Timebase;
-use latscope_core::plan::Stop;
-use latscope_core::statistics::median;
 use latscope_os::kernels::chase::shared::SharedCycle;
 use latscope_os::memory::{Pages, Region};
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU64};
-use std::time::{Duration, Instant};
 
 probes! {
     EXPERIMENT, Line, plan, ..Facts::BATCHES;

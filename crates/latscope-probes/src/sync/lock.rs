@@ -5,18 +5,11 @@
 //! the number has changed.
 
 use crate::prelude::*;
-use anyhow::{Context, Result};
-use latscope_bench::recorder::Writer;
-use latscope_bench::timebase::{AnyClock, Timebase};
-use latscope_core::plan::{Step, Stop};
-use latscope_core::statistics::median;
+use latscope_core::plan::Step;
 use latscope_os::futex::{Lock, PiLock, PlainLock, SpinLock};
 use latscope_os::kernels::cycle::dependent_adds;
-use latscope_os::sched;
 use latscope_os::slice_extension::SliceExtension;
-use latscope_os::usage::thread_counts;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::time::{Duration, Instant};
 
 probes! {
     EXPERIMENT, Crowd, plan, ..Facts::DELAYS;

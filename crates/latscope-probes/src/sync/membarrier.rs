@@ -1,15 +1,10 @@
 //! Barriers on all CPUs at once: by interrupting those that run threads of the process, and by waiting for a grace
 //! period of the kernel.
 
-use crate::failure::too_few_cpus;
 use crate::noise::counters::Counters;
 use crate::prelude::*;
 use crate::siblings::{Siblings, switches};
-use anyhow::Result;
-use latscope_core::statistics::median;
-use rustix::io::Errno;
 use rustix::thread::{MembarrierCommand, membarrier, membarrier_query};
-use std::collections::BTreeSet;
 
 probes! {
     EXPERIMENT, Barrier, plan;

@@ -1,9 +1,7 @@
 //! Lock and unlock of an uncontended mutex.
 
 use crate::prelude::*;
-use anyhow::{Context, Result};
 use latscope_os::monitor::Mutex;
-use latscope_os::shared_cell::{Scope, SharedCell};
 use std::sync::mpsc;
 
 probes! {

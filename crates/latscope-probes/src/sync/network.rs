@@ -1,8 +1,7 @@
 //! Devices of a network namespace, by messages to the kernel: rtnetlink(7).
 
-use anyhow::{Context, Result, ensure};
+use crate::prelude::*;
 use rustix::fd::{AsRawFd, BorrowedFd};
-use rustix::io::Errno;
 use rustix::net::netdevice::name_to_index;
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socket_with};
 use std::net::Ipv4Addr;

@@ -17,13 +17,9 @@
 //! to those who may.
 
 use crate::prelude::*;
-use anyhow::{Context, Result};
-use latscope_bench::threads;
-use latscope_machine::more_tasks;
 use latscope_os::child::{self, Child};
 use latscope_os::kernels::cycle::dependent_adds;
-use latscope_os::sched::{self, Policy};
-use std::time::{Duration, Instant};
+use latscope_os::sched::Policy;
 
 words! {
     /// Placement of the two threads.

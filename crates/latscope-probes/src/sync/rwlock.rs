@@ -2,13 +2,8 @@
 
 use super::placement::{self, Placement};
 use crate::prelude::*;
-use anyhow::{Context, Result};
-use latscope_bench::threads::{self, Partner};
-use latscope_bench::timebase::AnyClock;
 use latscope_os::rwlock::RwLock;
 use latscope_os::semaphore::Semaphore;
-use latscope_os::shared_cell::{Scope, SharedCell};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 probes! {

@@ -6,17 +6,9 @@
 //! slept gets its CPU at once, but a thread that has spun all the time waits for its turn.
 
 use crate::prelude::*;
-use anyhow::Result;
-use latscope_bench::gate::Watch;
-use latscope_bench::threads::{self, Partner};
-use latscope_bench::timebase::Timebase;
-use latscope_os::sched;
 use latscope_os::semaphore::Semaphore;
-use latscope_os::shared_cell::{Scope, SharedCell};
-use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
-use std::time::Duration;
 
 /// A value on cache lines of its own.
 #[repr(align(128))]

@@ -4,14 +4,11 @@ use super::network::{bring_up, make_pair};
 use super::placement::{self, Placement};
 use crate::apart::measure_apart;
 use crate::prelude::*;
-use anyhow::{Context, Result};
-use latscope_bench::threads::{self, Partner};
 use latscope_os::network::{own_network, polled_queue, set_busy_poll};
 use std::fs::File;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::os::fd::AsFd;
 use std::sync::mpsc;
-use std::time::Duration;
 
 probes! {
     EXPERIMENT, Datagrams, plan;

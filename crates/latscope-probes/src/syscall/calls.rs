@@ -2,7 +2,6 @@
 
 use crate::prelude::*;
 use latscope_bench::hold::real_time_remedy;
-use latscope_os::sched;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Result;
 use std::ffi::{CStr, CString};

@@ -1,14 +1,11 @@
 //! A connection: connect and accept.
 
 use crate::prelude::*;
-use anyhow::Result;
-use rustix::fd::OwnedFd;
 use rustix::net::sockopt::set_socket_linger;
 use rustix::net::{
     AddressFamily, Ipv4Addr, SocketAddrAny, SocketAddrUnix, SocketAddrV4, SocketFlags, SocketType,
     accept_with, bind, connect, getsockname, listen, socket_with,
 };
-use std::time::Duration;
 
 static CONNECT: Experiment = Experiment::new("syscall.connect", Cpus::One, run).fewer_rounds(
     4,

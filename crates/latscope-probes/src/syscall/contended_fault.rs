@@ -1,16 +1,9 @@
 //! A page fault while other threads of the process change its address space, so that both want the lock of the mappings.
 
-use crate::failure::too_few_cpus;
 use crate::prelude::*;
 use crate::siblings::switches;
-use anyhow::Result;
-use latscope_bench::threads::{self, Partner};
 use latscope_os::page::{Mapping, page_size};
-use latscope_os::usage::thread_counts;
-use std::collections::BTreeSet;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::time::Instant;
 
 probes! {
     EXPERIMENT, Beside, plan;

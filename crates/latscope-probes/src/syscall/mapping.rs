@@ -5,7 +5,6 @@ use crate::available;
 use crate::prelude::*;
 use latscope_os::page::{Access, Mapping};
 use rustix::io::Result;
-use std::collections::BTreeSet;
 
 static MAPPING: Experiment = Experiment::new("syscall.mapping", Cpus::One, run);
 

@@ -4,10 +4,8 @@ use crate::memory::PageSize;
 use crate::prelude::*;
 use latscope_os::kernels::random::Random;
 use latscope_os::page::{HUGE_PAGE, Mapping, page_size};
-use latscope_os::usage::thread_counts;
-use rustix::fd::OwnedFd;
 use rustix::fs::{MemfdFlags, OFlags, memfd_create};
-use rustix::io::{Errno, Result};
+use rustix::io::Result;
 use std::io::{self, Read};
 use std::path::Path;
 

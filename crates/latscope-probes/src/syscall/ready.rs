@@ -4,9 +4,8 @@ use super::calls::time_call;
 use crate::prelude::*;
 use latscope_os::select::Descriptors;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, epoll, eventfd, poll};
-use rustix::fd::OwnedFd;
 use rustix::fs::{MemfdFlags, memfd_create};
-use rustix::io::{Errno, Result};
+use rustix::io::Result;
 use rustix::process::{Resource, getrlimit, setrlimit};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 

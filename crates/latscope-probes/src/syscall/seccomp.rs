@@ -3,9 +3,7 @@
 use super::calls::time_call;
 use crate::apart::measure_apart;
 use crate::prelude::*;
-use anyhow::Result;
 use latscope_os::seccomp::{Filter, Looks, installed};
-use std::time::{Duration, Instant};
 
 static SECCOMP: Experiment = Experiment::new("syscall.seccomp", Cpus::One, run).setup(0.02);
 

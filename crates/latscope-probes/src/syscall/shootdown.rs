@@ -2,15 +2,12 @@
 //! each of them is interrupted (TLB shoot-down).
 
 use crate::activity::Parts;
-use crate::failure::too_few_cpus;
 use crate::noise::counters::Counters;
 use crate::prelude::*;
 use crate::siblings::{Prepare, Siblings, switches};
-use anyhow::Result;
 use latscope_bench::bench::Splits;
 use latscope_os::page::{Access, Mapping, page_size};
-use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 
 probes! {
     EXPERIMENT, Taken, plan, ..FACTS;

@@ -5,7 +5,6 @@ use crate::prelude::*;
 use latscope_core::units::format_count;
 use latscope_os::signal_probe::{FaultTrap, SelfSignal};
 use rustix::io::Result;
-use std::time::Instant;
 
 static SIGNAL: Experiment = Experiment::new("syscall.signal", Cpus::One, run);
 

@@ -2,12 +2,9 @@
 
 use crate::apart::measure_apart;
 use crate::prelude::*;
-use anyhow::Result;
-use latscope_machine::more_tasks;
 use latscope_os::timer_slack;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread::Builder;
-use std::time::Duration;
 
 probes! {
     EXPERIMENT, Sleep, plan, ..Facts::DELAYS;

@@ -2,12 +2,9 @@
 
 use super::ready::allow_descriptors;
 use crate::prelude::*;
-use anyhow::Result;
-use rustix::fd::OwnedFd;
 use rustix::time::{
     Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create, timerfd_settime,
 };
-use std::time::Duration;
 
 static TIMER: Experiment = Experiment::new("syscall.timer-set", Cpus::One, run).setup(0.1);
 

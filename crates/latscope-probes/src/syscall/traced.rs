@@ -3,7 +3,6 @@
 use super::calls::time_call;
 use super::seccomp::median_ns;
 use crate::prelude::*;
-use anyhow::Result;
 use latscope_os::counted_event::{Counted, probed};
 use latscope_trace::tracefs;
 use std::io;

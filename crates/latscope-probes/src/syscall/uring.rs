@@ -3,7 +3,6 @@
 use super::calls::time_batches;
 use crate::prelude::*;
 use latscope_os::uring::{Queue, Taker};
-use std::time::Duration;
 
 static URING: Experiment = Experiment::new("syscall.uring", Cpus::Two, run).fewer_rounds(
     4,

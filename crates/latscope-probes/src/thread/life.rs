@@ -2,10 +2,7 @@
 
 use super::{Placement, place};
 use crate::prelude::*;
-use anyhow::{Context, Result};
 use latscope_bench::bench::Splits;
-use latscope_bench::timebase::AnyClock;
-use latscope_machine::more_tasks;
 use latscope_os::thread::{self, Attributes};
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -7,9 +7,8 @@ mod overhead;
 mod pool;
 
 use super::{Condition, Family, FamilyFacts, Probe, words};
-use latscope_bench::bench::Bench;
+use crate::prelude::*;
 use latscope_bench::waits;
-use latscope_os::sched;
 use std::io;
 
 /// The family.

@@ -2,9 +2,6 @@
 
 use super::{Placement, place};
 use crate::prelude::*;
-use anyhow::{Context, Result, ensure};
-use latscope_core::statistics::median;
-use latscope_machine::more_tasks;
 use latscope_os::child::sum;
 use latscope_os::thread::{self, Attributes};
 

@@ -2,15 +2,10 @@
 
 use super::{Placement, place};
 use crate::prelude::*;
-use anyhow::{Context, Result, ensure};
-use latscope_bench::timebase::Timebase;
 use latscope_core::statistics::quantile;
 use latscope_os::child::sum;
 use latscope_os::semaphore::Semaphore;
-use latscope_os::shared_cell::{Scope, SharedCell};
-use latscope_os::usage::{Counts, thread_counts};
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use latscope_os::usage::Counts;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 

@@ -6,12 +6,9 @@ use super::thread::{ClockName, Method, Policy, Thread, Via};
 use super::waiter::{Monotonic, Nanosleep};
 use crate::classes;
 use crate::prelude::*;
-use anyhow::{Result, bail};
 use latscope_bench::hold::Shortfall;
-use latscope_core::plan::{Conditions, Periodic, Phase, Stop};
-use latscope_os::clock::monotonic_ns;
+use latscope_core::plan::{Conditions, Periodic, Phase};
 use latscope_os::kernels::random::Random;
-use rustix::fd::OwnedFd;
 use rustix::fs::{Mode, OFlags};
 use std::num::NonZeroU64;
 

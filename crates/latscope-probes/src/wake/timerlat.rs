@@ -4,20 +4,14 @@
 use super::setup::Setup;
 use crate::noise::{self, kernel};
 use crate::prelude::*;
-use anyhow::Result;
-use latscope_bench::recorder::Writer;
-use latscope_bench::threads;
 use latscope_core::plan::Step;
 use latscope_core::report::Exceedance;
 use latscope_core::units::CpuList;
-use latscope_os::sched;
 use latscope_trace::kernel_tracer::{self, Line, Tracer, Wanted};
-use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::time::Duration;
 
 probes! {
     EXPERIMENT, Latency, plan, ..Facts::DELAYS;

@@ -2,13 +2,10 @@
 
 use super::activations::{Waiter, Woken};
 use super::thread::{ClockName, Method, Thread, Via};
-use anyhow::{Context, Result};
+use crate::prelude::*;
 use latscope_exchange::{Link, links};
 use latscope_os::futex::Tokens;
 use latscope_os::posix_timer::{PosixTimer, TimerClock};
-use latscope_os::shared_cell::Scope;
-use rustix::fd::OwnedFd;
-use rustix::io::Errno;
 use rustix::thread::{
     ClockId, NanosleepRelativeResult, clock_nanosleep_absolute, clock_nanosleep_relative, nanosleep,
 };
@@ -17,7 +14,6 @@ use rustix::time::{
     timerfd_settime,
 };
 use std::marker::PhantomData;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A clock of the kernel by which timers run.
