@@ -5,7 +5,7 @@ use anyhow::{Context, Result, ensure};
 
 use latscope_core::plan::{ParamValue, Params, Point};
 pub use latscope_core::word::Word;
-use latscope_os::kernels::{arith, bandwidth, stream};
+use latscope_os::kernels::{arith, atomics, bandwidth, stream};
 
 /// The parameters of a point, one type for planning, results and the worker. [`settings!`](crate::settings!)
 /// makes it of a struct.
@@ -319,6 +319,9 @@ impl Choice for bandwidth::Operation {}
 impl Choice for bandwidth::Step {}
 impl Choice for stream::Stream {}
 impl Choice for arith::Number {}
+impl Choice for atomics::Atomic {}
+impl Choice for latscope_os::memory::Pages {}
+impl Choice for latscope_os::seccomp::Looks {}
 
 /// Defines an enum of [words](latscope_core::words!) that is the value of a parameter.
 #[macro_export]

@@ -9,16 +9,28 @@ use rustix::mm::{Advice, MapFlags, MprotectFlags, ProtFlags, madvise, mprotect};
 use std::ptr::NonNull;
 use std::{fmt, io};
 
-/// Kind of pages that a region is made of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Pages {
-    /// The smallest pages of the machine, mostly 4 KiB; transparent huge pages are
-    /// ruled out (`MADV_NOHUGEPAGE`).
-    Base,
-    /// Pages of 2 MiB: reserved ones (`MAP_HUGETLB`) if there are enough, else
-    /// transparent ones (`MADV_HUGEPAGE`). The kernel may grant fewer: see
-    /// [`Region::huge_share`].
-    Huge,
+latscope_core::words! {
+    /// Size of the pages that a region is made of.
+    ///
+    /// Base pages are the smallest of the machine, mostly 4 KiB; transparent huge pages are ruled out
+    /// (`MADV_NOHUGEPAGE`). Huge pages are reserved ones (`MAP_HUGETLB`) if there are enough, else transparent ones
+    /// (`MADV_HUGEPAGE`); the kernel may grant fewer: see [`Region::huge_share`].
+    pub enum Pages {
+        /// The base page of the architecture.
+        Base = "4KiB",
+        /// A huge page of 2 MiB.
+        Huge = "2MiB",
+    }
+}
+
+impl Pages {
+    /// Returns the size of a page, bytes, as it is called: 4 KiB also where the base page is larger.
+    pub fn bytes(self) -> u64 {
+        match self {
+            Pages::Base => 4 << 10,
+            Pages::Huge => 2 << 20,
+        }
+    }
 }
 
 /// Reason why there is no region of the requested size.

@@ -5,13 +5,14 @@ use crate::syscall::{check, syscall};
 use rustix::io::Result;
 use std::io;
 
-/// Fact on a call that the verdict of a filter depends on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Looks {
-    /// Number of the call: since Linux 5.11 the kernel keeps the verdict, and does not run the filter again.
-    Number,
-    /// First argument: the kernel runs the filter on every call.
-    Argument,
+latscope_core::words! {
+    /// Fact on a call that the verdict of a filter depends on.
+    pub enum Looks {
+        /// The verdict depends on the first argument: the filter is executed on every call.
+        Argument = "by-argument",
+        /// The verdict depends on the call alone: the kernel (since Linux 5.11) keeps it.
+        Number = "by-number",
+    }
 }
 
 /// Instructions of a filter that allows every call.

@@ -409,7 +409,6 @@ fn atomics_are_as_many_as_told() {
         [
             ("fetch_add", "lock xadd"),
             ("compare_exchange", "lock cmpxchg"),
-            ("compare_exchange_loop", "lock cmpxchg"),
             ("swap", "xchg"),
             ("store", "xchg"),
             ("fence", "mfence"),
@@ -418,7 +417,6 @@ fn atomics_are_as_many_as_told() {
         [
             ("fetch_add", "ldaddal"),
             ("compare_exchange", "casal"),
-            ("compare_exchange_loop", "casal"),
             ("swap", "swpal"),
             ("store", "stlr"),
             ("fence", "dmb"),

@@ -1,13 +1,12 @@
 //! Bandwidth of the caches and the memory, by operation, step, size and number of threads.
 
 use super::nodes::{self, Between};
-use super::regions::PageSize;
 use super::sizes::{self, KIB, LINE, MIB};
 use super::thread_group;
 use super::traffic::{STRIP, Traffic};
 use crate::prelude::*;
 use latscope_os::kernels::bandwidth::{self, BLOCK_BYTES, Operation, Step, Width};
-use latscope_os::memory::Region;
+use latscope_os::memory::{Pages, Region};
 
 probes! {
     EXPERIMENT, Transfer, plan, ..Facts::LOOPS;
@@ -202,7 +201,7 @@ fn measure_between(bench: &mut Bench, index: usize, transfer: &Transfer) -> Resu
         return Ok(());
     }
     let bytes = vec![transfer.size as usize / threads + 2 * GAP * size_of::<u64>(); threads];
-    let pages = PageSize::Huge;
+    let pages = Pages::Huge;
     let Some(mut regions) = nodes::regions(bench, &[index], &transfer.between, pages, &bytes) else {
         return Ok(());
     };

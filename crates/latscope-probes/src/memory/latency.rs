@@ -2,11 +2,12 @@
 //! each load waiting for the address from the one before.
 
 use super::nodes::{self, Between};
-use super::regions::{self, PageSize};
+use super::regions;
 use super::sizes::{self, KIB, LINE, MIB};
 use crate::prelude::*;
 use latscope_os::kernels::chase::growing::GrowingChase;
 use latscope_os::kernels::chase::{ChaseMap, UNROLL};
+use latscope_os::memory::Pages;
 use std::cell::Cell;
 
 probes! {
@@ -39,7 +40,7 @@ settings! {
         /// Bytes from one load to the next, for the order `stride`.
         stride: Option<u64> as Size;
         /// Size of the pages; those of 2 MiB are verified.
-        pages: PageSize;
+        pages: Pages;
         ..between: Between;
     }
 }
@@ -99,7 +100,7 @@ fn plan(_: &Probe, input: &PlanInput, machine: &Machine) -> Vec<Point> {
     }
     let asked = WalkAsked::of(input);
     let mut points = Vec::new();
-    for pages in asked.pages.or(&[PageSize::Huge, PageSize::Base]) {
+    for pages in asked.pages.or(&[Pages::Huge, Pages::Base]) {
         for order in asked.order.or(Order::ALL) {
             let strides = order == Order::Stride;
             let steps = if strides { asked.stride.or(&[STRIDE]) } else { vec![LINE] };
@@ -125,7 +126,7 @@ fn is_of_each_kind(point: &Point) -> bool {
     let Some(walk) = Walk::from_params(&point.params).filter(|walk| walk.between.node().is_none()) else {
         return false;
     };
-    (walk.order, walk.pages) == (Order::Random, PageSize::Huge) && OF_EACH_KIND.contains(&walk.size)
+    (walk.order, walk.pages) == (Order::Random, Pages::Huge) && OF_EACH_KIND.contains(&walk.size)
 }
 
 /// Largest memory of a survey's rows of nodes: it has to be made for each of them.
@@ -133,7 +134,7 @@ const NODE_CAP: u64 = 128 * MIB;
 
 /// A survey's rows of the memory of other nodes, and of the own beside it.
 fn of_other_nodes(machine: &Machine) -> Vec<Point> {
-    let (size, order, pages) = (nodes::size(machine, NODE_CAP), Order::Random, PageSize::Huge);
+    let (size, order, pages) = (nodes::size(machine, NODE_CAP), Order::Random, Pages::Huge);
     let place = sizes::inside(machine, size);
     let read = if place.is_empty() { "memory read".to_owned() } else { format!("read {place}") };
     let mut points = Vec::new();
@@ -151,7 +152,7 @@ fn between_nodes(input: &PlanInput, machine: &Machine) -> impl Iterator<Item = W
     let orders = asked.order.or(&[Order::Random]);
     let sizes = asked.size.or(&[nodes::size(machine, SURVEY_CAP)]);
     let mut walks = Vec::new();
-    for pages in asked.pages.or(PageSize::ALL) {
+    for pages in asked.pages.or(Pages::ALL) {
         for order in orders.iter().copied() {
             let unit = if order == Order::Random { LINE } else { pages.bytes() };
             for size in sizes::rounded(sizes.clone(), unit) {
@@ -183,7 +184,7 @@ fn single_loads(_: &Probe, input: &PlanInput, machine: &Machine) -> Vec<Point> {
     }
     let asked = WalkAsked::of(input);
     let mut points = Vec::new();
-    for pages in asked.pages.or(PageSize::ALL) {
+    for pages in asked.pages.or(Pages::ALL) {
         let sizes = asked.size.or(&[sizes::beyond_caches(machine).min(SURVEY_CAP)]);
         let walk =
             |size| Walk { size, order: Order::Random, stride: None, pages, between: Between::default() };
@@ -193,7 +194,7 @@ fn single_loads(_: &Probe, input: &PlanInput, machine: &Machine) -> Vec<Point> {
 }
 
 /// Order and page size of a curve.
-type Curve = (Order, PageSize);
+type Curve = (Order, Pages);
 
 /// The sizes of a curve.
 fn usual_sizes(input: &PlanInput, machine: &Machine, curve: Curve, step: u64) -> Vec<u64> {
@@ -217,11 +218,11 @@ enum Density {
 /// Returns how close the points of a curve are. Levels are found on the random curve on large pages; a survey
 /// shows the others beside it.
 fn density(input: &PlanInput, curve: Curve) -> Density {
-    let main = curve == (Order::Random, PageSize::Huge);
-    let few = curve == (Order::Random, PageSize::Base);
+    let main = curve == (Order::Random, Pages::Huge);
+    let few = curve == (Order::Random, Pages::Base);
     let beside = match curve.1 {
-        PageSize::Base => curve.0 != Order::Stride,
-        PageSize::Huge => curve.0 == Order::Stride,
+        Pages::Base => curve.0 != Order::Stride,
+        Pages::Huge => curve.0 == Order::Stride,
     };
     match (input.survey, input.profile) {
         (true, Profile::Quick) if main => Density::PerOctave(2),
@@ -257,12 +258,12 @@ fn point(input: &PlanInput, machine: &Machine, walk: Walk) -> Point {
 fn run(bench: &mut Bench) -> Result<()> {
     let walks: Vec<Walk> = bench.settings()?;
     run_between(bench, &walks)?;
-    for pages in [PageSize::Huge, PageSize::Base] {
+    for pages in [Pages::Huge, Pages::Base] {
         let indices: Vec<usize> = (0..walks.len())
             .filter(|i| walks[*i].pages == pages && walks[*i].between.node().is_none())
             .collect();
         let size = |index: usize| walks[index].size;
-        let Some((mut region, fitting)) = regions::for_points(bench, indices, pages.pages(), size) else {
+        let Some((mut region, fitting)) = regions::for_points(bench, indices, pages, size) else {
             continue;
         };
         let of =

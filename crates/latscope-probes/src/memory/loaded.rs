@@ -2,7 +2,7 @@
 
 use super::latency;
 use super::nodes::{self, Between};
-use super::regions::{self, PageSize};
+use super::regions;
 use super::sizes::{self, KIB, LINE, MIB};
 use crate::prelude::*;
 use latscope_os::kernels::bandwidth::{self, Operation, Step};
@@ -154,7 +154,7 @@ fn run(bench: &mut Bench) -> Result<()> {
 /// Measures the curves between nodes: the chain and the copies of a pair are made once.
 fn run_between(bench: &mut Bench, wanted: &[Loaded], mut waiting: Vec<usize>) -> Result<()> {
     let any = !waiting.is_empty();
-    let pages = PageSize::Huge;
+    let pages = Pages::Huge;
     while let Some(first) = waiting.first().map(|index| &wanted[*index]) {
         let (curve, rest): (Vec<usize>, Vec<usize>) =
             waiting.iter().copied().partition(|index| is_alike(&wanted[*index], first));

@@ -16,7 +16,7 @@ mod tlb;
 mod traffic;
 
 pub use nodes::nodes;
-pub(crate) use regions::{PageSize, doubt};
+pub(crate) use regions::doubt;
 
 use super::{Condition, Family, FamilyFacts, Probe};
 

@@ -1,11 +1,11 @@
 //! Memory of one NUMA node, used from the CPUs of another: the pairs, and the memory, which is verified page by page.
 
-use super::regions::{self, PageSize};
+use super::regions;
 use super::sizes::{self, MIB};
 use crate::prelude::*;
 use latscope_core::machine::Node;
 use latscope_core::units::CpuList;
-use latscope_os::memory::Region;
+use latscope_os::memory::{Pages, Region};
 
 settings! {
     /// CPUs and memory of chosen nodes.
@@ -139,11 +139,11 @@ pub(super) fn regions(
     bench: &mut Bench,
     points: &[usize],
     between: &Between,
-    pages: PageSize,
+    pages: Pages,
     bytes: &[usize],
 ) -> Option<Vec<Region>> {
     let node = between.node()?;
-    let made = bytes.iter().map(|bytes| Region::on_node(*bytes, pages.pages(), node)).collect();
+    let made = bytes.iter().map(|bytes| Region::on_node(*bytes, pages, node)).collect();
     let made: Result<Vec<Region>, _> = made;
     match made {
         Ok(made) => Some(made),
@@ -173,11 +173,11 @@ pub(super) fn verify(
     bench: &mut Bench,
     point: usize,
     between: &Between,
-    pages: PageSize,
+    pages: Pages,
     regions: &[Region],
 ) -> bool {
     let Some(node) = between.node() else { return true };
-    regions.iter().find_map(|region| regions::doubt(region, pages.pages())).iter().for_each(|doubt| {
+    regions.iter().find_map(|region| regions::doubt(region, pages)).iter().for_each(|doubt| {
         doubt.tell(bench, &[point]);
     });
     if let Some(policy) = regions.first().and_then(|region| region.policy().ok()) {

@@ -1,10 +1,11 @@
 //! Number of loads from memory that are under way at once.
 
 use super::latency;
-use super::regions::{self, PageSize};
+use super::regions;
 use super::sizes::{self, LINE, MIB};
 use crate::prelude::*;
 use latscope_os::kernels::chase::{Chains, MAX_CHAINS, UNROLL};
+use latscope_os::memory::Pages;
 
 probes! {
     EXPERIMENT, Loads, plan, ..Facts::LOOPS;
@@ -22,7 +23,7 @@ settings! {
         /// Bytes of the working set.
         size: u64 as Size;
         /// Size of the pages; those of 2 MiB are verified.
-        pages: PageSize;
+        pages: Pages;
     }
 }
 
@@ -41,7 +42,7 @@ fn plan(probe: &Probe, input: &PlanInput, machine: &Machine) -> Vec<Point> {
     let size = if sizes::is_capped(input) { beyond.min(SURVEY_CAP) } else { beyond };
     let asked = LoadsAsked::of(input);
     let mut points = Vec::new();
-    for pages in asked.pages.or(&[PageSize::Huge]) {
+    for pages in asked.pages.or(&[Pages::Huge]) {
         for size in sizes::rounded(asked.size.or(&[size]), LINE) {
             for chains in asked.chains.or(chains) {
                 let title = format!("load, {} at once, {}", counted(chains, "chain"), format_size(size));
@@ -54,10 +55,10 @@ fn plan(probe: &Probe, input: &PlanInput, machine: &Machine) -> Vec<Point> {
 
 fn run(bench: &mut Bench) -> Result<()> {
     let loads: Vec<Loads> = bench.settings()?;
-    for pages in [PageSize::Huge, PageSize::Base] {
+    for pages in [Pages::Huge, Pages::Base] {
         let indices: Vec<usize> = (0..loads.len()).filter(|i| loads[*i].pages == pages).collect();
         let size = |index: usize| loads[index].size;
-        let Some((mut region, fitting)) = regions::for_points(bench, indices, pages.pages(), size) else {
+        let Some((mut region, fitting)) = regions::for_points(bench, indices, pages, size) else {
             continue;
         };
         for of_one_size in fitting.chunk_by(|a, b| loads[*a].size == loads[*b].size) {

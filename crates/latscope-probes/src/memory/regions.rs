@@ -4,33 +4,6 @@ use crate::prelude::*;
 use latscope_core::units::format_share;
 use latscope_os::memory::{self, Pages, Region};
 
-words! {
-    /// Size of the pages that a probe measures in.
-    pub(crate) enum PageSize {
-        /// The base page of the architecture.
-        Base = "4KiB",
-        /// A huge page of 2 MiB.
-        Huge = "2MiB",
-    }
-}
-
-impl PageSize {
-    pub fn bytes(self) -> u64 {
-        match self {
-            PageSize::Base => 4 << 10,
-            PageSize::Huge => 2 << 20,
-        }
-    }
-
-    /// Returns the kind of pages to allocate.
-    pub fn pages(self) -> Pages {
-        match self {
-            PageSize::Base => Pages::Base,
-            PageSize::Huge => Pages::Huge,
-        }
-    }
-}
-
 /// Smallest share of huge pages at which the figures of a region count as those of huge pages.
 const ENOUGH: f64 = 0.95;
 

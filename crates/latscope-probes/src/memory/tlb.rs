@@ -1,7 +1,7 @@
 //! Cost of a TLB miss: a chain through as many pages as lines, against the same number of lines side by side.
 
 use super::latency;
-use super::regions::{self, PageSize};
+use super::regions;
 use super::sizes::{self, LINE, MIB};
 use crate::prelude::*;
 use latscope_os::kernels::chase::ChaseMap;
@@ -22,7 +22,7 @@ settings! {
         /// Bytes of all the pages visited.
         size: u64 as Size, axis;
         /// Size of the pages; those of 2 MiB are verified.
-        pages: PageSize;
+        pages: Pages;
     }
 }
 
@@ -44,12 +44,12 @@ fn plan(probe: &Probe, input: &PlanInput, machine: &Machine) -> Vec<Point> {
     let quick = input.survey && input.profile == Profile::Quick;
     let beyond = sizes::beyond_caches(machine);
     let largest = if sizes::is_capped(input) { beyond.min(SURVEY_CAP) } else { beyond };
-    let usual = if quick { &PageSize::ALL[..1] } else { PageSize::ALL };
+    let usual = if quick { &Pages::ALL[..1] } else { Pages::ALL };
     let asked = VisitsAsked::of(input);
     let mut points = Vec::new();
     for pages in asked.pages.or(usual) {
         let page = pages.bytes();
-        let per_octave = if pages == PageSize::Base && input.profile != Profile::Quick { 2 } else { 1 };
+        let per_octave = if pages == Pages::Base && input.profile != Profile::Quick { 2 } else { 1 };
         let default = sizes::sweep(FEWEST * page, largest.max(FEWEST * page), per_octave);
         for size in sizes::rounded(asked.size.or(&default), page) {
             let title = format!("load, each from another of {} pages of {}", size / page, format_size(page));
@@ -61,11 +61,11 @@ fn plan(probe: &Probe, input: &PlanInput, machine: &Machine) -> Vec<Point> {
 
 fn run(bench: &mut Bench) -> Result<()> {
     let visits: Vec<Visits> = bench.settings()?;
-    for pages in PageSize::ALL {
+    for pages in Pages::ALL.iter().copied() {
         let page = pages.bytes();
-        let indices: Vec<usize> = (0..visits.len()).filter(|i| visits[*i].pages == *pages).collect();
+        let indices: Vec<usize> = (0..visits.len()).filter(|i| visits[*i].pages == pages).collect();
         let size = |index: usize| visits[index].size;
-        let Some((mut region, fitting)) = regions::for_points(bench, indices, pages.pages(), size) else {
+        let Some((mut region, fitting)) = regions::for_points(bench, indices, pages, size) else {
             continue;
         };
         // The lines side by side stand on large pages, so that they miss no TLB.

@@ -20,24 +20,6 @@ static EXPERIMENT: Experiment =
     Experiment::new("sync.atomic", Cpus::All, run).setup(0.02).fewer_rounds(4, 1, placement::AWAKE);
 
 words! {
-    /// Operation of a thread; an attempt that fails is repeated until it succeeds.
-    enum Operation {
-        /// Addition of 1 to the word.
-        FetchAdd = "fetch-add",
-        /// Addition of 1 by compare and exchange.
-        CompareExchange = "compare-exchange",
-        /// Exchange of the word for another.
-        Swap = "swap",
-        /// A sequentially consistent store.
-        Store = "store",
-        /// A full fence after a plain store.
-        Fence = "fence",
-        /// An acquire load of the word.
-        Load = "load",
-    }
-}
-
-words! {
     /// Words on which the threads work.
     enum Sharing {
         /// Each on a line of its own.
@@ -54,7 +36,7 @@ settings! {
     struct Setting, asked for as Asked {
         /// What is done: fetch-add, compare-exchange, swap and store are sequentially consistent,
         /// load is an acquire load, fence a full one after a plain store.
-        operation: Operation;
+        operation: Atomic;
         /// Threads that do it at once, each on its own CPU.
         threads: u64, axis;
         /// Each thread on a line of its own; all on one word; or each on its own word of one line.
@@ -75,7 +57,7 @@ fn asked(given: &Asked) -> Vec<Setting> {
     for sharing in given.sharing.or(&[Sharing::Private]) {
         let threads = if sharing == Sharing::Private { 1 } else { 2 };
         for threads in given.threads.or(&[threads]) {
-            for operation in given.operation.or(Operation::ALL) {
+            for operation in given.operation.or(Atomic::ALL) {
                 all.push(Setting { operation, threads: threads.max(1), sharing });
             }
         }
@@ -87,14 +69,14 @@ fn asked(given: &Asked) -> Vec<Setting> {
 /// that share nothing.
 fn usual(input: &PlanInput, cpus: u64) -> Vec<Setting> {
     let setting = |operation, threads, sharing| Setting { operation, threads, sharing };
-    let alone = |operation: &Operation| setting(*operation, 1, Sharing::Private);
-    let mut all: Vec<Setting> = Operation::ALL.iter().map(alone).collect();
-    for operation in [Operation::FetchAdd, Operation::CompareExchange] {
+    let alone = |operation: &Atomic| setting(*operation, 1, Sharing::Private);
+    let mut all: Vec<Setting> = Atomic::ALL.iter().map(alone).collect();
+    for operation in [Atomic::FetchAdd, Atomic::CompareExchange] {
         let contended = |threads| setting(operation, threads, Sharing::Contended);
         all.extend(contenders(input, cpus).into_iter().map(contended));
     }
-    all.push(setting(Operation::FetchAdd, 2, Sharing::Private));
-    all.push(setting(Operation::FetchAdd, 2, Sharing::FalselyShared));
+    all.push(setting(Atomic::FetchAdd, 2, Sharing::Private));
+    all.push(setting(Atomic::FetchAdd, 2, Sharing::FalselyShared));
     all
 }
 
@@ -160,7 +142,7 @@ fn lacks_cpus(bench: &mut Bench, point: usize, threads: usize, cpus: usize) {
 }
 
 fn measure(bench: &mut Bench, index: usize, setting: Setting, cpus: &[u32]) -> Result<()> {
-    let (operation, sharing) = (setting.operation.atomic(), setting.sharing);
+    let Setting { operation, sharing, .. } = setting;
     let words: Words = cpus.iter().map(|_| Line::default()).collect();
     let batch = Batch { ops: UNROLL, cycles: cpus.len() == 1, ..Batch::default() };
     let word = |words: &Words, thread: usize| {
@@ -185,7 +167,7 @@ fn measure(bench: &mut Bench, index: usize, setting: Setting, cpus: &[u32]) -> R
     Ok(())
 }
 
-/// Operations of a helper between two looks if the leader is done; the leader waits for as many at the end.
+/// Atomics of a helper between two looks if the leader is done; the leader waits for as many at the end.
 const BETWEEN_LOOKS: u64 = 128;
 
 /// Returns the work of a helper: the leader's operation, for as long as the leader works.
@@ -210,19 +192,6 @@ fn fairness(own_ns: f64, helpers: &[Done]) -> Option<f64> {
     (rates.len() == helpers.len() + 1 && fastest > 0.0).then(|| slowest / fastest)
 }
 
-impl Operation {
-    fn atomic(self) -> Atomic {
-        match self {
-            Operation::FetchAdd => Atomic::FetchAdd,
-            Operation::CompareExchange => Atomic::CompareExchangeLoop,
-            Operation::Swap => Atomic::Swap,
-            Operation::Store => Atomic::StoreSeqCst,
-            Operation::Fence => Atomic::Fence,
-            Operation::Load => Atomic::Load,
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -243,7 +212,7 @@ mod tests {
             .map(|p| p.number("threads"))
             .collect();
         assert_eq!(counts, [2, 4, 6]);
-        assert_eq!(points.iter().filter(|p| p.number("threads") == 1).count(), Operation::ALL.len());
+        assert_eq!(points.iter().filter(|p| p.number("threads") == 1).count(), Atomic::ALL.len());
         let alone = ATOMIC.plan(&harness::input(), &machine("0"));
         assert!(alone.iter().any(|p| p.number("threads") == 2), "reported, not left out");
     }
@@ -253,7 +222,7 @@ mod tests {
         let mut input = harness::input();
         input.values.insert("threads".into(), vec![2.into(), 3.into()]);
         input.values.insert("sharing".into(), vec![ParamValue::from("false-sharing")]);
-        assert_eq!(ATOMIC.plan(&input, &machine("0-3")).len(), 2 * Operation::ALL.len());
+        assert_eq!(ATOMIC.plan(&input, &machine("0-3")).len(), 2 * Atomic::ALL.len());
     }
 
     #[test]
@@ -266,9 +235,9 @@ mod tests {
 
     #[test]
     fn every_operation_offered_is_known_and_counts_whole() {
-        for operation in Operation::ALL {
+        for operation in Atomic::ALL {
             let word = AtomicU64::new(0);
-            assert_eq!(atomics::run(operation.atomic(), &word, UNROLL), UNROLL, "{operation:?}");
+            assert_eq!(atomics::run(*operation, &word, UNROLL), UNROLL, "{operation:?}");
         }
     }
 

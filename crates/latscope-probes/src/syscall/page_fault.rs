@@ -1,8 +1,8 @@
 //! Page faults that need no device: the first touch of a page.
 
-use crate::memory::PageSize;
 use crate::prelude::*;
 use latscope_os::kernels::random::Random;
+use latscope_os::memory::Pages;
 use latscope_os::page::{HUGE_PAGE, Mapping, page_size};
 use rustix::fs::{MemfdFlags, OFlags, memfd_create};
 use rustix::io::Result;
@@ -15,7 +15,7 @@ settings! {
     /// A page that is touched.
     struct Touched, asked for as TouchedAsked {
         /// Page size
-        pages: PageSize;
+        pages: Pages;
         /// What is behind the page
         mode: Mode;
         /// The file whose pages are touched in mode file-around and file-mapped; a memfd otherwise
@@ -64,10 +64,10 @@ probes! {
 fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<Point> {
     let asked = TouchedAsked::of(input);
     let mut points = Vec::new();
-    for pages in asked.pages.or(PageSize::ALL) {
+    for pages in asked.pages.or(Pages::ALL) {
         for mode in asked.mode.or(&USUAL) {
             // Huge pages of files depend on the file system; only anonymous ones can be relied upon.
-            if pages == PageSize::Base || mode == Mode::Anonymous {
+            if pages == Pages::Base || mode == Mode::Anonymous {
                 let title = format!("page fault, {}, {}", mode.word(), format_size(pages.bytes()));
                 let whole = matches!(mode, Mode::FileAround | Mode::FileMapped);
                 let path = asked.path.first().filter(|_| whole);
@@ -85,11 +85,11 @@ fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<Point> {
 fn run(bench: &mut Bench) -> anyhow::Result<()> {
     for (index, touched) in bench.settings()?.into_iter().enumerate() {
         match touched {
-            Touched { pages: PageSize::Huge, .. } => huge(bench, index),
+            Touched { pages: Pages::Huge, .. } => huge(bench, index),
             Touched { mode: Mode::FileAround, path, .. } => around(bench, index, path),
             touched @ Touched { mode: Mode::FileMapped, .. } => mapped(bench, index, &touched),
             Touched { mode, .. } => {
-                if let Some(pages) = possible(bench, index, "map memory", Pages::new(mode)) {
+                if let Some(pages) = possible(bench, index, "map memory", FaultingPages::new(mode)) {
                     small(bench, index, pages);
                 }
             }
@@ -103,14 +103,14 @@ fn run(bench: &mut Bench) -> anyhow::Result<()> {
 const PAGES: usize = 512;
 
 /// Pages that fault when touched, one after the other.
-struct Pages {
+struct FaultingPages {
     memory: Mapping,
     mode: Mode,
     next: usize,
 }
 
-impl Pages {
-    fn new(mode: Mode) -> Result<Pages> {
+impl FaultingPages {
+    fn new(mode: Mode) -> Result<FaultingPages> {
         let memory = match mode {
             Mode::Anonymous => Mapping::anonymous(PAGES * page_size())?,
             Mode::File | Mode::FileAround | Mode::FileMapped => Mapping::page_by_page(cached_file()?, PAGES)?,
@@ -118,7 +118,7 @@ impl Pages {
         };
         // EINVAL: a kernel without huge pages, which is as good.
         let _ = memory.refuse_huge_pages();
-        let mut pages = Pages { memory, mode, next: 0 };
+        let mut pages = FaultingPages { memory, mode, next: 0 };
         pages.renew()?;
         Ok(pages)
     }
@@ -167,7 +167,7 @@ fn cached_file() -> Result<OwnedFd> {
     Ok(file)
 }
 
-fn small(bench: &mut Bench, point: usize, mut pages: Pages) {
+fn small(bench: &mut Bench, point: usize, mut pages: FaultingPages) {
     let (mut first, mut touched) = (FirstError::default(), 0u64);
     let before = thread_counts().minor_faults;
     bench.splits(&[point], Gate::Thread, |splits| {
@@ -383,7 +383,7 @@ mod tests {
     #[test]
     fn every_touch_is_a_fault_in_every_mode() {
         for mode in USUAL {
-            let mut pages = Pages::new(mode).unwrap();
+            let mut pages = FaultingPages::new(mode).unwrap();
             for _ in 0..2 {
                 let before = thread_counts().minor_faults;
                 (0..PAGES).for_each(|page| pages.touch(page * page_size()));

@@ -14,17 +14,7 @@ settings! {
         instructions: u64, axis;
         /// Whether the filter's verdict depends on the first argument, so that it is executed on every call, or on the
         /// call alone, so that the kernel (since Linux 5.11) keeps the verdict
-        mode: Mode;
-    }
-}
-
-words! {
-    /// Fact that the verdict depends on.
-    enum Mode {
-        /// The verdict depends on the first argument: the filter is executed on every call.
-        ByArgument = "by-argument",
-        /// The verdict depends on the call alone: the kernel (since Linux 5.11) keeps it.
-        ByNumber = "by-number",
+        mode: Looks;
     }
 }
 
@@ -44,10 +34,10 @@ fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<Point> {
     };
     let asked = FilteredAsked::of(input);
     let mut points = Vec::new();
-    for mode in asked.mode.or(Mode::ALL) {
+    for mode in asked.mode.or(Looks::ALL) {
         for count in asked.instructions.or(counts) {
             // A look at the argument is an instruction of its own.
-            let instructions = if mode == Mode::ByArgument { count.max(2) } else { count };
+            let instructions = if mode == Looks::Argument { count.max(2) } else { count };
             let of = counted(instructions, "instruction");
             let title = format!("{} of {of}, {}", probe.title, mode.word().replace('-', " "));
             points.push(probe.point(Filtered { instructions, mode }, title, true));
@@ -58,8 +48,7 @@ fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<Point> {
 
 fn run(bench: &mut Bench) -> Result<()> {
     for (index, filtered) in bench.settings::<Filtered>()?.into_iter().enumerate() {
-        let looks = if filtered.mode == Mode::ByNumber { Looks::Number } else { Looks::Argument };
-        match Filter::new(filtered.instructions as usize, looks) {
+        match Filter::new(filtered.instructions as usize, filtered.mode) {
             None => bench.unsupported(index, "a filter has from 1 (by argument 2) to 4096 instructions", ""),
             Some(filter) => measure_apart(bench, |bench| measure(bench, index, &filter))?,
         }
@@ -110,7 +99,7 @@ mod tests {
     #[test]
     fn filters_are_measured_and_none_is_left() {
         let before = installed();
-        let too_long = FILTERED.point(Filtered { instructions: 4097, mode: Mode::ByNumber }, "", false);
+        let too_long = FILTERED.point(Filtered { instructions: 4097, mode: Looks::Number }, "", false);
         let mut all = measure(&SECCOMP, [points(&FILTERED), vec![too_long]].concat());
         all.iter().for_each(check);
         assert_eq!(all.pop().unwrap().quality.level, Level::Unsupported);
