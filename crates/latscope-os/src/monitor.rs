@@ -29,6 +29,7 @@ macro_rules! initialise {
 pub(crate) use initialise;
 
 /// A default (normal, neither robust nor priority-inheriting) pthread mutex.
+#[derive(Debug)]
 #[repr(transparent)]
 pub struct Mutex(UnsafeCell<libc::pthread_mutex_t>);
 
@@ -36,12 +37,6 @@ pub struct Mutex(UnsafeCell<libc::pthread_mutex_t>);
 unsafe impl Sync for Mutex {}
 // SAFETY: it is bound to no thread while unlocked, and moving needs ownership.
 unsafe impl Send for Mutex {}
-
-impl std::fmt::Debug for Mutex {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Mutex")
-    }
-}
 
 // SAFETY: a normal mutex holds a futex word, an owner and flags; the links it
 // has room for are used by robust mutexes only, which this is not.
@@ -96,6 +91,7 @@ impl Drop for Held<'_> {
 }
 
 /// A count guarded by a mutex, with a condition variable to wait for it.
+#[derive(Debug)]
 #[repr(C)]
 pub struct Monitor {
     mutex: Mutex,
@@ -108,12 +104,6 @@ pub struct Monitor {
 unsafe impl Sync for Monitor {}
 // SAFETY: as for Mutex.
 unsafe impl Send for Monitor {}
-
-impl std::fmt::Debug for Monitor {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Monitor").field("count", &self.count).finish_non_exhaustive()
-    }
-}
 
 // SAFETY: as for Mutex; a condition variable holds counters only.
 unsafe impl Shareable for Monitor {

@@ -8,6 +8,7 @@ use std::cell::UnsafeCell;
 use std::io;
 
 /// A default pthread read-write lock.
+#[derive(Debug)]
 #[repr(transparent)]
 pub struct RwLock(UnsafeCell<libc::pthread_rwlock_t>);
 
@@ -15,12 +16,6 @@ pub struct RwLock(UnsafeCell<libc::pthread_rwlock_t>);
 unsafe impl Sync for RwLock {}
 // SAFETY: it is bound to no thread while unlocked, and moving needs ownership.
 unsafe impl Send for RwLock {}
-
-impl std::fmt::Debug for RwLock {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("RwLock")
-    }
-}
 
 // SAFETY: a read-write lock holds futex words, counters, an owner and flags, and no address.
 unsafe impl Shareable for RwLock {

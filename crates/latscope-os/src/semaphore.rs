@@ -7,6 +7,7 @@ use std::io;
 
 /// An unnamed semaphore. Made by [`Shareable::initialise`]; a zeroed one that
 /// was not initialised counts from zero as well and is private.
+#[derive(Debug)]
 #[repr(transparent)]
 pub struct Semaphore(UnsafeCell<libc::sem_t>);
 
@@ -23,12 +24,6 @@ unsafe impl Shareable for Semaphore {
         let shared = i32::from(scope == Scope::Processes);
         // SAFETY: the pointer is valid, and the caller is the only holder.
         check(unsafe { libc::sem_init(self.0.get(), shared, 0) }).map(drop)
-    }
-}
-
-impl std::fmt::Debug for Semaphore {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("Semaphore").field(&self.value()).finish()
     }
 }
 

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, Ordering::Relaxed, compi
 
 /// `struct rseq`, in a size that all kernels take.
 #[repr(C, align(64))]
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Area {
     cpu_id_start: AtomicU32,
     cpu_id: AtomicU32,
@@ -44,12 +44,6 @@ pub struct SliceExtension {
     /// True if the area was registered here, not by the C library.
     own: bool,
     thread: PhantomData<*const ()>,
-}
-
-impl std::fmt::Debug for Area {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Area")
-    }
 }
 
 impl SliceExtension {

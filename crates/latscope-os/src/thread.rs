@@ -12,13 +12,8 @@ use std::io;
 use std::mem::MaybeUninit;
 
 /// Attributes of threads to be created: pthread_attr_init(3).
+#[derive(Debug)]
 pub struct Attributes(libc::pthread_attr_t);
-
-impl std::fmt::Debug for Attributes {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Attributes")
-    }
-}
 
 impl Attributes {
     /// The default attributes, with a stack of `stack_size` bytes if given.
