@@ -30,7 +30,7 @@ macro_rules! probes {
 
 pub mod activity;
 mod apart;
-pub mod available;
+mod available;
 mod classes;
 pub mod cpu;
 pub mod failure;

@@ -3,8 +3,8 @@
 
 use super::Place;
 use super::directory::waits_for_others;
-use crate::available;
 use crate::prelude::*;
+use latscope_os::memory::available_memory;
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, fstatvfs, openat, unlinkat};
 use std::ffi::CStr;
 
@@ -62,7 +62,7 @@ impl Scratch {
     /// Bytes that files here may take: part of the free space and of the
     /// available memory, so that neither runs out for others meanwhile.
     pub fn room(&self) -> u64 {
-        let memory = available::memory() / 2;
+        let memory = available_memory() / 2;
         match fstatvfs(&self.0) {
             // Some file systems do not know how large they are.
             Ok(space) if space.f_blocks > 0 => {
