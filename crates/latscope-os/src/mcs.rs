@@ -8,20 +8,16 @@ use crate::syscall::{check, is_readable};
 use crate::window::Window;
 use rustix::fd::{AsRawFd, OwnedFd};
 use rustix::fs::{FileType, Mode, OFlags, fstat, major, minor, open};
+use rustix::ioctl::{Opcode, opcode};
 use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-/// A request of the device. All are declared as writing an `int`, whatever they take.
-const fn request(number: u32) -> u32 {
-    const WRITES: u32 = 1 << 30;
-    WRITES | (size_of::<i32>() as u32) << 16 | (b'A' as u32) << 8 | number
-}
-
-const SEND_IPI: u32 = request(0);
-const CPU_ON: u32 = request(1);
-const AFFINITY_INFO: u32 = request(2);
-const QUERY_MEMORY: u32 = request(3);
+/// Requests of the device. All are declared as writing an `int`, whatever they take.
+const SEND_IPI: Opcode = opcode::write::<i32>(b'A', 0);
+const CPU_ON: Opcode = opcode::write::<i32>(b'A', 1);
+const AFFINITY_INFO: Opcode = opcode::write::<i32>(b'A', 2);
+const QUERY_MEMORY: Opcode = opcode::write::<i32>(b'A', 3);
 
 /// Argument of the first three requests.
 #[repr(C)]
@@ -68,7 +64,7 @@ impl McsDevice {
         Ok(McsDevice(device))
     }
 
-    fn call<T>(&self, request: u32, argument: &mut T) -> io::Result<()> {
+    fn call<T>(&self, request: Opcode, argument: &mut T) -> io::Result<()> {
         // SAFETY: the requests above read a `Cpu` or write a `Reserved`: the callers give the one of the request.
         check(unsafe { libc::ioctl(self.0.as_raw_fd(), request as _, argument as *mut T) }).map(drop)
     }

@@ -2,18 +2,10 @@
 //! timer_create(2) with `SIGEV_THREAD_ID`, and rt_sigtimedwait(2).
 
 use crate::syscall::{check, check_number, signal_set};
+use rustix::time::ClockId;
 use std::marker::PhantomData;
 use std::time::Duration;
 use std::{io, ptr};
-
-/// Clock that a timer runs by.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TimerClock {
-    /// The monotonic clock, `CLOCK_MONOTONIC`.
-    Monotonic,
-    /// The wall clock, `CLOCK_REALTIME`.
-    Realtime,
-}
 
 /// A timer that signals the thread that makes it.
 #[derive(Debug)]
@@ -80,17 +72,13 @@ impl PosixTimer {
     ///
     /// # Errors
     /// EAGAIN or ENOMEM (no timers left), EINVAL (an interval of 0 never expires again).
-    pub fn start(clock: TimerClock, first: u64, interval: u64) -> io::Result<PosixTimer> {
-        let clock = match clock {
-            TimerClock::Monotonic => libc::CLOCK_MONOTONIC,
-            TimerClock::Realtime => libc::CLOCK_REALTIME,
-        };
+    pub fn start(clock: ClockId, first: u64, interval: u64) -> io::Result<PosixTimer> {
         let set = signal_set(&[SIGNAL]);
         // SAFETY: the set is only read.
         check_number(unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &set, ptr::null_mut()) })?;
         let (first, interval) = (Duration::from_nanos(first), Duration::from_nanos(interval));
         // SAFETY: the signal is blocked.
-        let timer = unsafe { ThreadTimer::start(clock, SIGNAL, libc::TIMER_ABSTIME, first, interval)? };
+        let timer = unsafe { ThreadTimer::start(clock as _, SIGNAL, libc::TIMER_ABSTIME, first, interval)? };
         Ok(PosixTimer { timer, set })
     }
 
@@ -118,7 +106,7 @@ mod tests {
     fn a_timer_never_expires_before_its_time_and_counts_what_was_slept_over() {
         std::thread::spawn(|| {
             let first = monotonic_ns() + 2_000_000;
-            let mut timer = PosixTimer::start(TimerClock::Monotonic, first, 1_000_000).unwrap();
+            let mut timer = PosixTimer::start(ClockId::Monotonic, first, 1_000_000).unwrap();
             let overrun = timer.wait();
             assert!(monotonic_ns() >= first + overrun * 1_000_000);
             std::thread::sleep(std::time::Duration::from_millis(5));

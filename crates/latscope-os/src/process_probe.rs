@@ -7,6 +7,7 @@
 use rustix::fd::{AsFd, AsRawFd};
 use rustix::io::{Errno, Result};
 use rustix::process::{Pid, WaitOptions, waitpid};
+use rustix::thread::UnshareFlags;
 use std::ffi::{CStr, c_char};
 use std::ptr;
 
@@ -75,40 +76,22 @@ pub fn fork_exit(memory: Memory) -> Result<()> {
     wait(child).map(drop)
 }
 
-/// Namespace that a child gets for itself: namespaces(7).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[allow(missing_docs)] // the names say it
-pub enum Namespace {
-    Uts,
-    Ipc,
-    Net,
-    Mount,
-    Pid,
-    User,
-}
+/// Kinds of namespaces: namespaces(7). Other flags of clone(2) are not passed on.
+const NAMESPACES: UnshareFlags = UnshareFlags::NEWUTS
+    .union(UnshareFlags::NEWIPC)
+    .union(UnshareFlags::NEWNET)
+    .union(UnshareFlags::NEWNS)
+    .union(UnshareFlags::NEWPID)
+    .union(UnshareFlags::NEWUSER);
 
-impl Namespace {
-    fn flag(self) -> usize {
-        let flag = match self {
-            Namespace::Uts => libc::CLONE_NEWUTS,
-            Namespace::Ipc => libc::CLONE_NEWIPC,
-            Namespace::Net => libc::CLONE_NEWNET,
-            Namespace::Mount => libc::CLONE_NEWNS,
-            Namespace::Pid => libc::CLONE_NEWPID,
-            Namespace::User => libc::CLONE_NEWUSER,
-        };
-        flag as usize
-    }
-}
-
-/// Forks a child with a copy of the memory, in a new namespace if one is given, which exits at once, and waits for it.
+/// Forks a child with a copy of the memory, in new namespaces of the kinds given, which exits at once, and waits for it.
 ///
 /// # Errors
 /// The errors of [`fork_exit`]; EPERM (CAP_SYS_ADMIN), EINVAL (a kernel without namespaces of this kind), ENOSPC (a
 /// limit on namespaces).
 #[inline]
-pub fn fork_exit_in(namespace: Option<Namespace>) -> Result<()> {
-    let flags = Memory::Copied.flags() | namespace.map_or(0, Namespace::flag);
+pub fn fork_exit_in(namespaces: UnshareFlags) -> Result<()> {
+    let flags = Memory::Copied.flags() | (namespaces & NAMESPACES).bits() as usize;
     // SAFETY: the child does nothing but exit.
     let child = unsafe { clone_exit(flags)? };
     wait(child).map(drop)
@@ -389,10 +372,10 @@ mod tests {
     #[test]
     fn children_in_namespaces_exit_or_a_right_is_missing() {
         keep_children();
-        use Namespace::*;
-        assert_eq!(fork_exit_in(None), Ok(()));
-        for namespace in [Uts, Ipc, Net, Mount, Pid, User] {
-            let made = fork_exit_in(Some(namespace));
+        assert_eq!(fork_exit_in(UnshareFlags::empty()), Ok(()));
+        assert_eq!(fork_exit_in(!NAMESPACES), Ok(()), "no other flag is passed on");
+        for namespace in NAMESPACES {
+            let made = fork_exit_in(namespace);
             assert!([Ok(()), Err(Errno::PERM), Err(Errno::INVAL)].contains(&made), "{namespace:?}: {made:?}");
         }
         let file = std::fs::File::open("/dev/null").unwrap();

@@ -7,7 +7,7 @@
 use crate::mapping::Mapping;
 use crate::shared_cell;
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-use rustix::io::Errno;
+use rustix::io::retry_on_intr;
 use rustix::io_uring::{
     IoringEnterFlags, IoringFeatureFlags, IoringMsgringCmds, IoringOp, IoringSqeFlags,
     addr_or_splice_off_in_union, io_uring_cqe, io_uring_enter, io_uring_params, io_uring_setup, io_uring_sqe,
@@ -168,20 +168,12 @@ impl Ring {
     /// The ring does not work any more.
     #[inline]
     pub fn enter(&mut self, completions: u32) -> io::Result<()> {
-        loop {
-            // SAFETY: the prepared entries name the descriptor that is kept for them, and no memory.
-            let entered = unsafe {
-                io_uring_enter(&self.descriptor, self.waiting, completions, IoringEnterFlags::GETEVENTS)
-            };
-            match entered {
-                Ok(taken) => {
-                    self.waiting -= taken.min(self.waiting);
-                    return Ok(());
-                }
-                Err(Errno::INTR) => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
+        let (flags, waiting) = (IoringEnterFlags::GETEVENTS, self.waiting);
+        // SAFETY: the prepared entries name the descriptor that is kept for them, and no memory.
+        let taken =
+            retry_on_intr(|| unsafe { io_uring_enter(&self.descriptor, waiting, completions, flags) })?;
+        self.waiting -= taken.min(waiting);
+        Ok(())
     }
 
     /// Takes the next completion, if there is one.

@@ -2,7 +2,7 @@
 
 use crate::mapping::Mapping;
 use rustix::fd::{AsRawFd, OwnedFd};
-use rustix::io::{Errno, Result};
+use rustix::io::{Errno, Result, retry_on_intr};
 use rustix::io_uring::{
     IoringEnterFlags, IoringFeatureFlags, IoringOp, IoringSetupFlags, IoringSqFlags,
     addr_or_splice_off_in_union, io_uring_cqe, io_uring_enter, io_uring_params, io_uring_ptr, io_uring_setup,
@@ -181,14 +181,9 @@ impl Queue {
     /// io_uring_enter(2), again if a signal came before anything was submitted.
     #[inline]
     fn enter(&self, submitted: u32, awaited: u32, flags: IoringEnterFlags) -> Result<()> {
-        loop {
-            // SAFETY: the prepared entries name the file that is kept for them, and memory that lives until they are
-            // done (`drop`).
-            match unsafe { io_uring_enter(&self.descriptor, submitted, awaited, flags) } {
-                Err(Errno::INTR) => {}
-                answer => return answer.map(drop),
-            }
-        }
+        // SAFETY: the prepared entries name the file that is kept for them, and memory that lives until they are done
+        // (`drop`).
+        retry_on_intr(|| unsafe { io_uring_enter(&self.descriptor, submitted, awaited, flags) }).map(drop)
     }
 
     #[inline]

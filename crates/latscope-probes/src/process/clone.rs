@@ -1,9 +1,10 @@
 //! Children in namespaces of their own, or in another control group.
 
 use crate::prelude::*;
-use latscope_os::process_probe::{Namespace, fork_exit_in, fork_exit_into, keep_children};
+use latscope_os::process_probe::{fork_exit_in, fork_exit_into, keep_children};
 use latscope_process::guardian::{Guardian, Undo};
 use rustix::fs::{Mode as FileMode, OFlags, open};
+use rustix::thread::UnshareFlags;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -62,15 +63,15 @@ fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<Point> {
 }
 
 impl Mode {
-    fn namespace(self) -> Option<Namespace> {
+    fn namespaces(self) -> UnshareFlags {
         match self {
-            Mode::Plain | Mode::ControlGroup => None,
-            Mode::Uts => Some(Namespace::Uts),
-            Mode::Ipc => Some(Namespace::Ipc),
-            Mode::Net => Some(Namespace::Net),
-            Mode::Mount => Some(Namespace::Mount),
-            Mode::Pid => Some(Namespace::Pid),
-            Mode::User => Some(Namespace::User),
+            Mode::Plain | Mode::ControlGroup => UnshareFlags::empty(),
+            Mode::Uts => UnshareFlags::NEWUTS,
+            Mode::Ipc => UnshareFlags::NEWIPC,
+            Mode::Net => UnshareFlags::NEWNET,
+            Mode::Mount => UnshareFlags::NEWNS,
+            Mode::Pid => UnshareFlags::NEWPID,
+            Mode::User => UnshareFlags::NEWUSER,
         }
     }
 }
@@ -79,7 +80,7 @@ fn run(bench: &mut Bench) -> Result<()> {
     keep_children();
     for (index, Child { mode }) in bench.settings::<Child>()?.into_iter().enumerate() {
         if mode != Mode::ControlGroup {
-            time(bench, index, mode, || fork_exit_in(mode.namespace()));
+            time(bench, index, mode, || fork_exit_in(mode.namespaces()));
             continue;
         }
         // It removes the group if this process is killed.

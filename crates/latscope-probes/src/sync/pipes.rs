@@ -1,7 +1,7 @@
 //! Tokens through pipes, as single bytes.
 
 use rustix::fd::{AsFd, OwnedFd};
-use rustix::io::{Errno, read, write};
+use rustix::io::{read, retry_on_intr, write};
 use rustix::pipe::{PipeFlags, pipe_with};
 use std::io;
 
@@ -17,22 +17,12 @@ pub fn open() -> io::Result<(OwnedFd, OwnedFd)> {
 /// Writes a token; returns true on success.
 #[inline]
 pub fn give(output: impl AsFd) -> bool {
-    loop {
-        match write(&output, &[0]) {
-            Err(Errno::INTR) => {}
-            result => return result == Ok(1),
-        }
-    }
+    retry_on_intr(|| write(&output, &[0])) == Ok(1)
 }
 
 /// Waits for a token; returns true if one came before the end.
 #[inline]
 pub fn take(input: impl AsFd) -> bool {
     let mut token = [0];
-    loop {
-        match read(&input, &mut token) {
-            Err(Errno::INTR) => {}
-            result => return result == Ok(1),
-        }
-    }
+    retry_on_intr(|| read(&input, &mut token)) == Ok(1)
 }

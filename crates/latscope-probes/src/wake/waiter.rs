@@ -5,7 +5,7 @@ use super::thread::{ClockName, Method, Thread, Via};
 use crate::prelude::*;
 use latscope_exchange::{Link, links};
 use latscope_os::futex::Tokens;
-use latscope_os::posix_timer::{PosixTimer, TimerClock};
+use latscope_os::posix_timer::PosixTimer;
 use rustix::thread::{
     ClockId, NanosleepRelativeResult, clock_nanosleep_absolute, clock_nanosleep_relative, nanosleep,
 };
@@ -18,10 +18,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A clock of the kernel by which timers run.
 pub trait KernelClock: Copy + Send + 'static {
-    /// Name of the clock as a parameter.
-    const NAME: ClockName;
     /// Id of the clock in the kernel.
     const ID: ClockId;
+    /// Id of the clock for timers that have a descriptor.
+    const OF_DESCRIPTOR: TimerfdClockId;
 }
 
 /// The kernel's clock `CLOCK_MONOTONIC`.
@@ -33,13 +33,13 @@ pub struct Monotonic;
 pub struct Realtime;
 
 impl KernelClock for Monotonic {
-    const NAME: ClockName = ClockName::Monotonic;
     const ID: ClockId = ClockId::Monotonic;
+    const OF_DESCRIPTOR: TimerfdClockId = TimerfdClockId::Monotonic;
 }
 
 impl KernelClock for Realtime {
-    const NAME: ClockName = ClockName::Realtime;
     const ID: ClockId = ClockId::Realtime;
+    const OF_DESCRIPTOR: TimerfdClockId = TimerfdClockId::Realtime;
 }
 
 /// Now, by this clock, ns.
@@ -137,12 +137,8 @@ pub(crate) struct ByPosixTimer<C> {
 impl<C: KernelClock> Waiter for ByPosixTimer<C> {
     #[inline(always)]
     fn wait(&mut self, due: u64) -> Woken {
-        let clock = match C::NAME {
-            ClockName::Monotonic => TimerClock::Monotonic,
-            ClockName::Realtime => TimerClock::Realtime,
-        };
         if self.timer.is_none() {
-            self.timer = PosixTimer::start(clock, due, self.interval).ok();
+            self.timer = PosixTimer::start(C::ID, due, self.interval).ok();
         }
         let swallowed = match &mut self.timer {
             Some(timer) => Some(timer.wait()),
@@ -303,18 +299,11 @@ pub(crate) fn with_waiter<C: KernelClock, J: WithWaiter>(
         Method::System => job.with(Relative { interval, by_nanosleep: true, clock }),
         Method::Yield => job.with(Yield { grid: Grid::new(interval), clock }),
         Method::Timerfd => {
-            let id = match C::NAME {
-                ClockName::Monotonic => TimerfdClockId::Monotonic,
-                ClockName::Realtime => TimerfdClockId::Realtime,
-            };
-            let timer = timerfd_create(id, TimerfdFlags::CLOEXEC).context("no timerfd")?;
+            let timer = timerfd_create(C::OF_DESCRIPTOR, TimerfdFlags::CLOEXEC).context("no timerfd")?;
             job.with(Timerfd { timer, interval, started: false, clock })
         }
         Method::PosixTimer => {
-            drop(
-                PosixTimer::start(TimerClock::Monotonic, u64::MAX >> 2, interval)
-                    .context("no POSIX timer")?,
-            );
+            PosixTimer::start(ClockId::Monotonic, u64::MAX >> 2, interval).context("no POSIX timer")?;
             job.with(ByPosixTimer { timer: None, interval, clock })
         }
     })
