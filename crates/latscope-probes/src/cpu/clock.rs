@@ -27,11 +27,8 @@ fn run(bench: &mut Bench) -> Result<()> {
             bench.calls(index, batch(), clock::monotonic_ns);
             vdso = bench.median(index).map(|ns| (index, ns));
         } else if let Err(error) = clock::monotonic_ns_by_syscall() {
-            bench.unsupported(
-                index,
-                format!("the system call was refused: {error}"),
-                "run without the seccomp filter",
-            );
+            let reason = format!("the system call was refused: {error}");
+            bench.unsupported(index, reason, "run without the seccomp filter");
         } else {
             bench.calls(index, batch(), clock::monotonic_ns_by_syscall);
             syscall = bench.median(index);

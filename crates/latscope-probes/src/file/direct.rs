@@ -121,12 +121,8 @@ fn time(
     let measured = first.report(bench, &[index], "read past the page cache");
     if measured && cached_pages(filled)? * page_size() as u64 > FILE_BYTES / 4 {
         let reason = format!("{filesystem} answered from its page cache although it was asked not to");
-        bench.degrade(
-            index,
-            "went-through-page-cache",
-            reason,
-            "choose a directory on another file system (--dir)",
-        );
+        let remedy = "choose a directory on another file system (--dir)";
+        bench.degrade(index, "went-through-page-cache", reason, remedy);
     }
     Ok(())
 }

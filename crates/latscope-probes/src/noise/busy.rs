@@ -194,12 +194,8 @@ fn report(bench: &mut Bench, point: usize, order: &Order, outcome: GapsSeen, see
             format_time(gap_ns),
             format_time(loop_ns)
         );
-        bench.degrade(
-            point,
-            "coarse-clock",
-            reason,
-            "use a faster clock source (see latscope doctor), or a longer --gap",
-        );
+        let remedy = "use a faster clock source (see latscope doctor), or a longer --gap";
+        bench.degrade(point, "coarse-clock", reason, remedy);
     }
     for shortfall in &shortfalls {
         bench.fell_short(point, shortfall);

@@ -100,13 +100,7 @@ pub(crate) fn check_lost(bench: &mut Bench, tracer: &Tracer, points: &[usize]) {
     if lost > 0 {
         let reason =
             format!("lost {} of the tracer: the CPU had no time to read them", counted(lost, "line"));
-        points.iter().for_each(|point| {
-            bench.degrade(
-                *point,
-                "trace-lost-events",
-                reason.as_str(),
-                "leave a CPU free of measuring (--cpus), or measure less",
-            );
-        });
+        let remedy = "leave a CPU free of measuring (--cpus), or measure less";
+        points.iter().for_each(|point| bench.degrade(*point, "trace-lost-events", reason.as_str(), remedy));
     }
 }

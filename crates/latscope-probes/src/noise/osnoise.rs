@@ -193,15 +193,11 @@ fn report(bench: &mut Bench, cpu: TracedCpu<Notes>, lost: u64) {
     let TracedCpu { point, writer, notes } = cpu;
     if notes.periods == 0 {
         let period = format!("no period of {} ms was over", PERIOD_US / 1000);
-        match lost {
-            0 => bench.unsupported(point, period, "measure for longer (--duration 1s)"),
-            _ => bench.unsupported(
-                point,
-                format!("{period}, or its line is among the {lost} that were lost"),
-                "raise the kernel's threshold, tracing_thresh in tracefs",
-            ),
+        if lost == 0 {
+            return bench.unsupported(point, period, "measure for longer (--duration 1s)");
         }
-        return;
+        let reason = format!("{period}, or its line is among the {lost} that were lost");
+        return bench.unsupported(point, reason, "raise the kernel's threshold, tracing_thresh in tracefs");
     }
     let mut value = |name: &str, value: f64, unit: &str| bench.value(point, name, value, unit, Better::Less);
     value("lost", 100.0 * notes.noise_us as f64 / notes.runtime_us.max(1) as f64, "%");

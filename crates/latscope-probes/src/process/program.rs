@@ -163,12 +163,8 @@ fn run_tiny(bench: &mut Bench, point: usize, tiny: &Result<Tiny>, start: Start) 
             if tiny.memory.is_some() {
                 let reason =
                     "the program lies in a memfd, since no directory for temporary files lets programs run";
-                bench.degrade(
-                    point,
-                    "not-as-asked",
-                    reason,
-                    "set TMPDIR to another one (docker: --tmpfs /tmp:exec)",
-                );
+                let remedy = "set TMPDIR to another one (docker: --tmpfs /tmp:exec)";
+                bench.degrade(point, "not-as-asked", reason, remedy);
             }
         }
         Err(error) => refuse(bench, point, "write a program", *error),

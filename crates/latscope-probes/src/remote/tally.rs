@@ -57,12 +57,8 @@ impl Tally {
             bench.value(index, "foreign-bytes", channel.foreign() as f64, "count", Better::Less);
         }
         if let Some(translation) = channel.translation() {
-            bench.degrade(
-                index,
-                "bytes-translated",
-                translation,
-                "make the other side's terminal raw: stty raw -echo",
-            );
+            let remedy = "make the other side's terminal raw: stty raw -echo";
+            bench.degrade(index, "bytes-translated", translation, remedy);
         }
     }
 }

@@ -151,12 +151,8 @@ pub(super) fn measure(bench: &mut Bench, pairs: &[Pair], sides: (Side, Side)) ->
             let difference = if ended { Difference::Unknown(None) } else { difference };
             bench.set_param(pair.point, "taken", difference.taken().into());
             if let Some(doubt) = difference.doubt() {
-                bench.degrade(
-                    pair.point,
-                    "at-once",
-                    doubt,
-                    "run it on a quieter machine, or without --all-pairs",
-                );
+                let remedy = "run it on a quieter machine, or without --all-pairs";
+                bench.degrade(pair.point, "at-once", doubt, remedy);
             }
         }
         taken.extend(again);

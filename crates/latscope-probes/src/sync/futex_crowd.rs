@@ -114,13 +114,9 @@ fn run(bench: &mut Bench) -> Result<()> {
             match (&set, hash) {
                 (Err(error), Hash::Private) => {
                     let reason = format!("the process gets no table of futexes of its own: {error}");
-                    for point in parts.points() {
-                        bench.unsupported(
-                            *point,
-                            reason.as_str(),
-                            "use Linux 6.16 or later with CONFIG_FUTEX_PRIVATE_HASH",
-                        );
-                    }
+                    let remedy = "use Linux 6.16 or later with CONFIG_FUTEX_PRIVATE_HASH";
+                    let points = parts.points().iter();
+                    points.for_each(|point| bench.unsupported(*point, reason.as_str(), remedy));
                 }
                 _ => measure(bench, mode, threads, parts.points(), places)?,
             }

@@ -160,12 +160,8 @@ pub(crate) fn check_count(bench: &mut Bench, point: usize, trips: u64) {
     if trips < wanted {
         let reason =
             format!("only {trips} round trips were possible in the time: other threads held the CPUs");
-        bench.degrade(
-            point,
-            "few-samples",
-            reason,
-            "run it on a quieter machine, or longer (--full, --duration)",
-        );
+        let remedy = "run it on a quieter machine, or longer (--full, --duration)";
+        bench.degrade(point, "few-samples", reason, remedy);
     }
 }
 

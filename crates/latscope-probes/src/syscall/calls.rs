@@ -118,14 +118,11 @@ fn time_yield(bench: &mut Bench, point: usize, operation: &str) -> anyhow::Resul
     });
     match granted {
         Ok(()) => sched::set_policy(sched::Policy::Other)?,
-        Err(error) => bench.degrade(
-            point,
-            "policy-refused",
-            format!(
-                "SCHED_FIFO was refused ({error}): each call weighed the threads that want the CPU, if any"
-            ),
-            real_time_remedy(),
-        ),
+        Err(error) => {
+            let otherwise = "each call weighed the threads that want the CPU, if any";
+            let reason = format!("SCHED_FIFO was refused ({error}): {otherwise}");
+            bench.degrade(point, "policy-refused", reason, real_time_remedy());
+        }
     }
     Ok(())
 }

@@ -48,11 +48,10 @@ fn run(bench: &mut Bench) -> anyhow::Result<()> {
                 let mut buffer = vec![0; size as usize];
                 time_call(bench, index, "getrandom", || random::fill(&mut buffer));
             }
-            Ok(false) => bench.unsupported(
-                index,
-                "getrandom: the kernel's generator has no seed yet",
-                "wait until the kernel has logged `crng init done`",
-            ),
+            Ok(false) => {
+                let remedy = "wait until the kernel has logged `crng init done`";
+                bench.unsupported(index, "getrandom: the kernel's generator has no seed yet", remedy);
+            }
             Err(error) => refuse(bench, index, "getrandom", error),
         }
     }

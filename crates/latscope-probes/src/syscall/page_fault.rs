@@ -284,11 +284,8 @@ fn around(bench: &mut Bench, point: usize, path: Option<String>) {
     if first.happened() {
         first.report(bench, &[point], "give pages back");
     } else if thread_counts().minor_faults == before {
-        bench.unsupported(
-            point,
-            "no page faulted: they were there before",
-            "run it without locked memory (mlockall)",
-        );
+        let remedy = "run it without locked memory (mlockall)";
+        bench.unsupported(point, "no page faulted: they were there before", remedy);
     }
 }
 
@@ -353,19 +350,11 @@ fn huge(bench: &mut Bench, point: usize) {
     } else if small > 0 {
         let reason =
             format!("of {touched} faults, {small} got a small page and were left out: huge pages are scarce");
-        bench.degrade(
-            point,
-            "not-huge",
-            reason,
-            "free memory, or compact it: echo 1 > /proc/sys/vm/compact_memory (as root)",
-        );
+        let remedy = "free memory, or compact it: echo 1 > /proc/sys/vm/compact_memory (as root)";
+        bench.degrade(point, "not-huge", reason, remedy);
     } else if !flushed {
-        bench.degrade(
-            point,
-            "in-caches",
-            "part of the pages was in the caches: nothing flushes them on this processor",
-            "",
-        );
+        let reason = "part of the pages was in the caches: nothing flushes them on this processor";
+        bench.degrade(point, "in-caches", reason, "");
     }
 }
 

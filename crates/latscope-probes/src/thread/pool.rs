@@ -68,11 +68,8 @@ fn run(bench: &mut Bench) -> Result<()> {
     let mut alone: BTreeMap<u64, f64> = BTreeMap::new();
     for (index, Tasks { threads, size }) in bench.settings()?.into_iter().enumerate() {
         if let Err(error) = measure(bench, index, threads as usize, size as usize) {
-            bench.unsupported(
-                index,
-                format!("{error:#}"),
-                "ask for fewer threads or less memory (--threads, --size)",
-            );
+            let remedy = "ask for fewer threads or less memory (--threads, --size)";
+            bench.unsupported(index, format!("{error:#}"), remedy);
             continue;
         }
         let Some(took) = bench.median(index) else { continue };

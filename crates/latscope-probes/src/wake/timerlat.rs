@@ -173,11 +173,9 @@ fn traced(bench: &mut Bench, chosen: &[Chosen], user: bool) -> BTreeMap<u32, Tra
     let mut traced: BTreeMap<u32, TracedCpu> = BTreeMap::new();
     for (index, latency) in chosen.iter().copied() {
         if latency.context == Context::User && !user {
-            bench.unsupported(
-                index,
-                "this kernel does not time the return to user space (osnoise/per_cpu/cpuN/timerlat_fd)",
-                "use Linux 6.5 or later",
-            );
+            let reason =
+                "this kernel does not time the return to user space (osnoise/per_cpu/cpuN/timerlat_fd)";
+            bench.unsupported(index, reason, "use Linux 6.5 or later");
             continue;
         }
         let writer = bench.writer(index);
