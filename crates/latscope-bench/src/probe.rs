@@ -54,10 +54,8 @@ pub struct Experiment {
 /// Rounds of an experiment that takes longer to set up than to measure.
 #[derive(Debug, Clone, Copy)]
 pub struct FewerRounds {
-    /// Rounds in a survey.
+    /// Rounds in a survey that is not quick; a quick one has a single round.
     pub usual: u32,
-    /// Rounds in a quick survey.
-    pub quick: u32,
     /// Reason, as it stands in the notes of the plan.
     pub reason: &'static str,
 }
@@ -101,9 +99,14 @@ impl Experiment {
     }
 
     /// Gives it fewer rounds in a survey.
-    pub const fn fewer_rounds(mut self, usual: u32, quick: u32, reason: &'static str) -> Experiment {
-        self.fewer_rounds = Some(FewerRounds { usual, quick, reason });
+    pub const fn fewer_rounds(mut self, usual: u32, reason: &'static str) -> Experiment {
+        self.fewer_rounds = Some(FewerRounds { usual, reason });
         self
+    }
+
+    /// Gives it four rounds in a survey, which has no room for more.
+    pub const fn first_rounds(self) -> Experiment {
+        self.fewer_rounds(4, "a survey has room for its first rounds only")
     }
 
     /// Lets a survey measure these of its points on a CPU of each kind, where cores are of several kinds.

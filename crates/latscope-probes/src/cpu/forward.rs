@@ -47,11 +47,7 @@ probes! {
         load before, too.";
 }
 
-static EXPERIMENT: Experiment = Experiment::new("cpu.store-forward", Cpus::One, run).fewer_rounds(
-    4,
-    1,
-    "a survey has room for its first rounds only",
-);
+static EXPERIMENT: Experiment = Experiment::new("cpu.store-forward", Cpus::One, run).first_rounds();
 
 fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<Point> {
     let asked = PairAsked::of(input);

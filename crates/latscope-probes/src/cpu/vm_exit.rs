@@ -12,11 +12,7 @@ probes! {
         { sensitive_to: &[Condition::Virtualisation], };
 }
 
-static EXPERIMENT: Experiment = Experiment::new("cpu.vm-exit", Cpus::One, run).fewer_rounds(
-    4,
-    1,
-    "a survey has room for its first rounds only",
-);
+static EXPERIMENT: Experiment = Experiment::new("cpu.vm-exit", Cpus::One, run).first_rounds();
 
 /// The only point; a survey has it where there is such an instruction.
 fn plan(probe: &Probe, input: &PlanInput, machine: &Machine) -> Vec<Point> {

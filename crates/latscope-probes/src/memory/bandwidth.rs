@@ -38,7 +38,7 @@ settings! {
 }
 
 static EXPERIMENT: Experiment =
-    Experiment::new("memory.bandwidth", Cpus::All, run).fewer_rounds(3, 1, super::LARGE);
+    Experiment::new("memory.bandwidth", Cpus::All, run).fewer_rounds(3, super::LARGE);
 
 /// Largest working set in a survey or a quick run.
 const SURVEY_CAP: u64 = 256 * MIB;

@@ -61,7 +61,7 @@ words! {
 
 static EXPERIMENT: Experiment = Experiment::new("memory.latency", Cpus::One, run)
     .setup(0.018)
-    .fewer_rounds(3, 1, super::LARGE)
+    .fewer_rounds(3, super::LARGE)
     .per_kind(is_of_each_kind);
 
 /// Working sets that a survey measures on each kind of core, if cores are of several kinds: one for each level of most

@@ -35,7 +35,7 @@ settings! {
 }
 
 static EXPERIMENT: Experiment =
-    Experiment::new("memory.loaded", Cpus::All, run).setup(0.08).fewer_rounds(3, 1, super::LARGE);
+    Experiment::new("memory.loaded", Cpus::All, run).setup(0.08).fewer_rounds(3, super::LARGE);
 
 /// Pauses, from none to so long that there is hardly any load.
 const DELAYS: [u64; 7] = [0, 100, 300, 1_000, 3_000, 10_000, 30_000];
@@ -175,12 +175,8 @@ fn run_between(bench: &mut Bench, wanted: &[Loaded], mut waiting: Vec<usize>) ->
         let mut cursor = map.start();
         for index in placed {
             if wanted[index].threads as usize > copies {
-                let reason = too_few_cpus(
-                    wanted[index].threads,
-                    "copying thread",
-                    copies as u64,
-                    "left beside the measuring one on the node",
-                );
+                let (threads, place) = (wanted[index].threads, "left beside the measuring one on the node");
+                let reason = too_few_cpus(threads, "copying thread", copies as u64, place);
                 bench.unsupported(index, reason, "give fewer --threads");
             } else if nodes::go_to(bench, index, &first.between) {
                 measure(bench, index, &map, &mut cursor, &cpus, copying)?;

@@ -28,7 +28,7 @@ settings! {
 }
 
 static EXPERIMENT: Experiment =
-    Experiment::new("memory.parallelism", Cpus::One, run).setup(0.07).fewer_rounds(3, 1, super::LARGE);
+    Experiment::new("memory.parallelism", Cpus::One, run).setup(0.07).fewer_rounds(3, super::LARGE);
 
 const CHAINS: [u64; 8] = [1, 2, 4, 8, 12, 16, 24, 32];
 const QUICK_CHAINS: [u64; 3] = [1, 8, 16];
@@ -81,11 +81,8 @@ fn measure(bench: &mut Bench, loads: &[Loads], indices: &[usize], mut all: Chain
     for index in indices {
         let chains = loads[*index].chains;
         if !(1..=MAX_CHAINS as u64).contains(&chains) {
-            bench.unsupported(
-                *index,
-                format!("{chains} chains cannot be followed at once"),
-                "choose 1 to 32 --chains",
-            );
+            let reason = format!("{chains} chains cannot be followed at once");
+            bench.unsupported(*index, reason, "choose 1 to 32 --chains");
             continue;
         }
         // Else the chains begin in lines that those of the point before left in a cache.

@@ -29,7 +29,7 @@ settings! {
 }
 
 static EXPERIMENT: Experiment =
-    Experiment::new("memory.stream", Cpus::All, run).setup(0.17).fewer_rounds(3, 1, super::LARGE);
+    Experiment::new("memory.stream", Cpus::All, run).setup(0.17).fewer_rounds(3, super::LARGE);
 
 /// The largest array in a survey: three of them have to be made.
 const SURVEY_CAP: u64 = 128 * MIB;

@@ -26,8 +26,7 @@ settings! {
     }
 }
 
-static EXPERIMENT: Experiment =
-    Experiment::new("memory.tlb", Cpus::One, run).fewer_rounds(3, 1, super::LARGE);
+static EXPERIMENT: Experiment = Experiment::new("memory.tlb", Cpus::One, run).fewer_rounds(3, super::LARGE);
 
 /// The largest size in a survey.
 const SURVEY_CAP: u64 = 256 * MIB;

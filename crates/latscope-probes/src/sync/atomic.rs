@@ -17,7 +17,7 @@ probes! {
 }
 
 static EXPERIMENT: Experiment =
-    Experiment::new("sync.atomic", Cpus::All, run).setup(0.02).fewer_rounds(4, 1, placement::AWAKE);
+    Experiment::new("sync.atomic", Cpus::All, run).setup(0.02).fewer_rounds(4, placement::AWAKE);
 
 words! {
     /// Words on which the threads work.

@@ -27,7 +27,7 @@ probes! {
 static EXPERIMENT: Experiment = Experiment::new("sync.context-switch", Cpus::One, run);
 
 static RING_EXPERIMENT: Experiment =
-    Experiment::new("sync.ring", Cpus::One, run_ring).fewer_rounds(4, 1, placement::AWAKE);
+    Experiment::new("sync.ring", Cpus::One, run_ring).fewer_rounds(4, placement::AWAKE);
 
 words! {
     /// Endpoints of a switch.

@@ -19,7 +19,7 @@ probes! {
 static EXPERIMENT: Experiment = Experiment::new("sync.core-to-core", Cpus::All, run)
     .setup(0.005)
     .setup_once(0.3)
-    .fewer_rounds(4, 1, placement::AWAKE);
+    .fewer_rounds(4, placement::AWAKE);
 
 words! {
     /// Lines that go between the cores.

@@ -20,7 +20,7 @@ settings! {
 }
 
 static EXPERIMENT: Experiment =
-    Experiment::new("sync.hand-off", Cpus::Two, run).setup(0.02).fewer_rounds(4, 1, placement::AWAKE);
+    Experiment::new("sync.hand-off", Cpus::Two, run).setup(0.02).fewer_rounds(4, placement::AWAKE);
 
 probes! {
     EXPERIMENT, Threads, plan, ..Facts { times: Semantics::RoundTrip, revision: 2, ..Facts::DEFAULT };

@@ -23,7 +23,7 @@ probes! {
 static EXPERIMENT: Experiment = Experiment::new("sync.line-state", Cpus::All, run)
     .setup(0.01)
     .setup_once(0.3)
-    .fewer_rounds(4, 1, placement::AWAKE);
+    .fewer_rounds(4, placement::AWAKE);
 
 words! {
     /// Way in which another core got a line.

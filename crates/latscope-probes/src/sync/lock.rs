@@ -23,7 +23,7 @@ probes! {
 
 static EXPERIMENT: Experiment = Experiment::new("sync.lock", Cpus::All, run)
     .setup(0.05)
-    .fewer_rounds(3, 1, "preemptions are rare: each round lasts longer")
+    .fewer_rounds(3, "preemptions are rare: each round lasts longer")
     .adapted_by(adapt);
 
 words! {

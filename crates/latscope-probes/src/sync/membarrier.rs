@@ -16,11 +16,9 @@ probes! {
           sensitive_to: &[Condition::Interrupts, Condition::Tick], };
 }
 
-static EXPERIMENT: Experiment = Experiment::new("sync.membarrier", Cpus::All, run).setup(0.01).fewer_rounds(
-    4,
-    1,
-    "its threads compute on all CPUs",
-);
+static EXPERIMENT: Experiment = Experiment::new("sync.membarrier", Cpus::All, run)
+    .setup(0.01)
+    .fewer_rounds(4, "its threads compute on all CPUs");
 
 words! {
     /// Kind of the barrier.

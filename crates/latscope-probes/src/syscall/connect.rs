@@ -7,11 +7,7 @@ use rustix::net::{
     accept_with, bind, connect, getsockname, listen, socket_with,
 };
 
-static CONNECT: Experiment = Experiment::new("syscall.connect", Cpus::One, run).fewer_rounds(
-    4,
-    1,
-    "a survey has room for its first rounds only",
-);
+static CONNECT: Experiment = Experiment::new("syscall.connect", Cpus::One, run).first_rounds();
 
 settings! {
     /// A connection.

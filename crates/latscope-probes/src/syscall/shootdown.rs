@@ -31,7 +31,7 @@ const FACTS: Facts = Facts {
 
 static EXPERIMENT: Experiment = Experiment::new("syscall.shootdown", Cpus::All, run)
     .setup(0.01)
-    .fewer_rounds(4, 1, "its threads compute on all CPUs");
+    .fewer_rounds(4, "its threads compute on all CPUs");
 
 words! {
     /// Call that takes a page away.

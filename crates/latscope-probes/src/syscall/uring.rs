@@ -4,11 +4,7 @@ use super::calls::time_batches;
 use crate::prelude::*;
 use latscope_os::uring::{Queue, Taker};
 
-static URING: Experiment = Experiment::new("syscall.uring", Cpus::Two, run).fewer_rounds(
-    4,
-    1,
-    "a survey has room for its first rounds only",
-);
+static URING: Experiment = Experiment::new("syscall.uring", Cpus::Two, run).first_rounds();
 
 settings! {
     /// Operations of a submission.
