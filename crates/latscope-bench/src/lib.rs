@@ -2,6 +2,7 @@
 //! fill, and the worker process around them.
 #![forbid(unsafe_code)]
 
+pub mod alarm;
 pub mod bench;
 mod blocks;
 pub mod gate;

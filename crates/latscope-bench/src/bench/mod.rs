@@ -2,6 +2,7 @@
 
 mod statements;
 
+use crate::alarm::Alarm;
 use crate::gate::{Gate, Taint};
 use crate::live::{Live, Recorders};
 use crate::protocol::{Assignment, Message, PointResult};
@@ -233,9 +234,9 @@ impl<'a> Bench<'a> {
         self.assignment.trace_switch.as_deref()
     }
 
-    /// A marker of its own for a measuring thread, where a trace is recorded.
-    pub fn own_marker(&self) -> Option<Marker> {
-        self.assignment.trace_marker.as_deref().and_then(|path| Marker::open(path).ok())
+    /// An alarm of its own for a measuring thread.
+    pub fn alarm(&self) -> Alarm {
+        Alarm::new(self.bell(), self.trace_marker(), self.trace_switch())
     }
 
     /// Marker for signposts; `None` if no time line is recorded.

@@ -5,10 +5,10 @@ use super::message::{self, ONE_WAY, Reply, Request, STATE, VERBOSE, carried};
 use super::orders::{CallerOrder, ClientOrder, Tally};
 use super::point::{Caller, Mode};
 use crate::prelude::*;
+use latscope_bench::alarm::Alarm;
 use latscope_core::report::{Exceedance, Hop};
 use latscope_exchange::transaction::{Client, Failure};
 use latscope_os::sched::State;
-use latscope_os::trace_marker::Marker;
 use rustix::thread::sched_getcpu;
 use rustix::time::{ClockId, Timespec};
 use std::num::NonZeroU64;
@@ -33,12 +33,8 @@ pub struct Rules {
     pub server: u32,
     /// True if the first exceedance ends the step.
     pub stops: bool,
-    /// Descriptor that wakes the coordinator.
-    pub bell: Option<OwnedFd>,
-    /// Marker that writes into the trace.
-    pub marker: Option<Marker>,
-    /// Descriptor that switches the trace off.
-    pub switch: Option<OwnedFd>,
+    /// Alarm at a call above the threshold.
+    pub alarm: Alarm,
 }
 
 /// A client end of the transport with its buffers.
@@ -300,7 +296,10 @@ impl CallLoop {
             writer.record_event(sample, rules.epoch, missed, 1);
             *misses += missed;
             if sample.value > writer.threshold() {
-                outcome = exceeded(rules, writer, sample);
+                let cpu = sched_getcpu();
+                let remark = format_args!("latscope: a call of {} ns on CPU {cpu}", sample.value);
+                rules.alarm.raise(writer, sample, rules.stops, remark);
+                outcome = if rules.stops { Outcome::Stop } else { outcome };
             }
         }
         outcome
@@ -327,28 +326,6 @@ impl CallLoop {
     }
 }
 
-/// Handles an exceedance. Only here does a caller write to descriptors, which were opened before.
-#[cold]
-fn exceeded(rules: &Rules, writer: &Writer, sample: Exceedance) -> Outcome {
-    if let Some(marker) = &rules.marker {
-        marker.note(format_args!(
-            "latscope: a call of {} ns on CPU {}",
-            sample.value,
-            rustix::thread::sched_getcpu()
-        ));
-    }
-    if rules.stops
-        && let Some(switch) = &rules.switch
-    {
-        let _ = rustix::io::write(switch, b"0");
-    }
-    writer.exceed(sample);
-    if let Some(bell) = &rules.bell {
-        let _ = rustix::io::write(bell, &1u64.to_ne_bytes());
-    }
-    if rules.stops { Outcome::Stop } else { Outcome::On }
-}
-
 fn sleep_until(ns: u64) {
     let time = Timespec { tv_sec: (ns / 1_000_000_000) as _, tv_nsec: (ns % 1_000_000_000) as _ };
     while rustix::thread::clock_nanosleep_absolute(ClockId::Monotonic, &time) == Err(rustix::io::Errno::INTR)
@@ -359,10 +336,6 @@ fn sleep_until(ns: u64) {
 impl Rules {
     /// The rules of an order, with its files opened.
     pub fn of(order: &ClientOrder, bell: Option<OwnedFd>) -> Rules {
-        let open = |path: &std::path::PathBuf| {
-            let flags = rustix::fs::OFlags::WRONLY | rustix::fs::OFlags::CLOEXEC;
-            rustix::fs::open(path, flags, rustix::fs::Mode::empty()).ok()
-        };
         Rules {
             mode: order.common.mode,
             deadline: order.common.deadline,
@@ -373,9 +346,7 @@ impl Rules {
             watched: order.watched,
             server: order.server.unwrap_or(0),
             stops: order.stops,
-            bell,
-            marker: order.trace_marker.as_deref().and_then(|path| Marker::open(path).ok()),
-            switch: order.trace_switch.as_ref().and_then(open),
+            alarm: Alarm::new(bell, order.trace_marker.as_deref(), order.trace_switch.as_deref()),
         }
     }
 }
@@ -417,9 +388,7 @@ mod tests {
             watched: false,
             server: 0,
             stops: false,
-            bell: None,
-            marker: None,
-            switch: None,
+            alarm: Alarm::default(),
         };
         let order = CallerOrder { caller: Caller::Other, fresh: false, point: None, due: None };
         let mut call_loop = CallLoop::new(order, None, None);

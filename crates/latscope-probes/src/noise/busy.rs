@@ -5,6 +5,7 @@ use super::duty::Duty;
 use super::gap_loop::{Class, GapsSeen, Order, Shared};
 use crate::classes;
 use crate::prelude::*;
+use latscope_bench::alarm::Alarm;
 
 probes! {
     EXPERIMENT, Loop, plan, ..Facts::DELAYS;
@@ -112,7 +113,7 @@ fn measure(bench: &mut Bench, chosen: &[(usize, u32)], gap_ns: u64, policy: sche
         ends: bench.periodic().is_some_and(|rules| rules.stop_at_threshold),
     };
     let tasks = chosen.iter().map(|(index, cpu)| (*index, *cpu, bench.writer(*index))).collect();
-    let (outcomes, before, after) = watch_all(order, tasks, bench.bell())?;
+    let (outcomes, before, after) = watch_all(order, tasks, Alarm::new(bench.bell(), None, None))?;
     for (point, cpu, outcome) in outcomes {
         report(bench, point, &order, outcome?, &after.since(&before, cpu));
     }
@@ -124,9 +125,9 @@ fn measure(bench: &mut Bench, chosen: &[(usize, u32)], gap_ns: u64, policy: sche
 fn watch_all(
     order: Order,
     tasks: Vec<(usize, u32, Writer)>,
-    bell: Option<OwnedFd>,
+    alarm: Alarm,
 ) -> Result<(Vec<(usize, u32, Result<GapsSeen>)>, Counters, Counters)> {
-    let shared = Shared::new(bell);
+    let shared = Shared::new(alarm);
     std::thread::scope(|scope| {
         // No thread watches while others are being started, or if one does not start.
         let mut started = shared.started.write().expect("no thread panics while it holds this");

@@ -3,6 +3,7 @@
 use super::duty::Duty;
 use super::watch::{self, Host, Rules};
 use crate::prelude::*;
+use latscope_bench::alarm::Alarm;
 use latscope_bench::gate::Reading;
 use latscope_bench::hold::{Shortfall, granted};
 use latscope_bench::waits;
@@ -35,15 +36,15 @@ pub struct Order {
 pub struct Shared {
     /// Lock that is held for writing until all threads have been started; true if they have.
     pub started: RwLock<bool>,
-    /// Descriptor that signals an exceedance to the coordinator.
-    bell: Option<OwnedFd>,
+    /// Alarm at a gap above the threshold.
+    alarm: Alarm,
     over: AtomicBool,
 }
 
 impl Shared {
     /// Returns the state for threads that are about to start.
-    pub fn new(bell: Option<OwnedFd>) -> Shared {
-        Shared { started: RwLock::new(false), bell, over: AtomicBool::new(false) }
+    pub fn new(alarm: Alarm) -> Shared {
+        Shared { started: RwLock::new(false), alarm, over: AtomicBool::new(false) }
     }
 }
 
@@ -314,10 +315,7 @@ impl<C: Clock> GapLoop<'_, C> {
         self.writer.record_event(sample, self.order.epoch_ns, 0, 1);
         self.gaps += 1;
         if sample.value > self.writer.threshold() {
-            self.writer.exceed(sample);
-            if let Some(bell) = &self.shared.bell {
-                let _ = rustix::io::write(bell, &1u64.to_ne_bytes());
-            }
+            self.shared.alarm.ring(&self.writer, sample);
             self.shared.over.fetch_or(self.order.ends, Relaxed);
         }
     }

@@ -4,11 +4,11 @@ use super::activations::{self, Rules, Sink, Waiter, Woken};
 use super::thread::{ClockName, Policy, Thread};
 use super::waiter::{self, Monotonic, Realtime, WithWaiter, now};
 use crate::prelude::*;
+use latscope_bench::alarm::Alarm;
 use latscope_bench::hold::{Shortfall, granted};
 use latscope_core::plan::{End, Periodic, Phase};
 use latscope_core::report::Exceedance;
 use latscope_core::units::{self, format_count};
-use latscope_os::trace_marker::Marker;
 use latscope_os::usage;
 use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -24,8 +24,6 @@ pub(crate) struct PeriodicThreads {
     pub duration: u64,
     /// `CLOCK_MONOTONIC` at the epoch of the run.
     pub epoch: u64,
-    /// Number of the threads.
-    pub size: usize,
     /// Random phases, one for each thread, in parts of 2^64.
     pub phases: Vec<u64>,
     over: AtomicBool,
@@ -48,21 +46,27 @@ pub(crate) struct Member {
     pub writer: Writer,
     /// Point and writer of the time from the due instant to the end of the work.
     pub response: Option<(usize, Writer)>,
-    /// Descriptor that wakes the coordinator.
-    pub bell: Option<OwnedFd>,
-    /// Marker that writes into the trace.
-    pub marker: Option<Marker>,
-    /// Descriptor that switches the trace off.
-    pub switch: Option<OwnedFd>,
+    /// Alarm at an activation above the threshold.
+    pub alarm: Alarm,
 }
 
 /// Results of a member.
 pub struct Done {
-    pub point: usize,
-    /// Writer that has the samples.
-    pub writer: Writer,
-    /// The point and the samples of its responses.
-    pub response: Option<(usize, Writer)>,
+    /// The member, whose writers have the samples.
+    pub member: Member,
+    /// Counts of its activations.
+    pub counted: Counted,
+    /// True if another thread ended the run before the first activation of this thread.
+    pub unbegun: bool,
+    /// Conditions that the thread did not get, or lost.
+    pub shortfalls: Vec<Shortfall>,
+}
+
+/// Counts of a thread's activations.
+#[derive(Debug, Default)]
+pub struct Counted {
+    /// Number of recorded activations.
+    recorded: u64,
     /// Number of activations before their time.
     pub early: u64,
     /// Number of page faults during the measurement.
@@ -71,10 +75,8 @@ pub struct Done {
     pub involuntary: u64,
     /// Number of activations on another CPU than the one before.
     pub migrations: u64,
-    /// True if another thread ended the run before the first activation of this thread.
-    pub unbegun: bool,
-    /// Conditions that the thread did not get, or lost.
-    pub shortfalls: Vec<Shortfall>,
+    /// Activations on other CPUs than the thread's own.
+    elsewhere: u64,
 }
 
 /// Time between the set-up of the last thread and the first instant: all threads must be asleep by then.
@@ -87,24 +89,9 @@ pub const STACK_BYTES: usize = 256 << 10;
 
 impl PeriodicThreads {
     /// Returns periodic threads, one for each phase, with `count` activations each.
-    pub fn new(
-        periodic: Periodic,
-        count: u64,
-        duration: u64,
-        epoch: u64,
-        phases: Vec<u64>,
-    ) -> PeriodicThreads {
-        let size = phases.len();
-        PeriodicThreads {
-            periodic,
-            count,
-            duration,
-            epoch,
-            size,
-            phases,
-            over: AtomicBool::new(false),
-            begin: RwLock::new(None),
-        }
+    pub fn new(periodic: Periodic, count: u64, duration: u64, epoch: u64, phases: Vec<u64>) -> Self {
+        let (over, begin) = (AtomicBool::new(false), RwLock::new(None));
+        PeriodicThreads { periodic, count, duration, epoch, phases, over, begin }
     }
 
     /// Measures with all members, in threads of their own. No member measures while another is being set up, or
@@ -149,12 +136,13 @@ impl PeriodicThreads {
 
     /// The first instant of a thread that is due `begin` with all others.
     fn first(&self, thread: &Thread, begin: u64, now: u64) -> u64 {
-        let index = thread.index % self.size.max(1) as u64;
+        let size = self.phases.len().max(1) as u64;
+        let index = thread.index % size;
         match self.periodic.phase {
             Phase::Free => now + thread.interval,
             Phase::Aligned(offset) => begin + index * offset,
             Phase::Later(offset) => begin + offset,
-            Phase::Staggered => begin + index * thread.interval / self.size.max(1) as u64,
+            Phase::Staggered => begin + index * thread.interval / size,
             Phase::Random => {
                 let part = self.phases[index as usize];
                 begin + ((u128::from(part) * u128::from(thread.interval)) >> 64) as u64
@@ -217,17 +205,8 @@ fn measure<C: waiter::KernelClock>(
         })?,
     };
     shortfalls.extend(left_cpu(&thread, &counted));
-    Ok(Done {
-        point: member.point,
-        writer: member.writer,
-        response: member.response,
-        early: counted.early,
-        faults: counted.faults,
-        involuntary: counted.involuntary,
-        migrations: counted.migrations,
-        unbegun: counted.recorded == 0 && periodic_threads.over.load(Ordering::Relaxed),
-        shortfalls,
-    })
+    let unbegun = counted.recorded == 0 && periodic_threads.over.load(Ordering::Relaxed);
+    Ok(Done { member, counted, unbegun, shortfalls })
 }
 
 /// Returns the shortfall of a thread of whose activations some were on other CPUs than its own.
@@ -280,30 +259,25 @@ fn granted_slice(wanted: u64) -> Option<Shortfall> {
 /// Returns the shortfall of a thread that `has` a time slice, or why that is not known; 0 where the kernel does not say.
 fn other_slice(wanted: u64, has: Result<u64, String>) -> Option<Shortfall> {
     let asked = format_time(wanted as f64);
+    let newer = "use Linux 6.12 or later";
     let (reason, remedy) = match has {
         Ok(slice) if slice == wanted => return None,
-        Ok(0) => (
-            format!("no slice of {asked}: this kernel lets no thread choose its slice"),
-            "use Linux 6.12 or later",
-        ),
-        Ok(slice) => (
-            format!(
-                "ran with a slice of {}, not {asked}: the kernel grants 100 µs to 100 ms",
-                format_time(slice as f64)
-            ),
-            "choose --slice 100us to 100ms",
-        ),
-        Err(error) => (format!("no slice of {asked}: {error}"), "use Linux 6.12 or later"),
+        Ok(0) => (format!("no slice of {asked}: this kernel lets no thread choose its slice"), newer),
+        Ok(slice) => {
+            let slice = format_time(slice as f64);
+            let granted = "the kernel grants 100 µs to 100 ms";
+            (format!("ran with a slice of {slice}, not {asked}: {granted}"), "choose --slice 100us to 100ms")
+        }
+        Err(error) => (format!("no slice of {asked}: {error}"), newer),
     };
     Some(Shortfall { id: "not-as-asked", reason, remedy })
 }
 
 fn refused_deadline(runtime: u64, thread: &Thread) -> String {
+    let (runtime, interval) = (format_time(runtime as f64), format_time(thread.interval as f64));
     format!(
-        "SCHED_DEADLINE with {} in every {} is not granted: it takes root, all CPUs (no --cpus, no cpuset), \
-         and reservations below the limit in /proc/sys/kernel/sched_rt_runtime_us",
-        format_time(runtime as f64),
-        format_time(thread.interval as f64)
+        "SCHED_DEADLINE with {runtime} in every {interval} is not granted: it takes root, all CPUs (no --cpus, no \
+         cpuset), and reservations below the limit in /proc/sys/kernel/sched_rt_runtime_us"
     )
 }
 
@@ -320,16 +294,6 @@ struct Job<'a> {
     first: u64,
     member: &'a mut Member,
     to_monotonic: i64,
-}
-
-struct Counted {
-    recorded: u64,
-    early: u64,
-    faults: u64,
-    involuntary: u64,
-    migrations: u64,
-    /// Activations on other CPUs than the thread's own.
-    elsewhere: u64,
 }
 
 impl WithWaiter for Job<'_> {
@@ -349,9 +313,7 @@ impl WithWaiter for Job<'_> {
             periodic_threads,
             to_monotonic,
             touched: vec![1; member.thread.touch as usize],
-            early: 0,
-            migrations: 0,
-            elsewhere: 0,
+            counted: Counted::default(),
             cpu: member.thread.cpu.unwrap_or_else(current_cpu),
             member,
         };
@@ -364,11 +326,9 @@ impl WithWaiter for Job<'_> {
         let faults = |counts: usage::Counts| counts.minor_faults + counts.major_faults;
         Counted {
             recorded,
-            early: sink.early,
             faults: faults(after) - faults(before),
             involuntary: after.involuntary - before.involuntary,
-            migrations: sink.migrations,
-            elsewhere: sink.elsewhere,
+            ..sink.counted
         }
     }
 }
@@ -379,9 +339,7 @@ struct Recording<'a> {
     member: &'a mut Member,
     to_monotonic: i64,
     touched: Vec<u8>,
-    early: u64,
-    migrations: u64,
-    elsewhere: u64,
+    counted: Counted,
     /// CPU of the last activation; before the first one the thread's own.
     cpu: u32,
 }
@@ -399,14 +357,10 @@ impl Sink for Recording<'_> {
     #[inline(always)]
     fn record(&mut self, sample: Exceedance, missed: u64, early: bool) {
         let sample = Exceedance { at: sample.at.saturating_add_signed(self.to_monotonic), ..sample };
-        self.member.writer.record_event(
-            sample,
-            self.periodic_threads.epoch,
-            missed,
-            self.member.thread.interval,
-        );
+        let interval = self.member.thread.interval;
+        self.member.writer.record_event(sample, self.periodic_threads.epoch, missed, interval);
         if early {
-            self.early += 1;
+            self.counted.early += 1;
             self.member.writer.early();
         }
     }
@@ -415,8 +369,8 @@ impl Sink for Recording<'_> {
     fn act(&mut self, woken: Woken, sample: Exceedance) -> bool {
         // Also of a thread that is to stay on one: it may be moved from outside, or its CPU taken offline.
         let cpu = current_cpu();
-        self.migrations += u64::from(cpu != self.cpu);
-        self.elsewhere += u64::from(self.member.thread.cpu.is_some_and(|own| cpu != own));
+        self.counted.migrations += u64::from(cpu != self.cpu);
+        self.counted.elsewhere += u64::from(self.member.thread.cpu.is_some_and(|own| cpu != own));
         self.cpu = cpu;
         if sample.value > self.member.writer.threshold() {
             self.exceeded(sample);
@@ -432,23 +386,14 @@ impl Sink for Recording<'_> {
 }
 
 impl Recording<'_> {
-    /// Handles an exceedance. Only here does the loop write to descriptors, which were opened before.
+    /// Handles an exceedance.
     #[cold]
     fn exceeded(&mut self, sample: Exceedance) {
         let sample = Exceedance { at: sample.at.saturating_add_signed(self.to_monotonic), ..sample };
-        if let Some(marker) = &self.member.marker {
-            marker.note(format_args!("latscope: late by {} ns on CPU {}", sample.value, current_cpu()));
-        }
-        if self.periodic_threads.periodic.stop_at_threshold {
-            self.periodic_threads.over.store(true, Ordering::Relaxed);
-            if let Some(switch) = &self.member.switch {
-                let _ = rustix::io::write(switch, b"0");
-            }
-        }
-        self.member.writer.exceed(sample);
-        if let Some(bell) = &self.member.bell {
-            let _ = rustix::io::write(bell, &1u64.to_ne_bytes());
-        }
+        let stops = self.periodic_threads.periodic.stop_at_threshold;
+        let remark = format_args!("latscope: late by {} ns on CPU {}", sample.value, current_cpu());
+        self.member.alarm.raise(&self.member.writer, sample, stops, remark);
+        self.periodic_threads.over.fetch_or(stops, Ordering::Relaxed);
     }
 
     /// Touches memory and computes, and records when that is done.
@@ -468,11 +413,9 @@ impl Recording<'_> {
             at = now();
         }
         if let Some((_, writer)) = &mut self.member.response {
-            let at_monotonic = at.saturating_add_signed(self.to_monotonic);
-            writer.record(
-                at.saturating_sub(woken.due),
-                at_monotonic.saturating_sub(self.periodic_threads.epoch),
-            );
+            let since =
+                at.saturating_add_signed(self.to_monotonic).saturating_sub(self.periodic_threads.epoch);
+            writer.record(at.saturating_sub(woken.due), since);
         }
     }
 }

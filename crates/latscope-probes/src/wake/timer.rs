@@ -9,7 +9,6 @@ use crate::prelude::*;
 use latscope_bench::hold::Shortfall;
 use latscope_core::plan::{Conditions, Periodic, Phase};
 use latscope_os::kernels::random::Random;
-use rustix::fs::{Mode, OFlags};
 use std::num::NonZeroU64;
 
 probes! {
@@ -119,24 +118,12 @@ fn members(bench: &mut Bench) -> Result<Vec<Member>> {
     let (points, threads): (_, Vec<Thread>) = (bench.points(), bench.settings()?);
     let of_probe = |probe: &Probe| (0..points.len()).filter(|i| points[*i].probe == probe.id).collect();
     let (timers, responses): (Vec<usize>, Vec<usize>) = (of_probe(&TIMER), of_probe(&RESPONSE));
-    let switch = bench.trace_switch().and_then(|path| {
-        let flags = OFlags::WRONLY | OFlags::CLOEXEC;
-        rustix::fs::open(path, flags, Mode::empty()).ok()
-    });
     let mut members = Vec::new();
     for point in timers {
         let thread = threads[point].clone();
         let response = responses.iter().find(|response| threads[**response] == thread);
         let response = response.map(|point| (*point, bench.writer(*point)));
-        members.push(Member {
-            point,
-            thread,
-            writer: bench.writer(point),
-            response,
-            bell: bench.bell(),
-            marker: bench.own_marker(),
-            switch: switch.as_ref().and_then(|fd: &OwnedFd| fd.try_clone().ok()),
-        });
+        members.push(Member { point, thread, writer: bench.writer(point), response, alarm: bench.alarm() });
     }
     Ok(members)
 }
@@ -174,25 +161,25 @@ fn random_phases(seed: u64, threads: usize) -> Vec<u64> {
 }
 
 fn report(bench: &mut Bench, done: Done) {
-    let point = done.point;
+    let Done { member: Member { point, writer, response, .. }, counted, unbegun, shortfalls } = done;
     let counts = [
-        ("early", done.early, Better::Neither),
-        ("faults", done.faults, Better::Less),
-        ("involuntary", done.involuntary, Better::Less),
-        ("migrations", done.migrations, Better::Less),
+        ("early", counted.early, Better::Neither),
+        ("faults", counted.faults, Better::Less),
+        ("involuntary", counted.involuntary, Better::Less),
+        ("migrations", counted.migrations, Better::Less),
     ];
     for (name, count, better) in counts {
         bench.value(point, name, count as f64, "count", better);
     }
-    if done.unbegun {
+    if unbegun {
         bench.uneventful(point, "another thread ended the run before the first activation of this one");
     }
-    let points = [Some(point), done.response.as_ref().map(|(point, _)| *point)];
-    for shortfall in &done.shortfalls {
+    let points = [Some(point), response.as_ref().map(|(point, _)| *point)];
+    for shortfall in &shortfalls {
         points.iter().flatten().for_each(|point| bench.fell_short(*point, shortfall));
     }
-    bench.recorded(point, done.writer);
-    if let Some((point, writer)) = done.response {
+    bench.recorded(point, writer);
+    if let Some((point, writer)) = response {
         bench.recorded(point, writer);
     }
 }
