@@ -1,6 +1,6 @@
 //! A single call: the request is filled before the first stamp, and the reply is verified after the second.
 
-use super::fifo::fifo;
+use super::hog::fifo;
 use super::message::{self, ONE_WAY, Reply, Request, STATE, VERBOSE, carried};
 use super::orders::{CallerOrder, ClientOrder, Tally};
 use super::point::{Caller, Mode};

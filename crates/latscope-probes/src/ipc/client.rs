@@ -236,10 +236,7 @@ impl ClientEndpoint<'_> {
     fn try_inheritance(&mut self, order: &ClientOrder, called: &mut Called) {
         let Some(mut line) = self.line.take() else { return };
         line.resize(STAMPED);
-        let priority = order.callers.iter().find_map(|caller| match caller.caller {
-            Caller::Fifo(priority) => Some(priority),
-            Caller::Other => None,
-        });
+        let priority = order.callers.iter().find_map(|caller| caller.caller.priority());
         (called.real_time, called.nice) = trial::both(line, order.trials, priority, &mut self.sequence);
     }
 }

@@ -1,8 +1,8 @@
 //! Priority inversion: the priorities and CPU times of its threads, and the hog, the thread of middle
 //! priority that takes the CPU from the owner of the lock.
 
-use super::fifo::fifo;
 use crate::prelude::*;
+use latscope_bench::hold::granted;
 use latscope_os::futex::Tokens;
 use latscope_os::usage::thread_cpu_ns;
 use std::sync::mpsc::channel;
@@ -23,6 +23,11 @@ pub(crate) const LOW: u32 = 10;
 pub const MIDDLE: u32 = 20;
 /// Priority of the waiter.
 pub(crate) const HIGH: u32 = 30;
+
+/// Puts the calling thread under SCHED_FIFO; returns the reason if that fails.
+pub(crate) fn fifo(priority: u32) -> Option<String> {
+    granted(sched::Policy::Fifo(priority)).map(|shortfall| shortfall.reason)
+}
 
 /// A thread of middle priority beside the server of a transaction.
 pub(crate) struct Hog(Arc<Tokens>);

@@ -7,15 +7,13 @@
 //! The owner of a lock with priority inheritance has the waiter's priority by
 //! then, and the hog waits.
 
-use super::Refusal;
-use super::fifo::fifo;
-use super::hog::{HIGH, HOG, HOLD, LOW, MIDDLE, compute};
+use super::hog::{HIGH, HOG, HOLD, LOW, MIDDLE, compute, fifo};
 use super::point::{self, Blocked};
 use super::setup::usual_rules;
 use crate::prelude::*;
 use latscope_bench::hold::real_time_remedy;
 use latscope_core::plan::{Periodic, Step};
-use latscope_exchange::transaction::Transport;
+use latscope_exchange::transaction::{Transport, Unavailable};
 use latscope_os::futex::{Lock, PiLock, PlainLock, Tokens};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -76,10 +74,9 @@ fn run(bench: &mut Bench) -> Result<()> {
         let writer = bench.writer(point);
         let (rounds, limit) = (bench.stop().events, bench.stop().limit_ns);
         let stage = Stage { cpu: bench.cpus()[0], epoch: bench.epoch_ns(), rounds, limit };
-        let writer = if pi {
-            stage.play(&PiLock::default(), writer)
-        } else {
-            stage.play(&PlainLock::default(), writer)
+        let writer = match pi {
+            true => stage.play(&PiLock::default(), writer),
+            false => stage.play(&PlainLock::default(), writer),
         };
         bench.recorded(point, writer);
     }
@@ -87,14 +84,12 @@ fn run(bench: &mut Bench) -> Result<()> {
 }
 
 /// Tries out that the threads get their priorities and that the lock exists; otherwise returns the refusal.
-fn possible(pi: bool) -> Result<(), Refusal> {
-    let refuse = |reason: String, remedy: &str| Err(Refusal { reason, remedy: remedy.to_owned() });
+fn possible(pi: bool) -> Result<(), Unavailable> {
+    let refuse = |reason: String, remedy: &str| Err(Unavailable { reason, remedy: remedy.to_owned() });
     let trial = std::thread::spawn(|| fifo(HIGH)).join().expect("a trial does not panic");
     if let Some(reason) = trial {
-        return refuse(
-            format!("without real-time priorities nothing is inverted: {reason}"),
-            real_time_remedy(),
-        );
+        let reason = format!("without real-time priorities nothing is inverted: {reason}");
+        return refuse(reason, real_time_remedy());
     }
     match PiLock::supported() {
         Err(error) if pi => refuse(format!("FUTEX_LOCK_PI: {error}"), "use a kernel with CONFIG_FUTEX_PI"),

@@ -3,13 +3,13 @@
 use super::orders::{Called, Served, Tally, Trial};
 use super::point::{Caller, Mode, Placement, Row, Since};
 use super::session::{self, Group, Outcome};
-use super::{Refusal, passthrough, transport};
+use super::{passthrough, transport};
 use crate::prelude::*;
 use latscope_bench::hold::real_time_remedy;
 use latscope_core::catalogue::RUN_ELAPSED;
 use latscope_core::quality::POLICY_REFUSED;
 use latscope_core::report::{Contention, Hop};
-use latscope_exchange::transaction::Transport;
+use latscope_exchange::transaction::{Transport, Unavailable};
 
 /// Measures the points of a step, run by run. Points that a transport cannot measure are closed with the
 /// reason.
@@ -44,34 +44,32 @@ fn measure(bench: &mut Bench, group: &Group) {
         }
         bench.started(*point);
     }
-    let refuse = |bench: &mut Bench, refusal: &Refusal| {
-        points.iter().for_each(|point| {
-            bench.unsupported(*point, refusal.reason.as_str(), refusal.remedy.as_str());
-        });
+    let refuse = |bench: &mut Bench, Unavailable { reason, remedy }: Unavailable| {
+        points.iter().for_each(|point| bench.unsupported(*point, reason.as_str(), remedy.as_str()));
     };
     let Some(transport) = transport(&group[0].1.transport) else {
         let reason = format!("this binary has no transport {:?}", group[0].1.transport);
-        return refuse(bench, &Refusal { reason, remedy: String::new() });
+        return refuse(bench, Unavailable { reason, remedy: String::new() });
     };
     if let Some(refusal) = unsuitable(bench, transport, group) {
-        return refuse(bench, &refusal);
+        return refuse(bench, refusal);
     }
     match session::run(bench, transport, group, || ()) {
         Ok(outcomes) => {
             let run = together(&outcomes);
             outcomes.into_iter().for_each(|outcome| report(bench, group, outcome, run));
         }
-        Err(error) => match error.downcast_ref::<Refusal>() {
-            Some(refusal) => refuse(bench, refusal),
-            None => refuse(bench, &Refusal { reason: format!("{error:#}"), remedy: String::new() }),
-        },
+        Err(error) => {
+            let other = |error| Unavailable { reason: format!("{error:#}"), remedy: String::new() };
+            refuse(bench, error.downcast().unwrap_or_else(other));
+        }
     }
 }
 
 /// Returns the reason why this transport cannot be measured in this way, if there is one.
-fn unsuitable(bench: &Bench, transport: &Transport, group: &Group) -> Option<Refusal> {
+fn unsuitable(bench: &Bench, transport: &Transport, group: &Group) -> Option<Unavailable> {
     let row = &group[0].1;
-    let refuse = |reason: String, remedy: &str| Some(Refusal { reason, remedy: remedy.to_owned() });
+    let refuse = |reason: String, remedy: &str| Some(Unavailable { reason, remedy: remedy.to_owned() });
     let least = match row.mode {
         Mode::OneWay => super::message::STAMPED,
         Mode::Ping => 0,

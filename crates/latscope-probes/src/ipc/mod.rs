@@ -2,7 +2,6 @@
 
 mod caller;
 mod client;
-mod fifo;
 mod figures;
 mod hog;
 pub mod inversion;
@@ -22,10 +21,9 @@ use crate::prelude::*;
 use latscope_bench::settings::Asked;
 use latscope_core::plan::Step;
 use latscope_core::report::Warning;
-use latscope_exchange::transaction::{Transport, Unavailable};
+use latscope_exchange::transaction::Transport;
 use latscope_process::role::{Messages, Role};
 use point::{Caller, Placement, Row};
-use std::fmt;
 
 /// Every transport of this binary; the call within the process, the floor under them, is last.
 pub fn transports() -> impl Iterator<Item = &'static Transport> {
@@ -75,27 +73,6 @@ pub fn warnings(steps: &[Step], machine: &Machine) -> Vec<Warning> {
         warn("real-time-threads", text);
     }
     warnings
-}
-
-/// Reason why something cannot be measured, and the remedy.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Refusal {
-    reason: String,
-    remedy: String,
-}
-
-impl Refusal {
-    fn of(unavailable: Unavailable) -> Refusal {
-        Refusal { reason: unavailable.reason, remedy: unavailable.remedy }
-    }
-}
-
-impl std::error::Error for Refusal {}
-
-impl fmt::Display for Refusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.reason)
-    }
 }
 
 /// The name of a step of transactions.

@@ -4,8 +4,7 @@ use super::hog::{HIGH, ROUNDS_A_SECOND};
 use super::{message, transport};
 use crate::Param;
 use crate::prelude::*;
-use latscope_bench::settings::get;
-use latscope_core::plan::params;
+use latscope_bench::settings::{Value, get};
 use latscope_exchange::transaction::Transport;
 use serde::{Deserialize, Serialize};
 
@@ -102,6 +101,11 @@ impl Caller {
     pub fn word(self) -> &'static str {
         if self == Caller::Other { "other" } else { "fifo" }
     }
+
+    /// Priority under SCHED_FIFO.
+    pub fn priority(self) -> Option<u32> {
+        if let Caller::Fifo(priority) = self { Some(priority) } else { None }
+    }
 }
 
 impl Settings for Row {
@@ -135,43 +139,29 @@ impl Settings for Row {
     ];
 
     fn params(&self) -> Params {
-        let mut params = params([
-            ("transport", self.transport.as_str().into()),
-            ("mode", self.mode.word().into()),
-            ("caller", self.caller.word().into()),
-            ("pair", self.pair.into()),
-            ("placement", self.placement.word().into()),
-            ("payload", self.payload.into()),
-            ("deadline", self.deadline.into()),
-        ]);
-        let mut put = |name: &str, value: ParamValue| params.insert(name.to_owned(), value);
-        // What the transport is like.
-        if let Some(transport) = transport(&self.transport) {
-            put("wait", if transport.spins { "spin" } else { "block" }.into());
-            put("copies", u64::from(transport.copies).into());
-            put("inheritance", transport.inheritance.unwrap_or("none").into());
-        }
-        if let Caller::Fifo(priority) = self.caller {
-            put("priority", u64::from(priority).into());
-            put("caller-thread", if self.fresh { "fresh" } else { "kept" }.into());
-        }
-        if let Some(rate) = self.rate {
-            put("rate", rate.into());
-            put("since", self.since.word().into());
-        }
-        if self.hops > 0 {
-            put("hops", self.hops.into());
-        }
-        if self.watched {
-            put("watched", "each call".into());
-        }
-        if let Some(service) = &self.service {
-            put("service", service.as_str().into());
-        }
-        if let Some(device) = &self.device {
-            put("device", device.as_str().into());
-        }
-        params
+        let transport = transport(&self.transport);
+        let (priority, paced) = (self.caller.priority(), self.rate.is_some());
+        let all = [
+            ("transport", self.transport.to_param()),
+            ("mode", self.mode.to_param()),
+            ("caller", Some(self.caller.word().into())),
+            ("pair", self.pair.to_param()),
+            ("placement", self.placement.to_param()),
+            ("payload", self.payload.to_param()),
+            ("deadline", self.deadline.to_param()),
+            ("wait", transport.map(|transport| if transport.spins { "spin" } else { "block" }.into())),
+            ("copies", transport.map(|transport| u64::from(transport.copies).into())),
+            ("inheritance", transport.map(|transport| transport.inheritance.unwrap_or("none").into())),
+            ("priority", priority.to_param()),
+            ("caller-thread", priority.map(|_| if self.fresh { "fresh" } else { "kept" }.into())),
+            ("rate", self.rate.to_param()),
+            ("since", self.since.to_param().filter(|_| paced)),
+            ("hops", self.hops.to_param().filter(|_| self.hops > 0)),
+            ("watched", self.watched.then(|| "each call".into())),
+            ("service", self.service.to_param()),
+            ("device", self.device.to_param()),
+        ];
+        all.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
     }
 
     fn from_params(params: &Params) -> Option<Row> {

@@ -171,14 +171,13 @@ fn begin(
     let endpoints = match &row.service {
         // Whom it meets is there without us.
         Some(service) => {
-            Ping::of(service).map_err(super::Refusal::of)?;
+            Ping::of(service)?;
             EndpointPair::of_words(vec![service.clone()])
         }
         None => match &row.device {
             Some(device) => binder::endpoint_pair_on(device, payload),
             None => transport.endpoint_pair(payload),
-        }
-        .map_err(super::Refusal::of)?,
+        }?,
     };
     for leftover in endpoints.leftovers.iter() {
         guardian.journal_leftover(leftover)?;
@@ -245,10 +244,7 @@ fn client_order(
     let (count, duration) =
         if planned { (stop.events, stop.limit_ns) } else { (stop.events, stop.limit_ns.min(stop.budget_ns)) };
     let of_pair = || group.iter().filter(|(_, row)| row.pair == number);
-    let priority = of_pair().find_map(|(_, row)| match row.caller {
-        Caller::Fifo(priority) => Some(priority),
-        Caller::Other => None,
-    });
+    let priority = of_pair().find_map(|(_, row)| row.caller.priority());
     // SCHED_FIFO first, as AOSP's tests have it.
     let wanted = [priority.map(Caller::Fifo), Some(Caller::Other)].into_iter().flatten();
     let callers = wanted.filter(|caller| of_pair().any(|(_, row)| row.caller == *caller)).map(|caller| {

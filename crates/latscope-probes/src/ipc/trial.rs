@@ -2,7 +2,7 @@
 //! scheduling meanwhile.
 
 use super::caller::Line;
-use super::fifo::fifo;
+use super::hog::fifo;
 use super::orders::Trial;
 use latscope_os::sched::{self, State};
 use std::time::Duration;
@@ -16,10 +16,7 @@ const PRIORITY: u32 = 95;
 /// Tries out a real-time caller and a niced one, `calls` calls each.
 pub fn both(line: Line, calls: u64, priority: Option<u32>, sequence: &mut u64) -> (Trial, Trial) {
     let priority = priority.unwrap_or(PRIORITY);
-    let (line, real_time) = tried(line, calls, sequence, move || match fifo(priority) {
-        None => Ok(()),
-        Some(refused) => Err(refused),
-    });
+    let (line, real_time) = tried(line, calls, sequence, move || fifo(priority).map_or(Ok(()), Err));
     let (_, nice) = tried(line, calls, sequence, || {
         sched::set_nice(NICE).map_err(|error| format!("a nice value of {NICE} is not granted: {error}"))
     });
