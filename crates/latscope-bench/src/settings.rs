@@ -241,14 +241,12 @@ macro_rules! settings {
             };
 
             fn params(&self) -> latscope_core::plan::Params {
-                let mut params = latscope_core::plan::Params::new();
-                $(params.extend($crate::settings::Settings::params(&self.$rest));)?
-                $($crate::settings::put(
-                    &mut params,
+                let own = $crate::settings::given([$((
                     $crate::settings!(@name $field $($named)?),
                     <$type as $crate::settings::Value>::to_param(&self.$field),
-                );)+
-                params
+                )),+]);
+                $(let own = own.into_iter().chain($crate::settings::Settings::params(&self.$rest)).collect();)?
+                own
             }
 
             fn from_params(params: &latscope_core::plan::Params) -> Option<Self> {
@@ -288,12 +286,14 @@ macro_rules! settings {
     (@axis axis) => { true };
 }
 
-/// Adds a parameter that has a value.
-#[doc(hidden)]
-pub fn put(params: &mut Params, name: &str, value: Option<ParamValue>) {
-    if let Some(value) = value {
-        params.insert(name.to_owned(), value);
-    }
+/// The parameters that have a value.
+pub fn given<const N: usize>(params: [(&str, Option<ParamValue>); N]) -> Params {
+    params.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
+}
+
+/// Returns a value as it stands in results where it is not the usual one.
+pub fn unless<V: Value + PartialEq>(usual: &V, value: &V) -> Option<ParamValue> {
+    value.to_param().filter(|_| value != usual)
 }
 
 /// The parameters of all `parts`, `N` together.

@@ -4,7 +4,7 @@ use super::hog::{HIGH, ROUNDS_A_SECOND};
 use super::{message, transport};
 use crate::Param;
 use crate::prelude::*;
-use latscope_bench::settings::{Value, get};
+use latscope_bench::settings::{Value, get, given, unless};
 use latscope_exchange::transaction::Transport;
 use serde::{Deserialize, Serialize};
 
@@ -141,7 +141,7 @@ impl Settings for Row {
     fn params(&self) -> Params {
         let transport = transport(&self.transport);
         let (priority, paced) = (self.caller.priority(), self.rate.is_some());
-        let all = [
+        given([
             ("transport", self.transport.to_param()),
             ("mode", self.mode.to_param()),
             ("caller", Some(self.caller.word().into())),
@@ -156,12 +156,11 @@ impl Settings for Row {
             ("caller-thread", priority.map(|_| if self.fresh { "fresh" } else { "kept" }.into())),
             ("rate", self.rate.to_param()),
             ("since", self.since.to_param().filter(|_| paced)),
-            ("hops", self.hops.to_param().filter(|_| self.hops > 0)),
+            ("hops", unless(&0, &self.hops)),
             ("watched", self.watched.then(|| "each call".into())),
             ("service", self.service.to_param()),
             ("device", self.device.to_param()),
-        ];
-        all.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
+        ])
     }
 
     fn from_params(params: &Params) -> Option<Row> {

@@ -3,8 +3,7 @@
 use super::{PACE, PAYLOAD, TIMEOUT, TRANSPORT, WAIT, probe};
 use crate::prelude::*;
 use crate::{Kind, Param};
-use latscope_bench::settings::{Asked, get};
-use latscope_core::plan::params;
+use latscope_bench::settings::{Asked, Value, get, given};
 use latscope_exchange::remote::{
     self, LONGEST, MAILBOXES, Opt, PAYLOAD as USUAL, TRANSPORTS, Transport, shm,
 };
@@ -195,26 +194,21 @@ impl Settings for Sent {
     const LIST: &'static [Param] = &[];
 
     fn params(&self) -> Params {
-        let mut params = params([
-            ("transport", self.transport.name.into()),
-            ("wait", self.wait.as_str().into()),
-            ("payload", self.payload().into()),
-            ("timeout", self.timeout.into()),
+        let (mode, form, direction) = match self.content {
+            Content::Message(_) => (None, None, None),
+            Content::LongPing(mode, packets) => (Some(mode), Some(packets), None),
+            Content::Blocks(direction, _) => (None, None, Some(direction)),
+        };
+        let mut params = given([
+            ("transport", Some(self.transport.name.into())),
+            ("wait", self.wait.to_param()),
+            ("payload", self.payload().to_param()),
+            ("timeout", self.timeout.to_param()),
+            ("mode", mode.to_param()),
+            ("form", form.to_param()),
+            ("direction", direction.to_param()),
+            ("pace", self.pace.to_param()),
         ]);
-        let mut put = |name: &str, value: ParamValue| params.insert(name.to_owned(), value);
-        match self.content {
-            Content::Message(_) => {}
-            Content::LongPing(mode, packets) => {
-                put("mode", mode.word().into());
-                put("form", packets.word().into());
-            }
-            Content::Blocks(direction, _) => {
-                put("direction", direction.word().into());
-            }
-        }
-        if let Some(interval) = self.pace {
-            put("pace", interval.into());
-        }
         params.extend(self.options.clone());
         params
     }

@@ -1,8 +1,8 @@
 //! Description of one periodic thread, and its form as the parameters of a point.
 
 use crate::{Param, Settings, Word, words};
-use latscope_bench::settings::get;
-use latscope_core::plan::{ParamValue, Params, params};
+use latscope_bench::settings::{Value, get, given, unless};
+use latscope_core::plan::Params;
 
 /// A periodic measuring thread.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -110,6 +110,11 @@ impl Policy {
             _ => 0,
         }
     }
+
+    /// CPU time reserved in each period, and the time within which it is, ns.
+    fn reservation(self) -> Option<(u64, u64)> {
+        if let Policy::Deadline { runtime, deadline } = self { Some((runtime, deadline)) } else { None }
+    }
 }
 
 impl Settings for Thread {
@@ -134,39 +139,22 @@ impl Settings for Thread {
     ];
 
     fn params(&self) -> Params {
-        let mut params = params([
-            ("interval", self.interval.into()),
-            ("cpu", self.cpu.map_or("any".into(), |cpu| u64::from(cpu).into())),
-            ("thread", self.index.into()),
-            ("policy", self.policy.word().into()),
-            ("method", self.method.word().into()),
-            ("clock", self.clock.word().into()),
-        ]);
-        let mut put = |name: &str, value: ParamValue| params.insert(name.to_owned(), value);
-        match self.policy {
-            Policy::Other => {}
-            Policy::Fifo(priority) | Policy::RoundRobin(priority) => {
-                put("priority", u64::from(priority).into());
-            }
-            Policy::Deadline { runtime, deadline } => {
-                put("runtime", runtime.into());
-                put("deadline", deadline.into());
-            }
-        }
-        // What is not usual.
-        if self.via != Via::Direct {
-            put("via", self.via.word().into());
-        }
-        if self.work > 0 {
-            put("work", self.work.into());
-        }
-        if self.touch > 0 {
-            put("touch", self.touch.into());
-        }
-        if let Some(slice) = self.slice {
-            put("slice", slice.into());
-        }
-        params
+        let (runtime, deadline) = self.policy.reservation().unzip();
+        given([
+            ("interval", self.interval.to_param()),
+            ("cpu", self.cpu.map_or(Some("any".into()), |cpu| cpu.to_param())),
+            ("thread", self.index.to_param()),
+            ("policy", Some(self.policy.word().into())),
+            ("priority", unless(&0, &self.policy.priority())),
+            ("runtime", runtime.to_param()),
+            ("deadline", deadline.to_param()),
+            ("method", self.method.to_param()),
+            ("clock", self.clock.to_param()),
+            ("via", unless(&Via::Direct, &self.via)),
+            ("work", unless(&0, &self.work)),
+            ("touch", unless(&0, &self.touch)),
+            ("slice", self.slice.to_param()),
+        ])
     }
 
     fn from_params(params: &Params) -> Option<Thread> {
@@ -198,7 +186,7 @@ impl Settings for Thread {
 mod tests {
     use super::*;
     use crate::wake::timer::{TIMER, usual};
-    use latscope_core::plan::Point;
+    use latscope_core::plan::{ParamValue, Point};
 
     #[test]
     fn a_thread_survives_its_parameters() {
