@@ -2,8 +2,7 @@
 //! the longest time in which they did not get on.
 
 use crate::prelude::*;
-use std::sync::atomic::AtomicU64;
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::Ordering::{Acquire, Release};
 
 /// Preparation of a sibling before it computes: it touches the page of the next call.
 pub type Prepare = Box<dyn FnMut() + Send>;

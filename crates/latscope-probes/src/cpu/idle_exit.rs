@@ -4,12 +4,8 @@
 //! one while the thread slept; no state is disabled for it.
 
 use crate::prelude::*;
-use latscope_os::futex::Tokens;
 use rustix::thread::{ClockId, Timespec, set_current_timer_slack};
 use std::fs;
-use std::num::NonZeroU64;
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 probes! {
     EXPERIMENT, Idle, plan, ..Facts::DELAYS;

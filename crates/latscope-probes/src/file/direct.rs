@@ -3,10 +3,8 @@
 use super::scratch::{Filled, Scratch, too_large};
 use super::{Place, in_each_directory};
 use crate::prelude::*;
-use latscope_os::page::{Mapping, page_size};
-use rustix::fs::{Advice, OFlags, fadvise, fsync};
+use rustix::fs::{Advice, fadvise, fsync};
 use rustix::io::{Result, pread};
-use std::ffi::CStr;
 
 static DIRECT: Experiment = Experiment::new("file.read-direct", Cpus::One, run).in_scratch();
 

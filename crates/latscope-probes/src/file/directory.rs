@@ -1,12 +1,11 @@
 //! The directories in which files are made: their descriptions, and the defaults.
 
 use crate::Directory;
-use anyhow::{Context, Result, bail};
+use crate::prelude::*;
 use rustix::fs::{statfs, statvfs};
 use std::ffi::OsString;
 use std::io::ErrorKind;
 use std::os::unix::ffi::OsStringExt;
-use std::path::{Path, PathBuf};
 
 /// Returns the description of a directory, after a test that files can be made in it.
 ///

@@ -3,9 +3,8 @@
 use super::scratch::Scratch;
 use super::{Place, in_each_directory};
 use crate::prelude::*;
-use rustix::fs::{OFlags, fdatasync, fsync, ftruncate};
+use rustix::fs::{fdatasync, fsync, ftruncate};
 use rustix::io::{Result, pwrite};
-use std::ffi::CStr;
 
 static DURABLE: Experiment = Experiment::new("file.durable", Cpus::One, run).in_scratch();
 

@@ -3,12 +3,9 @@
 use super::read::SMALLER_FILE;
 use super::scratch::{Scratch, too_large};
 use super::{Place, in_each_directory};
-use crate::activity::{Part, Parts};
+use crate::activity::Part;
 use crate::prelude::*;
-use latscope_bench::bench::Splits;
-use rustix::fs::OFlags;
 use rustix::io::Result;
-use std::ffi::CStr;
 
 static LIFECYCLE: Experiment = Experiment::new("file.lifecycle", Cpus::One, run).in_scratch();
 

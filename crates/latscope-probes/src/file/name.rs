@@ -4,7 +4,7 @@ use super::scratch::{Scratch, gate};
 use super::{Place, in_each_directory};
 use crate::prelude::*;
 use crate::syscall::calls::time_batches;
-use rustix::fs::{AtFlags, OFlags, renameat, statat};
+use rustix::fs::{AtFlags, renameat, statat};
 
 static NAMES: Experiment = Experiment::new("file.name", Cpus::One, run).in_scratch();
 

@@ -3,11 +3,7 @@
 use super::scratch::{CHUNK, Scratch, gate, too_large};
 use super::{Place, in_each_directory};
 use crate::prelude::*;
-use latscope_core::units::format_share;
-use latscope_os::page::{Mapping, page_size};
-use rustix::fs::OFlags;
 use rustix::io::{Result, pread};
-use std::ffi::CStr;
 
 static READS: Experiment = Experiment::new("file.read", Cpus::One, run).in_scratch();
 

@@ -5,8 +5,7 @@ use super::Place;
 use super::directory::waits_for_others;
 use crate::prelude::*;
 use latscope_os::memory::available_memory;
-use rustix::fs::{AtFlags, CWD, Mode, OFlags, fstatvfs, openat, unlinkat};
-use std::ffi::CStr;
+use rustix::fs::{AtFlags, CWD, Mode, fstatvfs, openat, unlinkat};
 
 /// Bytes of one read or write of a large file, a usual number in programs that copy files.
 pub const CHUNK: usize = 64 << 10;

@@ -5,8 +5,6 @@ use super::scratch::{Filled, Scratch, too_large};
 use super::{Place, in_each_directory};
 use crate::prelude::*;
 use latscope_os::uring::{Queue, Taker};
-use rustix::fs::OFlags;
-use std::ffi::CStr;
 
 static URING: Experiment = Experiment::new("file.read-uring", Cpus::One, run).in_scratch();
 

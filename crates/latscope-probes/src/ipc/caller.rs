@@ -6,12 +6,11 @@ use super::orders::{CallerOrder, ClientOrder, Tally};
 use super::point::{Caller, Mode};
 use crate::prelude::*;
 use latscope_bench::alarm::Alarm;
-use latscope_core::report::{Exceedance, Hop};
+use latscope_core::report::Hop;
 use latscope_exchange::transaction::{Client, Failure};
 use latscope_os::sched::State;
 use rustix::thread::sched_getcpu;
 use rustix::time::{ClockId, Timespec};
-use std::num::NonZeroU64;
 
 /// Rules that all calls of a client have in common.
 pub struct Rules {

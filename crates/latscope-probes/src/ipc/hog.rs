@@ -3,7 +3,6 @@
 
 use crate::prelude::*;
 use latscope_bench::hold::granted;
-use latscope_os::futex::Tokens;
 use latscope_os::usage::thread_cpu_ns;
 use std::sync::mpsc::channel;
 

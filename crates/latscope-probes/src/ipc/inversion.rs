@@ -12,10 +12,8 @@ use super::point::{self, Blocked};
 use super::setup::usual_rules;
 use crate::prelude::*;
 use latscope_bench::hold::real_time_remedy;
-use latscope_core::plan::{Periodic, Step};
 use latscope_exchange::transaction::{Transport, Unavailable};
-use latscope_os::futex::{Lock, PiLock, PlainLock, Tokens};
-use std::sync::atomic::{AtomicBool, Ordering};
+use latscope_os::futex::{Lock, PiLock, PlainLock};
 
 probes! {
     EXPERIMENT, Blocked, |_, _, _| points();

@@ -16,10 +16,9 @@ mod session;
 pub mod setup;
 mod trial;
 
-use super::{Condition, Cpus, Experiment, Family, FamilyFacts, PlanInput, Probe, Settings};
+use super::{Family, FamilyFacts};
 use crate::prelude::*;
 use latscope_bench::settings::Asked;
-use latscope_core::plan::Step;
 use latscope_core::report::Warning;
 use latscope_exchange::transaction::Transport;
 use latscope_process::role::{Messages, Role};

@@ -4,12 +4,10 @@ use super::point::{Caller, Mode};
 use super::transport;
 use crate::prelude::*;
 use latscope_bench::recorder::{Layout, Slots};
-use latscope_core::plan::Step;
 use latscope_core::report::{Block, Hop};
 use latscope_exchange::transaction::{EndpointHandle, Transport};
 use latscope_os::worker::inherited;
 use serde::{Deserialize, Serialize};
-use std::path::PathBuf;
 
 /// Descriptors before those of the endpoint pair: this socket, the histograms, the bell.
 pub(crate) const OWN_DESCRIPTORS: u32 = 3;

@@ -5,7 +5,7 @@ use super::message::{self, ONE_WAY, Reply, Request, STATE, VERBOSE, carried};
 use super::orders::{Common, Order, Served, ServerOrder, Word, handle};
 use super::point::Mode;
 use crate::prelude::*;
-use latscope_core::report::{Exceedance, Hop, Sampling};
+use latscope_core::report::{Hop, Sampling};
 use latscope_exchange::transaction::{Answer, Service};
 use latscope_os::sched::{Policy, State};
 use latscope_os::worker;

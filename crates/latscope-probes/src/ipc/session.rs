@@ -9,7 +9,6 @@ use super::ping::Ping;
 use super::point::{Caller, Mode, Placement, Row, Since};
 use crate::prelude::*;
 use anyhow::anyhow;
-use latscope_core::plan::{Periodic, Step};
 use latscope_exchange::binder;
 use latscope_exchange::notify::poll;
 use latscope_exchange::transaction::{EndpointPair, Transport};

@@ -6,7 +6,6 @@ use super::thread_group;
 use super::traffic::{STRIP, Traffic};
 use crate::prelude::*;
 use latscope_os::kernels::bandwidth::{self, BLOCK_BYTES, Operation, Step, Width};
-use latscope_os::memory::{Pages, Region};
 
 probes! {
     EXPERIMENT, Transfer, plan, ..Facts::LOOPS;

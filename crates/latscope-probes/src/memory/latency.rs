@@ -7,7 +7,6 @@ use super::sizes::{self, KIB, LINE, MIB};
 use crate::prelude::*;
 use latscope_os::kernels::chase::growing::GrowingChase;
 use latscope_os::kernels::chase::{ChaseMap, UNROLL};
-use latscope_os::memory::Pages;
 use std::cell::Cell;
 
 probes! {

@@ -8,8 +8,6 @@ use crate::prelude::*;
 use latscope_os::kernels::bandwidth::{self, Operation, Step};
 use latscope_os::kernels::chase::growing::GrowingChase;
 use latscope_os::kernels::chase::{ChaseMap, Cursor, UNROLL};
-use latscope_os::memory::{Pages, Region};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 probes! {
     EXPERIMENT, Loaded, plan, ..Facts::LOOPS;

@@ -5,7 +5,6 @@ use super::sizes::{self, MIB};
 use crate::prelude::*;
 use latscope_core::machine::Node;
 use latscope_core::units::CpuList;
-use latscope_os::memory::{Pages, Region};
 
 settings! {
     /// CPUs and memory of chosen nodes.

@@ -5,7 +5,6 @@ use super::regions;
 use super::sizes::{self, LINE, MIB};
 use crate::prelude::*;
 use latscope_os::kernels::chase::{Chains, MAX_CHAINS, UNROLL};
-use latscope_os::memory::Pages;
 
 probes! {
     EXPERIMENT, Loads, plan, ..Facts::LOOPS;

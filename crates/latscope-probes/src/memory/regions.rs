@@ -1,8 +1,7 @@
 //! The memory in which the probes of this family measure, and doubts about it.
 
 use crate::prelude::*;
-use latscope_core::units::format_share;
-use latscope_os::memory::{self, Pages, Region};
+use latscope_os::memory;
 
 /// Smallest share of huge pages at which the figures of a region count as those of huge pages.
 const ENOUGH: f64 = 0.95;

@@ -5,7 +5,6 @@ use super::regions;
 use crate::prelude::*;
 use latscope_core::units::three_digits;
 use latscope_os::kernels::bandwidth::{sequential_sum, sequential_xor};
-use latscope_os::memory::Pages;
 
 probes! {
     EXPERIMENT, Summing, plan, ..Facts::LOOPS;

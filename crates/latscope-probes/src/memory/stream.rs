@@ -4,7 +4,6 @@ use super::sizes::{self, KIB, MIB};
 use super::thread_group;
 use crate::prelude::*;
 use latscope_os::kernels::stream::{self, Stream};
-use latscope_os::memory::Region;
 
 probes! {
     EXPERIMENT, Loop, plan, ..Facts::LOOPS;

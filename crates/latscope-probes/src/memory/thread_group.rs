@@ -3,9 +3,7 @@
 
 use super::regions;
 use crate::prelude::*;
-use latscope_os::memory::Region;
 use std::hint::spin_loop;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// Signals between the members of a thread group.
 #[derive(Default)]

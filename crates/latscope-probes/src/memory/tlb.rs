@@ -5,7 +5,6 @@ use super::regions;
 use super::sizes::{self, LINE, MIB};
 use crate::prelude::*;
 use latscope_os::kernels::chase::ChaseMap;
-use latscope_os::memory::{Pages, Region};
 
 probes! {
     EXPERIMENT, Visits, plan, ..Facts::LOOPS;

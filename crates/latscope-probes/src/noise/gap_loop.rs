@@ -7,10 +7,8 @@ use latscope_bench::alarm::Alarm;
 use latscope_bench::gate::Reading;
 use latscope_bench::hold::{Shortfall, granted};
 use latscope_bench::waits;
-use latscope_core::report::Exceedance;
 use latscope_os::usage::Counts;
 use std::sync::RwLock;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 /// Orders of a watching thread.
 #[derive(Debug, Clone, Copy)]

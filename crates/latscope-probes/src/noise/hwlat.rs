@@ -2,7 +2,6 @@
 
 use super::kernel::{self, TracedCpu};
 use crate::prelude::*;
-use latscope_core::report::Exceedance;
 use latscope_trace::kernel_tracer::{Line, Wanted};
 
 probes! {

@@ -2,10 +2,8 @@
 
 use super::kernel::{self, TracedCpu};
 use crate::prelude::*;
-use latscope_core::report::Exceedance;
 use latscope_core::units::CpuList;
 use latscope_trace::kernel_tracer::{self, Line, Wanted};
-use std::path::PathBuf;
 
 probes! {
     EXPERIMENT, Workload, plan, ..Facts::DELAYS;

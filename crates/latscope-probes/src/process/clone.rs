@@ -3,10 +3,9 @@
 use crate::prelude::*;
 use latscope_os::process_probe::{fork_exit_in, fork_exit_into, keep_children};
 use latscope_process::guardian::{Guardian, Undo};
-use rustix::fs::{Mode as FileMode, OFlags, open};
+use rustix::fs::{Mode as FileMode, open};
 use rustix::thread::UnshareFlags;
 use std::fs;
-use std::path::{Path, PathBuf};
 
 static CLONE: Experiment = Experiment::new("process.clone", Cpus::One, run).setup(0.02);
 

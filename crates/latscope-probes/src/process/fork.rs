@@ -3,7 +3,6 @@
 use crate::available;
 use crate::prelude::*;
 use crate::scheduled::{Free, place, suffix};
-use latscope_os::page::Mapping;
 use latscope_os::process_probe::{Memory, fork_exit, keep_children};
 
 static FORKS: Experiment = Experiment::new("process.fork", Cpus::One, run).setup(0.05);

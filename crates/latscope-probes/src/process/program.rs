@@ -6,9 +6,8 @@ use crate::scheduled::{Free, place, suffix};
 use latscope_os::process_probe::{Program, fork_execute, keep_children, spawn};
 use rustix::fs::{StatVfsMountFlags, statvfs};
 use rustix::io::Result;
-use std::ffi::{CStr, CString};
+use std::ffi::CString;
 use std::io::Read;
-use std::path::Path;
 
 static PROGRAMS: Experiment = Experiment::new("process.program", Cpus::One, run).in_scratch();
 

@@ -5,7 +5,6 @@
 use super::lines::{Lines, Side};
 use crate::prelude::*;
 use latscope_core::statistics::ratio_of_medians;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// Rounds in which each of `count` players meets each other once, in pairs (the circle method): `count` - 1 rounds of
 /// `count` / 2 pairs; with an odd count one more round, and in each one player rests.

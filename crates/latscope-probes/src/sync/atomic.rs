@@ -5,8 +5,6 @@ use super::placement;
 use super::thread_group::{Done, Line, Share, ThreadGroup};
 use crate::prelude::*;
 use latscope_os::kernels::atomics::{self, Atomic, UNROLL};
-use std::sync::atomic::Ordering::Relaxed;
-use std::sync::atomic::{AtomicBool, AtomicU64};
 
 probes! {
     EXPERIMENT, Setting, plan, ..Facts::LOOPS;

@@ -6,7 +6,6 @@ use super::placement;
 use super::thread_group::{Share, ThreadGroup};
 use crate::classes::{self, Class, Places};
 use crate::prelude::*;
-use std::sync::atomic::Ordering;
 
 probes! {
     EXPERIMENT, Travel, plan, ..Facts::BATCHES;

@@ -1,9 +1,8 @@
 //! Waking many threads that sleep on one futex: how long the call takes, when the first of them runs and when the last.
 
-use crate::activity::Parts;
 use crate::prelude::*;
-use latscope_os::futex::{Crowd, Tokens, hash_slots, set_hash_slots};
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::AcqRel, Ordering::Relaxed};
+use latscope_os::futex::{Crowd, hash_slots, set_hash_slots};
+use std::sync::atomic::{AtomicU32, Ordering::AcqRel};
 
 probes! {
     EXPERIMENT, Woken, plan;

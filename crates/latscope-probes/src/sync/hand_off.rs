@@ -3,11 +3,9 @@
 use super::placement::{self, Placement};
 use crate::prelude::*;
 use latscope_exchange::{Call, Closed, Link, echo, links};
-use latscope_os::futex::Tokens;
 use latscope_os::monitor::Monitor;
-use latscope_os::semaphore::Semaphore;
 use rustix::thread::sched_getcpu;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::AtomicU32;
 
 settings! {
     /// Two threads.

@@ -6,9 +6,7 @@ use crate::classes::{Class, Places};
 use crate::memory::doubt;
 use crate::prelude::*;
 use latscope_os::kernels::chase::shared::SharedCycle;
-use latscope_os::memory::{Pages, Region};
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::Ordering::{Acquire, Release};
 
 probes! {
     EXPERIMENT, Line, plan, ..Facts::BATCHES;

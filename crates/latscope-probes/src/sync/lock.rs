@@ -5,11 +5,9 @@
 //! the number has changed.
 
 use crate::prelude::*;
-use latscope_core::plan::Step;
 use latscope_os::futex::{Lock, PiLock, PlainLock, SpinLock};
 use latscope_os::kernels::cycle::dependent_adds;
 use latscope_os::slice_extension::SliceExtension;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 probes! {
     EXPERIMENT, Crowd, plan, ..Facts::DELAYS;

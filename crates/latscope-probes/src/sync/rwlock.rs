@@ -3,8 +3,6 @@
 use super::placement::{self, Placement};
 use crate::prelude::*;
 use latscope_os::rwlock::RwLock;
-use latscope_os::semaphore::Semaphore;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 probes! {
     EXPERIMENT, Lock, plan;

@@ -6,9 +6,8 @@
 //! slept gets its CPU at once, but a thread that has spun all the time waits for its turn.
 
 use crate::prelude::*;
-use latscope_os::semaphore::Semaphore;
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering::{Acquire, Release, SeqCst};
 
 /// A value on cache lines of its own.
 #[repr(align(128))]

@@ -2,9 +2,9 @@
 
 use crate::prelude::*;
 use latscope_bench::hold::real_time_remedy;
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::Mode;
 use rustix::io::Result;
-use std::ffi::{CStr, CString};
+use std::ffi::CString;
 
 static CALLS: Experiment =
     Experiment::new("syscall.calls", Cpus::One, run).per_kind(|point| point.row && point.probe == GETPPID.id);

@@ -2,8 +2,6 @@
 
 use crate::prelude::*;
 use crate::siblings::switches;
-use latscope_os::page::{Mapping, page_size};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 probes! {
     EXPERIMENT, Beside, plan;

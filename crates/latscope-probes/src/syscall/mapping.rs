@@ -1,9 +1,8 @@
 //! Making, removing and protecting mappings, by size.
 
-use crate::activity::Parts;
 use crate::available;
 use crate::prelude::*;
-use latscope_os::page::{Access, Mapping};
+use latscope_os::page::Access;
 use rustix::io::Result;
 
 static MAPPING: Experiment = Experiment::new("syscall.mapping", Cpus::One, run);

@@ -2,12 +2,10 @@
 
 use crate::prelude::*;
 use latscope_os::kernels::random::Random;
-use latscope_os::memory::Pages;
-use latscope_os::page::{HUGE_PAGE, Mapping, page_size};
-use rustix::fs::{MemfdFlags, OFlags, memfd_create};
+use latscope_os::page::HUGE_PAGE;
+use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::io::Result;
 use std::io::{self, Read};
-use std::path::Path;
 
 static PAGE_FAULTS: Experiment = Experiment::new("syscall.page-fault", Cpus::One, run);
 

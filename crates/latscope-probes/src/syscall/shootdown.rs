@@ -1,12 +1,10 @@
 //! Cost of taking a page away that other CPUs use: the call waits until all of them have flushed their TLBs, and
 //! each of them is interrupted (TLB shoot-down).
 
-use crate::activity::Parts;
 use crate::noise::counters::Counters;
 use crate::prelude::*;
 use crate::siblings::{Prepare, Siblings, switches};
-use latscope_bench::bench::Splits;
-use latscope_os::page::{Access, Mapping, page_size};
+use latscope_os::page::Access;
 use std::sync::Mutex;
 
 probes! {

@@ -3,7 +3,6 @@
 use crate::apart::measure_apart;
 use crate::prelude::*;
 use latscope_os::timer_slack;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread::Builder;
 
 probes! {

@@ -2,9 +2,7 @@
 
 use super::{Placement, place};
 use crate::prelude::*;
-use latscope_bench::bench::Splits;
 use latscope_os::thread::{self, Attributes};
-use std::sync::atomic::{AtomicU64, Ordering};
 
 settings! {
     /// A thread that does nothing.

@@ -6,7 +6,7 @@ mod life;
 mod overhead;
 mod pool;
 
-use super::{Condition, Family, FamilyFacts, Probe, words};
+use super::{Family, FamilyFacts};
 use crate::prelude::*;
 use latscope_bench::waits;
 use std::io;

@@ -4,9 +4,8 @@ use super::{Placement, place};
 use crate::prelude::*;
 use latscope_core::statistics::quantile;
 use latscope_os::child::sum;
-use latscope_os::semaphore::Semaphore;
 use latscope_os::usage::Counts;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::AtomicUsize;
 use std::thread::JoinHandle;
 
 probes! {

@@ -6,12 +6,9 @@ use super::waiter::{self, Monotonic, Realtime, WithWaiter, now};
 use crate::prelude::*;
 use latscope_bench::alarm::Alarm;
 use latscope_bench::hold::{Shortfall, granted};
-use latscope_core::plan::{End, Periodic, Phase};
-use latscope_core::report::Exceedance;
+use latscope_core::plan::{End, Phase};
 use latscope_core::units::{self, format_count};
 use latscope_os::usage;
-use std::num::NonZeroU64;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{RwLock, mpsc};
 
 /// State that all periodic threads share.

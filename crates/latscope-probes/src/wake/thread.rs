@@ -1,8 +1,8 @@
 //! Description of one periodic thread, and its form as the parameters of a point.
 
-use crate::{Param, Settings, Word, words};
+use crate::Param;
+use crate::prelude::*;
 use latscope_bench::settings::{Value, get, given, unless};
-use latscope_core::plan::Params;
 
 /// A periodic measuring thread.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -186,7 +186,6 @@ impl Settings for Thread {
 mod tests {
     use super::*;
     use crate::wake::timer::{TIMER, usual};
-    use latscope_core::plan::{ParamValue, Point};
 
     #[test]
     fn a_thread_survives_its_parameters() {

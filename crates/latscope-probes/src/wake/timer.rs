@@ -7,9 +7,8 @@ use super::waiter::{Monotonic, Nanosleep};
 use crate::classes;
 use crate::prelude::*;
 use latscope_bench::hold::Shortfall;
-use latscope_core::plan::{Conditions, Periodic, Phase};
+use latscope_core::plan::{Conditions, Phase};
 use latscope_os::kernels::random::Random;
-use std::num::NonZeroU64;
 
 probes! {
     EXPERIMENT, Thread, plan, ..Facts::DELAYS;

@@ -4,14 +4,10 @@
 use super::setup::Setup;
 use crate::noise::{self, kernel};
 use crate::prelude::*;
-use latscope_core::plan::Step;
-use latscope_core::report::Exceedance;
 use latscope_core::units::CpuList;
 use latscope_trace::kernel_tracer::{self, Line, Tracer, Wanted};
 use std::fs::File;
 use std::io::Read;
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 probes! {
     EXPERIMENT, Latency, plan, ..Facts::DELAYS;

@@ -4,7 +4,6 @@ use super::activations::{Waiter, Woken};
 use super::thread::{ClockName, Method, Thread, Via};
 use crate::prelude::*;
 use latscope_exchange::{Link, links};
-use latscope_os::futex::Tokens;
 use latscope_os::posix_timer::PosixTimer;
 use rustix::thread::{
     ClockId, NanosleepRelativeResult, clock_nanosleep_absolute, clock_nanosleep_relative, nanosleep,
@@ -14,7 +13,6 @@ use rustix::time::{
     timerfd_settime,
 };
 use std::marker::PhantomData;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A clock of the kernel by which timers run.
 pub trait KernelClock: Copy + Send + 'static {
