@@ -7,6 +7,7 @@ use latscope_core::units::CpuList;
 use latscope_os::sched;
 use std::collections::BTreeSet;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread::{Builder, JoinHandle, Scope};
 
@@ -104,6 +105,16 @@ fn prepared<T>(
     let result = (told.send(done).is_ok() && is_set_up).then(body);
     MOVED.lock().expect("no holder panics").extend(moved());
     result
+}
+
+/// Flag on which threads end: it is set when this is dropped, also by a panic.
+#[derive(Debug)]
+pub struct Over<'a>(pub &'a AtomicBool);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Release);
+    }
 }
 
 #[cfg(test)]

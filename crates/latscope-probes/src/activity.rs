@@ -26,9 +26,12 @@ impl Parts {
 }
 
 impl Part {
-    /// Returns the place of the part among those that are timed; `None` if no point asks for it.
-    pub fn index(self) -> Option<usize> {
-        self.0
+    /// Sets the time of the part from two readings of the clock, if a point asks for it.
+    #[inline(always)]
+    pub fn between(self, splits: &mut Splits, from: u64, to: u64) {
+        if let Some(part) = self.0 {
+            splits.between(part, from, to);
+        }
     }
 
     /// Executes the operation, and times it if a point asks for that.

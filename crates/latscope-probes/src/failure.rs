@@ -78,6 +78,24 @@ pub fn possible<T, E: Into<io::Error>>(
     result.map_err(|error| refuse(bench, point, operation, error)).ok()
 }
 
+/// Closes points whose measurement failed, with the error as the reason.
+pub fn close_failed(bench: &mut Bench, points: &[usize], measured: anyhow::Result<()>, remedy: &str) {
+    if let Err(error) = measured {
+        points.iter().for_each(|point| bench.unsupported(*point, format!("{error:#}"), remedy));
+    }
+}
+
+/// Closes points with more threads beside the caller than there are CPUs for; returns true if there are enough.
+pub fn enough_cpus(bench: &mut Bench, points: &[usize], threads: u64) -> bool {
+    let others = bench.cpus().len() as u64 - 1;
+    if threads > others {
+        let reason = too_few_cpus(threads, "thread", others, "left beside the caller");
+        let remedy = "give more CPUs (--cpus) or fewer --threads";
+        points.iter().for_each(|point| bench.unsupported(*point, reason.as_str(), remedy));
+    }
+    threads <= others
+}
+
 /// Returns the reason of the failure, and the remedy, which is empty if nothing can be done.
 pub fn explain(operation: &str, error: Errno) -> (String, &'static str) {
     let remedy = match error {

@@ -1,7 +1,9 @@
 //! Names that many probes need.
 
-pub(crate) use crate::activity::Parts;
-pub(crate) use crate::failure::{FirstError, explain, possible, refuse, time_each, too_few_cpus};
+pub(crate) use crate::activity::{Part, Parts};
+pub(crate) use crate::failure::{
+    FirstError, close_failed, enough_cpus, explain, possible, refuse, time_each, too_few_cpus,
+};
 pub(crate) use anyhow::{Context, Result, bail, ensure};
 pub(crate) use latscope_bench::bench::{Batch, Bench, Splits};
 pub(crate) use latscope_bench::gate::{Gate, Watch};

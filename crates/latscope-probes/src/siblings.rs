@@ -143,6 +143,11 @@ fn longest_gap(clock: impl Clock, mut before: u64, mut goes_on: impl FnMut() -> 
     longest.saturating_sub(shortest)
 }
 
+/// Numbers of threads beside the caller: none, powers of two, and as many as there are other CPUs.
+pub(crate) fn doubled(others: u64) -> BTreeSet<u64> {
+    (0..7).map(|power| 1 << power).filter(|threads| *threads < others).chain([0, others]).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -77,10 +77,7 @@ fn run(bench: &mut Bench) -> Result<()> {
                 let mut waker = Waker::start(bench.timebase().clock(), *other, pause)?;
                 measure(bench, point, &states, || waker.call());
             }
-            (By::Ipi, _) => {
-                let reason = "it takes two CPUs, and this run may use only one";
-                bench.unsupported(point, reason, "allow a second CPU (--cpus, taskset, the cgroup's cpuset)");
-            }
+            (By::Ipi, _) => crate::sync::lacks_a_cpu(bench, point),
         }
     }
     Ok(())

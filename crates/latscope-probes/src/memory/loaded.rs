@@ -189,15 +189,6 @@ fn is_alike(a: &Loaded, b: &Loaded) -> bool {
     a.size == b.size && a.between == b.between
 }
 
-/// Sets a flag when dropped, also by a panic.
-struct Over<'a>(&'a AtomicBool);
-
-impl Drop for Over<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-}
-
 /// Batches of a chain of so many loads.
 fn batch(elements: u64) -> Batch {
     Batch { ops: UNROLL, cycles: true, warm: latency::warm_up(elements, UNROLL), ..Batch::default() }
@@ -219,7 +210,7 @@ fn measure<'a>(
     let timebase = bench.timebase();
     std::thread::scope(|scope| {
         let (over, bytes) = (&over, &bytes);
-        let _over = Over(over);
+        let _over = threads::Over(over);
         for (region, cpu) in copies[..threads].iter_mut().zip(&cpus[1..]) {
             let body = move || while copy(region.words(), delay, over, bytes, timebase) {};
             threads::start_in(scope, *cpu, body)?;

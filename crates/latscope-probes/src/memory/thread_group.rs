@@ -20,15 +20,6 @@ struct Signals {
     disturbed: Arc<AtomicBool>,
 }
 
-/// Sets `over` when dropped, also if a member panics.
-struct Over<'a>(&'a Signals);
-
-impl Drop for Over<'_> {
-    fn drop(&mut self) {
-        self.0.over.store(true, Ordering::Release);
-    }
-}
-
 /// Measures a point with one thread for each event, the first of them the
 /// calling one, on the CPUs of the step in this order. `batch.ops` are the operations of all
 /// threads together in one iteration; its gate is replaced.
@@ -65,7 +56,7 @@ where
     batch.gate = if helpers == 0 { Gate::Thread } else { Gate::ThreadGroup(signals.disturbed.clone()) };
     std::thread::scope(|scope| {
         let signals = &signals;
-        let _over = Over(signals);
+        let _over = threads::Over(&signals.over);
         for (event, cpu) in events.zip(&cpus[1..]) {
             threads::start_in(scope, *cpu, move || work(signals, timebase, event))?;
         }
@@ -90,7 +81,7 @@ const LOOKS: u32 = 2_000;
 
 /// Runs a helper: works on each batch until all are over.
 fn work(signals: &Signals, timebase: Timebase, mut event: impl FnMut(u64)) {
-    let _over = Over(signals);
+    let _over = threads::Over(&signals.over);
     let clock = timebase.clock();
     let mut done = 0;
     loop {

@@ -27,9 +27,7 @@ pub fn run(bench: &mut Bench) -> Result<()> {
             Content::Blocks(direction, payload) => stream(bench, index, (point, &sent), direction, payload),
             Content::Message(_) | Content::LongPing(..) => pings(bench, index, point, &sent),
         };
-        if let Err(error) = measured {
-            bench.unsupported(index, format!("{error:#}"), "");
-        }
+        close_failed(bench, &[index], measured, "");
         if bench.is_stopping() {
             break;
         }

@@ -72,9 +72,7 @@ fn run(bench: &mut Bench) -> Result<()> {
             "sync.unix-bandwidth" => measure(bench, index, messages, UnixStream::pair()),
             _ => measure(bench, index, messages, tcp_pair()),
         };
-        if let Err(error) = measured {
-            bench.unsupported(index, format!("{error:#}"), "");
-        }
+        close_failed(bench, &[index], measured, "");
     }
     Ok(())
 }

@@ -121,9 +121,8 @@ fn run_ring(bench: &mut Bench) -> Result<()> {
             None => Ok(place(bench, placement)?),
         }
         .context("the measuring thread cannot be set up")?;
-        if let Err(error) = ring(bench, index, cpu, processes as usize, size as usize) {
-            bench.unsupported(index, format!("{error:#}"), more_tasks());
-        }
+        let measured = ring(bench, index, cpu, processes as usize, size as usize).map(drop);
+        close_failed(bench, &[index], measured, &more_tasks());
     }
     Ok(())
 }

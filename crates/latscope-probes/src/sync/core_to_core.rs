@@ -174,9 +174,8 @@ fn run(bench: &mut Bench) -> Result<()> {
     run_all_pairs(bench, &points)?;
     let one_by_one = points.iter().enumerate().filter(|(_, point)| !point.params.contains_key("all-pairs"));
     for (index, point) in one_by_one {
-        if let Err(error) = measure(bench, index, point) {
-            bench.unsupported(index, format!("{error:#}"), "");
-        }
+        let measured = measure(bench, index, point);
+        close_failed(bench, &[index], measured, "");
     }
     Ok(())
 }
@@ -195,12 +194,9 @@ fn run_all_pairs(bench: &mut Bench, points: &[Point]) -> Result<()> {
         if pairs.is_empty() {
             continue;
         }
-        if let Err(error) = all_pairs::measure(bench, &pairs, (ask(*mode), answer(*mode))) {
-            let reason = format!("{error:#}");
-            pairs.iter().for_each(|pair| {
-                bench.unsupported(pair.point, reason.as_str(), "allow the CPUs and more threads")
-            });
-        }
+        let all: Vec<usize> = pairs.iter().map(|pair| pair.point).collect();
+        let measured = all_pairs::measure(bench, &pairs, (ask(*mode), answer(*mode)));
+        close_failed(bench, &all, measured, "allow the CPUs and more threads");
     }
     Ok(())
 }

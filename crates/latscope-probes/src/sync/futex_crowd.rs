@@ -107,7 +107,7 @@ fn run(bench: &mut Bench) -> Result<()> {
             let mut parts = Parts::default();
             let places = [Timed::Call, Timed::First, Timed::Last].map(|seen| {
                 let of = Woken { mode, threads, seen, hash: *hash };
-                parts.part(&wanted, |woken| *woken == of).index()
+                parts.part(&wanted, |woken| *woken == of)
             });
             // A kernel without tables of processes has the global one only.
             match (&set, hash) {
@@ -246,23 +246,15 @@ impl Drop for Sleepers {
     }
 }
 
-fn measure(
-    bench: &mut Bench,
-    mode: Way,
-    threads: u64,
-    points: &[usize],
-    places: [Option<usize>; 3],
-) -> Result<()> {
+fn measure(bench: &mut Bench, mode: Way, threads: u64, points: &[usize], places: [Part; 3]) -> Result<()> {
     let mut sleepers = Sleepers::start(mode, bench.timebase().clock(), threads, bench.cpus())?;
     let mut rounds = 0u64;
     bench.splits(points, Gate::Open, |splits| {
         sleepers.fall_asleep();
         let [start, end, first, last] = sleepers.wake();
         rounds += 1;
-        for (place, stamp) in places.iter().zip([end, first, last]) {
-            if let Some(part) = place {
-                splits.between(*part, start, stamp);
-            }
+        for (part, stamp) in places.iter().zip([end, first, last]) {
+            part.between(splits, start, stamp);
         }
     });
     let slept = sleepers.end();

@@ -85,9 +85,7 @@ fn measure_all(bench: &mut Bench, placed: &[(usize, Placement)]) -> Result<()> {
             "sync.unix-stream" => measure(bench, index, placement, cpus, links::unix_stream()),
             other => anyhow::bail!("{other} is no hand-off"),
         };
-        if let Err(error) = measured {
-            bench.unsupported(index, format!("{error:#}"), placement::REMEDY);
-        }
+        close_failed(bench, &[index], measured, placement::REMEDY);
     }
     Ok(())
 }

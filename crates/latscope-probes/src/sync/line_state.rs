@@ -102,9 +102,8 @@ fn run(bench: &mut Bench) -> Result<()> {
         placement::heat(bench);
     }
     for (index, line) in bench.settings::<Line>()?.iter().enumerate() {
-        if let Err(error) = measure(bench, index, line) {
-            bench.unsupported(index, format!("{error:#}"), placement::REMEDY);
-        }
+        let measured = measure(bench, index, line);
+        close_failed(bench, &[index], measured, placement::REMEDY);
     }
     threads::pin(bench.cpus()[0])
 }

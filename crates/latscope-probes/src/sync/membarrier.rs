@@ -3,7 +3,7 @@
 
 use crate::noise::counters::Counters;
 use crate::prelude::*;
-use crate::siblings::{Siblings, switches};
+use crate::siblings::{Siblings, doubled, switches};
 use rustix::thread::{MembarrierCommand, membarrier, membarrier_query};
 
 probes! {
@@ -59,11 +59,7 @@ fn plan(probe: &Probe, input: &PlanInput, machine: &Machine) -> Vec<Point> {
         let usual = match (mode, input.survey) {
             (Mode::Global, _) => BTreeSet::from([0]),
             (Mode::Private, true) => BTreeSet::from([others]),
-            (Mode::Private, false) => (0..7)
-                .map(|power| 1 << power)
-                .filter(|threads| *threads < others)
-                .chain([0, others])
-                .collect(),
+            (Mode::Private, false) => doubled(others),
         };
         for threads in asked.threads.or(&usual.into_iter().collect::<Vec<_>>()) {
             let beside = match threads {
@@ -81,12 +77,11 @@ fn plan(probe: &Probe, input: &PlanInput, machine: &Machine) -> Vec<Point> {
 }
 
 fn run(bench: &mut Bench) -> Result<()> {
-    let others = bench.cpus().len() as u64 - 1;
     for (point, Barrier { mode, threads }) in bench.settings()?.into_iter().enumerate() {
-        if threads > others {
-            let reason = too_few_cpus(threads, "thread", others, "left beside the caller");
-            bench.unsupported(point, reason, "give more CPUs (--cpus) or fewer --threads");
-        } else if let Err((reason, remedy)) = ready(mode) {
+        if !enough_cpus(bench, &[point], threads) {
+            continue;
+        }
+        if let Err((reason, remedy)) = ready(mode) {
             bench.unsupported(point, reason, remedy);
         } else {
             measure(bench, point, mode, threads as usize)?;

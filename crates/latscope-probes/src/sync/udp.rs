@@ -67,10 +67,8 @@ fn run(bench: &mut Bench) -> Result<()> {
             continue;
         };
         let measured = measure_apart(bench, |bench| measure(bench, index, via, placement, cpus));
-        if let Err(error) = measured {
-            let remedy = if via == Via::Loopback { placement::REMEDY } else { RIGHTS };
-            bench.unsupported(index, format!("{error:#}"), remedy);
-        }
+        let remedy = if via == Via::Loopback { placement::REMEDY } else { RIGHTS };
+        close_failed(bench, &[index], measured, remedy);
     }
     Ok(())
 }

@@ -1,6 +1,7 @@
 //! A page fault while other threads of the process change its address space, so that both want the lock of the mappings.
 
 use crate::prelude::*;
+use crate::siblings::doubled;
 use crate::siblings::switches;
 
 probes! {
@@ -25,10 +26,8 @@ settings! {
 
 fn plan(probe: &Probe, input: &PlanInput, machine: &Machine) -> Vec<Point> {
     let others = (machine.allowed.0.len() as u64).saturating_sub(1).max(1);
-    let usual: BTreeSet<u64> =
-        (0..7).map(|power| 1 << power).filter(|threads| *threads < others).chain([0, others]).collect();
     let mut points = Vec::new();
-    for threads in BesideAsked::of(input).threads.or(&Vec::from_iter(usual)) {
+    for threads in BesideAsked::of(input).threads.or(&Vec::from_iter(doubled(others))) {
         let beside = match threads {
             0 => "nothing beside it".to_owned(),
             threads => format!("{} mapping and unmapping", counted(threads, "thread")),
@@ -39,11 +38,8 @@ fn plan(probe: &Probe, input: &PlanInput, machine: &Machine) -> Vec<Point> {
 }
 
 fn run(bench: &mut Bench) -> Result<()> {
-    let others = bench.cpus().len() as u64 - 1;
     for (point, Beside { threads }) in bench.settings()?.into_iter().enumerate() {
-        if threads > others {
-            let reason = too_few_cpus(threads, "thread", others, "left beside the caller");
-            bench.unsupported(point, reason, "give more CPUs (--cpus) or fewer --threads");
+        if !enough_cpus(bench, &[point], threads) {
             continue;
         }
         let cpus = bench.cpus()[1..=threads as usize].to_vec();

@@ -3,7 +3,7 @@
 
 use crate::noise::counters::Counters;
 use crate::prelude::*;
-use crate::siblings::{Prepare, Siblings, switches};
+use crate::siblings::{Prepare, Siblings, doubled, switches};
 use latscope_os::page::Access;
 use std::sync::Mutex;
 
@@ -53,11 +53,8 @@ settings! {
 
 fn plan(probe: &Probe, input: &PlanInput, machine: &Machine) -> Vec<Point> {
     let others = (machine.allowed.0.len() as u64).saturating_sub(1).max(1);
-    let (calls, threads) = if input.survey {
-        (&Call::ALL[..1], BTreeSet::from([others]))
-    } else {
-        (Call::ALL, (0..7).map(|power| 1 << power).filter(|n| *n < others).chain([0, others]).collect())
-    };
+    let (calls, threads) =
+        if input.survey { (&Call::ALL[..1], BTreeSet::from([others])) } else { (Call::ALL, doubled(others)) };
     let asked = TakenAsked::of(input);
     let threads: Vec<u64> = asked.threads.or(&threads.into_iter().collect::<Vec<_>>());
     let mut points = Vec::new();
@@ -81,23 +78,18 @@ fn run(bench: &mut Bench) -> Result<()> {
     let settings: Vec<Taken> = bench.settings()?;
     let wanted: Vec<(String, Taken)> = points.iter().map(|point| point.probe.clone()).zip(settings).collect();
     let groups: BTreeSet<(Call, u64)> = wanted.iter().map(|(_, of)| (of.call, of.threads)).collect();
-    let others = bench.cpus().len() as u64 - 1;
     for (call, threads) in groups {
         let of_group = |(_, of): &(String, Taken)| of.call == call && of.threads == threads;
         let mut parts = Parts::default();
-        let [cost, gap] = [&SHOOTDOWN, &GAP]
-            .map(|probe| parts.part(&wanted, |point| point.0 == probe.id && of_group(point)));
-        if threads > others {
-            let reason = too_few_cpus(threads, "thread", others, "left beside the caller");
-            for point in parts.points() {
-                bench.unsupported(*point, reason.as_str(), "give more CPUs (--cpus) or fewer --threads");
-            }
+        let mut part = |probe: &Probe| parts.part(&wanted, |point| point.0 == probe.id && of_group(point));
+        let places = [part(&SHOOTDOWN), part(&GAP)];
+        if !enough_cpus(bench, parts.points(), threads) {
             continue;
         }
         let cpus = bench.cpus()[1..=threads as usize].to_vec();
         let page = Shared::default();
         let siblings = Siblings::start(bench.timebase(), &cpus, || page.user())?;
-        measure(bench, &parts, Measured { call, page, siblings, cpus, places: [cost.index(), gap.index()] });
+        measure(bench, &parts, Measured { call, page, siblings, cpus, places });
     }
     Ok(())
 }
@@ -144,7 +136,7 @@ struct Measured {
     siblings: Siblings,
     cpus: Vec<u32>,
     /// Places of the call and of the gap among the parts, if they are asked for.
-    places: [Option<usize>; 2],
+    places: [Part; 2],
 }
 
 fn measure(bench: &mut Bench, parts: &Parts, mut of: Measured) {
@@ -169,12 +161,8 @@ fn measure(bench: &mut Bench, parts: &Parts, mut of: Measured) {
             gaps.push(timebase.span(gap));
             longest = longest.max(gap);
         }
-        if let Some(part) = of.places[0] {
-            splits.between(part, start, end);
-        }
-        if let Some(part) = of.places[1] {
-            splits.between(part, 0, longest);
-        }
+        of.places[0].between(splits, start, end);
+        of.places[1].between(splits, 0, longest);
     });
     let after = Counters::read();
     if !first.report(bench, parts.points(), of.call.word()) {
@@ -186,7 +174,7 @@ fn measure(bench: &mut Bench, parts: &Parts, mut of: Measured) {
             bench.value(*point, "shootdowns", interrupts as f64 / calls as f64, "count", Better::Less);
         }
         for (cpu, gaps) in of.cpus.iter().zip(&gaps).take(NAMED) {
-            if let Some(median) = latscope_core::statistics::median(gaps) {
+            if let Some(median) = median(gaps) {
                 bench.value(*point, &format!("gap:cpu{cpu}"), median, "ns", Better::Less);
             }
         }

@@ -76,10 +76,8 @@ fn run(bench: &mut Bench) -> Result<()> {
             continue;
         }
         let together: Vec<usize> = (first..lives.len()).filter(|i| lives[*i] == *life).collect();
-        if let Err(error) = measure(bench, life, &together) {
-            let reason = format!("{error:#}");
-            together.iter().for_each(|part| bench.unsupported(*part, reason.clone(), more_tasks()));
-        }
+        let measured = measure(bench, life, &together);
+        close_failed(bench, &together, measured, &more_tasks());
     }
     Ok(())
 }

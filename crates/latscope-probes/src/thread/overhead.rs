@@ -79,9 +79,8 @@ fn run_std(bench: &mut Bench) -> Result<()> {
 fn run(bench: &mut Bench) -> Result<()> {
     for (index, Sum { size, placement }) in bench.settings()?.into_iter().enumerate() {
         place(bench, placement).context("the CPUs cannot be used")?;
-        if let Err(error) = measure(bench, index, size as usize / 8) {
-            bench.unsupported(index, format!("{error:#}"), "");
-        }
+        let measured = measure(bench, index, size as usize / 8);
+        close_failed(bench, &[index], measured, "");
     }
     Ok(())
 }

@@ -275,7 +275,7 @@ fn with_user_threads(
 ) -> Result<Vec<Refusal>> {
     let over = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        let _ending = Ends(&over);
+        let _ending = threads::Over(&over);
         let mut threads = Vec::new();
         for cpu in cpus {
             let (over, path) = (&over, descriptor(tracefs, *cpu));
@@ -290,15 +290,6 @@ fn with_user_threads(
         })?;
         Ok(shortfalls)
     })
-}
-
-/// Sets the flag on which threads end, also if the thread that watches them panics.
-struct Ends<'a>(&'a AtomicBool);
-
-impl Drop for Ends<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Relaxed);
-    }
 }
 
 /// Waits for the kernel's timer: each read returns at the next activation.
