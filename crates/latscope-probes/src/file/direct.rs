@@ -47,40 +47,37 @@ pub(super) const FILE_BYTES: u64 = 16 << 20;
 
 fn run(bench: &mut Bench) -> anyhow::Result<()> {
     let scratch = Scratch::open(bench)?;
-    for (index, Read { size, place }) in bench.settings()?.into_iter().enumerate() {
-        let filesystem = &place.filesystem;
-        if has_no_device(filesystem) {
-            let reason = format!("{filesystem} is memory: there is no device below the page cache");
-            bench.unsupported(index, reason, "choose a directory on a disk (--dir)");
-            continue;
+    for (index, read) in bench.settings::<Read>()?.iter().enumerate() {
+        match obstacle(&scratch, &read.place.filesystem) {
+            Some((reason, remedy)) => bench.unsupported(index, reason, remedy),
+            None => read_directly(bench, &scratch, index, read)?,
         }
-        if scratch.room() < FILE_BYTES {
-            let (reason, remedy) = too_large(FILE_BYTES, scratch.room());
-            bench.unsupported(index, reason, remedy);
-            continue;
-        }
-        read_directly(bench, &scratch, index, size, filesystem)?;
     }
     Ok(())
 }
 
-fn read_directly(
-    bench: &mut Bench,
-    scratch: &Scratch,
-    index: usize,
-    size: u64,
-    filesystem: &str,
-) -> anyhow::Result<()> {
+/// Returns the reason why no file here can be read from a device, and the remedy; `None` if one can.
+pub(super) fn obstacle(scratch: &Scratch, filesystem: &str) -> Option<(String, &'static str)> {
+    if has_no_device(filesystem) {
+        let reason = format!("{filesystem} is memory: there is no device below the page cache");
+        return Some((reason, "choose a directory on a disk (--dir)"));
+    }
+    (scratch.room() < FILE_BYTES).then(|| too_large(FILE_BYTES, scratch.room()))
+}
+
+/// Remedy for a file system that does not read past the page cache.
+pub(super) const OTHERS: &str = "choose a directory on another file system (--dir)";
+
+fn read_directly(bench: &mut Bench, scratch: &Scratch, index: usize, read: &Read) -> anyhow::Result<()> {
     let filled = scratch.filled(NAME, FILE_BYTES)?;
     let opened = match filled.error {
         Some(error) => Err(error),
         None => on_device(&filled).and_then(|()| scratch.file(NAME, OFlags::RDONLY | OFlags::DIRECT)),
     };
     match opened {
-        Ok(file) => time(bench, &filled, &file, index, size, filesystem)?,
+        Ok(file) => time(bench, &filled, &file, index, read)?,
         Err(Errno::INVAL | Errno::OPNOTSUPP) => {
-            let reason = format!("{filesystem} refuses O_DIRECT");
-            bench.unsupported(index, reason, "choose a directory on another file system (--dir)");
+            bench.unsupported(index, format!("{} refuses O_DIRECT", read.place.filesystem), OTHERS);
         }
         Err(error) => refuse(bench, index, "make a file of 16 MiB for direct reads", error),
     }
@@ -94,21 +91,15 @@ pub(super) fn on_device(filled: &Filled) -> Result<()> {
     fadvise(&filled.file, 0, None, Advice::DontNeed)
 }
 
-fn time(
-    bench: &mut Bench,
-    filled: &Filled,
-    file: &OwnedFd,
-    index: usize,
-    size: u64,
-    filesystem: &str,
-) -> anyhow::Result<()> {
+fn time(bench: &mut Bench, filled: &Filled, file: &OwnedFd, index: usize, read: &Read) -> anyhow::Result<()> {
+    let size = read.size;
     let mut memory = Mapping::anonymous((size as usize).next_multiple_of(page_size()))?;
     let buffer = &mut memory.as_mut_slice()[..size as usize];
     let mut random = Offsets { state: bench.seed() | 1, size };
     let mut first = FirstError::default();
     if let Err(error) = pread(file, &mut *buffer, 0) {
         let (reason, _) = explain("read past the page cache", error);
-        bench.unsupported(index, reason, "choose a directory on another file system (--dir)");
+        bench.unsupported(index, reason, OTHERS);
         return Ok(());
     }
     bench.set_work(index, Work { ops: 1, bytes_touched: size, bytes_moved: size });
@@ -116,18 +107,27 @@ fn time(
         let offset = random.next();
         first.check(splits.time(0, || pread(file, &mut *buffer, offset)));
     });
-    let measured = first.report(bench, &[index], "read past the page cache");
-    if measured && cached_pages(filled)? * page_size() as u64 > FILE_BYTES / 4 {
-        let reason = format!("{filesystem} answered from its page cache although it was asked not to");
-        let remedy = "choose a directory on another file system (--dir)";
-        bench.degrade(index, "went-through-page-cache", reason, remedy);
-    }
-    Ok(())
+    report(bench, index, first, filled, &read.place)
 }
 
-pub(super) fn cached_pages(filled: &Filled) -> Result<u64> {
+/// Closes a point of which a read failed, and lowers its quality if the page cache has the file.
+pub(super) fn report(
+    bench: &mut Bench,
+    index: usize,
+    first: FirstError,
+    filled: &Filled,
+    place: &Place,
+) -> anyhow::Result<()> {
     let bytes = filled.bytes as usize;
-    Ok(Mapping::shared(&filled.file, bytes)?.resident(0, bytes)? as u64)
+    let cached = || Mapping::shared(&filled.file, bytes)?.resident(0, bytes);
+    if first.report(bench, &[index], "read past the page cache")
+        && (cached()? * page_size()) as u64 > FILE_BYTES / 4
+    {
+        let reason =
+            format!("{} answered from its page cache although it was asked not to", place.filesystem);
+        bench.degrade(index, "went-through-page-cache", reason, OTHERS);
+    }
+    Ok(())
 }
 
 /// Random multiples of `size` within the file (xorshift64).

@@ -1,7 +1,7 @@
 //! Reads from the device, several in flight at once: io_uring.
 
-use super::direct::{FILE_BYTES, Offsets, cached_pages, has_no_device, on_device};
-use super::scratch::{Filled, Scratch, too_large};
+use super::direct::{FILE_BYTES, OTHERS, Offsets, obstacle, on_device, report};
+use super::scratch::{Filled, Scratch};
 use super::{Place, in_each_directory};
 use crate::prelude::*;
 use latscope_os::uring::{Queue, Taker};
@@ -49,24 +49,18 @@ fn run(bench: &mut Bench) -> Result<()> {
     let scratch = Scratch::open(bench)?;
     let reads: Vec<Reads> = bench.settings()?;
     let Some(filesystem) = reads.first().map(|reads| reads.place.filesystem.clone()) else { return Ok(()) };
-    let reason = if has_no_device(&filesystem) {
-        let reason = format!("{filesystem} is memory: there is no device below the page cache");
-        Some((reason, "choose a directory on a disk (--dir)"))
-    } else {
-        (scratch.room() < FILE_BYTES).then(|| too_large(FILE_BYTES, scratch.room()))
-    };
-    if let Some((reason, remedy)) = reason {
+    if let Some((reason, remedy)) = obstacle(&scratch, &filesystem) {
         (0..reads.len()).for_each(|index| bench.unsupported(index, reason.as_str(), remedy));
         return Ok(());
     }
     let filled = scratch.filled(NAME, FILE_BYTES)?;
     let there = filled.error.map_or_else(|| on_device(&filled), Err);
-    for (index, Reads { depth, .. }) in reads.iter().enumerate() {
-        match there.and_then(|()| queue(&scratch, *depth)) {
-            Ok(queue) => read_at_once(bench, index, *depth, queue, &filled, &filesystem)?,
+    for (index, reads) in reads.iter().enumerate() {
+        match there.and_then(|()| queue(&scratch, reads.depth)) {
+            Ok(queue) => read_at_once(bench, index, reads, queue, &filled)?,
             Err(Errno::OPNOTSUPP | Errno::INVAL) => {
                 let reason = format!("{filesystem} refuses O_DIRECT, or the kernel is older than Linux 5.11");
-                bench.unsupported(index, reason, "choose a directory on another file system (--dir)");
+                bench.unsupported(index, reason, OTHERS);
             }
             Err(error) => refuse(bench, index, "prepare reads by io_uring", error),
         }
@@ -85,11 +79,11 @@ fn queue(scratch: &Scratch, depth: u64) -> rustix::io::Result<Queue> {
 fn read_at_once(
     bench: &mut Bench,
     index: usize,
-    depth: u64,
+    reads: &Reads,
     mut queue: Queue,
     filled: &Filled,
-    filesystem: &str,
 ) -> Result<()> {
+    let depth = reads.depth;
     let mut random = Offsets { state: bench.seed() | 1, size: BYTES };
     let mut first = FirstError::default();
     bench.set_work(index, Work { ops: 1, bytes_touched: BYTES, bytes_moved: BYTES });
@@ -104,11 +98,5 @@ fn read_at_once(
         first.check(read.and_then(whole));
         splits.between(0, 0, (end - start) / depth);
     });
-    let measured = first.report(bench, &[index], "read past the page cache");
-    if measured && cached_pages(filled)? * rustix::param::page_size() as u64 > FILE_BYTES / 4 {
-        let reason = format!("{filesystem} answered from its page cache although it was asked not to");
-        let remedy = "choose a directory on another file system (--dir)";
-        bench.degrade(index, "went-through-page-cache", reason, remedy);
-    }
-    Ok(())
+    report(bench, index, first, filled, &reads.place)
 }
