@@ -200,12 +200,9 @@ fn measure_between(bench: &mut Bench, index: usize, transfer: &Transfer) -> Resu
         return Ok(());
     }
     let bytes = vec![transfer.size as usize / threads + 2 * GAP * size_of::<u64>(); threads];
-    let pages = Pages::Huge;
-    let Some(mut regions) = nodes::regions(bench, &[index], &transfer.between, pages, &bytes) else {
-        return Ok(());
-    };
-    let placed = nodes::verify(bench, index, &transfer.between, pages, &regions);
-    if placed && nodes::go_to(bench, index, &transfer.between) {
+    let made = nodes::regions(bench, vec![index], &transfer.between, Pages::Huge, &bytes);
+    let Some((mut regions, placed)) = made else { return Ok(()) };
+    if !placed.is_empty() && nodes::go_to(bench, index, &transfer.between) {
         measure(bench, index, transfer, &cpus, &mut regions)?;
     }
     Ok(())

@@ -261,10 +261,8 @@ fn run(bench: &mut Bench) -> Result<()> {
         let indices: Vec<usize> = (0..walks.len())
             .filter(|i| walks[*i].pages == pages && walks[*i].between.node().is_none())
             .collect();
-        let size = |index: usize| walks[index].size;
-        let Some((mut region, fitting)) = regions::for_points(bench, indices, pages, size) else {
-            continue;
-        };
+        let made = regions::for_points(bench, indices, pages, |index| walks[index].size);
+        let Some((mut region, fitting)) = made else { continue };
         let of =
             |order: Order| fitting.iter().copied().filter(|i| walks[*i].order == order).collect::<Vec<_>>();
         // Ascending sizes: the random chain grows from one to the next.
@@ -291,20 +289,11 @@ fn run_between(bench: &mut Bench, walks: &[Walk]) -> Result<()> {
             waiting.iter().copied().partition(|index| memory(&walks[*index]) == memory(first));
         waiting = rest;
         let bytes = [first.size as usize];
-        let Some(mut made) = nodes::regions(bench, &same, &first.between, first.pages, &bytes) else {
-            continue;
-        };
-        let placed: Vec<usize> = same
-            .into_iter()
-            .filter(|index| nodes::verify(bench, *index, &walks[*index].between, first.pages, &made))
-            .collect();
-        let links = made[0].links();
+        let made = nodes::regions(bench, same, &first.between, first.pages, &bytes);
+        let Some((mut made, placed)) = made else { continue };
+        let links = &mut made[0].links()[..first.size as usize / size_of::<usize>()];
         let map = match first.order {
-            Order::Random => ChaseMap::random(
-                &mut links[..first.size as usize / size_of::<usize>()],
-                LINE as usize,
-                bench.seed(),
-            ),
+            Order::Random => ChaseMap::random(links, LINE as usize, bench.seed()),
             _ => ordered(first, links, bench.seed()),
         };
         for index in placed {

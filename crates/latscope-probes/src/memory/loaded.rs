@@ -162,11 +162,8 @@ fn run_between(bench: &mut Bench, wanted: &[Loaded], mut waiting: Vec<usize>) ->
         let copies = most.min(cpus.len() - 1);
         let mut bytes = vec![first.size as usize];
         bytes.resize(1 + copies, (COPIED as usize / copies.max(1)).max(2 * MIB as usize));
-        let Some(mut made) = nodes::regions(bench, &curve, &first.between, pages, &bytes) else { continue };
-        let placed: Vec<usize> = curve
-            .into_iter()
-            .filter(|index| nodes::verify(bench, *index, &first.between, pages, &made))
-            .collect();
+        let made = nodes::regions(bench, curve, &first.between, pages, &bytes);
+        let Some((mut made, placed)) = made else { continue };
         let (chain, copying) = made.split_at_mut(1);
         let links = &mut chain[0].links()[..first.size as usize / size_of::<usize>()];
         let map = ChaseMap::random(links, LINE as usize, bench.seed());

@@ -133,19 +133,24 @@ impl Between {
     }
 }
 
-/// Returns memory on the node of a pair for each of so many bytes. Points that have none are closed.
+/// Returns memory on the node of a pair for each of so many bytes, and the points that are measured in it. The others
+/// are closed.
 pub(super) fn regions(
     bench: &mut Bench,
-    points: &[usize],
+    points: Vec<usize>,
     between: &Between,
     pages: Pages,
     bytes: &[usize],
-) -> Option<Vec<Region>> {
+) -> Option<(Vec<Region>, Vec<usize>)> {
     let node = between.node()?;
     let made = bytes.iter().map(|bytes| Region::on_node(*bytes, pages, node)).collect();
     let made: Result<Vec<Region>, _> = made;
     match made {
-        Ok(made) => Some(made),
+        Ok(made) => {
+            let points = points.into_iter().filter(|point| verify(bench, *point, between, pages, &made));
+            let points = points.collect();
+            Some((made, points))
+        }
         Err(error) => {
             let reason = format!("on node {node}: {error}");
             let remedy =
@@ -168,13 +173,7 @@ pub(super) fn go_to(bench: &mut Bench, point: usize, between: &Between) -> bool 
 
 /// States where the memory of a point is, page by page, and lowers its quality if that is elsewhere. Returns false for
 /// a point that is closed, since most of its memory is.
-pub(super) fn verify(
-    bench: &mut Bench,
-    point: usize,
-    between: &Between,
-    pages: Pages,
-    regions: &[Region],
-) -> bool {
+fn verify(bench: &mut Bench, point: usize, between: &Between, pages: Pages, regions: &[Region]) -> bool {
     let Some(node) = between.node() else { return true };
     regions.iter().find_map(|region| regions::doubt(region, pages)).iter().for_each(|doubt| {
         doubt.tell(bench, &[point]);

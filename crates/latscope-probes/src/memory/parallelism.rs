@@ -56,10 +56,8 @@ fn run(bench: &mut Bench) -> Result<()> {
     let loads: Vec<Loads> = bench.settings()?;
     for pages in [Pages::Huge, Pages::Base] {
         let indices: Vec<usize> = (0..loads.len()).filter(|i| loads[*i].pages == pages).collect();
-        let size = |index: usize| loads[index].size;
-        let Some((mut region, fitting)) = regions::for_points(bench, indices, pages, size) else {
-            continue;
-        };
+        let made = regions::for_points(bench, indices, pages, |index| loads[index].size);
+        let Some((mut region, fitting)) = made else { continue };
         for of_one_size in fitting.chunk_by(|a, b| loads[*a].size == loads[*b].size) {
             let words = loads[of_one_size[0]].size as usize / size_of::<usize>();
             let all = Chains::random(&mut region.links()[..words], LINE as usize, bench.seed());

@@ -62,10 +62,8 @@ fn run(bench: &mut Bench) -> Result<()> {
     for pages in Pages::ALL.iter().copied() {
         let page = pages.bytes();
         let indices: Vec<usize> = (0..visits.len()).filter(|i| visits[*i].pages == pages).collect();
-        let size = |index: usize| visits[index].size;
-        let Some((mut region, fitting)) = regions::for_points(bench, indices, pages, size) else {
-            continue;
-        };
+        let made = regions::for_points(bench, indices, pages, |index| visits[index].size);
+        let Some((mut region, fitting)) = made else { continue };
         // The lines side by side stand on large pages, so that they miss no TLB.
         let lines = |index: &usize| visits[*index].size / page;
         let most = fitting.iter().map(lines).max().unwrap_or(1);
