@@ -3,6 +3,7 @@
 use crate::bench::Bench;
 pub use crate::param::{Directory, Kind, Param, PlanInput, Profile};
 use crate::settings::Settings;
+use anyhow::Result;
 pub use latscope_core::catalogue::{Catalogue, Facts, FamilyFacts};
 use latscope_core::machine::Machine;
 use latscope_core::plan::{Point, Step};
@@ -14,7 +15,7 @@ pub struct Probe {
     pub facts: Facts,
     /// Checks that the type of its points can read a point: a worker measures nothing else, so that no word that it does
     /// not know stands for one that it does.
-    pub check: fn(&Point) -> anyhow::Result<()>,
+    pub check: fn(&Point) -> Result<()>,
     /// Code that measures it. Probes that share an experiment are measured together, in one worker.
     pub experiment: &'static Experiment,
     /// Returns the points of this probe for a request on a machine. Pure.
@@ -38,7 +39,7 @@ pub struct Experiment {
     /// True if it needs a directory for files.
     pub scratch: bool,
     /// Measures the points of the bench.
-    pub run: fn(&mut Bench) -> anyhow::Result<()>,
+    pub run: fn(&mut Bench) -> Result<()>,
     /// Time that a point takes beside its budget, s: buffers to fill, processes with memory, CPUs to be kept awake first.
     pub setup_s: f64,
     /// Time that a step takes once, however many points it has, s: CPUs to be kept busy first, threads to be started.
@@ -62,11 +63,7 @@ pub struct FewerRounds {
 
 impl Experiment {
     /// Returns an experiment that needs no files, no time to set up, and as many rounds as all others.
-    pub const fn new(
-        name: &'static str,
-        cpus: Cpus,
-        run: fn(&mut Bench) -> anyhow::Result<()>,
-    ) -> Experiment {
+    pub const fn new(name: &'static str, cpus: Cpus, run: fn(&mut Bench) -> Result<()>) -> Experiment {
         Experiment {
             name,
             cpus,

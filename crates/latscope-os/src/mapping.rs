@@ -3,6 +3,7 @@
 
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{MemfdFlags, SealFlags};
+use rustix::io::Result;
 use rustix::mm::{self, MapFlags, ProtFlags};
 use std::ffi::c_void;
 use std::io;
@@ -23,12 +24,7 @@ unsafe impl Sync for Mapping {}
 
 impl Mapping {
     /// Maps `length` bytes of a file from `offset`, which is that of a page, for all holders to read and write.
-    pub fn shared(
-        file: impl AsFd,
-        offset: u64,
-        length: usize,
-        flags: MapFlags,
-    ) -> rustix::io::Result<Mapping> {
+    pub fn shared(file: impl AsFd, offset: u64, length: usize, flags: MapFlags) -> Result<Mapping> {
         Mapping::file(file, offset, length, ProtFlags::READ | ProtFlags::WRITE, flags | MapFlags::SHARED)
     }
 
@@ -40,7 +36,7 @@ impl Mapping {
         length: usize,
         access: ProtFlags,
         flags: MapFlags,
-    ) -> rustix::io::Result<Mapping> {
+    ) -> Result<Mapping> {
         assert!(!flags.contains(MapFlags::FIXED));
         // SAFETY: a new mapping at an address the kernel chooses touches no other memory.
         Ok(Mapping::of(unsafe { mm::mmap(null_mut(), length, access, flags, file, offset)? }, length))
@@ -48,7 +44,7 @@ impl Mapping {
 
     /// Maps private memory of zeros.
     #[inline]
-    pub fn anonymous(length: usize, access: ProtFlags, flags: MapFlags) -> rustix::io::Result<Mapping> {
+    pub fn anonymous(length: usize, access: ProtFlags, flags: MapFlags) -> Result<Mapping> {
         assert!(!flags.contains(MapFlags::FIXED));
         let flags = flags | MapFlags::PRIVATE;
         // SAFETY: as in `file`.
@@ -62,7 +58,7 @@ impl Mapping {
     }
 
     /// Unmaps all but the `length` bytes from `offset`; both are multiples of the page size.
-    pub fn trim(mut self, offset: usize, length: usize) -> rustix::io::Result<Mapping> {
+    pub fn trim(mut self, offset: usize, length: usize) -> Result<Mapping> {
         assert!(offset <= self.length && length <= self.length - offset);
         let after = offset + length..self.length;
         // SAFETY: the pieces lie in the mapping, which is no longer than before them after they are gone, and no
@@ -83,7 +79,7 @@ impl Mapping {
 
     /// Unmaps, as dropping does, and returns the outcome.
     #[inline]
-    pub fn unmap(self) -> rustix::io::Result<()> {
+    pub fn unmap(self) -> Result<()> {
         let Mapping { start, length } = *std::mem::ManuallyDrop::new(self);
         // SAFETY: as in `drop`.
         unsafe { mm::munmap(start.as_ptr().cast(), length) }

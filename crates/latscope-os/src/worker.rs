@@ -137,12 +137,9 @@ fn start(mut command: Command, descriptors: &[&OwnedFd], lifetime: Lifetime) -> 
 ///
 /// # Errors
 /// The process cannot be started.
-pub fn shell<'a>(
-    command: &str,
-    environment: impl IntoIterator<Item = (&'a str, String)>,
-) -> io::Result<Child> {
+pub fn shell<'a>(command: &str, variables: impl IntoIterator<Item = (&'a str, String)>) -> io::Result<Child> {
     let mut shell = Command::new("sh");
-    shell.args(["-c", command]).envs(environment).process_group(0);
+    shell.args(["-c", command]).envs(variables).process_group(0);
     shell.stdin(nothing()?).stdout(nothing()?).stderr(nothing()?);
     let prepare = || {
         unblock_signals();

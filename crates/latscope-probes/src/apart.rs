@@ -9,10 +9,7 @@ use crate::prelude::*;
 ///
 /// # Panics
 /// If `measure` panics.
-pub(crate) fn measure_apart(
-    bench: &mut Bench,
-    measure: impl FnOnce(&mut Bench) -> Result<()> + Send,
-) -> Result<()> {
+pub fn measure_apart(bench: &mut Bench, measure: impl FnOnce(&mut Bench) -> Result<()> + Send) -> Result<()> {
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().spawn_scoped(scope, move || measure(bench));
         match thread.context("no thread can be created")?.join() {

@@ -359,19 +359,14 @@ impl<'a> Bench<'a> {
         });
     }
 
-    fn events(
-        &mut self,
-        points: &[usize],
-        gate: Gate,
-        activity: &mut dyn FnMut(&mut [u64; MAX_PARTS], bool),
-    ) {
-        self.begin(points);
-        let mut sink = self.recorders(points, Sampling::Event);
+    fn events(&mut self, parts: &[usize], gate: Gate, activity: &mut dyn FnMut(&mut [u64; MAX_PARTS], bool)) {
+        self.begin(parts);
+        let mut sink = self.recorders(parts, Sampling::Event);
         let (timebase, stop) = (self.timebase(), self.stop());
         let mut nothing = || ();
         let mut host = Live::new(timebase, gate.clone(), false, &mut nothing);
-        let outcome = sampler::events(&mut host, &timebase, &stop, points.len(), activity, &mut sink);
-        self.finish(points, sink, outcome, &gate);
+        let outcome = sampler::events(&mut host, &timebase, &stop, parts.len(), activity, &mut sink);
+        self.finish(parts, sink, outcome, &gate);
     }
 
     /// The private histogram of a measuring thread, for events in ns; hand it

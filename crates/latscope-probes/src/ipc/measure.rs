@@ -131,7 +131,7 @@ fn report(bench: &mut Bench, group: &Group, outcome: Outcome, run: Option<u64>) 
     began.extend(called.began.clone());
     for (point, row) in rows {
         let tally = &called.tallies[usize::from(fifo_first && row.caller == Caller::Other)];
-        of_row(bench, *point, row, tally, &called, served.as_ref());
+        tell(bench, *point, row, tally, &called, served.as_ref());
         if row.hops > 0 {
             bench.set_hops(*point, began.drain(..).chain(tally.hops.iter().cloned()).collect());
         }
@@ -168,14 +168,7 @@ fn waited(bench: &mut Bench, point: usize, row: &Row, tally: &Tally, called: &Ca
     bench.set_contention(point, contention);
 }
 
-fn of_row(
-    bench: &mut Bench,
-    point: usize,
-    row: &Row,
-    tally: &Tally,
-    called: &Called,
-    served: Option<&Served>,
-) {
+fn tell(bench: &mut Bench, point: usize, row: &Row, tally: &Tally, called: &Called, served: Option<&Served>) {
     if row.mode == Mode::Inversion {
         // How long the waiter was blocked is all there is to tell.
         return bench.set_blocks(point, tally.blocks.clone());

@@ -2,7 +2,7 @@
 //! each has been with each. Some pairs of each class are then measured alone and at once in turn; a class in which that
 //! differs is measured alone.
 
-use super::lines::{Lines, Side};
+use super::lines::{Lines, Side, Sides};
 use crate::prelude::*;
 use latscope_core::statistics::ratio_of_medians;
 
@@ -125,7 +125,7 @@ impl Taken {
 ///
 /// # Errors
 /// A thread cannot be started.
-pub(super) fn measure(bench: &mut Bench, pairs: &[Pair], sides: (Side, Side)) -> Result<()> {
+pub(super) fn measure(bench: &mut Bench, pairs: &[Pair], sides: Sides) -> Result<()> {
     let mut taken: BTreeMap<usize, Taken> = BTreeMap::new();
     let rounds = rounds(pairs);
     for (number, round) in rounds.iter().enumerate() {
@@ -161,12 +161,7 @@ pub(super) fn measure(bench: &mut Bench, pairs: &[Pair], sides: (Side, Side)) ->
 }
 
 /// Compares some of the pairs of a class alone and with all others of their round.
-fn compare(
-    bench: &mut Bench,
-    members: &[&Pair],
-    rounds: &[Vec<&Pair>],
-    sides: (Side, Side),
-) -> Result<Difference> {
+fn compare(bench: &mut Bench, members: &[&Pair], rounds: &[Vec<&Pair>], sides: Sides) -> Result<Difference> {
     let with_others = |pair: &Pair| rounds.iter().find(|round| round.len() > 1 && round.contains(&pair));
     let (mut any, mut compared) = (false, Vec::new());
     for pair in crate::classes::spread(members, CHECKED) {
@@ -188,7 +183,7 @@ fn compare(
 }
 
 /// Measures pairs one after the other.
-fn alone(bench: &mut Bench, pairs: &[&Pair], sides: (Side, Side)) -> Result<BTreeMap<usize, Taken>> {
+fn alone(bench: &mut Bench, pairs: &[&Pair], sides: Sides) -> Result<BTreeMap<usize, Taken>> {
     let mut taken = BTreeMap::new();
     for (number, pair) in pairs.iter().enumerate() {
         if bench.is_stopping() {
@@ -241,7 +236,7 @@ struct Order {
 }
 
 /// Measures disjoint pairs at the same time.
-fn at_once(bench: &Bench, pairs: &[&Pair], (ask, answer): (Side, Side)) -> Result<BTreeMap<usize, Taken>> {
+fn at_once(bench: &Bench, pairs: &[&Pair], (ask, answer): Sides) -> Result<BTreeMap<usize, Taken>> {
     let timebase = bench.timebase();
     let stop = bench.stop();
     let limits = (stop.samples.clamp(1, 100) as usize, stop.batch_ns as f64);

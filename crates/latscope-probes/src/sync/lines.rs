@@ -8,3 +8,6 @@ pub(super) type Lines = [Lane<AtomicU64>; 2];
 
 /// One side of a number of trips: lines, trips before, trips to make.
 pub(super) type Side = fn(&Lines, u64, u64);
+
+/// The asking and the answering side of a pair.
+pub(super) type Sides = (Side, Side);
