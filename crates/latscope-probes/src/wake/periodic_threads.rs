@@ -2,7 +2,7 @@
 
 use super::activations::{self, Rules, Sink, Waiter, Woken};
 use super::thread::{ClockName, Policy, Thread};
-use super::waiter::{self, Monotonic, Realtime, WithWaiter, now};
+use super::waiter::{self, KernelClock, Monotonic, Realtime, WithWaiter, now};
 use crate::prelude::*;
 use latscope_bench::alarm::Alarm;
 use latscope_bench::hold::{Shortfall, granted};
@@ -106,7 +106,7 @@ impl PeriodicThreads {
                     let tell = tell.clone();
                     let name = format!("wake/{}", member.thread.index);
                     let builder = std::thread::Builder::new().name(name).stack_size(STACK_BYTES);
-                    builder.spawn_scoped(scope, move || live(self, member, tell))
+                    builder.spawn_scoped(scope, move || self.live(member, tell))
                 })
                 .collect::<std::io::Result<_>>()
                 .context("no thread can be created")?;
@@ -122,6 +122,60 @@ impl PeriodicThreads {
             });
             ended.flatten().collect()
         })
+    }
+
+    /// Runs a measuring thread: reports that it is set up, waits for the others, and measures. Returns nothing if
+    /// another thread could not be set up.
+    fn live(&self, member: Member, tell: mpsc::Sender<Option<Settled>>) -> Result<Option<Done>> {
+        let settled = settle(&member.thread);
+        member.writer.adopt();
+        touch_stack();
+        let _ = tell.send(settled.as_ref().ok().cloned());
+        drop(tell);
+        let begin = *self.begin.read().expect("the starter does not panic");
+        let shortfall = settled?;
+        let Some([monotonic, realtime]) = begin else { return Ok(None) };
+        let done = match member.thread.clock {
+            ClockName::Monotonic => self.run(member, Monotonic, monotonic, shortfall),
+            ClockName::Realtime => self.run(member, Realtime, realtime, shortfall),
+        };
+        done.map(Some)
+    }
+
+    fn run<C: KernelClock>(
+        &self,
+        mut member: Member,
+        clock: C,
+        begin: u64,
+        shortfall: Settled,
+    ) -> Result<Done> {
+        let thread = member.thread.clone();
+        let first = self.first(&thread, begin, now::<C>());
+        let job = Job { all: self, first, member: &mut member, to_monotonic: to_monotonic::<C>() };
+        let mut shortfalls = Vec::from_iter(shortfall);
+        let counted = match waiter::hop(&thread)? {
+            None => waiter::with_waiter(clock, &thread, job)?,
+            Some((hop, hopper)) => std::thread::scope(|scope| -> Result<Counted> {
+                let of = thread.clone();
+                let body = move || {
+                    // The same place and policy as the receiver, which has read its own back.
+                    let _ = settle(&of);
+                    touch_stack();
+                    hopper.run(of.clock, first, of.interval);
+                    threads::moved()
+                };
+                let hopper = std::thread::Builder::new()
+                    .stack_size(STACK_BYTES)
+                    .spawn_scoped(scope, body)
+                    .context("no second thread for the hop")?;
+                let counted = job.with(hop);
+                shortfalls.extend(hopper.join().expect("the second thread does not panic"));
+                Ok(counted)
+            })?,
+        };
+        shortfalls.extend(left_cpu(&thread, &counted));
+        let unbegun = counted.recorded == 0 && self.over.load(Ordering::Relaxed);
+        Ok(Done { member, counted, unbegun, shortfalls })
     }
 
     fn first_instant(&self) -> Begin {
@@ -148,64 +202,6 @@ impl PeriodicThreads {
     }
 }
 
-/// Runs a measuring thread: reports that it is set up, waits for the others, and measures. Returns nothing if
-/// another thread could not be set up.
-fn live(
-    periodic_threads: &PeriodicThreads,
-    member: Member,
-    tell: mpsc::Sender<Option<Settled>>,
-) -> Result<Option<Done>> {
-    let settled = settle(&member.thread);
-    member.writer.adopt();
-    touch_stack();
-    let _ = tell.send(settled.as_ref().ok().cloned());
-    drop(tell);
-    let begin = *periodic_threads.begin.read().expect("the starter does not panic");
-    let shortfall = settled?;
-    let Some([monotonic, realtime]) = begin else { return Ok(None) };
-    let done = match member.thread.clock {
-        ClockName::Monotonic => measure(periodic_threads, member, Monotonic, monotonic, shortfall),
-        ClockName::Realtime => measure(periodic_threads, member, Realtime, realtime, shortfall),
-    };
-    done.map(Some)
-}
-
-fn measure<C: waiter::KernelClock>(
-    periodic_threads: &PeriodicThreads,
-    mut member: Member,
-    clock: C,
-    begin: u64,
-    shortfall: Settled,
-) -> Result<Done> {
-    let thread = member.thread.clone();
-    let first = periodic_threads.first(&thread, begin, now::<C>());
-    let job = Job { periodic_threads, first, member: &mut member, to_monotonic: to_monotonic::<C>() };
-    let mut shortfalls = Vec::from_iter(shortfall);
-    let counted = match waiter::hop(&thread)? {
-        None => waiter::with_waiter(clock, &thread, job)?,
-        Some((hop, hopper)) => std::thread::scope(|scope| -> Result<Counted> {
-            let of = thread.clone();
-            let body = move || {
-                // The same place and policy as the receiver, which has read its own back.
-                let _ = settle(&of);
-                touch_stack();
-                hopper.run(of.clock, first, of.interval);
-                threads::moved()
-            };
-            let hopper = std::thread::Builder::new()
-                .stack_size(STACK_BYTES)
-                .spawn_scoped(scope, body)
-                .context("no second thread for the hop")?;
-            let counted = job.with(hop);
-            shortfalls.extend(hopper.join().expect("the second thread does not panic"));
-            Ok(counted)
-        })?,
-    };
-    shortfalls.extend(left_cpu(&thread, &counted));
-    let unbegun = counted.recorded == 0 && periodic_threads.over.load(Ordering::Relaxed);
-    Ok(Done { member, counted, unbegun, shortfalls })
-}
-
 /// Returns the shortfall of a thread of whose activations some were on other CPUs than its own.
 fn left_cpu(thread: &Thread, counted: &Counted) -> Option<Shortfall> {
     let cpu = thread.cpu.filter(|_| counted.elsewhere > 0)?;
@@ -217,7 +213,7 @@ fn left_cpu(thread: &Thread, counted: &Counted) -> Option<Shortfall> {
 }
 
 /// Difference to add to an instant of the clock to have it in `CLOCK_MONOTONIC`, ns.
-fn to_monotonic<C: waiter::KernelClock>() -> i64 {
+fn to_monotonic<C: KernelClock>() -> i64 {
     monotonic_ns() as i64 - now::<C>() as i64
 }
 
@@ -287,7 +283,7 @@ fn touch_stack() {
 
 /// A member's loop, for any waiter.
 struct Job<'a> {
-    periodic_threads: &'a PeriodicThreads,
+    all: &'a PeriodicThreads,
     first: u64,
     member: &'a mut Member,
     to_monotonic: i64,
@@ -297,17 +293,17 @@ impl WithWaiter for Job<'_> {
     type Output = Counted;
 
     fn with(self, mut waiter: impl Waiter) -> Counted {
-        let Job { periodic_threads, first, member, to_monotonic } = self;
+        let Job { all, first, member, to_monotonic } = self;
         let thread = &member.thread;
-        let warm_up = periodic_threads.periodic.warm_up;
+        let warm_up = all.periodic.warm_up;
         let rules = Rules {
             interval: thread.interval,
             warm_up,
-            count: periodic_threads.count,
-            until: first.saturating_add(periodic_threads.duration).saturating_add(warm_up * thread.interval),
+            count: all.count,
+            until: first.saturating_add(all.duration).saturating_add(warm_up * thread.interval),
         };
         let mut sink = Recording {
-            periodic_threads,
+            all,
             to_monotonic,
             touched: vec![1; member.thread.touch as usize],
             counted: Counted::default(),
@@ -317,8 +313,8 @@ impl WithWaiter for Job<'_> {
         let before = usage::thread_counts();
         let recorded = activations::run(rules, first, &mut waiter, &mut sink);
         let after = usage::thread_counts();
-        if recorded >= periodic_threads.count && periodic_threads.periodic.end == End::Any {
-            periodic_threads.over.store(true, Ordering::Relaxed);
+        if recorded >= all.count && all.periodic.end == End::Any {
+            all.over.store(true, Ordering::Relaxed);
         }
         let faults = |counts: usage::Counts| counts.minor_faults + counts.major_faults;
         Counted {
@@ -332,7 +328,7 @@ impl WithWaiter for Job<'_> {
 
 /// Records activations and does the work of each.
 struct Recording<'a> {
-    periodic_threads: &'a PeriodicThreads,
+    all: &'a PeriodicThreads,
     member: &'a mut Member,
     to_monotonic: i64,
     touched: Vec<u8>,
@@ -348,14 +344,14 @@ fn current_cpu() -> u32 {
 impl Sink for Recording<'_> {
     #[inline(always)]
     fn stopping(&self) -> bool {
-        self.periodic_threads.over.load(Ordering::Relaxed) || self.member.writer.stopping()
+        self.all.over.load(Ordering::Relaxed) || self.member.writer.stopping()
     }
 
     #[inline(always)]
     fn record(&mut self, sample: Exceedance, missed: u64, early: bool) {
         let sample = Exceedance { at: sample.at.saturating_add_signed(self.to_monotonic), ..sample };
         let interval = self.member.thread.interval;
-        self.member.writer.record_event(sample, self.periodic_threads.epoch, missed, interval);
+        self.member.writer.record_event(sample, self.all.epoch, missed, interval);
         if early {
             self.counted.early += 1;
             self.member.writer.early();
@@ -371,7 +367,7 @@ impl Sink for Recording<'_> {
         self.cpu = cpu;
         if sample.value > self.member.writer.threshold() {
             self.exceeded(sample);
-            if self.periodic_threads.periodic.stop_at_threshold {
+            if self.all.periodic.stop_at_threshold {
                 return false;
             }
         }
@@ -387,10 +383,10 @@ impl Recording<'_> {
     #[cold]
     fn exceeded(&mut self, sample: Exceedance) {
         let sample = Exceedance { at: sample.at.saturating_add_signed(self.to_monotonic), ..sample };
-        let stops = self.periodic_threads.periodic.stop_at_threshold;
+        let stops = self.all.periodic.stop_at_threshold;
         let remark = format_args!("latscope: late by {} ns on CPU {}", sample.value, current_cpu());
         self.member.alarm.raise(&self.member.writer, sample, stops, remark);
-        self.periodic_threads.over.fetch_or(stops, Ordering::Relaxed);
+        self.all.over.fetch_or(stops, Ordering::Relaxed);
     }
 
     /// Touches memory and computes, and records when that is done.
@@ -410,8 +406,7 @@ impl Recording<'_> {
             at = now();
         }
         if let Some((_, writer)) = &mut self.member.response {
-            let since =
-                at.saturating_add_signed(self.to_monotonic).saturating_sub(self.periodic_threads.epoch);
+            let since = at.saturating_add_signed(self.to_monotonic).saturating_sub(self.all.epoch);
             writer.record(at.saturating_sub(woken.due), since);
         }
     }
