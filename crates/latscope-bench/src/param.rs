@@ -51,24 +51,11 @@ impl Profile {
     /// Conditions under which a point has been measured enough.
     pub fn stop(self) -> Stop {
         const MS: u64 = 1_000_000;
-        match self {
-            Profile::Quick => {
-                Stop { samples: 25, events: 500, batch_ns: BATCH_NS, budget_ns: 25 * MS, limit_ns: 80 * MS }
-            }
-            Profile::Normal => Stop {
-                samples: 100,
-                events: 2_000,
-                batch_ns: BATCH_NS,
-                budget_ns: 100 * MS,
-                limit_ns: 400 * MS,
-            },
-            Profile::Full => Stop {
-                samples: 400,
-                events: 20_000,
-                batch_ns: BATCH_NS,
-                budget_ns: 500 * MS,
-                limit_ns: 2_000 * MS,
-            },
-        }
+        let (samples, events, budget_ns, limit_ns) = match self {
+            Profile::Quick => (25, 500, 25 * MS, 80 * MS),
+            Profile::Normal => (100, 2_000, 100 * MS, 400 * MS),
+            Profile::Full => (400, 20_000, 500 * MS, 2_000 * MS),
+        };
+        Stop { samples, events, batch_ns: BATCH_NS, budget_ns, limit_ns }
     }
 }

@@ -82,6 +82,7 @@ impl Blame {
         })?;
         let ticket = ticket.expect("an instance is journalled before it is made");
         let tickless = std::fs::read_to_string("/sys/devices/system/cpu/nohz_full").unwrap_or_default();
+        let wanted = traced.events.iter().filter_map(|event| Some(event.split_once(':')?.1.to_owned()));
         Ok(Blame {
             tracer,
             ticket,
@@ -90,11 +91,7 @@ impl Blame {
             tickless: tickless.trim().parse().unwrap_or_default(),
             steal: Steal::watch(),
             held_back: HeldBack::watch(),
-            wanted: traced
-                .events
-                .iter()
-                .filter_map(|event| Some(event.split_once(':')?.1.to_owned()))
-                .collect(),
+            wanted: wanted.collect(),
         })
     }
 

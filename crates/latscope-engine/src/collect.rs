@@ -128,15 +128,8 @@ pub fn merged(registry: &Registry, measured: &[Measurement]) -> Vec<Measurement>
                 let title = merged_title(registry, one, axis);
                 let (blocks, hops) = (Vec::new(), Vec::new());
                 let row = axis == param::CPU;
-                merged.push(Measurement {
-                    params,
-                    title,
-                    row,
-                    blocks,
-                    hops,
-                    recordings: None,
-                    ..one.clone()
-                });
+                let recordings = None;
+                merged.push(Measurement { params, title, row, blocks, hops, recordings, ..one.clone() });
             }
             Some(all) => merge(all, one),
         }
@@ -161,10 +154,8 @@ fn axis(m: &Measurement) -> Option<&'static str> {
 
 fn merged_title(registry: &Registry, one: &Measurement, axis: &str) -> String {
     if axis == param::PAIR {
-        return one
-            .title
-            .rsplit_once(", pair ")
-            .map_or(one.title.clone(), |(what, _)| format!("{what}, all pairs"));
+        let what = one.title.rsplit_once(", pair ");
+        return what.map_or(one.title.clone(), |(what, _)| format!("{what}, all pairs"));
     }
     registry.find(&one.probe).map_or(one.title.clone(), |p| match one.params.get(param::CONTEXT) {
         Some(context) => format!("{}: {context}, all CPUs", p.title),

@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 /// Request for a run as a whole.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Request {
     /// `survey`, or a family's name.
     pub job: String,
@@ -46,22 +46,7 @@ pub struct Request {
 impl Request {
     /// A request for no more than `input`.
     pub fn new(job: &str, input: PlanInput) -> Request {
-        Request {
-            job: job.to_owned(),
-            notes: Vec::new(),
-            input,
-            cpus: Vec::new(),
-            seed: 1,
-            count: None,
-            duration: None,
-            load: None,
-            timeline: None,
-            periodic: None,
-            on_threshold: None,
-            rounds: 1,
-            rounds_asked: false,
-            conditions: Conditions::default(),
-        }
+        Request { job: job.to_owned(), input, seed: 1, rounds: 1, ..Request::default() }
     }
 }
 

@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 const LEAST: Duration = Duration::from_secs(1);
 
 /// Keeps a file equal to the report so far.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Saver {
     path: PathBuf,
     every: Duration,
@@ -45,15 +45,7 @@ impl Saver {
         check(path)?;
         let (path, every) = (path.to_owned(), every.max(LEAST));
         let is_replacing = path.is_file();
-        Ok(Saver {
-            path,
-            every,
-            saved: None,
-            without_blocks: false,
-            is_replacing,
-            told: false,
-            redacts: false,
-        })
+        Ok(Saver { path, every, is_replacing, ..Saver::default() })
     }
 
     /// Returns the saver, which leaves out the samples in order of time if `leave_out` is true.

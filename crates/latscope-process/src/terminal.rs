@@ -51,13 +51,8 @@ impl KeyModes {
     /// (Ctrl-S) or stopping (Ctrl-Z) would leave the screen in disorder, and the coordinator with it.
     fn for_keys(self) -> KeyModes {
         let line = LocalModes::ICANON | LocalModes::ECHO | LocalModes::IEXTEN;
-        KeyModes {
-            input: self.input & !InputModes::IXON.bits(),
-            local: self.local & !line.bits(),
-            suspend: 0,
-            least: 0,
-            time: 0,
-        }
+        let (input, local) = (self.input & !InputModes::IXON.bits(), self.local & !line.bits());
+        KeyModes { input, local, suspend: 0, least: 0, time: 0 }
     }
 
     fn set(&self, terminal: impl AsFd) -> io::Result<()> {

@@ -127,18 +127,8 @@ impl<'a> Bench<'a> {
         // Without its signposts a time line still shows the threads.
         let marker = assignment.trace_marker.as_deref().and_then(|path| Marker::open(path).ok());
         let waits = Waits::start();
-        Bench {
-            assignment,
-            points,
-            slots,
-            marker,
-            results,
-            bell: None,
-            memory: None,
-            waits,
-            peers: Peers::default(),
-            tell,
-        }
+        let (bell, memory, peers) = (None, None, Peers::default());
+        Bench { assignment, points, slots, marker, results, bell, memory, waits, peers, tell }
     }
 
     /// The parameters of all points, in their order, where these are of one kind.

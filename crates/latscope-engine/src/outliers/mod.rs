@@ -68,6 +68,7 @@ pub struct Outliers {
 }
 
 /// A point that is watched.
+#[derive(Default)]
 struct Watched {
     cpu: u32,
     /// True if its thread waits for nothing but its timer.
@@ -108,10 +109,7 @@ impl Outliers {
         let watched = |point| Watched {
             cpu: cpu(step, point),
             by_timer: point.probe == ids::WAKE_TIMER && !point.params.contains_key(param::VIA),
-            cursor: Cursor::default(),
-            first: Vec::new(),
-            worst: Vec::new(),
-            lost: 0,
+            ..Watched::default()
         };
         Outliers {
             plan: plan.clone(),

@@ -130,11 +130,9 @@ pub(super) fn vector_objects(data: &[u8], offsets: &[u64]) -> Option<(BufferObje
 
 /// The handles in received data.
 pub(super) fn handles<'a>(data: &'a [u8], offsets: &'a [u64]) -> impl Iterator<Item = Handle> + 'a {
-    offsets
-        .iter()
-        .filter_map(move |at| FlatObject::read(data.get(usize::try_from(*at).ok()?..)?))
-        .filter(|object| object.kind == TYPE_HANDLE)
-        .map(|object| Handle(word_handle(object.binder)))
+    let object = move |at: &u64| FlatObject::read(data.get(usize::try_from(*at).ok()?..)?);
+    let objects = offsets.iter().filter_map(object).filter(|object| object.kind == TYPE_HANDLE);
+    objects.map(|object| Handle(word_handle(object.binder)))
 }
 
 #[cfg(test)]

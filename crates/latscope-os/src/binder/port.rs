@@ -88,14 +88,8 @@ pub struct Port {
 impl Port {
     /// A port to an open device.
     pub fn new(driver: Arc<Driver>) -> Port {
-        Port {
-            driver,
-            commands: Commands::default(),
-            inbox: Box::new([0; INBOX]),
-            at: 0,
-            end: 0,
-            exchanges: 0,
-        }
+        let (commands, inbox) = (Commands::default(), Box::new([0; INBOX]));
+        Port { driver, commands, inbox, at: 0, end: 0, exchanges: 0 }
     }
 
     /// Returns the device of this port.

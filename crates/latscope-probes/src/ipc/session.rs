@@ -217,16 +217,8 @@ fn begin(
     let stand_in = || binder::other_device(transport.name, &endpoints.words).map(str::to_owned);
     let other_device = if row.device.is_none() { stand_in() } else { None };
     let endpoints = EndpointPair { server: Vec::new(), client: Vec::new(), ..endpoints };
-    Ok(Pair {
-        number,
-        _endpoints: endpoints,
-        other_device,
-        server,
-        client,
-        called: None,
-        served: None,
-        given_up: None,
-    })
+    let (called, served, given_up) = (None, None, None);
+    Ok(Pair { number, _endpoints: endpoints, other_device, server, client, called, served, given_up })
 }
 
 fn client_order(

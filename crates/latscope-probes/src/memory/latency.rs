@@ -176,10 +176,8 @@ fn single_load(walk: Walk) -> Point {
 /// Points of single loads: between the nodes asked for, or here, in memory.
 fn single_loads(_: &Probe, input: &PlanInput, machine: &Machine) -> Vec<Point> {
     if nodes::are_asked(input) {
-        return between_nodes(input, machine)
-            .filter(|walk| walk.order == Order::Random)
-            .map(single_load)
-            .collect();
+        let walks = between_nodes(input, machine).filter(|walk| walk.order == Order::Random);
+        return walks.map(single_load).collect();
     }
     let asked = WalkAsked::of(input);
     let mut points = Vec::new();

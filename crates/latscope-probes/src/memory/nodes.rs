@@ -84,10 +84,8 @@ pub(super) fn surveyed(machine: &Machine) -> Vec<(&'static str, Between)> {
         let kind = others.filter(|node| all_cpus(node.id) == with_cpus);
         kind.max_by_key(|node| (machine.distance(from.id, node.id), std::cmp::Reverse(node.id)))
     };
-    let others: Vec<(&str, &Node)> = [(OTHER, farthest(true)), (WITHOUT_CPUS, farthest(false))]
-        .into_iter()
-        .filter_map(|(what, node)| Some((what, node?)))
-        .collect();
+    let others = [(OTHER, farthest(true)), (WITHOUT_CPUS, farthest(false))].into_iter();
+    let others: Vec<(&str, &Node)> = others.filter_map(|(what, node)| Some((what, node?))).collect();
     let own = (!others.is_empty() && from.memory > 0).then_some((OWN, from));
     own.into_iter().chain(others).map(|(what, to)| (what, Between::new(from, to, Some(1)))).collect()
 }

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 const REMEMBERED: usize = 4096;
 
 /// Messages on their way, and counts of the others.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Ledger {
     first: u64,
     next: u64,
@@ -26,15 +26,7 @@ pub(crate) struct Ledger {
 impl Ledger {
     /// Returns a ledger whose numbers begin with `first`; another run's blocks have others.
     pub fn from(first: u64) -> Ledger {
-        Ledger {
-            first,
-            next: first,
-            outstanding: VecDeque::new(),
-            given_up: VecDeque::new(),
-            latest: None,
-            received: 0,
-            tally: Tally::default(),
-        }
+        Ledger { first, next: first, ..Ledger::default() }
     }
 
     /// The number of the block to send next.

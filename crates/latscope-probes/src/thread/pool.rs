@@ -207,10 +207,8 @@ impl Pool {
         for _ in &self.threads {
             let _ = self.shared.start.post();
         }
-        self.threads
-            .drain(..)
-            .map(|thread| thread.join().expect("a thread of the pool does not panic"))
-            .collect()
+        let threads = self.threads.drain(..);
+        threads.map(|thread| thread.join().expect("a thread of the pool does not panic")).collect()
     }
 }
 
