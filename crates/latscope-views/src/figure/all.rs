@@ -1,8 +1,8 @@
 //! All pictures of a report, each with a stable name: that of its file.
 
 use super::{
-    Drawing, Figure, bars, by_parameter, distribution_figure, heat_map, latency_figure, percentile_figure,
-    spikes, throughput_figure, time,
+    Drawing, Figure, Named, bars, by_parameter, distribution_figure, heat_map, latency_figure,
+    percentile_figure, spikes, throughput_figure, time,
 };
 use crate::headline::families;
 use crate::rows::EVENT_FAMILIES;
@@ -10,24 +10,6 @@ use crate::rows::family as family_of;
 use latscope_core::catalogue::Catalogue;
 use latscope_core::events::{Group, groups};
 use latscope_core::report::Report;
-
-/// A picture with its name.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Named {
-    /// Name that a file can have, of letters a to z, digits and hyphens: `memory-latency`.
-    pub id: String,
-    /// Content of the picture.
-    pub drawing: Drawing,
-}
-
-impl Named {
-    /// Makes a picture whose name begins with that of its family.
-    pub(super) fn new(family: &str, id: &str, drawing: Drawing) -> Named {
-        let id = if id.starts_with(family) { id.to_owned() } else { format!("{family}-{id}") };
-        let safe = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
-        Named { id: id.chars().map(safe).collect(), drawing }
-    }
-}
 
 /// The pictures of a family as a whole.
 pub fn of_family(report: &Report, family: &str, catalogue: &Catalogue) -> Vec<Named> {
