@@ -5,6 +5,7 @@
 //! The permutation distribution on ranks is the same for every series of one length, so that it is a table (`nulls.rs`)
 //! and not a simulation for each series. A single figure far away has only the highest rank.
 
+use super::false_changes::FALSE_CHANGES;
 use super::nulls::{COUNTED, LENGTHS, SHARES};
 use latscope_core::statistics::SplitMix;
 
@@ -12,13 +13,13 @@ use latscope_core::statistics::SplitMix;
 pub const LEAST: usize = 4;
 
 /// Fewest runs of a series in which a change can be found. Of nine runs, 2.9 % of all orders are as much of a step as
-/// four low figures before five high ones, which is more than [`FALSE_CHANGES`](super::FALSE_CHANGES) allows; of ten
+/// four low figures before five high ones, which is more than [`FALSE_CHANGES`] allows; of ten
 /// runs, five and five, 1.1 %.
 pub const SHORTEST: usize = 10;
 
 /// Number of runs from which on the change of a single figure, in the middle, can be found among so many tests.
 pub fn runs_for_one(tests: usize) -> usize {
-    let level = super::FALSE_CHANGES / tests.max(1) as f64;
+    let level = FALSE_CHANGES / tests.max(1) as f64;
     // Figures that only rise have the largest statistic of all orders.
     let rising = (SHORTEST..LONGEST).map(|runs| (runs, largest(&(0..runs as i32).collect::<Vec<i32>>()).0));
     let mut decisive = rising.filter(|(runs, statistic)| p_value(*statistic, *runs) <= level);
@@ -252,7 +253,7 @@ mod tests {
         for tests in [1, 10, 100, 300] {
             let values: Vec<f64> = step(runs_for_one(tests));
             let p = split(&values, 1).unwrap().p;
-            assert!(p <= super::super::FALSE_CHANGES / tests as f64, "{tests}: {p}");
+            assert!(p <= FALSE_CHANGES / tests as f64, "{tests}: {p}");
         }
     }
 

@@ -5,6 +5,7 @@
 
 mod archive;
 mod energy;
+mod false_changes;
 mod found;
 mod nulls;
 mod place;
@@ -13,10 +14,11 @@ mod steps;
 
 pub use archive::{Archive, Entry, Figures, Tail, Work, Writer};
 pub use energy::{LEAST, SHORTEST, runs_for_one};
+pub use false_changes::FALSE_CHANGES;
 pub use found::{
     Change, ChangedFact, Drift, Figure, History, Machine, Moved, Odd, Point, SCHEMA, Shown, Smaller,
 };
-pub use series::{FALSE_CHANGES, detect};
+pub use series::detect;
 
 pub use crate::compare::Options;
 use crate::compare::is_wanted;

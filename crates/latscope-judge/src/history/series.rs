@@ -2,6 +2,7 @@
 
 use super::Options;
 use super::archive::{Archive, Figures, limit};
+use super::false_changes::FALSE_CHANGES;
 use super::found::{Figure, RunName};
 use super::steps::{Cut, Steps, believed, cuts, steps};
 use crate::compare::TAIL_MARGIN;
@@ -76,9 +77,6 @@ pub(super) fn judge(series: &[Series], options: &Options) -> Judged {
     let steps = settle(&all, lines.iter().map(|line| (&line.values[..], line.margin)));
     Judged { lines: lines.into_iter().zip(steps).collect(), tests }
 }
-
-/// The share of changes that may be false: half of the share in a comparison, as a history is read after each run.
-pub const FALSE_CHANGES: f64 = 0.025;
 
 /// Steps of each series, from the cuts that are believed by the p values of all.
 fn settle<'a>(all: &[Vec<Cut>], lines: impl Iterator<Item = (&'a [f64], f64)>) -> Vec<Steps> {
