@@ -57,6 +57,15 @@ struct Told {
     at: Instant,
 }
 
+/// State of a step that its worker has reported.
+#[derive(Default)]
+struct Said {
+    /// Point that was begun last.
+    begun: usize,
+    /// Error that keeps the worker from going on.
+    failure: Option<anyhow::Error>,
+}
+
 /// Two signals within this time count as one: `timeout` signals its child, and then
 /// the group that it is in.
 const TWICE: Duration = Duration::from_secs(1);
@@ -411,7 +420,7 @@ impl Coordinator<'_> {
         results: &mut [Option<PointResult>],
         (streams, mut outliers): (&mut Streams, Option<&mut Outliers>),
     ) -> Result<()> {
-        let (mut failure, mut begun) = (None, 0);
+        let mut said = Said::default();
         let judging = self.watch.period(step);
         let mut deadlines = Deadlines::new(step, &self.observers, outliers.as_deref(), judging);
         loop {
@@ -419,17 +428,9 @@ impl Coordinator<'_> {
             let pause = outliers.as_deref().and_then(Outliers::pause).unwrap_or(Duration::MAX);
             let heard = link.wait(&self.signals, &inputs, deadlines.timeout().min(pause))?;
             drop(inputs);
-            if matches!(heard, Heard::Message(_)) {
-                deadlines.heard();
-            }
             match heard {
                 Heard::Signal(signal) if TERMINATION.contains(&signal) => {
-                    let again = self.told.as_ref().is_some_and(|told| told.at.elapsed() >= TWICE);
-                    self.end_early(link, &mut deadlines, signal::name(signal));
-                    // What was recorded outlives the worker.
-                    let recorded =
-                        (0..step.points.len()).any(|point| link.slots.snapshot(point).histogram.count() > 0);
-                    if again || !has_more_to_say(step, recorded) {
+                    if self.terminated(signal, step, link, &mut deadlines) {
                         return Ok(());
                     }
                 }
@@ -440,35 +441,17 @@ impl Coordinator<'_> {
                 }
                 Heard::Input(_) => self.tell(&Event::Input),
                 Heard::Bell | Heard::Silence => {}
-                Heard::Gone => return Err(failure.unwrap_or_else(|| link.how_it_ended())),
-                Heard::Message(Message::Ready) => {}
-                Heard::Message(Message::Shortfall { reason, remedy }) => {
-                    collect::forewarned(results, &reason, &remedy);
-                    self.forewarn(step, &reason, remedy);
+                Heard::Gone => return Err(said.failure.unwrap_or_else(|| link.how_it_ended())),
+                Heard::Message(Message::Finished) => return said.failure.map_or(Ok(()), Err),
+                Heard::Message(message) => {
+                    deadlines.heard();
+                    self.receive(message, step, results, &mut said);
                 }
-                Heard::Message(Message::Peers(processes, used_ns)) => {
-                    self.accountant.add_peers(&processes, used_ns);
-                }
-                Heard::Message(Message::Waiting(text)) => {
-                    let warning = Warning { id: "waiting".to_owned(), text, remedy: None };
-                    self.tell(&Event::Warning(&warning));
-                }
-                Heard::Message(Message::Started(point, known)) => {
-                    begun = point;
-                    collect::begun(&mut results[point], *known);
-                    let place = self.begun + point;
-                    self.since = Instant::now();
-                    let round = self.round;
-                    self.tell(&Event::Point { point: &step.points[point], index: place, round });
-                }
-                Heard::Message(Message::Closed(point, result)) => results[point] = Some(*result),
-                Heard::Message(Message::Failed(text)) => failure = Some(anyhow!(text)),
-                Heard::Message(Message::Finished) => return failure.map_or(Ok(()), Err),
             }
             if link.was_halted() {
                 // Periodic threads are stopped together.
                 let together = step.periodic.is_some();
-                self.halted.extend(if together { 0..step.points.len() } else { begun..begun + 1 });
+                self.halted.extend(if together { 0..step.points.len() } else { said.begun..said.begun + 1 });
             }
             if deadlines.is_over()? {
                 return Ok(());
@@ -488,6 +471,47 @@ impl Coordinator<'_> {
             if let Some(by) = self.observers.iter().find_map(|observer| observer.wants_end()) {
                 self.end_early(link, &mut deadlines, by.to_owned());
             }
+        }
+    }
+
+    /// Ends the step early for a signal. Returns true if its worker is not waited for.
+    fn terminated(&mut self, signal: i32, step: &Step, link: &Link, deadlines: &mut Deadlines) -> bool {
+        let again = self.told.as_ref().is_some_and(|told| told.at.elapsed() >= TWICE);
+        self.end_early(link, deadlines, signal::name(signal));
+        // What was recorded outlives the worker.
+        let recorded = (0..step.points.len()).any(|point| link.slots.snapshot(point).histogram.count() > 0);
+        again || !has_more_to_say(step, recorded)
+    }
+
+    /// Takes a message of the worker, other than its last one.
+    fn receive(
+        &mut self,
+        message: Message,
+        step: &Step,
+        results: &mut [Option<PointResult>],
+        said: &mut Said,
+    ) {
+        match message {
+            Message::Ready | Message::Finished => {}
+            Message::Shortfall { reason, remedy } => {
+                collect::forewarned(results, &reason, &remedy);
+                self.forewarn(step, &reason, remedy);
+            }
+            Message::Peers(processes, used_ns) => self.accountant.add_peers(&processes, used_ns),
+            Message::Waiting(text) => {
+                let warning = Warning { id: "waiting".to_owned(), text, remedy: None };
+                self.tell(&Event::Warning(&warning));
+            }
+            Message::Started(point, known) => {
+                said.begun = point;
+                collect::begun(&mut results[point], *known);
+                let place = self.begun + point;
+                self.since = Instant::now();
+                let round = self.round;
+                self.tell(&Event::Point { point: &step.points[point], index: place, round });
+            }
+            Message::Closed(point, result) => results[point] = Some(*result),
+            Message::Failed(text) => said.failure = Some(anyhow!(text)),
         }
     }
 
