@@ -4,7 +4,7 @@ use crate::runs::machine_name;
 use crate::verdict::{judged, report_status};
 use latscope_core::machine::CheckState;
 use latscope_core::quality::Level;
-use latscope_core::report::{Account, Check, Measurement, Report, Status};
+use latscope_core::report::{Account, Check, Measurement, Report, Status, Verdict};
 use latscope_core::units::{counted, format_share, format_span};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -144,38 +144,34 @@ fn not_tested(cells: &[Judged], skipped: &[String]) -> Vec<String> {
 }
 
 fn cell(run: &Input) -> Vec<Judged> {
-    let judged = judged(run.report).map(|(m, verdict)| {
-        let histogram = m.corrected.as_ref().unwrap_or(&m.histogram);
-        let max = verdict.checks.iter().find(|check| ["max", "threshold"].contains(&check.metric.as_str()));
-        Judged {
-            measurement: run.measurement.to_owned(),
-            load: run.load.to_owned(),
-            arm: run.arm.to_owned(),
-            title: m.title.clone(),
-            events: histogram.count(),
-            time_ns: m.tested.map(|tested| tested.time_ns),
-            quantiles: [
-                histogram.quantile(0.5),
-                histogram.tail_quantile(0.99),
-                histogram.tail_quantile(0.999),
-                histogram.tail_quantile(0.9999),
-            ],
-            max: m.summary.max,
-            above: max.and_then(|check| check.above.zip(check.of)),
-            status: Some(verdict.status),
-            checks: verdict.checks.iter().map(words).collect(),
-            causes: causes(m),
-            doubts: m
-                .quality
-                .reasons
-                .iter()
-                .filter(|reason| reason.level > Level::Ok)
-                .map(|reason| reason.text.clone())
-                .collect(),
-            account: m.account.clone().or_else(|| run.report.activity.clone()),
-        }
-    });
-    judged.collect()
+    judged(run.report).map(|(m, verdict)| cell_of(run, m, verdict)).collect()
+}
+
+fn cell_of(run: &Input, m: &Measurement, verdict: &Verdict) -> Judged {
+    let histogram = m.corrected.as_ref().unwrap_or(&m.histogram);
+    let max = verdict.checks.iter().find(|check| ["max", "threshold"].contains(&check.metric.as_str()));
+    let doubts = m.quality.reasons.iter().filter(|reason| reason.level > Level::Ok);
+    Judged {
+        measurement: run.measurement.to_owned(),
+        load: run.load.to_owned(),
+        arm: run.arm.to_owned(),
+        title: m.title.clone(),
+        events: histogram.count(),
+        time_ns: m.tested.map(|tested| tested.time_ns),
+        quantiles: [
+            histogram.quantile(0.5),
+            histogram.tail_quantile(0.99),
+            histogram.tail_quantile(0.999),
+            histogram.tail_quantile(0.9999),
+        ],
+        max: m.summary.max,
+        above: max.and_then(|check| check.above.zip(check.of)),
+        status: Some(verdict.status),
+        checks: verdict.checks.iter().map(words).collect(),
+        causes: causes(m),
+        doubts: doubts.map(|reason| reason.text.clone()).collect(),
+        account: m.account.clone().or_else(|| run.report.activity.clone()),
+    }
 }
 
 fn words(check: &Check) -> String {

@@ -12,8 +12,11 @@ use super::point::{self, Blocked};
 use super::setup::usual_rules;
 use crate::prelude::*;
 use latscope_bench::hold::real_time_remedy;
+use latscope_bench::recorder::Writer;
+use latscope_core::plan::{Periodic, Step};
 use latscope_exchange::transaction::{Transport, Unavailable};
-use latscope_os::futex::{Lock, PiLock, PlainLock};
+use latscope_os::futex::{Lock, PiLock, PlainLock, Tokens};
+use std::thread::Scope;
 
 probes! {
     EXPERIMENT, Blocked, |_, _, _| points();
@@ -113,81 +116,100 @@ struct Cues {
 }
 
 impl Stage {
-    /// Runs all rounds with one lock. The calling thread starts each round, and then leaves the CPU to others
-    /// for the same time: real-time threads are throttled otherwise.
-    fn play(&self, lock: &impl Lock, mut writer: Writer) -> Writer {
-        let cues = Cues::default();
-        let over = AtomicBool::new(false);
-        let (over, cues) = (&over, &cues);
-        let going = move || !over.load(Ordering::Relaxed);
-        std::thread::scope(|scope| {
-            scope.spawn(move || {
-                self.settle(LOW);
-                cues.done.give();
-                loop {
-                    cues.owner.take();
-                    if !going() {
-                        return;
-                    }
-                    lock.lock();
-                    cues.waiter.give();
-                    cues.hog.give();
-                    compute(HOLD);
-                    lock.unlock();
-                    cues.done.give();
-                }
-            });
-            scope.spawn(move || {
-                self.settle(MIDDLE);
-                cues.done.give();
-                loop {
-                    cues.hog.take();
-                    if !going() {
-                        return;
-                    }
-                    compute(HOG);
-                    cues.done.give();
-                }
-            });
-            let waiter = scope.spawn(move || {
-                self.settle(HIGH);
-                writer.adopt();
-                cues.done.give();
-                loop {
-                    cues.waiter.take();
-                    if !going() {
-                        return writer;
-                    }
-                    let wanted = monotonic_ns();
-                    lock.lock();
-                    let had = monotonic_ns();
-                    lock.unlock();
-                    writer.record(had - wanted, had.saturating_sub(self.epoch));
-                    cues.done.give();
-                }
-            });
-            // All three wait for their cue.
-            (0..3).for_each(|_| cues.done.take());
-            let begun = monotonic_ns();
-            for _ in 0..self.rounds {
-                let from = monotonic_ns();
-                cues.owner.give();
-                (0..3).for_each(|_| cues.done.take());
-                std::thread::sleep(Duration::from_nanos(monotonic_ns() - from));
-                if monotonic_ns() - begun >= self.limit {
-                    break;
-                }
-            }
-            over.store(true, Ordering::Relaxed);
-            [&cues.owner, &cues.hog, &cues.waiter].into_iter().for_each(Tokens::give);
-            waiter.join().expect("the waiter does not panic")
-        })
+    /// Runs all rounds with one lock.
+    fn play(&self, lock: &impl Lock, writer: Writer) -> Writer {
+        let rounds = Rounds { stage: self, lock, cues: Cues::default(), over: AtomicBool::new(false) };
+        std::thread::scope(|scope| rounds.play(scope, writer))
     }
 
     fn settle(&self, priority: u32) {
         // Both were tried before.
         let _ = sched::pin(&[self.cpu]);
         let _ = fifo(priority);
+    }
+}
+
+/// Rounds with one lock.
+struct Rounds<'a, L> {
+    stage: &'a Stage,
+    lock: &'a L,
+    cues: Cues,
+    over: AtomicBool,
+}
+
+impl<L: Lock> Rounds<'_, L> {
+    fn play<'s>(&'s self, scope: &'s Scope<'s, '_>, writer: Writer) -> Writer {
+        scope.spawn(|| self.own());
+        scope.spawn(|| self.disturb());
+        let waiter = scope.spawn(|| self.wait(writer));
+        self.direct();
+        waiter.join().expect("the waiter does not panic")
+    }
+
+    /// Waits for a cue. Returns false if the rounds are over.
+    fn goes_on(&self, cue: &Tokens) -> bool {
+        cue.take();
+        !self.over.load(Ordering::Relaxed)
+    }
+
+    /// Holds the lock, and wakes the waiter and the hog meanwhile: the thread of low priority.
+    fn own(&self) {
+        self.stage.settle(LOW);
+        self.cues.done.give();
+        while self.goes_on(&self.cues.owner) {
+            self.lock.lock();
+            self.cues.waiter.give();
+            self.cues.hog.give();
+            compute(HOLD);
+            self.lock.unlock();
+            self.cues.done.give();
+        }
+    }
+
+    /// Wants the CPU: the thread of middle priority.
+    fn disturb(&self) {
+        self.stage.settle(MIDDLE);
+        self.cues.done.give();
+        while self.goes_on(&self.cues.hog) {
+            compute(HOG);
+            self.cues.done.give();
+        }
+    }
+
+    /// Waits for the lock, and records for how long: the thread of high priority.
+    fn wait(&self, mut writer: Writer) -> Writer {
+        self.stage.settle(HIGH);
+        writer.adopt();
+        self.cues.done.give();
+        while self.goes_on(&self.cues.waiter) {
+            let wanted = monotonic_ns();
+            self.lock.lock();
+            let had = monotonic_ns();
+            self.lock.unlock();
+            writer.record(had - wanted, had.saturating_sub(self.stage.epoch));
+            self.cues.done.give();
+        }
+        writer
+    }
+
+    /// Starts each round, and then leaves the CPU to others for the same time: real-time threads are throttled
+    /// otherwise.
+    fn direct(&self) {
+        let Cues { owner, hog, waiter, done } = &self.cues;
+        // All three wait for their cue.
+        (0..3).for_each(|_| done.take());
+        let begun = monotonic_ns();
+        for _ in 0..self.stage.rounds {
+            let from = monotonic_ns();
+            owner.give();
+            (0..3).for_each(|_| done.take());
+            std::thread::sleep(Duration::from_nanos(monotonic_ns() - from));
+            if monotonic_ns() - begun >= self.stage.limit {
+                break;
+            }
+        }
+        self.over.store(true, Ordering::Relaxed);
+        [owner, hog, waiter].into_iter().for_each(Tokens::give);
     }
 }
 

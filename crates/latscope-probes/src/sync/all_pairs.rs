@@ -254,11 +254,7 @@ fn at_once(bench: &Bench, pairs: &[&Pair], (ask, answer): Sides) -> Result<BTree
                 respond(&theirs, order, timebase, answer);
             })?;
             let led = threads::start_in(scope, pair.cpus.0, move || {
-                begin.fetch_add(1, Ordering::AcqRel);
-                let waiting = Instant::now();
-                while begin.load(Ordering::Acquire) < threads && waiting.elapsed() < LONGEST {
-                    std::thread::yield_now();
-                }
+                wait_for(begin, threads);
                 *taken = lead(&lines, order, timebase, ask, limits);
                 order.batch.store(OVER, Ordering::Release);
             });
@@ -271,6 +267,15 @@ fn at_once(bench: &Bench, pairs: &[&Pair], (ask, answer): Sides) -> Result<BTree
         anyhow::Ok(())
     })?;
     Ok(pairs.iter().zip(taken).map(|(pair, taken)| (pair.point, taken)).collect())
+}
+
+/// Enters the calling thread into a count, and waits until all threads are in it.
+fn wait_for(begin: &AtomicU64, threads: u64) {
+    begin.fetch_add(1, Ordering::AcqRel);
+    let waiting = Instant::now();
+    while begin.load(Ordering::Acquire) < threads && waiting.elapsed() < LONGEST {
+        std::thread::yield_now();
+    }
 }
 
 /// Measures batches until there are enough, or the time is over. The first one shows how long a trip takes, and brings

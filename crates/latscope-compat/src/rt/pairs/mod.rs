@@ -141,31 +141,30 @@ pub fn rules(options: &PairsOptions, machine: &Machine) -> Result<Vec<Rules>, Re
         Some(0) => each,
         Some(count) => count,
     };
-    let one = |index: u64| Rules {
+    let endpoints = if options.form == Form::Circle { 1 } else { 2 };
+    Ok((0..count).flat_map(|index| std::iter::repeat_n(rule(options, &cpus, index), endpoints)).collect())
+}
+
+/// Rules for the endpoints of the pair with this index.
+fn rule(options: &PairsOptions, cpus: &[u32], index: u64) -> Rules {
+    let interval_us = options.distance.saturating_mul(index).saturating_add(options.interval);
+    // Strictly above, the figures being cut off first.
+    let threshold = |us: u64| us.saturating_mul(1000).saturating_add(999);
+    Rules {
         means: options.means,
         form: options.form,
-        interval: options
-            .distance
-            .saturating_mul(index)
-            .saturating_add(options.interval)
-            .saturating_mul(1000),
+        interval: interval_us.saturating_mul(1000),
         priority: match (options.smp || options.form == Form::Circle, options.priority) {
             (false, 2..) => options.priority.saturating_sub(index as u32).max(1),
             _ => options.priority,
         },
         cpu: cpus.get(index as usize % cpus.len().max(1)).copied(),
         loops: options.loops.unwrap_or(u64::MAX),
-        // Strictly above, the figures being cut off first.
-        threshold: options
-            .common
-            .break_above
-            .map_or(u64::MAX, |us| us.saturating_mul(1000).saturating_add(999)),
+        threshold: options.common.break_above.map_or(u64::MAX, threshold),
         timeout: options.timeout,
         delay: options.force_timeout,
         trace: None,
-    };
-    let endpoints = if options.form == Form::Circle { 1 } else { 2 };
-    Ok((0..count).flat_map(|index| std::iter::repeat_n(one(index), endpoints)).collect())
+    }
 }
 
 /// Printer of the figures while the endpoints run.
