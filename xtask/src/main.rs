@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod bans;
+mod debian;
 mod dist;
 mod guest;
 mod image;

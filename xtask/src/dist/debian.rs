@@ -3,9 +3,9 @@
 //! The compiler is Debian's, whose standard libraries for all architectures have exactly the same version. The linker
 //! comes with Rust, and links Debian's C library.
 
-use crate::guest::sid::Root;
-use crate::vm::CACHE;
-use crate::vm::initramfs::quoted;
+use crate::debian::CACHE;
+use crate::debian::sid::Root;
+use crate::shell::quoted;
 use crate::{setup, shell};
 use anyhow::{Context, Result, ensure};
 use std::fs;

@@ -3,8 +3,8 @@
 mod debian;
 mod sbom;
 
+use crate::debian::AVAILABLE;
 use crate::shell;
-use crate::vm::boot::AVAILABLE;
 use anyhow::{Context, Result, bail};
 use std::fs;
 use std::path::{Path, PathBuf};

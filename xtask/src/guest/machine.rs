@@ -1,11 +1,10 @@
 //! Emulated machine, and the process that is its remote processor.
 
-use super::sid::Emulator;
-use crate::vm::CACHE;
+use crate::debian::sid::Emulator;
+use crate::debian::{CACHE, Suite, once};
 use crate::vm::boot::{self, CONSOLE, Ended, PORT_MODULES, Timeouts};
 use crate::vm::initramfs::Contents;
 use crate::vm::kernel::{self, Unpacked};
-use crate::vm::packages::{Suite, once};
 use crate::{dist, setup, shell};
 use anyhow::{Context, Result, ensure};
 use std::path::{Path, PathBuf};

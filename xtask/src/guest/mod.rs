@@ -6,9 +6,8 @@
 
 mod checks;
 mod machine;
-pub mod sid;
 
-use crate::vm::boot::AVAILABLE;
+use crate::debian::AVAILABLE;
 use anyhow::Result;
 use machine::Machine;
 use std::thread::{self, JoinHandle};

@@ -1,8 +1,7 @@
 //! Checks of the packages: each is installed or unpacked into a root directory, and measures there.
 
 use super::{IMAGE, Storage};
-use crate::vm::CACHE;
-use crate::vm::packages::{KEYS, machine_mirror, once};
+use crate::debian::{CACHE, KEYS, machine_mirror, once};
 use crate::{setup, shell};
 use anyhow::{Context, Result, ensure};
 use latscope_core::report::Report;

@@ -1,7 +1,8 @@
 //! Emulated machine, from its start until it switches itself off.
 
 use super::initramfs::Contents;
-use super::{Kernel, absolute, packages};
+use super::{Kernel, absolute};
+use crate::debian::{self, AVAILABLE};
 use crate::{dist, setup, shell};
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
@@ -38,9 +39,6 @@ const SILENT: &str = "nothing on its console";
 
 /// Number of boots of a machine whose kernel the emulator brings down.
 const BOOTS: u32 = 3;
-
-/// True if the programs built here run in the machine.
-pub const AVAILABLE: bool = cfg!(target_arch = "x86_64");
 
 /// The machine to boot.
 #[derive(Args, Clone)]
@@ -109,7 +107,7 @@ impl Machine {
             PORT_MODULES.iter().map(|name| (*name).to_owned()).chain(self.modules.clone()).collect();
         let modules = kernel.load_order(&modules)?;
         let overlay = self.overlay.as_deref();
-        let busybox = packages::busybox()?;
+        let busybox = debian::busybox()?;
         let contents = Contents {
             busybox: &busybox,
             latscope: &latscope,

@@ -1,7 +1,8 @@
 //! Initial file system of the VM: everything in memory, made anew for each run.
 
-use super::{copy, modules, packages, programs};
-use crate::shell;
+use super::{copy, modules, programs};
+use crate::debian;
+use crate::shell::{self, quoted};
 use anyhow::{Context, Result};
 use std::fmt::Write;
 use std::fs;
@@ -38,7 +39,7 @@ impl Contents<'_> {
     /// # Errors
     /// A file is missing, or the disk is full.
     pub fn write(&self, root: &Path, archive: &Path) -> Result<()> {
-        let ours = packages::busybox()?;
+        let ours = debian::busybox()?;
         for directory in DIRECTORIES {
             fs::create_dir_all(root.join(directory))?;
         }
@@ -83,11 +84,6 @@ impl Contents<'_> {
 pub fn job(words: &[String]) -> String {
     let words: Vec<String> = words.iter().map(|word| quoted(word)).collect();
     format!("exec {}\n", words.join(" "))
-}
-
-/// Quotes a word so that the shell takes it as it is.
-pub fn quoted(word: &str) -> String {
-    format!("'{}'", word.replace('\'', r"'\''"))
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Kernels, unpacked from Debian's packages and never installed.
 
-use super::packages::Suite;
-use super::{CACHE, modules, packages};
+use super::modules;
+use crate::debian::{self, CACHE, Suite};
 use crate::shell;
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
@@ -62,7 +62,7 @@ impl Kernel {
 /// The errors are those of [`Kernel::unpacked`].
 pub fn fetched(name: &str, suite: impl FnOnce() -> Result<Suite>, metapackage: &str) -> Result<Unpacked> {
     let dir = Path::new(CACHE).join(name);
-    packages::once(&dir, |dir| {
+    debian::once(&dir, |dir| {
         let suite = suite()?;
         suite.unpack(&suite.image(metapackage)?, dir)?;
         prepare(dir)
@@ -76,7 +76,7 @@ fn prepare(dir: &Path) -> Result<()> {
     for hardware in HARDWARE {
         let _ = fs::remove_dir_all(kernel.modules().join("kernel").join(hardware));
     }
-    let mut depmod = Command::new(packages::busybox()?);
+    let mut depmod = Command::new(debian::busybox()?);
     shell::output(depmod.args(["depmod", "-b"]).arg(dir).arg(&kernel.release)).map(drop)
 }
 

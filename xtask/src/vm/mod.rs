@@ -9,7 +9,6 @@ pub mod checks;
 pub mod initramfs;
 pub mod kernel;
 mod modules;
-pub mod packages;
 mod programs;
 
 use crate::{dist, shell};
@@ -19,9 +18,6 @@ use clap::{Args, Subcommand};
 use kernel::Kernel;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
-
-/// Directory of unpacked packages, which may be removed at any time.
-pub const CACHE: &str = "target/vm";
 
 #[derive(Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]

@@ -18,9 +18,10 @@ mod ran;
 mod wake;
 
 use super::Kernel;
-use super::boot::{AVAILABLE, Machine};
-use super::initramfs::quoted;
+use super::boot::Machine;
+use crate::debian::AVAILABLE;
 use crate::dist;
+use crate::shell::quoted;
 use anyhow::{Context, Result, bail, ensure};
 pub use ran::Ran;
 use std::fmt::Write;

@@ -1,8 +1,7 @@
 //! Programs of Debian's unstable suite, which need the C library of that suite. They are unpacked, never installed, and
 //! started by the loader of that suite.
 
-use crate::vm::CACHE;
-use crate::vm::packages::{Suite, once};
+use super::{CACHE, Suite, once};
 use anyhow::{Context, Result};
 use std::fs;
 use std::path::{Path, PathBuf};

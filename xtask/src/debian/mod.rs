@@ -4,12 +4,19 @@
 //! machine's sources stay as they are; only its mirror, proxies and keys are
 //! used.
 
-use super::CACHE;
+pub mod sid;
+
 use crate::{setup, shell};
 use anyhow::{Context, Result, ensure};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+
+/// Directory of unpacked packages, which may be removed at any time.
+pub const CACHE: &str = "target/vm";
+
+/// True if this machine runs the programs of the packages of Debian's amd64 architecture.
+pub const AVAILABLE: bool = cfg!(target_arch = "x86_64");
 
 /// Mirror of Debian that is used if this machine names none.
 const MIRROR: &str = "http://deb.debian.org/debian";
