@@ -181,12 +181,61 @@ fn closing(text: &str, open: usize) -> usize {
     text.len()
 }
 
-/// Module of the crate in which a path ends; `None` if it leaves the crate.
+/// Imports of each module: the names that it brings in, with their paths. Modules below it, and with `pub use` all
+/// others, take these names from it.
+type Imports<'a> = BTreeMap<&'a Vec<String>, BTreeMap<String, String>>;
+
+/// Names that a file imports, with their paths.
+fn imports(code: &str) -> BTreeMap<String, String> {
+    let mut found = BTreeMap::new();
+    let mut rest = code;
+    while let Some(at) = rest.find("use ") {
+        let begins = rest[..at].rsplit('\n').next().unwrap_or_default();
+        rest = &rest[at + "use ".len()..];
+        if !begins.is_empty() && !begins.starts_with("pub") {
+            continue;
+        }
+        let mut paths = Vec::new();
+        flat("", &rest[..rest.find(';').unwrap_or(0)].replace('\n', " "), &mut paths);
+        for path in paths {
+            let (path, renamed) =
+                path.split_once(" as ").map_or((&*path, None), |(path, name)| (path, Some(name)));
+            let name = renamed.or(path.trim_end_matches("::self").rsplit("::").next()).unwrap_or(path);
+            found.insert(name.to_owned(), path.to_owned());
+        }
+    }
+    found
+}
+
+/// Modules of the crate that a path names: the one in which it ends, and those that this one imports the name from;
+/// none if it leaves the crate.
 fn resolved<'a>(
     path: &str,
     within: &[String],
     modules: &'a BTreeMap<Vec<String>, String>,
-) -> Option<&'a Vec<String>> {
+    imports: &Imports<'a>,
+) -> Vec<&'a Vec<String>> {
+    let mut found: Vec<&Vec<String>> = Vec::new();
+    let mut next = Some((path.to_owned(), within.to_vec()));
+    while let Some((path, within)) = next.take() {
+        let Some((module, rest)) =
+            ends(&path, &within, modules).filter(|(module, _)| !found.contains(module))
+        else {
+            break;
+        };
+        found.push(module);
+        let source = rest.and_then(|name| imports.get(module)?.get(&name));
+        next = source.map(|path| (path.clone(), module.clone()));
+    }
+    found
+}
+
+/// Module of the crate in which a path ends, and the name in it; `None` if the path leaves the crate.
+fn ends<'a>(
+    path: &str,
+    within: &[String],
+    modules: &'a BTreeMap<Vec<String>, String>,
+) -> Option<(&'a Vec<String>, Option<String>)> {
     let mut names = path.split("::").map(str::trim).peekable();
     let mut at = match *names.peek()? {
         "crate" => Vec::new(),
@@ -204,29 +253,31 @@ fn resolved<'a>(
     Some(descend(at, names, modules))
 }
 
-/// Innermost module that the names lead to from a module.
+/// Innermost module that the names lead to from a module, and the first name that is no module.
 fn descend<'a, 'n>(
     mut at: Vec<String>,
     names: impl Iterator<Item = &'n str>,
     modules: &'a BTreeMap<Vec<String>, String>,
-) -> &'a Vec<String> {
+) -> (&'a Vec<String>, Option<String>) {
+    let mut rest = None;
     for name in names {
         at.push(name.to_owned());
         if !modules.contains_key(&at) {
-            at.pop();
+            rest = at.pop();
             break;
         }
     }
-    modules.get_key_value(&at).expect("a module of the crate").0
+    (modules.get_key_value(&at).expect("a module of the crate").0, rest)
 }
 
 /// Circles between the modules of one folder, each with what is within it. To find them, modules that use none of the
 /// rest, or that none of the rest uses, are removed until none is left to remove. What a module and its own children
 /// use of each other is no circle: the parent holds the table of what its children are.
 fn circles(modules: &BTreeMap<Vec<String>, String>) -> BTreeSet<String> {
+    let imports: Imports = modules.iter().map(|(module, code)| (module, imports(code))).collect();
     let edges = modules.iter().flat_map(|(module, code)| {
         let paths = paths(code).into_iter();
-        let targets = paths.filter_map(|path| resolved(&path, module, modules));
+        let targets = paths.flat_map(|path| resolved(&path, module, modules, &imports));
         targets.filter_map(|target| siblings(module, target)).collect::<Vec<_>>()
     });
     let mut edges: BTreeSet<_> = edges.collect();
@@ -254,8 +305,9 @@ fn siblings<'a>(from: &'a [String], to: &'a [String]) -> Option<(&'a [String], &
 #[test]
 fn files_import_each_other_in_no_circle_and_no_crate_is_too_large() {
     let mut all = BTreeSet::new();
-    for one in fs::read_dir(root().join("crates")).unwrap() {
-        let source = one.unwrap().path().join("src");
+    let crates = fs::read_dir(root().join("crates")).unwrap().map(|one| one.unwrap().path());
+    for folder in crates.chain([root().join("xtask")]) {
+        let source = folder.join("src");
         let mut found = BTreeMap::new();
         modules(&source, &[], &mut found);
         let name = source.parent().unwrap().file_name().unwrap().display();
@@ -378,4 +430,19 @@ fn a_circle_through_the_files_of_a_folder_is_seen_and_a_parent_with_its_children
     assert_eq!(circles(&of(&through)), ["a -> c", "c -> a"].map(str::to_owned).into());
     let parent = [("a", "use b::B; use a::b;"), ("a::b", "use super::A;")];
     assert_eq!(circles(&of(&parent)), BTreeSet::new());
+}
+
+#[test]
+fn a_circle_through_a_name_that_the_parent_imports_is_seen() {
+    let module = |path: &str| path.split("::").map(str::to_owned).collect::<Vec<_>>();
+    for parent in
+        ["pub use all::{Named, pictures};", "use self::all::Named;", "pub(crate) use all::Other as Named;"]
+    {
+        let codes =
+            [("figure", parent), ("figure::all", "use super::bars;"), ("figure::bars", "use super::Named;")];
+        let codes = codes.map(|(path, code)| (module(path), format!("{code}\n")));
+        let found = circles(&codes.into_iter().chain([(Vec::new(), String::new())]).collect());
+        let both = ["figure::all -> figure::bars", "figure::bars -> figure::all"];
+        assert_eq!(found, both.map(str::to_owned).into(), "{parent}");
+    }
 }
