@@ -2,6 +2,7 @@
 //! in an earlier round the time of that round is used instead of a plan.
 
 use humantime::format_duration;
+use latscope_core::catalogue::families;
 use latscope_core::param;
 use latscope_core::plan::{Plan, Point, Step, Stop};
 use std::collections::BTreeSet;
@@ -60,8 +61,11 @@ fn planned(step: &Step, round: u32, setup: SetupCost) -> Option<f64> {
     let together = step.points.iter().all(|point| point.params.contains_key(param::CPU));
     let points = if together { 1.0 } else { alone.len() as f64 };
     // Threads and callers run at the same time; a remote, and payloads, are measured one after the other.
-    let in_turn = |point: &Point| point.params.get(param::MODE) == Some(&"throughput".into());
-    if step.periodic.is_some() && step.name != "remote" && !step.points.iter().any(in_turn) {
+    let in_turn = |point: &Point| {
+        families::of(&point.probe) == families::REMOTE
+            || point.params.get(param::MODE) == Some(&"throughput".into())
+    };
+    if step.periodic.is_some() && !step.points.iter().any(in_turn) {
         let intervals = step.points.iter().filter_map(|point| point.params.get(param::INTERVAL)?.number());
         let interval = intervals.map(|ns| ns as f64 / 1e9);
         let events = (stop.events != u64::MAX).then_some(stop.events as f64);

@@ -1,5 +1,6 @@
 //! Transactions between processes in a report: inheritance of priority, and the transports beside each other.
 
+use latscope_core::catalogue::families;
 use latscope_core::merged::is_merged;
 use latscope_core::param;
 use latscope_core::quality::{Level, POLICY_REFUSED};
@@ -47,7 +48,7 @@ impl Judged {
 
 /// Measured quantity of a transport: `latency`, `throughput`, `one-way`.
 pub fn mode(m: &Measurement) -> Option<&str> {
-    m.text(param::MODE).filter(|_| m.probe.starts_with("ipc."))
+    m.text(param::MODE).filter(|_| families::of(&m.probe) == families::IPC)
 }
 
 /// The transports of a report whose latency was measured, in their order. In an

@@ -9,6 +9,7 @@ use super::rows::{ReferenceCell, Row};
 use super::style::{self, BOLD, DIM, HEADING, PLAIN, WARNING, magnitude};
 use super::styled::Text;
 use crate::devices::DEVICES;
+use latscope_core::catalogue::families;
 use latscope_core::report::Semantics;
 use latscope_core::units::{format_percent, format_rate, format_share, format_time, three_digits};
 
@@ -179,7 +180,7 @@ fn time(ns: f64) -> String {
 fn shown_aside(row: &Row, width: usize) -> Option<String> {
     let aside = aside(row);
     // A bandwidth as the figure, or many rejected samples, are worth a further line.
-    let needed = row.rate.is_some() && row.family != "file" || row.rejected >= MANY_REJECTED;
+    let needed = row.rate.is_some() && row.family != families::FILE || row.rejected >= MANY_REJECTED;
     let taken = Text::plain(&row.label).width() + 2 + Text::plain(&aside).width();
     (needed || taken <= width).then_some(aside)
 }

@@ -5,6 +5,7 @@
 use super::column::{Column, Rows};
 use super::rows::{family, level_label};
 use super::{document, groups};
+use latscope_core::catalogue::families;
 use latscope_core::histogram::Histogram;
 use latscope_core::report::{
     Account, Cause, Check, Measurement, Outlier, Report, Sampling, Semantics, Summary, Value, Work,
@@ -88,7 +89,7 @@ fn facts(lines: &Lines) -> Vec<Column> {
     let remedy = |level: &LevelRow| level.quality.remedy().unwrap_or_default();
     vec![
         lines.both("probe", |m| m.probe.clone(), |_| "memory.level".to_owned()),
-        lines.both("family", |m| family(&m.probe).to_owned(), |_| "memory".to_owned()),
+        lines.both("family", |m| family(&m.probe).to_owned(), |_| families::MEMORY.to_owned()),
         lines.both("title", |m| m.title.clone(), level_label),
         lines.of("params", |m| joined(m.params.iter().map(|(name, value)| format!("{name}={value}")))),
         lines.both("sampling", sampling, |_| "batch".to_owned()),

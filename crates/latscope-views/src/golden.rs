@@ -256,7 +256,7 @@ fn every_number_on_the_screen_is_in_the_markdown() {
     let mut judged = fixture::wake();
     judge_report(&mut judged, &[Criterion::new("max", 50_000.0).unwrap()]);
     for report in [judged, fixture::ipc::latency(), fixture::ipc::throughput(), report()] {
-        let text = match groups::is_of_events(&report) {
+        let text = match groups::is_of_events(&report, catalogue()) {
             true => groups::events(&report, &endless()),
             false => text::all(&report, &endless()),
         };

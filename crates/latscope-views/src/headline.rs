@@ -1,6 +1,7 @@
 //! The ten numbers that say most about a machine, each a row of the survey.
 
 use latscope_core::catalogue::Catalogue;
+use latscope_core::catalogue::families::{self, of as family};
 use latscope_core::ordered::once;
 use latscope_core::param;
 use latscope_core::plan::{ParamValue, Params};
@@ -82,7 +83,7 @@ impl<'a> Source<'a> {
     /// Returns the family that the number is of.
     fn family(&self) -> &'a str {
         match self {
-            Source::Level(_) => "memory",
+            Source::Level(_) => families::MEMORY,
             Source::Point(m) => family(&m.probe),
         }
     }
@@ -118,11 +119,6 @@ impl<'a> Source<'a> {
             Source::Point(m) => &m.quality,
         }
     }
-}
-
-/// The part of a probe id before the point.
-pub fn family(probe: &str) -> &str {
-    probe.split_once('.').map_or(probe, |(family, _)| family)
 }
 
 /// The families of these probes, each once.

@@ -19,11 +19,11 @@ pub fn markdown(report: &Report, beside: &[&Report], in_full: bool, options: &Op
     });
     document.items(NOTE, nothing_in_common(&rows, beside));
     document.append(groups::tables(report));
-    if in_full && !groups::is_of_events(report) {
+    if in_full && !groups::is_of_events(report, options.catalogue) {
         document.append(points(report));
     }
     document.append(verdicts(report));
-    document.append(groups::sections(report, usize::MAX));
+    document.append(groups::sections(report, &Options { width: usize::MAX, ..*options }));
     document.append(unmeasured::lists(report));
     document.append(survey::findings(report));
     let tool = &report.tool;

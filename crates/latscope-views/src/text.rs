@@ -14,7 +14,7 @@ use super::styled::{Text, single, wrap};
 use super::verdicts::verdicts;
 use super::{Options, survey, unmeasured};
 use latscope_core::catalogue::figures::Quantity;
-use latscope_core::catalogue::{Catalogue, ids};
+use latscope_core::catalogue::{Catalogue, families, ids};
 use latscope_core::machine::Machine;
 use latscope_core::ordered::entry;
 use latscope_core::param;
@@ -29,7 +29,7 @@ const SWEEP_POINTS: usize = 6;
 pub fn family(report: &Report, family: &str, options: &Options) -> String {
     let mut out = head(report, options);
     details(&mut out, report, family, options);
-    survey::conclusions(report, family == "memory").write(&mut out, options);
+    survey::conclusions(report, family == families::MEMORY).write(&mut out, options);
     out
 }
 
@@ -211,7 +211,7 @@ enum Shown {
 /// there is that of a pass of arbitrary length.
 fn matrix(machine: &Machine, points: &[&Measurement], options: &Options) -> String {
     let work = points.iter().all(|m| m.rate_touched().is_some());
-    let memory = points.iter().all(|m| family_of(&m.probe) == "memory");
+    let memory = points.iter().all(|m| family_of(&m.probe) == families::MEMORY);
     let mut out = String::new();
     if !(work && memory) {
         out += &matrix_of(machine, points, Shown::Median, options);

@@ -2,7 +2,7 @@
 //! in circles, no crate is too large to be known, and what is known of a probe stands with the probe.
 #![forbid(unsafe_code)]
 
-use latscope_core::catalogue::ids;
+use latscope_core::catalogue::{self, Kind, families, ids};
 use latscope_core::param;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -321,15 +321,24 @@ fn files_import_each_other_in_no_circle_and_no_crate_is_too_large() {
 /// Crates that may name probes in their code: the probes themselves, and older tools in terms of them.
 const NAME_PROBES: [&str; 2] = ["latscope-probes", "latscope-compat"];
 
-/// Ids of probes that stand as text in the code of modules.
+/// Ids of probes that stand as text in the code of modules, and comparisons with the begin of the ids of a family.
 fn ids_in(modules: &BTreeMap<Vec<String>, String>) -> Vec<String> {
-    let ids = || latscope_probes::REGISTRY.known().map(|probe| probe.id);
-    let named = |code: &str| ids().filter(|id| code.contains(&format!("\"{id}\""))).collect::<Vec<_>>();
+    let ids = || latscope_probes::REGISTRY.known().map(|probe| format!("\"{}\"", probe.id));
+    let families = || latscope_probes::FAMILIES.iter().map(|family| format!("(\"{}.\")", family.name));
+    let named = |code: &str| ids().chain(families()).filter(|text| code.contains(text)).collect::<Vec<_>>();
     let of_module = |(module, code): (&Vec<String>, &String)| {
         let found = named(code).into_iter();
-        found.map(|id| format!("{}: {id}", module.join("::"))).collect::<Vec<_>>()
+        found.map(|text| format!("{}: {text}", module.join("::"))).collect::<Vec<_>>()
     };
     modules.iter().flat_map(of_module).collect()
+}
+
+#[test]
+fn an_id_and_the_begin_of_ids_are_seen() {
+    let found = |code: &str| ids_in(&BTreeMap::from([(vec!["one".to_owned()], code.to_owned())]));
+    assert_eq!(found("m.probe == \"sync.mutex\""), ["one: \"sync.mutex\""]);
+    assert_eq!(found("m.probe.starts_with(\"cpu.\")"), ["one: (\"cpu.\")"]);
+    assert_eq!(found("families::of(&m.probe) == families::IPC"), [""; 0]);
 }
 
 #[test]
@@ -402,6 +411,7 @@ fn every_name_of_a_parameter_is_that_of_a_probe() {
 fn every_id_of_the_catalogue_is_that_of_a_probe() {
     let known = latscope_probes::catalogue();
     let unknown = ids::all().filter(|id| known.find(id).is_none());
+    let unknown = unknown.chain(families::all().filter(|name| known.family(name).is_none()));
     assert_eq!(unknown.collect::<Vec<_>>(), [""; 0]);
 }
 

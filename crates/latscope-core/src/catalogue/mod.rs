@@ -6,6 +6,7 @@
 //! A [`Catalogue`] has the facts of all probes. The command makes it of its registry, and passes it to the crates that
 //! cannot see the probes.
 
+pub mod families;
 pub mod figures;
 pub mod ids;
 
@@ -137,6 +138,12 @@ pub struct FamilyFacts {
     pub sensitive_to: &'static [Condition],
     /// True if workers of the kernel do a part of its work: they write its files, or pass on its messages.
     pub served: bool,
+    /// True if every sample is a single event, so that the family has views of its own.
+    pub single_events: bool,
+    /// True if its probes work in directories of the user's choice.
+    pub in_directories: bool,
+    /// True if a time line can be recorded of its threads.
+    pub on_time_line: bool,
     /// Figures with curves, in their order.
     pub curves: &'static [Curves],
     /// Figures with bars, in their order.
@@ -145,8 +152,17 @@ pub struct FamilyFacts {
 
 impl FamilyFacts {
     /// Facts of a family without figures; the texts are empty.
-    pub const DEFAULT: FamilyFacts =
-        FamilyFacts { name: "", about: "", sensitive_to: &[], served: false, curves: &[], bars: &[] };
+    pub const DEFAULT: FamilyFacts = FamilyFacts {
+        name: "",
+        about: "",
+        sensitive_to: &[],
+        served: false,
+        single_events: false,
+        in_directories: false,
+        on_time_line: false,
+        curves: &[],
+        bars: &[],
+    };
 }
 
 /// Facts on all probes, in the order in which a survey measures them.
@@ -167,6 +183,11 @@ impl Catalogue {
     /// Returns the facts on the family with this name.
     pub fn family(&self, name: &str) -> Option<&'static FamilyFacts> {
         self.families.iter().copied().find(|family| family.name == name)
+    }
+
+    /// Returns true if every sample of the family with this name is a single event; false for an unknown family.
+    pub fn has_single_events(&self, family: &str) -> bool {
+        self.family(family).is_some_and(|facts| facts.single_events)
     }
 
     /// Returns the probes that a condition affects: ids, or families such as `memory.*`.
@@ -251,7 +272,7 @@ impl Facts {
 
     /// Returns the part of the id before the dot.
     pub fn family(&self) -> &'static str {
-        self.id.split('.').next().unwrap_or(self.id)
+        families::of(self.id)
     }
 }
 

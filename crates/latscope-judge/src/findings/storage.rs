@@ -65,7 +65,7 @@ fn written_and_durable(report: &Report) -> Option<Finding> {
     let write = beside(report, ids::FILE_WRITE, sync)?;
     let (writing, durable) = (Figure::p50(write)?, Figure::p50(sync)?);
     let ratio = compare(&durable, &writing)?;
-    let call = sync.probe.trim_start_matches("file.");
+    let call = sync.probe.split_once('.').map_or(&*sync.probe, |(_, call)| call);
     let mut text = format!(
         "Writing {}{} returns after {}, but only {call} makes it durable, which takes {} ({})",
         format_size(write.number(param::SIZE).unwrap_or(4096)),

@@ -2,6 +2,7 @@
 
 use crate::runs::{Run, extremes, point_id};
 use crate::verdict::{QUANTILES, Quantile, is_cut_short, passes_from, subjects};
+use latscope_core::catalogue::families;
 use latscope_core::plan::Params;
 use latscope_core::quality::Level;
 use latscope_core::redact::is_redacted_machine;
@@ -241,7 +242,7 @@ fn narrow(limit: LearntLimit) -> Result<LearntLimit, NoLimit> {
 
 /// The limits that the runs of a point hold, and the figures without one.
 fn limits(all: &[&Measurement]) -> (Vec<LearntLimit>, Vec<(&'static str, NoLimit)>) {
-    let wakes = all[0].probe.starts_with("wake.") && all[0].sampling == Sampling::Event;
+    let wakes = families::of(&all[0].probe) == families::WAKE && all[0].sampling == Sampling::Event;
     let mut learnt: Vec<(&'static str, Option<LearntLimit>)> = Vec::new();
     let of_rounds: [(&str, OfRound); 3] =
         [("p50", |round| round.p50), ("p99", |round| round.p99), ("p99_9", |round| round.p99_9)];

@@ -27,6 +27,7 @@ pub static FAMILY: Family = Family {
         ],
         served: true,
         curves: figures::CURVES,
+        in_directories: true,
         ..FamilyFacts::DEFAULT
     },
     probes: PROBES,

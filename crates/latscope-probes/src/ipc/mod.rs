@@ -97,6 +97,7 @@ pub static FAMILY: Family = Family {
         ],
         curves: figures::CURVES,
         bars: figures::BARS,
+        single_events: true,
         ..FamilyFacts::DEFAULT
     },
     probes: PROBES,

@@ -23,6 +23,7 @@ pub static FAMILY: Family = Family {
         name: "noise",
         about: "Time taken from a busy loop on each CPU, and what took it",
         sensitive_to: &[Condition::Speed, Condition::Interrupts, Condition::Tick],
+        single_events: true,
         ..FamilyFacts::DEFAULT
     },
     probes: PROBES,

@@ -27,6 +27,7 @@ pub static FAMILY: Family = Family {
         served: true,
         curves: figures::CURVES,
         bars: figures::BARS,
+        single_events: true,
         ..FamilyFacts::DEFAULT
     },
     probes: PROBES,

@@ -42,6 +42,7 @@ pub static FAMILY: Family = Family {
         ],
         curves: figures::CURVES,
         bars: figures::BARS,
+        on_time_line: true,
         ..FamilyFacts::DEFAULT
     },
     probes: PROBES,

@@ -35,6 +35,7 @@ pub static FAMILY: Family = Family {
             Condition::Interrupts,
             Condition::Tick,
         ],
+        single_events: true,
         ..FamilyFacts::DEFAULT
     },
     probes: PROBES,

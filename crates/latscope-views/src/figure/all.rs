@@ -5,17 +5,16 @@ use super::{
     percentile_figure, spikes, throughput_figure, time,
 };
 use crate::headline::families;
-use crate::rows::EVENT_FAMILIES;
 use crate::rows::family as family_of;
-use latscope_core::catalogue::Catalogue;
+use latscope_core::catalogue::{Catalogue, families};
 use latscope_core::events::{Group, groups};
 use latscope_core::report::Report;
 
 /// The pictures of a family as a whole.
 pub fn of_family(report: &Report, family: &str, catalogue: &Catalogue) -> Vec<Named> {
     let first = match family {
-        "memory" => latency_figure(report).map(|figure| ("memory-latency", figure)),
-        "ipc" => throughput_figure(report).map(|figure| ("ipc-time-by-payload", figure)),
+        families::MEMORY => latency_figure(report).map(|figure| ("memory-latency", figure)),
+        families::IPC => throughput_figure(report).map(|figure| ("ipc-time-by-payload", figure)),
         _ => None,
     };
     let first = first.map(|(id, figure)| Named::new(family, id, Drawing::Curves(figure)));
@@ -51,7 +50,7 @@ pub fn pictures(report: &Report, catalogue: &Catalogue) -> Vec<Named> {
     for family in families(report.measurements.iter().map(|m| &m.probe)) {
         all.extend(of_family(report, family, catalogue));
         let ours = groups.iter().filter(|group| family_of(group.probe) == family);
-        all.extend(ours.flat_map(|group| match EVENT_FAMILIES.contains(&family) {
+        all.extend(ours.flat_map(|group| match catalogue.has_single_events(family) {
             true => of_events(report, group),
             false => distribution(report, group).into_iter().collect(),
         }));

@@ -4,8 +4,8 @@
 use super::about::of_points;
 use super::{Axis, Drawing, Mark, MarkAxis, Named, Part, PartKind, Row, Rows, Scale, Unit, is_doubtful};
 use crate::rows::family as family_of;
-use latscope_core::catalogue::Catalogue;
 use latscope_core::catalogue::figures::Bars;
+use latscope_core::catalogue::{Catalogue, families};
 use latscope_core::merged::{MERGED, is_merged, without_pairs};
 use latscope_core::ordered::place;
 use latscope_core::param;
@@ -109,11 +109,10 @@ const KEYS: [&str; 3] = ["median", "p99", "maximum"];
 
 /// Returns the picture of the transactions of the family `ipc` that were timed one by one; `None` without any.
 pub(super) fn deadlines(report: &Report, family: &str) -> Option<Named> {
-    let timed = |m: &&Measurement| {
-        m.probe.starts_with("ipc.") && mode(m) == Some("latency") && is_merged(m) && m.typical().is_some()
-    };
+    // Only transactions have a mode.
+    let timed = |m: &&Measurement| mode(m) == Some("latency") && is_merged(m) && m.typical().is_some();
     let points: Vec<&Measurement> =
-        report.measurements.iter().filter(|_| family == "ipc").filter(timed).collect();
+        report.measurements.iter().filter(|_| family == families::IPC).filter(timed).collect();
     if points.is_empty() || points.len() > MOST_ROWS {
         return None;
     }

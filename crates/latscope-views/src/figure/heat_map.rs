@@ -3,7 +3,7 @@
 use super::about::of_map;
 use super::{Cell, Cells, Drawing, Named, Unit, is_doubtful};
 use crate::matrix::show_all;
-use latscope_core::catalogue::ids;
+use latscope_core::catalogue::{families, ids};
 use latscope_core::machine::Machine;
 use latscope_core::param;
 use latscope_core::report::{Measurement, Report};
@@ -23,7 +23,7 @@ pub(super) fn figures(report: &Report, family: &str) -> Vec<Named> {
 /// Returns a map for each way in which cores hand over a cache line; fewer than two pairs have no map.
 fn of_cores(report: &Report, family: &str) -> Vec<Named> {
     let mut modes: BTreeMap<String, Vec<Point>> = BTreeMap::new();
-    for m in report.of_probe(PROBE).filter(|m| family == "sync" && m.typical().is_some()) {
+    for m in report.of_probe(PROBE).filter(|m| family == families::of(PROBE) && m.typical().is_some()) {
         let mode = m.params.get(param::MODE).map(ToString::to_string).unwrap_or_default();
         modes.entry(mode).or_default().extend(m.cpu_pair().map(|pair| (m, pair)));
     }
@@ -122,7 +122,7 @@ fn place(machine: &Machine, cpu: u32) -> Place {
 /// Returns a map for each kind of loads between nodes; fewer than two pairs have no map.
 fn of_nodes(report: &Report, family: &str) -> Vec<Named> {
     let mut kinds: BTreeMap<String, Vec<&Measurement>> = BTreeMap::new();
-    let ours = |m: &&Measurement| family == "memory" && m.nodes().is_some() && m.typical().is_some();
+    let ours = |m: &&Measurement| family == families::MEMORY && m.nodes().is_some() && m.typical().is_some();
     for m in report.of_probe(ids::MEMORY_LATENCY).filter(ours) {
         kinds.entry(show_all(&m.params, &[param::ORDER, param::PAGES, param::SIZE])).or_default().push(m);
     }

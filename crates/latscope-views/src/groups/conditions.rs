@@ -1,6 +1,7 @@
 //! Conditions under which the events of a probe were measured.
 
 use super::super::legend::timed;
+use latscope_core::catalogue::families;
 use latscope_core::events::{Group, written};
 use latscope_core::param::{
     CALLER, CLOCK, CPU, HOPS, INHERITANCE, INTERVAL, LOCK, MODE, PAIR, POLICY, PRIORITY, THREAD, TRANSPORT,
@@ -20,7 +21,7 @@ pub(in super::super) fn conditions(report: &Report, group: &Group) -> String {
     let of_probe = |step: &&Step| step.points.iter().any(|point| point.probe == group.probe);
     if let Some(step) = report.plan.steps.iter().find(of_probe) {
         // Messages to a remote have no threads whose rules there were to tell.
-        let periodic = step.periodic.iter().filter(|_| !group.probe.starts_with("remote."));
+        let periodic = step.periodic.iter().filter(|_| families::of(group.probe) != families::REMOTE);
         parts.extend(periodic.flat_map(|periodic| rules(periodic, transactions)));
         parts.extend(surroundings(step, &Got::of(group)));
     }

@@ -16,13 +16,13 @@ pub(super) use transactions::told;
 use super::column::{FILES, TERMINAL};
 use super::document::{Block, Document, INDENTED, Mark};
 use super::head::head;
-use super::rows::{EVENT_FAMILIES, family};
+use super::rows::family;
 use super::style::{DIM, WARNING};
 use super::styled::Text;
 use super::verdicts::{row_name, verdicts};
 use super::{Options, survey, unmeasured};
 use crate::published::{self, Published};
-use latscope_core::catalogue::ids;
+use latscope_core::catalogue::{Catalogue, ids};
 use latscope_core::events::{Group, groups};
 use latscope_core::report::Report;
 use latscope_core::units::format_count;
@@ -31,8 +31,8 @@ use latscope_judge::verdict::{HOW_SURE, confidence_of};
 
 /// Returns true if a report has single events only, so that this view suits it better than the table of the
 /// survey.
-pub fn is_of_events(report: &Report) -> bool {
-    let ours = |probe: &str| EVENT_FAMILIES.contains(&family(probe));
+pub fn is_of_events(report: &Report, catalogue: &Catalogue) -> bool {
+    let ours = |probe: &str| catalogue.has_single_events(family(probe));
     !report.measurements.is_empty() && report.measurements.iter().all(|m| ours(&m.probe))
 }
 
@@ -42,7 +42,7 @@ pub fn events(report: &Report, options: &Options) -> String {
     let mut out = head(report, options);
     let mut document = tables(report);
     document.append(verdicts(report));
-    document.append(sections(report, options.width));
+    document.append(sections(report, options));
     document.append(survey::conclusions(report, false));
     let mut families: Vec<&str> = report.measurements.iter().map(|m| family(&m.probe)).collect();
     families.dedup();
@@ -68,16 +68,16 @@ pub(super) fn tables(report: &Report) -> Document {
 }
 
 /// Returns the sections below the tables: causes and, in a report of single events alone, confidence, the longest
-/// events in lines of `width` columns, and published figures.
-pub(super) fn sections(report: &Report, width: usize) -> Document {
+/// events in lines of the width of `options`, and published figures.
+pub(super) fn sections(report: &Report, options: &Options) -> Document {
     let groups = groups(report);
     let mut document = outliers::causes_table(&groups).unwrap_or_default();
-    if !is_of_events(report) {
+    if !is_of_events(report, options.catalogue) {
         return document;
     }
     let sure: Vec<Group> = groups.iter().filter(|group| is_shown(group, groups.len())).cloned().collect();
     document.append(confidence(report, &sure));
-    document.append(outliers::longest(report, &groups, width));
+    document.append(outliers::longest(report, &groups, options.width));
     document.append(references(report, &groups));
     document
 }
@@ -140,6 +140,7 @@ fn references(report: &Report, groups: &[Group]) -> Document {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::golden::{self, catalogue};
     use latscope_core::fixture;
     use latscope_core::quality::{Level, Reason};
     use latscope_judge::verdict::{Criterion, judge_report};
@@ -179,7 +180,7 @@ mod tests {
     }
 
     fn wide() -> Options<'static> {
-        Options { width: 200, ..Options::default() }
+        golden::wide(200)
     }
 
     #[test]
@@ -206,7 +207,7 @@ mod tests {
     fn no_line_is_wider_than_the_terminal() {
         let report = judged(&[("max", 50_000.0)]);
         for width in [40, 60, 80, 100, 200] {
-            for line in events(&report, &Options { width, ..Options::default() }).lines() {
+            for line in events(&report, &golden::wide(width)).lines() {
                 assert!(Text::plain(line).width() <= width, "{width}: {line}");
             }
         }
@@ -214,10 +215,10 @@ mod tests {
 
     #[test]
     fn the_view_is_for_reports_of_events_alone() {
-        assert!(is_of_events(&fixture::wake()));
-        assert!(!is_of_events(&fixture::report()));
+        assert!(is_of_events(&fixture::wake(), catalogue()));
+        assert!(!is_of_events(&fixture::report(), catalogue()));
         let nothing = Report { measurements: Vec::new(), ..fixture::wake() };
-        assert!(!is_of_events(&nothing));
+        assert!(!is_of_events(&nothing, catalogue()));
         assert!(events(&nothing, &wide()).starts_with("latscope wake"));
     }
 

@@ -5,7 +5,7 @@ use super::super::document::{Table, WIDER};
 use super::super::legend::{Signs, mark};
 use super::super::style::BOLD;
 use super::super::styled::Text;
-use latscope_core::catalogue::RUN_ELAPSED;
+use latscope_core::catalogue::{RUN_ELAPSED, families};
 use latscope_core::events::{Group, Row};
 use latscope_core::histogram::Histogram;
 use latscope_core::report::{Measurement, Summary, WATCHED};
@@ -29,7 +29,7 @@ pub(in super::super) fn table(group: &Group) -> Table {
     let (zero, shown): (Vec<Column>, Vec<Column>) = figures.partition(is_zero);
     let heading = match group.singles.first() {
         Some(row) if mode(row.m).is_some() => "caller",
-        Some(row) if row.m.probe.starts_with("remote.") => "",
+        Some(row) if families::of(&row.m.probe) == families::REMOTE => "",
         _ => "thread",
     };
     let labels = Rows(&lines).left(heading, |line| line.label.clone());

@@ -25,7 +25,7 @@ pub fn report(report: &Report, references: &[Reference], catalogue: &Catalogue) 
         .children(summary::summary(report, catalogue))
         .children(published::section(report, references))
         .children(navigation(report, &families))
-        .children(section::legend(report))
+        .children(section::legend(report, catalogue))
         .children(families.iter().map(|family| section::section(report, family, catalogue)));
     document(&title, [header, main, footer(report)])
 }

@@ -10,7 +10,7 @@ use crate::head::with_remedy;
 use crate::machine_state::measured as rows;
 use crate::markup::{Element, element};
 use crate::page::{details, list};
-use crate::rows::{EVENT_FAMILIES, family as family_of};
+use crate::rows::family as family_of;
 use crate::style::{ALARM, BOLD, GOOD, PLAIN, WARNING};
 use crate::styled::Text;
 use crate::{Options, figure, groups, text, unmeasured};
@@ -30,11 +30,11 @@ const WIDTH: usize = 140;
 pub(super) fn section(report: &Report, family: &str, catalogue: &Catalogue) -> Element {
     let section = element("section").with("id", anchor(family)).child(element("h2").text(family));
     let section = section.children(pictures(&figure::of_family(report, family, catalogue)));
-    let section = match is_of_events(family) {
+    let section = match catalogue.has_single_events(family) {
         true => section.children(events(report, family)),
         false => section.children(points(report, family)),
     };
-    section.children(missing(report, family)).children(what_was_timed(report, family, catalogue))
+    section.children(missing(report, family, catalogue)).children(what_was_timed(report, family, catalogue))
 }
 
 /// A name that a link can have, of any text.
@@ -44,8 +44,8 @@ pub(super) fn anchor(family: &str) -> String {
 }
 
 /// Returns the legend of the columns; `None` if no row has several rounds.
-pub(super) fn legend(report: &Report) -> Option<Element> {
-    let in_rounds = |m: &Measurement| m.rounds.len() > 1 && !is_of_events(family_of(&m.probe));
+pub(super) fn legend(report: &Report, catalogue: &Catalogue) -> Option<Element> {
+    let in_rounds = |m: &Measurement| m.rounds.len() > 1 && !catalogue.has_single_events(family_of(&m.probe));
     let legend = element("p").with("class", "legend").text(strip::legend(report));
     rows(report).any(in_rounds).then_some(legend)
 }
@@ -171,10 +171,10 @@ pub(super) fn trust(quality: &Quality, also: Option<&str>) -> Text {
 }
 
 /// Points without a number, and doubtful ones without a row.
-fn missing(report: &Report, family: &str) -> Vec<Element> {
+fn missing(report: &Report, family: &str, catalogue: &Catalogue) -> Vec<Element> {
     let in_rows: Vec<&Measurement> = rows(report).collect();
     let has_row = |m: &Measurement| in_rows.iter().any(|row| std::ptr::eq(*row, m));
-    let aside = |m: &Measurement| !is_of_events(family) && !has_row(m);
+    let aside = |m: &Measurement| !catalogue.has_single_events(family) && !has_row(m);
     let [missing, doubtful] = unmeasured::of_family(report, family, aside);
     unmeasured::listed([(unmeasured::MISSING, missing), (unmeasured::ASIDE, doubtful)]).elements()
 }
@@ -202,11 +202,6 @@ fn pictures(all: &[Named]) -> Vec<Element> {
 
 /// Number of the longest events shown.
 const LONGEST: usize = 20;
-
-/// Returns true if a family has single events only.
-fn is_of_events(family: &str) -> bool {
-    EVENT_FAMILIES.contains(&family)
-}
 
 /// The probes of a family.
 fn events(report: &Report, family: &str) -> Vec<Element> {

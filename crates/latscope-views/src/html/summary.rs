@@ -102,7 +102,7 @@ fn numbers(report: &Report, catalogue: &Catalogue) -> Option<Element> {
     let table = Table { notes, ..Table::new(columns) };
     let section = element("section").with("class", "rows").child(element("h2").text("In short"));
     let section = section.children(table.elements());
-    (!found.is_empty() && !groups::is_of_events(report)).then_some(section)
+    (!found.is_empty() && !groups::is_of_events(report, catalogue)).then_some(section)
 }
 
 fn what(one: &Headline) -> String {

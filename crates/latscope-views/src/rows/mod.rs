@@ -2,12 +2,12 @@
 //! other reports have for the same operation.
 
 use super::head::{named, unfinished, with_remedy};
-pub use super::headline::family;
 use super::headline::{Source, headline};
 use super::{Options, Sort, machine_state};
 use crate::devices::DEVICES;
-use latscope_core::catalogue::Catalogue;
+pub use latscope_core::catalogue::families::of as family;
 use latscope_core::catalogue::ids::MEMORY_LATENCY as CHASE;
+use latscope_core::catalogue::{Catalogue, families};
 use latscope_core::merged::is_merged;
 use latscope_core::param;
 use latscope_core::plan::{ParamValue, Params};
@@ -18,9 +18,6 @@ use latscope_judge::findings::{LevelRow, level_rows};
 use latscope_judge::levels::Agreement;
 use latscope_judge::references::Reference;
 use std::collections::{BTreeSet, HashMap};
-
-/// Families of which every sample is a single event: they have views of their own.
-pub(crate) const EVENT_FAMILIES: [&str; 4] = ["wake", "noise", "ipc", "remote"];
 
 /// Row of a table: an operation and its cost.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -197,7 +194,7 @@ fn level_row(level: &LevelRow, chase: u32, others: &[Beside]) -> Row {
         Some(compared(theirs.ns, level.ns, differs.into_iter().collect(), doubt))
     });
     Row {
-        family: "memory".to_owned(),
+        family: families::MEMORY.to_owned(),
         label: level_label(level),
         ns: level.ns,
         next: level.next,

@@ -87,11 +87,8 @@ impl Registered for Asked {
                     .help("Only these probes of the family"),
             )
             .args(parameters(family).into_iter().map(parameter_argument));
-        match family.name {
-            "file" => DirectoryArgument::augment_args(command),
-            "thread" | "sync" => TimelineArgument::augment_args(command),
-            _ => command,
-        }
+        let command = if family.in_directories { DirectoryArgument::augment_args(command) } else { command };
+        if family.on_time_line { TimelineArgument::augment_args(command) } else { command }
     }
 
     fn read(matches: &ArgMatches) -> Asked {
@@ -295,8 +292,10 @@ impl DirectoryArgument {
     /// # Errors
     /// A requested directory does not exist or cannot be written to, or no probe works in it.
     pub fn chosen(&self, probes: &[&Probe]) -> Result<Defaults> {
-        if !probes.iter().any(|probe| probe.family() == "file") {
-            ensure!(self.dir.is_empty(), "--dir is for probes of file, and none is measured");
+        let of: Vec<_> =
+            FAMILIES.iter().filter(|family| family.in_directories).map(|family| family.name).collect();
+        if !probes.iter().any(|probe| of.contains(&probe.family())) {
+            ensure!(self.dir.is_empty(), "--dir is for probes of {}, and none is measured", of.join(", "));
             return Ok(Defaults::default());
         }
         if self.dir.is_empty() {

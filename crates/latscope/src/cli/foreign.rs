@@ -2,6 +2,7 @@
 
 use clap::Command;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
+use latscope_probes::FAMILIES;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -16,6 +17,9 @@ struct Table {
 struct Program {
     name: String,
     commands: Vec<String>,
+    /// True if they are also of the families whose samples are not all single events.
+    #[serde(default)]
+    in_families: bool,
     /// Spellings in the program, separated by commas, with the equivalent in latscope.
     options: BTreeMap<String, String>,
 }
@@ -89,12 +93,18 @@ fn elsewhere(command: &str, option: &str, whole: &Command) -> Option<String> {
 
 /// Returns the hint on an option by its spelling.
 pub fn of_option(command: &str, option: &str) -> Option<String> {
-    let known = PROGRAMS.iter().filter(|program| program.commands.iter().any(|known| known == command));
+    let known = PROGRAMS.iter().filter(|program| program.commands().any(|name| name == command));
     let hints: Vec<String> = known.filter_map(|program| program.hint(option)).collect();
     (!hints.is_empty()).then(|| hints.join("; "))
 }
 
 impl Program {
+    /// Commands that the options belong to.
+    fn commands(&self) -> impl Iterator<Item = &str> {
+        let families = FAMILIES.iter().filter(|family| self.in_families && !family.single_events);
+        self.commands.iter().map(String::as_str).chain(families.map(|family| family.name))
+    }
+
     fn hint(&self, option: &str) -> Option<String> {
         let (_, ours) =
             self.options.iter().find(|(theirs, _)| theirs.split(", ").any(|known| known == option))?;
@@ -174,7 +184,7 @@ mod tests {
         let whole = Arguments::command();
         for program in PROGRAMS.iter() {
             let commands: Vec<_> =
-                program.commands.iter().map(|name| whole.find_subcommand(name).expect(name)).collect();
+                program.commands().map(|name| whole.find_subcommand(name).expect(name)).collect();
             for (theirs, ours) in &program.options {
                 let named = ours.split(|c: char| !(c.is_alphanumeric() || "-_".contains(c)));
                 for option in named.filter_map(|word| word.strip_prefix("--")) {

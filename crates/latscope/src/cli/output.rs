@@ -221,7 +221,7 @@ impl<'a> Output<'a> {
         let options = self.options(true);
         let wanted = self.shows_rows();
         let rows = report.measurements.iter().any(|m| m.row && m.summary.count > 0);
-        let text = if views::groups::is_of_events(report) && !wanted {
+        let text = if views::groups::is_of_events(report, &self.catalogue) && !wanted {
             views::groups::events(report, &options)
         } else if in_full && !(wanted && rows) || self.without_rows(report) {
             views::text::all(report, &options)
