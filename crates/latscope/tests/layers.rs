@@ -415,6 +415,45 @@ fn every_id_of_the_catalogue_is_that_of_a_probe() {
     assert_eq!(unknown.collect::<Vec<_>>(), [""; 0]);
 }
 
+/// Names of the constants of `catalogue::ids` and `catalogue::families`, behind the name of their module.
+fn constants() -> Vec<String> {
+    let of = |module: &str| {
+        let path = root().join(format!("crates/latscope-core/src/catalogue/{module}.rs"));
+        let text = fs::read_to_string(path).unwrap();
+        let names =
+            text.lines().filter(|line| line.ends_with("\";")).filter_map(|line| line.split_once(" = \""));
+        names.map(|(name, _)| format!("{module}::{}", name.trim())).collect::<Vec<_>>()
+    };
+    ["ids", "families"].map(of).concat()
+}
+
+#[test]
+fn every_id_of_the_catalogue_is_used() {
+    let constants = constants();
+    assert_eq!(constants.len(), ids::all().chain(families::all()).count());
+    let mut used = BTreeSet::new();
+    for one in fs::read_dir(root().join("crates")).unwrap() {
+        for path in paths(&sources(&one.unwrap().path().join("src"))) {
+            let path = path.split(" as ").next().unwrap_or_default().to_owned();
+            used.extend(constants.iter().filter(|name| path.ends_with(name.as_str())).cloned());
+        }
+    }
+    assert_eq!(constants.iter().filter(|name| !used.contains(*name)).collect::<Vec<_>>(), [""; 0]);
+}
+
+#[test]
+fn the_unit_of_a_parameter_is_that_of_every_probe() {
+    let has_unit = |kind: &Kind| matches!(kind, Kind::Time | Kind::Size);
+    let params = || latscope_probes::REGISTRY.all().flat_map(|probe| probe.params);
+    for param in params().filter(|param| param.kind != Kind::Stated) {
+        let kind = Some(param.kind).filter(has_unit);
+        assert_eq!(catalogue::kind_of(param.name), kind, "{}", param.name);
+    }
+    let known: BTreeSet<&str> = params().map(|param| param.name).collect();
+    let with_unit = param::all().filter(|name| catalogue::kind_of(name).is_some());
+    assert_eq!(with_unit.filter(|name| !known.contains(name)).collect::<Vec<_>>(), [""; 0]);
+}
+
 #[test]
 fn a_circle_is_seen() {
     let module = |name: &str| vec![name.to_owned()];

@@ -18,9 +18,7 @@ macro_rules! ids {
 }
 
 ids! {
-    BRANCH = "cpu.branch";
     MEMORY_LATENCY = "memory.latency";
-    MEMORY_BANDWIDTH = "memory.bandwidth";
     SEQUENTIAL_SUM = "memory.sequential-sum";
     MUTEX = "sync.mutex";
     CORE_TO_CORE = "sync.core-to-core";
@@ -30,19 +28,12 @@ ids! {
     EVENTFD = "sync.eventfd";
     PIPE = "sync.pipe";
     UNIX_STREAM = "sync.unix-stream";
-    THREAD_CREATE = "thread.create";
-    THREAD_END = "thread.end";
-    THREAD_JOIN = "thread.join";
     THREAD_TOTAL = "thread.total";
-    THREAD_OVERHEAD = "thread.overhead";
     THREAD_POOL = "thread.pool";
     GETPPID = "syscall.getppid";
     FILE_READ = "file.read";
     FILE_READ_DIRECT = "file.read-direct";
-    FILE_CREATE = "file.create";
     FILE_WRITE = "file.write";
-    FILE_UNLINK = "file.unlink";
-    FILE_OPEN_CLOSE = "file.open-close";
     FSYNC = "file.fsync";
     FDATASYNC = "file.fdatasync";
     WAKE_TIMER = "wake.timer";
