@@ -6,7 +6,7 @@ pub use super::results::is_stdout;
 use super::results::{load_one, load_without_blocks};
 use super::{Exit, redact};
 use anyhow::{Context, Result, bail, ensure};
-use latscope_core::catalogue::{Catalogue, Samples, ids};
+use latscope_core::catalogue::{Catalogue, Samples, families, ids};
 use latscope_core::json;
 use latscope_core::plan::Plan;
 use latscope_core::report::Report;
@@ -134,12 +134,7 @@ impl<'a> Output<'a> {
             bail!("{}", nothing_for(path));
         }
         if let Some(path) = self.gallery() {
-            let pictured = points().any(|point| !point.probe.starts_with("cpu."));
-            ensure!(
-                pictured,
-                "nothing to write to {}: operations of the processor have no picture",
-                path.display()
-            );
+            ensure!(points().any(|point| self.has_picture(&point.probe)), nothing_for(path));
             create(path)?;
             saver::check(&path.join(PROBED))?;
         }
@@ -238,6 +233,13 @@ impl<'a> Output<'a> {
     fn without_rows(&self, report: &Report) -> bool {
         report.measurements.iter().any(|m| m.typical().is_some())
             && views::rows::rows(report, &[], &self.catalogue).is_empty()
+    }
+
+    /// Returns true if a point of a probe may have a picture: of its events, or one of its family.
+    fn has_picture(&self, probe: &str) -> bool {
+        let family = self.catalogue.family(families::of(probe));
+        self.has_events(probe)
+            || family.is_some_and(|facts| !facts.curves.is_empty() || !facts.bars.is_empty())
     }
 
     /// Returns true unless the samples of a probe are known to be batches, which have no single events.

@@ -151,6 +151,18 @@ fn a_run_without_pictures_counts_and_says_so() {
     assert!(fs::exists(result).unwrap());
 }
 
+#[test]
+fn a_directory_is_refused_only_if_nothing_of_the_plan_has_a_picture() {
+    let place = Place::new();
+    let pictures = format!("{}/", place.at("pictures"));
+    run(&["cpu", "add", "--quick", "--svg", &pictures]).refused();
+    assert!(!fs::exists(&pictures).unwrap());
+    // Its samples are single events, as those of no other operation of the processor.
+    let ran = run(&["cpu", "idle-exit", "--quick", "--svg", &pictures]);
+    assert!(!ran.err.contains("nothing to write to"), "{ran:?}");
+    assert!(fs::exists(&pictures).unwrap());
+}
+
 /// Page of the survey with an added third CPU, since two CPUs have no map.
 fn page_with_map(place: &Place) -> String {
     let mut result = json(&survey().path);
