@@ -1,7 +1,7 @@
 //! Time that measuring threads waited for a CPU.
 
 use super::Account;
-use crate::units::{format_share, format_span};
+use crate::units::format_share;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -14,7 +14,7 @@ pub struct Contention {
     /// `/proc/thread-self/schedstat`), ns; `None` where the kernel does not report it.
     pub run_delay_ns: Option<u64>,
     /// Time of all measuring threads, ns, of which they waited for `run_delay_ns`: of two threads twice `wall_ns`. Absent
-    /// where the threads take turns, and in results of earlier versions.
+    /// where the threads take turns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub threads_ns: Option<u64>,
     /// True if waiting distorts the figure. It does not if disturbed samples are thrown away, or if waiting is the
@@ -33,22 +33,16 @@ impl Contention {
     /// Share of the time of the measuring threads in which they waited for a CPU, 0 to 1.
     pub fn waited(&self) -> Option<f64> {
         let time = self.threads_ns.unwrap_or(self.wall_ns).max(1);
-        // Earlier versions recorded no time of several threads.
+        // Threads that take turns may both wait for a moment.
         Some((self.run_delay_ns? as f64 / time as f64).min(1.0))
     }
 
     /// Returns how long the threads waited, and of what: `48 % of their time`.
     pub(crate) fn words(&self) -> String {
-        let delay = self.run_delay_ns.unwrap_or(0);
         let share = format_share(self.waited().unwrap_or(0.0));
         match self.threads_ns {
             Some(_) => format!("{share} of their time"),
-            None if delay <= self.wall_ns => format!("{share} of the time in which it was measured"),
-            None => format!(
-                "{} in all, in the {} in which it was measured",
-                format_span(delay as f64),
-                format_span(self.wall_ns as f64)
-            ),
+            None => format!("{share} of the time in which it was measured"),
         }
     }
 
@@ -94,10 +88,7 @@ mod tests {
         let mut all = two.clone();
         all.add(&one);
         assert_eq!((all.waited(), all.wall_ns), (Some(0.5), 2_000_000_000));
-        // A result of an earlier version has the sum alone: it is no share of anything known.
-        let earlier = Contention { threads_ns: None, ..two };
-        assert_eq!(earlier.words(), "1.2 s in all, in the 1 s in which it was measured");
-        let less = Contention { run_delay_ns: Some(480_000_000), ..earlier };
-        assert_eq!(less.words(), "48 % of the time in which it was measured");
+        let in_turns = Contention { run_delay_ns: Some(480_000_000), threads_ns: None, ..two };
+        assert_eq!(in_turns.words(), "48 % of the time in which it was measured");
     }
 }

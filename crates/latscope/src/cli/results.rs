@@ -130,8 +130,6 @@ pub fn of_directory(path: &Path, skipped: &mut Vec<String>) -> Result<Vec<PathBu
         .collect::<Result<_, _>>()
         .with_context(cannot)?;
     all.sort();
-    // The index that versions before 0.1 kept.
-    all.retain(|path| path.file_name().is_none_or(|name| name != INDEX));
     // What cannot be looked at is tried, and said to be unreadable.
     let (files, others): (Vec<PathBuf>, Vec<PathBuf>) =
         all.into_iter().partition(|path| path.metadata().map_or(true, |about| about.is_file()));
@@ -197,9 +195,6 @@ pub fn as_kept(path: PathBuf) -> PathBuf {
 
 /// The file that `trial` and `run` leave beside their results.
 pub const TRIAL: &str = "trial.json";
-
-/// The file that `history` once kept in a directory of results.
-const INDEX: &str = ".latscope-index";
 
 /// Reads a name in the list of `--only`, without the blanks around it.
 ///
