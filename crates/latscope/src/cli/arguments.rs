@@ -76,7 +76,7 @@ pub enum Command {
     History(HistoryArguments),
     /// Checks on known truths that the instrument finds what is there
     Selftest(SelftestArguments),
-    /// The man page, shell completions or the table of probes, on stdout
+    /// The man page, shell completions, the table of probes or a JSON Schema, on stdout
     Generate(GenerateArguments),
     /// Behave as an older tool: its arguments, its output, our numbers
     #[command(disable_help_flag = true)]

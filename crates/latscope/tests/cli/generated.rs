@@ -27,6 +27,18 @@ fn help_is_on_stdout_and_names_everything() {
 }
 
 #[test]
+fn the_first_line_of_the_help_of_generate_names_all_that_it_makes() {
+    let help = run(&["generate", "--help"]).done();
+    let first = help.lines().next().unwrap().to_lowercase();
+    let values: Vec<&str> =
+        help.lines().filter_map(|line| line.trim_start().strip_prefix("- ")?.split(':').next()).collect();
+    assert_eq!(values, ["man", "completions", "probes", "schema"]);
+    for value in values {
+        assert!(first.contains(value), "{value} is not in: {first}");
+    }
+}
+
+#[test]
 fn the_man_page_is_one_that_man_can_show() {
     let page = run(&["generate", "man"]).done();
     assert!(page.contains(".TH latscope 1"), "{page}");

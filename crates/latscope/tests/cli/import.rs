@@ -240,3 +240,16 @@ fn what_is_of_nobody_is_answered_with_whose_outputs_are_read() {
         );
     }
 }
+
+#[test]
+fn the_help_and_the_documentation_name_every_format() {
+    let help = run(&["import", "--help"]).done();
+    let (about, _) = help.split_once("Usage:").unwrap();
+    let page = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/import.md")).unwrap();
+    for format in latscope_judge::imports::FORMATS {
+        for word in format.name.split_whitespace() {
+            assert!(about.contains(word), "{}: {word} is not in the help:\n{about}", format.name);
+            assert!(page.contains(word), "{}: {word} is not in docs/import.md", format.name);
+        }
+    }
+}

@@ -88,10 +88,12 @@ const LMBENCH: &[(&str, &str)] = &[
 /// Programs whose figures each come from several points.
 const OF_SEVERAL: [&str; 4] = ["lat_mmap", "par_mem", "par_ops", "tlb"];
 
+/// Programs that take no repetitions, and are over too soon to be asked.
+const TOO_SHORT: [&str; 1] = ["mhz"];
+
 #[test]
 fn of_lmbenchs_programs() {
-    // One that takes no repetitions is over too soon to be asked.
-    let called = LMBENCH.iter().map(|(name, _)| *name).chain(["mhz"]);
+    let called = LMBENCH.iter().map(|(name, _)| *name).chain(TOO_SHORT);
     let all: Vec<&str> = compat::lmbench::PROGRAMS.iter().map(|program| program.name).collect();
     let mut called: Vec<&str> = called.collect();
     called.sort_unstable_by_key(|name| all.iter().position(|other| other == name));
@@ -177,6 +179,20 @@ fn of_the_programs_of_mcs_and_binder() {
         assert_eq!(code, Some(1), "{}: {out}", name);
         assert!(out.contains(|char: char| ('1'..='9').contains(&char)), "{}: {out}", name);
     }
+}
+
+/// Checks that each personality has a call: in a table, or in the text of a test.
+#[test]
+fn of_every_personality() {
+    let text = [include_str!("others.rs"), include_str!("subjects.rs")].concat();
+    let in_tables = LMBENCH.iter().map(|call| call.0).chain(RT_TESTS.iter().map(|call| call.0));
+    let in_tables: Vec<&str> = in_tables
+        .chain(TOO_SHORT)
+        .chain(compat::binder_tests::PROGRAMS.iter().map(|program| program.name()))
+        .collect();
+    let is_called = |name: &str| in_tables.contains(&name) || text.contains(&format!("\"as {name} "));
+    let missing = compat::all().map(|program| program.name()).filter(|name| !is_called(name));
+    assert_eq!(missing.collect::<Vec<_>>(), [""; 0]);
 }
 
 #[test]
