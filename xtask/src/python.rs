@@ -52,7 +52,7 @@ fn is_for(wheel: &Path, architecture: &str) -> bool {
     wheel.to_string_lossy().ends_with(&format!("{architecture}.whl"))
 }
 
-/// Wheels in dist/.
+/// Returns the paths of the wheels in dist/.
 fn wheels() -> Result<Vec<PathBuf>> {
     fs::create_dir_all("dist")?;
     let paths = fs::read_dir("dist")?.map(|entry| Ok(entry?.path())).collect::<Result<Vec<_>>>()?;

@@ -11,19 +11,19 @@ use std::collections::BTreeMap;
 /// samples above them are `None`, as in a [`Summary`](crate::report::Summary).
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Round {
-    /// Number of samples.
+    /// Number of samples of the round.
     pub count: u64,
-    /// Smallest sample, ns.
+    /// Smallest sample of the round, ns.
     pub min: Option<f64>,
-    /// Median, ns.
+    /// Median of the samples, ns.
     pub p50: Option<f64>,
-    /// 90th percentile, ns.
+    /// 90th percentile of the samples, ns.
     pub p90: Option<f64>,
-    /// 99th percentile, ns.
+    /// 99th percentile of the samples, ns.
     pub p99: Option<f64>,
-    /// 99.9th percentile, ns.
+    /// 99.9th percentile of the samples, ns.
     pub p99_9: Option<f64>,
-    /// Largest sample, ns.
+    /// Largest sample of the round, ns.
     pub max: Option<f64>,
     /// Core cycles of the median.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -139,7 +139,7 @@ pub enum Style {
     Bar,
     /// A line every ten seconds.
     Plain,
-    /// Nothing at all.
+    /// No line of progress at all.
     None,
 }
 

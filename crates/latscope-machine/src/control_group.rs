@@ -91,7 +91,7 @@ pub(crate) fn no_real_time_budget(root: &Root) -> Option<String> {
 pub(crate) struct RealTimeBudget {
     /// Time in each period, µs: with 0 the kernel refuses real-time policies; negative without a limit.
     pub runtime: i64,
-    /// The period, µs.
+    /// Period in which that time counts, µs.
     pub period: i64,
     /// The file with the time.
     pub file: String,

@@ -22,7 +22,7 @@ probes! {
 }
 
 settings! {
-    /// A run.
+    /// Settings of a run of the self test.
     struct Run {
         /// Which of the two runs.
         run: Which as Stated;

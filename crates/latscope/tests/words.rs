@@ -1,4 +1,5 @@
-//! Plain English: how doc comments begin, words to avoid, and long lines of Markdown.
+//! Plain English: how doc comments begin, how many are too short to say something, words to avoid in them, in messages
+//! and in the documentation, and long lines of Markdown.
 //!
 //! The rules are those of CONTRIBUTING.md. Help texts, which doc comments of arguments are, have a test of their own in
 //! `cli/arguments.rs`.
@@ -15,8 +16,13 @@ const OPENINGS: &[&str] = &[
 /// Share of the doc comments of a crate that may begin so, in %: help texts among them.
 const MOST: f64 = 3.0;
 
-/// Words that are no field's term, in doc comments and in the documentation.
-const AVOIDED: &[&str] = &["whoever", "for ever", "is told", "are told", "mend", "mends", "mended"];
+/// Most doc comments of three words or fewer, which say little more than the name below them: help texts among them.
+const MOST_SHORT: usize = 62;
+
+/// Words that are no field's term, in doc comments, in messages and in the documentation.
+const AVOIDED: &[&str] = &[
+    "whoever", "for ever", "is told", "are told", "cannot be told", "would tell", "mend", "mends", "mended",
+];
 
 /// Columns of a line of Markdown, tables and code apart.
 const COLUMNS: usize = 120;
@@ -28,7 +34,8 @@ fn root() -> PathBuf {
 fn files(directory: &Path, extension: &str, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()) {
         let name = entry.file_name().unwrap().to_string_lossy().into_owned();
-        if entry.is_dir() && !["golden", "target"].contains(&name.as_str()) {
+        let is_made = ["golden", "target", "dist"].contains(&name.as_str());
+        if entry.is_dir() && !is_made && (!name.starts_with('.') || name == ".github") {
             files(&entry, extension, found);
         } else if entry.extension().is_some_and(|found| found == extension) {
             found.push(entry);
@@ -118,21 +125,61 @@ fn words_are_those_of_the_field() {
             avoided(&doc.text).into_iter().map(|word| format!("{}: {word:?}: {}", doc.place, doc.text)),
         );
     }
+    for (place, line) in crates().iter().flat_map(|(_, sources)| sources).flat_map(|path| messages(path)) {
+        wrong.extend(avoided(&line).into_iter().map(|word| format!("{place}: {word:?}: {line}")));
+    }
     for (path, at, line) in markdown() {
         wrong.extend(avoided(&line).into_iter().map(|word| format!("{path}:{at}: {word:?}")));
     }
     assert!(wrong.is_empty(), "{} places:\n{}", wrong.len(), wrong.join("\n"));
 }
 
-/// Lines of the documentation that are prose, with their places.
+/// Lines of a source that hold a text, with their places, before its tests. A message on several lines has several.
+fn messages(path: &Path) -> Vec<(String, String)> {
+    let source = fs::read_to_string(path).unwrap();
+    let name = path.strip_prefix(root()).unwrap().display().to_string();
+    let is_of_tests =
+        ["tests.rs", "testing.rs"].iter().any(|end| name.ends_with(end)) || name.contains("/tests/");
+    let before = source.split("\n#[cfg(test)]\nmod tests {").next().unwrap_or_default();
+    let lines = before.lines().enumerate().filter(|(_, line)| !is_of_tests && is_text(line));
+    lines.map(|(at, line)| (format!("{name}:{}", at + 1), line.trim().to_owned())).collect()
+}
+
+/// Returns true if a line of a source has a part of a text: a quotation mark, or the sign of a text that goes on.
+fn is_text(line: &str) -> bool {
+    !line.trim_start().starts_with("//") && (line.contains('"') || line.ends_with('\\'))
+}
+
+#[test]
+fn doc_comments_say_more_than_three_words() {
+    let all = crates().into_iter().flat_map(|(_, sources)| sources).flat_map(|path| docs(&path));
+    let short: Vec<String> = all
+        .filter(|doc| doc.text.split_whitespace().count() <= 3)
+        .map(|doc| format!("{}: {}", doc.place, doc.text))
+        .collect();
+    // With a comment written anew the budget is lowered.
+    assert_eq!(short.len(), MOST_SHORT, "{}", short.join("\n"));
+}
+
+#[test]
+fn words_of_messages_are_seen() {
+    let place = tempfile::tempdir_in(root().join("target")).unwrap();
+    let path = place.path().join("one.rs");
+    let code = "// cannot be told\nfn f() -> &'static str {\n    \"it cannot be told\"\n}\n";
+    fs::write(&path, format!("{code}\n#[cfg(test)]\nmod tests {{\n    // \"would tell\"\n}}\n")).unwrap();
+    let found: Vec<_> = messages(&path).iter().flat_map(|(_, line)| avoided(line)).collect();
+    assert_eq!(found, ["cannot be told"]);
+}
+
+/// Lines of all Markdown of the repository that are prose, with their places.
 fn markdown() -> Vec<(String, usize, String)> {
     let mut paths = Vec::new();
-    files(&root().join("docs"), "md", &mut paths);
+    files(&root(), "md", &mut paths);
     // Made of the registry.
-    paths.retain(|path| !path.ends_with("probes.md"));
-    paths.extend(
-        ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md"].map(|name| root().join(name)),
-    );
+    paths.retain(|path| !path.ends_with("docs/probes.md"));
+    for known in ["CHANGELOG.md", ".github/pull_request_template.md", "crates/latscope-rpmsg/README.md"] {
+        assert!(paths.contains(&root().join(known)), "{known} is read");
+    }
     let mut lines = Vec::new();
     for path in paths {
         let place = path.strip_prefix(root()).unwrap().display().to_string();

@@ -113,7 +113,7 @@ impl Crew {
         }
     }
 
-    /// Ends all threads.
+    /// Ends all threads of the crew.
     pub fn end(mut self) {
         self.stop();
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 /// A percentile that is printed, and true for the one that is marked.
 pub(super) type Wanted = (f64, bool);
 
-/// Percentiles of latencies.
+/// Percentiles of latencies outside of pipe mode.
 pub(super) const OF_LATENCIES: [Wanted; 4] = [(50.0, false), (90.0, false), (99.0, true), (99.9, false)];
 /// Percentiles of latencies in pipe mode.
 pub(super) const OF_PIPES: [Wanted; 5] =
@@ -145,7 +145,7 @@ impl Delay {
 }
 
 impl Delays {
-    /// Delays since `before`.
+    /// Returns the delays since those of `before`.
     pub fn since(&self, before: &Delays) -> Delays {
         Delays { message: self.message.since(before.message), worker: self.worker.since(before.worker) }
     }

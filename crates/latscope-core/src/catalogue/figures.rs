@@ -92,11 +92,11 @@ pub enum Quantity {
     Parameter(&'static str),
     /// Value with this name, multiplied by this to be in the unit of the axis.
     Value(&'static str, f64),
-    /// Median, ns.
+    /// Median of the samples of a point, ns.
     Median,
     /// The p99 of single events, ns; it is not known for few events.
     P99,
-    /// Maximum, ns.
+    /// Largest sample of a point, ns.
     Maximum,
     /// Bytes touched per second.
     Rate,
@@ -123,7 +123,7 @@ impl Along {
         Along { of: Quantity::Parameter(name), label: name, scale, unit }
     }
 
-    /// Returns the medians.
+    /// Returns an axis of medians, logarithmic, in ns.
     pub const fn median(label: &'static str) -> Along {
         Along { of: Quantity::Median, label, scale: Scale::Log10, unit: Unit::Nanoseconds }
     }

@@ -168,7 +168,7 @@ impl FamilyFacts {
 /// Facts on all probes, in the order in which a survey measures them.
 #[derive(Debug, Clone, Default)]
 pub struct Catalogue {
-    /// Families.
+    /// Families, in the order in which a survey measures them.
     pub families: Vec<&'static FamilyFacts>,
     /// Probes of all families, and those of the self test.
     pub probes: Vec<&'static Facts>,

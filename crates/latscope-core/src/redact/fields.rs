@@ -11,7 +11,7 @@ pub enum Content {
     Sentence,
     /// The title of a row: a sentence, but the user's words in an imported result.
     Title,
-    /// A path.
+    /// Path of a file or a directory.
     Path,
     /// The name of a process or thread.
     Process,

@@ -78,27 +78,27 @@ pub struct Summary {
     #[serde(deserialize_with = "json::count")]
     #[schemars(with = "Option<u64>")]
     pub missed: u64,
-    /// Smallest sample, ns.
+    /// Smallest sample of the point, ns.
     pub min: Option<f64>,
-    /// 10th percentile, ns.
+    /// 10th percentile of the samples, ns.
     pub p10: Option<f64>,
-    /// Median, ns.
+    /// Median of the samples, ns.
     pub p50: Option<f64>,
-    /// 90th percentile, ns.
+    /// 90th percentile of the samples, ns.
     pub p90: Option<f64>,
-    /// 95th percentile, ns.
+    /// 95th percentile of the samples, ns.
     pub p95: Option<f64>,
-    /// 99th percentile, ns.
+    /// 99th percentile of the samples, ns.
     pub p99: Option<f64>,
-    /// 99.9th percentile, ns.
+    /// 99.9th percentile of the samples, ns.
     pub p99_9: Option<f64>,
-    /// 99.99th percentile, ns.
+    /// 99.99th percentile of the samples, ns.
     pub p99_99: Option<f64>,
-    /// 99.999th percentile, ns.
+    /// 99.999th percentile of the samples, ns.
     pub p99_999: Option<f64>,
-    /// 99.9999th percentile, ns.
+    /// 99.9999th percentile of the samples, ns.
     pub p99_9999: Option<f64>,
-    /// Largest sample, ns.
+    /// Largest sample of the point, ns.
     pub max: Option<f64>,
     /// Mean of the samples, ns.
     pub mean: Option<f64>,

@@ -238,7 +238,7 @@ impl Comparison {
                 counted_points(longer)
             ),
             _ if untestable > 0 => format!(
-                "{} cannot be told, with too few runs to call any slower (at least four a side)",
+                "{} cannot be decided, with too few runs to call any slower (at least four a side)",
                 counted_points(untestable)
             ),
             _ if trusted.len() * 2 < self.points.len() => format!(

@@ -14,8 +14,7 @@ use latscope_core::report::{Finding, Measurement, Quota, Report};
 use latscope_core::statistics::median;
 use latscope_core::units::{counted, format_share, format_size, format_time};
 
-/// Most octaves between the neighbouring sizes of a curve: a cache between two that lie farther apart cannot be told from a
-/// slope.
+/// Most octaves between the neighbouring sizes of a curve: a cache between two that lie farther apart looks like a slope.
 const CURVE_OCTAVES: f64 = 2.0;
 
 /// Edges of several rounds within this many octaves are the same edge.

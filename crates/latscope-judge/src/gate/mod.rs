@@ -60,7 +60,7 @@ pub struct Gate {
 /// Numbers of checks with each status.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Counts {
-    /// Checks that pass.
+    /// Number of checks that pass.
     pub pass: usize,
     /// Checks whose limit is exceeded.
     pub exceeded: usize,
@@ -131,11 +131,11 @@ pub struct Check {
 /// Length of a run, as an option of a command asks for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Length {
-    /// Number of rounds.
+    /// Number of rounds of the run.
     Rounds(u64),
-    /// Number of events.
+    /// Number of events of a point.
     Count(u64),
-    /// Duration, s.
+    /// Duration in whole seconds.
     Seconds(u64),
 }
 
@@ -401,8 +401,8 @@ fn judge_by_majority(checks: &mut [Check]) {
             .map(|status| of_limit.iter().filter(|check| check.status == status).count());
         let (status, advice) = match all {
             3.. if 2 * passes >= all => (Status::Pass, ""),
-            3.. if 2 * exceeded <= all => (Status::Inconclusive, "; more results would tell"),
-            2 if passes == 1 && exceeded == 1 => (Status::Inconclusive, "; a third result would tell"),
+            3.. if 2 * exceeded <= all => (Status::Inconclusive, "; more results would decide"),
+            2 if passes == 1 && exceeded == 1 => (Status::Inconclusive, "; a third result would decide"),
             _ => continue,
         };
         for check in of_limit.iter_mut().filter(|check| check.status > status) {

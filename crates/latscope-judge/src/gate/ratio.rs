@@ -186,9 +186,11 @@ impl Found {
 /// The further measurement that would decide, for the side that lacks runs.
 fn further(told: WouldTell, [baseline, judged]: [usize; 2]) -> String {
     match told {
-        WouldTell::Runs(needed) if baseline >= needed => format!("; {needed} runs to be judged would tell"),
-        WouldTell::Runs(needed) if judged >= needed => format!("; {needed} runs of the baseline would tell"),
-        told => format!("; {told} would tell"),
+        WouldTell::Runs(needed) if baseline >= needed => format!("; {needed} runs to be judged would decide"),
+        WouldTell::Runs(needed) if judged >= needed => {
+            format!("; {needed} runs of the baseline would decide")
+        }
+        told => format!("; {told} would decide"),
     }
 }
 

@@ -377,11 +377,11 @@ fn few_runs_decide_nothing_against_a_baseline_and_say_what_would() {
     let (a, slower) = (side(1, 1.0), side(1, 1.2));
     let check = relative("+5%", &slower, &a);
     assert_eq!(check.status, Status::Inconclusive, "{}", check.text);
-    assert!(check.text.contains("4 runs a side would tell"), "{}", check.text);
+    assert!(check.text.contains("4 runs a side would decide"), "{}", check.text);
     assert_eq!(check.would_tell, Some(WouldTell::Runs(4)));
     let against = relative("+5%", &slower, &side(9, 1.0)).text;
     let said = "one run to be judged decides nothing; ";
-    assert!(against.contains(said) && against.ends_with(" runs to be judged would tell"), "{against}");
+    assert!(against.contains(said) && against.ends_with(" runs to be judged would decide"), "{against}");
     assert_eq!(relative("+5%", &side(3, 1.2), &side(3, 1.0)).status, Status::Inconclusive);
     assert_eq!(relative("+5%", &side(4, 1.2), &side(4, 1.0)).status, Status::Exceeded);
     let alone = relative("+5%", &slower, &[]);

@@ -82,7 +82,7 @@ pub struct Definition {
 /// Part of a round trip that was published.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Times {
-    /// There and back.
+    /// Time there and back.
     #[serde(rename = "round trip")]
     RoundTrip,
     /// A round trip, divided by two.
@@ -99,19 +99,19 @@ pub enum Times {
 /// Statistic of the samples of a figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Statistic {
-    /// The mean.
+    /// Mean of the published samples.
     #[serde(rename = "mean")]
     Mean,
-    /// The median.
+    /// Median of the published samples.
     #[serde(rename = "median")]
     Median,
-    /// The shortest.
+    /// Smallest of the published samples.
     #[serde(rename = "minimum")]
     Minimum,
-    /// The longest.
+    /// Largest of the published samples.
     #[serde(rename = "maximum")]
     Maximum,
-    /// The 99th percentile.
+    /// 99th percentile of the published samples.
     #[serde(rename = "p99")]
     P99,
     /// A typical value of a kind that the source does not state.

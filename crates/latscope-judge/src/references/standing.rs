@@ -28,7 +28,7 @@ pub enum Likeness {
 /// Published figure beside this machine's.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Beside<'a> {
-    /// The published figure.
+    /// Published figure that the row is compared with.
     pub reference: &'a Reference,
     /// Name of this machine's row.
     pub row: String,

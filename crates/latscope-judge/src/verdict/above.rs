@@ -8,7 +8,7 @@ use latscope_core::units::{counted, format_count, format_time, were};
 /// Messages without a reply within the timeout. Each took longer than the timeout; how much longer is not known.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Lost {
-    /// Number of messages.
+    /// Number of messages without a reply in time.
     pub count: u64,
     /// Timeout, ns; 0 if it is not known.
     pub timeout: f64,

@@ -4,7 +4,7 @@ use crate::prelude::*;
 use latscope_os::kernels::branch;
 
 settings! {
-    /// A jump.
+    /// Settings of a branch.
     struct Jump, asked for as JumpAsked {
         /// Whether the processor can know where the branch goes.
         mode: Mode;

@@ -4,7 +4,7 @@ use crate::prelude::*;
 use latscope_os::kernels::call;
 
 settings! {
-    /// A call.
+    /// Settings of a call of a function.
     struct Call, asked for as CallAsked {
         /// Whether the address stands in the instruction or in a register.
         mode: Mode;

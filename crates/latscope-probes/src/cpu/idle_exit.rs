@@ -33,7 +33,7 @@ words! {
 }
 
 settings! {
-    /// An idle CPU.
+    /// Settings of the end of an idle state.
     struct Idle, asked for as IdleAsked {
         /// What ends it: the timer of the CPU, or an interrupt by another CPU.
         by: By;

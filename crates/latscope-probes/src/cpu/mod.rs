@@ -17,7 +17,7 @@ mod vm_exit;
 use super::{Condition, Family, FamilyFacts, Probe};
 use latscope_core::plan::Step;
 
-/// The family.
+/// The family of operations of the core.
 pub static FAMILY: Family = Family {
     facts: FamilyFacts {
         name: "cpu",

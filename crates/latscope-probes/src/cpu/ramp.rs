@@ -17,7 +17,7 @@ static EXPERIMENT: Experiment =
     Experiment::new("cpu.ramp", Cpus::One, run).setup(0.3).adapted_by(|step, _| super::sleepy(step, 40, 20));
 
 settings! {
-    /// A pause.
+    /// Settings of a pause before work.
     struct Sleep, asked for as SleepAsked {
         /// Time for which the thread sleeps before each work.
         pause: u64 as Time;

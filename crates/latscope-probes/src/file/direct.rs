@@ -15,7 +15,7 @@ probes! {
 }
 
 settings! {
-    /// A read.
+    /// Settings of a read past the page cache.
     struct Read, asked for as ReadAsked {
         /// Bytes of one read, a multiple of 512
         size: u64 as Size;

@@ -10,7 +10,7 @@ use rustix::io::Result;
 static LIFECYCLE: Experiment = Experiment::new("file.lifecycle", Cpus::One, run).in_scratch();
 
 settings! {
-    /// A file.
+    /// Settings of a file that is written.
     struct Written, asked for as WrittenAsked {
         /// Bytes written to the file
         size: u64 as Size, axis;

@@ -13,7 +13,7 @@ mod uring;
 use super::{Condition, Directory, Family, FamilyFacts, PlanInput, Probe, Settings, settings};
 use latscope_core::plan::Point;
 
-/// The family.
+/// The family of operations on files.
 pub static FAMILY: Family = Family {
     facts: FamilyFacts {
         name: "file",

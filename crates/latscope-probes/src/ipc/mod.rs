@@ -79,7 +79,7 @@ pub const STEP: &str = "ipc";
 
 static EXPERIMENT: Experiment = Experiment::new(STEP, Cpus::All, measure::run);
 
-/// The family.
+/// The family of transactions between processes.
 pub static FAMILY: Family = Family {
     facts: FamilyFacts {
         name: "ipc",

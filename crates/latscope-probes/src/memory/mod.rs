@@ -23,7 +23,7 @@ use super::{Condition, Family, FamilyFacts, Probe};
 /// Reason why large buffers are measured in fewer rounds.
 const LARGE: &str = "memory larger than the caches is filled first";
 
-/// The family.
+/// The family of caches and memory.
 pub static FAMILY: Family = Family {
     facts: FamilyFacts {
         name: "memory",

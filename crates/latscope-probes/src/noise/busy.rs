@@ -17,7 +17,7 @@ probes! {
 }
 
 settings! {
-    /// A busy loop.
+    /// Settings of a busy loop on a CPU.
     struct Loop, asked for as LoopAsked {
         /// Shortest gap that counts; at least ten times the loop's own time.
         gap: u64 as Time;

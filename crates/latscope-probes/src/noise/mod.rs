@@ -17,7 +17,7 @@ pub use osnoise::OSNOISE;
 use super::{Condition, Family, FamilyFacts, PlanInput, Probe};
 use latscope_core::plan::{Periodic, Phase, Step};
 
-/// The family.
+/// The family of time taken from a busy loop.
 pub static FAMILY: Family = Family {
     facts: FamilyFacts {
         name: "noise",

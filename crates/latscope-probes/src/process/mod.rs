@@ -9,7 +9,7 @@ mod tiny_program;
 
 use super::{Condition, Family, FamilyFacts, Probe};
 
-/// The family.
+/// The family of starts of processes.
 pub static FAMILY: Family = Family {
     facts: FamilyFacts {
         name: "process",

@@ -22,7 +22,7 @@ words! {
 }
 
 settings! {
-    /// A program.
+    /// Settings of a program that is started.
     struct Linked, asked for as LinkedAsked {
         /// How the program is linked
         mode: Mode;
@@ -40,7 +40,7 @@ words! {
 }
 
 settings! {
-    /// A shell.
+    /// Settings of a shell that is started.
     struct Shell, asked for as ShellAsked {
         /// `fork-program`, where asked for: fork and execve of `sh -c PATH`, where PATH is that of `true`
         mode: Option<ShellMode>;

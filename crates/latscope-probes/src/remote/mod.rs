@@ -19,7 +19,7 @@ use latscope_exchange::remote;
 
 pub use plan::{LONG_PING, MAILBOX, Packets, SMALLEST};
 
-/// The family.
+/// The family of messages to another operating system.
 pub static FAMILY: Family = Family {
     facts: FamilyFacts {
         name: "remote",

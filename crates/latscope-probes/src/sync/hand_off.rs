@@ -8,7 +8,7 @@ use rustix::thread::sched_getcpu;
 use std::sync::atomic::AtomicU32;
 
 settings! {
-    /// Two threads.
+    /// Settings of two threads that hand over.
     struct Threads, asked for as ThreadsAsked {
         /// Where the two threads run: on one CPU; on two that idle while their thread waits (the round trip then
         /// contains two exits from idle); on two that are kept from idling; or, where asked for, wherever the scheduler

@@ -31,7 +31,7 @@ words! {
 }
 
 settings! {
-    /// A barrier.
+    /// Settings of a call of membarrier(2).
     struct Barrier, asked for as BarrierAsked {
         /// Interrupts of the CPUs that run this process (private), or a grace period of RCU (global).
         mode: Mode;

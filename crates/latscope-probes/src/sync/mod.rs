@@ -24,7 +24,7 @@ pub(crate) use placement::lacks_a_cpu;
 
 use super::{Condition, Family, FamilyFacts, Probe};
 
-/// The family.
+/// The family of locks, cache lines and hand-offs.
 pub static FAMILY: Family = Family {
     facts: FamilyFacts {
         name: "sync",

@@ -10,7 +10,7 @@ use rustix::net::{
 static CONNECT: Experiment = Experiment::new("syscall.connect", Cpus::One, run).first_rounds();
 
 settings! {
-    /// A connection.
+    /// Settings of a connection to this machine.
     struct Connection, asked for as ConnectionAsked {
         /// Address family: `tcp` over loopback, or a Unix stream socket (`unix`)
         mode: Mode;
@@ -52,7 +52,7 @@ fn run(bench: &mut Bench) -> Result<()> {
     Ok(())
 }
 
-/// A listening socket.
+/// Socket that listens for the measured connections.
 struct Listener {
     mode: Mode,
     socket: OwnedFd,

@@ -14,7 +14,7 @@ probes! {
 static EXPERIMENT: Experiment = Experiment::new("syscall.getrandom", Cpus::One, run);
 
 settings! {
-    /// Random bytes.
+    /// Settings of a call of getrandom(2).
     struct Wanted, asked for as WantedAsked {
         /// Random bytes of a call
         size: u64 as Size, axis;

@@ -8,7 +8,7 @@ use rustix::io::Result;
 static MAPPING: Experiment = Experiment::new("syscall.mapping", Cpus::One, run);
 
 settings! {
-    /// A mapping.
+    /// Settings of a mapping of memory.
     struct Mapped, asked for as MappedAsked {
         /// Size of the mapping
         size: u64 as Size, axis;

@@ -18,7 +18,7 @@ mod uring;
 
 use super::{Condition, Family, FamilyFacts, Probe};
 
-/// The family.
+/// The family of the kernel's own cost.
 pub static FAMILY: Family = Family {
     facts: FamilyFacts {
         name: "syscall",

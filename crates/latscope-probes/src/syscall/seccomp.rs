@@ -8,7 +8,7 @@ use latscope_os::seccomp::{Filter, Looks, installed};
 static SECCOMP: Experiment = Experiment::new("syscall.seccomp", Cpus::One, run).setup(0.02);
 
 settings! {
-    /// A filter.
+    /// Settings of a filter of system calls.
     struct Filtered, asked for as FilteredAsked {
         /// Instructions of the filter, all of which are executed, at most 4096
         instructions: u64, axis;

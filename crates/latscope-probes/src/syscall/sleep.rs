@@ -17,7 +17,7 @@ probes! {
 static EXPERIMENT: Experiment = Experiment::new("syscall.sleep", Cpus::One, run);
 
 settings! {
-    /// A sleep.
+    /// Settings of a short sleep.
     struct Sleep, asked for as SleepAsked {
         /// Timer slack of the thread; the kernel's default is 50 µs
         slack: u64 as Time, axis;
@@ -26,7 +26,7 @@ settings! {
     }
 }
 
-/// Most sleepers.
+/// Largest number of threads that sleep at once.
 const MOST: u64 = 256;
 
 /// Length of a sleep.

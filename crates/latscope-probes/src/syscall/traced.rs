@@ -10,7 +10,7 @@ use std::io;
 static TRACED: Experiment = Experiment::new("syscall.traced", Cpus::One, run).setup(0.05);
 
 settings! {
-    /// An event.
+    /// Settings of an event that is counted.
     struct Event, asked for as EventAsked {
         /// Event that is counted: the tracepoint raw_syscalls:sys_enter, or a uprobe
         mode: Mode;

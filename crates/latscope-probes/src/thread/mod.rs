@@ -11,7 +11,7 @@ use crate::prelude::*;
 use latscope_bench::waits;
 use std::io;
 
-/// The family.
+/// The family of lives of threads.
 pub static FAMILY: Family = Family {
     facts: FamilyFacts {
         name: "thread",

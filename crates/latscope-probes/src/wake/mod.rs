@@ -13,7 +13,7 @@ pub use timerlat::TIMERLAT;
 
 use super::{Condition, Family, FamilyFacts, Probe};
 
-/// The family.
+/// The family of periodic wake-ups.
 pub static FAMILY: Family = Family {
     facts: FamilyFacts {
         name: "wake",

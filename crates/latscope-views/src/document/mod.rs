@@ -28,13 +28,13 @@ pub(crate) struct Document(Vec<(Forms, Block)>);
 pub(crate) enum Block {
     /// Heading with a text on its subject, which may be empty. One of level 1 is the title, which a terminal lacks.
     Heading(u8, String, Text),
-    /// Paragraph.
+    /// Paragraph in one style.
     Text(Style, String),
     /// Item of a list.
     Item(Mark, String),
     /// Item with its first words, which are bold.
     Led(String, String),
-    /// Table.
+    /// Table of rows and columns.
     Table(Table),
     /// Figure: a drawing on the page, a plot on a terminal. Markdown has none.
     Figure(Figure),
@@ -96,7 +96,7 @@ fn left_out(rows: usize) -> Option<String> {
 }
 
 impl Block {
-    /// Returns a heading.
+    /// Returns a heading of a level, 1 for the title.
     pub fn heading(level: u8, text: impl Into<String>) -> Block {
         Block::Heading(level, text.into(), Text::default())
     }
@@ -119,7 +119,7 @@ impl Document {
         self.0.push((forms, part));
     }
 
-    /// Adds a heading.
+    /// Adds a heading of a level, 1 for the title.
     pub fn heading(&mut self, level: u8, text: impl Into<String>) {
         self.add(Block::heading(level, text));
     }
@@ -145,7 +145,7 @@ impl Document {
         }
     }
 
-    /// Adds a table.
+    /// Adds a table below what is there.
     pub fn table(&mut self, table: Table) {
         self.add(Block::Table(table));
     }

@@ -71,7 +71,7 @@ pub fn answer(judged: &Judged, name: &str, is_same: bool, margin: f64) -> String
             };
             let tails = match judged.tails_unknown {
                 0 => String::new(),
-                unknown => format!("; {} cannot be told", counted(unknown as u64, "tail")),
+                unknown => format!("; {} cannot be decided", counted(unknown as u64, "tail")),
             };
             format!("No difference: {all} within ±{}{tails}.", format_share(margin))
         }

@@ -35,7 +35,7 @@ impl Exit {
         }
     }
 
-    /// Returns the code.
+    /// Returns the exit code, 0 to 3.
     pub fn code(&self) -> u8 {
         match self {
             Exit::Done => 0,

@@ -37,10 +37,10 @@ pub struct Test {
     pub fuller: bool,
 }
 
-/// Test over binder.
+/// Test of `schd-dbg`, over binder.
 pub static BINDER: Test = Test { transport: "binder", server: "server", fuller: false };
 
-/// Test over hwbinder.
+/// Test of `libhwbinder_latency`, over hwbinder.
 pub static HWBINDER: Test = Test { transport: "hwbinder", server: "service", fuller: true };
 
 /// Program `schd-dbg`.

@@ -436,10 +436,10 @@ fn worse(outcome: &Outcome, exit: Exit) -> Exit {
         return exit;
     }
     let what = match unknown {
-        0 => "nothing was compared, which".to_owned(),
-        unknown => counted(unknown as u64, "comparison"),
+        0 => "nothing was compared".to_owned(),
+        unknown => format!("{} cannot be decided", counted(unknown as u64, "comparison")),
     };
-    Exit::Inconclusive(format!("--fail-on worse: inconclusive: {what} cannot be told"))
+    Exit::Inconclusive(format!("--fail-on worse: inconclusive: {what}"))
 }
 
 fn remove_empty(log: &Path) {
