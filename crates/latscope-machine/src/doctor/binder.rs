@@ -8,9 +8,8 @@ const STATE: &str = "/sys/kernel/debug/binder/state";
 
 /// Checks the driver, its devices and binderfs.
 pub(super) fn driver(context: &Context) -> Row {
-    let id = "binder";
     if !context.root.exists("/proc/filesystems") && !context.root.exists("/proc/modules") {
-        return unknown(id, "/proc cannot be read");
+        return unknown("/proc cannot be read");
     }
     let root = context.root.path("/");
     let (module, devices) = (presence::module(&root), presence::devices(&root));
@@ -19,23 +18,17 @@ pub(super) fn driver(context: &Context) -> Row {
         Module::BuiltIn => "part of the kernel",
         Module::Loadable => "the module is not loaded",
         Module::Absent => {
-            return note(
-                id,
-                "not in this kernel: binder and hwbinder cannot be measured",
-                Condition::Transports,
-            );
+            return note("not in this kernel: binder and hwbinder cannot be measured", Condition::Transports);
         }
     };
     let file_system = if presence::binderfs(&root) { "binderfs" } else { "no binderfs" };
     if devices.is_empty() && !presence::binderfs(&root) {
         let found = format!("{driver}, {file_system}, no devices");
-        return Row {
-            remedy: context.command(&unprefixed(&module.remedy())),
-            ..note(id, found, Condition::Transports)
-        };
+        return note(found, Condition::Transports)
+            .with_remedy(context.command(&unprefixed(&module.remedy())));
     }
     let devices = if devices.is_empty() { "no devices".to_owned() } else { devices.join(", ") };
-    good(id, format!("{driver}, {file_system}, {devices}"))
+    good(format!("{driver}, {file_system}, {devices}"))
 }
 
 /// The command without the `sudo` that [`Context::command`] adds if necessary.
@@ -46,11 +39,10 @@ fn unprefixed(remedy: &str) -> String {
 /// Checks the context managers of the devices: latscope needs a device without one, or a binderfs to make its own
 /// device in.
 pub(super) fn context_manager(context: &Context) -> Row {
-    let id = "binder-manager";
     let root = context.root.path("/");
     let devices = presence::devices(&root);
     if devices.is_empty() {
-        return context.absent(id, "/dev", "no binder device");
+        return context.absent("/dev", "no binder device");
     }
     let held: Vec<(String, Holder)> = devices
         .iter()
@@ -59,14 +51,14 @@ pub(super) fn context_manager(context: &Context) -> Row {
         .collect();
     if held.is_empty() {
         if context.root.exists(STATE) {
-            return good(id, "every binder device is free");
+            return good("every binder device is free");
         }
-        return unknown(id, format!("{STATE} does not exist, or only root may read it"));
+        return unknown(format!("{STATE} does not exist, or only root may read it"));
     }
     let words: Vec<String> = held.iter().map(|(device, holder)| format!("{device}: {holder}")).collect();
     let found = words.join("; ");
     if held.len() < devices.len() || presence::binderfs(&root) {
-        return good(id, format!("{found}; latscope takes a device of its own"));
+        return good(format!("{found}; latscope takes a device of its own"));
     }
-    note(id, format!("{found}; only what is registered there can be called"), Condition::Transports)
+    note(format!("{found}; only what is registered there can be called"), Condition::Transports)
 }

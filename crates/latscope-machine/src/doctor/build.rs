@@ -13,19 +13,16 @@ const SLOW: [&str; 12] = [
 
 /// Checks the debug options of the kernel.
 pub(super) fn kernel_debugging(context: &Context) -> Row {
-    let id = "kernel-debugging";
     let Some(configuration) = context.configuration() else {
-        return unknown(id, NO_CONFIGURATION);
+        return unknown(NO_CONFIGURATION);
     };
     let file = &configuration.file;
     let on: Vec<&str> = SLOW.into_iter().filter(|option| configuration.is_set(option)).collect();
     if on.is_empty() {
-        return good(id, format!("none that slows the kernel down, says {file}"));
+        return good(format!("none that slows the kernel down, says {file}"));
     }
-    Row {
-        remedy: Some("run a kernel without them".to_owned()),
-        ..bad(id, format!("{} slow the kernel down, says {file}", on.join(", ")), Condition::Speed)
-    }
+    bad(format!("{} slow the kernel down, says {file}", on.join(", ")), Condition::Speed)
+        .with_remedy("run a kernel without them".to_owned())
 }
 
 /// Reason why the kernel's configuration is not known.
@@ -79,23 +76,18 @@ fn unpacked(file: &[u8]) -> Option<String> {
 
 /// Checks the build type of an Android: `ro.build.type`.
 pub(super) fn android(context: &Context) -> Row {
-    let id = "android-build";
     let files = ["/system/build.prop", "/vendor/build.prop", "/default.prop"];
     let Some(text) = files.iter().find_map(|file| context.root.text(file)) else {
-        return context.absent(id, "/proc/self", "not an Android");
+        return context.absent("/proc/self", "not an Android");
     };
     let kind = text.lines().find_map(|line| line.strip_prefix("ro.build.type="));
     match kind.map(str::trim) {
-        None => unknown(id, "an Android that does not state its build type"),
-        Some(kind @ ("user" | "userdebug")) => good(id, kind),
-        Some(kind) => Row {
-            remedy: Some("measure a user or userdebug build".to_owned()),
-            ..note(
-                id,
-                format!("{kind}: checks that a build for users does not have cost time"),
-                Condition::Speed,
-            )
-        },
+        None => unknown("an Android that does not state its build type"),
+        Some(kind @ ("user" | "userdebug")) => good(kind),
+        Some(kind) => {
+            note(format!("{kind}: checks that a build for users does not have cost time"), Condition::Speed)
+                .with_remedy("measure a user or userdebug build".to_owned())
+        }
     }
 }
 

@@ -7,35 +7,33 @@ use latscope_core::units::{CpuList, counted, format_time};
 
 /// Checks the kernel's tick, CONFIG_HZ, at which ordinary threads are preempted at the end of their slice.
 pub(super) fn tick(context: &Context) -> Row {
-    let id = "timer-tick";
-    let Some(configuration) = context.configuration() else { return unknown(id, NO_CONFIGURATION) };
+    let Some(configuration) = context.configuration() else { return unknown(NO_CONFIGURATION) };
     let Some(rate) =
         configuration.value("HZ").and_then(|rate| rate.parse::<u32>().ok()).filter(|rate| *rate > 0)
     else {
-        return unknown(id, format!("{} does not say", configuration.file));
+        return unknown(format!("{} does not say", configuration.file));
     };
     let length = format_time(1e9 / f64::from(rate));
     let found = format!("{rate} Hz: a tick comes every {length}");
     let is_off = context.boot_option("highres").is_some_and(|value| value == "off");
     if is_off || !configuration.is_set("HIGH_RES_TIMERS") {
         let found = format!("{found}, and without high-resolution timers a sleep ends at a tick");
-        return bad(id, found, Condition::Tick);
+        return bad(found, Condition::Tick);
     }
     if rate >= 1000 {
-        return good(id, found);
+        return good(found);
     }
     let found = format!("{found}; an ordinary thread that computes keeps its CPU until one");
-    Row { remedy: Some("a kernel with HZ=1000".to_owned()), ..note(id, found, Condition::WakeUp) }
+    note(found, Condition::WakeUp).with_remedy("a kernel with HZ=1000".to_owned())
 }
 
 /// Checks the detectors of lockups (Documentation/admin-guide/lockup-watchdogs.rst).
 pub(super) fn watchdogs(context: &Context) -> Row {
-    let id = "watchdogs";
     let number = |name: &str| context.root.number::<u64>(&format!("/proc/sys/kernel/{name}"));
     let all = number("watchdog");
     let is_on = |name| all != Some(0) && number(name) == Some(1);
     if all.is_none() && number("nmi_watchdog").is_none() {
-        return context.absent(id, "/proc/sys/kernel", "not in this kernel");
+        return context.absent("/proc/sys/kernel", "not in this kernel");
     }
     let threshold = number("watchdog_thresh").unwrap_or(10) as f64 * 1e9;
     let mut parts = Vec::new();
@@ -47,14 +45,12 @@ pub(super) fn watchdogs(context: &Context) -> Row {
         parts.push(format!("an NMI about each {} of computing (hard lockups)", format_time(threshold)));
     }
     if parts.is_empty() || threshold == 0.0 {
-        return good(id, "off");
+        return good("off");
     }
     let cpus = context.root.cpu_list("/proc/sys/kernel/watchdog_cpumask");
     let on = cpus.map(|cpus| format!(" on CPUs {cpus}")).unwrap_or_default();
-    Row {
-        remedy: context.write("0", "/proc/sys/kernel/watchdog"),
-        ..note(id, parts.join(", ") + &on, Condition::Interrupts)
-    }
+    note(parts.join(", ") + &on, Condition::Interrupts)
+        .with_remedy(context.write("0", "/proc/sys/kernel/watchdog"))
 }
 
 /// An interrupt of a device.
@@ -67,10 +63,9 @@ struct Interrupt {
 
 /// Checks which interrupts of devices the measured CPUs serve (Documentation/core-api/irq/irq-affinity.rst).
 pub(super) fn devices(context: &Context) -> Row {
-    let id = "device-interrupts";
     let numbers = context.root.numbered("/proc/irq", "");
     let Some(table) = context.root.text("/proc/interrupts").filter(|_| !numbers.is_empty()) else {
-        return context.absent(id, "/proc/irq", "none");
+        return context.absent("/proc/irq", "none");
     };
     let measured = &context.cpus;
     let served = numbers.iter().filter(|(_, path)| {
@@ -81,7 +76,7 @@ pub(super) fn devices(context: &Context) -> Row {
     let mut served: Vec<Interrupt> =
         served.filter_map(|(number, _)| interrupt(&table, *number, measured)).collect();
     served.sort_by_key(|interrupt| std::cmp::Reverse(interrupt.served));
-    let Some(most) = served.first() else { return good(id, format!("CPUs {measured} serve none")) };
+    let Some(most) = served.first() else { return good(format!("CPUs {measured} serve none")) };
     let found = format!(
         "CPUs {measured} serve {}; the most frequent: {} ({}, {} since boot)",
         counted(served.len() as u64, "interrupt"),
@@ -100,7 +95,7 @@ pub(super) fn devices(context: &Context) -> Row {
         };
         context.write(&others.to_string(), &format!("/proc/irq/{files}/smp_affinity_list"))
     });
-    Row { remedy: remedy.flatten(), ..note(id, found, Condition::Interrupts) }
+    note(found, Condition::Interrupts).with_remedy(remedy.flatten())
 }
 
 /// The line of an interrupt in `/proc/interrupts`: a column for each CPU online, then controller and actions.

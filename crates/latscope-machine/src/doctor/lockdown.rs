@@ -46,17 +46,15 @@ const FILE: &str = "/sys/kernel/security/lockdown";
 
 /// Checks the lockdown and lists the refused files.
 pub(super) fn lockdown(context: &Context) -> Row {
-    let id = "lockdown";
     let Some(lockdown) = context.lockdown() else {
         let stated = context.root.exists(FILE)
             || context.configuration().is_some()
             || context.log().is_some_and(KernelLog::is_whole);
-        return if stated { good(id, "off") } else { unknown(id, format!("{FILE} cannot be read")) };
+        return if stated { good("off") } else { unknown(format!("{FILE} cannot be read")) };
     };
     let level = if lockdown.level.is_empty() { "on" } else { &lockdown.level };
     let traces = if lockdown.is_confidential() { ", traces, performance counters of the kernel" } else { "" };
     note(
-        id,
         format!(
             "{level}, says {}: settings in debugfs, machine-specific registers, unsigned modules{traces} are \
              refused, to root as well",

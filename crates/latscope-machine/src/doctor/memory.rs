@@ -9,18 +9,16 @@ const THP: &str = "/sys/kernel/mm/transparent_hugepage";
 
 /// Checks transparent huge pages (Documentation/admin-guide/mm/transhuge.rst).
 pub(super) fn transparent_huge_pages(context: &Context) -> Row {
-    let id = "transparent-huge-pages";
     let root = context.root;
     let enabled = format!("{THP}/enabled");
     let Some(mut mode) = root.choice(&enabled) else {
         if root.exists("/sys/kernel/mm") {
             return note(
-                id,
                 "not in this kernel: points with pages=2MiB need reserved huge pages",
                 Condition::PageSize,
             );
         }
-        return unknown(id, "/sys/kernel/mm cannot be read");
+        return unknown("/sys/kernel/mm cannot be read");
     };
     // Newer kernels have a switch for each page size on top.
     let size: u64 = root.number(&format!("{THP}/hpage_pmd_size")).unwrap_or(2 << 20);
@@ -34,113 +32,98 @@ pub(super) fn transparent_huge_pages(context: &Context) -> Row {
     let found = format!("{mode}, defrag {defrag}");
     if mode == "never" {
         let found = found + ": points with pages=2MiB get small pages unless huge ones are reserved";
-        return Row { remedy: context.write("madvise", &file), ..bad(id, found, Condition::PageSize) };
+        return bad(found, Condition::PageSize).with_remedy(context.write("madvise", &file));
     }
     match (mode.as_str(), defrag.as_str()) {
         (_, "never") => {
             let found = found + ": huge pages only while unbroken ones are free";
-            Row {
-                remedy: context.write("madvise", &format!("{THP}/defrag")),
-                ..note(id, found, Condition::PageSize)
-            }
+            note(found, Condition::PageSize).with_remedy(context.write("madvise", &format!("{THP}/defrag")))
         }
         ("always", _) | (_, "always") => {
             let found = found + ": any page fault may wait for memory to be compacted";
             let file = if mode == "always" { file } else { format!("{THP}/defrag") };
-            let affects = Condition::UnaskedHugePages;
-            Row { remedy: context.write("madvise", &file), ..note(id, found, affects) }
+            note(found, Condition::UnaskedHugePages).with_remedy(context.write("madvise", &file))
         }
-        _ => good(id, found),
+        _ => good(found),
     }
 }
 
 /// Checks reserved huge pages (Documentation/admin-guide/mm/hugetlbpage.rst).
 pub(super) fn huge_pages(context: &Context) -> Row {
-    let id = "huge-pages";
     let pages = ["HugePages_Total", "HugePages_Free"]
         .map(|name| context.root.field("/proc/meminfo", name)?.parse::<u64>().ok());
     let [Some(total), Some(free)] = pages else {
-        return context.absent(id, "/proc/meminfo", "not in this kernel");
+        return context.absent("/proc/meminfo", "not in this kernel");
     };
     let size = kibibytes(context.root, "Hugepagesize").map(format_size).unwrap_or_default();
     if total > 0 {
-        return good(id, format!("{total} of {size} reserved, {free} free"));
+        return good(format!("{total} of {size} reserved, {free} free"));
     }
     let transparent = context.root.choice(&format!("{THP}/enabled")).is_some_and(|mode| mode != "never");
     if transparent {
-        return good(id, format!("none of {size} reserved; transparent ones serve"));
+        return good(format!("none of {size} reserved; transparent ones serve"));
     }
     // Enough for the survey's largest buffer.
     let remedy = context.write("256", "/proc/sys/vm/nr_hugepages");
-    Row {
-        remedy,
-        ..note(id, format!("none of {size} reserved, and no transparent ones"), Condition::PageSize)
-    }
+    note(format!("none of {size} reserved, and no transparent ones"), Condition::PageSize).with_remedy(remedy)
 }
 
 pub(super) fn swap(context: &Context) -> Row {
-    let id = "swap";
     let [Some(total), Some(free)] = ["SwapTotal", "SwapFree"].map(|name| kibibytes(context.root, name))
     else {
-        return context.absent(id, "/proc/meminfo", "not in this kernel");
+        return context.absent("/proc/meminfo", "not in this kernel");
     };
     let zswap = context.root.text("/sys/module/zswap/parameters/enabled").as_deref() == Some("Y");
     let used = total.saturating_sub(free);
     let behind = if zswap { ", compressed in memory first (zswap)" } else { "" };
     match (total, used) {
-        (0, _) => good(id, "none"),
-        (_, 0) => good(id, format!("{} there, none of it in use{behind}", format_amount(total))),
+        (0, _) => good("none"),
+        (_, 0) => good(format!("{} there, none of it in use{behind}", format_amount(total))),
         _ => {
             let found = format!("{} of {} in use{behind}", format_amount(used), format_amount(total));
-            let affects = Condition::Swap;
-            Row { remedy: context.command("swapoff -a"), ..note(id, found, affects) }
+            note(found, Condition::Swap).with_remedy(context.command("swapoff -a"))
         }
     }
 }
 
 /// Checks `kernel.numa_balancing`: 1 moves pages to their users, 2 between tiers.
 pub(super) fn numa_balancing(context: &Context) -> Row {
-    let id = "numa-balancing";
     let file = "/proc/sys/kernel/numa_balancing";
     let nodes = topology::nodes(context.root).len();
     match context.root.number::<u32>(file) {
-        None => context.absent(id, "/proc/sys/kernel", "not in this kernel"),
-        Some(0) => good(id, "off"),
-        Some(_) if nodes < 2 => good(id, "on, but there is one node"),
+        None => context.absent("/proc/sys/kernel", "not in this kernel"),
+        Some(0) => good("off"),
+        Some(_) if nodes < 2 => good("on, but there is one node"),
         Some(_) => {
             let found =
                 format!("on, over {nodes} nodes: pages are unmapped and moved while they are measured");
-            let affects = Condition::MovedPages;
-            Row { remedy: context.write("0", file), ..bad(id, found, affects) }
+            bad(found, Condition::MovedPages).with_remedy(context.write("0", file))
         }
     }
 }
 
 /// Checks kernel same-page merging (Documentation/admin-guide/mm/ksm.rst).
 pub(super) fn same_page_merging(context: &Context) -> Row {
-    let id = "same-page-merging";
     let file = "/sys/kernel/mm/ksm/run";
     match context.root.number::<u32>(file) {
-        None => context.absent(id, "/sys/kernel/mm", "not in this kernel"),
+        None => context.absent("/sys/kernel/mm", "not in this kernel"),
         Some(1) => {
             let found = "on: a kernel thread scans memory and drops it from the caches";
-            let affects = Condition::MovedPages;
-            Row { remedy: context.write("0", file), ..note(id, found, affects) }
+            note(found, Condition::MovedPages).with_remedy(context.write("0", file))
         }
-        Some(_) => good(id, "off"),
+        Some(_) => good("off"),
     }
 }
 
 /// Checks data access monitoring (Documentation/admin-guide/mm/damon).
 pub(super) fn access_monitoring(context: &Context) -> Row {
-    let id = "damon";
     let root = context.root;
     let threads = "/sys/kernel/mm/damon/admin/kdamonds";
     let mut running = Vec::new();
     for (_, path) in root.numbered(threads, "") {
         let file = format!("{path}/state");
         // Only root may read it.
-        let Some(state) = root.text(&file) else { return unknown(id, format!("{file} cannot be read")) };
+        let Some(state) = root.text(&file) else { return unknown(format!("{file} cannot be read")) };
         if state == "on" {
             running.push(path);
         }
@@ -151,12 +134,12 @@ pub(super) fn access_monitoring(context: &Context) -> Row {
     let remedy = match (running.first(), &module) {
         (Some(path), _) => context.write("off", &format!("{path}/state")),
         (None, Some(file)) => context.write("N", file),
-        (None, None) => return context.absent(id, "/sys/kernel/mm", "off"),
+        (None, None) => return context.absent("/sys/kernel/mm", "off"),
     };
     let interval = running.iter().find_map(|path| {
         root.number::<u64>(&format!("{path}/contexts/0/monitoring_attrs/intervals/sample_us"))
     });
     let each = interval.map_or_else(String::new, |us| format!(" each {}", format_time(us as f64 * 1e3)));
     let found = format!("a kernel thread marks pages{each} to see which are used (DAMON)");
-    Row { remedy, ..note(id, found, Condition::MovedPages) }
+    note(found, Condition::MovedPages).with_remedy(remedy)
 }

@@ -29,51 +29,51 @@ use std::cell::OnceCell;
 /// trial is undone.
 pub fn checks(root: &Root, machine: &Machine, trials: &mut dyn Trials, catalogue: &Catalogue) -> Vec<Check> {
     let context = Context::new(root, machine, &machine.allowed);
-    let rows = rows(&context, trials);
-    rows.into_iter().map(|row| row.check(catalogue)).collect()
+    rows(&context, trials).into_iter().map(|(id, row)| row.check(id, catalogue)).collect()
 }
 
-fn rows(context: &Context, trials: &mut dyn Trials) -> Vec<Row> {
-    vec![
-        execution::hypervisor(context),
-        execution::steal(context),
-        execution::load(context),
-        execution::quota(context),
-        execution::cpus(context),
-        execution::seccomp(context),
-        processor::governor(context),
-        processor::boost(context),
-        processor::smt(context),
-        processor::idle_states(context, trials),
-        processor::mitigations(context),
-        processor::kinds(context),
-        processor::hotplug(context),
-        processor::clock_source(context),
-        memory::transparent_huge_pages(context),
-        memory::huge_pages(context),
-        memory::swap(context),
-        memory::numa_balancing(context),
-        memory::same_page_merging(context),
-        memory::access_monitoring(context),
-        scheduling::scheduler(context),
-        scheduling::preemption(context),
-        scheduling::isolation(context),
-        scheduling::throttling(context),
-        scheduling::group_budgets(context),
-        scheduling::fair_server(context),
-        interrupts::tick(context),
-        interrupts::watchdogs(context),
-        interrupts::devices(context),
-        scheduling::timer_slack(context),
-        permission::real_time(context, trials),
-        permission::locked_memory(context, trials),
-        permission::tracing(context, trials),
-        permission::counters(context),
-        lockdown::lockdown(context),
-        build::kernel_debugging(context),
-        build::android(context),
-        binder::driver(context),
-        binder::context_manager(context),
+/// All checks in their order, by their ids.
+fn rows(context: &Context, trials: &mut dyn Trials) -> [(&'static str, Row); 39] {
+    [
+        ("virtualised", execution::hypervisor(context)),
+        ("steal", execution::steal(context)),
+        ("load", execution::load(context)),
+        ("cpu-quota", execution::quota(context)),
+        ("cpus", execution::cpus(context)),
+        ("seccomp", execution::seccomp(context)),
+        ("governor", processor::governor(context)),
+        ("boost", processor::boost(context)),
+        ("smt", processor::smt(context)),
+        ("idle-states", processor::idle_states(context, trials)),
+        ("mitigations", processor::mitigations(context)),
+        ("cpu-kinds", processor::kinds(context)),
+        ("offline-cpus", processor::hotplug(context)),
+        ("clock-source", processor::clock_source(context)),
+        ("transparent-huge-pages", memory::transparent_huge_pages(context)),
+        ("huge-pages", memory::huge_pages(context)),
+        ("swap", memory::swap(context)),
+        ("numa-balancing", memory::numa_balancing(context)),
+        ("same-page-merging", memory::same_page_merging(context)),
+        ("damon", memory::access_monitoring(context)),
+        ("scheduler", scheduling::scheduler(context)),
+        ("preemption", scheduling::preemption(context)),
+        ("isolation", scheduling::isolation(context)),
+        ("real-time-throttling", scheduling::throttling(context)),
+        ("real-time-groups", scheduling::group_budgets(context)),
+        ("fair-server", scheduling::fair_server(context)),
+        ("timer-tick", interrupts::tick(context)),
+        ("watchdogs", interrupts::watchdogs(context)),
+        ("device-interrupts", interrupts::devices(context)),
+        ("timer-slack", scheduling::timer_slack(context)),
+        ("real-time", permission::real_time(context, trials)),
+        ("locked-memory", permission::locked_memory(context, trials)),
+        ("tracing", permission::tracing(context, trials)),
+        ("performance-counters", permission::counters(context)),
+        ("lockdown", lockdown::lockdown(context)),
+        ("kernel-debugging", build::kernel_debugging(context)),
+        ("android-build", build::android(context)),
+        ("binder", binder::driver(context)),
+        ("binder-manager", binder::context_manager(context)),
     ]
 }
 
@@ -81,11 +81,13 @@ fn rows(context: &Context, trials: &mut dyn Trials) -> Vec<Row> {
 pub(super) fn measured_on(root: &Root, machine: &mut Machine, cpus: &CpuList, catalogue: &Catalogue) {
     let examined = {
         let context = Context::new(root, machine, cpus);
-        [Some(interrupts::devices(&context)), scheduling::shown_fair_server(&context)]
+        let devices = Some(interrupts::devices(&context));
+        [("device-interrupts", devices), ("fair-server", scheduling::shown_fair_server(&context))]
     };
-    for new in examined.into_iter().flatten().map(|row| row.check(catalogue)) {
-        if let Some(check) = machine.checks.iter_mut().find(|check| check.id == new.id) {
-            *check = new;
+    for (id, row) in examined {
+        let known = machine.checks.iter_mut().find(|check| check.id == id);
+        if let Some((check, row)) = known.zip(row) {
+            *check = row.check(id, catalogue);
         }
     }
 }
@@ -161,8 +163,8 @@ impl Context<'_> {
     }
 
     /// The row of a missing knob: good if the tree that would contain it exists, unknown if the tree is missing too.
-    fn absent(&self, id: &str, tree: &str, found: &str) -> Row {
-        if self.root.exists(tree) { good(id, found) } else { unknown(id, format!("{tree} cannot be read")) }
+    fn absent(&self, tree: &str, found: &str) -> Row {
+        if self.root.exists(tree) { good(found) } else { unknown(format!("{tree} cannot be read")) }
     }
 
     /// An option of the kernel's command line.
@@ -173,7 +175,6 @@ impl Context<'_> {
 
 /// Result of a check, before the affected probes are known.
 struct Row {
-    id: String,
     state: CheckState,
     found: String,
     /// Condition that the check is about; `None` if it distorts no figure.
@@ -182,28 +183,32 @@ struct Row {
 }
 
 impl Row {
-    fn check(self, catalogue: &Catalogue) -> Check {
+    fn with_remedy(self, remedy: impl Into<Option<String>>) -> Row {
+        Row { remedy: remedy.into(), ..self }
+    }
+
+    fn check(self, id: &str, catalogue: &Catalogue) -> Check {
         let affects = self.condition.map(|condition| catalogue.affected_by(condition)).unwrap_or_default();
-        Check { id: self.id, state: self.state, found: self.found, affects, remedy: self.remedy }
+        Check { id: id.to_owned(), state: self.state, found: self.found, affects, remedy: self.remedy }
     }
 }
 
-fn row(id: &str, state: CheckState, found: impl Into<String>, condition: Option<Condition>) -> Row {
-    Row { id: id.to_owned(), state, found: found.into(), condition, remedy: None }
+fn row(state: CheckState, found: impl Into<String>, condition: Option<Condition>) -> Row {
+    Row { state, found: found.into(), condition, remedy: None }
 }
 
-fn good(id: &str, found: impl Into<String>) -> Row {
-    row(id, CheckState::Good, found, None)
+fn good(found: impl Into<String>) -> Row {
+    row(CheckState::Good, found, None)
 }
 
-fn note(id: &str, found: impl Into<String>, condition: impl Into<Option<Condition>>) -> Row {
-    row(id, CheckState::Note, found, condition.into())
+fn note(found: impl Into<String>, condition: impl Into<Option<Condition>>) -> Row {
+    row(CheckState::Note, found, condition.into())
 }
 
-fn bad(id: &str, found: impl Into<String>, condition: Condition) -> Row {
-    row(id, CheckState::Bad, found, Some(condition))
+fn bad(found: impl Into<String>, condition: Condition) -> Row {
+    row(CheckState::Bad, found, Some(condition))
 }
 
-fn unknown(id: &str, found: impl Into<String>) -> Row {
-    row(id, CheckState::Unknown, found, None)
+fn unknown(found: impl Into<String>) -> Row {
+    row(CheckState::Unknown, found, None)
 }

@@ -17,17 +17,16 @@ fn limit(context: &Context, name: &str) -> Option<String> {
 
 /// Checks SCHED_FIFO at the top priority, else at the lowest (sched(7)).
 pub(super) fn real_time(context: &Context, trials: &mut dyn Trials) -> Row {
-    let id = "real-time";
     let affects = Condition::RealTime;
     let Err(error) = trials.real_time(99) else {
-        return good(id, "SCHED_FIFO is granted up to priority 99");
+        return good("SCHED_FIFO is granted up to priority 99");
     };
     let limit = limit(context, "Max realtime priority");
     let words = limit.as_deref().map(|limit| format!(", RLIMIT_RTPRIO is {limit}")).unwrap_or_default();
     let raise = (!context.machine.root).then(|| "sudo prlimit --pid $$ --rtprio=99:99".to_owned());
     if trials.real_time(1).is_ok() {
         let found = format!("SCHED_FIFO is granted, but not up to priority 99{words}");
-        return Row { remedy: raise, ..note(id, found, affects) };
+        return note(found, affects).with_remedy(raise);
     }
     let (found, remedy) = match control_group::no_real_time_budget(context.root) {
         Some(file) => (format!("SCHED_FIFO is refused: {file} is 0"), context.write("950000", &file)),
@@ -37,7 +36,7 @@ pub(super) fn real_time(context: &Context, trials: &mut dyn Trials) -> Row {
         ),
         None => (format!("SCHED_FIFO is refused: {error}{words}"), raise),
     };
-    Row { remedy, ..bad(id, found, affects) }
+    bad(found, affects).with_remedy(remedy)
 }
 
 /// Size of locked memory that is enough for a worker with its largest buffers, bytes.
@@ -45,14 +44,13 @@ const LOCKED: usize = 256 << 20;
 
 /// Checks the limit of locked memory, RLIMIT_MEMLOCK (mlock(2)).
 pub(super) fn locked_memory(context: &Context, trials: &mut dyn Trials) -> Row {
-    let id = "locked-memory";
     let amount = format_size(LOCKED as u64);
     let error = match trials.lock_memory(LOCKED) {
-        Ok(()) => return good(id, format!("{amount} can be locked")),
+        Ok(()) => return good(format!("{amount} can be locked")),
         Err(error) => error,
     };
     if matches!(error.kind(), io::ErrorKind::Unsupported | io::ErrorKind::InvalidInput) {
-        return unknown(id, format!("it cannot be tried: {error}"));
+        return unknown(format!("it cannot be tried: {error}"));
     }
     let limit = limit(context, "Max locked memory");
     let words = match limit.as_deref().map(str::parse::<u64>) {
@@ -61,58 +59,52 @@ pub(super) fn locked_memory(context: &Context, trials: &mut dyn Trials) -> Row {
     };
     let found = format!("{amount} cannot be locked: {error}{words}");
     let remedy = context.command("prlimit --pid $$ --memlock=unlimited:unlimited");
-    Row { remedy, ..note(id, found, Condition::LockedMemory) }
+    note(found, Condition::LockedMemory).with_remedy(remedy)
 }
 
 /// Checks that a trace instance, a directory in `instances`, can be made (Documentation/trace/ftrace.rst).
 pub(super) fn tracing(context: &Context, trials: &mut dyn Trials) -> Row {
-    let id = "tracing";
     // Time lines and the blame of spikes are lost without; no number changes.
     if context.lockdown().is_some_and(Lockdown::is_confidential) {
-        return note(id, "the kernel is locked down (confidentiality): outliers stay unexplained", None);
+        return note("the kernel is locked down (confidentiality): outliers stay unexplained", None);
     }
     let mounts = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
     let instances = mounts.map(|mount| format!("{mount}/instances"));
     let Some(directory) = instances.iter().find(|directory| context.root.exists(directory)) else {
-        return no_tracing(context, id);
+        return no_tracing(context);
     };
     match trials.may_make_directory(&context.root.path(directory)) {
-        Ok(()) => good(id, "a trace instance can be made"),
-        Err(error) => Row {
-            remedy: (!context.machine.root).then(|| "run latscope as root".to_owned()),
-            ..note(id, format!("no trace instance can be made: {error}; outliers stay unexplained"), None)
-        },
+        Ok(()) => good("a trace instance can be made"),
+        Err(error) => {
+            note(format!("no trace instance can be made: {error}; outliers stay unexplained"), None)
+                .with_remedy((!context.machine.root).then(|| "run latscope as root".to_owned()))
+        }
     }
 }
 
 /// Explains a missing directory: it may be hidden from this user, not mounted, or not in the kernel.
-fn no_tracing(context: &Context, id: &str) -> Row {
+fn no_tracing(context: &Context) -> Row {
     let supported = context.root.text("/proc/filesystems").map(|text| text.contains("tracefs"));
     match supported {
-        None => unknown(id, "/proc/filesystems cannot be read"),
-        Some(false) => note(id, "not in this kernel: spikes stay unexplained", None),
-        Some(true) if context.root.exists("/sys/kernel/tracing/README") || context.machine.root => Row {
-            remedy: context.command("mount -t tracefs nodev /sys/kernel/tracing"),
-            ..note(id, "tracefs is not mounted: latscope mounts it for itself while it explains spikes", None)
-        },
-        Some(true) => Row {
-            remedy: Some("run latscope as root".to_owned()),
-            ..note(id, "tracefs is not mounted or not for this user: spikes stay unexplained", None)
-        },
+        None => unknown("/proc/filesystems cannot be read"),
+        Some(false) => note("not in this kernel: spikes stay unexplained", None),
+        Some(true) if context.root.exists("/sys/kernel/tracing/README") || context.machine.root => {
+            note("tracefs is not mounted: latscope mounts it for itself while it explains spikes", None)
+                .with_remedy(context.command("mount -t tracefs nodev /sys/kernel/tracing"))
+        }
+        Some(true) => note("tracefs is not mounted or not for this user: spikes stay unexplained", None)
+            .with_remedy("run latscope as root".to_owned()),
     }
 }
 
 /// Checks the access to performance counters: `kernel.perf_event_paranoid`, perf_event_open(2).
 pub(super) fn counters(context: &Context) -> Row {
-    let id = "performance-counters";
     let file = "/proc/sys/kernel/perf_event_paranoid";
     match context.root.number::<i32>(file) {
-        None => context.absent(id, "/proc/sys/kernel", "not in this kernel"),
-        Some(_) if context.machine.root => good(id, "open to root"),
-        Some(level) if level <= 1 => good(id, format!("open to users (level {level})")),
-        Some(level) => Row {
-            remedy: context.write("1", file),
-            ..note(id, format!("closed to users for kernel events (level {level})"), None)
-        },
+        None => context.absent("/proc/sys/kernel", "not in this kernel"),
+        Some(_) if context.machine.root => good("open to root"),
+        Some(level) if level <= 1 => good(format!("open to users (level {level})")),
+        Some(level) => note(format!("closed to users for kernel events (level {level})"), None)
+            .with_remedy(context.write("1", file)),
     }
 }

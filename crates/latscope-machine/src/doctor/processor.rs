@@ -12,7 +12,6 @@ const DMA_LATENCY: &str = "/dev/cpu_dma_latency";
 
 /// Checks the governors of the clock rate (Documentation/admin-guide/pm/cpufreq.rst): one policy for each clock domain.
 pub(super) fn governor(context: &Context) -> Row {
-    let id = "governor";
     let root = context.root;
     // Those of one governor together: `performance`, the CPUs.
     let mut groups: Vec<(String, Vec<u32>)> = Vec::new();
@@ -32,31 +31,27 @@ pub(super) fn governor(context: &Context) -> Row {
         entry(&mut groups, governor).extend(cpus);
     }
     if groups.is_empty() {
-        return no_frequency_control(context, id);
+        return no_frequency_control(context);
     }
     let words: Vec<String> =
         groups.iter().map(|(name, cpus)| format!("{name} on CPUs {}", list(cpus))).collect();
     let driver = driver.map(|name| format!(" ({name})")).unwrap_or_default();
     let found = format!("{}{driver}", words.join(", "));
     if groups.iter().all(|(name, _)| name == "performance") {
-        return good(id, found);
+        return good(found);
     }
     let found = found + ": the clock follows the load";
     let remedy = can_perform
         .then(|| context.write("performance", &format!("{CPUS}/cpufreq/policy*/scaling_governor")))
         .flatten();
-    Row { remedy, ..bad(id, found, Condition::ClockRate) }
+    bad(found, Condition::ClockRate).with_remedy(remedy)
 }
 
-fn no_frequency_control(context: &Context, id: &str) -> Row {
+fn no_frequency_control(context: &Context) -> Row {
     if context.machine.hypervisor.is_some() {
-        return note(
-            id,
-            "the host decides the clock rate; it cannot be seen from here",
-            Condition::ClockRate,
-        );
+        return note("the host decides the clock rate; it cannot be seen from here", Condition::ClockRate);
     }
-    context.absent(id, CPUS, "no frequency control: the clock rate is fixed or the firmware's")
+    context.absent(CPUS, "no frequency control: the clock rate is fixed or the firmware's")
 }
 
 fn list(cpus: &[u32]) -> CpuList {
@@ -68,23 +63,21 @@ fn list(cpus: &[u32]) -> CpuList {
 
 /// Checks `boost` of acpi-cpufreq and cppc, `no_turbo` of intel_pstate.
 pub(super) fn boost(context: &Context) -> Row {
-    let id = "boost";
     let no_turbo = format!("{CPUS}/intel_pstate/no_turbo");
     let boost = format!("{CPUS}/cpufreq/boost");
     let (on, off, file) = match (context.root.number::<u32>(&no_turbo), context.root.number::<u32>(&boost)) {
         (Some(no), _) => (no == 0, "1", no_turbo),
         (None, Some(yes)) => (yes == 1, "0", boost),
-        (None, None) => return context.absent(id, CPUS, "no control of boost clocks"),
+        (None, None) => return context.absent(CPUS, "no control of boost clocks"),
     };
     if !on {
-        return good(id, "boost clocks are off");
+        return good("boost clocks are off");
     }
     let found = "boost clocks are on: the rate depends on temperature and on how many cores are busy";
-    Row { remedy: context.write(off, &file), ..note(id, found, Condition::ClockRate) }
+    note(found, Condition::ClockRate).with_remedy(context.write(off, &file))
 }
 
 pub(super) fn smt(context: &Context) -> Row {
-    let id = "smt";
     let shared: Vec<String> = context
         .machine
         .cpus
@@ -95,21 +88,18 @@ pub(super) fn smt(context: &Context) -> Row {
     let active = context.root.number::<u32>(&format!("{CPUS}/smt/active"));
     if shared.is_empty() && active != Some(1) {
         return match active {
-            Some(_) if context.machine.hypervisor.is_some() => {
-                good(id, "no CPUs share a core, says the host")
-            }
-            Some(_) => good(id, "no CPUs share a core"),
-            None => context.absent(id, CPUS, "no CPUs share a core"),
+            Some(_) if context.machine.hypervisor.is_some() => good("no CPUs share a core, says the host"),
+            Some(_) => good("no CPUs share a core"),
+            None => context.absent(CPUS, "no CPUs share a core"),
         };
     }
     let some = shared.iter().take(4).cloned().collect::<Vec<_>>().join(" | ");
     let more = if shared.len() > 4 { " | …" } else { "" };
     let found = format!("CPUs share cores: {some}{more}; a busy sibling takes half of a core");
-    let affects = Condition::SharedCore;
     let control = format!("{CPUS}/smt/control");
     let can_switch = context.root.text(&control).as_deref() == Some("on");
     let remedy = can_switch.then(|| context.write("off", &control)).flatten();
-    Row { remedy, ..note(id, found, affects) }
+    note(found, Condition::SharedCore).with_remedy(remedy)
 }
 
 /// An idle state of the first allowed CPU.
@@ -138,36 +128,34 @@ const DEEP: u64 = 10;
 /// Checks the idle states (Documentation/admin-guide/pm/cpuidle.rst). A value written into /dev/cpu_dma_latency
 /// prevents all states slower than it.
 pub(super) fn idle_states(context: &Context, trials: &mut dyn Trials) -> Row {
-    let id = "idle-states";
     let affects = Condition::WakeUp;
     let states = enabled_states(context);
     let driver = context.root.text(&format!("{CPUS}/cpuidle/current_driver")).unwrap_or_default();
     let Some(deepest) = states.iter().max_by_key(|state| state.latency) else {
         if context.machine.hypervisor.is_some() {
-            return note(id, "an idle CPU halts, and the host has to start it again", affects);
+            return note("an idle CPU halts, and the host has to start it again", affects);
         }
-        return context.absent(id, CPUS, "no idle states to choose from");
+        return context.absent(CPUS, "no idle states to choose from");
     };
     let found = format!("deepest: {}, {} µs to leave ({driver})", deepest.name, deepest.latency);
     if deepest.latency < DEEP {
         return match context.machine.hypervisor {
-            Some(_) => note(id, found + "; the way through the host comes on top", affects),
-            None => good(id, found),
+            Some(_) => note(found + "; the way through the host comes on top", affects),
+            None => good(found),
         };
     }
     let deep: String = states.iter().filter(|s| s.latency >= DEEP).map(|s| s.number.to_string()).collect();
     let remedy = context.write("1", &format!("{CPUS}/cpu*/cpuidle/state[{deep}]/disable"));
     match trials.open_for_writing(&context.root.path(DMA_LATENCY)) {
-        Ok(()) => Row { remedy, ..note(id, format!("{found}; {DMA_LATENCY} can be held"), affects) },
+        Ok(()) => note(format!("{found}; {DMA_LATENCY} can be held"), affects).with_remedy(remedy),
         Err(error) => {
-            Row { remedy, ..bad(id, format!("{found}; {DMA_LATENCY} cannot be held: {error}"), affects) }
+            bad(format!("{found}; {DMA_LATENCY} cannot be held: {error}"), affects).with_remedy(remedy)
         }
     }
 }
 
 /// Checks the mitigations of vulnerabilities (Documentation/admin-guide/hw-vuln).
 pub(super) fn mitigations(context: &Context) -> Row {
-    let id = "mitigations";
     let directory = format!("{CPUS}/vulnerabilities");
     let (mut active, mut open) = (Vec::new(), Vec::new());
     for name in context.root.names(&directory) {
@@ -183,23 +171,19 @@ pub(super) fn mitigations(context: &Context) -> Row {
     open.sort();
     let left = if open.is_empty() { String::new() } else { format!("; left open: {}", open.join(", ")) };
     if active.is_empty() {
-        return context.absent(id, &directory, &format!("none active{left}"));
+        return context.absent(&directory, &format!("none active{left}"));
     }
     let remedy = "mitigations=off on the kernel's command line, only where nothing foreign ever runs";
-    let affects = Condition::Mitigations;
-    Row {
-        remedy: Some(remedy.to_owned()),
-        ..note(id, format!("{} active: {}{left}", active.len(), active.join(", ")), affects)
-    }
+    note(format!("{} active: {}{left}", active.len(), active.join(", ")), Condition::Mitigations)
+        .with_remedy(Some(remedy.to_owned()))
 }
 
 /// Checks if the CPUs are of several kinds.
 pub(super) fn kinds(context: &Context) -> Row {
-    let id = "cpu-kinds";
     let root = context.root;
     let kinds = topology::kinds(root);
     if kinds.is_empty() {
-        return context.absent(id, CPUS, "all CPUs are alike");
+        return context.absent(CPUS, "all CPUs are alike");
     }
     let words: Vec<String> =
         kinds.iter().map(|kind| format!("CPUs {} are {}", kind.cpus, kind.name)).collect();
@@ -207,47 +191,45 @@ pub(super) fn kinds(context: &Context) -> Row {
     let aware = root.number::<u32>(energy) == Some(1);
     let policy = if aware { "; the scheduler chooses among them by energy" } else { "" };
     let remedy = if aware { context.write("0", energy) } else { Some("--cpus of one kind".to_owned()) };
-    Row { remedy, ..note(id, words.join(", ") + policy, Condition::ClockRate) }
+    note(words.join(", ") + policy, Condition::ClockRate).with_remedy(remedy)
 }
 
 /// Checks for CPUs that are switched off: a driver that does so to save energy stops the machine for it.
 pub(super) fn hotplug(context: &Context) -> Row {
-    let id = "offline-cpus";
     let Some(present) = context.root.cpu_list(&format!("{CPUS}/present")) else {
-        return context.absent(id, CPUS, "no CPU can be switched off");
+        return context.absent(CPUS, "no CPU can be switched off");
     };
     let online = &context.machine.online.0;
     let offline = CpuList(present.0.into_iter().filter(|cpu| !online.contains(cpu)).collect());
-    let Some(first) = offline.0.first() else { return good(id, "all CPUs are online") };
+    let Some(first) = offline.0.first() else { return good("all CPUs are online") };
     let remedy = context.write("1", &format!("{CPUS}/cpu{first}/online"));
-    Row { remedy, ..note(id, format!("CPUs {offline} are switched off"), Condition::WakeUp) }
+    note(format!("CPUs {offline} are switched off"), Condition::WakeUp).with_remedy(remedy)
 }
 
 /// Checks the counter from which the kernel reads the time.
 pub(super) fn clock_source(context: &Context) -> Row {
-    let id = "clock-source";
     let directory = "/sys/devices/system/clocksource/clocksource0";
     let file = format!("{directory}/current_clocksource");
     let Some(current) = context.root.text(&file) else {
-        return context.absent(id, directory, "the kernel does not say which one it uses");
+        return context.absent(directory, "the kernel does not say which one it uses");
     };
     let available = context.root.text(&format!("{directory}/available_clocksource")).unwrap_or_default();
     let better = available.split_whitespace().find(|one| *one == "tsc").filter(|_| current != "tsc");
     let remedy = better.and_then(|tsc| context.write(tsc, &file));
     let found = format!("{current}, available: {available}");
     match current.as_str() {
-        "tsc" | "arch_sys_counter" | "riscv_clocksource" | "timebase" | "tod" | "stick" => good(id, found),
+        "tsc" | "arch_sys_counter" | "riscv_clocksource" | "timebase" | "tod" | "stick" => good(found),
         // Read without a system call too, at a somewhat higher price.
         "kvm-clock" | "hyperv_clocksource_tsc_page" | "xen" => {
-            Row { remedy, ..note(id, found, Condition::ClockCall) }
+            note(found, Condition::ClockCall).with_remedy(remedy)
         }
         "hpet" | "acpi_pm" | "jiffies" | "refined-jiffies" => {
             let found = found + ": every reading of the time is a slow system call";
-            Row { remedy, ..bad(id, found, Condition::ClockSource) }
+            bad(found, Condition::ClockSource).with_remedy(remedy)
         }
         _ if context.machine.architecture == "x86_64" => {
-            Row { remedy, ..note(id, found, Condition::ClockCall) }
+            note(found, Condition::ClockCall).with_remedy(remedy)
         }
-        _ => unknown(id, format!("{found}: not known whether it is read without a system call")),
+        _ => unknown(format!("{found}: not known whether it is read without a system call")),
     }
 }

@@ -12,12 +12,11 @@ const MODEL: &str = "/sys/kernel/debug/sched/preempt";
 /// Checks the kernel's preemption model: the active model from debugfs; else the choice at boot (`preempt=`,
 /// kernel/sched/core.c), the built-in model, the entry in the kernel's log.
 pub(super) fn preemption(context: &Context) -> Row {
-    let id = "preemption";
     let version = &context.machine.kernel_version;
     let [rt, dynamic, preempt] = ["PREEMPT_RT", "PREEMPT_DYNAMIC", "PREEMPT"]
         .map(|word| version.split_whitespace().any(|built| built == word));
     if rt || context.root.text("/sys/kernel/realtime").as_deref() == Some("1") {
-        return good(id, "full, with sleeping locks (PREEMPT_RT)");
+        return good("full, with sleeping locks (PREEMPT_RT)");
     }
     let remedy = if dynamic {
         preempt_fully(context)
@@ -25,30 +24,28 @@ pub(super) fn preemption(context: &Context) -> Row {
         Some("a kernel with CONFIG_PREEMPT or PREEMPT_RT".to_owned())
     };
     match model(context, dynamic) {
-        Some((Model::Full, source)) => good(id, format!("full, says {source}")),
+        Some((Model::Full, source)) => good(format!("full, says {source}")),
         Some((Model::Lazy, source)) => {
             let found = format!("lazy, says {source}: a normal thread may run on to the end of its tick");
-            Row { remedy, ..note(id, found, Condition::Fairness) }
+            note(found, Condition::Fairness).with_remedy(remedy)
         }
         Some((Model::Voluntary, source)) => {
             let found =
                 format!("voluntary, says {source}: a thread inside the kernel is preempted at few places");
-            Row { remedy, ..note(id, found, Condition::WakeUp) }
+            note(found, Condition::WakeUp).with_remedy(remedy)
         }
         Some((Model::None, source)) => {
             let found = format!("none, says {source}: a thread inside the kernel is not preempted");
-            Row { remedy, ..bad(id, found, Condition::WakeUp) }
+            bad(found, Condition::WakeUp).with_remedy(remedy)
         }
         None if dynamic => {
             let evidence = "debugfs, command line, configuration and log of the kernel do not say which";
-            Row { remedy, ..unknown(id, format!("chosen at boot (PREEMPT_DYNAMIC): {evidence}")) }
+            unknown(format!("chosen at boot (PREEMPT_DYNAMIC): {evidence}")).with_remedy(remedy)
         }
-        None if preempt => good(id, "full"),
-        None if version.is_empty() => unknown(id, "the kernel's version is not known"),
-        None => Row {
-            remedy,
-            ..note(id, "none or voluntary: a thread inside the kernel is rarely preempted", Condition::WakeUp)
-        },
+        None if preempt => good("full"),
+        None if version.is_empty() => unknown("the kernel's version is not known"),
+        None => note("none or voluntary: a thread inside the kernel is rarely preempted", Condition::WakeUp)
+            .with_remedy(remedy),
     }
 }
 
@@ -112,7 +109,6 @@ fn preempt_fully(context: &Context) -> Option<String> {
 }
 
 pub(super) fn isolation(context: &Context) -> Row {
-    let id = "isolation";
     let isolated =
         context.root.cpu_list("/sys/devices/system/cpu/isolated").filter(|cpus| !cpus.0.is_empty());
     let options = ["isolcpus", "nohz_full", "rcu_nocbs", "irqaffinity"];
@@ -121,18 +117,16 @@ pub(super) fn isolation(context: &Context) -> Row {
         .filter_map(|name| context.boot_option(name).map(|value| format!("{name}={value}")))
         .collect();
     match (isolated, given.is_empty()) {
-        (None, true) if !context.root.exists("/proc/cmdline") => unknown(id, "/proc/cmdline cannot be read"),
-        (None, true) => {
-            note(id, "no CPU is set apart: any thread and interrupt may come", Condition::Isolation)
-        }
-        (None, false) => note(id, given.join(" "), Condition::Isolation),
+        (None, true) if !context.root.exists("/proc/cmdline") => unknown("/proc/cmdline cannot be read"),
+        (None, true) => note("no CPU is set apart: any thread and interrupt may come", Condition::Isolation),
+        (None, false) => note(given.join(" "), Condition::Isolation),
         (Some(cpus), _) => {
             let options = if given.is_empty() { String::new() } else { format!(" ({})", given.join(" ")) };
             let found = format!("CPUs {cpus} are set apart{options}: nothing is moved there unless pinned");
             let allowed = &context.machine.allowed.0;
             let ours = CpuList(cpus.0.iter().copied().filter(|cpu| allowed.contains(cpu)).collect());
             let remedy = (!ours.0.is_empty()).then(|| format!("measure there: --cpus {ours}"));
-            Row { remedy, ..note(id, found, Condition::WakeUp) }
+            note(found, Condition::WakeUp).with_remedy(remedy)
         }
     }
 }
@@ -140,16 +134,15 @@ pub(super) fn isolation(context: &Context) -> Row {
 /// Checks `kernel.sched_rt_runtime_us` (Documentation/scheduler/sched-rt-group.rst). Since 6.12 it only throttles
 /// groups of real-time threads (CONFIG_RT_GROUP_SCHED), and the [`fair_server`] replaces it otherwise.
 pub(super) fn throttling(context: &Context) -> Row {
-    let id = "real-time-throttling";
     let affects = Condition::RealTime;
     let file = "/proc/sys/kernel/sched_rt_runtime_us";
     let Some(runtime) = context.root.number::<i64>(file) else {
-        return context.absent(id, "/proc/sys/kernel", "not in this kernel");
+        return context.absent("/proc/sys/kernel", "not in this kernel");
     };
     let period = context.root.number::<i64>("/proc/sys/kernel/sched_rt_period_us").unwrap_or(1_000_000);
     let remedy = context.write("-1", file);
     if runtime < 0 || runtime >= period {
-        return good(id, "off");
+        return good("off");
     }
     let [allowed, each] = [runtime, period].map(|time| format_time(time as f64 * 1e3));
     let message = context.log().and_then(|log| log.find("RT throttling activated"));
@@ -158,18 +151,18 @@ pub(super) fn throttling(context: &Context) -> Row {
         let found = format!(
             "real-time threads may take {allowed} in each {each}; some were throttled, first {at} after boot, says the kernel's log (later ones are not logged)"
         );
-        return Row { remedy, ..bad(id, found, affects) };
+        return bad(found, affects).with_remedy(remedy);
     }
     if runtime == 0 {
-        return Row { remedy, ..bad(id, "real-time threads have no time at all", affects) };
+        return bad("real-time threads have no time at all", affects).with_remedy(remedy);
     }
     if has_fair_server(context) == Some(true) && groups(context) == Some(false) {
-        return good(id, "not in this kernel: see fair-server");
+        return good("not in this kernel: see fair-server");
     }
     let found = format!(
         "real-time threads may take {allowed} in each {each}; one that spins is stopped for the rest"
     );
-    Row { remedy, ..note(id, found, affects) }
+    note(found, affects).with_remedy(remedy)
 }
 
 /// Returns true if control groups have their own real-time budgets (CONFIG_RT_GROUP_SCHED, `rt_group_sched=`); `None`
@@ -185,35 +178,34 @@ fn groups(context: &Context) -> Option<bool> {
 /// Checks CONFIG_RT_GROUP_SCHED: in a group without a budget the kernel refuses real-time policies, and with one it stops
 /// threads that have used it up. Both only while the limit of the whole machine is in force.
 pub(super) fn group_budgets(context: &Context) -> Row {
-    let id = "real-time-groups";
     let affects = Condition::RealTime;
     match groups(context) {
-        None => return unknown(id, NO_CONFIGURATION),
-        Some(false) => return good(id, "control groups have no real-time budgets"),
+        None => return unknown(NO_CONFIGURATION),
+        Some(false) => return good("control groups have no real-time budgets"),
         Some(true) => {}
     }
     let limit = "/proc/sys/kernel/sched_rt_runtime_us";
     if context.root.number::<i64>(limit).is_some_and(|runtime| runtime < 0) {
-        return good(id, format!("budgets of control groups are not in force: {limit} is -1"));
+        return good(format!("budgets of control groups are not in force: {limit} is -1"));
     }
     let remedy = Some("rt_group_sched=0 on the kernel's command line (since 6.16)".to_owned());
     let Some(RealTimeBudget { runtime, period, file }) = control_group::real_time_budget(context.root) else {
         let found = "each control group has a real-time budget; that of this one is not known";
-        return Row { remedy, ..note(id, found, affects) };
+        return note(found, affects).with_remedy(remedy);
     };
     if runtime == 0 {
         let found = format!("SCHED_FIFO is refused: {file} is 0");
-        return Row { remedy: context.write("950000", &file), ..bad(id, found, affects) };
+        return bad(found, affects).with_remedy(context.write("950000", &file));
     }
     if runtime < 0 || runtime >= period {
-        return good(id, format!("the budget of this control group is all of the time ({file})"));
+        return good(format!("the budget of this control group is all of the time ({file})"));
     }
     let [allowed, each] = [runtime, period].map(|time| format_time(time as f64 * 1e3));
     let found = format!(
         "real-time threads of this control group may take {allowed} in each {each}; one that spins is stopped for the rest \
          ({file})"
     );
-    Row { remedy, ..note(id, found, affects) }
+    note(found, affects).with_remedy(remedy)
 }
 
 /// Returns true if the kernel has a deadline server for ordinary threads, by its version; `None` if that is not known.
@@ -241,7 +233,6 @@ pub(super) fn fair_server(context: &Context) -> Row {
 
 /// Checks the share of ordinary threads on the measured CPUs; `None` if no file has it.
 pub(super) fn shown_fair_server(context: &Context) -> Option<Row> {
-    let id = "fair-server";
     let cpus = context.root.numbered(FAIR_SERVER, "cpu").into_iter();
     let shares = cpus.filter(|(cpu, _)| context.cpus.0.contains(cpu)).filter_map(|(_, path)| {
         let times = ["runtime", "period"].map(|name| context.root.number::<u64>(&format!("{path}/{name}")));
@@ -249,58 +240,52 @@ pub(super) fn shown_fair_server(context: &Context) -> Option<Row> {
     });
     let (runtime, period) = shares.max_by_key(|(runtime, _)| *runtime)?;
     if runtime == 0 {
-        return Some(good(id, "off"));
+        return Some(good("off"));
     }
     let remedy = context.write("0", &format!("{FAIR_SERVER}/cpu*/runtime"));
-    Some(Row { remedy, ..note(id, fair_share(runtime, period), Condition::RealTime) })
+    Some(note(fair_share(runtime, period), Condition::RealTime).with_remedy(remedy))
 }
 
 /// Judges by the kernel's release where no file has the share.
 fn hidden_fair_server(context: &Context) -> Row {
-    let id = "fair-server";
     match has_fair_server(context) {
         Some(true) => {}
-        Some(false) => return good(id, "not in this kernel (since 6.12)"),
-        None => return unknown(id, "the kernel's release is not known"),
+        Some(false) => return good("not in this kernel (since 6.12)"),
+        None => return unknown("the kernel's release is not known"),
     }
     let share = fair_share(50_000_000, 1_000_000_000);
     // A file that no process may open cannot be changed.
     if context.lockdown().is_some() {
         let found = format!("{share}, as the kernel is built; lockdown forbids {FAIR_SERVER}");
-        return note(id, found, Condition::RealTime);
+        return note(found, Condition::RealTime);
     }
-    Row {
-        remedy: context.command("mount -t debugfs none /sys/kernel/debug"),
-        ..unknown(id, format!("{FAIR_SERVER} cannot be read; {share} by default"))
-    }
+    unknown(format!("{FAIR_SERVER} cannot be read; {share} by default"))
+        .with_remedy(context.command("mount -t debugfs none /sys/kernel/debug"))
 }
 
 /// Checks if a program has replaced the scheduler of ordinary threads (Documentation/scheduler/sched-ext.rst).
 pub(super) fn scheduler(context: &Context) -> Row {
-    let id = "scheduler";
     match context.machine.scheduler.as_deref() {
-        None => unknown(id, "/sys/kernel cannot be read"),
-        Some(KERNEL_SCHEDULER) => good(id, "the kernel's own"),
-        Some(name) => Row {
-            remedy: Some("end the program that loaded it".to_owned()),
-            ..note(id, format!("{name} (sched_ext) decides which ordinary thread runs"), Condition::WakeUp)
-        },
+        None => unknown("/sys/kernel cannot be read"),
+        Some(KERNEL_SCHEDULER) => good("the kernel's own"),
+        Some(name) => {
+            note(format!("{name} (sched_ext) decides which ordinary thread runs"), Condition::WakeUp)
+                .with_remedy("end the program that loaded it".to_owned())
+        }
     }
 }
 
 /// Checks `/proc/self/timerslack_ns`, by which the kernel may delay the timers of a thread that is not real-time
 /// (prctl(2), PR_SET_TIMERSLACK).
 pub(super) fn timer_slack(context: &Context) -> Row {
-    let id = "timer-slack";
     let Some(slack) = context.root.number::<u64>("/proc/self/timerslack_ns") else {
-        return context.absent(id, "/proc/self", "the kernel does not say");
+        return context.absent("/proc/self", "the kernel does not say");
     };
     let time = format_time(slack as f64);
     match slack {
-        0..=1_000 => good(id, format!("{time} for threads that are not real-time")),
+        0..=1_000 => good(format!("{time} for threads that are not real-time")),
         // The threads of wake set their own.
         _ => note(
-            id,
             format!("sleeps of threads that are not real-time end up to {time} late"),
             Condition::TimerSlack,
         ),
