@@ -96,6 +96,15 @@ pub struct Consumer {
     pub cpu: Option<u32>,
 }
 
+/// Adds a part to a sum; one that only one of them has is as it is there.
+pub fn add_known<T: Clone>(sum: &mut Option<T>, part: Option<&T>, add: impl Fn(&mut T, &T)) {
+    match (sum.as_mut(), part) {
+        (Some(sum), Some(part)) => add(sum, part),
+        (None, part) => *sum = part.cloned(),
+        (Some(_), None) => {}
+    }
+}
+
 /// Share of the CPUs of which others use less on a quiet machine.
 pub const QUIET: f64 = 0.05;
 
@@ -184,16 +193,8 @@ impl Account {
         self.ran_ns = self.ran_ns.saturating_add(other.ran_ns);
         self.wall_ns = self.wall_ns.saturating_add(other.wall_ns);
         self.cpus = self.cpus.max(other.cpus);
-        match (&mut self.quota, &other.quota) {
-            (Some(quota), Some(later)) => quota.add(later),
-            (quota @ None, later) => quota.clone_from(later),
-            (Some(_), None) => {}
-        }
-        match (&mut self.real_time, &other.real_time) {
-            (Some(known), Some(later)) => known.add(later),
-            (known @ None, later) => known.clone_from(later),
-            (Some(_), None) => {}
-        }
+        add_known(&mut self.quota, other.quota.as_ref(), Quota::add);
+        add_known(&mut self.real_time, other.real_time.as_ref(), RealTime::add);
     }
 }
 

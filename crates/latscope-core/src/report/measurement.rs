@@ -2,6 +2,7 @@
 
 use super::lost::MESSAGES_LOST;
 use super::{Account, Block, Contention, Hop, Outlier, Recordings, Tested, Verdict};
+use crate::account::add_known;
 use crate::histogram::Histogram;
 use crate::machine::Machine;
 use crate::param;
@@ -350,25 +351,13 @@ impl Measurement {
         self.add_values(next.values);
         self.incomplete |= next.incomplete;
         self.add_quality(&next.quality, measured, next.summary.count > 0);
-        match (&mut self.contention, &next.contention) {
-            (Some(mine), Some(its)) => mine.add(its),
-            (mine @ None, its) => mine.clone_from(its),
-            (Some(_), None) => {}
-        }
-        match (&mut self.account, &next.account) {
-            (Some(mine), Some(its)) => mine.add(its),
-            (mine @ None, its) => mine.clone_from(its),
-            (Some(_), None) => {}
-        }
+        add_known(&mut self.contention, next.contention.as_ref(), Contention::add);
+        add_known(&mut self.account, next.account.as_ref(), Account::add);
         self.blocks.append(&mut next.blocks);
         Block::thin(&mut self.blocks);
         self.outliers.append(&mut next.outliers);
         self.hops.append(&mut next.hops);
-        match (&mut self.corrected, &next.corrected) {
-            (Some(mine), Some(its)) => mine.merge(its),
-            (mine @ None, its) => mine.clone_from(its),
-            (Some(_), None) => {}
-        }
+        add_known(&mut self.corrected, next.corrected.as_ref(), Histogram::merge);
         self.settle();
     }
 

@@ -3,11 +3,12 @@
 
 use crate::compare::environment::{self, LABEL};
 use crate::runs::Run;
+use latscope_core::account::add_known;
 use latscope_core::json::LARGEST;
 use latscope_core::machine::Machine;
 use latscope_core::plan::{Plan, Step};
 use latscope_core::redact::machines_not_known;
-use latscope_core::report::{Differing, Measurement, Merged, MergedRun, Report, Sampling, Warning};
+use latscope_core::report::{Account, Differing, Measurement, Merged, MergedRun, Report, Sampling, Warning};
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem;
 
@@ -197,11 +198,7 @@ fn add_head(whole: &mut Report, other: Report) -> Machine {
             whole.warnings.push(warning);
         }
     }
-    match (&mut whole.activity, &other.activity) {
-        (Some(mine), Some(its)) => mine.add(its),
-        (mine @ None, its) => mine.clone_from(its),
-        (Some(_), None) => {}
-    }
+    add_known(&mut whole.activity, other.activity.as_ref(), Account::add);
     if whole.imported != other.imported {
         whole.imported = None;
     }
