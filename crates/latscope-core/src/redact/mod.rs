@@ -166,16 +166,8 @@ impl Redactor {
     fn learn(&mut self, at: Place, value: &Value) {
         match value {
             Value::String(text) => self.learn_text(at, text),
-            Value::Array(all) => {
-                for value in all {
-                    self.learn(at, value);
-                }
-            }
-            Value::Object(all) => {
-                for (field, value) in all {
-                    self.learn(at.inside(field), value);
-                }
-            }
+            Value::Array(all) => all.iter().for_each(|value| self.learn(at, value)),
+            Value::Object(all) => all.iter().for_each(|(field, value)| self.learn(at.inside(field), value)),
             Value::Null | Value::Bool(_) | Value::Number(_) => {}
         }
     }
@@ -183,16 +175,8 @@ impl Redactor {
     fn learn_text(&mut self, at: Place, text: &str) {
         match at.content() {
             Content::Process => self.learn_process(text),
-            Content::Cause | Content::Sentence | Content::Title => {
-                for name in text::names_in(text) {
-                    self.learn_process(name);
-                }
-            }
-            Content::Event => {
-                for name in event_names(text) {
-                    self.learn_process(name);
-                }
-            }
+            Content::Cause | Content::Sentence | Content::Title => self.learn_processes(text::names_in(text)),
+            Content::Event => self.learn_processes(event_names(text)),
             Content::Path if !text.starts_with(PATH) => self.know_path(text.trim_end_matches('/')),
             Content::Private if at.parent == "params" && !text.starts_with(NAME) => {
                 place(&mut self.names, text.to_owned());
@@ -201,6 +185,10 @@ impl Redactor {
             Content::Private if at.field != "labels" && at.parent != "labels" => self.know_command(text),
             _ => {}
         }
+    }
+
+    fn learn_processes(&mut self, names: Vec<&str>) {
+        names.into_iter().for_each(|name| self.learn_process(name));
     }
 
     fn learn_process(&mut self, name: &str) {
@@ -212,11 +200,7 @@ impl Redactor {
     fn walk(&mut self, at: Place, value: &mut Value) {
         match value {
             Value::String(text) => *text = self.text(at, text),
-            Value::Array(all) => {
-                for value in all {
-                    self.walk(at, value);
-                }
-            }
+            Value::Array(all) => all.iter_mut().for_each(|value| self.walk(at, value)),
             Value::Object(all) => self.walk_object(at, all),
             Value::Null | Value::Bool(_) | Value::Number(_) => {}
         }
@@ -347,9 +331,7 @@ impl Redactor {
 
     /// Returns a sentence without the names that are known, and without paths.
     pub fn sentence(&mut self, text: &str) -> String {
-        for name in text::names_in(text) {
-            self.learn_process(name);
-        }
+        self.learn_processes(text::names_in(text));
         let mut out = text.to_owned();
         for command in longest_first(&self.commands) {
             out = text::with_word_replaced(&out, command.1, REDACTED);

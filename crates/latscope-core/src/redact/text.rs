@@ -4,31 +4,15 @@
 const COMMON: [&str; 4] = ["/proc", "/sys/devices/system", "/sys/kernel", "/sys/module"];
 
 /// Paths that are alike on all machines.
-const COMMON_FILES: [&str; 24] = [
-    "/tmp",
-    "/var/tmp",
-    "/run/lock",
-    "/sys",
-    "/sys/fs/cgroup",
-    "/bin/sh",
-    "/etc/machine-id",
-    "/etc/sysctl.d",
+const COMMON_FILES: [&str; 9] = [
+    "/tmp", "/var/tmp", "/run/lock", "/sys", "/sys/fs/cgroup", "/bin/sh", "/etc/machine-id", "/etc/sysctl.d",
     "/dev",
-    "/dev/shm",
-    "/dev/null",
-    "/dev/zero",
-    "/dev/full",
-    "/dev/tty",
-    "/dev/stdin",
-    "/dev/stdout",
-    "/dev/stderr",
-    "/dev/random",
-    "/dev/urandom",
-    "/dev/kvm",
-    "/dev/vsock",
-    "/dev/binder",
-    "/dev/hwbinder",
-    "/dev/cpu_dma_latency",
+];
+
+/// Files in `/dev` that are alike on all machines.
+const COMMON_DEVICES: [&str; 15] = [
+    "shm", "null", "zero", "full", "tty", "stdin", "stdout", "stderr", "random", "urandom", "kvm", "vsock",
+    "binder", "hwbinder", "cpu_dma_latency",
 ];
 
 /// Beginnings of the names of threads of the kernel.
@@ -51,6 +35,7 @@ pub fn is_common(path: &str) -> bool {
     let below = |place: &&str| path.strip_prefix(*place).is_some_and(|rest| rest.starts_with('/'));
     path.is_empty()
         || COMMON_FILES.contains(&path)
+        || path.strip_prefix("/dev/").is_some_and(|device| COMMON_DEVICES.contains(&device))
         || COMMON.iter().any(|place| path == *place || below(place))
 }
 
