@@ -66,11 +66,7 @@ pub fn lat_fifo(call: LmbenchCall) -> Result<Job, Refusal> {
 /// # Errors
 /// Another host is named, a size is invalid, or `-P` is above 1.
 pub fn lat_tcp(call: LmbenchCall) -> Result<Job, Refusal> {
-    if call.options.flag('s') || call.options.flag('S') {
-        return Ok(no_server(&call));
-    }
-    let [host] = call.exactly()?;
-    loopback(host)?;
+    let Some(host) = host(&call)? else { return Ok(no_server(&call)) };
     let size = call.options.size('m', 1)?;
     between_processes(&call, "ipc.tcp", format!("TCP latency using {host}"), size)
 }
@@ -80,11 +76,7 @@ pub fn lat_tcp(call: LmbenchCall) -> Result<Job, Refusal> {
 /// # Errors
 /// Another host is named, the message has less than 4 bytes, or `-P` is above 1.
 pub fn lat_udp(call: LmbenchCall) -> Result<Job, Refusal> {
-    if call.options.flag('s') || call.options.flag('S') {
-        return Ok(no_server(&call));
-    }
-    let [host] = call.exactly()?;
-    loopback(host)?;
+    let Some(host) = host(&call)? else { return Ok(no_server(&call)) };
     let size = call.options.size('m', LEAST)?;
     if size < LEAST {
         return Err(wrong());
@@ -115,11 +107,17 @@ fn between_processes(
     Ok(settled(job))
 }
 
-/// Refuses a host other than this machine.
-fn loopback(host: &str) -> Result<(), Refusal> {
-    match host {
-        "localhost" | "127.0.0.1" | "::1" => Ok(()),
-        _ => refuse(format!("{host} is not covered: loopback is measured; give localhost")),
+/// Host that a call names, which is this machine; `None` for calls that start or stop a server.
+///
+/// # Errors
+/// Another host is named, or there are other operands.
+fn host(call: &LmbenchCall) -> Result<Option<&str>, Refusal> {
+    if call.options.flag('s') || call.options.flag('S') {
+        return Ok(None);
+    }
+    match call.exactly()? {
+        [host @ ("localhost" | "127.0.0.1" | "::1")] => Ok(Some(host)),
+        [host] => refuse(format!("{host} is not covered: loopback is measured; give localhost")),
     }
 }
 
@@ -229,11 +227,7 @@ const TOTAL_HAS_NO_EFFECT: &str = "-M has no effect: as much is sent as the stop
 /// # Errors
 /// Another host is named, a size is invalid, or `-P` is above 1.
 pub fn bw_tcp(call: LmbenchCall) -> Result<Job, Refusal> {
-    if call.options.flag('s') || call.options.flag('S') {
-        return Ok(no_server(&call));
-    }
-    let [host] = call.exactly()?;
-    loopback(host)?;
+    let Some(_) = host(&call)? else { return Ok(no_server(&call)) };
     call.options.one_caller("sync.tcp-bandwidth")?;
     // As there: the message is as long as all that is moved, unless told.
     let size = call.options.size('m', call.options.size('M', 10 << 20)?)?;
