@@ -40,12 +40,19 @@ pub struct Program<O: 'static, J: 'static = O> {
     pub carry_out: fn(&J, &Context) -> Result<u8>,
 }
 
-/// Returns the default options, for programs whose options depend on the arguments alone.
-///
-/// # Errors
-/// There are none.
-pub(crate) fn usual<O: Default>(_: &Context) -> Result<O, Refusal> {
-    Ok(O::default())
+impl<O: Default> Program<O> {
+    /// Returns a program whose options are the default ones at first, and whose suite has one form of the usage for all.
+    pub(crate) const fn new(
+        name: &'static str,
+        summary: &'static str,
+        suite: &'static Suite,
+        options: &'static [Opt<O>],
+        settle: fn(Call<O>) -> Result<O, Refusal>,
+        carry_out: fn(&O, &Context) -> Result<u8>,
+    ) -> Program<O> {
+        let usual = |_: &Context| Ok(O::default());
+        Program { name, summary, suite, form: "", options, usual, settle, carry_out }
+    }
 }
 
 impl<O, J> Program<O, J> {

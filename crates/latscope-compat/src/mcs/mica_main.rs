@@ -5,7 +5,7 @@ use super::{MCS, Pings, signals, text, times};
 use crate::context::Context;
 use crate::environment;
 use crate::getopt::{Call, FLAG, Given, Opt, Refusal, part, put, value};
-use crate::personality::{self, Program};
+use crate::personality::Program;
 use anyhow::{Context as _, Result, ensure};
 use latscope_core::param;
 use latscope_core::plan::Params;
@@ -19,16 +19,8 @@ use latscope_rpmsg::echo::Service;
 use std::path::Path;
 
 /// Program `mica_main`.
-pub static MICA_MAIN: Program<MicaMainOptions> = Program {
-    name: "mica_main",
-    summary: "pings to a client operating system",
-    suite: &MCS,
-    form: "",
-    options: SPECS,
-    usual: personality::usual,
-    settle,
-    carry_out,
-};
+pub static MICA_MAIN: Program<MicaMainOptions> =
+    Program::new("mica_main", "pings to a client operating system", &MCS, SPECS, settle, carry_out);
 
 /// Options of mica_main, in the order of its usage.
 #[rustfmt::skip]

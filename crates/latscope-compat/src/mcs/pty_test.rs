@@ -6,7 +6,7 @@ use super::{Lines, MCS, Pings, signals, text, times};
 use crate::context::Context;
 use crate::environment;
 use crate::getopt::{Call, FLAG, Given, Opt, Refusal, on, part, put, value};
-use crate::personality::{self, Program};
+use crate::personality::Program;
 use anyhow::Result;
 use latscope_core::param;
 use latscope_core::plan::Params;
@@ -22,16 +22,8 @@ use latscope_rpmsg::messages::block;
 use std::time::Duration;
 
 /// Program `pty_test`.
-pub static PTY_TEST: Program<PtyTestOptions> = Program {
-    name: "pty_test",
-    summary: "ping and bandwidth over a terminal",
-    suite: &MCS,
-    form: "",
-    options: SPECS,
-    usual: personality::usual,
-    settle,
-    carry_out,
-};
+pub static PTY_TEST: Program<PtyTestOptions> =
+    Program::new("pty_test", "ping and bandwidth over a terminal", &MCS, SPECS, settle, carry_out);
 
 /// Options of pty_test, in the order of its usage.
 #[rustfmt::skip]

@@ -4,7 +4,7 @@ use super::options::RT_TESTS;
 use crate::context::Context;
 use crate::environment;
 use crate::getopt::{Call, FLAG, Opt, Refusal, on, put, value};
-use crate::personality::{self, Program};
+use crate::personality::Program;
 use anyhow::{Context as _, Result};
 use latscope_os::sched;
 use latscope_process::message_groups::{MessageGroups, Wire, open_many};
@@ -12,16 +12,14 @@ use latscope_process::stdout::print;
 use std::time::{Duration, Instant};
 
 /// Program `hackbench`.
-pub static HACKBENCH: Program<HackbenchOptions> = Program {
-    name: "hackbench",
-    summary: "a load: groups that send messages to each other",
-    suite: &RT_TESTS,
-    form: "",
-    options: SPECS,
-    usual: personality::usual,
+pub static HACKBENCH: Program<HackbenchOptions> = Program::new(
+    "hackbench",
+    "a load: groups that send messages to each other",
+    &RT_TESTS,
+    SPECS,
     settle,
     carry_out,
-};
+);
 
 /// Options of hackbench, in the order of its usage.
 #[rustfmt::skip]

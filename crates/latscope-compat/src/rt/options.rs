@@ -1,9 +1,11 @@
 //! Options that several programs of rt-tests share.
 
 use crate::context::Context;
+use crate::environment;
 use crate::getopt::{self, Call, FLAG, Opt, Refusal, Spec, Whose, Words, on, put, value};
 use crate::personality::{self, Suite, long_usage};
 use anyhow::Result;
+use latscope_core::report::Report;
 use latscope_process::eprintln;
 use latscope_process::stdout::print;
 use std::ffi::OsString;
@@ -62,6 +64,25 @@ pub struct Common {
     pub result: Option<PathBuf>,
     /// Notes about arguments that have no effect, or a different effect.
     pub notes: Vec<String>,
+}
+
+impl Common {
+    /// Returns the directory of the user's trace, if the call marks it.
+    ///
+    /// # Errors
+    /// No trace can be written to.
+    pub(super) fn trace(&self) -> Result<Option<PathBuf>, Refusal> {
+        let marks = self.trace_mark && self.break_above.is_some();
+        marks.then(environment::trace_directory).transpose()
+    }
+
+    /// Exit code of a run that is over: 0 as of the originals, or latscope's with `--strict-exit`.
+    pub(super) fn exit(&self, exceeded: bool, report: &Report) -> u8 {
+        if !self.strict_exit {
+            return 0;
+        }
+        environment::strict_exit(self.break_above.is_some(), exceeded, report)
+    }
 }
 
 /// Options that several programs share.

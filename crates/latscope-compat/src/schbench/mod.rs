@@ -9,7 +9,7 @@ mod text;
 use crate::context::Context;
 use crate::environment;
 use crate::getopt::{self, Call, FLAG, Opt, Refusal, Spec, on, put, value};
-use crate::personality::{self, Personality, Program, Suite};
+use crate::personality::{Personality, Program, Suite};
 use anyhow::Result;
 use crew::Crew;
 use latscope_core::units::counted;
@@ -44,16 +44,14 @@ static SUITE: Suite = Suite {
 };
 
 /// Program `schbench`.
-pub static SCHBENCH: Program<SchbenchOptions> = Program {
-    name: "schbench",
-    summary: "wake-ups and requests of threads that work for others, by the scheduler's choice of CPUs",
-    suite: &SUITE,
-    form: "",
-    options: OPTIONS,
-    usual: personality::usual,
+pub static SCHBENCH: Program<SchbenchOptions> = Program::new(
+    "schbench",
+    "wake-ups and requests of threads that work for others, by the scheduler's choice of CPUs",
+    &SUITE,
+    OPTIONS,
     settle,
     carry_out,
-};
+);
 
 /// Options of a call of schbench.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -19,14 +19,15 @@ use text::Figures;
 
 /// Program `binderThroughputTest`.
 pub static THROUGHPUT: Program<ThroughputOptions> = Program {
-    name: "binderThroughputTest",
-    summary: "binder transactions a second, by processes that call each other",
-    suite: &AOSP,
-    form: "",
-    options: SPECS,
     usual: |context| words::usual(ThroughputOptions::default(), context),
-    settle,
-    carry_out,
+    ..Program::new(
+        "binderThroughputTest",
+        "binder transactions a second, by processes that call each other",
+        &AOSP,
+        SPECS,
+        settle,
+        carry_out,
+    )
 };
 
 /// Values of the options of a call.

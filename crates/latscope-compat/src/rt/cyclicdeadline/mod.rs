@@ -11,7 +11,7 @@ use super::{cpuset, json};
 use crate::context::{Context, Measured};
 use crate::environment;
 use crate::getopt::Refusal;
-use crate::personality::{self, Program};
+use crate::personality::Program;
 use anyhow::Result;
 use latscope_core::machine::Machine;
 use latscope_core::plan::{Conditions, Linear, Periodic, Phase, Plan};
@@ -28,24 +28,20 @@ use std::time::{Duration, Instant, SystemTime};
 use text::Reservation;
 
 /// Program `cyclicdeadline`.
-pub static CYCLICDEADLINE: Program<CyclicdeadlineOptions> = Program {
-    name: "cyclicdeadline",
-    summary: "wake-up latency under SCHED_DEADLINE",
-    suite: &RT_TESTS,
-    form: "",
-    options: SPECS,
-    usual: personality::usual,
+pub static CYCLICDEADLINE: Program<CyclicdeadlineOptions> = Program::new(
+    "cyclicdeadline",
+    "wake-up latency under SCHED_DEADLINE",
+    &RT_TESTS,
+    SPECS,
     settle,
     carry_out,
-};
+);
 
 fn carry_out(options: &CyclicdeadlineOptions, context: &Context) -> Result<u8> {
     context.introduce(&options.common.notes);
     let started = SystemTime::now();
     let (machine, timebase) = environment::here();
-    let marked = options.common.trace_mark && options.common.break_above.is_some();
-    let trace = marked.then(environment::trace_directory).transpose()?;
-    let plan = plan(options, &machine, trace.as_deref())?;
+    let plan = plan(options, &machine, options.common.trace()?.as_deref())?;
     if context.shows(&plan) {
         return Ok(0);
     }
@@ -70,10 +66,7 @@ fn carry_out(options: &CyclicdeadlineOptions, context: &Context) -> Result<u8> {
         return Ok(json::unwritten(&options.common));
     }
     saved?;
-    Ok(match options.common.strict_exit {
-        true => environment::strict_exit(options.common.break_above.is_some(), broken.is_some(), &report),
-        false => 0,
-    })
+    Ok(options.common.exit(broken.is_some(), &report))
 }
 
 /// Prints a note if wake-ups came before the assumed begin of a period. The begin is taken from the earliest wake-up so

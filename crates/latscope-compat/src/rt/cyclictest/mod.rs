@@ -40,14 +40,15 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Program `cyclictest`.
 pub static CYCLICTEST: Program<CyclictestOptions> = Program {
-    name: "cyclictest",
-    summary: "wake-up latency of periodic threads",
-    suite: &RT_TESTS,
-    form: "",
-    options: SPECS,
     usual: |_| Ok(CyclictestOptions::usual()),
-    settle: options::settle,
-    carry_out,
+    ..Program::new(
+        "cyclictest",
+        "wake-up latency of periodic threads",
+        &RT_TESTS,
+        SPECS,
+        options::settle,
+        carry_out,
+    )
 };
 
 fn carry_out(options: &CyclictestOptions, context: &Context) -> Result<u8> {
@@ -60,10 +61,7 @@ fn carry_out(options: &CyclictestOptions, context: &Context) -> Result<u8> {
     }
     let started = SystemTime::now();
     let (machine, timebase) = environment::here();
-    let trace = (options.common.trace_mark && options.common.break_above.is_some())
-        .then(environment::trace_directory)
-        .transpose()?;
-    let plan = setup::plan(options, &machine, trace.as_deref())?;
+    let plan = setup::plan(options, &machine, options.common.trace()?.as_deref())?;
     if context.shows(&plan) {
         return Ok(0);
     }
@@ -92,7 +90,7 @@ fn carry_out(options: &CyclictestOptions, context: &Context) -> Result<u8> {
     }
     let written = write(options, context, started, &outcome, (&fixed, &report));
     saved?;
-    Ok(written.unwrap_or_else(|| exit(options, &outcome, &report)))
+    Ok(written.unwrap_or_else(|| options.common.exit(outcome.broken.is_some(), &report)))
 }
 
 /// Checks that the histogram of the end can be written. Returns the exit code if it cannot.
@@ -224,14 +222,4 @@ fn write(
         failure = failure.or(Some(refused(path, &error)));
     }
     failure
-}
-
-/// Exit code of cyclictest, which says next to nothing, or latscope's with `--strict-exit`.
-fn exit(options: &CyclictestOptions, outcome: &CyclictestOutcome, report: &Report) -> u8 {
-    match options.common.strict_exit {
-        true => {
-            environment::strict_exit(options.common.break_above.is_some(), outcome.broken.is_some(), report)
-        }
-        false => 0,
-    }
 }

@@ -8,7 +8,7 @@ use super::{cpuset, json};
 use crate::context::{Context, Measured};
 use crate::environment;
 use crate::getopt::Refusal;
-use crate::personality::{self, Program};
+use crate::personality::Program;
 use anyhow::Result;
 use latscope_core::histogram::Histogram;
 use latscope_core::machine::Machine;
@@ -29,16 +29,8 @@ use std::time::SystemTime;
 use text::Core;
 
 /// Program `oslat`.
-pub static OSLAT: Program<OslatOptions> = Program {
-    name: "oslat",
-    summary: "time stolen from busy loops",
-    suite: &RT_TESTS,
-    form: "",
-    options: SPECS,
-    usual: personality::usual,
-    settle,
-    carry_out,
-};
+pub static OSLAT: Program<OslatOptions> =
+    Program::new("oslat", "time stolen from busy loops", &RT_TESTS, SPECS, settle, carry_out);
 
 fn carry_out(options: &OslatOptions, context: &Context) -> Result<u8> {
     if options.version || !context.dry_run {

@@ -95,10 +95,8 @@ fn carry_out(options: &PairsOptions, context: &Context) -> Result<u8> {
     if options.priority > 0 {
         environment::may_be_real_time(options.priority)?;
     }
-    if options.common.trace_mark && options.common.break_above.is_some() {
-        let trace = environment::trace_directory()?;
-        rules.iter_mut().for_each(|rules| rules.trace = Some(trace.clone()));
-    }
+    let trace = options.common.trace()?;
+    rules.iter_mut().for_each(|rules| rules.trace.clone_from(&trace));
     let (_held, shortfalls) = hold(&MEMORY);
     shortfalls
         .iter()
