@@ -13,6 +13,7 @@ use latscope_judge::verdict::describe;
 use latscope_probes::REGISTRY;
 use latscope_process::eprintln;
 use latscope_process::stdout::print;
+use smart_default::SmartDefault;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -22,13 +23,14 @@ use std::time::Duration;
 const SAVE_EVERY: u64 = 600_000_000_000;
 
 /// Arguments of a call, and everything else that it depends on.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, SmartDefault)]
 pub struct Context {
     /// Name of the program; [`run`](crate::Personality::run) sets it.
     pub name: &'static str,
     /// Arguments of the original program, without its name.
     pub arguments: Vec<OsString>,
     /// Function that returns the value of a variable of the environment.
+    #[default(|_| None)]
     pub variable: fn(&str) -> Option<OsString>,
     /// Labels of the run, for the saved result.
     pub labels: BTreeMap<String, String>,
@@ -55,18 +57,8 @@ pub(crate) struct Measured {
 impl Context {
     /// Returns a context with these arguments, no environment, and nothing that latscope adds.
     pub fn new<I: IntoIterator<Item = S>, S: Into<OsString>>(arguments: I) -> Context {
-        Context {
-            name: "",
-            arguments: arguments.into_iter().map(Into::into).collect(),
-            variable: |_| None,
-            labels: BTreeMap::new(),
-            machine_id: None,
-            save_every: None,
-            dry_run: false,
-            redact: false,
-            result: None,
-            strict_exit: false,
-        }
+        let arguments = arguments.into_iter().map(Into::into).collect();
+        Context { arguments, ..Context::default() }
     }
 
     /// Shows a plan if `--dry-run` asks for that instead of carrying it out. Returns true if it does.

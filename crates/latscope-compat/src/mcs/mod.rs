@@ -19,6 +19,7 @@ use latscope_process::eprintln;
 use latscope_process::stdout::print;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
+use smart_default::SmartDefault;
 use std::io::IsTerminal;
 use std::time::Duration;
 
@@ -36,19 +37,13 @@ static MCS: Suite = Suite {
 };
 
 /// Number and pace of the pings, which both programs make.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, SmartDefault)]
 pub struct Pings {
     /// Number of pings; 0 for no limit.
     pub loops: u64,
     /// Time from one ping to the next.
+    #[default(Duration::from_millis(200))]
     pub pace: Duration,
-}
-
-impl Default for Pings {
-    /// Returns the default values of the originals.
-    fn default() -> Pings {
-        Pings { loops: 0, pace: Duration::from_millis(200) }
-    }
 }
 
 #[rustfmt::skip]

@@ -15,6 +15,7 @@ use crew::Crew;
 use latscope_core::units::counted;
 use latscope_os::sched;
 use latscope_process::eprint;
+use smart_default::SmartDefault;
 use std::fmt::Write;
 use std::time::{Duration, Instant};
 use text::{Requests, Seen};
@@ -54,15 +55,18 @@ pub static SCHBENCH: Program<SchbenchOptions> = Program::new(
 );
 
 /// Options of a call of schbench.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, SmartDefault)]
 pub struct SchbenchOptions {
     /// Value of `-m`: threads that pass messages.
+    #[default(1)]
     pub message_threads: u64,
     /// Value of `-t`: threads that work for each of them; as many as there are CPUs, if it was not given.
     pub threads: Option<u64>,
     /// Value of `-r`: time of the run, s.
+    #[default(30)]
     pub runtime: u64,
     /// Value of `-i`: time between two prints, s.
+    #[default(10)]
     pub interval: u64,
     /// Value of `-z`: time after which all figures begin anew, s.
     pub zero: Option<u64>,
@@ -73,35 +77,18 @@ pub struct SchbenchOptions {
     /// Value of `-p`: bytes that are passed in place of requests; 0 for requests.
     pub pipe: u64,
     /// Value of `-F`: KiB of the matrices of a thread.
+    #[default(256)]
     pub footprint: u64,
     /// Value of `-n`: multiplications in a request.
+    #[default(5)]
     pub operations: u64,
     /// Value of `-s`: sleep before the work of a request, µs.
+    #[default(100)]
     pub sleep: u64,
     /// Value of `-C`: requests without sleep and lock.
     pub calibrate: bool,
     /// Value of `-L`: work without the lock of the CPU.
     pub no_locking: bool,
-}
-
-impl Default for SchbenchOptions {
-    fn default() -> SchbenchOptions {
-        SchbenchOptions {
-            message_threads: 1,
-            threads: None,
-            runtime: 30,
-            interval: 10,
-            zero: None,
-            warm_up: 0,
-            rate: 0,
-            pipe: 0,
-            footprint: 256,
-            operations: 5,
-            sleep: 100,
-            calibrate: false,
-            no_locking: false,
-        }
-    }
 }
 
 const MOST: u64 = 1 << 20;

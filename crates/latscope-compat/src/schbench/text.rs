@@ -1,6 +1,7 @@
 //! Text of schbench, by pure functions.
 
 use latscope_core::histogram::Histogram;
+use smart_default::SmartDefault;
 use std::fmt::Write;
 use std::time::Duration;
 
@@ -16,21 +17,16 @@ pub(super) const OF_PIPES: [Wanted; 5] =
 const OF_RATES: [Wanted; 3] = [(20.0, false), (50.0, true), (90.0, false)];
 
 /// Work of all workers since the begin of the figures.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, SmartDefault)]
 pub(super) struct Seen {
     /// From the stamp of the thread that wakes until the worker runs, ns.
+    #[default(Histogram::new(1_000))]
     pub wake_ups: Histogram,
     /// From the begin of a request to its end, ns.
+    #[default(Histogram::new(1_000))]
     pub requests: Histogram,
     /// Requests, or transfers in pipe mode.
     pub done: u64,
-}
-
-impl Default for Seen {
-    fn default() -> Seen {
-        let empty = || Histogram::new(1_000);
-        Seen { wake_ups: empty(), requests: empty(), done: 0 }
-    }
 }
 
 /// Requests a second, a figure for each second.

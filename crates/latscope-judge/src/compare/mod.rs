@@ -35,6 +35,7 @@ use pair::{Pair, pair};
 use ranks::{FALSE_DISCOVERIES, MannWhitney};
 use schemars::JsonSchema;
 use serde::Serialize;
+use smart_default::SmartDefault;
 use std::collections::{BTreeMap, BTreeSet};
 pub(crate) use verdict::{SUPERIOR, reach};
 use verdict::{adjust, advice, verdict};
@@ -43,22 +44,18 @@ use verdict::{adjust, advice, verdict};
 pub const SCHEMA: &str = "latscope-compare/1";
 
 /// Options of a comparison.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, SmartDefault)]
 pub struct Options {
     /// Margin as a share: figures that differ by less are the same. 0.05 is 5 %.
+    #[default(0.05)]
     pub same: f64,
     /// Families and probes to compare; empty for all.
     pub only: Vec<String>,
     /// Seed of the resampling.
+    #[default(1)]
     pub seed: u64,
     /// True if sides beside which other processes used very different shares of the CPUs are judged all the same.
     pub accept_busy: bool,
-}
-
-impl Default for Options {
-    fn default() -> Options {
-        Options { same: 0.05, only: Vec::new(), seed: 1, accept_busy: false }
-    }
 }
 
 /// Tails whose rates differ by less are the same.

@@ -15,6 +15,7 @@ use latscope_core::report::Report;
 use latscope_probes::ipc::point::Caller;
 use latscope_probes::ipc::setup::{Setup, usual_rules};
 use latscope_process::stdout::print;
+use smart_default::SmartDefault;
 use text::Figures;
 
 /// Program `binderThroughputTest`.
@@ -31,30 +32,25 @@ pub static THROUGHPUT: Program<ThroughputOptions> = Program {
 };
 
 /// Values of the options of a call.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, SmartDefault)]
 pub struct ThroughputOptions {
     /// Value of `-w`: the number of workers.
+    #[default(2)]
     pub workers: u64,
     /// Value of `-i`: the number of calls of each worker.
+    #[default(10_000)]
     pub iterations: u64,
     /// Value of `-s`: the bytes of a request and of its reply.
     pub payload: u64,
     /// Value of `-p`: half of the workers serve.
     pub pairs: bool,
     /// Value of `-m`, in µs: the time above which a call counts as too long.
+    #[default(50_000)]
     pub most_us: u64,
     /// Value of `-t`: a training round measures the value of `-m`.
     pub training: bool,
     /// Values of the options that latscope adds.
     pub common: Common,
-}
-
-impl Default for ThroughputOptions {
-    fn default() -> ThroughputOptions {
-        let (workers, iterations, most_us) = (2, 10_000, 50_000);
-        let common = Common::default();
-        ThroughputOptions { workers, iterations, payload: 0, pairs: false, most_us, training: false, common }
-    }
 }
 
 part!(ThroughputOptions, common: Common);

@@ -3,36 +3,26 @@
 use crate::getopt::{Opt, part, perhaps, put, value};
 use crate::rt::cpuset::is_set;
 use crate::rt::options::Common;
+use smart_default::SmartDefault;
 
 /// Values of the options of a call.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, SmartDefault)]
 pub struct CyclicdeadlineOptions {
     /// Value of `-a`: `Some(None)` for a thread on each CPU.
     pub affinity: Option<Option<String>>,
     /// Value of `-i`, in µs: the period of the first thread.
+    #[default(1000)]
     pub interval: u64,
     /// Value of `-s`, in µs: each further thread's period is longer by this.
+    #[default(500)]
     pub step: u64,
     /// Value of `-t`: the number of threads.
+    #[default(1)]
     pub threads: u64,
     /// Value of `-h` of release 2.10: the number of buckets.
     pub histogram: Option<u64>,
     /// Values of the options that other programs share.
     pub common: Common,
-}
-
-impl Default for CyclicdeadlineOptions {
-    fn default() -> CyclicdeadlineOptions {
-        let common = Common::default();
-        CyclicdeadlineOptions {
-            affinity: None,
-            interval: 1000,
-            step: 500,
-            threads: 1,
-            histogram: None,
-            common,
-        }
-    }
 }
 
 part!(CyclicdeadlineOptions, common: Common);

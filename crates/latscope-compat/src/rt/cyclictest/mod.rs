@@ -39,17 +39,14 @@ use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Program `cyclictest`.
-pub static CYCLICTEST: Program<CyclictestOptions> = Program {
-    usual: |_| Ok(CyclictestOptions::usual()),
-    ..Program::new(
-        "cyclictest",
-        "wake-up latency of periodic threads",
-        &RT_TESTS,
-        SPECS,
-        options::settle,
-        carry_out,
-    )
-};
+pub static CYCLICTEST: Program<CyclictestOptions> = Program::new(
+    "cyclictest",
+    "wake-up latency of periodic threads",
+    &RT_TESTS,
+    SPECS,
+    options::settle,
+    carry_out,
+);
 
 fn carry_out(options: &CyclictestOptions, context: &Context) -> Result<u8> {
     if !context.dry_run {

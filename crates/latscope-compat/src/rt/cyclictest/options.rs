@@ -7,6 +7,7 @@ use crate::rt::cpuset::is_set;
 use crate::rt::options::{self, Common};
 use crate::rt::row::Unit;
 use latscope_probes::wake::thread::ClockName;
+use smart_default::SmartDefault;
 use std::path::PathBuf;
 
 /// Placement of the measuring threads.
@@ -38,7 +39,7 @@ pub enum Policy {
 }
 
 /// Values of the options of a call. Times are in µs unless noted.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, SmartDefault)]
 pub struct CyclictestOptions {
     /// Value of `-a` or `-S`: the placement of the threads.
     pub affinity: Affinity,
@@ -80,6 +81,7 @@ pub struct CyclictestOptions {
     /// Unit of the figures, changed by `-N`.
     pub unit: Unit,
     /// Value of `-o`: `-v` prints only the largest of so many samples.
+    #[default(1)]
     pub oscilloscope: u64,
     /// Value of `-p`: the real-time priority; 0 if not given.
     pub priority: u32,
@@ -100,6 +102,7 @@ pub struct CyclictestOptions {
     /// Value of `--spike`: list the samples above this limit.
     pub spike: Option<u64>,
     /// Value of `--spike-nodes`: the most samples to list.
+    #[default(1024)]
     pub spike_nodes: usize,
     /// Value of `-t` or `-S`; 0 for one thread on each CPU.
     pub threads: Option<u64>,
@@ -208,11 +211,6 @@ pub(super) fn settle(call: Call<CyclictestOptions>) -> Result<CyclictestOptions,
 }
 
 impl CyclictestOptions {
-    /// Returns the options of a call without arguments.
-    pub fn usual() -> CyclictestOptions {
-        CyclictestOptions { oscilloscope: 1, spike_nodes: 1024, ..CyclictestOptions::default() }
-    }
-
     fn settle(&mut self) -> Result<(), Refusal> {
         let real_time = matches!(self.policy, Some(Policy::Fifo | Policy::RoundRobin));
         if self.priority > 0 && !real_time {

@@ -2,11 +2,13 @@
 
 use crate::getopt::{FLAG, Given, Opt, Refusal, bytes, on, part, put, value};
 use crate::rt::options::Common;
+use smart_default::SmartDefault;
 
 /// Values of the options of a call.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, SmartDefault)]
 pub struct OslatOptions {
     /// Value of `-b`: the number of buckets, each of 1 µs.
+    #[default(32)]
     pub buckets: u64,
     /// Value of `-B`: add the least time of a turn to all labels.
     pub bias: bool,
@@ -27,25 +29,8 @@ pub struct OslatOptions {
     /// Value of `-v`: print the version.
     pub version: bool,
     /// Values of the options that other programs share. There is always a duration.
+    #[default(Common { duration: Some(1_000_000_000), ..Common::default() })]
     pub common: Common,
-}
-
-impl Default for OslatOptions {
-    fn default() -> OslatOptions {
-        OslatOptions {
-            buckets: 32,
-            bias: false,
-            cpus: None,
-            main_cpu: 0,
-            priority: None,
-            memory: 0,
-            single_preheat: false,
-            trace_threshold: None,
-            zero_omit: false,
-            version: false,
-            common: Common { duration: Some(1_000_000_000), ..Common::default() },
-        }
-    }
 }
 
 part!(OslatOptions, common: Common);

@@ -4,23 +4,28 @@ use crate::getopt::{Call, FLAG, Given, Opt, Refusal, is_count, on, part, perhaps
 use crate::rt::cpuset::is_set;
 use crate::rt::options::{self, Common};
 use crate::rt::paced::{Form, Means};
+use smart_default::SmartDefault;
 
 /// Values of the options of a call.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, SmartDefault)]
 pub struct PairsOptions {
     /// Means by which the endpoints of the program wake each other.
+    #[default(Means::Queues)]
     pub means: Means,
     /// Order in which the endpoints of the program wake each other.
+    #[default(Form::Pairs)]
     pub form: Form,
     /// Value of `-a`: `Some(None)` for each CPU in turn.
     pub affinity: Option<Option<String>>,
     /// Value of `-d`, in µs: each further pair's interval is longer by this.
+    #[default(500)]
     pub distance: u64,
     /// Value of `-f` of the programs that can fork: processes instead of threads.
     pub fork: bool,
     /// Value of `-f` of pmqtest, in s: the sender rests before each message.
     pub force_timeout: u64,
     /// Value of `-i`, in µs: the interval of the first pair.
+    #[default(1000)]
     pub interval: u64,
     /// Value of `-l`: the number of messages of a pair that ends the run.
     pub loops: Option<u64>,
@@ -41,22 +46,7 @@ pub struct PairsOptions {
 impl PairsOptions {
     /// Returns the options of a call without arguments, of a program with these means and this form.
     pub fn of(means: Means, form: Form) -> PairsOptions {
-        PairsOptions {
-            means,
-            form,
-            affinity: None,
-            distance: 500,
-            fork: false,
-            force_timeout: 0,
-            interval: 1000,
-            loops: None,
-            priority: 0,
-            smp: false,
-            threads: None,
-            timeout: 0,
-            verbose: false,
-            common: Common::default(),
-        }
+        PairsOptions { means, form, ..PairsOptions::default() }
     }
 
     /// Returns true if the receiver may give up waiting.
