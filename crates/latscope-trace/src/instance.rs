@@ -170,7 +170,7 @@ pub(super) fn lost_on_cpu(stats: &str) -> (u64, Option<u64>) {
 mod tests {
     use super::*;
     use crate::skipped::traceable;
-    use crate::timeline::{State, Timeline, chrome_json, ftrace_text, shares};
+    use crate::timeline::{State, Timeline, chrome_json, ftrace_text, values};
     use crate::tracefs::testing::shared_settings;
     use latscope_os::trace_marker::Marker;
     use std::sync::mpsc;
@@ -262,9 +262,11 @@ mod tests {
             let gapless = thread.intervals.windows(2).all(|pair| pair[0].until == pair[1].from);
             assert!(gapless, "{thread:#?}");
         }
-        for row in shares(&timeline) {
-            let sum: f64 = State::ALL.iter().map(|state| row.share(*state)).sum();
-            assert!((sum - 1.0).abs() < 1e-9, "{row:?}");
+        for thread in [main, echo] {
+            let alone = Timeline { threads: vec![thread.clone()], ..timeline.clone() };
+            let values = values(&alone, timeline.from..timeline.until + 1);
+            let sum: f64 = State::ALL.iter().map(|s| values[&format!("timeline-{}", s.name())].value).sum();
+            assert!((sum - 100.0).abs() < 1e-9, "{values:?}");
         }
         // Every event has its exact time, not microseconds.
         assert!(recording.text.lines().any(|line| line.contains("sched_switch")));

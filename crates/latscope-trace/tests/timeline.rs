@@ -4,7 +4,7 @@
 
 use latscope_trace::timeline::{
     Call, Export, Format, Interval, Recording, State, Thread, Timeline, Why, chrome_json, finding,
-    ftrace_text, shares, shares_within, text, values,
+    ftrace_text, values,
 };
 use proptest::prelude::*;
 use std::path::Path;
@@ -23,6 +23,11 @@ fn recording(text: &str) -> Recording {
         architecture: "x86_64".to_owned(),
         ..Recording::default()
     }
+}
+
+/// The time line with one of its threads alone.
+fn alone(timeline: &Timeline, at: usize) -> Timeline {
+    Timeline { threads: vec![timeline.threads[at].clone()], ..timeline.clone() }
 }
 
 fn timeline(text: &str) -> Timeline {
@@ -108,13 +113,15 @@ fn a_handover_is_blocked_then_runnable_then_running() {
     // On one CPU the woken thread takes the waker's place at once.
     let preempted = states(echo).into_iter().filter(|(_, why)| *why == Why::Preempted { by: 24674 });
     assert_eq!(preempted.count(), 4);
-    let rows = shares(&timeline);
-    assert_eq!((rows[0].tid, rows[0].span_ns, rows[0].switches), (24674, 285_704, 6));
-    assert_eq!((rows[1].tid, rows[1].span_ns, rows[1].switches), (24675, 169_922, 6));
+    assert_eq!((main.tid, main.until() - main.from()), (24674, 285_704));
+    assert_eq!((echo.tid, echo.until() - echo.from()), (24675, 169_922));
+    let [of_main, of_echo] = [0, 1].map(|at| finding(&alone(&timeline, at), "round trips").unwrap());
+    assert_eq!((of_main.values["switches"], of_echo.values["switches"]), (6.0, 6.0));
     let blocked = time_in(main, State::Blocked);
     assert_eq!(blocked, 2_313 + 1_813 + 1_763 + 1_713 + 32_097);
-    assert_eq!(rows[0].blocked, blocked as f64 / 285_704.0);
-    assert_eq!((rows[0].syscalls[0].name.as_str(), rows[0].syscalls[0].count), ("futex", 9));
+    assert_eq!(of_main.values["blocked"], blocked as f64 / 285_704.0 * 100.0);
+    assert!(of_main.text.contains("round trips: 1 thread for 286 µs in all"), "{}", of_main.text);
+    assert!(of_main.text.contains("; most time in futex (9x, "), "{}", of_main.text);
 }
 
 #[test]
@@ -141,9 +148,11 @@ fn busy_threads_on_one_cpu_preempt_each_other() {
 fn shares_of_a_window_are_those_within_it() {
     let timeline = timeline(HANDOVER);
     let (_, trip) = timeline.signposts().find(|(_, signpost)| signpost.name == "round trip").unwrap();
-    let rows = shares_within(&timeline, trip.from..trip.until);
-    assert_eq!(rows.iter().map(|row| row.span_ns).collect::<Vec<_>>(), [15_312, 15_312]);
+    assert_eq!(trip.until - trip.from, 15_312);
     let numbers = values(&timeline, trip.from..trip.until);
+    let running = |at| values(&alone(&timeline, at), trip.from..trip.until)["timeline-running"].value;
+    // Both were there all the time.
+    assert!((numbers["timeline-running"].value - running(0).midpoint(running(1))).abs() < 1e-9);
     let percent: f64 = State::ALL.iter().map(|s| numbers[&format!("timeline-{}", s.name())].value).sum();
     assert!((percent - 100.0).abs() < 1e-9, "{numbers:?}");
     assert_eq!(numbers["timeline-switches"].value, 2.0);
@@ -151,20 +160,19 @@ fn shares_of_a_window_are_those_within_it() {
 }
 
 #[test]
-fn the_table_has_a_row_for_threads_alike() {
-    let table = text(&timeline(CREATE));
-    let rows: Vec<&str> = table.lines().collect();
-    assert_eq!(rows.len(), 4, "{table}");
-    assert_eq!(rows[0], "time line of 310 µs");
+fn a_finding_is_about_all_threads() {
+    let created = timeline(CREATE);
+    let of = |timeline: Timeline| finding(&timeline, "thread.create").unwrap();
+    let main = of(alone(&created, 0));
+    let shares = "54.9 % running, 2.6 % runnable, 34.2 % preempted, 8.2 % blocked; ";
     assert!(
-        rows[2].starts_with("record_timeline 24670        54.9 %    2.6 %    34.2 %    8.2 %"),
-        "{table}"
+        main.text.starts_with(&format!("thread.create: 1 thread for 310 µs in all: {shares}")),
+        "{main:?}"
     );
-    assert!(
-        rows[3].starts_with("created (2 threads)          91.8 %    8.2 %       0 %      0 %"),
-        "{table}"
-    );
-    let finding = finding(&timeline(CREATE), "thread.create").unwrap();
+    let others = of(Timeline { threads: created.threads[1..].to_vec(), ..created.clone() });
+    let shares = "91.8 % running, 8.2 % runnable, 0 % preempted, 0 % blocked; ";
+    assert!(others.text.contains(&format!("2 threads for 152 µs in all: {shares}")), "{others:?}");
+    let finding = of(created);
     assert_eq!(finding.id, "timeline");
     assert!(
         finding.text.starts_with("thread.create: 3 threads for 462 µs in all: 67.1 % running"),
@@ -179,7 +187,8 @@ fn what_is_not_whole_is_left_out_and_said() {
     let timeline = Timeline::of(&Recording { lost: 12, whole_from, ..recording(CREATE) });
     assert_eq!(timeline.from, 2_447_077_730_169);
     assert_eq!(timeline.threads.iter().map(|thread| thread.tid).collect::<Vec<_>>(), [24670, 24672]);
-    assert!(text(&timeline).contains("12 earlier events did not fit"), "{}", text(&timeline));
+    let text = finding(&timeline, "x").unwrap().text;
+    assert!(text.contains("12 earlier events did not fit"), "{text}");
     let written = ftrace_text(&[(&recording(CREATE), &timeline)]);
     assert!(!written.contains("2447.077729969") && written.contains("2447.077730169"));
 }
@@ -189,7 +198,6 @@ fn nothing_followed_is_an_empty_time_line() {
     let timeline = Timeline::of(&Recording { followed: vec![], ..recording(CREATE) });
     assert_eq!(timeline.threads, []);
     assert_eq!(finding(&timeline, "x"), None);
-    assert_eq!(text(&timeline).lines().count(), 2);
     assert_eq!(Timeline::of(&Recording::default()), Timeline::default());
 }
 
@@ -291,14 +299,15 @@ fn check(recording: &Recording) -> Result<(), TestCaseError> {
     for thread in &timeline.threads {
         prop_assert!(thread.intervals.iter().all(|interval| interval.from <= interval.until));
     }
-    for row in shares(&timeline) {
-        let sum: f64 = State::ALL.iter().map(|state| row.share(*state)).sum();
-        prop_assert!(row.span_ns == 0 || (sum - 1.0).abs() < 1e-9);
+    for at in 0..timeline.threads.len() {
+        let values = values(&alone(&timeline, at), 0..u64::MAX);
+        let sum: f64 = State::ALL.iter().map(|s| values[&format!("timeline-{}", s.name())].value).sum();
+        prop_assert!(sum == 0.0 || (sum - 100.0).abs() < 1e-9);
     }
     let json: serde_json::Value = serde_json::from_str(&chrome_json(&[(recording, &timeline)])).unwrap();
     prop_assert!(json["traceEvents"].is_array());
     prop_assert!(ftrace_text(&[(recording, &timeline)]).starts_with("# tracer: nop\n"));
-    prop_assert!(text(&timeline).starts_with("time line of"));
+    prop_assert_eq!(finding(&timeline, "x").is_some(), !timeline.threads.is_empty());
     Ok(())
 }
 

@@ -1,8 +1,8 @@
 //! Activity of each thread, moment by moment, read from the kernel's scheduler and system call events.
 //!
 //! [`Recording`] holds the content of a trace instance at the end of a measurement. [`Timeline::of`] derives
-//! the states of each followed thread, its system calls and its signposts. [`shares`] sums them up, [`text`]
-//! writes the sums for the screen, and [`ftrace_text`] and [`chrome_json`] write files that Perfetto opens.
+//! the states of each followed thread, its system calls and its signposts. [`values`] and
+//! [`finding`] sum them up, and [`ftrace_text`] and [`chrome_json`] write files that Perfetto opens.
 //!
 //! A thread is **running** while a CPU executes it. It is **runnable** from its wake-up, its creation or its
 //! `sched_yield` until a CPU takes it. It is **preempted** from the loss of its CPU while it could go on until
@@ -18,7 +18,7 @@ mod syscalls;
 pub use export::{Export, Format, chrome_json, ftrace_text};
 pub(crate) use export::{FTRACE_HEAD, ftrace_row};
 pub use ftrace::with_nanoseconds;
-pub use shares::{CallShare, ThreadShares, finding, shares, shares_within, text, values};
+pub use shares::{finding, values};
 pub use syscalls::syscall_name;
 
 use serde::Serialize;
