@@ -343,7 +343,7 @@ pub struct Criterion {
 }
 
 /// Everything a run will do.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Plan {
     /// Request in a word or two: `survey`, `memory`.
     pub job: String,
@@ -376,18 +376,7 @@ pub struct Plan {
 impl Plan {
     /// Returns a plan of one round, without a load, files, criteria and notes.
     pub fn new(job: &str, steps: Vec<Step>, cpus: CpuList) -> Plan {
-        Plan {
-            job: job.to_owned(),
-            steps,
-            rounds: 1,
-            load: None,
-            timeline: None,
-            on_threshold: None,
-            criteria: Vec::new(),
-            stop_when_exceeded: false,
-            cpus,
-            notes: Vec::new(),
-        }
+        Plan { job: job.to_owned(), steps, rounds: 1, cpus, ..Plan::default() }
     }
 }
 

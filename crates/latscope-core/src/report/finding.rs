@@ -114,12 +114,13 @@ pub struct Check {
 }
 
 /// Result of judging a criterion, from good to bad.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Status {
     /// The measurement meets the criterion.
     Pass,
     /// The criterion cannot be judged: there are too few samples, or the conditions of the measurement distort it.
+    #[default]
     Inconclusive,
     /// The criterion does not hold.
     Exceeded,

@@ -82,7 +82,7 @@ pub struct RunName {
 }
 
 /// A limit of a point, judged.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Check {
     /// Stable name: the point and the figure; unique within a run.
     pub id: String,
@@ -157,24 +157,10 @@ impl Gate {
         self.counts.inconclusive += 1;
         self.checks.push(Check {
             id: format!("{file} {READABLE}"),
-            limit: 0,
-            run: None,
-            probe: String::new(),
-            params: Params::default(),
             title: file,
             metric: READABLE.to_owned(),
-            at_least: false,
-            relative: false,
-            allowed: 0.0,
-            value: None,
-            at_most: None,
-            interval: None,
-            unit: String::new(),
-            status: Status::Inconclusive,
             text: format!("nothing of it was read, so that it is not judged: {why}"),
-            would_tell: None,
-            is_hopeless: false,
-            takes: None,
+            ..Check::default()
         });
     }
 }
@@ -512,15 +498,8 @@ fn blank(limit: &Limit, bound: &Bound, run: Option<usize>, m: Option<&Measuremen
         at_least: matches!(bound.metric, Metric::Share(_)),
         relative,
         allowed,
-        value: None,
-        at_most: None,
-        interval: None,
         unit: if relative { "ratio" } else { unit }.to_owned(),
-        status: Status::Inconclusive,
-        text: String::new(),
-        would_tell: None,
-        is_hopeless: false,
-        takes: None,
+        ..Check::default()
     }
 }
 

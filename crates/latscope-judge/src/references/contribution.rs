@@ -118,12 +118,8 @@ fn rows(report: &Report) -> Vec<Figure> {
     let mut seen = BTreeSet::new();
     let mut figures = Vec::new();
     for m in report.measurements.iter().filter(|m| m.row && is_trusted(m)) {
-        let params: Params = m
-            .params
-            .iter()
-            .filter(|(name, _)| !PLACES.contains(&name.as_str()))
-            .map(|(n, v)| (n.clone(), v.clone()))
-            .collect();
+        let mut params = m.params.clone();
+        params.retain(|name, _| !PLACES.contains(&name.as_str()));
         let Some(ns) = m.typical().filter(|ns| *ns > 0.0) else { continue };
         let row = point(&m.probe, &params);
         if seen.insert(row.clone()) {
@@ -140,12 +136,8 @@ fn pairs(report: &Report) -> Vec<Figure> {
     let mut found: BTreeMap<String, Vec<&Measurement>> = BTreeMap::new();
     for m in report.measurements.iter().filter(|m| m.times == Semantics::RoundTrip && m.cpu_pair().is_some())
     {
-        let params: Params = m
-            .params
-            .iter()
-            .filter(|(name, _)| *name != param::PAIR)
-            .map(|(n, v)| (n.clone(), v.clone()))
-            .collect();
+        let mut params = m.params.clone();
+        params.remove(param::PAIR);
         found.entry(point(&m.probe, &params)).or_default().push(m);
     }
     let whole = found.into_iter().filter(|(_, all)| {
