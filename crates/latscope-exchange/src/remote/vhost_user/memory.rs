@@ -65,59 +65,32 @@ fn one(region: &Region, file: OwnedFd) -> Result<Mapped> {
     Ok(Mapped { base, user: region.user, window })
 }
 
+/// Accesses to the window of the region that has the address.
+macro_rules! in_region {
+    ($($access:ident($($value:ident: $kind:ty)?) -> $found:ty;)+) => {
+        $(fn $access(&self, at: usize $(, $value: $kind)?) -> Result<$found, Fault> {
+            let (window, at) = self.at(at)?;
+            window.$access(at $(, $value)?)
+        })+
+    };
+}
+
 impl Memory for Guest {
     fn size(&self) -> usize {
         self.0.iter().map(|region| region.base + region.window.size()).max().unwrap_or(0)
     }
 
-    fn load_u8(&self, at: usize) -> Result<u8, Fault> {
-        let (window, at) = self.at(at)?;
-        window.load_u8(at)
-    }
-
-    fn store_u8(&self, at: usize, value: u8) -> Result<(), Fault> {
-        let (window, at) = self.at(at)?;
-        window.store_u8(at, value)
-    }
-
-    fn load_u16(&self, at: usize) -> Result<u16, Fault> {
-        let (window, at) = self.at(at)?;
-        window.load_u16(at)
-    }
-
-    fn store_u16(&self, at: usize, value: u16) -> Result<(), Fault> {
-        let (window, at) = self.at(at)?;
-        window.store_u16(at, value)
-    }
-
-    fn load_index(&self, at: usize) -> Result<u16, Fault> {
-        let (window, at) = self.at(at)?;
-        window.load_index(at)
-    }
-
-    fn store_index(&self, at: usize, value: u16) -> Result<(), Fault> {
-        let (window, at) = self.at(at)?;
-        window.store_index(at, value)
-    }
-
-    fn load_u32(&self, at: usize) -> Result<u32, Fault> {
-        let (window, at) = self.at(at)?;
-        window.load_u32(at)
-    }
-
-    fn store_u32(&self, at: usize, value: u32) -> Result<(), Fault> {
-        let (window, at) = self.at(at)?;
-        window.store_u32(at, value)
-    }
-
-    fn read(&self, at: usize, into: &mut [u8]) -> Result<(), Fault> {
-        let (window, at) = self.at(at)?;
-        window.read(at, into)
-    }
-
-    fn write(&self, at: usize, from: &[u8]) -> Result<(), Fault> {
-        let (window, at) = self.at(at)?;
-        window.write(at, from)
+    in_region! {
+        load_u8() -> u8;
+        store_u8(value: u8) -> ();
+        load_u16() -> u16;
+        store_u16(value: u16) -> ();
+        load_index() -> u16;
+        store_index(value: u16) -> ();
+        load_u32() -> u32;
+        store_u32(value: u32) -> ();
+        read(into: &mut [u8]) -> ();
+        write(from: &[u8]) -> ();
     }
 
     fn fence(&self) {
