@@ -47,6 +47,45 @@ impl Reserved {
     }
 }
 
+/// Access to a board: its device, or a substitute in tests.
+pub trait Board {
+    /// Asks the firmware whether a CPU is off (PSCI AFFINITY_INFO).
+    ///
+    /// # Errors
+    /// The CPU is not off, or there is no such CPU: the device does not distinguish the two.
+    fn check_off(&self, cpu: u32) -> io::Result<()>;
+
+    /// The first of the memories that are reserved.
+    ///
+    /// # Errors
+    /// A module that does not know this.
+    fn reserved(&self) -> io::Result<Reserved>;
+
+    /// Maps reserved memory; offsets in the window are physical addresses.
+    ///
+    /// # Errors
+    /// The memory is not reserved, or does not begin with a page.
+    fn map(&self, address: usize, size: usize) -> io::Result<Window>;
+
+    /// Switches a CPU on, to begin at a physical address (PSCI CPU_ON).
+    ///
+    /// # Errors
+    /// The address is not reserved; the firmware refuses.
+    fn start(&self, cpu: u32, entry: u64) -> io::Result<()>;
+
+    /// Interrupts the client on a CPU.
+    ///
+    /// # Errors
+    /// There is no error for a CPU that was started.
+    fn notify(&self, cpu: u32) -> io::Result<()>;
+
+    /// Sleeps until the client interrupts, or has interrupted since the last call. Returns true if it did.
+    ///
+    /// # Errors
+    /// The errors of poll(2).
+    fn wait(&self, timeout: Duration) -> io::Result<bool>;
+}
+
 /// The device. Nothing but reserved memory is mapped through it, or run: no memory of Linux.
 #[derive(Debug)]
 pub struct McsDevice(OwnedFd);
@@ -68,56 +107,34 @@ impl McsDevice {
         // SAFETY: the requests above read a `Cpu` or write a `Reserved`: the callers give the one of the request.
         check(unsafe { libc::ioctl(self.0.as_raw_fd(), request as _, argument as *mut T) }).map(drop)
     }
+}
 
-    /// Asks the firmware whether a CPU is off (PSCI AFFINITY_INFO).
-    ///
-    /// # Errors
-    /// The CPU is not off, or there is no such CPU: the device does not distinguish the two.
-    pub fn check_off(&self, cpu: u32) -> io::Result<()> {
+impl Board for McsDevice {
+    fn check_off(&self, cpu: u32) -> io::Result<()> {
         self.call(AFFINITY_INFO, &mut Cpu { cpu, entry: 0 })
     }
 
-    /// Switches a CPU on, to begin at a physical address (PSCI CPU_ON).
-    ///
-    /// # Errors
-    /// The address is not reserved; the firmware refuses.
-    pub fn start(&self, cpu: u32, entry: u64) -> io::Result<()> {
+    fn start(&self, cpu: u32, entry: u64) -> io::Result<()> {
         self.reserved()?.check(entry, 1)?;
         self.call(CPU_ON, &mut Cpu { cpu, entry })
     }
 
-    /// Interrupts the client on a CPU.
-    ///
-    /// # Errors
-    /// There is no error for a CPU that was started.
-    pub fn notify(&self, cpu: u32) -> io::Result<()> {
+    fn notify(&self, cpu: u32) -> io::Result<()> {
         self.call(SEND_IPI, &mut Cpu { cpu, entry: 0 })
     }
 
-    /// The first of the memories that are reserved.
-    ///
-    /// # Errors
-    /// A module that does not know this.
-    pub fn reserved(&self) -> io::Result<Reserved> {
+    fn reserved(&self) -> io::Result<Reserved> {
         let mut reserved = Reserved::default();
         self.call(QUERY_MEMORY, &mut reserved)?;
         Ok(reserved)
     }
 
-    /// Maps reserved memory; offsets in the window are physical addresses.
-    ///
-    /// # Errors
-    /// The memory is not reserved, or does not begin with a page.
-    pub fn map(&self, address: usize, size: usize) -> io::Result<Window> {
+    fn map(&self, address: usize, size: usize) -> io::Result<Window> {
         self.reserved()?.check(address as u64, size as u64)?;
         Window::device(self.0.try_clone()?, address, size)
     }
 
-    /// Sleeps until the client interrupts, or has interrupted since the last call. Returns true if it did.
-    ///
-    /// # Errors
-    /// The errors of poll(2).
-    pub fn wait(&self, timeout: Duration) -> io::Result<bool> {
+    fn wait(&self, timeout: Duration) -> io::Result<bool> {
         // To poll is to take the interrupt: there is nothing to read.
         match is_readable(&self.0, timeout) {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(false),

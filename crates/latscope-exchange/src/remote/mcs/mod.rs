@@ -11,8 +11,7 @@ use super::{Channel, Opt, Order, Transport};
 use crate::notify::{self, Notifier};
 use anyhow::{Context, Result, bail};
 use latscope_os::clock::monotonic_ns;
-use latscope_os::mcs::{McsDevice, Reserved};
-use latscope_os::window::Window as Mapped;
+use latscope_os::mcs::{Board, McsDevice, Reserved};
 use latscope_rpmsg::echo::Service;
 use latscope_rpmsg::table::{self, Ring, Table};
 use latscope_rpmsg::{Memory, Window, window::Pool};
@@ -58,43 +57,6 @@ fn layout(base: usize) -> Window {
         table: Table::unwritten(table::NAME_SERVICE, rings, base),
         pools: [pool(base + STEP), pool(base + STEP + 16 * 512)],
         size: base + SIZE,
-    }
-}
-
-/// Access to a board: its device, or a substitute in tests.
-trait Board {
-    /// Checks that a CPU is off.
-    fn check_off(&self, cpu: u32) -> io::Result<()>;
-    /// Returns the reserved memory.
-    fn reserved(&self) -> io::Result<Reserved>;
-    /// Maps a part of the memory: offsets are physical addresses.
-    fn map(&self, address: usize, size: usize) -> io::Result<Mapped>;
-    /// Switches a CPU on.
-    fn start(&self, cpu: u32, entry: u64) -> io::Result<()>;
-    /// Interrupts the client's CPU.
-    fn notify(&self, cpu: u32) -> io::Result<()>;
-    /// Waits for an interrupt by the client.
-    fn wait(&self, timeout: Duration) -> io::Result<bool>;
-}
-
-impl Board for McsDevice {
-    fn check_off(&self, cpu: u32) -> io::Result<()> {
-        McsDevice::check_off(self, cpu)
-    }
-    fn reserved(&self) -> io::Result<Reserved> {
-        McsDevice::reserved(self)
-    }
-    fn map(&self, address: usize, size: usize) -> io::Result<Mapped> {
-        McsDevice::map(self, address, size)
-    }
-    fn start(&self, cpu: u32, entry: u64) -> io::Result<()> {
-        McsDevice::start(self, cpu, entry)
-    }
-    fn notify(&self, cpu: u32) -> io::Result<()> {
-        McsDevice::notify(self, cpu)
-    }
-    fn wait(&self, timeout: Duration) -> io::Result<bool> {
-        McsDevice::wait(self, timeout)
     }
 }
 

@@ -1,6 +1,7 @@
 //! The transport against a device that is played by a thread.
 
 use super::*;
+use latscope_os::window::Window as Mapped;
 use latscope_rpmsg::Remote;
 use latscope_rpmsg::echo::Echo;
 use rustix::event::{EventfdFlags, eventfd};
