@@ -70,7 +70,7 @@ fn message(line: &str) -> Option<Message<'_>> {
     let mut fields = head.split(',');
     let priority: u32 = fields.next()?.parse().ok()?;
     let at = fields.nth(1)?.parse().ok()?;
-    (priority < 8).then(|| Message { at, text })
+    (priority < 8).then_some(Message { at, text })
 }
 
 #[cfg(test)]
