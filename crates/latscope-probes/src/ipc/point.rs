@@ -102,7 +102,7 @@ impl Caller {
         if self == Caller::Other { "other" } else { "fifo" }
     }
 
-    /// Priority under SCHED_FIFO.
+    /// Returns the priority under SCHED_FIFO; `None` under another policy.
     pub fn priority(self) -> Option<u32> {
         if let Caller::Fifo(priority) = self { Some(priority) } else { None }
     }

@@ -379,7 +379,7 @@ impl Sink for Recording<'_> {
 }
 
 impl Recording<'_> {
-    /// Handles an exceedance.
+    /// Marks an exceedance in the trace and wakes the coordinator.
     #[cold]
     fn exceeded(&mut self, sample: Exceedance) {
         let sample = Exceedance { at: sample.at.saturating_add_signed(self.to_monotonic), ..sample };
