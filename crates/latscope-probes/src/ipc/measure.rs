@@ -5,7 +5,7 @@ use super::point::{Caller, Mode, Placement, Row, Since};
 use super::session::{self, Group, Outcome};
 use super::{passthrough, transport};
 use crate::prelude::*;
-use latscope_bench::hold::real_time_remedy;
+use latscope_bench::hold::{Shortfall, real_time_remedy};
 use latscope_core::catalogue::RUN_ELAPSED;
 use latscope_core::quality::POLICY_REFUSED;
 use latscope_core::report::{Contention, Hop};
@@ -140,6 +140,9 @@ fn report(bench: &mut Bench, group: &Group, outcome: Outcome, run: Option<u64>) 
         }
         waited(bench, *point, row, tally, &called);
         doubts(bench, *point, tally, &called, served.as_ref());
+        if let Some(Shortfall { id, reason, remedy }) = misplaced(row.placement, tally) {
+            bench.degrade(*point, id, reason, remedy);
+        }
         if let Some(device) = &other_device {
             bench.set_param(*point, "device", device.as_str().into());
             let reason = format!("measured on {device}: no device named {} could be had", row.transport);
@@ -246,6 +249,21 @@ fn trial(bench: &mut Bench, point: usize, what: &str, trial: &Trial) {
     count("calls", trial.calls);
     count("inherited", trial.inherited);
     count("restored", trial.restored);
+}
+
+/// Returns how many calls were not between CPUs as the placement has them: another program moved an end, or its CPU went
+/// offline. Calls whose server does not state its CPU are not counted.
+fn misplaced(placement: Placement, tally: &Tally) -> Option<Shortfall> {
+    let Tally { stayed, synced, migrated, .. } = *tally;
+    let (misplaced, wanted) = match placement {
+        Placement::TwoCores => (synced + migrated, "between the two CPUs of client and server"),
+        Placement::SameCore => (stayed - synced + migrated, "between threads of one CPU"),
+        Placement::Free => return None,
+    };
+    let calls = counted(stayed + migrated, "call");
+    (misplaced > 0).then(|| {
+        Shortfall::other_cpu(format!("{misplaced} of {calls} were not {wanted}, as the placement has them"))
+    })
 }
 
 /// Marks a row as degraded or cut short, with the reasons.

@@ -128,6 +128,7 @@ impl PeriodicThreads {
     /// another thread could not be set up.
     fn live(&self, member: Member, tell: mpsc::Sender<Option<Settled>>) -> Result<Option<Done>> {
         let settled = settle(&member.thread);
+        let policy = sched::policy().ok();
         member.writer.adopt();
         touch_stack();
         let _ = tell.send(settled.as_ref().ok().cloned());
@@ -135,11 +136,12 @@ impl PeriodicThreads {
         let begin = *self.begin.read().expect("the starter does not panic");
         let shortfall = settled?;
         let Some([monotonic, realtime]) = begin else { return Ok(None) };
-        let done = match member.thread.clock {
+        let mut done = match member.thread.clock {
             ClockName::Monotonic => self.run(member, Monotonic, monotonic, shortfall),
             ClockName::Realtime => self.run(member, Realtime, realtime, shortfall),
-        };
-        done.map(Some)
+        }?;
+        done.shortfalls.extend(left_policy(policy));
+        Ok(Some(done))
     }
 
     fn run<C: KernelClock>(
@@ -210,6 +212,17 @@ fn left_cpu(thread: &Thread, counted: &Counted) -> Option<Shortfall> {
         format_count(counted.elsewhere),
         units::counted(counted.recorded, "activation")
     )))
+}
+
+/// Returns the shortfall of the calling thread if its policy or priority is no longer that of the begin.
+fn left_policy(began: Option<sched::Policy>) -> Option<Shortfall> {
+    let reason = "another program changed the policy or the priority of the thread meanwhile";
+    let remedy = "leave the scheduling of measuring threads as it is (chrt, sched_setscheduler)";
+    (began != sched::policy().ok()).then(|| Shortfall {
+        id: "not-as-asked",
+        reason: reason.to_owned(),
+        remedy,
+    })
 }
 
 /// Difference to add to an instant of the clock to have it in `CLOCK_MONOTONIC`, ns.

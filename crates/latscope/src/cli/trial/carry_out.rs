@@ -23,7 +23,7 @@ use latscope_judge::compare::Options;
 use latscope_judge::runs::Run;
 use latscope_judge::trial::Answer;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{self, DirBuilder};
+use std::fs::{self, DirBuilder, File};
 use std::io::ErrorKind;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
@@ -73,6 +73,7 @@ pub fn carry_out(request: &Request) -> Result<Exit> {
     let refused = executor.try_settings()?;
     skip_arms(&request.plan, refused, &mut ready.skipped)?;
     ready.order.retain(|run| !is_skipped(&request.plan, run.cell, &ready.skipped));
+    take(&directory)?;
     if let Some(screen) = if to.quiet { None } else { to.live.runs()? } {
         executor.attend(&screen)?;
         progress.show(screen, runs(request, &ready.order));
@@ -208,6 +209,13 @@ fn make(directory: &Path, named: bool) -> Result<()> {
         directory.display()
     );
     Ok(())
+}
+
+/// Makes the file of the trial, which only one of two trials that found the directory empty can.
+fn take(directory: &Path) -> Result<()> {
+    let taken =
+        || format!("--dir {}: another trial began there: choose another directory", directory.display());
+    File::create_new(directory.join(results::TRIAL)).map(drop).with_context(taken)
 }
 
 fn now() -> String {
@@ -465,4 +473,18 @@ fn busy(report: &Report) -> Option<Warning> {
         ),
         remedy: Some("measure on a quieter machine".to_owned()),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_of_two_trials_takes_an_empty_directory() {
+        let place = tempfile::tempdir().unwrap();
+        make(place.path(), true).unwrap();
+        take(place.path()).unwrap();
+        assert!(take(place.path()).unwrap_err().to_string().contains("another trial began there"));
+        assert!(make(place.path(), true).unwrap_err().to_string().contains("not empty"));
+    }
 }
