@@ -26,6 +26,13 @@ impl Shortfall {
         Shortfall { id: POLICY_REFUSED, reason, remedy: real_time_remedy() }
     }
 
+    /// A stop of a process of the run by a signal.
+    pub fn halted() -> Shortfall {
+        let reason =
+            "the run was stopped by a signal meanwhile (SIGSTOP, or Ctrl-Z in a terminal)".to_owned();
+        Shortfall { id: "halted", reason, remedy: "let it run to its end" }
+    }
+
     /// A CPU on which a measuring thread did not stay.
     pub fn other_cpu(reason: String) -> Shortfall {
         let remedy =

@@ -6,12 +6,11 @@ use latscope_bench::recorder::{Layout, Slots};
 use latscope_bench::worker;
 use latscope_core::plan::Step;
 use latscope_os::signal::Signals;
-use latscope_os::worker::Lifetime;
+use latscope_os::worker::{Lifetime, was_halted};
 use latscope_process::role::{self, Messages};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{BorrowedFd, OwnedFd};
 use rustix::pipe::{PipeFlags, pipe_with};
-use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 use std::process::Child;
 use std::time::{Duration, Instant};
 
@@ -65,11 +64,9 @@ impl Link {
         self.child.id()
     }
 
-    /// Returns true if the worker was stopped and went on since the last call (`SIGSTOP`, `SIGTSTP`; then `SIGCONT`).
+    /// Returns true if the worker was [stopped and went on](was_halted) since the last call.
     pub fn was_halted(&self) -> bool {
-        let options = WaitIdOptions::CONTINUED | WaitIdOptions::NOHANG;
-        let worker = Pid::from_child(&self.child);
-        matches!(waitid(WaitId::Pid(worker), options), Ok(Some(_)))
+        was_halted(&self.child)
     }
 
     /// Sends the worker its assignment.

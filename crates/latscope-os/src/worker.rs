@@ -3,6 +3,7 @@
 use crate::stdio;
 use crate::syscall::{check, signal_set};
 use rustix::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -170,6 +171,13 @@ fn inherit(fds: &[RawFd]) -> io::Result<()> {
 fn unblock_signals() {
     // SAFETY: the set is only read.
     unsafe { libc::sigprocmask(libc::SIG_SETMASK, &signal_set(&[]), std::ptr::null_mut()) };
+}
+
+/// Returns true if a child was stopped and went on since the last call (`SIGSTOP`, `SIGTSTP`; then `SIGCONT`); false if
+/// it has ended. The kernel keeps that for its parent (waitid(2), `WCONTINUED`).
+pub fn was_halted(child: &Child) -> bool {
+    let options = WaitIdOptions::CONTINUED | WaitIdOptions::NOHANG;
+    matches!(waitid(WaitId::Pid(Pid::from_child(child)), options), Ok(Some(_)))
 }
 
 /// Makes this process die with the process `parent` (`PR_SET_PDEATHSIG`). The setting of [`Lifetime::WithParent`] does

@@ -1,5 +1,6 @@
 //! Reasons that what the whole command runs on gives to every measurement.
 
+use latscope_bench::hold::Shortfall;
 use latscope_core::catalogue::Facts;
 use latscope_core::machine::Machine;
 use latscope_core::quality::{Level, Reason};
@@ -35,8 +36,8 @@ pub(super) fn mark_halted(measured: &mut [Measurement], points: &BTreeSet<usize>
     for point in points {
         let Some(m) = measured.get_mut(*point) else { continue };
         if !m.contention.as_ref().is_some_and(|contention| contention.gated) {
-            let text = "the run was stopped by a signal meanwhile (SIGSTOP, or Ctrl-Z in a terminal)";
-            m.lower(Reason::new(Level::Degraded, "halted", text, "let it run to its end"));
+            let Shortfall { id, reason, remedy } = Shortfall::halted();
+            m.lower(Reason::new(Level::Degraded, id, reason, remedy));
         }
     }
 }

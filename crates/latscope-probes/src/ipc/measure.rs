@@ -116,7 +116,7 @@ fn together(outcomes: &[Outcome]) -> Option<u64> {
 }
 
 fn report(bench: &mut Bench, group: &Group, outcome: Outcome, run: Option<u64>) {
-    let Outcome { pair, called, served, other_device } = outcome;
+    let Outcome { pair, called, served, other_device, halted } = outcome;
     let rows: Vec<&(usize, Row)> = group.iter().filter(|(_, row)| row.pair == pair).collect();
     let called = match called {
         Ok(called) => called,
@@ -140,7 +140,8 @@ fn report(bench: &mut Bench, group: &Group, outcome: Outcome, run: Option<u64>) 
         }
         waited(bench, *point, row, tally, &called);
         doubts(bench, *point, tally, &called, served.as_ref());
-        if let Some(Shortfall { id, reason, remedy }) = misplaced(row.placement, tally) {
+        let halted = halted.then(Shortfall::halted);
+        for Shortfall { id, reason, remedy } in misplaced(row.placement, tally).into_iter().chain(halted) {
             bench.degrade(*point, id, reason, remedy);
         }
         if let Some(device) = &other_device {

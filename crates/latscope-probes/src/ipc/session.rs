@@ -12,7 +12,7 @@ use anyhow::anyhow;
 use latscope_exchange::binder;
 use latscope_exchange::notify::poll;
 use latscope_exchange::transaction::{EndpointPair, Transport};
-use latscope_os::worker::{Lifetime, MOST_DESCRIPTORS};
+use latscope_os::worker::{self, Lifetime, MOST_DESCRIPTORS};
 use latscope_process::guardian::Guardian;
 use latscope_process::role::{self, KilledOnDrop, Messages};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd};
@@ -31,6 +31,8 @@ pub struct Outcome {
     pub served: Option<Served>,
     /// The device that stood in for that of the transport's name.
     pub other_device: Option<String>,
+    /// True if client or server was stopped by a signal, and went on.
+    pub halted: bool,
 }
 
 /// Time for a process to be set up, and for one whose partner is gone to end.
@@ -49,6 +51,8 @@ struct EndpointProcess {
     messages: Messages,
     /// True if the process has sent its last message, or is gone.
     done: bool,
+    /// True if the process was stopped by a signal, and went on.
+    halted: bool,
 }
 
 impl EndpointProcess {
@@ -59,7 +63,7 @@ impl EndpointProcess {
         }
         let (child, messages) = role::start(&[super::ROLE.name, name], &all, Lifetime::WithParent)
             .with_context(|| format!("the {name}'s process does not start"))?;
-        Ok(EndpointProcess { child: KilledOnDrop(child), messages, done: false })
+        Ok(EndpointProcess { child: KilledOnDrop(child), messages, done: false, halted: false })
     }
 
     fn tell(&mut self, order: &Order) -> Result<()> {
@@ -279,6 +283,10 @@ pub fn places(placement: Placement, cpus: &[u32], pair: u64) -> (Vec<u32>, Vec<u
 fn listen(pairs: &mut [Pair]) -> Result<()> {
     while pairs.iter().any(|pair| !pair.client.done) {
         let ready = wait(pairs)?;
+        // It is known as long as they live.
+        for process in pairs.iter_mut().flat_map(|pair| pair.server.iter_mut().chain([&mut pair.client])) {
+            process.halted |= worker::was_halted(&process.child.0);
+        }
         for (index, of_server) in ready {
             pairs[index].hear(of_server);
         }
@@ -368,7 +376,9 @@ fn end(mut pair: Pair) -> Outcome {
         }
         called
     });
-    Outcome { pair: pair.number, called, served: pair.served.take(), other_device: pair.other_device.take() }
+    let halted = pair.client.halted || pair.server.as_ref().is_some_and(|server| server.halted);
+    let (served, other_device) = (pair.served.take(), pair.other_device.take());
+    Outcome { pair: pair.number, called, served, other_device, halted }
 }
 
 fn wait_for(child: &mut Child) -> std::io::Result<()> {

@@ -189,24 +189,35 @@ fn a_worker_that_crashes_costs_its_points_only() {
     }
 }
 
-#[test]
-fn a_limit_is_not_judged_by_a_run_that_a_signal_stopped() {
+/// Stops a process of a run for 0.7 s, and asserts that no limit is judged by that.
+fn is_not_judged_by_a_stop(words: &[&str], stopped: &str, probe: &str) {
     let place = Place::new();
     let result = place.at("result.json");
-    let mut command = latscope(["wake", "--duration", "3s", "--max", "500ms", "--json", &result]);
+    let mut command = latscope(words);
+    command.args(["--duration", "3s", "--max", "500ms", "--json", &result]);
     let mark = Mark::on(&mut command);
     let child = start(&mut command);
-    let worker = mark.wait_for("__worker");
+    let process = mark.wait_for(stopped);
     std::thread::sleep(Duration::from_secs(1));
-    send(Signal::STOP, worker.pid);
+    send(Signal::STOP, process.pid);
     std::thread::sleep(Duration::from_millis(700));
-    send(Signal::CONT, worker.pid);
+    send(Signal::CONT, process.pid);
     let ran = wait(child);
     ran.no_panic();
     assert_eq!(ran.code, Some(3), "{ran:#?}");
     assert!(ran.out.contains("max ≤ 500 ms inconclusive"), "{}", ran.out);
-    has_reason(&of_probe(&json(&result), "wake.timer"), "degraded", "stopped by a signal");
+    has_reason(&of_probe(&json(&result), probe), "degraded", "stopped by a signal");
     mark.wait_for_none();
+}
+
+#[test]
+fn a_limit_is_not_judged_by_a_run_that_a_signal_stopped() {
+    is_not_judged_by_a_stop(&["wake"], "__worker", "wake.timer");
+}
+
+#[test]
+fn a_limit_is_not_judged_by_a_server_that_a_signal_stopped() {
+    is_not_judged_by_a_stop(&["ipc", "--caller", "other"], "__ipc server", "ipc.unix-stream");
 }
 
 #[test]
