@@ -2,7 +2,7 @@
 
 use super::throttling::{Denial, REAL_TIME, denials};
 use super::{Known, Owner, Setting, Shares, Window, kind};
-use crate::events::{Event, Kind, Loss, Name, softirq_name};
+use crate::events::{Event, Kind, Loss, Name, Task, softirq_name};
 use latscope_core::units::format_time;
 use std::collections::HashMap;
 
@@ -89,6 +89,24 @@ pub(crate) struct Sweep<'a> {
     unwoken: Vec<(Owner, u64)>,
     /// Times in which the thread was runnable and not allowed to run.
     denials: Vec<Denial>,
+    /// Instants of switches to a thread that became more urgent while it had the CPU, with its later priority.
+    raised: HashMap<u64, i32>,
+}
+
+/// Returns the switches of a CPU to threads that leave it with a more urgent priority than they came with: they changed
+/// their policy meanwhile, or have a waiter's priority.
+fn raised(events: &[Event], cpu: u32) -> HashMap<u64, i32> {
+    let mut raised = HashMap::new();
+    let mut came: Option<(u64, &Task)> = None;
+    for event in events.iter().filter(|event| event.cpu == cpu) {
+        let Kind::Switch { from, to, .. } = &event.kind else { continue };
+        if let Some((at, _)) = came.filter(|(_, task)| task.tid == from.tid && from.priority < task.priority)
+        {
+            raised.insert(at, from.priority);
+        }
+        came = Some((event.at, to));
+    }
+    raised
 }
 
 impl<'a> Sweep<'a> {
@@ -121,11 +139,13 @@ impl<'a> Sweep<'a> {
             blocked: 0,
             unwoken: Vec::new(),
             denials: Vec::new(),
+            raised: HashMap::new(),
         }
     }
 
     pub fn run(mut self, events: &[Event], shares: &mut Shares) {
         self.denials = denials(events, self.cpu, self.window.thread, self.window.until);
+        self.raised = raised(events, self.cpu);
         for event in events {
             let here = event.cpu == self.cpu;
             if here {
@@ -232,7 +252,7 @@ impl<'a> Sweep<'a> {
                 }
                 self.stack = self.parked.remove(&to.tid).unwrap_or_default();
                 self.current = Some(to.tid);
-                self.priority = Some(to.priority);
+                self.priority = Some(self.raised.get(&event.at).copied().unwrap_or(to.priority));
                 self.ready.remove(&to.tid);
                 if from.tid == self.window.thread {
                     self.thread = match state {

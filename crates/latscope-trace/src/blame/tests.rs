@@ -288,6 +288,19 @@ fn a_runnable_real_time_thread_behind_an_ordinary_one_is_throttled() {
         switch_of(1390, (7, 0), 1, (50, 4)),
     ];
     assert_eq!(told(&urgent, &GUEST)[0], "thread \"hog\" 7 387");
+    // So is one that became it while it had the CPU, as its next switch shows.
+    let raised = [
+        switch_of(900, (50, 4), 1, (7, 120)),
+        timer(1001, 7),
+        waking(1002, 7),
+        at(1002, 7, Kind::Wakeup { task: Task { priority: 4, ..task(50) }, target: 1 }),
+        timer_end(1003, 7),
+        switch_of(1100, (7, 0), 0, (8, 120)),
+        switch_of(1150, (8, 120), 0, (7, 0)),
+        switch_of(1390, (7, 0), 1, (50, 4)),
+    ];
+    let expected = ["thread \"hog\" 7 337", "throttling \"\" 0 50"];
+    assert_eq!(told(&raised, &GUEST)[..2], expected);
 }
 
 #[test]
