@@ -5,8 +5,8 @@ use anyhow::Result;
 use latscope_core::machine::Machine;
 use latscope_core::plan::Traced;
 use latscope_core::report::{Cause, TraceEvent};
-use latscope_core::units::{CpuList, format_share};
-use latscope_machine::{HeldBack, Steal};
+use latscope_core::units::{CpuList, format_share, format_time};
+use latscope_machine::{HeldBack, RealTimeBudget, Root, Steal, real_time_budget};
 use latscope_process::guardian::{Guardian, Ticket, Undo};
 use latscope_trace::blame::{RealTimeUse, Setting, Window, causes, details, kind, real_time_use};
 use latscope_trace::tracefs::Unavailable;
@@ -21,6 +21,9 @@ const TICK: u64 = 10_000_000;
 /// Share of the time granted to real-time threads that they have used at least where the kernel stops them; the rest is
 /// what a trace may lack.
 const USED_UP: f64 = 0.8;
+
+/// Begin of the name of throttling by the limit of the run's own control group (CONFIG_RT_GROUP_SCHED).
+pub(crate) const OWN_BUDGET: &str = "real-time budget of the run's control group";
 
 /// Returns the share of the time that the kernel grants to real-time threads (sched(7)): 0.95 where it does not say.
 fn granted() -> f64 {
@@ -165,16 +168,30 @@ impl Blame {
         let found = [before, within.flatten()].into_iter().flatten();
         match found.max_by(|a, b| share(a).total_cmp(&share(b))) {
             Some(found) if share(&found) >= USED_UP * granted() => {
-                let priority = 99 - found.busiest.priority;
-                cause.name = format!("{} (real-time priority {priority})", found.busiest.name);
-                cause.pid = found.busiest.tid;
+                let Some((busiest, _)) = found.busiest else { return };
+                cause.name = format!("{} (real-time priority {})", busiest.name, 99 - busiest.priority);
+                cause.pid = busiest.tid;
             }
             found => {
-                let used = format_share(found.as_ref().map_or(0.0, share));
+                let used = found.as_ref().map(share);
+                let own =
+                    real_time_budget(&Root::real()).filter(|own| (1..own.period).contains(&own.runtime));
+                let is_used_up = |own: &RealTimeBudget| {
+                    used.is_some_and(|used| used >= USED_UP * own.runtime as f64 / own.period as f64)
+                };
+                if let Some(own) = own.filter(is_used_up) {
+                    let [runtime, period] = [own.runtime, own.period].map(|us| format_time(us as f64 * 1e3));
+                    cause.name = format!("{OWN_BUDGET}, {runtime} in each {period}");
+                    return;
+                }
                 cause.kind = kind::UNKNOWN.to_owned();
-                cause.name = format!(
-                    "the thread was not run; real-time threads had the CPU for {used} of the time before, too little for throttling"
-                );
+                cause.name = match used {
+                    Some(used) => format!(
+                        "the thread was not run; real-time threads had the CPU for {} of the time before, too little for throttling",
+                        format_share(used)
+                    ),
+                    None => "the thread was not run; nothing was traced in the time before".to_owned(),
+                };
             }
         }
     }

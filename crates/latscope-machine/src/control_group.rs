@@ -88,7 +88,7 @@ pub(crate) fn no_real_time_budget(root: &Root) -> Option<String> {
 
 /// Time that the real-time threads of a control group may take of a CPU (CONFIG_RT_GROUP_SCHED).
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct RealTimeBudget {
+pub struct RealTimeBudget {
     /// Time in each period, µs: with 0 the kernel refuses real-time policies; negative without a limit.
     pub runtime: i64,
     /// Period in which that time counts, µs.
@@ -97,8 +97,8 @@ pub(crate) struct RealTimeBudget {
     pub file: String,
 }
 
-/// The real-time budget of this process's group.
-pub(crate) fn real_time_budget(root: &Root) -> Option<RealTimeBudget> {
+/// Returns the real-time budget of this process's group; `None` where groups have none.
+pub fn real_time_budget(root: &Root) -> Option<RealTimeBudget> {
     let own = hierarchy(root, "cpu").into_iter().find(|group| root.exists(group))?;
     let file = format!("{own}/cpu.rt_runtime_us");
     let runtime = root.number(&file)?;

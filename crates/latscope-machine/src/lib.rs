@@ -20,6 +20,7 @@ mod task_limit;
 mod topology;
 mod trials;
 
+pub use control_group::{RealTimeBudget, real_time_budget};
 pub use doctor::checks;
 pub use facts::Facts;
 pub use held_back::HeldBack;

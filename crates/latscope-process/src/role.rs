@@ -58,6 +58,14 @@ pub fn start(
     Ok((worker::spawn(arguments, &all, lifetime)?, Messages(BufReader::new(local))))
 }
 
+/// Checks, before a run measures, that it can have the sockets to its processes.
+///
+/// # Errors
+/// The kernel, or a seccomp filter, refuses them.
+pub fn check_sockets() -> Result<()> {
+    UnixStream::pair().map(drop).context("the sockets to the processes of a run cannot be made")
+}
+
 /// The socket between two processes of a run.
 #[derive(Debug)]
 pub struct Messages(BufReader<UnixStream>);

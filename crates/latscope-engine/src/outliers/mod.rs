@@ -3,7 +3,7 @@
 
 mod commands;
 
-use crate::blame::{Blame, Explanation};
+use crate::blame::{Blame, Explanation, OWN_BUDGET};
 use commands::Commands;
 use latscope_bench::recorder::{Cursor, Slots};
 use latscope_core::catalogue::ids;
@@ -457,12 +457,16 @@ impl Outliers {
 /// The warning of events that the scheduler held back: its name, text and remedy.
 fn held_back(kind: &str, count: u64, name: &str) -> (&'static str, String, &'static str) {
     let events = counted(count, "event");
+    let is_own_budget = name.starts_with(OWN_BUDGET);
     let name = if name.is_empty() { String::new() } else { format!(": {name}") };
     if kind == kind::QUOTA {
         let text = format!("the CPU quota of a control group delayed {events}{name}");
         return ("quota", text, "raise the quota: cpu.max, or cpu.cfs_quota_us");
     }
     let text = format!("real-time throttling delayed {events}{name}");
+    if is_own_budget {
+        return ("rt-throttling", text, "raise cpu.rt_runtime_us of that group, or run in another one");
+    }
     let remedy = "let that thread sleep, or set kernel.sched_rt_runtime_us to -1 (sysctl), from Linux 6.12 on \
         also sched/fair_server/cpuN/runtime in debugfs to 0";
     ("rt-throttling", text, remedy)

@@ -29,6 +29,7 @@ use latscope_os::signal::{self, Signals, TERMINATION};
 use latscope_os::{kernels, sched};
 use latscope_process::guardian::{Guardian, Ticket};
 use latscope_process::load::{self, Loaded};
+use latscope_process::role;
 use rustix::rand::{GetRandomFlags, getrandom};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -108,11 +109,12 @@ struct Coordinator<'a> {
 /// unless the run has no end of its own.
 ///
 /// # Errors
-/// Nothing could be started: no worker process, no guardian, no load.
+/// Nothing can be started: no sockets to the processes, no load.
 pub fn run(run: Run) -> Result<Report> {
     let mut waited = TERMINATION.to_vec();
     waited.extend(run.observers.iter().flat_map(|observer| observer.signals()));
     let signals = Signals::block(&waited).context("signals cannot be waited for")?;
+    role::check_sockets()?;
     let epoch = run.timebase.clock().start();
     let steps = run.plan.steps.len();
     let accountant = Accountant::watch(&run.plan.cpus.0);

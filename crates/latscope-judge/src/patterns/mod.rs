@@ -71,7 +71,7 @@ const ALIKE: f64 = 1e-3;
 /// CPU time with this period that stopped threads: many other sources can have the same period.
 pub fn known_source(period: u64, account: &Account) -> Option<String> {
     let is_alike = |other: u64| period.abs_diff(other) as f64 <= ALIKE * other as f64;
-    if let Some(quota) = account.throttled().filter(|quota| is_alike(quota.period_ns)) {
+    if let Some(quota) = account.throttled_much().filter(|quota| is_alike(quota.period_ns)) {
         let times = counted(quota.throttled, "period");
         return Some(format!(
             "the CPU quota of the run's control group, which stopped it in {times}, has this period"

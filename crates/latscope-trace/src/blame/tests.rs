@@ -339,7 +339,8 @@ fn the_real_time_thread_with_most_of_the_cpu_is_what_throttling_is_against() {
         switch_of(990, (8, 120), 1, (7, 89)),
     ];
     let found = real_time_use(&events, 1, (0, 1000 * US), 50).unwrap();
-    assert_eq!((found.busiest.tid, found.busiest.priority, found.busiest_ns), (7, 89, 790 * US));
+    let (busiest, ran) = found.busiest.clone().unwrap();
+    assert_eq!((busiest.tid, busiest.priority, ran), (7, 89, 790 * US));
     // The thread that asks is a part of the sum only.
     assert_eq!((found.all_ns, found.traced_ns), (800 * US, 900 * US));
     assert_eq!(real_time_use(&events, 0, (0, 1000 * US), 50), None);

@@ -144,17 +144,15 @@ impl Wait {
 /// Real-time threads of a CPU over some time: what throttling is against.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RealTimeUse {
-    /// Thread that had the CPU for most of the time.
-    pub busiest: Task,
-    /// Time for which it had the CPU, ns.
-    pub busiest_ns: u64,
+    /// Thread that had the CPU for most of the time, and how long, ns; `None` if none but the measured thread had it.
+    pub busiest: Option<(Task, u64)>,
     /// Time for which any real-time thread had it, ns.
     pub all_ns: u64,
     /// Time of which the trace has events, ns.
     pub traced_ns: u64,
 }
 
-/// Returns the use of a CPU by real-time threads from an instant to another; `None` without any. The thread `but` counts
+/// Returns the use of a CPU by real-time threads from an instant to another; `None` if nothing was traced. Thread `but` counts
 /// in the sum only.
 pub fn real_time_use(events: &[Event], cpu: u32, (from, until): (u64, u64), but: u32) -> Option<RealTimeUse> {
     let mut times: Vec<(Task, u64)> = Vec::new();
@@ -178,6 +176,6 @@ pub fn real_time_use(events: &[Event], cpu: u32, (from, until): (u64, u64), but:
             None => times.push((task.clone(), ran)),
         }
     }
-    let (busiest, busiest_ns) = times.into_iter().filter(|(_, ns)| *ns > 0).max_by_key(|(_, ns)| *ns)?;
-    Some(RealTimeUse { busiest, busiest_ns, all_ns, traced_ns })
+    let busiest = times.into_iter().filter(|(_, ns)| *ns > 0).max_by_key(|(_, ns)| *ns);
+    (traced_ns > 0).then_some(RealTimeUse { busiest, all_ns, traced_ns })
 }
