@@ -145,6 +145,7 @@ fn counts_and_dates_that_cannot_be_are_refused() {
             "its mean of 40.46 is none of 20000 values",
         ),
         ("cyclictest.json", "\"max\": 33600", "\"max\": 89", "are not those of its histogram"),
+        ("cyclictest.json", "\"num_threads\": 2", "\"num_threads\": 3", "it has 2 of its 3 threads"),
         ("cyclictest.json", "23 Nov 2026 00:05:43", "23 Nov 2026 25:05:43", "does not exist"),
         ("cyclictest.json", "23 Nov 2026 00:05:45", "31 Nov 2026 00:05:45", "does not exist"),
         ("google-benchmark.json", "2026-11-23T", "2026-13-23T", "does not exist"),

@@ -9,6 +9,7 @@ use latscope_core::json::LARGEST;
 use latscope_core::param;
 use latscope_core::plan::{ParamValue, Params, params};
 use latscope_core::report::{Measurement, Report, Semantics};
+use latscope_core::units::counted;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
@@ -37,6 +38,7 @@ struct File {
     resolution_in_ns: u64,
     /// Present if latscope measured as cyclictest.
     latscope: Option<Latscope>,
+    num_threads: Option<usize>,
     thread: BTreeMap<String, Thread>,
 }
 
@@ -69,6 +71,13 @@ pub(super) fn read(text: &str) -> Result<Report, String> {
         return Err(format!("it was written by `{command_line}`: of rt-tests only cyclictest is read"));
     }
     let file: File = from_json(text)?;
+    if let Some(threads) = file.num_threads.filter(|threads| *threads != file.thread.len()) {
+        return Err(format!(
+            "it has {} of its {}: it was cut off",
+            file.thread.len(),
+            counted(threads as u64, "thread")
+        ));
+    }
     let tick_ps = match file.resolution_in_ns {
         0 => 1_000_000,
         1 => 1_000,
