@@ -32,6 +32,15 @@ fn pages() -> Vec<(PathBuf, String)> {
     pages.map(|path| (path.clone(), fs::read_to_string(path).unwrap())).collect()
 }
 
+/// CI and newcomers run what the README says.
+#[test]
+fn the_readme_names_the_commands_of_the_tests() {
+    let readme = std::fs::read_to_string(root().join("README.md")).unwrap();
+    for command in ["cargo xtask setup", "cargo xtask test"] {
+        assert!(readme.contains(&format!("`{command}`")), "{command}");
+    }
+}
+
 #[test]
 fn the_table_of_probes_is_that_of_the_registry() {
     let made = latscope(&["generate", "probes"]).stdout;

@@ -157,7 +157,7 @@ fn doc_comments_say_more_than_three_words() {
         .filter(|doc| doc.text.split_whitespace().count() <= 3)
         .map(|doc| format!("{}: {}", doc.place, doc.text))
         .collect();
-    // With a comment written anew the budget is lowered.
+    // A comment written anew lowers the budget.
     assert_eq!(short.len(), MOST_SHORT, "{}", short.join("\n"));
 }
 

@@ -480,7 +480,7 @@ impl Coordinator<'_> {
     fn terminated(&mut self, signal: i32, step: &Step, link: &Link, deadlines: &mut Deadlines) -> bool {
         let again = self.told.as_ref().is_some_and(|told| told.at.elapsed() >= TWICE);
         self.end_early(link, deadlines, signal::name(signal));
-        // What was recorded outlives the worker.
+        // Records outlive the worker.
         let recorded = (0..step.points.len()).any(|point| link.slots.snapshot(point).histogram.count() > 0);
         again || !has_more_to_say(step, recorded)
     }

@@ -278,7 +278,7 @@ fn folded(times: &[u64], period: u64, resolution: u64) -> Option<Folded> {
         };
         let phase = (phases[from], around(to));
         let (counted, fitting) = (to - from + 1, inside(times, period, phase));
-        // With half the period every second multiple has an event: that is no fit.
+        // Half the period is no fit: only every second multiple has an event.
         if counted < FEWEST || counted * 5 < all * 4 || fitting * 5 < times.len() * 4 {
             continue;
         }

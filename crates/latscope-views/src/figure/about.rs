@@ -74,7 +74,7 @@ pub(super) fn of_points(report: &Report, points: &[&Measurement], interval: &str
     notes
 }
 
-/// As [`of_points`], for cells of a map whose sides are these.
+/// Returns the notes of [`of_points`] for the cells of a map with these sides.
 pub(super) fn of_map(report: &Report, points: &[&Measurement], sides: &str) -> Vec<String> {
     let mark = format!("(marked with ?, of many {sides} with a white dot)");
     of_points(report, points, "").into_iter().map(|note| note.replace("(hollow)", &mark)).collect()

@@ -25,7 +25,7 @@ pub struct Criteria<const MISSED: bool, const MESSAGES: bool = false> {
 /// The option that ends a run when a criterion is exceeded.
 const STOP: &str = "stop_when_exceeded";
 
-/// What is asked of messages to another operating system.
+/// Criteria of messages to another operating system.
 const OF_MESSAGES: [Meaning; 6] = [
     ("losses", "No more messages may be lost: without a reply within the timeout"),
     ("mismatches", "No more replies may have another content or length than was sent"),

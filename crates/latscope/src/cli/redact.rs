@@ -52,7 +52,7 @@ fn lock() -> std::sync::MutexGuard<'static, Option<(Redactor, Vec<String>)>> {
     REDACTOR.lock().expect("redacting does not panic")
 }
 
-/// What the redactor makes of something, if this process redacts.
+/// Applies a function to the redactor; `None` if this process does not redact.
 fn redacted<T>(apply: impl FnOnce(&mut Redactor) -> T) -> Option<T> {
     lock().as_mut().map(|(redactor, _)| apply(redactor))
 }

@@ -48,7 +48,7 @@ struct Values<'a> {
     probe: &'a Probe,
     param: &'a Param,
     asked: Vec<&'a ParamValue>,
-    /// Those in the points of the plan.
+    /// Values in the points of the plan.
     planned: BTreeSet<&'a ParamValue>,
 }
 

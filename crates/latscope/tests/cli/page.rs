@@ -157,7 +157,7 @@ fn a_directory_is_refused_only_if_nothing_of_the_plan_has_a_picture() {
     let pictures = format!("{}/", place.at("pictures"));
     run(&["cpu", "add", "--quick", "--svg", &pictures]).refused();
     assert!(!fs::exists(&pictures).unwrap());
-    // Its samples are single events, as those of no other operation of the processor.
+    // No other operation of the processor has single events.
     let ran = run(&["cpu", "idle-exit", "--quick", "--svg", &pictures]);
     assert!(!ran.err.contains("nothing to write to"), "{ran:?}");
     assert!(fs::exists(&pictures).unwrap());

@@ -42,7 +42,7 @@ pub(super) struct Model {
     pub outlier_count: u64,
     /// State of the criteria.
     pub standings: Vec<Standing>,
-    /// What is measured, as the command is called.
+    /// Name of the command that measures.
     job: String,
     /// ns since the epoch of the run: now, and when what is measured now was begun.
     at: u64,
