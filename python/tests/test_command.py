@@ -63,7 +63,8 @@ def test_a_notebook_shows_the_page(read: Read) -> None:
     shown = results._repr_html_()
     assert 'srcdoc="&lt;!DOCTYPE html&gt;' in shown
     assert shown.count("<iframe") == 1
-    assert "has no result file" in results.merge()._repr_html_()
+    merged = read("survey-a", "survey-b").merge()
+    assert "has no result file" in merged._repr_html_()
 
 
 def test_options_become_words() -> None:

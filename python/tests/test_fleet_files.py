@@ -15,7 +15,7 @@ from deltalake.exceptions import CommitFailedError
 from fleet_help import add, ask
 
 import latscope
-from latscope.fleet import Lake, _files, _questions
+from latscope.fleet import Lake, _days, _questions
 from latscope.fleet._compact import compact, verify
 from latscope.fleet._engine import DuckDb
 from latscope.fleet._generate import generate
@@ -30,7 +30,7 @@ DEMO = Path(latscope.__file__).parent / "fleet" / "demo"
 def made(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> Lake:
     """Lake of a compacted day of 40 machines, whose small row groups make several files."""
     for name, rows in {"GROUP_ROWS": {"points": 500, "h": 5000}, "GROUPS": {"points": 2, "h": 2}}.items():
-        monkeypatch.setattr(_files, name, rows)
+        monkeypatch.setattr(_days, name, rows)
     runs = latscope.read(DEMO).runs[:3]
     generate(lake, runs, 40, DAY, {}, only=("cpu", "syscall"), points=True)
     list(compact(lake))
@@ -83,7 +83,7 @@ def test_rows_that_come_during_a_compaction_stay(
 ) -> None:
     add(lake, edited("a"))
     add(lake, edited("b"))
-    replace, late = _files.replace_day, iter(["c"])
+    replace, late = _days.replace_day, iter(["c"])
 
     def meanwhile(table: Any, *words: Any) -> None:
         for name in late:
@@ -108,7 +108,7 @@ def test_one_of_two_compactions_at_once_fails_and_nothing_counts_twice(
     rows = old.to_pyarrow_table().combine_chunks()
     list(compact(lake))
     with pytest.raises(CommitFailedError):
-        _files.replace_day(old, "points", day, rows.to_batches())
+        _days.replace_day(old, "points", day, rows.to_batches())
     assert ask(lake, "SELECT COUNT(*) AS n FROM points") == [{"n": rows.num_rows}]
 
 

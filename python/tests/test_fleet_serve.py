@@ -1,13 +1,20 @@
 """The pages of the fleet, as a client and as a browser see them, and its metrics."""
 
+import contextlib
 import gzip
 import json
+import logging
+import os
 import re
+import resource
 import shutil
+import signal
+import socket
 import subprocess
+import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from datetime import timedelta
 from html import unescape
 from http.client import HTTPConnection, HTTPResponse
@@ -25,15 +32,16 @@ pytest.importorskip("matplotlib")
 pytest.importorskip("starlette")
 pytest.importorskip("uvicorn")
 
+import pyarrow
 from fleet_help import add
 from fleet_help import command as fleet_command
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
-from latscope.fleet import FleetError, Lake
+from latscope.fleet import FleetError, Lake, _limits, _main
 from latscope.fleet._demo import DAY
 from latscope.fleet._demo import __file__ as demo_file
-from latscope.fleet._engine import question
 from latscope.fleet._generate import Fault, generate
+from latscope.fleet._lake import today
 from latscope.fleet._metrics import metrics
 from latscope.fleet._report import raw_result
 from latscope.fleet._serve import TOKEN, Site
@@ -67,14 +75,14 @@ def fleet(tmp_path_factory: pytest.TempPathFactory, results: Path) -> Lake:
     """Lake of 120 machines on two days, one of them sick, and of one with hostile names."""
     lake = Lake(tmp_path_factory.mktemp("fleet") / "lake", create=True)
     runs = latscope.read(Path(demo_file).parent / "demo").runs
-    for number, faults in enumerate(({}, {3: Fault("syscall", shift=1.8)})):
+    for number, faults in enumerate([{3: Fault("syscall", shift=1.8)}] * 2):
         day = DAY - timedelta(days=1 - number)
         generate(lake, runs, 120, day, faults, seed=number, only=("syscall", "sync"), points=True)
     assert add(lake, results).added == 2
     return lake
 
 
-@contextmanager
+@contextlib.contextmanager
 def serving(site: Site) -> Iterator[Site]:
     thread = threading.Thread(target=site.run)
     thread.start()
@@ -143,10 +151,10 @@ def test_the_sick_machine_is_on_top_and_marked(site: Site) -> None:
     _, text = get(site, "/")
     rows = re.findall(r'<th scope="row"><a href="([^"]*)">([^<]*)</a>', text)
     assert rows[0][1] == "m000003"
-    assert re.search(r'class="n named" data-name="syscall">1\.[78]\d×', text)
+    assert re.search(r'class="n named" data-name="syscall"[^>]*>1\.[78]\d×', text)
     _, text = get(site, unescape(rows[0][0]))
     assert "Sick on 2026-11-24" in text
-    assert "latscope syscall" in text
+    assert "latscope survey --quick --only syscall" in text
     _, text = get(site, "/?q=m00000+ok")
     assert "9 machines" in text
 
@@ -172,11 +180,6 @@ def test_hostile_names_are_texts(site: Site) -> None:
         assert answer.status in (400, 404)
         assert "<script>" not in text
         assert "&lt;script&gt;" in text
-
-
-def test_words_of_a_question_are_no_sql() -> None:
-    text = question("page_places", series=1, model="a' OR :kernel", kernel="b")
-    assert "r.cpu_model = 'a'' OR :kernel' AND r.kernel = 'b'" in text
 
 
 @pytest.mark.parametrize(
@@ -224,6 +227,153 @@ def test_a_token_is_asked_for(fleet: Lake, monkeypatch: pytest.MonkeyPatch) -> N
     for listen in ("127.0.0.1", "127.0.0.1:99999", "nowhere.invalid:1", ":1"):
         with pytest.raises(FleetError, match="--listen"):
             Site(fleet, listen)
+
+
+@pytest.mark.parametrize("host", ["[", "[::", "a:b:c", "]", "", "[v1.x]", "\u00e9", "localhost@evil.example"])
+def test_a_host_that_is_none_is_refused(site: Site, host: str) -> None:
+    answer, _ = get(site, "/", Host=host)
+    assert answer.status in (400, 421)
+    assert answer.status == 400 or "default-src 'none'" in (answer.getheader("content-security-policy") or "")
+
+
+def test_a_token_leads_to_no_other_host(fleet: Lake) -> None:
+    with serving(Site(fleet, "127.0.0.1:0", "secret")) as site:
+        for path in (
+            "//evil.example/x",
+            "///evil.example",
+            "/%5Cevil.example",
+            "/\\evil.example",
+            "/%2F%2Fevil.example",
+        ):
+            answer, _ = get(site, f"{path}?token=secret&q=a%26b")
+            to = answer.getheader("location") or ""
+            assert answer.status == 307
+            assert re.match(r"/(?![/\\])", to), to
+            assert to.endswith("?q=a%26b")
+
+
+@contextlib.contextmanager
+def process(lake: Lake, log: Path) -> Iterator[tuple[int, str]]:
+    """Process that serves a lake with at most 512 descriptors: its id, and `HOST:PORT`."""
+    path = os.pathsep.join([str(Path(latscope.__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
+    words = [sys.executable, "-m", "latscope.fleet", "serve", "--lake", lake.root, "--listen", "127.0.0.1:0"]
+    with log.open("w") as messages:
+        server = subprocess.Popen(
+            ["sh", "-c", 'ulimit -n 512; exec "$@"', "sh", *words],
+            env=os.environ | {"PYTHONPATH": path}, stdout=subprocess.PIPE, stderr=messages, text=True,
+        )  # fmt: skip
+        try:
+            assert server.stdout is not None
+            yield server.pid, urlsplit(server.stdout.readline().strip()).netloc
+        finally:
+            server.terminate()
+            server.communicate()
+
+
+def ask(netloc: str, path: str = "/") -> tuple[int, bytes]:
+    """Status of an answer, and its text."""
+    with contextlib.closing(HTTPConnection(netloc, timeout=60)) as connection:
+        connection.request("GET", path)
+        answer = connection.getresponse()
+        return answer.status, answer.read()
+
+
+def test_idle_connections_leave_room_for_a_reader(lake: Lake, tmp_path: Path) -> None:
+    most, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    many = min(3000, hard - 200)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(most, many + 200), hard))
+    with process(lake, tmp_path / "log") as (pid, netloc), contextlib.ExitStack() as held:
+        held.callback(resource.setrlimit, resource.RLIMIT_NOFILE, (most, hard))
+        host, port = netloc.split(":")
+        for number in range(many):
+            idle = held.enter_context(socket.create_connection((host, int(port)), 60))
+            idle.send(b"GET / HTTP/1.1\r\nHost: localhost\r\n"[: number % 40])
+        status, text = ask(netloc)
+        assert (status, b"No runs yet" in text) == (200, True)
+        # Whoever sent a request is answered, and the oldest of those who sent none are gone.
+        assert len(os.listdir(f"/proc/{pid}/fd")) < 300
+    assert (tmp_path / "log").read_text().count("\n") < 40
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 0), (signal.SIGTERM, 128 + signal.SIGTERM)])
+def test_a_signal_ends_the_pages(lake: Lake, number: signal.Signals, code: int) -> None:
+    path = os.pathsep.join([str(Path(latscope.__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
+    words = [sys.executable, "-m", "latscope.fleet", "serve", "--lake", lake.root, "--listen", "127.0.0.1:0"]
+    environment = os.environ | {"PYTHONPATH": path}
+    with subprocess.Popen(words, env=environment, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        netloc = urlsplit(server.stdout.readline().strip()).netloc
+        assert ask(netloc)[0] == 200
+        server.send_signal(number)
+    assert server.returncode == code
+
+
+def held_by(pid: int) -> tuple[int, int, int]:
+    """Memory of a process in KiB, its descriptors and its threads."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    memory = re.search(r"VmRSS:\s+(\d+)", status)
+    assert memory is not None
+    return int(memory[1]), len(os.listdir(f"/proc/{pid}/fd")), len(os.listdir(f"/proc/{pid}/task"))
+
+
+def test_a_day_of_ingesting_and_reading_does_not_grow(lake: Lake, tmp_path: Path) -> None:
+    """In fast motion: a result each hour, and a reader of every page after it."""
+    document = json.loads(gzip.decompress((DATA / "survey-a.json.gz").read_bytes()))
+    held = []
+    with process(lake, tmp_path / "log") as (pid, netloc):
+        for hour in range(24):
+            document |= {"started": f"{DAY}T{hour:02}:00:00.000Z", "finished": f"{DAY}T{hour:02}:01:00.000Z"}
+            one = tmp_path / f"{hour}.json"
+            one.write_text(json.dumps(document | {"run_id": f"hour-{hour}"}))
+            assert add(lake, one).added == 1
+            status, text = ask(netloc)
+            assert status == 200
+            pages = [path for path in links(text.decode()) if not path.startswith(("/report", "/static"))]
+            assert {ask(netloc, path)[0] for path in [*pages[:12], "/metrics"]} == {200}
+            held.append(held_by(pid))
+        # What is kept of a version of the lake is there after a few. Arrow's pools have a fixed size, and
+        # start a thread when all that they have are busy: fewer than one for each hour that follows.
+        memory, files, threads = held[7]
+        threads += pyarrow.io_thread_count() + pyarrow.cpu_count()
+        # The threads that read files end when they have had nothing to do for 10 s.
+        for _ in range(120):
+            if held_by(pid)[2] <= threads:
+                break
+            time.sleep(0.5)
+        later = held_by(pid)
+        assert later[0] < 1.25 * memory, held
+        assert later[1] <= files + 4, held
+        assert later[2] <= threads, (held, later)
+    assert (tmp_path / "log").read_text() == ""
+
+
+def test_a_connection_that_does_nothing_ends(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("latscope.fleet._serve.connections", lambda: _limits.connections(0.1))
+    with serving(Site(lake, "127.0.0.1:0")) as site:
+        for begin in (
+            b"",
+            b"GET / HTTP/1.1\r\nHost: localhost\r\nX: ",
+            b"POST / HTTP/1.1\r\nContent-Length: 9\r\n",
+        ):
+            with socket.create_connection((site.socket.getsockname()), 60) as idle:
+                idle.send(begin)
+                with contextlib.suppress(ConnectionResetError):
+                    assert idle.recv(1) == b""
+
+
+def test_a_log_has_few_messages_and_they_are_clean() -> None:
+    now = [0.0]
+    rarely = _limits.Rarely(lambda: now[0])
+
+    def said(text: str, *words: object) -> str | None:
+        record = logging.LogRecord("a", logging.WARNING, "", 0, text, words, None)
+        return record.getMessage() if rarely.filter(record) else None
+
+    assert said("a %s", "\x1b[2J") == "a \ufffd[2J"
+    assert [said("b") for _ in range(100)].count("b") == _limits.MESSAGES - 1
+    now[0] = _limits.SPAN
+    assert said("c") == f"c ({101 - _limits.MESSAGES} messages before it were left out)"
+    assert said("d") == "d"
 
 
 def test_an_answer_is_found_once_until_the_lake_changes(
@@ -318,6 +468,52 @@ def test_metrics_are_openmetrics(fleet: Lake, site: Site) -> None:
     assert {1e-8 < one.value < 1e-5 for one in medians} == {True}
     done = fleet_command("metrics", "--lake", fleet.root, "--until", str(DAY - timedelta(days=1)))
     assert "\nlatscope_fleet_judged 120.0\n" in done.stdout
+
+
+def test_a_muted_machine_is_named_and_alarms_no_more(fleet: Lake, capsys: pytest.CaptureFixture[str]) -> None:
+    def call(*words: str) -> tuple[int, str, str]:
+        capsys.readouterr()
+        return _main.main([*words, "--lake", fleet.root]), *capsys.readouterr()
+
+    def counts() -> list[float]:
+        families = families_in(metrics(Fleet(fleet)))
+        return [families[f"latscope_fleet_{name}"].samples[0].value for name in ("sick", "muted")]
+
+    def muted() -> dict[str, str]:
+        rows = json.loads(call("sick", "--format", "json")[1])
+        return {row["machine_id"]: row["muted"] for row in rows if row["state"] == "sick"}
+
+    before, day = counts(), (today() + timedelta(days=3)).isoformat()
+    assert muted()["m000003"] == ""
+    assert call("mute", "m000003", "--family", "disk", "--who", "anna", "--why", "x")[0] == 0
+    assert muted()["m000003"] == "", "another family is muted"
+    assert call("mute", "m000003", "--until", day, "--who", "anna", "--why", HOSTILE)[0] == 0
+    assert muted()["m000003"] == f"until {day} by anna: {HOSTILE}"
+    assert counts() == [before[0] - 1, 1]
+    with serving(Site(fleet, "127.0.0.1:0")) as site:
+        for path in ("/", "/machine?id=m000003"):
+            text = get(site, path)[1]
+            assert f"until {day} by anna: &lt;script&gt;" in text
+            assert "<script" not in text
+    listed = json.loads(call("mutes", "--format", "json")[1])
+    assert [(row["machine_id"], row["family"], row["who"]) for row in listed] == [
+        ("m000003", "disk", "anna"),
+        ("m000003", "", "anna"),
+    ]
+    for family in ("disk", ""):
+        assert call("unmute", "m000003", "--family", family)[0] == 0
+    assert (counts(), muted()["m000003"]) == (before, "")
+    assert json.loads(call("mutes", "--format", "json")[1]) == []
+    yesterday = (today() - timedelta(days=1)).isoformat()
+    for words, reason in (
+        (("mute", "m000999", "--why", "x"), "has no machine m000999"),
+        (("mute", "m000003", "--why", " "), "why is a text of 1 to 300 characters"),
+        (("mute", "m000003", "--why", "x", "--until", yesterday), "until a day from today"),
+        (("unmute", "m000003"), "is not muted"),
+    ):
+        code, _, text = call(*words)
+        assert code == 1
+        assert reason in text
 
 
 def test_promtool_takes_the_metrics(fleet: Lake) -> None:

@@ -62,7 +62,7 @@ def test_a_lake_in_a_store_answers_as_one_in_a_directory(server: int, tmp_path: 
     bad.write_text("{")
     there = tmp_path / "lake"
     for lake in (LAKE, there):
-        words = ("--lake", lake, "--set-aside", tmp_path / "aside", "--processes", "1")
+        words = ("--lake", lake, "--set-aside", tmp_path / str(lake == LAKE), "--processes", "1")
         code, out, _ = fleet(server, "ingest", *words, *FILES[:3], bad)
         assert (code, out) == (2, "3 runs added, 0 were there, 1 files set aside\n")
         assert fleet(server, "ingest", *words, *FILES)[1] == "2 runs added, 3 were there, 0 files set aside\n"

@@ -9,6 +9,7 @@ import pytest
 from conftest import NAMES
 
 from latscope import Error, MergeError, Point, Results, SelectionError
+from latscope._point import enough_medians
 
 Read = Callable[..., Results]
 
@@ -40,7 +41,8 @@ def test_a_point_and_a_run_are_a_row(read: Read) -> None:
     assert curve["param.size"].min() >= 1024
     units = table.attrs["units"]
     assert (units["p50"], units["cycles"], units["value.frequency"]) == ("ns", "core cycles", "GHz")
-    assert set(units) - {"param.*"} <= set(table.columns)
+    assert units["param.size"] == "ns of times, bytes of sizes"
+    assert set(units) <= set(table.columns)
 
 
 def test_a_round_is_a_row(read: Read) -> None:
@@ -124,6 +126,13 @@ def test_machines_are_merged_on_request_only(read: Read) -> None:
     assert other.merge(across_machines=True).runs[0].machine == {}
 
 
+def test_one_run_is_merged_already(read: Read) -> None:
+    one = read("survey-a")
+    assert one.merge() is one
+    with pytest.raises(MergeError, match="no runs"):
+        Results(()).merge()
+
+
 def test_redacted_machines_may_be_several(read: Read) -> None:
     a, b = (
         replace(run, machine={"id": None, "name": "machine-1"}) for run in read("survey-a", "survey-b").runs
@@ -131,7 +140,6 @@ def test_redacted_machines_may_be_several(read: Read) -> None:
     with pytest.raises(MergeError, match="not known"):
         Results((a, b)).merge()
     assert Results((a, b)).merge(across_machines=True).runs[0].machine == {}
-    assert Results((a,)).merge().runs[0].machine == a.machine
 
 
 def test_points_of_another_meaning_stay_apart(read: Read) -> None:
@@ -155,5 +163,14 @@ def test_rounds_with_few_samples_do_not_count(read: Read) -> None:
     one = point.rounds[0]
     rounds = tuple(replace(one, count=n, p50=p50) for n, p50 in ((100, 1.0), (100, 2.0), (9, 50.0)))
     assert replace(point, rounds=rounds).quantile(0.5) == 1.5
+    starved = tuple(replace(one, count=n, p50=p50) for n, p50 in ((2668, 9e3), (26, 14.9e3), (43, 15.2e3)))
+    assert replace(point, rounds=starved).quantile(0.5) == 9e3
+    halves = tuple(replace(one, count=9, p50=p50) for p50 in (203.0, 55.0, 57.0, 201.0))
+    assert replace(point, rounds=halves).quantile(0.5) == 56.0
     assert replace(point, rounds=rounds[:1]).quantile(0.5) == point.histogram.quantile(0.5)
     assert replace(point, rounds=(replace(one, p50=None),) * 2).quantile(0.5) == point.histogram.quantile(0.5)
+
+
+def test_a_starved_round_is_left_out_and_a_short_merged_run_counts() -> None:
+    assert enough_medians([(36_000, 40.0, None), (3_600, 60.0, None)]) == [40.0]
+    assert enough_medians([(36_000, 40.0, 0), (3_600, 60.0, 1)]) == [40.0, 60.0]

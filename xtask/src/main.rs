@@ -2,6 +2,7 @@
 //! `wheel`.
 #![forbid(unsafe_code)]
 
+mod advisories;
 mod bans;
 mod debian;
 mod dist;
@@ -19,6 +20,7 @@ mod vm;
 use anyhow::Result;
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
+use test::Limit;
 
 #[derive(Parser)]
 #[command(name = "cargo xtask", about = "Developer commands of latscope")]
@@ -31,11 +33,17 @@ struct Arguments {
 enum Command {
     /// Installs what the tests need (as root; else names the command)
     Setup,
-    /// Runs the tests that need no virtual machine, no second architecture and no optional library
+    /// Runs the tests that need no virtual machine and no second architecture
     Test {
-        /// Runs those, too
+        /// Installs what is missing, and runs those tests too
         #[arg(long)]
         all: bool,
+        /// Begins no step after this time, and ends the parts that still run: the end names them as skipped
+        #[arg(long, value_name = "N", default_value_t = 24 * 60)]
+        minutes: u64,
+        /// Runs only a part, as `test --all` does in a process of its own
+        #[arg(long, hide = true)]
+        part: Option<test::Part>,
     },
     /// Builds static, stripped binaries into dist/
     Dist,
@@ -65,8 +73,9 @@ fn run(command: &Command) -> Result<ExitCode> {
     std::env::set_current_dir(shell::workspace())?;
     let succeeded = match command {
         Command::Setup => setup::run().map(|()| true)?,
-        Command::Test { all } => test::run(*all)?,
-        Command::Dist => dist::run().map(|_| true)?,
+        Command::Test { part: Some(part), minutes, .. } => part.run(Limit::minutes(*minutes))?,
+        Command::Test { all, minutes, .. } => test::run(*all, Limit::minutes(*minutes))?,
+        Command::Dist => dist::run(dist::PROFILE).map(|_| true)?,
         Command::Packages => packages::run()?,
         Command::Guest => guest::run()?,
         Command::Image => image::run()?,

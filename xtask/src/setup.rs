@@ -31,7 +31,7 @@ const fn need(name: &'static str, source: Source, without: &'static str, quick: 
     Need { name, source, without, quick }
 }
 
-const NEEDED: [Need; 35] = [
+const NEEDED: [Need; 34] = [
     need("cargo-clippy", Rustup("clippy"), "the check of lints fails", true),
     need("cargo-fmt", Rustup("rustfmt"), "the check of the format fails", true),
     need("objdump", Debian("binutils"), "the tests of the timed loops fail", true),
@@ -86,7 +86,6 @@ const NEEDED: [Need; 35] = [
     need("lava-run", Debian("lava-dispatcher"), DEPLOY, false),
     need("systemd-analyze", Debian("systemd"), DEPLOY, false),
     need("valgrind", Debian("valgrind"), "tests under Valgrind are skipped", false),
-    need(LIBCLANG, Debian("libclang-dev"), "the transport iceoryx2 cannot be built", false),
 ];
 
 /// Consequence of the absence of the Nu HTML Checker.
@@ -101,9 +100,6 @@ const PIP: &str = "python3 -m pip";
 /// Program that makes environments for the Python package.
 const VENV: &str = "python3 -m venv";
 
-/// Library with which the transport iceoryx2 is built.
-const LIBCLANG: &str = "libclang";
-
 /// Seccomp filter of containers.
 const PROFILE: &str = "/usr/share/containers/seccomp.json";
 
@@ -116,7 +112,6 @@ impl Need {
             PIP => succeeds("python3", &["-m", "pip", "--version"]),
             VENV => succeeds("python3", &["-c", "import ensurepip, venv"]),
             PROFILE => std::path::Path::new(PROFILE).exists(),
-            LIBCLANG => succeeds("sh", &["-c", "ls -d /usr/lib/llvm-*/include/clang-c"]),
             name => shell::has(name),
         }
     }
@@ -131,12 +126,11 @@ impl Need {
 /// # Errors
 /// Something is missing and this process is not root, or it cannot be installed. The text names the exact command.
 pub fn run() -> Result<()> {
+    components()?;
     let mut packages = Vec::new();
     for need in Need::missing(false) {
-        match need.source {
-            Debian(package) => packages.extend(package.split(' ')),
-            Rustup(component) => shell::run(Command::new("rustup").args(["component", "add", component]))?,
-            Npm(_) | Go(_) => {}
+        if let Debian(package) = need.source {
+            packages.extend(package.split(' '));
         }
     }
     if !packages.is_empty() {
@@ -151,6 +145,19 @@ pub fn run() -> Result<()> {
         };
         if let Err(error) = shell::run(install.arg(package)) {
             println!("missing: {} ({package}): {}: {error:#}", need.name, need.without);
+        }
+    }
+    Ok(())
+}
+
+/// Installs the missing components of the Rust toolchain.
+///
+/// # Errors
+/// rustup cannot install one.
+pub fn components() -> Result<()> {
+    for need in Need::missing(false) {
+        if let Rustup(component) = need.source {
+            shell::run(Command::new("rustup").args(["component", "add", component]))?;
         }
     }
     Ok(())

@@ -4,6 +4,9 @@ use anyhow::{Context, Result, bail};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+/// Features with which lints, tests and the ARM guest compile the workspace, so that it is compiled once.
+pub const FEATURES: &str = "--features latscope/vhost-user";
+
 /// Directory of the workspace.
 pub fn workspace() -> PathBuf {
     let xtask = PathBuf::from(env!("CARGO_MANIFEST_DIR"));

@@ -1,7 +1,7 @@
 //! Conditions that a worker holds while it measures, and that end with it.
 
 use latscope_core::plan::Conditions;
-use latscope_core::quality::{IDLE_NOT_HELD, MEMORY_NOT_LOCKED, OTHER_CPU, POLICY_REFUSED};
+use latscope_core::quality::{HALTED, IDLE_NOT_HELD, MEMORY_NOT_LOCKED, OTHER_CPU, POLICY_REFUSED};
 use latscope_os::sched;
 use rustix::mm::{MlockAllFlags, mlockall};
 use std::fs::{File, OpenOptions};
@@ -30,7 +30,14 @@ impl Shortfall {
     pub fn halted() -> Shortfall {
         let reason =
             "the run was stopped by a signal meanwhile (SIGSTOP, or Ctrl-Z in a terminal)".to_owned();
-        Shortfall { id: "halted", reason, remedy: "let it run to its end" }
+        Shortfall { id: HALTED, reason, remedy: "let it run to its end" }
+    }
+
+    /// A stop of the run by the freezer of a control group.
+    pub fn frozen() -> Shortfall {
+        let reason =
+            "a control group froze the run meanwhile (its freezer, as `docker pause` uses it)".to_owned();
+        Shortfall { id: HALTED, reason, remedy: "let it run to its end" }
     }
 
     /// A CPU on which a measuring thread did not stay.

@@ -7,6 +7,7 @@ pub mod bench;
 mod blocks;
 pub mod gate;
 pub mod hold;
+pub mod kernel_clock;
 mod live;
 pub mod param;
 pub mod probe;

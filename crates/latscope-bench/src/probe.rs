@@ -197,6 +197,12 @@ impl Registry {
         self.families.iter().find(of_family).copied()
     }
 
+    /// Returns the time that a step of so many points takes in addition to their budgets, s, by its name; 0 for an
+    /// unknown one.
+    pub fn setup_s(&self, step: &str, points: usize) -> f64 {
+        self.experiment(step).map_or(0.0, |experiment| experiment.once_s + points as f64 * experiment.setup_s)
+    }
+
     /// The experiment with this name.
     pub fn experiment(&self, name: &str) -> Option<&'static Experiment> {
         self.known().map(|probe| probe.experiment).find(|experiment| experiment.name == name)

@@ -3,6 +3,7 @@
 use crate::param::{Kind, Param, PlanInput};
 use anyhow::{Context, Result, ensure};
 
+use latscope_core::catalogue::By;
 use latscope_core::plan::{ParamValue, Params, Point};
 pub use latscope_core::word::Word;
 use latscope_os::kernels::{arith, atomics, bandwidth, stream};
@@ -315,6 +316,7 @@ pub const fn joined<const N: usize>(parts: &[&[Param]]) -> [Param; N] {
 /// A parameter that is one of some words.
 pub trait Choice: Word {}
 
+impl Choice for By {}
 impl Choice for bandwidth::Operation {}
 impl Choice for bandwidth::Step {}
 impl Choice for stream::Stream {}

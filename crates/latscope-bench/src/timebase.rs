@@ -1,9 +1,10 @@
 //! The clock of a run: which one, how fast it ticks, what a stamp costs.
 
+use crate::kernel_clock::clock_source;
 use latscope_core::machine::ClockInfo;
+use latscope_machine::Root;
 use latscope_os::clock::{Clock, Counter, MonotonicRaw, monotonic_raw_ns};
 use serde::{Deserialize, Serialize};
-use std::path::Path;
 
 /// A calibrated clock. Made once by the coordinator and handed to every
 /// worker, so that all of them agree on the length of a tick.
@@ -85,8 +86,7 @@ impl Timebase {
     /// Chooses the clock, measures its rate against `CLOCK_MONOTONIC_RAW`
     /// (for 20 ms), its resolution and the cost of a pair of stamps.
     pub fn calibrate() -> (Timebase, ClockInfo) {
-        let kernel = std::fs::read_to_string(Path::new(KERNEL_CLOCK)).ok();
-        let chosen = choose(Counter::new(), kernel.as_deref().map(str::trim));
+        let chosen = choose(Counter::new(), clock_source(&Root::real()).as_deref());
         let counter = chosen.counter.is_some();
         let ns_per_tick = chosen.counter.map_or(1.0, ns_per_tick);
         let mut timebase = Timebase { counter, ns_per_tick, overhead: 0 };
@@ -102,8 +102,6 @@ impl Timebase {
         (timebase, info)
     }
 }
-
-const KERNEL_CLOCK: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
 
 struct Choice {
     counter: Option<Counter>,

@@ -57,12 +57,15 @@ fn run(
     let (_held, missing) = hold::hold(&step.conditions);
     shortfalls.extend(missing);
     tell(Message::Ready);
-    let mut bench = Bench::new(assignment, slots, tell);
+    let mut bench = Bench::new(assignment, slots.clone(), tell);
     bench.set_bell(inherited(2).ok());
     bench.set_memory(Some(memory));
     shortfalls.iter().for_each(|shortfall| bench.forewarn(shortfall));
     let outcome = catch_unwind(AssertUnwindSafe(|| (experiment.run)(&mut bench)));
-    shortfalls.extend(threads::all_moved());
+    // Threads that were let go were moved by the coordinator.
+    if slots.let_go_at().is_none() {
+        shortfalls.extend(threads::all_moved());
+    }
     for shortfall in &shortfalls {
         (0..bench.points().len()).for_each(|point| bench.fell_short(point, shortfall));
     }

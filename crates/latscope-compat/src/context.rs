@@ -1,5 +1,6 @@
 //! Context of a call of a personality: its arguments, and what latscope adds to them.
 
+use crate::notes::{NotesDestination, StandardStream};
 use anyhow::{Result, ensure};
 use latscope_bench::timebase::Timebase;
 use latscope_core::machine::Machine;
@@ -11,7 +12,6 @@ use latscope_engine::runner::{self, Run};
 use latscope_engine::saver::{self, Saver};
 use latscope_judge::verdict::describe;
 use latscope_probes::REGISTRY;
-use latscope_process::eprintln;
 use latscope_process::stdout::print;
 use smart_default::SmartDefault;
 use std::collections::BTreeMap;
@@ -46,6 +46,8 @@ pub struct Context {
     pub result: Option<PathBuf>,
     /// True if exit codes are latscope's, for programs without an option for it.
     pub strict_exit: bool,
+    /// Destination of notes; [`run`](crate::Personality::run) reads it from the environment.
+    pub notes: NotesDestination,
 }
 
 /// Report, and the outcome of saving it. The report is shown even if it was not saved.
@@ -74,9 +76,13 @@ impl Context {
         notes.iter().filter(|_| !self.dry_run).for_each(|note| self.note(note));
     }
 
-    /// Prints a note on stderr about something that the figures do not show.
+    /// Writes a note about something that the figures, which go to stdout, do not show. A file of notes that is full
+    /// ends no measurement.
     pub(crate) fn note(&self, text: &str) {
-        eprintln!("latscope: {}: note: {text}", self.name);
+        let line = format!("latscope: {}: note: {text}", self.name);
+        if let Err(error) = self.notes.write(&line, StandardStream::Stdout) {
+            latscope_process::eprintln!("{line} ({}: {error:#})", crate::notes::VARIABLE);
+        }
     }
 
     /// Carries out a plan under the given names, and saves the result on the way and before it is shown.

@@ -5,7 +5,7 @@ use crate::getopt::Refusal;
 use latscope_bench::timebase::Timebase;
 use latscope_core::machine::Machine;
 use latscope_core::plan::{Action, OnThreshold, Params, Plan, Point, Step, Stop};
-use latscope_core::quality::Level;
+use latscope_core::quality::{HALTED, Level, NOT_RUN};
 use latscope_core::report::{LinearRecord, Measurement, Report, Status};
 use latscope_core::units::fold_cpus;
 use latscope_engine::planner::{self, Request};
@@ -105,7 +105,8 @@ pub(crate) fn first_exceedance(measured: &[Measurement]) -> Option<(usize, u64)>
     measured.iter().enumerate().filter_map(first).min().map(|(_, index, ns)| (index, ns))
 }
 
-/// Exit code by latscope's own rules, for `--strict-exit`: a limit counts as a criterion.
+/// Exit code by latscope's own rules, for `--strict-exit`: a limit counts as a criterion. Without one the call asked for
+/// figures of its threads, which a run that stood still, or one without a CPU, does not have.
 pub(crate) fn strict_exit(limited: bool, exceeded: bool, report: &Report) -> u8 {
     let doubtful = report.measurements.iter().any(|m| m.quality.level != Level::Ok);
     let status = match (exceeded, doubtful) {
@@ -113,7 +114,10 @@ pub(crate) fn strict_exit(limited: bool, exceeded: bool, report: &Report) -> u8 
         (false, true) => Status::Inconclusive,
         (false, false) => Status::Pass,
     };
-    verdict::exit_code(limited.then_some(status), verdict::is_cut_short(report))
+    let stood =
+        |m: &Measurement| m.quality.reasons.iter().any(|reason| [HALTED, NOT_RUN].contains(&&*reason.id));
+    let unlimited = report.measurements.iter().any(stood).then_some(Status::Inconclusive);
+    verdict::exit_code(if limited { Some(status) } else { unlimited }, verdict::is_cut_short(report))
 }
 
 /// Exact histograms that the call asked for, one for each measurement.

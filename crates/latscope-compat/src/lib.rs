@@ -15,10 +15,12 @@ pub mod schbench;
 
 mod context;
 mod environment;
+mod notes;
 mod personality;
 
 pub use context::Context;
 pub use lmbench::{REFUSED, Refused};
+pub use notes::NotesDestination;
 pub use personality::{Personality, Program, Suite};
 
 use latscope_process::role::Role;
@@ -47,7 +49,8 @@ pub fn listing() -> String {
          Usage: latscope as NAME [ARGS]…, or a link of that name to latscope\n\n{}\n\
          All of them take --label KEY=VALUE and --machine-id TEXT|none, which are saved with latscope's result,\n\
          --save-every T, the interval between saves of that result, --redact, which leaves out of all files whose machine it \
-         is,\nand --dry-run, which shows the plan and measures nothing.\n",
+         is,\nand --dry-run, which shows the plan and measures nothing.\n\
+         Notes go to the standard stream without figures: LATSCOPE_NOTES=stderr|none|FILE sends them elsewhere.\n",
         lines.collect::<String>()
     )
 }

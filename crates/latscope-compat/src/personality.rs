@@ -2,6 +2,7 @@
 
 use crate::context::Context;
 use crate::getopt::{self, Call, Grammar, Opt, Refusal, Spec, Whose};
+use crate::notes::{NotesDestination, VARIABLE};
 use anyhow::Result;
 use latscope_process::eprintln;
 use latscope_process::stdout::print;
@@ -103,7 +104,8 @@ impl<O, J> Personality for Program<O, J> {
     }
 
     fn run(&self, context: &Context) -> Result<u8> {
-        let mut context = Context { name: self.name, ..context.clone() };
+        let notes = NotesDestination::read((context.variable)(VARIABLE))?;
+        let mut context = Context { name: self.name, notes, ..context.clone() };
         (self.suite.prepare)(&mut context)?;
         let call = self.read(&context).map_err(anyhow::Error::from);
         let outcome = call.and_then(|call| (self.carry_out)(&call, &context));

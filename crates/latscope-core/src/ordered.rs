@@ -1,6 +1,9 @@
 //! Items in the order in which they came first, and pairs in that of their keys.
 
-/// Returns the value of a key; a new key comes last, with the default.
+use std::collections::{HashMap, HashSet};
+use std::hash::Hash;
+
+/// Returns the value of a key; a new key comes last, with the default. It is for few keys: [`groups`] is for many.
 ///
 /// ```
 /// # use latscope_core::ordered::entry;
@@ -16,7 +19,7 @@ pub fn entry<K: PartialEq, V: Default>(pairs: &mut Vec<(K, V)>, key: K) -> &mut 
     &mut pairs[at].1
 }
 
-/// Returns the place of an item among those that are known; a new item comes last.
+/// Returns the place of an item among those that are known; a new item comes last. It is for few items.
 ///
 /// ```
 /// # use latscope_core::ordered::place;
@@ -31,16 +34,84 @@ pub fn place<T: PartialEq>(known: &mut Vec<T>, item: T) -> usize {
     at
 }
 
-/// Returns each item once.
+/// Returns each item once. Lists of any length take time in proportion to it.
 ///
 /// ```
 /// # use latscope_core::ordered::once;
 /// assert_eq!(once("bab".chars()), ['b', 'a']);
 /// ```
-pub fn once<T: PartialEq>(items: impl IntoIterator<Item = T>) -> Vec<T> {
-    let mut known = Vec::new();
-    for item in items {
-        place(&mut known, item);
+pub fn once<T: Clone + Eq + Hash>(items: impl IntoIterator<Item = T>) -> Vec<T> {
+    let mut known = HashSet::new();
+    items.into_iter().filter(|item| known.insert(item.clone())).collect()
+}
+
+/// Returns the values of each key. Lists of any length take time in proportion to it.
+///
+/// ```
+/// # use latscope_core::ordered::groups;
+/// assert_eq!(groups([('b', 1), ('a', 2), ('b', 3)]), [('b', vec![1, 3]), ('a', vec![2])]);
+/// ```
+pub fn groups<K: Clone + Eq + Hash, V>(pairs: impl IntoIterator<Item = (K, V)>) -> Vec<(K, Vec<V>)> {
+    let mut places = HashMap::new();
+    let mut groups: Vec<(K, Vec<V>)> = Vec::new();
+    for (key, value) in pairs {
+        let place = *places.entry(key.clone()).or_insert_with(|| {
+            groups.push((key, Vec::new()));
+            groups.len() - 1
+        });
+        groups[place].1.push(value);
     }
-    known
+    groups
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::Cell;
+    use std::hash::Hasher;
+
+    thread_local! {
+        static COMPARED: Cell<usize> = const { Cell::new(0) };
+    }
+
+    /// Item that counts how often it is compared.
+    #[derive(Clone)]
+    struct Counted(usize);
+
+    impl PartialEq for Counted {
+        fn eq(&self, other: &Counted) -> bool {
+            COMPARED.set(COMPARED.get() + 1);
+            self.0 == other.0
+        }
+    }
+
+    impl Eq for Counted {}
+
+    impl Hash for Counted {
+        fn hash<H: Hasher>(&self, state: &mut H) {
+            self.0.hash(state);
+        }
+    }
+
+    /// Number of comparisons of a function that gets so many different items, each of them twice.
+    fn compared(length: usize, function: impl FnOnce(Vec<Counted>)) -> usize {
+        let before = COMPARED.get();
+        function((0..2 * length).map(|at| Counted(at % length)).collect());
+        COMPARED.get() - before
+    }
+
+    #[test]
+    fn comparisons_grow_with_the_length_of_a_list() {
+        for length in [1000, 2000, 4000] {
+            let group = |items: Vec<Counted>| drop(groups(items.into_iter().map(|item| (item, ()))));
+            let all = [compared(length, |items| drop(once(items))), compared(length, group)];
+            assert!(all.iter().all(|count| (length..2 * length).contains(count)), "{length}: {all:?}");
+            // A vector without a table is for few keys: it is searched for each item.
+            let mut pairs: Vec<(Counted, ())> = Vec::new();
+            let few = |items: Vec<Counted>| {
+                items.into_iter().for_each(|item| *entry(&mut pairs, Counted(item.0 % 4)) = ());
+            };
+            assert!(compared(length, few) <= 4 * 2 * length);
+        }
+    }
 }

@@ -35,7 +35,7 @@ names! {
     SLICE = "slice"; TIMEOUT = "timeout"; WORK = "work";
     // Memory and what is done with it.
     SIZE = "size"; STRIDE = "stride"; STEP = "step"; ORDER = "order"; PAGES = "pages"; CHAINS = "chains";
-    TOUCH = "touch"; TOUCHED = "touched"; OPERATION = "operation"; TYPE = "type"; MODE = "mode";
+    BUFFER = "buffer"; SOURCE = "source"; BY = "by"; TOUCH = "touch"; TOUCHED = "touched"; OPERATION = "operation"; TYPE = "type"; MODE = "mode";
     DESCRIPTORS = "descriptors";
     // Messages.
     CALLER = "caller"; CALLER_THREAD = "caller-thread"; COPIES = "copies"; DIRECTION = "direction";
@@ -50,7 +50,7 @@ pub const KIND: &str = "kind";
 pub type Params = BTreeMap<String, ParamValue>;
 
 /// The value of a parameter. Sizes are in bytes, intervals in nanoseconds.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum ParamValue {
     /// A number: bytes, nanoseconds, threads.

@@ -351,6 +351,9 @@ pub struct Plan {
     pub steps: Vec<Step>,
     /// Rounds of the run: those of the step with most.
     pub rounds: u32,
+    /// Time for the run, ns: where it takes longer, later rounds are left out; `None` without a limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget_ns: Option<u64>,
     /// Load beside all steps.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub load: Option<Load>,

@@ -4,6 +4,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
+/// The id of the reason that the other side of a row, which this program does not start, was not there.
+pub const NO_PEER: &str = "no-peer";
+
 /// Degree to which a number can be trusted on this machine, and the reasons against a better degree.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Quality {
@@ -12,6 +15,9 @@ pub struct Quality {
     /// Reasons against a better level, in the order found; empty where the level is `ok`.
     pub reasons: Vec<Reason>,
 }
+
+/// Id of the reason of points for which a run had no time at all.
+pub const NO_TIME: &str = "no-time";
 
 /// The reason of what ended before it was measured in full: what there is, is not distorted by that.
 pub const CUT_SHORT: &str = "cut-short";
@@ -37,6 +43,10 @@ pub const THROTTLED: &str = "throttled";
 pub const WAITED_FOR_A_CPU: &str = "waited-for-a-cpu";
 /// Id of a reason: other CPUs used the cache into which the data fit.
 pub const SHARED_CACHE: &str = "shared-cache";
+/// Id of a reason and of a warning: a measuring thread was due and had no CPU for a second or more.
+pub const NOT_RUN: &str = "not-run";
+/// Id of a reason: the run was stopped by a signal, or frozen, and went on.
+pub const HALTED: &str = "halted";
 /// Id of a warning: real-time threads used all the time that the kernel grants them.
 pub const REAL_TIME_THROTTLED: &str = "real-time-throttled";
 /// Id of a reason: no sample was taken in which nothing else ran.

@@ -162,6 +162,23 @@ impl SplitMix {
     }
 }
 
+/// Ratio of the medians of two groups from which they count as two modes.
+const MODES_APART: f64 = 1.15;
+
+/// Returns how many of the values are in the higher of two modes; `None` if there is only one. The widest gap between
+/// neighbours separates two modes if it is wider than both of them, each has two values or more, and the median of the
+/// higher is at least 15 % above that of the lower.
+pub fn higher_mode(values: &[f64]) -> Option<usize> {
+    let mut sorted: Vec<f64> = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let gap = |at: usize| sorted[at] - sorted[at - 1];
+    let split = (1..sorted.len()).max_by(|a, b| gap(*a).total_cmp(&gap(*b)))?;
+    let (low, high) = sorted.split_at(split);
+    let width = |group: &[f64]| group[group.len() - 1] - group[0];
+    let apart = gap(split) > width(low).max(width(high)) && median(high)? >= MODES_APART * median(low)?;
+    (apart && low.len() > 1 && high.len() > 1).then_some(high.len())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -228,6 +245,17 @@ mod tests {
         let published = [6457827717110365317, 3203168211198807973, 9817491932198370423];
         assert_eq!([random.bits(), random.bits(), random.bits()], published);
         assert_eq!(random.below(0), 0);
+    }
+
+    #[test]
+    fn two_modes_have_a_gap_between_them() {
+        assert_eq!(higher_mode(&[131.0, 133.0, 249.0, 132.0, 244.0]), Some(2));
+        assert_eq!(higher_mode(&[100.0, 100.0, 114.0, 114.0]), None);
+        assert_eq!(higher_mode(&[100.0, 100.0, 115.0, 115.0]), Some(2));
+        // Neither an outlier nor half of a wide mode is a mode.
+        assert_eq!(higher_mode(&[100.0, 101.0, 102.0, 300.0]), None);
+        assert_eq!(higher_mode(&[100.0, 110.0, 121.0, 133.0, 146.0, 160.0]), None);
+        assert_eq!([higher_mode(&[]), higher_mode(&[1.0])], [None; 2]);
     }
 
     proptest! {

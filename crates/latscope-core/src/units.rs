@@ -3,6 +3,7 @@
 //! On screen a duration is in ns, µs, ms or s and nothing else, with three
 //! significant digits.
 
+use crate::ordered::groups;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
@@ -174,9 +175,12 @@ fn digits_with(value: f64, more: usize) -> String {
 pub fn parse_duration(text: &str) -> Result<Duration, ParseError> {
     humantime::parse_duration(text).map_err(|_| ParseError {
         text: text.to_owned(),
-        expected: match text.starts_with('-') {
-            true => "a duration: it cannot be negative",
-            false => "a duration such as 100ns, 250us, 1ms, 10s, 5m or 2h",
+        expected: match text.bytes().next() {
+            Some(b'-') => "a duration: it cannot be negative",
+            Some(_) if text.bytes().all(|byte| byte.is_ascii_digit()) => {
+                "a duration: its unit is missing, as in 250us or 10s"
+            }
+            _ => "a duration such as 100ns, 250us, 1ms, 10s, 5m or 2h",
         },
     })
 }
@@ -196,22 +200,27 @@ const READ_ONLY: [(&str, u64); 9] = [
     ("K", 1 << 10),
 ];
 
-/// Reads `64`, `4KiB`, `2MiB`, `1GiB`, for short `4K`, `2M`, `1G`, and in decimal units `4kB`, `100MB`, `1GB`.
+/// Reads `64`, `4KiB`, `2MiB`, `1GiB` (in any case), for short `4K`, `2M`, `1G`, and in decimal units `4kB`, `100MB`,
+/// `1GB`.
 ///
 /// # Errors
 /// The text has another unit, no number, or does not fit 64 bits.
 pub fn parse_size(text: &str) -> Result<u64, ParseError> {
-    SIZE_UNITS
-        .iter()
-        .chain(&READ_ONLY)
-        .find_map(|(unit, scale)| {
-            let digits = text.strip_suffix(unit)?.trim_end();
-            digits.parse::<u64>().ok()?.checked_mul(*scale)
-        })
+    let binary = SIZE_UNITS.iter().filter_map(|(unit, scale)| Some((without_unit(text, unit)?, *scale)));
+    let other = READ_ONLY.iter().filter_map(|(unit, scale)| Some((text.strip_suffix(unit)?, *scale)));
+    binary
+        .chain(other)
+        .find_map(|(digits, scale)| digits.trim_end().parse::<u64>().ok()?.checked_mul(scale))
         .ok_or_else(|| ParseError {
             text: text.to_owned(),
             expected: "a size such as 64, 4KiB or 4K, 2MiB or 100MB",
         })
+}
+
+/// What stands before a unit in any case.
+fn without_unit<'a>(text: &'a str, unit: &str) -> Option<&'a str> {
+    let (digits, last) = text.split_at_checked(text.len().checked_sub(unit.len())?)?;
+    last.eq_ignore_ascii_case(unit).then_some(digits)
 }
 
 /// Writes a size in bytes: `64 B`, `48 KiB`, `1.50 MiB`; what is not a whole number of the unit has as many digits
@@ -256,18 +265,22 @@ pub struct CpuList(
 /// that names them all (`CPUs 0-15`), in the order of their first; equal ones
 /// into one.
 pub fn fold_cpus(texts: impl IntoIterator<Item = String>) -> Vec<String> {
-    let mut folded: Vec<(String, String, Vec<u32>)> = Vec::new();
-    for text in texts {
+    let parts = texts.into_iter().map(|text| {
         let (before, cpu, after) = around_cpu(&text).unwrap_or((&text, None, ""));
-        match folded
-            .iter_mut()
-            .find(|(b, a, cpus)| b == before && a == after && cpus.is_empty() == cpu.is_none())
-        {
-            Some((_, _, cpus)) => cpus.extend(cpu),
-            None => folded.push((before.to_owned(), after.to_owned(), cpu.into_iter().collect())),
-        }
+        ((before.to_owned(), after.to_owned(), cpu.is_some()), cpu)
+    });
+    let folded = groups(parts).into_iter();
+    folded
+        .map(|((before, after, _), cpus)| with_cpus((before, after, cpus.into_iter().flatten().collect())))
+        .collect()
+}
+
+/// Returns the text without the number of the CPU that it names: equal for texts that [`fold_cpus`] folds into one.
+pub fn without_cpu(text: &str) -> String {
+    match around_cpu(text) {
+        Some((before, Some(_), after)) => format!("{before}CPU \0{after}"),
+        _ => text.to_owned(),
     }
-    folded.into_iter().map(with_cpus).collect()
 }
 
 fn with_cpus((before, after, mut cpus): (String, String, Vec<u32>)) -> String {
@@ -468,6 +481,7 @@ mod tests {
         for wrong in ["1x", "", "10", "ms"] {
             assert!(parse_duration(wrong).is_err(), "{wrong}");
         }
+        assert!(parse_duration("10").unwrap_err().to_string().contains("its unit is missing"));
     }
 
     #[test]
@@ -481,6 +495,7 @@ mod tests {
             (Ok(4_000), Ok(4_000), Ok(1_000_000_000))
         );
         assert_eq!(parse_size("64B"), Ok(64));
+        assert_eq!((parse_size("32kib"), parse_size("1MIB")), (Ok(32 << 10), Ok(1 << 20)));
         for (short, long) in [("4K", "4KiB"), ("64M", "64MiB"), ("1 G", "1GiB")] {
             assert_eq!(parse_size(short), parse_size(long));
         }

@@ -1,14 +1,16 @@
 //! Explains outliers of a step by a trace of its own.
 
-use crate::saver;
+use crate::{saver, stack};
 use anyhow::Result;
 use latscope_core::machine::Machine;
 use latscope_core::plan::Traced;
 use latscope_core::report::{Cause, TraceEvent};
 use latscope_core::units::{CpuList, format_share, format_time};
 use latscope_machine::{HeldBack, RealTimeBudget, Root, Steal, real_time_budget};
+use latscope_os::clock::monotonic_ns;
 use latscope_process::guardian::{Guardian, Ticket, Undo};
-use latscope_trace::blame::{RealTimeUse, Setting, Window, causes, details, kind, real_time_use};
+use latscope_trace::blame::{Details, RealTimeUse, Setting, Window, causes, details, kind, real_time_use};
+use latscope_trace::timeline::syscall_name;
 use latscope_trace::tracefs::Unavailable;
 use latscope_trace::tracer::Tracer;
 use std::io;
@@ -44,6 +46,8 @@ pub struct Blame {
     tickless: CpuList,
     steal: Steal,
     held_back: HeldBack,
+    /// Stamp of `CLOCK_MONOTONIC` at which the run was last seen to have been, or may have been, frozen or stopped, ns.
+    halted: Option<u64>,
     /// Names of the further events that are traced.
     wanted: Vec<String>,
 }
@@ -53,24 +57,14 @@ pub struct Blame {
 pub struct Explanation {
     /// Causes, the largest share first.
     pub cause: Vec<Cause>,
-    /// Kernel functions in which the thread before was, innermost first.
+    /// Kernel functions in which the thread before was, innermost first, and its system call behind them.
     pub stack: Vec<String>,
     /// Further events that were asked for.
     pub events: Vec<TraceEvent>,
 }
 
-/// Functions of a stack that are kept.
-const STACK: usize = 8;
-
 /// Length of the stretch before a throttling in which its cause is searched, ns: the kernel's own period.
 const SECOND: u64 = 1_000_000_000;
-
-/// Returns true if a kernel function is a part of every switch, and so explains nothing.
-fn is_of_switch(name: &str) -> bool {
-    const SWITCH: [&str; 6] =
-        ["schedule", "__schedule", "preempt_schedule", "__trace", "trace_event_", "do_trace"];
-    SWITCH.iter().any(|begin| name.starts_with(begin)) || name.contains("schedule_notrace")
-}
 
 impl Blame {
     /// Begins to record a trace.
@@ -94,6 +88,7 @@ impl Blame {
             tickless: tickless.trim().parse().unwrap_or_default(),
             steal: Steal::watch(),
             held_back: HeldBack::watch(),
+            halted: None,
             wanted: wanted.collect(),
         })
     }
@@ -105,6 +100,12 @@ impl Blame {
         if self.virtual_machine {
             self.steal.look();
         }
+    }
+
+    /// Notes that the run was, or may have been, frozen or stopped until now. Events that begin later are explained as
+    /// those of other runs: a halted thread notes neither its own halt nor the time before its end.
+    pub(crate) fn note_halt(&mut self) {
+        self.halted = Some(monotonic_ns());
     }
 
     /// Size of each CPU's buffer, bytes.
@@ -135,6 +136,14 @@ impl Blame {
         self.tracer.read()
     }
 
+    /// Ends the recording and reads the rest of it.
+    ///
+    /// # Errors
+    /// The kernel refuses.
+    pub fn read_last(&mut self) -> io::Result<()> {
+        self.tracer.read_last()
+    }
+
     /// Returns the causes of the time of a window, from the part of the trace that was read.
     pub fn explain(&mut self, window: &Window) -> Explanation {
         let setting = Setting {
@@ -142,18 +151,28 @@ impl Blame {
             tick: (!self.tickless.0.contains(&window.cpu)).then_some(TICK),
             stolen: if self.virtual_machine { self.steal.recent(window.cpu) } else { 0 },
             throttled: self.held_back.recent(),
+            halted: self.halted.is_some_and(|noted| window.from <= noted),
         };
         let traced = self.tracer.around(window.from, window.until, Some(window.thread));
         let mut cause = causes(&traced, window, &setting);
+        let share = |kind: &str| cause.iter().filter(|cause| cause.kind == kind).map(|cause| cause.ns).sum();
+        self.steal.spend(window.cpu, share(kind::HYPERVISOR));
+        self.held_back.spend(share(kind::QUOTA));
         if let Some(cause) = cause.iter_mut().find(|cause| cause.kind == kind::THROTTLING) {
             self.name_culprit(cause, window);
         }
         if let Some(cause) = cause.iter_mut().find(|cause| cause.kind == kind::QUOTA) {
             cause.name = self.held_back.quota().unwrap_or_default();
         }
-        let (events, stack) = details(&traced, window, &self.wanted);
-        let functions = self.tracer.functions(&stack).into_iter();
-        let stack = functions.filter(|name| !is_of_switch(name)).take(STACK).collect();
+        let Details { mut events, stack, call } = details(&traced, window, &self.wanted);
+        for cause in &mut cause {
+            cause.name = self.tracer.resolve(&cause.name);
+        }
+        for event in &mut events {
+            event.text = self.tracer.resolve(&event.text);
+        }
+        let call = call.map(|number| syscall_name(std::env::consts::ARCH, number).into_owned());
+        let stack = stack::told(self.tracer.functions(&stack), call);
         Explanation { cause, stack, events }
     }
 

@@ -1,6 +1,7 @@
 //! Builds measurements from a worker's counts and messages.
 
 use crate::outliers::Outliers;
+use latscope_bench::hold::Shortfall;
 use latscope_bench::probe::Registry;
 use latscope_bench::protocol::PointResult;
 use latscope_bench::recorder::Slots;
@@ -13,6 +14,7 @@ use latscope_core::quality::{CUT_SHORT, Level, NOTHING_MEASURED, Reason};
 use latscope_core::report::{
     Measurement, Recordings, Sampling, Semantics, Summary, Value, WATCHED, adds_up, weighted_mean,
 };
+use latscope_trace::blame::kind;
 use std::collections::BTreeMap;
 
 /// Puts a step together; what has no closing is so far only, for this reason.
@@ -107,6 +109,12 @@ fn recordings(slots: &Slots, point: usize) -> Option<Recordings> {
 pub(crate) fn add_outliers(measured: &mut [Measurement], outliers: &Outliers) {
     for (point, measurement) in measured.iter_mut().enumerate() {
         let (worst, first) = outliers.of_point(point);
+        for (kind, halted) in [(kind::FROZEN, Shortfall::frozen()), (kind::STOPPED, Shortfall::halted())] {
+            if worst.iter().flat_map(|outlier| &outlier.cause).any(|cause| cause.kind == kind) {
+                let Shortfall { id, reason, remedy } = halted;
+                measurement.lower(Reason::new(Level::Degraded, id, reason, remedy));
+            }
+        }
         measurement.outliers.extend(worst);
         if !first.is_empty() {
             measurement.recordings.get_or_insert_default().exceedances = first;

@@ -2,8 +2,8 @@
 
 use latscope_core::plan::{Plan, Step};
 use latscope_core::report::{Check, Report, Status};
-use latscope_core::units::{format_count, format_share, format_time};
-use latscope_judge::verdict::{Criterion, Metric, judged};
+use latscope_core::units::{format_count, format_share};
+use latscope_judge::verdict::{Criterion, Metric, judged, limit_in_words};
 use std::time::Duration;
 
 /// State of a criterion over all measurements that it judges.
@@ -43,7 +43,7 @@ impl Standing {
     fn asked(&self) -> String {
         let limit = self.criterion.limit;
         let limit = match &self.criterion.metric {
-            metric if metric.is_duration() => short(&format_time(limit)),
+            metric if metric.is_duration() => short(&limit_in_words(limit)),
             Metric::Share(_) => format_share(limit / 100.0),
             _ => limit.to_string(),
         };
@@ -204,12 +204,23 @@ mod tests {
 
     #[test]
     fn each_criterion_says_how_it_stands() {
-        let asked = [("max", 50_000.0), ("p99_9", 60_000.0), ("missed", 3.0), ("max", 5e6), ("faults", 0.0)];
+        let asked = [
+            ("max", 50_000.0),
+            ("p99_9", 60_000.0),
+            ("missed", 3.0),
+            ("max", 5e6),
+            ("faults", 0.0),
+            ("max", 5_300_200.0),
+        ];
         let (standings, fresh, watch) = looked(&asked);
         let words: Vec<String> = standings.iter().map(Standing::words).collect();
-        assert_eq!(words[0], "✘ max 50 µs: 2 above, first at 0:02");
+        // With the three that were missed meanwhile.
+        assert_eq!(words[0], "✘ max 50 µs: 5 above, first at 0:02");
         assert!(words[1].starts_with("✔ p99.9 60 µs: ") && words[1].ends_with(" %"), "{words:?}");
-        assert_eq!(words[2..], ["✔ missed 3: 3", "✔ max 5 ms: none above", "✔ faults 0: 0"]);
+        assert_eq!(
+            words[2..],
+            ["✔ missed 3: 3", "✔ max 5 ms: none above", "✔ faults 0: 0", "✔ max 5.3002 ms: none above"]
+        );
         assert_eq!((fresh, watch.exceeded().as_deref()), (true, Some("max 50 µs")));
         let (standings, fresh, watch) = looked(&[("gap", 1.0)]);
         assert_eq!(standings[0].words(), "? gap 1: not known yet");

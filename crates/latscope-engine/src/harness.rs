@@ -13,6 +13,8 @@ use latscope_core::report::Measurement;
 use latscope_core::units::CpuList;
 use latscope_os::clock::{Clock, monotonic_ns};
 use latscope_os::sched;
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
 
 /// A registry without probes: what is measured inside of a test comes with its probe.
 pub(crate) static NOTHING: Registry = Registry { families: &[], hidden: &[] };
@@ -49,7 +51,9 @@ pub fn step(name: &str, points: Vec<Point>) -> Step {
 }
 
 fn measure_here(experiment: &'static Experiment, points: Vec<Point>) -> Vec<Measurement> {
-    let scratch = tempfile::tempdir().unwrap();
+    // As the coordinator makes it.
+    let private = Permissions::from_mode(0o700);
+    let scratch = tempfile::Builder::new().permissions(private).tempdir().unwrap();
     let allowed = sched::allowed_cpus().unwrap();
     let step = step(experiment.name, points);
     sched::pin(&step.cpus[..1]).unwrap();

@@ -14,4 +14,5 @@ pub mod planner;
 pub mod remaining;
 pub mod runner;
 pub mod saver;
+mod stack;
 pub mod timeline;

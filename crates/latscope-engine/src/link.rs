@@ -1,13 +1,17 @@
 //! The coordinator's side of a running worker.
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result, anyhow, bail};
+use latscope_bench::hold::Shortfall;
 use latscope_bench::protocol::{Assignment, Message};
 use latscope_bench::recorder::{Layout, Slots};
 use latscope_bench::worker;
 use latscope_core::plan::Step;
-use latscope_os::signal::Signals;
+use latscope_machine::Freezer;
+use latscope_machine::starvation::{descendants, move_threads};
+use latscope_os::signal::{self, Signals};
 use latscope_os::worker::{Lifetime, was_halted};
-use latscope_process::role::{self, Messages};
+use latscope_process::halted::{is_halted, resume};
+use latscope_process::role::{self, MessageRead, Messages};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{BorrowedFd, OwnedFd};
 use rustix::pipe::{PipeFlags, pipe_with};
@@ -22,8 +26,12 @@ pub struct Link {
     bell: OwnedFd,
     /// Kept, so that the bell does not hang up with the worker.
     _rope: OwnedFd,
+    /// Freezers of its control groups, where the kernel lets them be watched.
+    freezer: Option<Freezer>,
     /// Slots that the worker's threads record into.
     pub slots: Slots,
+    /// True once the worker was to go on.
+    resumed: bool,
 }
 
 /// Event that woke the coordinator.
@@ -56,7 +64,8 @@ impl Link {
             pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK).context("no pipe from a worker process")?;
         let (child, messages) = role::start(&[worker::NAME], &[&memory, &rope], Lifetime::WithParent)
             .context("a worker process does not start")?;
-        Ok(Link { child, messages, bell, _rope: rope, slots })
+        let freezer = Freezer::watch(child.id());
+        Ok(Link { child, messages, bell, _rope: rope, freezer, slots, resumed: false })
     }
 
     /// Id of the worker process.
@@ -64,9 +73,32 @@ impl Link {
         self.child.id()
     }
 
-    /// Returns true if the worker was [stopped and went on](was_halted) since the last call.
-    pub fn was_halted(&self) -> bool {
-        was_halted(&self.child)
+    /// Returns the reason if the worker [was stopped](was_halted) since the last call, or was frozen.
+    pub fn was_halted(&mut self) -> Option<Shortfall> {
+        let was_frozen = self.freezer.as_mut().is_some_and(Freezer::was_frozen);
+        was_frozen.then(Shortfall::frozen).or_else(|| was_halted(&self.child).then(Shortfall::halted))
+    }
+
+    /// Returns true if the worker may have been frozen before the last call of [`Link::was_halted`].
+    pub(crate) fn may_have_halted(&self) -> bool {
+        self.freezer.as_ref().is_some_and(Freezer::was_written)
+    }
+
+    /// Returns true if the worker stands still: stopped by a signal, or frozen.
+    pub(crate) fn is_halted(&self) -> bool {
+        is_halted(self.process())
+    }
+
+    /// Lets the worker go on that stands still, with what it started.
+    ///
+    /// # Errors
+    /// The worker stands still again: its control group is frozen.
+    pub(crate) fn resume(&mut self) -> Result<()> {
+        if std::mem::replace(&mut self.resumed, true) {
+            bail!("the worker process (pid {}) stands still, although it was to go on", self.process());
+        }
+        resume(self.process());
+        Ok(())
     }
 
     /// Sends the worker its assignment.
@@ -82,28 +114,32 @@ impl Link {
     /// # Errors
     /// The kernel refuses to wait, or the worker does not speak our language.
     pub fn wait(&mut self, signals: &Signals, inputs: &[BorrowedFd], timeout: Duration) -> Result<Heard> {
-        if !self.messages.is_buffered() {
+        if !self.messages.has_message() {
             match self.ready(signals, inputs, timeout)? {
                 None => return Ok(Heard::Silence),
                 Some(0) => {
-                    if let Some(signal) = signals.next()? {
-                        return Ok(Heard::Signal(signal));
-                    }
-                    return Ok(Heard::Silence);
+                    // SIGCHLD only wakes: `was_halted` asks for the state of the child.
+                    let signal = signals.next()?.filter(|signal| *signal != signal::CHILD);
+                    return Ok(signal.map_or(Heard::Silence, Heard::Signal));
                 }
                 Some(1) => {}
                 Some(2) => {
                     let _ = rustix::io::read(&self.bell, &mut [0u8; 4096]);
                     return Ok(Heard::Bell);
                 }
-                Some(input) => return Ok(Heard::Input(input - 3)),
+                Some(input) if input - 3 < inputs.len() => return Ok(Heard::Input(input - 3)),
+                // The freezer, which `was_halted` reads.
+                Some(_) => return Ok(Heard::Silence),
             }
         }
-        let message = self.messages.receive().context("invalid worker message")?;
-        Ok(message.map_or(Heard::Gone, Heard::Message))
+        Ok(match self.messages.read().context("invalid worker message")? {
+            MessageRead::Message(message) => Heard::Message(message),
+            MessageRead::Partial => Heard::Silence,
+            MessageRead::Ended => Heard::Gone,
+        })
     }
 
-    /// The first descriptor that can be read: signals, worker, bell, inputs.
+    /// The first descriptor that can be read: signals, worker, bell, inputs, freezer.
     fn ready(&self, signals: &Signals, inputs: &[BorrowedFd], timeout: Duration) -> Result<Option<usize>> {
         let deadline = Instant::now() + timeout;
         let mut fds = vec![
@@ -112,6 +148,7 @@ impl Link {
             PollFd::new(&self.bell, PollFlags::IN),
         ];
         fds.extend(inputs.iter().map(|input| PollFd::new(input, PollFlags::IN)));
+        fds.extend(self.freezer.iter().map(Freezer::poll));
         loop {
             let rest = deadline.saturating_duration_since(Instant::now());
             let timeout = Timespec { tv_sec: rest.as_secs() as _, tv_nsec: rest.subsec_nanos() as _ };
@@ -124,22 +161,63 @@ impl Link {
         }
     }
 
+    /// Lets all threads of the worker and of what it started run on the CPU of the calling thread, except some.
+    pub(crate) fn free(&self, except: &[u32]) {
+        move_threads(&descendants(self.process()), rustix::thread::sched_getcpu() as u32, except);
+    }
+
     /// Waits for the end of a worker, and returns its exit status or the loss of the process as an error.
     pub fn how_it_ended(&mut self) -> anyhow::Error {
-        match self.child.wait() {
-            Ok(status) => anyhow!("the worker process ended early ({status})"),
+        self.ends_within(GRACE);
+        match self.child.try_wait() {
+            Ok(Some(status)) => anyhow!("the worker process ended early ({status})"),
+            Ok(None) => anyhow!("the worker process does not answer"),
             Err(error) => anyhow!("the worker process is lost: {error}"),
+        }
+    }
+
+    /// Returns true if the worker ends in this time.
+    fn ends_within(&mut self, time: Duration) -> bool {
+        let deadline = Instant::now() + time;
+        while matches!(self.child.try_wait(), Ok(None)) {
+            if Instant::now() >= deadline {
+                return false;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        true
+    }
+
+    fn kill(&self) {
+        if let Some(group) = rustix::process::Pid::from_raw(self.child.id() as i32) {
+            let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
         }
     }
 }
 
+/// Time in which a process that was killed ends if it gets a CPU.
+const GRACE: Duration = Duration::from_secs(3);
+
+/// Time in which a worker that has finished ends by itself.
+const MOMENT: Duration = Duration::from_millis(20);
+
 impl Drop for Link {
+    /// Ends the worker with everything it started. A killed thread ends only when it has a CPU: where it has none, it is
+    /// moved to that of the coordinator. A process that does not end even then, in a frozen control group, is left
+    /// behind: it ends as soon as it can.
     fn drop(&mut self) {
-        // A worker that finished has ended or is about to; any other is ended
-        // with everything it started.
-        if let Some(group) = rustix::process::Pid::from_raw(self.child.id() as i32) {
-            let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
+        if self.ends_within(MOMENT) {
+            return self.kill();
         }
-        let _ = self.child.wait();
+        // Those that it started are not to be found any more when it has ended.
+        let all = descendants(self.process());
+        self.kill();
+        for _ in 0..20 {
+            let ended = self.ends_within(GRACE / 20);
+            move_threads(&all, rustix::thread::sched_getcpu() as u32, &[]);
+            if ended {
+                return;
+            }
+        }
     }
 }

@@ -101,7 +101,10 @@ pub fn plan(registry: &Registry, probes: &[&'static Probe], request: &Request, m
             (experiment.adapt)(step, &request.input);
         }
     }
-    let plan = of_steps(steps, request, machine);
+    if request.input.survey && request.input.profile == Profile::Normal {
+        steps.iter_mut().for_each(with_less_for_each_of_many);
+    }
+    let plan = Plan { budget_ns: budget(request), ..of_steps(steps, request, machine) };
     if request.input.survey && !request.rounds_asked {
         with_fewer_rounds(plan, |step| {
             let fewer = registry.experiment(step)?.fewer_rounds?;
@@ -110,6 +113,30 @@ pub fn plan(registry: &Registry, probes: &[&'static Probe], request: &Request, m
         })
     } else {
         plan
+    }
+}
+
+/// Points of a step that are so many that a survey takes less time for each: those of a curve support each other.
+const MANY: usize = 30;
+
+/// Halves the batches, and the time for each point, of a step that has many. The number of samples stays.
+fn with_less_for_each_of_many(step: &mut Step) {
+    if step.points.len() >= MANY {
+        for whole in [&mut step.stop.batch_ns, &mut step.stop.budget_ns] {
+            *whole = if *whole == u64::MAX { u64::MAX } else { *whole / 2 };
+        }
+    }
+}
+
+/// Time for a survey of any machine, however busy, ns: half as much again as it takes on a quiet one. `None` where the
+/// user chose the rounds, samples or time, or all that there is.
+fn budget(request: &Request) -> Option<u64> {
+    let chosen = request.rounds_asked || request.count.is_some() || request.duration.is_some();
+    match request.input.profile {
+        _ if chosen || !request.input.survey || request.job != "survey" => None,
+        Profile::Quick => Some(15_000_000_000),
+        Profile::Normal => Some(75_000_000_000),
+        Profile::Full => None,
     }
 }
 
@@ -231,6 +258,16 @@ mod tests {
 
     fn request() -> Request {
         Request::new("survey", PlanInput { survey: true, ..PlanInput::default() })
+    }
+
+    #[test]
+    fn a_survey_has_a_budget_unless_the_user_chose_its_extent() {
+        let survey = request();
+        assert_eq!(budget(&survey), Some(75_000_000_000));
+        assert_eq!(budget(&Request { rounds_asked: true, ..survey.clone() }), None);
+        assert_eq!(budget(&Request { count: Some(5), ..survey.clone() }), None);
+        assert_eq!(budget(&Request { job: "memory".to_owned(), ..survey }), None);
+        assert_eq!(budget(&Request::new("survey", PlanInput::default())), None);
     }
 
     #[test]

@@ -51,7 +51,7 @@ fn different(points: &[&Point], param: &str) -> usize {
 }
 
 /// Planned time of a step of a round, s; `None` if the step ends by an event, or never.
-fn planned(step: &Step, round: u32, setup: SetupCost) -> Option<f64> {
+fn planned(step: &Step, round: u32, setup: impl Fn(&str, usize) -> f64) -> Option<f64> {
     let stop = &step.stop_in_round(round);
     let limited = |ns: u64| (ns != u64::MAX).then_some(ns as f64 / 1e9);
     let (pairs, alone): (Vec<&Point>, Vec<&Point>) =
@@ -100,8 +100,8 @@ pub struct Remaining {
 
 impl Remaining {
     /// Starts the estimate at the beginning of the run.
-    pub fn of(plan: &Plan, setup: SetupCost) -> Remaining {
-        let planned = |(round, index): (u32, usize)| (index, planned(&plan.steps[index], round, setup));
+    pub fn of(plan: &Plan, setup: impl Fn(&str, usize) -> f64) -> Remaining {
+        let planned = |(round, index): (u32, usize)| (index, planned(&plan.steps[index], round, &setup));
         Remaining {
             schedule: plan.schedule().into_iter().map(planned).collect(),
             taken: vec![None; plan.steps.len()],
@@ -128,6 +128,28 @@ impl Remaining {
                 }
             }
         }
+    }
+
+    /// Takes steps out of the rest until it ends in `time`, s, and returns them: those first that took longest beyond
+    /// their plan. Steps that were not measured yet stay, so that each is measured once.
+    pub fn leave_out(&mut self, time: f64) -> Vec<usize> {
+        let mut out = Vec::new();
+        while self.left_after(0.0).is_some_and(|left| left.as_secs_f64() > time) {
+            let rest = &self.schedule[self.done..];
+            let beyond = rest.iter().filter_map(|(step, planned)| {
+                let taken = self.taken[*step]?;
+                Some((*step, taken / planned.filter(|planned| *planned > 0.0)?))
+            });
+            let Some((worst, _)) = beyond.max_by(|a, b| a.1.total_cmp(&b.1)) else { break };
+            let done = self.done;
+            let mut at = 0;
+            self.schedule.retain(|(step, _)| {
+                at += 1;
+                at <= done || *step != worst
+            });
+            out.push(worst);
+        }
+        out
     }
 
     /// Remaining time; `None` if the time of a part is not known.
@@ -187,6 +209,23 @@ mod tests {
         remaining.took(4.0);
         assert_eq!(seconds(&remaining, 0.0), None);
         remaining.took(4.0);
+    }
+
+    #[test]
+    fn what_took_longest_beyond_its_plan_is_left_out_first_and_all_is_measured_once() {
+        let round = [(0, Some(1.0)), (1, Some(1.0)), (2, Some(1.0))];
+        let mut remaining = of(&[round, round, round].concat());
+        remaining.took(1.0);
+        remaining.took(5.0);
+        // 1 s of the first in two rounds each, 5 s of the second in two, and the third.
+        assert_eq!(remaining.leave_out(100.0), [0; 0]);
+        assert_eq!(remaining.leave_out(9.0), [1]);
+        let left: Vec<usize> = remaining.schedule[remaining.done..].iter().map(|(step, _)| *step).collect();
+        assert_eq!(left, [2, 0, 2, 0, 2]);
+        assert_eq!(remaining.leave_out(0.0), [0]);
+        let left: Vec<usize> = remaining.schedule[remaining.done..].iter().map(|(step, _)| *step).collect();
+        assert_eq!(left, [2, 2, 2], "what was not measured yet stays");
+        assert_eq!(remaining.leave_out(0.0), [0; 0]);
     }
 
     #[test]

@@ -8,12 +8,17 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use latscope_core::redact::Redactor;
 use latscope_core::report::Report;
-use rustix::fs::{Mode, OFlags};
+use latscope_os::signal::{self, TERMINATION};
+use latscope_process::files::{self, Destination, HeldDirectory, Looked, directory_of, look};
+use latscope_process::output::Output;
+use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
-use std::fs::{self, File};
+use rustix::process::geteuid;
+use std::fs::{self, File, Permissions};
 use std::io::{self, BufWriter, ErrorKind, Write};
-use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// The least time between two times that the file is written.
@@ -113,17 +118,18 @@ impl Observer for Saver {
 /// The file is a directory, in a directory that does not exist or must not be written to, another user's in a
 /// directory where only owners may replace files, or a device that takes nothing.
 pub fn check(path: &Path) -> Result<()> {
-    if path.is_dir() {
-        bail!("cannot write {}: it is a directory, choose a file", path.display());
+    match look(path) {
+        Ok(Destination::Directory) => {
+            bail!("cannot write {}: it is a directory, choose a file", path.display())
+        }
+        Ok(Destination::Special(looked)) => return write_nothing(&looked).with_context(|| unwritable(path)),
+        // The directory says what is wrong.
+        _ => {}
     }
-    if is_special(path) {
-        return if is_pipe(path) { Ok(()) } else { write_nothing(path).with_context(|| unwritable(path)) };
-    }
-    let file = tempfile::Builder::new()
-        .prefix(".latscope-")
-        .tempfile_in(directory_of(path))
-        .map_err(|error| refused(path, &error))?;
-    if is_of_another(path, file.as_file()).unwrap_or(false) {
+    let refused = |error| refused(path, &error);
+    let held = HeldDirectory::of(path).map_err(refused)?;
+    let file = tempfile::Builder::new().prefix(".latscope-").tempfile_in(held.path()).map_err(refused)?;
+    if is_of_another(&held.at(path), file.as_file()).unwrap_or(false) {
         bail!(
             "{}: it is another user's, in a directory where only owners replace files: {ELSEWHERE}",
             unwritable(path)
@@ -138,24 +144,33 @@ pub fn check(path: &Path) -> Result<()> {
 /// # Errors
 /// The file cannot be made, or not be opened for writing.
 pub fn check_in_place(path: &Path) -> io::Result<()> {
-    match fs::metadata(path) {
-        Ok(_) if is_pipe(path) => Ok(()),
-        Err(error) if error.kind() == ErrorKind::NotFound => {
-            File::options().write(true).create_new(true).open(path)?;
-            fs::remove_file(path)
+    match look(path)? {
+        Destination::Free => {
+            let held = HeldDirectory::of(path)?;
+            File::options().write(true).create_new(true).open(held.at(path))?;
+            fs::remove_file(held.at(path))
         }
-        _ => write_nothing(path),
+        Destination::File(looked) if looked.is_hard_link() => Err(hard_link()),
+        Destination::File(looked) | Destination::Special(looked) => write_nothing(&looked),
+        Destination::Directory => Err(Errno::ISDIR.into()),
+        Destination::Foreign => Err(foreign()),
     }
 }
 
-fn is_pipe(path: &Path) -> bool {
-    fs::metadata(path).is_ok_and(|metadata| metadata.file_type().is_fifo())
+fn foreign() -> io::Error {
+    io::Error::new(ErrorKind::PermissionDenied, "it is a link of another user: choose another name")
+}
+
+fn hard_link() -> io::Error {
+    io::Error::new(ErrorKind::PermissionDenied, "it is a hard link, which can lead to any file: remove it")
 }
 
 /// A device says whether it can be opened, and /dev/full that it is full.
-fn write_nothing(path: &Path) -> io::Result<()> {
-    let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed();
-    File::options().write(true).custom_flags(flags).open(path)?.write(&[]).map(|_| ())
+fn write_nothing(looked: &Looked) -> io::Result<()> {
+    if looked.kind() == FileType::Fifo {
+        return Ok(());
+    }
+    looked.open(OFlags::WRONLY | OFlags::NONBLOCK)?.write(&[]).map(|_| ())
 }
 
 /// Returns true if a file of latscope must not replace the file at `path`: its directory is sticky, and both belong to
@@ -180,6 +195,7 @@ fn of_directory(kind: ErrorKind) -> &'static str {
         ErrorKind::PermissionDenied => "permission denied",
         ErrorKind::ReadOnlyFilesystem => "its file system is read-only",
         ErrorKind::StorageFull => "no space left on its file system",
+        ErrorKind::Other => files::FOREIGN,
         ErrorKind::QuotaExceeded => "the quota of its file system is used up",
         _ => "its directory refuses new files",
     }
@@ -192,10 +208,6 @@ fn unwritable(path: &Path) -> String {
     format!("cannot write {}", path.display())
 }
 
-fn directory_of(path: &Path) -> &Path {
-    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
-}
-
 /// Returns the absolute place of a file, however its directory is written. A link is replaced itself.
 pub fn place(path: &Path) -> PathBuf {
     let directory = directory_of(path);
@@ -205,7 +217,7 @@ pub fn place(path: &Path) -> PathBuf {
 
 /// A device or pipe is written to; replacing it would destroy it.
 pub fn is_special(path: &Path) -> bool {
-    fs::metadata(path).is_ok_and(|metadata| !metadata.is_file())
+    matches!(look(path), Ok(Destination::Special(_) | Destination::Directory))
 }
 
 /// Saves a report atomically: readers see the old file or the new one. The file is packed by gzip if its name ends with
@@ -225,7 +237,7 @@ fn save_at(path: &Path, report: &Report, level: Compression) -> Result<()> {
 /// Writes to a file, through gzip if its name asks for that.
 fn packed(
     path: &Path,
-    file: &mut File,
+    file: &mut dyn Write,
     level: Compression,
     write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> io::Result<()> {
@@ -254,51 +266,171 @@ pub fn replace(path: &Path, text: &[u8]) -> Result<()> {
 /// # Errors
 /// As of [`save`].
 pub fn replace_name(path: &Path, text: &[u8]) -> Result<()> {
-    replace_file(path, |file| file.write_all(text))
+    let mut draft = Draft::of_name(path)?;
+    draft.write_all(text).with_context(|| unwritable(path))?;
+    draft.finish()
 }
 
 /// Writes to a device or pipe, which the user named, or replaces a file.
-fn replace_with(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> Result<()> {
-    if is_special(path) {
-        let mut file = open_special(path).with_context(|| unwritable(path))?;
-        return write(&mut file).with_context(|| unwritable(path));
-    }
-    replace_file(path, write)
+fn replace_with(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
+    let mut draft = Draft::begin(path)?;
+    write(&mut draft).with_context(|| unwritable(path))?;
+    draft.finish()
 }
 
-/// Time for which a pipe is waited on that no process reads.
-const READER_TIMEOUT: Duration = Duration::from_secs(5);
+/// File that gets its name once it is complete; until then the old file has it. A device or pipe is written to at once.
+#[derive(Debug)]
+pub struct Draft {
+    path: PathBuf,
+    to: To,
+}
+
+#[derive(Debug)]
+enum To {
+    New(tempfile::NamedTempFile, HeldDirectory),
+    Special(Output<File>),
+}
+
+impl Draft {
+    /// Begins what the user wants at `path`.
+    ///
+    /// # Errors
+    /// The directory cannot be written to, or no process reads the pipe.
+    pub fn begin(path: &Path) -> Result<Draft> {
+        match look(path) {
+            Ok(Destination::Special(looked)) => {
+                let to = To::Special(Output(open_special(&looked).with_context(|| unwritable(path))?));
+                Ok(Draft { path: path.to_owned(), to })
+            }
+            // Permissions that another user chose are not those of root's file.
+            Ok(Destination::File(looked)) if looked.is_ours() || !geteuid().is_root() => {
+                Draft::new(path, Some(looked.mode()))
+            }
+            // Making the file says what is wrong.
+            _ => Draft::of_name(path),
+        }
+    }
+
+    /// Begins a file that will replace whatever has this name.
+    fn of_name(path: &Path) -> Result<Draft> {
+        Draft::new(path, None)
+    }
+
+    /// Begins a file with these permissions, or with those of new files.
+    fn new(path: &Path, mode: Option<Mode>) -> Result<Draft> {
+        let held = HeldDirectory::of(path).map_err(|error| refused(path, &error))?;
+        let file = tempfile::Builder::new()
+            .prefix(".latscope-")
+            .permissions(Permissions::from_mode(0o666))
+            .tempfile_in(held.path())
+            .map_err(|error| refused(path, &error))?;
+        if let Some(mode) = mode {
+            rustix::fs::fchmod(file.as_file(), mode).with_context(|| unwritable(path))?;
+        }
+        Ok(Draft { path: path.to_owned(), to: To::New(file, held) })
+    }
+
+    /// Path of what is not complete yet, which is to be removed if this process is killed. A device or pipe has none.
+    pub fn unfinished(&self) -> Option<PathBuf> {
+        match &self.to {
+            To::New(file, _) => Some(directory_of(&self.path).join(file.path().file_name()?)),
+            To::Special(_) => None,
+        }
+    }
+
+    /// Gives the file its name.
+    ///
+    /// # Errors
+    /// The disk is full, or the name cannot be given.
+    pub fn finish(self) -> Result<()> {
+        let To::New(file, held) = self.to else { return Ok(()) };
+        let cannot = || unwritable(&self.path);
+        file.as_file().sync_data().with_context(cannot)?;
+        file.persist(held.at(&self.path)).map_err(|error| error.error).with_context(cannot)?;
+        sync_directory(&held.path());
+        Ok(())
+    }
+}
+
+impl Write for Draft {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match &mut self.to {
+            To::New(file, _) => file.write(bytes),
+            To::Special(output) => output.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Writes a file in its place, from its beginning: it stays the same file. A pipe is waited for as of [`save`].
+///
+/// # Errors
+/// The file cannot be opened or written, or no process reads the pipe.
+pub fn write_in_place(path: &Path, text: &[u8]) -> io::Result<()> {
+    let mut file = match look(path)? {
+        Destination::Special(looked) => return Output(open_special(&looked)?).write_all(text),
+        Destination::File(looked) if looked.is_hard_link() => return Err(hard_link()),
+        Destination::File(looked) => looked.open(OFlags::WRONLY | OFlags::TRUNC | OFlags::NONBLOCK)?,
+        Destination::Free => File::create_new(HeldDirectory::of(path)?.at(path))?,
+        Destination::Directory => return Err(Errno::ISDIR.into()),
+        Destination::Foreign => return Err(foreign()),
+    };
+    file.write_all(text)
+}
+
+/// Opens a file to append to it, and makes it if nothing has its name. A pipe is waited for as of [`save`].
+///
+/// # Errors
+/// The file cannot be opened, or no process reads the pipe.
+pub fn append(path: &Path) -> io::Result<File> {
+    match look(path)? {
+        Destination::Special(looked) => open_special(&looked),
+        Destination::File(looked) if looked.is_hard_link() => Err(hard_link()),
+        Destination::File(looked) => looked.open(OFlags::WRONLY | OFlags::APPEND | OFlags::NONBLOCK),
+        Destination::Free => {
+            File::options().append(true).create_new(true).open(HeldDirectory::of(path)?.at(path))
+        }
+        Destination::Directory => Err(Errno::ISDIR.into()),
+        Destination::Foreign => Err(foreign()),
+    }
+}
+
+/// Time for which all pipes together are waited on that no process reads, and the least time for each of them.
+const READER_TIMEOUT: Duration = Duration::from_secs(2);
+const LEAST_TIMEOUT: Duration = Duration::from_millis(200);
+
+/// Part of this time that is over.
+static WAITED: Mutex<Duration> = Mutex::new(Duration::ZERO);
+
+/// Time between two tries to open a pipe.
+const PAUSE: Duration = Duration::from_millis(20);
 
 /// Opens a device or pipe for writing. Opening a pipe that no process reads would last until one does, and no signal
 /// ends it while the signals are those of a run.
-fn open_special(path: &Path) -> io::Result<File> {
-    let flags = OFlags::NONBLOCK.bits().cast_signed();
-    let end = Instant::now() + READER_TIMEOUT;
+fn open_special(looked: &Looked) -> io::Result<File> {
+    let began = Instant::now();
+    let mut waited = WAITED.lock().unwrap_or_else(PoisonError::into_inner);
     let file = loop {
-        match File::options().write(true).custom_flags(flags).open(path) {
-            Err(error) if error.raw_os_error() == Some(Errno::NXIO.raw_os_error()) && is_pipe(path) => {
-                if Instant::now() > end {
+        match looked.open(OFlags::WRONLY | OFlags::APPEND | OFlags::NONBLOCK) {
+            Err(error)
+                if error.raw_os_error() == Some(Errno::NXIO.raw_os_error())
+                    && looked.kind() == FileType::Fifo =>
+            {
+                let is_over = *waited >= READER_TIMEOUT && began.elapsed() >= LEAST_TIMEOUT;
+                if is_over || signal::pending(&TERMINATION).is_some() {
                     return Err(io::Error::new(ErrorKind::TimedOut, "no process reads this pipe"));
                 }
-                std::thread::sleep(Duration::from_millis(20));
+                std::thread::sleep(PAUSE);
+                *waited += PAUSE;
             }
             opened => break opened?,
         }
     };
-    rustix::fs::fcntl_setfl(&file, OFlags::empty())?;
+    rustix::fs::fcntl_setfl(&file, OFlags::APPEND)?;
     Ok(file)
-}
-
-fn replace_file(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> Result<()> {
-    let mut file = tempfile::Builder::new()
-        .prefix(".latscope-")
-        .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666))
-        .tempfile_in(directory_of(path))
-        .map_err(|error| refused(path, &error))?;
-    write(file.as_file_mut()).and_then(|()| file.as_file().sync_data()).with_context(|| unwritable(path))?;
-    file.persist(path).map_err(|error| error.error).with_context(|| unwritable(path))?;
-    sync_directory(directory_of(path));
-    Ok(())
 }
 
 /// Makes a new name last, so that a power cut does not bring the old file back. Not every file system can;
@@ -332,15 +464,18 @@ mod tests {
         let path = directory.path().join("pipe");
         rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, Mode::RUSR | Mode::WUSR, 0)
             .unwrap();
-        let error = replace(&path, b"text").unwrap_err();
-        assert!(format!("{error:#}").contains("no process reads this pipe"), "{error:#}");
         let reader = std::thread::spawn({
             let path = path.clone();
             move || std::fs::read_to_string(path).unwrap()
         });
         replace(&path, b"text").unwrap();
         assert_eq!(reader.join().unwrap(), "text");
-        assert!(is_pipe(&path));
+        // The second error takes a moment only.
+        for _ in 0..2 {
+            let error = replace(&path, b"text").unwrap_err();
+            assert!(format!("{error:#}").contains("no process reads this pipe"), "{error:#}");
+        }
+        assert!(is_special(&path));
     }
 
     #[test]
@@ -363,7 +498,7 @@ mod tests {
         rustix::fs::mkfifoat(rustix::fs::CWD, &target, Mode::RUSR | Mode::WUSR).unwrap();
         std::os::unix::fs::symlink(&target, &link).unwrap();
         replace_name(&link, b"text").unwrap();
-        assert!(is_pipe(&target) && fs::symlink_metadata(&link).unwrap().is_file());
+        assert!(is_special(&target) && fs::symlink_metadata(&link).unwrap().is_file());
         replace_name(&target, b"text").unwrap();
         assert_eq!(fs::read(&target).unwrap(), b"text");
     }

@@ -1,15 +1,19 @@
 //! Records what each thread of the workers did, step by step, into one file.
 
+use crate::saver::Draft;
 use anyhow::{Context, Result};
 use latscope_bench::bench::signpost;
 use latscope_core::report::Measurement;
 use latscope_process::guardian::{Guardian, Ticket, Undo};
+use latscope_process::leftover::Leftover;
 use latscope_trace::instance::Instance;
 use latscope_trace::timeline::{self, Export, Format, Timeline};
 use latscope_trace::tracefs;
-use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+
+/// The warning that a time line is not complete.
+pub(crate) const LOST: &str = "timeline-lost";
 
 /// Mounts tracefs for this process and those that it starts, if it is not mounted: see [`tracefs::provide`].
 pub fn provide_tracefs() {
@@ -19,9 +23,9 @@ pub fn provide_tracefs() {
 /// A trace instance of our own and the file that grows with each step.
 pub(crate) struct Recorder {
     trace: Instance,
-    ticket: Ticket,
+    tickets: Vec<Ticket>,
     export: Export,
-    file: File,
+    draft: Draft,
     path: PathBuf,
 }
 
@@ -32,18 +36,20 @@ impl Recorder {
     /// There is no tracing here (the text says what to do), or the file
     /// cannot be made.
     pub fn start(path: &Path, guardian: &Guardian) -> Result<Recorder> {
-        let mut ticket = None;
+        let mut tickets = Vec::new();
         let trace = Instance::create(&mut |directory| {
-            ticket = Some(guardian.journal(Undo::RemoveInstance(directory.to_owned()))?);
+            tickets.push(guardian.journal(Undo::RemoveInstance(directory.to_owned()))?);
             Ok(())
         })
         .context("no time line can be recorded")?;
-        let ticket = ticket.context("the trace instance was not journalled")?;
-        let cannot = || format!("cannot write {}", path.display());
-        let mut file = File::create(path).with_context(cannot)?;
+        let mut draft = Draft::begin(path)?;
+        if let Some(unfinished) = draft.unfinished() {
+            tickets.push(guardian.journal(Undo::Remove(Leftover::File(unfinished)))?);
+        }
         let export = Export::new(Format::of(path));
-        file.write_all(export.begin().as_bytes()).with_context(cannot)?;
-        Ok(Recorder { trace, ticket, export, file, path: path.to_owned() })
+        let cannot = || format!("cannot write {}", path.display());
+        draft.write_all(export.begin().as_bytes()).with_context(cannot)?;
+        Ok(Recorder { trace, tickets, export, draft, path: path.to_owned() })
     }
 
     /// Path that a worker writes its signposts to.
@@ -68,7 +74,7 @@ impl Recorder {
         let recording = self.trace.take()?;
         let timeline = Timeline::of(&recording);
         let text = self.export.step(&recording, &timeline);
-        self.file
+        self.draft
             .write_all(text.as_bytes())
             .with_context(|| format!("cannot write {}", self.path.display()))?;
         Ok(timeline)
@@ -79,10 +85,12 @@ impl Recorder {
     /// # Errors
     /// The file cannot be written, or the guardian is gone.
     pub fn finish(mut self, guardian: &Guardian) -> Result<()> {
-        let written = self.file.write_all(self.export.end().as_bytes());
+        let written = self.draft.write_all(self.export.end().as_bytes());
         drop(self.trace);
-        guardian.undo(self.ticket)?;
-        written.with_context(|| format!("cannot write {}", self.path.display()))
+        let written = written.with_context(|| format!("cannot write {}", self.path.display()));
+        let saved = written.and_then(|()| self.draft.finish());
+        self.tickets.into_iter().try_for_each(|ticket| guardian.undo(ticket))?;
+        saved
     }
 }
 

@@ -146,6 +146,7 @@ fn condvar() {
 #[test]
 fn eventfd() {
     conforms(links::eventfd);
+    conforms(links::eventfd_by_libc);
 }
 
 #[test]

@@ -2,12 +2,13 @@
 
 use crate::notify::Notifier;
 use crate::notify::counter::{Counters, Lanes, TokenCounter};
-use crate::notify::eventfd::{self, Eventfd};
+use crate::notify::eventfd::{self, Eventfd, EventfdByLibc};
 use crate::notify::stream::Bytes;
 use crate::{Closed, Link};
 use latscope_os::shared_cell::{Scope, Shareable};
 use rustix::event::EventfdFlags;
 use rustix::pipe::{PipeFlags, pipe_with};
+use std::fs::File;
 use std::io;
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -91,6 +92,21 @@ pub fn eventfd() -> io::Result<(EventfdEnd, EventfdEnd)> {
     let first = Eventfd::new([events[0].try_clone()?, events[1].try_clone()?], 0);
     Ok((CountedEnd::new(first, lanes.clone(), 0), CountedEnd::new(Eventfd::new(events, 1), lanes, 1)))
 }
+
+/// Two ends as those of [`eventfd()`], which call the functions of the C library.
+///
+/// # Errors
+/// No memory or descriptors left.
+pub fn eventfd_by_libc() -> io::Result<(EventfdByLibcEnd, EventfdByLibcEnd)> {
+    let [first, second] = eventfd::create(EventfdFlags::SEMAPHORE)?.map(File::from);
+    let lanes = Lanes::create(Scope::Threads)?;
+    let near = EventfdByLibc { input: second.try_clone()?, output: first.try_clone()? };
+    let far = EventfdByLibc { input: first, output: second };
+    Ok((CountedEnd::new(near, lanes.clone(), 0), CountedEnd::new(far, lanes, 1)))
+}
+
+/// Endpoint of a link over two event descriptors by the C library.
+pub(crate) type EventfdByLibcEnd = CountedEnd<AtomicU32, EventfdByLibc>;
 
 /// Endpoint of a link over descriptors that carry bytes.
 #[derive(Debug)]

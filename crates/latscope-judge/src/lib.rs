@@ -18,6 +18,7 @@ pub mod patterns;
 pub mod references;
 pub mod repeatability;
 pub mod runs;
+mod titles;
 pub mod transactions;
 pub mod trial;
 pub mod verdict;

@@ -171,7 +171,7 @@ mod tests {
     fn a_row_that_stays_is_covered() {
         let assessment = assess(&rows_of(&[&[10.0, 10.2, 9.9, 10.1], &[10.1, 10.0, 10.2, 9.9]])).unwrap();
         assert_eq!((assessment.coverage, assessment.moving, assessment.rows), (1.0, 0, 1));
-        assert!(assessment.width < 1.12, "{assessment:?}");
+        assert!(assessment.width < 1.35, "{assessment:?}");
     }
 
     #[test]

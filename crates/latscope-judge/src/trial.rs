@@ -4,7 +4,7 @@ use crate::compare::{Comparison, Contrast, Point, TAIL_MARGIN, Undecided, Verdic
 use crate::runs::{Run, point_id};
 use crate::verdict::{report_status, subjects};
 use latscope_core::quality::Level;
-use latscope_core::report::{Measurement, Status};
+use latscope_core::report::{Measurement, Status, Summary};
 use latscope_core::statistics::median;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -157,14 +157,17 @@ pub struct Row {
     pub row: bool,
     /// Runs that have it.
     pub runs: usize,
-    /// The median over the runs of their medians, ns.
+    /// The median over the runs of their medians, with the activations that were missed, ns.
     pub p50: Option<f64>,
-    /// The median over the runs of their 99th percentiles, ns.
+    /// The median over the runs of their 99th percentiles, with the activations that were missed, ns.
     pub p99: Option<f64>,
     /// Largest sample of all runs, ns.
     pub max: Option<f64>,
     /// Activations that did not take place, of all runs.
     pub missed: u64,
+    /// True if the medians have activations that were missed.
+    #[serde(skip)]
+    pub with_missed: bool,
     /// Runs that hold every criterion.
     pub held: usize,
     /// Runs that exceeded a criterion.
@@ -216,9 +219,9 @@ pub fn rows(runs: &[&Run]) -> Vec<Row> {
 
 fn row(id: String, all: &[&Measurement]) -> Row {
     // With the activations that were missed: else a stall counts once, however many instants it delayed.
-    let p99 = all.iter().filter_map(|m| {
-        m.corrected.as_ref().map_or(m.summary.p99, |corrected| corrected.tail_quantile(0.99))
-    });
+    let summaries: Vec<Summary> = all.iter().map(|m| m.summary_with_missed()).collect();
+    let over_runs =
+        |of: fn(&Summary) -> Option<f64>| median(&summaries.iter().filter_map(of).collect::<Vec<_>>());
     let statuses = all.iter().filter_map(|m| Some(m.verdict.as_ref()?.status));
     let [held, exceeded, inconclusive] = [Status::Pass, Status::Exceeded, Status::Inconclusive]
         .map(|status| statuses.clone().filter(|other| *other == status).count());
@@ -228,9 +231,10 @@ fn row(id: String, all: &[&Measurement]) -> Row {
         row: first.is_some_and(|m| m.row),
         id,
         runs: all.len(),
-        p50: median(&all.iter().filter_map(|m| m.typical()).collect::<Vec<_>>()),
-        p99: median(&p99.collect::<Vec<_>>()),
+        p50: over_runs(|summary| summary.p50),
+        p99: over_runs(|summary| summary.p99),
         max: all.iter().filter_map(|m| m.summary.max).reduce(f64::max),
+        with_missed: all.iter().any(|m| m.with_missed().count() > m.histogram.count()),
         missed: all.iter().fold(0u64, |sum, m| sum.saturating_add(m.summary.missed)),
         held,
         exceeded,

@@ -7,6 +7,7 @@ use latscope_core::redact::Redactor;
 use latscope_core::report::{Account, Measurement, Report, Sampling};
 use latscope_judge::compare::{Options, compare};
 use latscope_judge::imports::{read_report, read_run};
+use latscope_judge::merge::merge;
 use latscope_judge::runs::{Run, point_id};
 use proptest::prelude::*;
 use std::path::PathBuf;
@@ -127,7 +128,6 @@ fn what_is_not_understood_is_refused_with_what_to_do() {
     }
 }
 
-/// Puts outputs one after the other.
 /// A file with one text in the place of another.
 fn replaced(name: &str, from: &str, to: &str) -> Vec<u8> {
     let text = String::from_utf8(text(name)).unwrap();
@@ -142,13 +142,14 @@ fn counts_and_dates_that_cannot_be_are_refused() {
             "cyclictest.json",
             "\"cycles\": 2000",
             "\"cycles\": 20000",
-            "its mean of 40.46 is none of 20000 values",
+            "its mean, 40.46, is impossible for its 20,000 values",
         ),
-        ("cyclictest.json", "\"max\": 33600", "\"max\": 89", "are not those of its histogram"),
+        ("cyclictest.json", "\"max\": 33600", "\"max\": 89", "its largest value, 89, is below 100"),
         ("cyclictest.json", "\"num_threads\": 2", "\"num_threads\": 3", "it has 2 of its 3 threads"),
         ("cyclictest.json", "23 Nov 2026 00:05:43", "23 Nov 2026 25:05:43", "does not exist"),
         ("cyclictest.json", "23 Nov 2026 00:05:45", "31 Nov 2026 00:05:45", "does not exist"),
         ("google-benchmark.json", "2026-11-23T", "2026-13-23T", "does not exist"),
+        ("hyperfine.json", "\"stddev\": 0.", "\"stddev\": 1.", "its stddev is not that of its times"),
     ];
     for (name, from, to, said) in cases {
         let error = read_report(&replaced(name, from, to)).unwrap_err().to_string();
@@ -193,6 +194,7 @@ fn a_result_that_states_what_cannot_be_is_read_with_a_warning() {
     );
 }
 
+/// Puts outputs one after the other.
 fn together(names: &[&str]) -> Vec<u8> {
     names.iter().flat_map(|name| text(name)).collect()
 }
@@ -204,7 +206,7 @@ fn several_outputs_in_a_file_are_refused() {
         (&["cyclictest-h100.txt", "cyclictest-h20.txt"], "several histograms"),
         (&["rtla-timerlat.txt", "rtla-timerlat.txt"], "several tables"),
         (&["lat_mem_rd.txt", "lat_mem_rd.txt"], "there twice"),
-        (&["fio.json", "fio.json"], "trailing characters"),
+        (&["fio.json", "fio.json"], "the second begins in line 450"),
         (&["fio.json", "hyperfine.json"], "and hyperfine"),
     ];
     for (names, said) in cases {
@@ -249,8 +251,11 @@ fn latscope_as_cyclictest_is_no_other_program_and_its_missed_activations_are_kno
     let imported = report.imported.as_ref().unwrap();
     assert_eq!(imported.name(), "latscope as cyclictest 0.1.0");
     assert!(!imported.unknown.iter().any(|fact| fact == "missed activations"), "{:?}", imported.unknown);
-    let read: Vec<u64> = report.measurements.iter().map(|m| m.summary.missed).collect();
-    assert_eq!(read, missed);
+    let known =
+        |report: &Report| report.measurements.iter().filter_map(Measurement::missed).collect::<Vec<_>>();
+    assert_eq!(known(&report), missed);
+    assert_eq!(known(&Report::from_json(report.to_json().as_bytes()).unwrap()), missed, "also as written");
+    assert!(known(&self::report("cyclictest.json")).is_empty());
     assert!(self::report("cyclictest.json").imported.unwrap().unknown[0].contains("missed"));
     file["latscope"]["missed"] = serde_json::json!([]);
     assert!(read_report(file.to_string().as_bytes()).unwrap_err().to_string().contains("missed"));
@@ -523,5 +528,35 @@ proptest! {
     #[test]
     fn other_texts_are_refused(text in prop::collection::vec(any::<u8>(), 0..300)) {
         prop_assert!(read_report(&text).is_err());
+    }
+}
+
+#[test]
+fn what_one_part_does_not_say_is_unknown_in_a_merge() {
+    let part = |change: fn(&mut serde_json::Value)| {
+        let mut file = json("cyclictest.json");
+        file["end_time"] = serde_json::Value::Null;
+        change(&mut file);
+        ("a file".to_owned(), read_report(file.to_string().as_bytes()).unwrap())
+    };
+    let first = part(|_| {});
+    let second = part(|file| file["sysinfo"]["nodename"] = "".into());
+    let third = part(|file| file["rt_test_version:"] = "9.9".into());
+    let whole = merge(vec![first.clone(), second, third]).unwrap();
+    let imported = whole.imported.as_ref().unwrap();
+    assert_eq!((&*imported.program, imported.version.as_deref()), ("cyclictest", None));
+    let lacks = |fact: &str| imported.unknown.iter().filter(|unknown| *unknown == fact).count();
+    assert_eq!(["missed activations", "host"].map(lacks), [1, 1]);
+    let mut ours = first.1.clone();
+    (ours.imported, ours.run_id) = (None, "ours".to_owned());
+    ours.measurements.iter_mut().for_each(|m| m.quality.retain(|reason| reason.id != "imported"));
+    let mixed = merge(vec![first, ("ours".to_owned(), ours)]).unwrap();
+    assert_eq!(mixed.imported, None);
+    for whole in [whole, mixed] {
+        assert!(whole.measurements.iter().all(|m| m.missed().is_none()));
+        let written: serde_json::Value = serde_json::from_str(&whole.to_json()).unwrap();
+        let summaries = written["measurements"].as_array().unwrap().iter().map(|m| &m["summary"]);
+        assert!(summaries.clone().all(|s| s["missed"].is_null() && s["rejected"].is_null()));
+        assert_eq!(Report::from_json(whole.to_json().as_bytes()).unwrap(), whole);
     }
 }

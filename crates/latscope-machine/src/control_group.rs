@@ -5,6 +5,9 @@ use crate::root::Root;
 use latscope_core::units::CpuList;
 use std::collections::BTreeMap;
 
+/// Name of this process in `/proc`.
+const SELF: &str = "self";
+
 /// A share of CPU time granted in each period.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Quota {
@@ -121,12 +124,24 @@ pub(crate) fn task_groups(root: &Root) -> Vec<String> {
     unified(root).into_iter().chain(hierarchy(root, "pids")).collect()
 }
 
+/// Returns the files that freeze a process: of its groups and of those above them.
+pub(crate) fn freezers(root: &Root, process: &str) -> Vec<String> {
+    let first =
+        hierarchy_of(root, process, "freezer").into_iter().map(|group| format!("{group}/freezer.state"));
+    let second = unified_of(root, process).into_iter().map(|group| format!("{group}/cgroup.freeze"));
+    first.chain(second).filter(|file| root.exists(file)).collect()
+}
+
 /// This process's group of the second version and all above it, innermost
 /// first, as directories.
 fn unified(root: &Root) -> Vec<String> {
+    unified_of(root, SELF)
+}
+
+fn unified_of(root: &Root, process: &str) -> Vec<String> {
     let mounts = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"];
     let mount = mounts.into_iter().find(|mount| root.exists(&format!("{mount}/cgroup.controllers")));
-    match (mount, group_path(root, |controllers| controllers.is_empty())) {
+    match (mount, group_path(root, process, |controllers| controllers.is_empty())) {
         (Some(mount), Some(path)) => upwards(mount, &path),
         _ => Vec::new(),
     }
@@ -134,7 +149,12 @@ fn unified(root: &Root) -> Vec<String> {
 
 /// This process's group of a controller of the first version and all above it, innermost first, as directories.
 fn hierarchy(root: &Root, controller: &str) -> Vec<String> {
-    let Some(path) = group_path(root, |names| names.split(',').any(|name| name == controller)) else {
+    hierarchy_of(root, SELF, controller)
+}
+
+fn hierarchy_of(root: &Root, process: &str, controller: &str) -> Vec<String> {
+    let Some(path) = group_path(root, process, |names| names.split(',').any(|name| name == controller))
+    else {
         return Vec::new();
     };
     let candidates = [controller, "cpu,cpuacct", "cpuacct,cpu"];
@@ -142,10 +162,10 @@ fn hierarchy(root: &Root, controller: &str) -> Vec<String> {
     mounts.iter().find(|mount| root.exists(mount)).map_or(Vec::new(), |mount| upwards(mount, &path))
 }
 
-/// The path in the line `number:controllers:path` of `/proc/self/cgroup` whose
+/// The path in the line `number:controllers:path` of a process's `cgroup` whose
 /// controllers suit.
-fn group_path(root: &Root, suits: impl Fn(&str) -> bool) -> Option<String> {
-    let text = root.text("/proc/self/cgroup")?;
+fn group_path(root: &Root, process: &str, suits: impl Fn(&str) -> bool) -> Option<String> {
+    let text = root.text(&format!("/proc/{process}/cgroup"))?;
     text.lines().find_map(|line| {
         let mut parts = line.splitn(3, ':').skip(1);
         let (controllers, path) = (parts.next()?, parts.next()?);

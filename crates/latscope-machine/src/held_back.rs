@@ -2,20 +2,18 @@
 
 use super::Root;
 use super::control_group::{quota, quotas, throttling};
+use crate::ledger::{Counts, Ledger};
 use latscope_core::units::format_time;
-use std::time::{Duration, Instant};
-
-/// Age from which on the readings are replaced; recent times are at most twice as old.
-const RECENT: Duration = Duration::from_secs(1);
 
 /// Time for which this process's groups, and those above them, were stopped by a quota.
 #[derive(Debug)]
 pub struct HeldBack {
     root: Root,
-    /// The readings before the present one, the older first, ns over all CPUs.
-    before: [u64; 2],
-    read: Instant,
+    ledger: Ledger,
 }
+
+/// The counter's place in the ledger: it is summed over CPUs.
+const ALL_CPUS: u32 = 0;
 
 impl HeldBack {
     /// Begins to watch the quotas.
@@ -24,21 +22,24 @@ impl HeldBack {
     }
 
     fn at(root: Root) -> HeldBack {
-        let now = stopped(&root);
-        HeldBack { root, before: [now; 2], read: Instant::now() }
+        let ledger = Ledger::new(Counts::from([(ALL_CPUS, stopped(&root))]));
+        HeldBack { root, ledger }
     }
 
     /// Replaces old readings, so that [`recent`](HeldBack::recent) stays recent; call it about once a second.
     pub fn look(&mut self) {
-        if self.read.elapsed() >= RECENT {
-            self.before = [self.before[1], stopped(&self.root)];
-            self.read = Instant::now();
-        }
+        self.ledger.look(|| Counts::from([(ALL_CPUS, stopped(&self.root))]));
     }
 
-    /// Time for which the groups were stopped within the last seconds, ns, summed over CPUs.
+    /// Time for which the groups were stopped within the last seconds and that explains no event yet, ns, summed over
+    /// CPUs.
     pub fn recent(&self) -> u64 {
-        stopped(&self.root).saturating_sub(self.before[0])
+        self.ledger.left(ALL_CPUS, stopped(&self.root))
+    }
+
+    /// Notes that a stop of the groups explains a part of an event, ns: it explains no other.
+    pub fn spend(&mut self, ns: u64) {
+        self.ledger.spend(ALL_CPUS, ns);
     }
 
     /// Names the tightest quota: `50 ms of CPU time in each 100 ms`.
@@ -76,6 +77,8 @@ mod tests {
         let stat = tree.path().join(file("cpu.stat").trim_start_matches('/'));
         fs::write(stat, "nr_periods 10\nnr_throttled 4\nthrottled_time 9000\n").unwrap();
         assert_eq!(held_back.recent(), 2000);
+        held_back.spend(500);
+        assert_eq!(held_back.recent(), 1500);
         let quota = "50.0 ms of CPU time in each 100 ms (/sys/fs/cgroup/cpu,cpuacct/x)";
         assert_eq!(held_back.quota().as_deref(), Some(quota));
     }

@@ -100,14 +100,47 @@ fn cpu_model(root: &Root) -> String {
     let text = root.text("/proc/cpuinfo").unwrap_or_default();
     let named = |name| field(&text, name).filter(|value| !value.is_empty()).map(str::to_owned);
     // 32-bit ARM has a "model name" too, one that names no model.
-    let processor = arm_cores(&text)
-        .or_else(|| ["model name", "cpu model", "uarch", "cpu", "Hardware"].into_iter().find_map(named));
+    let processor =
+        arm_cores(&text).or_else(|| NAMES.into_iter().find_map(named)).or_else(|| numbered_processor(&text));
     let board = root.text("/proc/device-tree/model").filter(|board| !board.is_empty());
     match (processor, board) {
         (Some(processor), Some(board)) => format!("{processor} ({board})"),
         (one, other) => one.or(other).unwrap_or_default(),
     }
 }
+
+/// Fields with the name of a processor: `Model Name` on LoongArch, `CPU` on m68k.
+const NAMES: [&str; 7] = ["model name", "Model Name", "cpu model", "uarch", "cpu", "CPU", "Hardware"];
+
+/// The processor in a field with its number: `processor 0` has the machine type on s390, `processor [0]` the name on ARC.
+fn numbered_processor(cpuinfo: &str) -> Option<String> {
+    fields(cpuinfo).find_map(|(name, value)| {
+        if name.starts_with("processor [") {
+            let begin = if value.starts_with("ARC") { "" } else { "ARC " };
+            return Some(format!("{begin}{value}"));
+        }
+        let (_, machine) = value.split_once("machine = ").filter(|_| name.starts_with("processor "))?;
+        let known = IBM_Z.iter().find(|(number, _)| *number == machine);
+        Some(format!("IBM {} ({machine})", known.map_or("Z", |(_, name)| name)))
+    })
+}
+
+/// Machine types of IBM Z, which are all that names the processor on s390.
+const IBM_Z: [(&str, &str); 13] = [
+    ("2817", "z196"),
+    ("2818", "z114"),
+    ("2827", "zEC12"),
+    ("2828", "zBC12"),
+    ("2964", "z13"),
+    ("2965", "z13s"),
+    ("3906", "z14"),
+    ("3907", "z14 ZR1"),
+    ("8561", "z15"),
+    ("8562", "z15 T02"),
+    ("3931", "z16"),
+    ("3932", "z16 A02"),
+    ("9175", "z17"),
+];
 
 /// The kinds of ARM cores in `/proc/cpuinfo`, by implementer and part number:
 /// `Cortex-A55 + Cortex-A76`.
@@ -302,6 +335,31 @@ mod tests {
             named(&[("/proc/cpuinfo", "cpu : POWER9, altivec supported")]),
             "POWER9, altivec supported"
         );
+        for (text, expected) in [
+            (
+                "system type\t\t: generic-loongson-machine\n\nprocessor\t\t: 0\npackage\t\t\t: 0\n\
+                 CPU Family\t\t: Loongson-64bit\nModel Name\t\t: Loongson-3A5000\nCPU Revision\t\t: 0x10\n",
+                "Loongson-3A5000",
+            ),
+            (
+                "vendor_id       : IBM/S390\n# processors    : 2\nbogomips per cpu: 3241.00\n\
+                 processor 0: version = 00,  identification = 0133E8,  machine = 8561\n\
+                 processor 1: version = 00,  identification = 0133E8,  machine = 8561\n\
+                 \ncpu number      : 0\ncpu MHz dynamic : 5200\n",
+                "IBM z15 (8561)",
+            ),
+            ("vendor_id : IBM/S390\nprocessor 0: version = FF,  machine = 1234\n", "IBM Z (1234)"),
+            ("CPU:\t\t68040\nMMU:\t\t68040\nFPU:\t\t68040\nClocking:\t24.8MHz\n", "68040"),
+            (
+                "IDENTITY\t: ARCVER [0x54] ARCNUM [0x0] CHIPID [0x0]\n\
+                 processor [0]\t: HS38 R3.0 (ARCv2 ISA)\nTimers\t\t: Timer0 Timer1\n",
+                "ARC HS38 R3.0 (ARCv2 ISA)",
+            ),
+            ("processor [0]\t: ARC 770 rev 3 (ARCompact ISA)\n", "ARC 770 rev 3 (ARCompact ISA)"),
+            ("processor\t: 0\nmodel name\t: X\n", "X"),
+        ] {
+            assert_eq!(named(&[("/proc/cpuinfo", text)]), expected, "{text}");
+        }
         assert_eq!(named(&[("/proc/device-tree/model", "VisionFive 2\0")]), "VisionFive 2");
         assert_eq!(named(&[]), "");
     }

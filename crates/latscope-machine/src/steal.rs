@@ -1,45 +1,37 @@
 //! Time that the hypervisor took from each CPU.
 
 use crate::account::cpus;
-use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
-
-/// Age from which on the readings are replaced; recent times are at most twice as old.
-const RECENT: Duration = Duration::from_secs(1);
+use crate::ledger::{Counts, Ledger};
 
 /// Time stolen from each CPU, by `/proc/stat` (proc_stat(5)).
 #[derive(Debug)]
-pub struct Steal {
-    /// The readings before the present one, the older first.
-    before: [BTreeMap<u32, u64>; 2],
-    read: Instant,
-}
+pub struct Steal(Ledger);
 
 impl Steal {
     /// Begins to watch all CPUs.
     pub fn watch() -> Steal {
-        let now = read();
-        Steal { before: [now.clone(), now], read: Instant::now() }
+        Steal(Ledger::new(read()))
     }
 
     /// Replaces old readings, so that [`recent`](Steal::recent) stays recent; call it about once a second.
     pub fn look(&mut self) {
-        if self.read.elapsed() >= RECENT {
-            self.before = [std::mem::take(&mut self.before[1]), read()];
-            self.read = Instant::now();
-        }
+        self.0.look(read);
     }
 
-    /// Time stolen from a CPU within the last seconds, ns. The kernel counts it in steps of 10 ms.
+    /// Time stolen from a CPU within the last seconds that explains no event yet, ns. The kernel counts it in steps of
+    /// 10 ms.
     pub fn recent(&self, cpu: u32) -> u64 {
-        let [now, before] =
-            [&read(), &self.before[0]].map(|readings| readings.get(&cpu).copied().unwrap_or(0));
-        now.saturating_sub(before)
+        self.0.left(cpu, read().get(&cpu).copied().unwrap_or(0))
+    }
+
+    /// Notes that stolen time of a CPU explains a part of an event, ns: it explains no other.
+    pub fn spend(&mut self, cpu: u32, ns: u64) {
+        self.0.spend(cpu, ns);
     }
 }
 
 /// Stolen time by CPU, ns.
-fn read() -> BTreeMap<u32, u64> {
+fn read() -> Counts {
     let text = std::fs::read_to_string("/proc/stat").unwrap_or_default();
     cpus::parse(&text).into_iter().map(|(cpu, time)| (cpu, time.stolen_ns)).collect()
 }

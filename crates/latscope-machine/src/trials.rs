@@ -1,6 +1,7 @@
 //! Trials of permissions, which can only be determined by trying: they depend on users, capabilities, control groups
 //! and filters, and no file shows the sum.
 
+use latscope_os::counted_event::Counted;
 use latscope_os::memory_lock;
 use latscope_os::sched::{self, Policy};
 use rustix::fs::{Access, access};
@@ -34,6 +35,12 @@ pub trait Trials {
     /// # Errors
     /// Making a directory is not permitted.
     fn may_make_directory(&mut self, parent: &Path) -> io::Result<()>;
+
+    /// Counts cycles by the processor's own counter, for a moment.
+    ///
+    /// # Errors
+    /// There is no such counter, or it is not permitted; see [`Counted::cycles`].
+    fn count_cycles(&mut self) -> io::Result<()>;
 }
 
 /// Trials on this machine.
@@ -64,6 +71,10 @@ impl Trials for ThisMachine {
 
     fn may_make_directory(&mut self, parent: &Path) -> io::Result<()> {
         Ok(access(parent, Access::WRITE_OK | Access::EXEC_OK)?)
+    }
+
+    fn count_cycles(&mut self) -> io::Result<()> {
+        Counted::cycles().map(drop)
     }
 }
 

@@ -1,6 +1,5 @@
 //! Time stamps: the processor's counter where it is sound, else the kernel's clock.
 
-use crate::syscall::check;
 use std::sync::OnceLock;
 
 /// A source of time stamps. Ticks have the frequency the caller calibrated.
@@ -69,19 +68,6 @@ pub fn monotonic_raw_ns() -> u64 {
 pub fn monotonic_ns() -> u64 {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     nanoseconds(time.tv_sec, time.tv_nsec)
-}
-
-/// `CLOCK_MONOTONIC` in nanoseconds by a real system call, past the vDSO
-/// (clock_gettime(2), vdso(7)).
-///
-/// # Errors
-/// The call fails only under a seccomp filter.
-#[inline]
-pub fn monotonic_ns_by_syscall() -> std::io::Result<u64> {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `time` is a valid timespec to write to, of the layout that the 64-bit system call has.
-    check(unsafe { libc::syscall(libc::SYS_clock_gettime, libc::CLOCK_MONOTONIC, &mut time) })?;
-    Ok(nanoseconds(time.tv_sec, time.tv_nsec))
 }
 
 #[inline]
@@ -181,12 +167,6 @@ mod tests {
             assert!(now >= last);
             last = now;
         }
-    }
-
-    #[test]
-    fn the_system_call_and_the_vdso_read_the_same_clock() {
-        let (before, between) = (monotonic_ns(), monotonic_ns_by_syscall().unwrap());
-        assert!(before <= between && between <= monotonic_ns());
     }
 
     #[test]

@@ -24,8 +24,12 @@ struct Attributes {
     config2: u64,
 }
 
+/// PERF_TYPE_HARDWARE, whose event 0 is PERF_COUNT_HW_CPU_CYCLES.
+const HARDWARE: u32 = 0;
 /// PERF_TYPE_TRACEPOINT.
 const TRACEPOINT: u32 = 2;
+/// Bits of the flags by which only the program is counted: `exclude_kernel`, `exclude_hv`.
+const PROGRAM_ONLY: u64 = 1 << 5 | 1 << 6;
 const CLOSE_ON_EXEC: usize = 8;
 
 /// Event that is counted, until this is dropped.
@@ -39,6 +43,14 @@ impl Counted {
     /// `EACCES`, `EPERM`: it takes CAP_PERFMON, or the kernel is locked down. `ENOENT`, `ENOSYS`: a kernel without it.
     pub fn tracepoint(id: u64) -> io::Result<Counted> {
         Counted::open(Attributes { kind: TRACEPOINT, config: id, ..Attributes::default() })
+    }
+
+    /// Counts the cycles in which the processor carries out this thread's program, by its own counter.
+    ///
+    /// # Errors
+    /// `ENOENT`, `EOPNOTSUPP`, `ENODEV`: the machine has no such counter. `EACCES`, `EPERM`: this user may not.
+    pub fn cycles() -> io::Result<Counted> {
+        Counted::open(Attributes { kind: HARDWARE, flags: PROGRAM_ONLY, ..Attributes::default() })
     }
 
     /// Counts executions of [`probed`] by this thread: a uprobe.

@@ -16,6 +16,7 @@ macro_rules! either {
 }
 
 mod access;
+pub mod allocation;
 pub mod binder;
 pub mod child;
 pub mod clock;
@@ -59,6 +60,7 @@ pub mod socket_peer;
 pub mod stdio;
 mod syscall;
 pub mod system_v;
+pub mod terminal;
 pub mod thread;
 pub mod timer_slack;
 pub mod trace_marker;

@@ -45,10 +45,21 @@ impl Mapping {
     /// Maps private memory of zeros.
     #[inline]
     pub fn anonymous(length: usize, access: ProtFlags, flags: MapFlags) -> Result<Mapping> {
+        Mapping::anonymous_near(0, length, access, flags)
+    }
+
+    /// Maps private memory of zeros, at `address` if there is room.
+    #[inline]
+    pub fn anonymous_near(
+        address: usize,
+        length: usize,
+        access: ProtFlags,
+        flags: MapFlags,
+    ) -> Result<Mapping> {
         assert!(!flags.contains(MapFlags::FIXED));
-        let flags = flags | MapFlags::PRIVATE;
-        // SAFETY: as in `file`.
-        Ok(Mapping::of(unsafe { mm::mmap_anonymous(null_mut(), length, access, flags)? }, length))
+        let (flags, hint) = (flags | MapFlags::PRIVATE, std::ptr::without_provenance_mut(address));
+        // SAFETY: as in `file`; without MAP_FIXED, the address is a wish.
+        Ok(Mapping::of(unsafe { mm::mmap_anonymous(hint, length, access, flags)? }, length))
     }
 
     #[inline]

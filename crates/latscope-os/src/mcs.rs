@@ -2,7 +2,8 @@
 //! reserved memory. The module is for arm64; no test here has met it.
 //!
 //! Source: mcs_km of <https://gitee.com/openeuler/mcs>: ioctl of type `A`, mmap by
-//! physical address, poll for an interrupt of the client.
+//! physical address, poll for an interrupt of the client. The module has the first three
+//! requests since 2023, the fourth since March 2024.
 
 use crate::syscall::{check, is_readable};
 use crate::window::Window;
@@ -55,11 +56,12 @@ pub trait Board {
     /// The CPU is not off, or there is no such CPU: the device does not distinguish the two.
     fn check_off(&self, cpu: u32) -> io::Result<()>;
 
-    /// The first of the memories that are reserved.
+    /// Returns the first of the memories that are reserved; `None` for a module of before March 2024, which has no such
+    /// request.
     ///
     /// # Errors
-    /// A module that does not know this.
-    fn reserved(&self) -> io::Result<Reserved>;
+    /// No memory is reserved.
+    fn reserved(&self) -> io::Result<Option<Reserved>>;
 
     /// Maps reserved memory; offsets in the window are physical addresses.
     ///
@@ -70,7 +72,7 @@ pub trait Board {
     /// Switches a CPU on, to begin at a physical address (PSCI CPU_ON).
     ///
     /// # Errors
-    /// The address is not reserved; the firmware refuses.
+    /// The address is not reserved, as far as the module says; the firmware refuses.
     fn start(&self, cpu: u32, entry: u64) -> io::Result<()>;
 
     /// Interrupts the client on a CPU.
@@ -107,6 +109,11 @@ impl McsDevice {
         // SAFETY: the requests above read a `Cpu` or write a `Reserved`: the callers give the one of the request.
         check(unsafe { libc::ioctl(self.0.as_raw_fd(), request as _, argument as *mut T) }).map(drop)
     }
+
+    /// Refuses a range that is not reserved, where the module says what is. It refuses to map such a range itself.
+    fn check(&self, address: u64, size: u64) -> io::Result<()> {
+        self.reserved()?.map_or(Ok(()), |reserved| reserved.check(address, size))
+    }
 }
 
 impl Board for McsDevice {
@@ -115,7 +122,7 @@ impl Board for McsDevice {
     }
 
     fn start(&self, cpu: u32, entry: u64) -> io::Result<()> {
-        self.reserved()?.check(entry, 1)?;
+        self.check(entry, 1)?;
         self.call(CPU_ON, &mut Cpu { cpu, entry })
     }
 
@@ -123,14 +130,13 @@ impl Board for McsDevice {
         self.call(SEND_IPI, &mut Cpu { cpu, entry: 0 })
     }
 
-    fn reserved(&self) -> io::Result<Reserved> {
+    fn reserved(&self) -> io::Result<Option<Reserved>> {
         let mut reserved = Reserved::default();
-        self.call(QUERY_MEMORY, &mut reserved)?;
-        Ok(reserved)
+        if_known(self.call(QUERY_MEMORY, &mut reserved).map(|()| reserved))
     }
 
     fn map(&self, address: usize, size: usize) -> io::Result<Window> {
-        self.reserved()?.check(address as u64, size as u64)?;
+        self.check(address as u64, size as u64)?;
         Window::device(self.0.try_clone()?, address, size)
     }
 
@@ -140,6 +146,14 @@ impl Board for McsDevice {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(false),
             outcome => outcome,
         }
+    }
+}
+
+/// Returns the answer to a request, or `None` if the module has no such request.
+fn if_known<T>(answer: io::Result<T>) -> io::Result<Option<T>> {
+    match answer {
+        Err(error) if matches!(error.raw_os_error(), Some(libc::EINVAL | libc::ENOTTY)) => Ok(None),
+        answer => answer.map(Some),
     }
 }
 
@@ -188,10 +202,18 @@ mod tests {
     }
 
     #[test]
+    fn a_module_without_a_request_is_told_from_one_that_refuses() {
+        let answer = |number: i32| if_known::<u8>(Err(io::Error::from_raw_os_error(number)));
+        assert!([libc::EINVAL, libc::ENOTTY].into_iter().all(|number| matches!(answer(number), Ok(None))));
+        assert!([libc::ENODEV, libc::EFAULT, libc::EPERM].into_iter().all(|number| answer(number).is_err()));
+        assert!(matches!(if_known(Ok(7)), Ok(Some(7))));
+    }
+
+    #[test]
     fn what_is_no_such_device_refuses() {
         let device = McsDevice(open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty()).unwrap());
         assert!(device.check_off(0).is_err() && device.start(0, 0).is_err() && device.notify(0).is_err());
-        assert!(device.reserved().is_err() && device.map(0, 4096).is_err());
+        assert!(matches!(device.reserved(), Ok(None)), "a device without the request answers ENOTTY");
         assert_eq!(McsDevice::open(Path::new("/nonexistent")).unwrap_err().kind(), io::ErrorKind::NotFound);
     }
 

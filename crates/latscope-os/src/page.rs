@@ -152,6 +152,15 @@ impl Mapping {
         Ok(whole)
     }
 
+    /// Returns start and length of memory that can be written.
+    ///
+    /// # Panics
+    /// If it cannot.
+    pub(crate) fn writable_range(&mut self) -> [usize; 2] {
+        assert!(self.access == Access::ReadWrite);
+        [self.memory.start.as_ptr() as usize, self.memory.length]
+    }
+
     pub(crate) fn as_ptr(&self) -> *const u8 {
         self.memory.start.as_ptr()
     }

@@ -73,10 +73,14 @@ struct SchedAttr {
 
 const SIZE: u32 = size_of::<SchedAttr>() as u32;
 
-fn set_attr(mut attr: SchedAttr) -> io::Result<()> {
+fn set_attr(attr: SchedAttr) -> io::Result<()> {
+    set_attr_of(0, attr)
+}
+
+fn set_attr_of(thread: u32, mut attr: SchedAttr) -> io::Result<()> {
     attr.size = SIZE;
     // SAFETY: `attr` is a valid sched_attr of the size it states; 0 is the calling thread.
-    check(unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &attr, 0) }).map(drop)
+    check(unsafe { libc::syscall(libc::SYS_sched_setattr, thread, &attr, 0) }).map(drop)
 }
 
 fn get_attr(thread: u32) -> io::Result<SchedAttr> {
@@ -206,6 +210,14 @@ pub fn moved() -> Option<(Vec<u32>, Vec<u32>)> {
     let place = PLACE.with_borrow(Clone::clone)?;
     let allowed = allowed_cpus().ok()?;
     (place != allowed).then_some((place, allowed))
+}
+
+/// Gives another thread the policy SCHED_OTHER.
+///
+/// # Errors
+/// The thread no longer exists, or belongs to another user.
+pub fn make_normal(thread: u32) -> io::Result<()> {
+    set_attr_of(thread, SchedAttr { sched_policy: libc::SCHED_OTHER as u32, ..SchedAttr::default() })
 }
 
 /// Confines another thread to `cpus`.
@@ -342,6 +354,24 @@ mod tests {
         assert_eq!(seen, State { policy: 0, priority: 0, nice: 7 });
         assert_eq!(thread.join().unwrap(), seen);
         assert!(state(u32::MAX >> 1).is_err());
+    }
+
+    #[test]
+    fn another_thread_is_made_normal() {
+        std::thread::scope(|scope| {
+            let (tell, told) = std::sync::mpsc::channel();
+            let (end, ended) = std::sync::mpsc::channel::<()>();
+            scope.spawn(move || {
+                set_policy(Policy::Batch).unwrap();
+                tell.send(rustix::thread::gettid().as_raw_nonzero().get() as u32).unwrap();
+                let _ = ended.recv();
+            });
+            let thread = told.recv().unwrap();
+            make_normal(thread).unwrap();
+            assert_eq!(state(thread).unwrap(), State::default());
+            drop(end);
+        });
+        assert!(make_normal(u32::MAX >> 1).is_err());
     }
 
     #[test]

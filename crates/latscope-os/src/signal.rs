@@ -7,6 +7,9 @@ use std::io;
 /// The signals that end a run: from a terminal, a time limit, a service manager.
 pub const TERMINATION: [i32; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT];
 
+/// The signal of a child that ended, was stopped or went on.
+pub const CHILD: i32 = libc::SIGCHLD;
+
 /// The name of a signal of [`TERMINATION`], and `signal N` of another.
 pub fn name(signal: i32) -> String {
     let name = match signal {
@@ -85,6 +88,17 @@ pub fn release(signals: &[i32]) -> io::Result<()> {
     mask(libc::SIG_UNBLOCK, signals)
 }
 
+/// Returns the first of these signals that waits to be delivered to this process or thread, since it is blocked.
+pub fn pending(signals: &[i32]) -> Option<i32> {
+    let mut set = signal_set(&[]);
+    // SAFETY: the call writes a set.
+    if unsafe { libc::sigpending(&mut set) } != 0 {
+        return None;
+    }
+    // SAFETY: the set is only read.
+    signals.iter().copied().find(|signal| unsafe { libc::sigismember(&set, *signal) } == 1)
+}
+
 /// Ignores a signal in the whole process; children that are executed inherit that.
 pub fn ignore(signal: i32) {
     // SAFETY: SIG_IGN installs no code of ours.
@@ -100,9 +114,12 @@ mod tests {
         std::thread::spawn(|| {
             let signals = Signals::block(&[libc::SIGUSR2]).unwrap();
             assert_eq!(signals.next().unwrap(), None);
+            assert_eq!(pending(&[libc::SIGUSR1, libc::SIGUSR2]), None);
             // SAFETY: raise() sends to the calling thread, where the signal is blocked.
             unsafe { libc::raise(libc::SIGUSR2) };
+            assert_eq!(pending(&[libc::SIGUSR1, libc::SIGUSR2]), Some(libc::SIGUSR2));
             assert_eq!(signals.next().unwrap(), Some(libc::SIGUSR2));
+            assert_eq!(pending(&[libc::SIGUSR2]), None);
         })
         .join()
         .unwrap();

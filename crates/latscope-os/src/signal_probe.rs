@@ -63,14 +63,14 @@ impl SelfSignal {
         })
     }
 
-    /// Installs the same handler once more: one rt_sigaction.
-    ///
-    /// # Errors
-    /// The errors of [`install`](Self::install).
-    #[inline]
-    pub fn install_again(&self) -> Result<()> {
-        // SAFETY: the action is the one in force.
-        unsafe { set_kernel_action(Self::SIGNAL, &self.action) }
+    /// Arguments of rt_sigaction(2) that install the same handler once more.
+    pub(crate) fn installation(&self) -> [usize; 4] {
+        [Self::SIGNAL as usize, self.action.as_ptr() as usize, 0, MASK_BYTES]
+    }
+
+    /// Arguments of tgkill(2) that send the signal to this thread; its handler has run when the call returns.
+    pub(crate) fn delivery(&self) -> [usize; 3] {
+        [self.process, self.thread, Self::SIGNAL as usize]
     }
 
     /// Sends the signal to this thread; its handler has run when this returns.
@@ -291,7 +291,8 @@ mod tests {
         let signal = SelfSignal::install().unwrap();
         let installed = kernel_action(SelfSignal::SIGNAL).unwrap();
         assert_eq!(installed[0], count as *const () as usize);
-        signal.install_again().unwrap();
+        // SAFETY: the action is the one in force.
+        unsafe { set_kernel_action(SelfSignal::SIGNAL, &signal.action) }.unwrap();
         assert_eq!(kernel_action(SelfSignal::SIGNAL).unwrap(), installed);
         drop(signal);
         assert_eq!(kernel_action(SelfSignal::SIGNAL).unwrap(), before);

@@ -1,5 +1,6 @@
 //! A submission queue with one owner (io_uring(7)): operations that do nothing, and reads of a file.
 
+use crate::kernels::code::calls::SystemCallLoop;
 use crate::mapping::Mapping;
 use rustix::fd::{AsRawFd, OwnedFd};
 use rustix::io::{Errno, Result, retry_on_intr};
@@ -41,6 +42,8 @@ pub struct Queue {
     /// Operations whose completions are awaited.
     in_flight: u32,
     reads: Option<Reads>,
+    /// System call at several addresses, for so many operations.
+    calls: Option<(SystemCallLoop<'static>, u32)>,
 }
 
 /// File that is read, and memory for each entry.
@@ -77,7 +80,16 @@ impl Queue {
         let rings = Mapping::shared(&descriptor, OFFSET_OF_RINGS, length, MapFlags::POPULATE)?;
         let length = params.sq_entries as usize * size_of::<io_uring_sqe>();
         let submissions = Mapping::shared(&descriptor, OFFSET_OF_SUBMISSIONS, length, MapFlags::POPULATE)?;
-        Ok(Queue { descriptor, params, rings, submissions, prepared: 0, in_flight: 0, reads: None })
+        Ok(Queue {
+            descriptor,
+            params,
+            rings,
+            submissions,
+            prepared: 0,
+            in_flight: 0,
+            reads: None,
+            calls: None,
+        })
     }
 
     /// Takes the file that is read, `size` bytes at a time.
@@ -145,15 +157,50 @@ impl Queue {
     /// The error of an operation, or of the call.
     #[inline]
     pub fn finish(&mut self) -> Result<u64> {
-        let count = self.prepared;
-        let tail = self.word(self.params.sq_off.tail);
-        tail.store(tail.load(Ordering::Relaxed).wrapping_add(count), Ordering::Release);
-        (self.prepared, self.in_flight) = (0, self.in_flight + count);
+        let count = self.publish();
         if !self.has_poller() {
             self.enter(count, self.in_flight, IoringEnterFlags::GETEVENTS)?;
         } else if self.is_asleep() {
             self.enter(0, 0, IoringEnterFlags::SQ_WAKEUP)?;
         }
+        self.complete()
+    }
+
+    /// Puts the system call that submits and awaits so many operations at several addresses, and returns their number.
+    pub fn place_call(&mut self, seed: u64, operations: u32) -> usize {
+        let calls = SystemCallLoop::enter_ring(seed, self.descriptor.as_raw_fd(), operations);
+        self.calls.insert((calls, operations)).0.addresses()
+    }
+
+    /// Submits and awaits what is prepared, by the system call at the address with this number.
+    ///
+    /// # Errors
+    /// The errors of [`finish`](Self::finish).
+    ///
+    /// # Panics
+    /// No call was placed for so many operations, or there is no such address.
+    #[inline]
+    pub fn finish_at(&mut self, address: usize) -> Result<u64> {
+        let count = self.publish();
+        let (calls, operations) = self.calls.as_mut().expect("a call was placed");
+        assert_eq!(count, *operations, "the call is for another number of operations");
+        calls.run(address, 1)?;
+        self.complete()
+    }
+
+    /// Makes prepared entries visible to the kernel, and returns their number.
+    #[inline]
+    fn publish(&mut self) -> u32 {
+        let count = self.prepared;
+        let tail = self.word(self.params.sq_off.tail);
+        tail.store(tail.load(Ordering::Relaxed).wrapping_add(count), Ordering::Release);
+        (self.prepared, self.in_flight) = (0, self.in_flight + count);
+        count
+    }
+
+    /// Waits for all completions, and returns the sum of their results.
+    #[inline]
+    fn complete(&mut self) -> Result<u64> {
         let (mut sum, mut failed) = (0, None);
         while self.in_flight > 0 {
             match self.completion() {
@@ -238,6 +285,12 @@ mod tests {
         for count in [1, 8, 3] {
             (0..count).for_each(|_| queue.prepare_nop());
             assert_eq!(queue.finish(), Ok(0));
+            assert_eq!(queue.in_flight, 0);
+        }
+        let addresses = queue.place_call(1, 2);
+        for address in 0..addresses {
+            (0..2).for_each(|_| queue.prepare_nop());
+            assert_eq!(queue.finish_at(address), Ok(0));
             assert_eq!(queue.in_flight, 0);
         }
     }

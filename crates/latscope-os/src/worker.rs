@@ -3,7 +3,7 @@
 use crate::stdio;
 use crate::syscall::{check, signal_set};
 use rustix::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
-use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, waitid};
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -113,11 +113,14 @@ fn start(mut command: Command, descriptors: &[&OwnedFd], lifetime: Lifetime) -> 
     let prepare = move || {
         inherit(&fds)?;
         unblock_signals();
-        if lifetime == Lifetime::WithParent {
-            rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))?;
-            if rustix::process::getppid() != Some(parent) {
-                return Err(io::ErrorKind::BrokenPipe.into());
-            }
+        // A process with work to do goes on, also if it was stopped.
+        let (signal, ends) = match lifetime {
+            Lifetime::WithParent => (Signal::KILL, true),
+            Lifetime::OnItsOwn => (Signal::CONT, false),
+        };
+        rustix::process::set_parent_process_death_signal(Some(signal))?;
+        if ends && rustix::process::getppid() != Some(parent) {
+            return Err(io::ErrorKind::BrokenPipe.into());
         }
         Ok(())
     };
@@ -173,10 +176,10 @@ fn unblock_signals() {
     unsafe { libc::sigprocmask(libc::SIG_SETMASK, &signal_set(&[]), std::ptr::null_mut()) };
 }
 
-/// Returns true if a child was stopped and went on since the last call (`SIGSTOP`, `SIGTSTP`; then `SIGCONT`); false if
-/// it has ended. The kernel keeps that for its parent (waitid(2), `WCONTINUED`).
+/// Returns true if a child was stopped since the last call (`SIGSTOP`, `SIGTSTP`), or went on; false if it has ended. The
+/// kernel keeps that for its parent (waitid(2)), and tells it by `SIGCHLD`.
 pub fn was_halted(child: &Child) -> bool {
-    let options = WaitIdOptions::CONTINUED | WaitIdOptions::NOHANG;
+    let options = WaitIdOptions::STOPPED | WaitIdOptions::CONTINUED | WaitIdOptions::NOHANG;
     matches!(waitid(WaitId::Pid(Pid::from_child(child)), options), Ok(Some(_)))
 }
 

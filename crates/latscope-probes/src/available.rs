@@ -1,5 +1,6 @@
-//! Memory that an operation takes and that is not available.
+//! Memory and CPUs that an operation takes and that are not available.
 
+use latscope_bench::bench::Bench;
 use latscope_core::units::format_size;
 use latscope_os::memory::available_memory;
 
@@ -12,6 +13,12 @@ pub(crate) fn shortage(bytes: u64) -> Option<(String, &'static str)> {
         let reason = format!("{} of memory needed, {} available", format_size(needed), format_size(there));
         (reason, "free memory, or choose a smaller --size")
     })
+}
+
+/// Closes a point that needs a second CPU.
+pub(crate) fn lacks_a_cpu(bench: &mut Bench, point: usize) {
+    let reason = "it takes two CPUs, and this run may use only one";
+    bench.unsupported(point, reason, "allow a second CPU (--cpus, taskset, the cgroup's cpuset)");
 }
 
 #[cfg(test)]

@@ -31,6 +31,7 @@ macro_rules! probes {
 pub mod activity;
 mod apart;
 mod available;
+mod buffer;
 mod classes;
 pub mod cpu;
 pub mod failure;
@@ -50,6 +51,7 @@ pub mod syscall;
 pub mod thread;
 mod values;
 pub mod wake;
+mod ways;
 
 pub use latscope_bench::probe::{
     Cpus, Directory, Experiment, Facts, Family, Kind, Param, PlanInput, Probe, Profile, Registry,
@@ -77,9 +79,10 @@ pub static FAMILIES: &[&Family] = &[
     &remote::FAMILY,
 ];
 
-/// Returns the time that a step of so many points takes beside their budgets, s, by its name; 0 for an unknown one.
+/// Returns the time that a step of so many points takes in addition to their budgets, s, by its name; 0 for an unknown
+/// one.
 pub fn setup_s(step: &str, points: usize) -> f64 {
-    REGISTRY.experiment(step).map_or(0.0, |experiment| experiment.once_s + points as f64 * experiment.setup_s)
+    REGISTRY.setup_s(step, points)
 }
 
 /// The only point of a probe without parameters.
@@ -159,7 +162,7 @@ mod tests {
     fn a_survey_of_any_number_of_cpus_ends_in_time_by_its_own_estimate() {
         let probes: Vec<_> = all().filter(|probe| !probe.by_name_only).collect();
         for machine in latscope_core::fixture::machines::all() {
-            for (profile, rounds, limit) in [(Profile::Quick, 3, 10.0), (Profile::Normal, 8, 60.0)] {
+            for (profile, rounds, limit) in [(Profile::Quick, 3, 10.0), (Profile::Normal, 8, 50.5)] {
                 let input = PlanInput { profile, ..survey().input };
                 let request = Request { rounds, ..Request::new("survey", input) };
                 let plan = plan(&REGISTRY, &probes, &request, &machine);

@@ -13,7 +13,9 @@ pub(crate) use latscope_bench::settings::{Settings, Word};
 pub(crate) use latscope_bench::threads::{self, Partner};
 pub(crate) use latscope_bench::timebase::{AnyClock, Timebase};
 pub(crate) use latscope_bench::{settings, words};
-pub(crate) use latscope_core::catalogue::{Condition, ExclusiveCpus, Footprint, Headline, Samples, Subject};
+pub(crate) use latscope_core::catalogue::{
+    By, Condition, ExclusiveCpus, Footprint, Headline, Samples, Subject,
+};
 pub(crate) use latscope_core::machine::Machine;
 pub(crate) use latscope_core::plan::{ParamValue, Params, Periodic, Point, Step, Stop};
 pub(crate) use latscope_core::report::{Better, Exceedance, Semantics, Work};

@@ -4,18 +4,18 @@
 /// `irq:eth0`. A result has only those of its points.
 pub const VALUES: &[&str] = &[
     "additions", "blocked", "caller-cpu", "chains", "cost", "cpu-time", "direct", "drain", "duplicates",
-    "early", "elapsed", "failures", "fairness", "faults", "foreign-bytes", "frequency", "gap", "gaps",
-    "gaps-hardware", "gaps-preemption", "gaps-steal", "gaps-unattributed", "hash-slots", "injected",
-    "injected-ns", "interrupts", "involuntary", "irqs", "late", "load", "loop", "losses", "lost", "lost-irq",
-    "lost-nmi", "lost-preemption", "lost-softirq", "lost-steal", "lost-thread", "lost-unattributed",
-    "mapped", "meet", "migrated", "migrations", "misaddressed", "mismatches", "miss", "misses", "nice-calls",
-    "nice-inherited", "nice-restored", "nmis", "nothing-sent", "one-way", "own-cache", "packet-max",
-    "packet-min", "packet-p50", "packet-p99", "pages-elsewhere", "pages-on-node", "per-packet",
-    "preemptions", "received", "recovered", "reorderings", "rested", "round-trip", "rt-calls",
+    "early", "elapsed", "failures", "fairness", "fastest-address", "faults", "foreign-bytes", "frequency",
+    "gap", "gaps", "gaps-hardware", "gaps-preemption", "gaps-steal", "gaps-unattributed", "hash-slots",
+    "injected", "injected-ns", "interrupts", "involuntary", "irqs", "late", "load", "loop", "losses", "lost",
+    "lost-irq", "lost-nmi", "lost-preemption", "lost-softirq", "lost-steal", "lost-thread",
+    "lost-unattributed", "mapped", "meet", "migrated", "migrations", "misaddressed", "mismatches", "miss",
+    "misses", "nice-calls", "nice-inherited", "nice-restored", "nmis", "nothing-sent", "one-way",
+    "own-cache", "packet-max", "packet-min", "packet-p50", "packet-p99", "pages-elsewhere", "pages-on-node",
+    "per-packet", "preemptions", "received", "recovered", "reorderings", "rested", "round-trip", "rt-calls",
     "rt-inherited", "rt-restored", "run-elapsed", "same-cache", "same-cpu", "self", "sent", "settled",
-    "settles-after", "shootdowns", "side-by-side", "slowdown", "softirqs", "speedup", "steal", "sync",
-    "sync-of", "threads", "throughput", "turns", "uninherited", "virtual", "voluntary", "wait_p50",
-    "wait_p99", "waited", "wall-time", "warm", "watched",
+    "settles-after", "shootdowns", "side-by-side", "slow-addresses", "slowdown", "slowest-address",
+    "softirqs", "speedup", "steal", "sync", "sync-of", "threads", "throughput", "turns", "uninherited",
+    "virtual", "voluntary", "wait_p50", "wait_p99", "waited", "wall-time", "warm", "watched",
 ];
 
 #[cfg(test)]

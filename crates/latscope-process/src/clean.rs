@@ -3,6 +3,7 @@
 //! Results, names and messages may come from others. All text for people goes through here on its way to stdout and
 //! stderr.
 
+use latscope_core::log_commands;
 use std::borrow::Cow;
 
 /// Escape sequences of latscope that a text may contain, by their last letter.
@@ -34,25 +35,30 @@ pub fn is_command(c: char) -> bool {
     turns || matches!(c, '\u{2028}' | '\u{2029}') || c.is_control() && !matches!(c, '\n' | '\t')
 }
 
-/// Replaces each [command](is_command) in a text unless it is `allowed`, and breaks the commands of a GitHub workflow.
+/// Replaces each [command](is_command) in a text unless it is `allowed`, and breaks [commands](log_commands) to a service
+/// that keeps the log.
 pub fn clean(text: &str, allowed: Sequences) -> Cow<'_, str> {
-    if !text.chars().any(is_command) && !text.contains("::") && !text.contains("##[") {
+    if !log_commands::may_be_in(text) {
+        return for_terminal(text, allowed);
+    }
+    let lines = text.split_inclusive('\n');
+    Cow::Owned(lines.map(|line| log_commands::broken(for_terminal(line, allowed).into_owned())).collect())
+}
+
+/// Replaces each [command](is_command) in a text unless it is `allowed`.
+pub fn for_terminal(text: &str, allowed: Sequences) -> Cow<'_, str> {
+    if !text.chars().any(is_command) {
         return Cow::Borrowed(text);
     }
-    let mut out = String::with_capacity(text.len());
-    for line in text.split_inclusive('\n') {
-        let mut cleaned = String::with_capacity(line.len());
-        let mut rest = line;
-        while let Some(c) = rest.chars().next() {
-            let length = sequence(rest, allowed).unwrap_or(c.len_utf8());
-            let kept =
-                length > c.len_utf8() || !is_command(c) || c == '\r' && allowed == Sequences::Movements;
-            cleaned.push_str(if kept { &rest[..length] } else { "\u{fffd}" });
-            rest = &rest[length..];
-        }
-        out.push_str(&harmless(cleaned));
+    let mut cleaned = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(c) = rest.chars().next() {
+        let length = sequence(rest, allowed).unwrap_or(c.len_utf8());
+        let kept = length > c.len_utf8() || !is_command(c) || c == '\r' && allowed == Sequences::Movements;
+        cleaned.push_str(if kept { &rest[..length] } else { "\u{fffd}" });
+        rest = &rest[length..];
     }
-    Cow::Owned(out)
+    Cow::Owned(cleaned)
 }
 
 /// The length of an allowed sequence at the begin of a text.
@@ -60,17 +66,6 @@ fn sequence(text: &str, allowed: Sequences) -> Option<usize> {
     let rest = text.strip_prefix("\x1b[")?;
     let last = rest.find(|c: char| !c.is_ascii_digit() && c != ';')?;
     rest[last..].starts_with(|c| allowed.allow(c)).then_some(text.len() - rest.len() + last + 1)
-}
-
-/// Changes a line so that a workflow takes it for text: commands begin with `::`, behind blanks, or have `##[`.
-fn harmless(line: String) -> String {
-    let line = if line.contains("##[") { line.replace("##[", "# #[") } else { line };
-    let begin = line.len() - line.trim_start().len();
-    if line[begin..].starts_with("::") {
-        format!("{}: :{}", &line[..begin], &line[begin + 2..])
-    } else {
-        line
-    }
 }
 
 #[cfg(test)]
@@ -100,5 +95,8 @@ mod tests {
     fn no_line_is_a_command_of_a_workflow() {
         let text = "a::b\n::stop-commands::x\n  ::error::y\nz ##[error]w\n";
         assert_eq!(clean(text, Sequences::None), "a::b\n: :stop-commands::x\n  : :error::y\nz # #[error]w\n");
+        let others = "a ##vso[task.setvariable variable=x]y <LAVA_SIGNAL_TESTCASE x> ##teamcity[x]";
+        let broken = "a # #vso[task.setvariable variable=x]y < LAVA_SIGNAL_TESTCASE x> # #teamcity[x]";
+        assert_eq!(clean(others, Sequences::None), broken);
     }
 }

@@ -7,7 +7,7 @@ use latscope_os::clock::monotonic_ns;
 use latscope_os::sched::{self, Policy};
 use latscope_os::worker::Lifetime;
 use serde::{Deserialize, Serialize};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Name of the hog's thread, as the kernel's trace shows it.
 pub const NAME: &str = "cpu_hog";
@@ -39,21 +39,37 @@ pub struct Preemption {
 pub struct CpuHog {
     child: KilledOnDrop,
     messages: Messages,
+    /// Time by which the hog has ended; `None` before it has orders.
+    until: Option<Instant>,
 }
 
-/// Starts a CPU hog.
+/// Time for a hog to start and to answer, beside that of its preemptions.
+const SPARE: Duration = Duration::from_secs(3);
+
+/// Least time in which an answer is waited for.
+const LEAST: Duration = Duration::from_millis(1);
+
+/// Starts a CPU hog, which waits for its orders.
 ///
 /// # Errors
 /// No process can be started.
-pub fn start(orders: Orders) -> Result<CpuHog> {
+pub fn start() -> Result<CpuHog> {
     let (child, messages) =
         role::start(&[ROLE.name], &[], Lifetime::WithParent).context("the CPU hog does not start")?;
-    let mut cpu_hog = CpuHog { child: KilledOnDrop(child), messages };
-    cpu_hog.messages.send(&orders)?;
-    Ok(cpu_hog)
+    Ok(CpuHog { child: KilledOnDrop(child), messages, until: None })
 }
 
 impl CpuHog {
+    /// Lets the hog begin, once.
+    ///
+    /// # Errors
+    /// The hog has ended.
+    pub fn begin(&mut self, orders: Orders) -> Result<()> {
+        let ns = u64::from(orders.preemptions).saturating_mul(orders.pause.saturating_add(orders.length));
+        self.until = Some(Instant::now() + Duration::from_nanos(ns) + SPARE);
+        Ok(self.messages.send(&orders)?)
+    }
+
     /// Id of the hog's process, which has one thread.
     pub fn process(&self) -> u32 {
         self.child.0.id()
@@ -62,9 +78,12 @@ impl CpuHog {
     /// Waits until the hog has ended; returns the preemptions in order.
     ///
     /// # Errors
-    /// The hog was not permitted to preempt; the text names the remedy.
+    /// The hog did not begin, or was not permitted to preempt; the text names the remedy.
     pub fn preemptions(mut self) -> Result<Vec<Preemption>> {
-        self.messages.answered(None)?.context("the CPU hog sent no result")
+        let until = self.until.context("the CPU hog did not begin")?;
+        let left = until.saturating_duration_since(Instant::now());
+        // A timeout of zero would be none.
+        self.messages.answered(Some(left.max(LEAST)))?.context("the CPU hog sent no result")
     }
 }
 

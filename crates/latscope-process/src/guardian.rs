@@ -3,19 +3,24 @@
 //! normal end, a panic, a signal and SIGKILL of the coordinator all take this one path.
 
 use super::{not_restored, process_group};
+use crate::files::HeldDirectory;
+use crate::halted::{Standstill, is_halted, resume};
 use crate::leftover::Leftover;
 use crate::role::{self, Messages, Role};
 pub use crate::undo::Undo;
 use anyhow::{Context, Result};
+use latscope_os::signal::{self, TERMINATION};
 use latscope_os::worker::{self, Lifetime};
+use rustix::fd::OwnedFd;
 use serde::{Deserialize, Serialize};
 use std::cell::RefCell;
-use std::fs;
+use std::fs::{self, DirBuilder};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{self, Write};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process::Child;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 #[derive(Serialize, Deserialize)]
 enum Entry {
@@ -109,7 +114,7 @@ impl Guardian {
     fn directory_in(&self, parent: &Path) -> Result<(PathBuf, Ticket)> {
         let path = parent.join(format!(".latscope-{:016x}", random()));
         let ticket = self.journal(Undo::RemoveDirectory(path.clone()))?;
-        if let Err(error) = fs::create_dir(&path) {
+        if let Err(error) = DirBuilder::new().mode(0o700).create(&path) {
             // Not made by us: it must not be removed either.
             self.forget(ticket)?;
             return Err(error).with_context(|| format!("cannot make a directory in {}", parent.display()));
@@ -131,8 +136,10 @@ impl Process {
 
     fn say(&mut self, entry: &Entry) -> Result<()> {
         let messages = self.messages.as_mut().context("the guardian has ended")?;
-        let sent = messages.send(entry);
-        let done = if sent.is_ok() { messages.answered(None)? } else { None };
+        let sent = messages.send(entry).is_ok();
+        let guardian = &mut self.child;
+        let answers = sent && waits(guardian.id(), || messages.is_ready(LOOK).unwrap_or(true));
+        let done = if answers { messages.answered(None)? } else { None };
         done.context("the guardian process is gone: changes could not be undone after a crash")
     }
 }
@@ -141,8 +148,36 @@ impl Drop for Process {
     fn drop(&mut self) {
         // The closed socket is the order to undo the rest; then wait until that is done.
         self.messages = None;
-        let _ = self.child.wait();
+        let child = &mut self.child;
+        waits(child.id(), || {
+            let ended = !matches!(child.try_wait(), Ok(None));
+            if !ended {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            ended
+        });
     }
+}
+
+/// Time for which a guardian is waited for once the run is to end.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// Time between two looks at a guardian that does not answer.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Waits for a guardian until it is `done`. One that a signal stopped goes on: what it does must be done. Returns false
+/// if it does not come to that although the run is to end.
+fn waits(guardian: u32, mut done: impl FnMut() -> bool) -> bool {
+    let (began, mut standstill) = (Instant::now(), Standstill::default());
+    while !done() {
+        if began.elapsed() >= PATIENCE && signal::pending(&TERMINATION).is_some() {
+            return false;
+        }
+        if standstill.lasts(is_halted(guardian)) {
+            resume(guardian);
+        }
+    }
+    true
 }
 
 /// The guardian process: keeps the journal and undoes it.
@@ -153,7 +188,7 @@ fn main(_: &[String]) -> Result<()> {
     latscope_os::signal::ignore(SIGTTOU);
     let mut messages =
         Messages::inherited().context("a guardian is started by latscope itself: run `latscope survey`")?;
-    let mut journal: Vec<(u64, Undo)> = Vec::new();
+    let mut journal: Vec<(u64, Held)> = Vec::new();
     loop {
         let entry = match messages.receive() {
             Ok(Some(entry)) => entry,
@@ -164,11 +199,9 @@ fn main(_: &[String]) -> Result<()> {
             }
         };
         match entry {
-            Entry::Journal(id, undo) => journal.push((id, undo)),
+            Entry::Journal(id, undo) => journal.push((id, Held::new(undo))),
             Entry::Undo(id) => {
-                for (_, change) in journal.extract_if(.., |(entry, _)| *entry == id) {
-                    revert(&change);
-                }
+                journal.extract_if(.., |(entry, _)| *entry == id).for_each(|(_, change)| change.revert());
             }
             Entry::Forget(id) => journal.retain(|(entry, _)| *entry != id),
         }
@@ -176,10 +209,25 @@ fn main(_: &[String]) -> Result<()> {
             break;
         }
     }
-    for (_, change) in journal.iter().rev() {
-        revert(change);
-    }
+    journal.iter().rev().for_each(|(_, change)| change.revert());
     Ok(())
+}
+
+/// Change in the journal, and what can not be opened any more once it is made.
+struct Held(Undo, Option<OwnedFd>);
+
+impl Held {
+    fn new(undo: Undo) -> Held {
+        let held = if let Undo::Remove(leftover) = &undo { leftover.hold() } else { None };
+        Held(undo, held)
+    }
+
+    fn revert(&self) {
+        if let (Undo::Remove(leftover), Some(held)) = (&self.0, &self.1) {
+            leftover.release(held);
+        }
+        revert(&self.0);
+    }
 }
 
 /// A random number for a name that no process can have taken before, not even on purpose.
@@ -191,7 +239,9 @@ const SIGTTOU: i32 = 22;
 
 fn undo(change: &Undo) -> io::Result<()> {
     match change {
-        Undo::RemoveDirectory(path) => fs::remove_dir_all(path),
+        Undo::RemoveDirectory(path) => {
+            HeldDirectory::of(path).and_then(|held| fs::remove_dir_all(held.at(path)))
+        }
         Undo::RemoveInstance(path) => fs::remove_dir(path),
         Undo::RestoreTerminal(modes) => {
             modes.leave(io::stderr());

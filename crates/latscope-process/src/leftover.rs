@@ -3,9 +3,12 @@
 //! An exchange avoids them if it can, and hands on descriptors without names instead. Leftovers are the objects of
 //! System V and those that libraries make.
 
+use super::files::HeldDirectory;
 use super::modes::{self, Modes};
 use latscope_os::message_queue;
 use latscope_os::system_v::{self, Kind};
+use rustix::fd::OwnedFd;
+use rustix::fs::Mode;
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use std::os::unix::ffi::OsStrExt;
@@ -27,7 +30,7 @@ pub enum Leftover {
     File(PathBuf),
     /// Directory with its content.
     Directory(PathBuf),
-    /// Changed modes of a terminal, by its path: the modes before, and those that latscope set.
+    /// Changed modes of a terminal that is in exclusive use, by its path: the modes before, and those that latscope set.
     Modes(PathBuf, Modes, Modes),
 }
 
@@ -55,13 +58,30 @@ impl Leftover {
             Leftover::SystemVQueue(id) => system_v(Kind::Queue, *id),
             Leftover::SystemVSemaphores(id) => system_v(Kind::Semaphores, *id),
             Leftover::SharedMemory(prefix) => shared_memory(prefix),
-            Leftover::File(path) => fs::remove_file(path),
-            Leftover::Directory(path) => fs::remove_dir_all(path),
+            Leftover::File(path) => HeldDirectory::of(path).and_then(|held| fs::remove_file(held.at(path))),
+            Leftover::Directory(path) => {
+                HeldDirectory::of(path).and_then(|held| fs::remove_dir_all(held.at(path)))
+            }
             Leftover::Modes(path, before, ours) => modes::restore(path, before, ours),
         };
         match removed {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
             removed => removed,
+        }
+    }
+
+    /// Opens what cannot be opened any more once the leftover exists: a terminal that is then in exclusive use.
+    pub(crate) fn hold(&self) -> Option<OwnedFd> {
+        let Leftover::Modes(path, ..) = self else { return None };
+        rustix::fs::open(path, modes::OPEN, Mode::empty()).ok()
+    }
+
+    /// Ends the exclusive use of a terminal, unless another process changed its modes since.
+    pub(crate) fn release(&self, held: &OwnedFd) {
+        if let Leftover::Modes(_, _, ours) = self
+            && Modes::of(held).is_ok_and(|found| found == *ours)
+        {
+            modes::release(held);
         }
     }
 }
@@ -127,7 +147,6 @@ impl Drop for Leftovers {
 mod tests {
     use super::*;
     use crate::pseudo_terminal::Terminal;
-    use rustix::fs::Mode;
     use rustix::shm::OFlags;
 
     /// Creates a leftover of each kind.

@@ -4,12 +4,16 @@
 
 pub mod clean;
 pub mod cpu_hog;
+pub mod files;
 pub mod guardian;
+pub mod halted;
 pub mod leftover;
 pub mod load;
 pub mod message_groups;
 pub mod modes;
 pub mod not_restored;
+pub mod openers;
+pub mod output;
 mod process_group;
 pub mod pseudo_terminal;
 pub mod role;

@@ -3,7 +3,7 @@
 use super::guardian::{Guardian, Ticket, Undo};
 use super::message_groups::{MessageGroups, Wire};
 use super::process_group;
-use super::role::Role;
+use super::role::{Role, reap};
 use anyhow::{Context, Result};
 use latscope_core::plan::Load;
 use latscope_core::units::{CpuList, format_time};
@@ -126,7 +126,7 @@ impl Drop for Loaded {
         for child in &mut self.workers {
             // Each worker leads a process group: what a command started ends with it.
             let _ = process_group::kill(child.id());
-            let _ = child.wait();
+            reap(child);
         }
     }
 }

@@ -6,7 +6,8 @@ use rustix::fd::AsFd;
 use rustix::fs::{self, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::termios::{
-    self, ControlModes, InputModes, LocalModes, OptionalActions, OutputModes, SpecialCodeIndex, Termios,
+    self, ControlModes, InputModes, LocalModes, OptionalActions, OutputModes, QueueSelector,
+    SpecialCodeIndex, Termios,
 };
 use serde::{Deserialize, Serialize};
 use std::io;
@@ -60,12 +61,6 @@ impl Modes {
             least: 1,
             time: 0,
         }
-    }
-
-    /// Returns the modes in which a waiting read ends after a tenth of a second at most, without data.
-    #[must_use]
-    pub fn impatient(self) -> Modes {
-        Modes { least: 0, time: 1, ..self }
     }
 
     /// Returns the modes of a terminal in which a shell runs, but without echo: a remote that echoes would echo the
@@ -124,6 +119,13 @@ impl From<&Termios> for Modes {
 /// Flags to open a terminal of messages: it must not become the controlling terminal, nor wait for a modem, nor be
 /// inherited by children.
 pub const OPEN: OFlags = OFlags::RDWR.union(OFlags::NOCTTY).union(OFlags::NONBLOCK).union(OFlags::CLOEXEC);
+
+/// Ends the exclusive use of a terminal, and drops what was written and has not gone: its last close would wait for that.
+pub fn release(terminal: impl AsFd) {
+    let _ = termios::tcflush(&terminal, QueueSelector::OFlush);
+    // A terminal that is gone needs neither.
+    let _ = termios::ioctl_tiocnxcl(&terminal);
+}
 
 /// Restores the modes of a terminal, unless another process changed them since.
 ///

@@ -4,15 +4,17 @@
 //! descriptor. JSON values go over it, one a line: the orders first, then the messages of each side.
 
 use anyhow::{Context, Result, anyhow};
-use latscope_os::signal;
 use latscope_os::worker::{self, Lifetime, inherited};
+use latscope_os::{sched, signal};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::io::Errno;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use std::io::{self, BufRead, BufReader, ErrorKind, Write};
+use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::process::Child;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Role of a process of a run.
 #[derive(Debug, Clone, Copy)]
@@ -55,7 +57,7 @@ pub fn start(
     let (local, peer) = UnixStream::pair()?;
     let peer = OwnedFd::from(peer);
     let all: Vec<&OwnedFd> = [&peer].into_iter().chain(descriptors.iter().copied()).collect();
-    Ok((worker::spawn(arguments, &all, lifetime)?, Messages(BufReader::new(local))))
+    Ok((worker::spawn(arguments, &all, lifetime)?, Messages::over(local)))
 }
 
 /// Checks, before a run measures, that it can have the sockets to its processes.
@@ -68,15 +70,34 @@ pub fn check_sockets() -> Result<()> {
 
 /// The socket between two processes of a run.
 #[derive(Debug)]
-pub struct Messages(BufReader<UnixStream>);
+pub struct Messages {
+    socket: UnixStream,
+    /// Bytes of the messages that are not yet taken.
+    received: Vec<u8>,
+}
+
+/// Result of one read from the socket.
+#[derive(Debug, PartialEq, Eq)]
+pub enum MessageRead<T> {
+    /// A whole message, parsed from its line.
+    Message(T),
+    /// No whole message yet.
+    Partial,
+    /// The other process has ended, or the timeout has passed.
+    Ended,
+}
 
 impl Messages {
+    fn over(socket: UnixStream) -> Messages {
+        Messages { socket, received: Vec::new() }
+    }
+
     /// Opens the socket to the process that started this one.
     ///
     /// # Errors
     /// This process was not started by [`start`].
     pub fn inherited() -> io::Result<Messages> {
-        Ok(Messages(BufReader::new(UnixStream::from(inherited(0)?))))
+        Ok(Messages::over(UnixStream::from(inherited(0)?)))
     }
 
     /// Sends a message as a line of JSON.
@@ -85,7 +106,7 @@ impl Messages {
     /// The other process has ended.
     pub fn send(&mut self, message: &impl Serialize) -> io::Result<()> {
         let line = serde_json::to_string(message)? + "\n";
-        self.0.get_mut().write_all(line.as_bytes())
+        self.socket.write_all(line.as_bytes())
     }
 
     /// Limits the wait for a message.
@@ -93,7 +114,7 @@ impl Messages {
     /// # Errors
     /// The timeout is zero.
     pub fn set_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
-        self.0.get_ref().set_read_timeout(timeout)
+        self.socket.set_read_timeout(timeout)
     }
 
     /// Waits for the next message; `None` if the other process has ended, or the timeout has passed.
@@ -101,20 +122,61 @@ impl Messages {
     /// # Errors
     /// The line is no such message, or cannot be read although the other process exists.
     pub fn receive<T: DeserializeOwned>(&mut self) -> Result<Option<T>> {
-        let mut line = String::new();
-        match self.0.read_line(&mut line) {
-            // Without its end it is the last of a process that died at it.
-            Ok(_) if !line.ends_with('\n') => Ok(None),
-            Ok(_) => Ok(Some(serde_json::from_str(&line)?)),
-            // A process that dies with messages unread resets its socket.
-            Err(error) if is_over(&error) || error.kind() == ErrorKind::ConnectionReset => Ok(None),
-            Err(error) => Err(error).context("what a process of this run says cannot be read"),
+        loop {
+            match self.read()? {
+                MessageRead::Message(message) => return Ok(Some(message)),
+                MessageRead::Partial => {}
+                MessageRead::Ended => return Ok(None),
+            }
         }
     }
 
-    /// Returns true if a message, or the begin of one, was received already.
-    pub fn is_buffered(&self) -> bool {
-        !self.0.buffer().is_empty()
+    /// Reads once, unless a whole message was received already. The beginning of a message is kept for the next call,
+    /// so that a caller who polls never waits for a process that gets no CPU in the middle of one.
+    ///
+    /// # Errors
+    /// The errors of [`receive`](Messages::receive).
+    pub fn read<T: DeserializeOwned>(&mut self) -> Result<MessageRead<T>> {
+        const UNREADABLE: &str = "what a process of this run says cannot be read";
+        if !self.has_message() {
+            let mut bytes = [0; 1 << 14];
+            match self.socket.read(&mut bytes) {
+                // Bytes without an end of line are the last of a process that died at it.
+                Ok(0) => return Ok(MessageRead::Ended),
+                Ok(count) => self.received.extend_from_slice(&bytes[..count]),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                // A process that dies with messages unread resets its socket.
+                Err(error) if is_over(&error) || error.kind() == ErrorKind::ConnectionReset => {
+                    return Ok(MessageRead::Ended);
+                }
+                Err(error) => return Err(error).context(UNREADABLE),
+            }
+        }
+        let Some(end) = self.received.iter().position(|byte| *byte == b'\n') else {
+            return Ok(MessageRead::Partial);
+        };
+        let line: Vec<u8> = self.received.drain(..=end).collect();
+        let line = std::str::from_utf8(&line).context(UNREADABLE)?;
+        Ok(MessageRead::Message(serde_json::from_str(line)?))
+    }
+
+    /// Waits for a message for at most this time. Returns true if there is one, or the other process has ended.
+    ///
+    /// # Errors
+    /// The kernel refuses to wait.
+    pub fn is_ready(&self, time: Duration) -> io::Result<bool> {
+        let time = Timespec { tv_sec: time.as_secs() as _, tv_nsec: time.subsec_nanos().into() };
+        match poll(&mut [PollFd::new(self, PollFlags::IN)], Some(&time)) {
+            _ if self.has_message() => Ok(true),
+            Ok(ready) => Ok(ready > 0),
+            Err(Errno::INTR) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Returns true if a whole message was received that is not yet taken.
+    pub fn has_message(&self) -> bool {
+        self.received.contains(&b'\n')
     }
 
     /// Answers orders with their result, or the reason why they could not be carried out.
@@ -140,7 +202,7 @@ impl Messages {
 
 impl AsFd for Messages {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.get_ref().as_fd()
+        self.socket.as_fd()
     }
 }
 
@@ -156,18 +218,44 @@ pub struct KilledOnDrop(pub Child);
 impl Drop for KilledOnDrop {
     fn drop(&mut self) {
         let _ = self.0.kill();
-        let _ = self.0.wait();
+        reap(&mut self.0);
+    }
+}
+
+/// Time for which a process that was killed is waited for.
+const REAPED_WITHIN: Duration = Duration::from_secs(1);
+
+/// Waits for the end of a process that was killed. One that gets no CPU cannot even die: it is moved to the CPU of the
+/// caller. One that is frozen dies when it goes on.
+pub(crate) fn reap(child: &mut Child) {
+    let began = Instant::now();
+    let mut moved = false;
+    while matches!(child.try_wait(), Ok(None)) && began.elapsed() < REAPED_WITHIN {
+        if !moved && began.elapsed() > REAPED_WITHIN / 10 {
+            moved = true;
+            move_here(child.id());
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// Lets the threads of a process run on the CPU of the caller, which the caller has.
+fn move_here(pid: u32) {
+    let threads = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    for thread in threads.filter_map(|thread| thread.file_name().to_str()?.parse().ok()) {
+        let _ = sched::pin_thread(thread, &[rustix::thread::sched_getcpu() as u32]);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeMap;
 
     fn after(bytes: &[u8], ends: bool) -> (Messages, Option<UnixStream>) {
         let (ours, mut theirs) = UnixStream::pair().unwrap();
         theirs.write_all(bytes).unwrap();
-        (Messages(BufReader::new(ours)), Some(theirs).filter(|_| !ends))
+        (Messages::over(ours), Some(theirs).filter(|_| !ends))
     }
 
     #[test]
@@ -185,9 +273,24 @@ mod tests {
         assert!(after(b"word\n", true).0.receive::<u32>().is_err());
         // It dies with what we sent unread.
         let (ours, theirs) = UnixStream::pair().unwrap();
-        let mut messages = Messages(BufReader::new(ours));
+        let mut messages = Messages::over(ours);
         messages.send(&1).unwrap();
         drop(theirs);
         assert_eq!(messages.receive::<u32>().unwrap(), None);
+    }
+    #[test]
+    fn half_a_message_is_kept_and_not_waited_for() {
+        let (mut messages, peer) = after(b"1\n{\"x\"", false);
+        assert_eq!(messages.read::<u32>().unwrap(), MessageRead::Message(1));
+        assert!(!messages.has_message());
+        let mut peer = peer.unwrap();
+        peer.write_all(b":2").unwrap();
+        assert_eq!(messages.read::<BTreeMap<String, u32>>().unwrap(), MessageRead::Partial);
+        messages.set_timeout(Some(Duration::from_millis(1))).unwrap();
+        assert_eq!(messages.receive::<BTreeMap<String, u32>>().unwrap(), None, "time is over");
+        peer.write_all(b"}\n3\n").unwrap();
+        let expected = BTreeMap::from([("x".to_owned(), 2)]);
+        assert_eq!(messages.receive().unwrap(), Some(expected));
+        assert_eq!(messages.receive::<u32>().unwrap(), Some(3));
     }
 }

@@ -1,11 +1,15 @@
 //! Printing to standard output. A failure to write there is an error of the whole run, in any part of it, except if the
 //! reader closed its end.
 
-use crate::clean::{Sequences, clean};
+use crate::clean::{Sequences, clean, for_terminal};
+use crate::output::Output;
 use crate::terminal;
 use rustix::io::Errno;
 use std::io::{self, ErrorKind, IsTerminal, Write};
-use std::sync::Mutex;
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+/// Failure of a reader that takes nothing.
+static UNREAD: OnceLock<String> = OnceLock::new();
 
 /// The first failure, as the kernel's error number.
 static FAILED: Mutex<Option<i32>> = Mutex::new(None);
@@ -16,12 +20,41 @@ pub struct Stdout;
 
 impl Write for Stdout {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        remembered(open().and_then(|()| io::stdout().write(bytes)))
+        remembered(open().and_then(|()| LINES.lock().unwrap_or_else(PoisonError::into_inner).add(bytes)))
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        remembered(open().and_then(|()| io::stdout().flush()))
+        remembered(open().and_then(|()| LINES.lock().unwrap_or_else(PoisonError::into_inner).flush()))
     }
+}
+
+/// Lines that are written as soon as they are complete.
+struct Lines(Vec<u8>);
+
+static LINES: Mutex<Lines> = Mutex::new(Lines(Vec::new()));
+
+impl Lines {
+    fn add(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.extend(bytes);
+        if bytes.contains(&b'\n') {
+            self.flush()?
+        }
+        Ok(bytes.len())
+    }
+
+    /// Writes all bytes. Those that a reader does not take are lost: it would be waited for once more with each line.
+    fn flush(&mut self) -> io::Result<()> {
+        let bytes = std::mem::take(&mut self.0);
+        match unread() {
+            None => Output(rustix::stdio::stdout()).write_all(&bytes),
+            Some(error) => Err(error),
+        }
+    }
+}
+
+/// Failure since the reader takes nothing, if there was one.
+fn unread() -> Option<io::Error> {
+    UNREAD.get().map(|why| io::Error::new(ErrorKind::TimedOut, why.clone()))
 }
 
 /// Checks that stdout is open: the runtime silently discards output to a closed one.
@@ -31,9 +64,13 @@ fn open() -> io::Result<()> {
 
 fn remembered<T>(outcome: io::Result<T>) -> io::Result<T> {
     if let Err(error) = &outcome
+        && error.kind() == ErrorKind::TimedOut
+    {
+        let _ = UNREAD.set(error.to_string());
+    } else if let Err(error) = &outcome
         && error.kind() != ErrorKind::BrokenPipe
     {
-        let mut failed = FAILED.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut failed = FAILED.lock().unwrap_or_else(PoisonError::into_inner);
         failed.get_or_insert(error.raw_os_error().unwrap_or(Errno::IO.raw_os_error()));
     }
     outcome
@@ -41,8 +78,8 @@ fn remembered<T>(outcome: io::Result<T>) -> io::Result<T> {
 
 /// The first failure to write, except that a reader closed its end.
 pub fn failure() -> Option<io::Error> {
-    let failed = FAILED.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-    failed.map(io::Error::from_raw_os_error).map(named)
+    let failed = FAILED.lock().unwrap_or_else(PoisonError::into_inner);
+    failed.map(io::Error::from_raw_os_error).or_else(unread).map(named)
 }
 
 /// Writes a text for people at once, without characters that a terminal would obey.
@@ -59,7 +96,7 @@ pub fn write(text: &str) -> io::Result<()> {
 /// The data cannot be written.
 pub fn write_data(data: &[u8]) -> io::Result<()> {
     let shown = io::stdout().is_terminal().then(|| String::from_utf8_lossy(data).into_owned());
-    let shown = shown.map(|text| clean(&text, Sequences::Movements).into_owned());
+    let shown = shown.map(|text| for_terminal(&text, Sequences::Movements).into_owned());
     let data = shown.as_ref().map_or(data, String::as_bytes);
     Stdout.write_all(data).and_then(|()| Stdout.flush()).map_err(named)
 }

@@ -236,7 +236,7 @@ mod tests {
 
     /// The two ends of a pseudo-terminal: the user's and that of the program.
     fn pair() -> (File, OwnedFd) {
-        let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY;
+        let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
         let master = openpt(flags).unwrap();
         grantpt(&master).unwrap();
         unlockpt(&master).unwrap();
@@ -319,6 +319,8 @@ mod tests {
         let terminal = Terminal::of(ours).unwrap();
         terminal.take().unwrap();
         drop(master);
+        // A process that another test forks has the other end until it executes its program.
+        poll(&mut [PollFd::new(&terminal.0.file, PollFlags::empty())], None).unwrap();
         assert!(terminal.keys().is_err());
         assert!(terminal.write(b"x").is_err());
     }

@@ -1,10 +1,13 @@
 //! Turns of runs on one host: an advisory lock on a file that all users share. A run holds it shared, so that it never
 //! waits for another one unasked; one that waits for its turn takes it alone for an instant, and then shared, too.
 
+use crate::files::Looked;
 use anyhow::{Result, anyhow, bail};
-use latscope_core::units::first_words;
-use rustix::fs::{FlockOperation, Mode, OFlags, flock, fstat, open};
+use latscope_core::units::{first_words, format_span};
+use latscope_os::signal::{self, TERMINATION};
+use rustix::fs::{FileType, FlockOperation, Mode, OFlags, flock, fstat, open};
 use rustix::io::Errno;
+use rustix::param::clock_ticks_per_second;
 use std::fs::read_to_string;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -63,18 +66,20 @@ fn begin_in(places: &[PathBuf]) -> Turn {
     Turn(Some(file))
 }
 
-/// Waits for the end of all other runs, at most for `limit`. `waiting` is called once, with the run that is waited for.
+/// Waits for the end of all other runs, at most for `limit`. `waiting` is called once, with the run that is waited for:
+/// its process and its command line if `names` is true.
 ///
 /// # Errors
 /// There is no place for the lock, or another run lasts longer.
-pub fn wait(limit: Duration, waiting: impl FnMut(&str)) -> Result<Turn> {
-    wait_in(&places(), limit, waiting)
+pub fn wait(limit: Duration, names: bool, waiting: impl FnMut(&str)) -> Result<Turn> {
+    wait_in(&places(), limit, names, waiting)
 }
 
-fn wait_in(places: &[PathBuf], limit: Duration, mut waiting: impl FnMut(&str)) -> Result<Turn> {
+fn wait_in(places: &[PathBuf], limit: Duration, names: bool, mut waiting: impl FnMut(&str)) -> Result<Turn> {
     let file = opened(places)
         .map_err(|why| anyhow!("there is no place for the lock by which runs wait for each other ({why})"))?;
     let began = Instant::now();
+    let holder = || if names { holder(&file) } else { "another latscope".to_owned() };
     let mut announced = false;
     loop {
         // From the exclusive to the shared lock another one can come between: then it was its turn.
@@ -83,10 +88,14 @@ fn wait_in(places: &[PathBuf], limit: Duration, mut waiting: impl FnMut(&str)) -
             return Ok(Turn(Some(file)));
         }
         if began.elapsed() >= limit {
-            bail!("{} still runs", holder(&file));
+            bail!("{} still runs", holder());
+        }
+        // The signals of a run are blocked until it listens to them.
+        if let Some(signal) = signal::pending(&TERMINATION) {
+            bail!("interrupted by {} while {} ran", signal::name(signal), holder());
         }
         if !std::mem::replace(&mut announced, true) {
-            waiting(&holder(&file));
+            waiting(&holder());
         }
         sleep(PAUSE.min(limit.saturating_sub(began.elapsed())));
     }
@@ -104,24 +113,23 @@ fn opened(places: &[PathBuf]) -> std::result::Result<OwnedFd, String> {
     Err(reasons.join("; "))
 }
 
-/// Opens the file, and makes it if it is not there. Nothing is ever written to it, and a link in its place is not
-/// followed: any user of the directory could make one.
+/// Opens the file, and makes it if it is not there. Nothing is ever written to it. What any user of the directory could
+/// put in its place is neither followed nor opened.
 fn opened_in(place: &Path) -> io::Result<OwnedFd> {
     let path = place.join(NAME);
-    // Without NONBLOCK a pipe in its place would be waited for.
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-    let readable = Mode::from_raw_mode(0o444);
-    let file = match open(&path, flags, Mode::empty()) {
+    let made = OFlags::RDONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let looked = match Looked::name(&path) {
         // What exists is never created anew: the kernel may refuse that for another user's file (protected_regular).
-        Err(Errno::NOENT) => match open(&path, flags | OFlags::CREATE | OFlags::EXCL, readable) {
-            Err(Errno::EXIST) => open(&path, flags, Mode::empty())?,
-            made => made?,
-        },
-        found => found?,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            match open(&path, made, Mode::from_raw_mode(0o444)) {
+                Err(Errno::EXIST) => Looked::name(&path)?,
+                made => return Ok(made?),
+            }
+        }
+        looked => looked?,
     };
-    let about = fstat(&file)?;
-    if rustix::fs::FileType::from_raw_mode(about.st_mode).is_file() {
-        return Ok(file);
+    if looked.kind() == FileType::RegularFile {
+        return Ok(looked.open(OFlags::RDONLY)?.into());
     }
     Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no plain file"))
 }
@@ -133,7 +141,12 @@ fn holder(file: &OwnedFd) -> String {
     let own = std::process::id();
     let holders = locks.lines().filter_map(|line| holding(line, inode)).filter(|pid| *pid != own && *pid > 0);
     match holders.map(|pid| (pid, command(pid))).next() {
-        Some((pid, command)) => format!("another latscope (pid {pid}{command})"),
+        Some((pid, command)) => {
+            let age = age(pid).map_or_else(String::new, |age| {
+                format!(", running for {}", format_span(age.as_nanos() as f64))
+            });
+            format!("another latscope (pid {pid}{age}{command})")
+        }
         None => "another latscope".to_owned(),
     }
 }
@@ -143,6 +156,20 @@ fn holding(line: &str, inode: u64) -> Option<u32> {
     let words: Vec<&str> = line.split_whitespace().collect();
     let [_, "FLOCK", _, _, pid, file, ..] = words[..] else { return None };
     (file.rsplit(':').next()?.parse() == Ok(inode)).then(|| pid.parse().ok()).flatten()
+}
+
+/// Time since the start of a process, in whole seconds.
+fn age(pid: u32) -> Option<Duration> {
+    let stat = read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    age_of(&stat, &read_to_string("/proc/uptime").ok()?, clock_ticks_per_second())
+}
+
+/// Age of a process by its `stat`, the uptime of the host and the ticks of a second.
+fn age_of(stat: &str, uptime: &str, ticks: u64) -> Option<Duration> {
+    // The name of the program, which may have blanks, ends at the last bracket; the 22nd field is the start in ticks.
+    let started: u64 = stat.rsplit(')').next()?.split_whitespace().nth(19)?.parse().ok()?;
+    let up: f64 = uptime.split_whitespace().next()?.parse().ok()?;
+    Some(Duration::from_secs((up as u64).saturating_sub(started / ticks.max(1))))
 }
 
 fn command(pid: u32) -> String {
@@ -164,17 +191,25 @@ mod tests {
         assert!(first.0.is_some() && second.0.is_some(), "runs that do not wait go on side by side");
         drop(first);
         let mut heard = Vec::new();
-        let taken = wait_in(&places, Duration::from_millis(1), |who| heard.push(who.to_owned()));
+        let taken = wait_in(&places, Duration::from_millis(1), true, |who| heard.push(who.to_owned()));
         assert!(taken.unwrap_err().to_string().starts_with("another latscope"));
         assert!(heard.len() <= 1, "{heard:?}");
         drop(second);
-        let third = wait_in(&places, Duration::ZERO, |_| ()).unwrap();
-        assert!(wait_in(&places, Duration::ZERO, |_| ()).is_err(), "the third has its turn");
+        let third = wait_in(&places, Duration::ZERO, true, |_| ()).unwrap();
+        assert!(wait_in(&places, Duration::ZERO, true, |_| ()).is_err(), "the third has its turn");
         assert!(begin_in(&places).0.is_some());
         // A child that was forked meanwhile has such a copy.
         let _inherited = third.0.as_ref().unwrap().try_clone().unwrap();
         drop(third);
-        assert!(wait_in(&places, Duration::ZERO, |_| ()).is_ok());
+        assert!(wait_in(&places, Duration::ZERO, true, |_| ()).is_ok());
+    }
+
+    #[test]
+    fn the_age_of_a_process_is_that_since_its_start() {
+        let stat = "4711 (a) b) (c) S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 30000 20 21";
+        assert_eq!(age_of(stat, "425.18 800.0\n", 100), Some(Duration::from_secs(125)));
+        assert_eq!(age_of("4711 (a", "425.18 800.0\n", 100), None);
+        assert!(age(std::process::id()).is_some_and(|age| age < Duration::from_secs(86_400)));
     }
 
     #[test]
@@ -187,13 +222,13 @@ mod tests {
         let made = std::process::Command::new("mkfifo").arg(pipe.join(NAME)).status().unwrap();
         assert!(made.success());
         let planted = [link.clone(), pipe, place.path().join("c")];
-        let reasons = wait_in(&planted, Duration::ZERO, |_| ()).unwrap_err().to_string();
+        let reasons = wait_in(&planted, Duration::ZERO, true, |_| ()).unwrap_err().to_string();
         assert!(!target.exists(), "the link was followed");
         assert!(
             reasons.contains("no plain file") && reasons.matches("latscope.lock").count() == 3,
             "{reasons}"
         );
-        let used = wait_in(&[link, place.path().to_owned()], Duration::ZERO, |_| ()).unwrap();
+        let used = wait_in(&[link, place.path().to_owned()], Duration::ZERO, true, |_| ()).unwrap();
         assert!(used.0.is_some() && place.path().join(NAME).exists());
     }
 

@@ -6,8 +6,8 @@ use crate::name_service::{Announcement, Name};
 
 /// Table of up to `N` own endpoints, and as many names that the peer announced.
 ///
-/// The peer's names are remembered even without an own endpoint of that name, so that the order of the two does not
-/// matter. An endpoint and a name of the peer's belong together when they are equal.
+/// The peer's names are remembered even without an own endpoint of that name, as long as there is room, so that the order
+/// of the two does not matter. A name with an own endpoint always has room. An endpoint and a name of the peer's belong together when they are equal.
 #[derive(Debug, Clone)]
 pub struct Endpoints<const N: usize> {
     /// The place of an endpoint is its address above [`FIRST_DYNAMIC`].
@@ -24,7 +24,7 @@ pub enum Heard {
     Destroyed,
     /// Nothing changed: the name was announced before, or was never there.
     Known,
-    /// A new name was not remembered: there are `N` already.
+    /// A new name was not remembered: there are `N` already, and it has no own endpoint.
     NoRoom,
 }
 
@@ -97,11 +97,16 @@ impl<const N: usize> Endpoints<N> {
         }
     }
 
+    /// Remembers a name. If the table is full, a name with an own endpoint replaces one without.
     fn remember(&mut self, announcement: &Announcement) -> Heard {
-        let Some(room) = self.theirs.iter_mut().find(|theirs| theirs.is_none()) else {
+        let is_own = |name| self.ours.contains(&Some(name));
+        let free = self.theirs.iter().position(Option::is_none);
+        let foreign = |theirs: &Option<(Name, Address)>| theirs.is_some_and(|(name, _)| !is_own(name));
+        let replaced = || self.theirs.iter().position(foreign).filter(|_| is_own(announcement.name));
+        let Some(room) = free.or_else(replaced) else {
             return Heard::NoRoom;
         };
-        *room = Some((announcement.name, announcement.address));
+        self.theirs[room] = Some((announcement.name, announcement.address));
         Heard::Created
     }
 }
@@ -164,6 +169,19 @@ mod tests {
         assert_eq!(endpoints.open(named("a")), endpoints.open(named("a")));
         endpoints.open(named("b"));
         assert_eq!(endpoints.open(named("c")), None);
+    }
+
+    #[test]
+    fn a_name_with_an_own_endpoint_always_has_room() {
+        let mut endpoints = Endpoints::<2>::default();
+        let awaited = endpoints.open(named("awaited")).unwrap();
+        for address in [1, 2, 3] {
+            endpoints.hear(&announcement("other", address));
+        }
+        assert_eq!(endpoints.hear(&announcement("awaited", 9)), Heard::Created);
+        assert_eq!(endpoints.peer(awaited), Some(9));
+        assert_eq!(endpoints.theirs().count(), 2);
+        assert_eq!(endpoints.hear(&announcement("other", 4)), Heard::NoRoom);
     }
 
     #[test]

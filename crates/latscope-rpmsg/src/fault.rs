@@ -102,6 +102,12 @@ impl Faults {
     }
 }
 
+impl core::ops::AddAssign for Faults {
+    fn add_assign(&mut self, more: Faults) {
+        self.0.iter_mut().zip(more.0).for_each(|(count, more)| *count += more);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -116,5 +122,7 @@ mod tests {
         }
         assert_eq!(Fault::ALL.map(|fault| faults.of(fault)), [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13]);
         assert_eq!(faults.total(), 91);
+        faults += faults;
+        assert_eq!((faults.of(Fault::Index), faults.total()), (4, 182));
     }
 }

@@ -29,6 +29,21 @@ impl Symbols {
         Symbols { functions }
     }
 
+    /// Returns a text with the names of functions in place of their addresses of 16 digits, as far as they are known.
+    pub fn resolve(&self, text: &str) -> String {
+        let mut resolved = String::with_capacity(text.len());
+        let mut rest = text;
+        while let Some(at) = rest.find("0x") {
+            let digits = rest[at + 2..].bytes().take_while(u8::is_ascii_hexdigit).count();
+            let (before, behind) = rest.split_at(at + 2 + digits);
+            let address = u64::from_str_radix(&before[at + 2..], 16).ok().filter(|_| digits == 16);
+            resolved += &before[..at];
+            resolved += &address.map_or_else(|| before[at..].to_owned(), |address| self.name(address));
+            rest = behind;
+        }
+        resolved + rest
+    }
+
     /// Returns the function that an address lies in; the address itself if the function is not known.
     pub fn name(&self, address: u64) -> String {
         let behind = self.functions.partition_point(|(begin, _)| *begin <= address);
@@ -52,5 +67,9 @@ mod tests {
         assert_eq!(symbols.name(0x10), "0x10");
         assert_eq!(symbols.name(0xffff_ffff_0000), "0xffffffff0000");
         assert_eq!(Symbols::default().name(1), "0x1");
+        let symbols = Symbols::parse("ffffffff81000000 T first\n");
+        let text = "at 0xffffffff81000010 (0xffffffff8100001), 0x, fun=0xffff888000000000 0xffffffff81000000";
+        let expected = "at first (0xffffffff8100001), 0x, fun=0xffff888000000000 first";
+        assert_eq!(symbols.resolve(text), expected);
     }
 }

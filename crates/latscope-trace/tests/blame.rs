@@ -4,13 +4,18 @@
 mod dat;
 
 use dat::{Dat, THEFT};
+use latscope_core::report::Cause;
 use latscope_trace::blame::{Setting, Window, causes, real_time_use};
-use latscope_trace::events::{Decoder, Event, Kind, dat as write, names, text};
+use latscope_trace::events::{Decoder, Event, Kind, Task, dat as write, names, text};
 use proptest::prelude::*;
 
 /// As [`THEFT`], with a thread `endless` of SCHED_FIFO 10, which the kernel held back after a while, and with it the
 /// victim.
 const THROTTLING: &[u8] = include_bytes!("traces/throttling.dat");
+
+/// As [`THEFT`] without a thief: a control group froze the victim, a thread on CPU 0 thawed it, and ordinary threads kept
+/// both CPUs busy.
+const FROZEN: &[u8] = include_bytes!("traces/frozen.dat");
 
 /// The late wake-ups that the victim noted: `late: cpu 1 thread 5 from 1 until 2`.
 fn windows(events: &[Event]) -> Vec<Window> {
@@ -61,6 +66,81 @@ fn throttling_is_proven_by_the_switches_of_a_real_kernel() {
     let (busiest, _) = found.busiest.as_ref().unwrap();
     assert_eq!((&*busiest.name, busiest.priority), ("endless", 89));
     assert!(found.all_ns as f64 > 0.8 * found.traced_ns as f64, "{found:?}");
+}
+
+#[test]
+fn a_frozen_thread_is_kept_from_nothing_by_the_threads_of_the_cpu_that_thaws_it() {
+    let events = Dat::read(FROZEN).events();
+    let windows = windows(&events);
+    let window = windows.iter().max_by_key(|window| window.until - window.from).unwrap();
+    assert!(window.until - window.from > 10_000_000, "{window:?}");
+    let is_of_victim =
+        |event: &&Event| matches!(&event.kind, Kind::Waking { task, .. } if task.tid == window.thread);
+    let thawed = events.iter().filter(is_of_victim).rfind(|event| event.at <= window.until).unwrap();
+    assert_ne!(thawed.cpu, window.cpu);
+    for virtual_machine in [false, true] {
+        let setting = Setting { virtual_machine, tick: Some(10_000_000), ..Setting::default() };
+        let found = causes(&events, window, &setting);
+        assert_eq!(found.iter().map(|cause| cause.ns).sum::<u64>(), window.until - window.from);
+        assert_eq!(found[0].kind, "frozen", "{found:#?}");
+        let of_others =
+            found.iter().filter(|cause| cause.kind == "thread").map(|cause| cause.ns).sum::<u64>();
+        assert!(of_others < 100_000, "{found:#?}");
+    }
+}
+
+/// Returns the rule that an explanation breaks, judged by the events alone.
+fn broken_rule(events: &[Event], window: &Window, setting: &Setting, found: &[Cause]) -> Option<String> {
+    let sum = |kind: &str| found.iter().filter(|cause| cause.kind == kind).map(|cause| cause.ns).sum::<u64>();
+    if sum("hypervisor") > setting.stolen || sum("quota") > setting.throttled {
+        return Some(format!("more than was counted: {found:?}"));
+    }
+    let is_real_time = |tid: u32| {
+        let named = |task: &Task| task.tid == tid && task.priority < 100;
+        events.iter().any(|event| match &event.kind {
+            Kind::Switch { from, to, .. } => named(from) || named(to),
+            Kind::Wakeup { task, .. } | Kind::WakeupNew { task, .. } => named(task),
+            _ => false,
+        })
+    };
+    let others = found.iter().filter(|cause| cause.kind == "thread" && cause.pid != window.thread);
+    others.into_iter().find_map(|cause| {
+        let ran = events.iter().any(|event| match &event.kind {
+            Kind::Switch { from, to, .. } => from.tid == cause.pid || to.tid == cause.pid,
+            _ => event.thread == cause.pid,
+        });
+        let too_long = cause.ns > 10_000_000 && is_real_time(window.thread) && !is_real_time(cause.pid);
+        (!ran || too_long && window.by_timer).then(|| format!("{cause:?}"))
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+    /// Takes any window of the recorded traces, for any of the threads, with any counts of the kernel, and with events
+    /// that are missing.
+    #[test]
+    fn every_explanation_of_a_recorded_trace_obeys_the_rules(
+        file in 0usize..3,
+        (from, length) in (0.0f64..1.0, 0u64..400_000_000),
+        (thread, cpu) in (any::<prop::sample::Index>(), 0u32..2),
+        (stolen, throttled) in (0u64..60_000_000, 0u64..60_000_000),
+        (virtual_machine, by_timer) in (any::<bool>(), any::<bool>()),
+        missing in 1usize..40,
+    ) {
+        let mut events = Dat::read([THEFT, THROTTLING, FROZEN][file]).events();
+        let (begin, end) = (events[0].at, events.last().unwrap().at);
+        if missing > 1 {
+            let mut at = 0;
+            events.retain(|_| { at += 1; at % missing != 0 });
+        }
+        let threads: Vec<u32> = names(&events).into_keys().filter(|tid| *tid != 0).collect();
+        let from = begin + (from * (end - begin) as f64) as u64;
+        let window = Window { cpu, thread: *thread.get(&threads), from, until: from + length, by_timer };
+        let setting = Setting { virtual_machine, tick: Some(10_000_000), stolen, throttled, ..Setting::default() };
+        let found = causes(&events, &window, &setting);
+        prop_assert_eq!(found.iter().map(|cause| cause.ns).sum::<u64>(), length);
+        prop_assert_eq!(broken_rule(&events, &window, &setting, &found), None);
+    }
 }
 
 #[test]

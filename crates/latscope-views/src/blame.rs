@@ -59,6 +59,7 @@ pub fn words(cause: &Cause) -> String {
         "quota" => with("the CPU quota of a control group"),
         "hypervisor-or-interrupts-off" => with("hypervisor or interrupts off"),
         "stopped" => with("the thread was stopped, by a signal or a debugger"),
+        "frozen" => with("the thread was frozen, by its control group"),
         "not-traced" => with("not traced"),
         "smi" => "firmware".to_owned(),
         "unknown" => with("unknown"),
@@ -95,7 +96,10 @@ pub fn brief(outlier: &Outlier, width: usize) -> String {
 pub fn details(outlier: &Outlier) -> String {
     let mut text = String::new();
     if !outlier.stack.is_empty() {
-        let functions = outlier.stack.iter().take(FUNCTIONS).map(String::as_str).collect::<Vec<_>>();
+        let call = |name: &&String| name.starts_with("system call ");
+        let functions = outlier.stack.iter().filter(|name| !call(name)).take(FUNCTIONS);
+        let functions: Vec<&str> =
+            functions.chain(outlier.stack.iter().find(call)).map(String::as_str).collect();
         text += &format!(" · in {}", functions.join(" ← "));
     }
     let mut named: Vec<&str> = outlier.events.iter().map(|event| event.name.as_str()).collect();
@@ -191,6 +195,7 @@ mod tests {
                 9,
                 "real-time throttling: hog ran for 94 % of a second",
             ),
+            ("frozen", "", 0, "the thread was frozen, by its control group"),
             ("quota", "", 0, "the CPU quota of a control group"),
             (
                 "hypervisor-or-interrupts-off",
@@ -217,10 +222,11 @@ mod tests {
         assert_eq!(brief(&outlier, 10), format!("{first}, 2 more"));
         assert_eq!(brief(&outlier, 75), format!("{first}, 12 % softirq net_rx, 1 more"));
         assert_eq!(brief(&outlier, 99), format!("{first}, 12 % softirq net_rx, 5 % interrupt local_timer"));
-        outlier.stack = ["shrink", "reclaim", "fault", "entry"].map(str::to_owned).to_vec();
+        outlier.stack =
+            ["shrink", "reclaim", "fault", "entry", "system call read"].map(str::to_owned).to_vec();
         let event = |at| TraceEvent { at, name: "mark".to_owned(), text: "cpu=1\n".to_owned() };
         outlier.events = vec![event(41_000), event(50_000)];
-        let details = " · in shrink ← reclaim ← fault · mark ×2 after 41.0 µs: cpu=1?";
+        let details = " · in shrink ← reclaim ← fault ← system call read · mark ×2 after 41.0 µs: cpu=1?";
         assert_eq!(brief(&outlier, 10), format!("{first}, 2 more{details}"));
         assert_eq!(brief(&Outlier::default(), 10), "not traced");
         let cause = vec![cause("not-traced", "nothing was traced on CPU 1", 0, 412_000)];

@@ -123,7 +123,10 @@ impl Cells<'_> {
         let rows = Rows(self.rows);
         match slot {
             Slot::Family => rows.left("family", |row| Text::styled(DIM, &row.family)),
-            Slot::Time => rows.right("here", |row| Text::styled(BOLD, time(row.ns))),
+            Slot::Time => rows.right("here", |row| {
+                let longer = if row.longer { "> " } else { "" };
+                Text::styled(BOLD, format!("{longer}{}", time(row.ns)))
+            }),
             Slot::Next => rows.right("next run", |row| {
                 let next = row.next.map(|(low, high)| in_unit_of(row.ns, low, high));
                 Text::styled(DIM, next.unwrap_or_default())

@@ -106,7 +106,8 @@ fn facts(lines: &Lines) -> Vec<Column> {
 fn figures(report: &Report, lines: &Lines) -> Vec<Column> {
     let value = |(name, v): (&String, &Value)| format!("{name}={}{}", v.value, spaced(&v.unit));
     let missed = |m: &Measurement| m.missed().map(|missed| missed.to_string()).unwrap_or_default();
-    let rejected = |m: &Measurement| m.missed().map(|_| m.summary.rejected.to_string()).unwrap_or_default();
+    let rejected =
+        |m: &Measurement| if m.is_imported() { String::new() } else { m.summary.rejected.to_string() };
     vec![
         lines.of("count", |m| m.summary.count.to_string()),
         lines.of("rejected", rejected),
@@ -223,7 +224,7 @@ fn figures_of(m: &Measurement) -> Vec<(String, f64, String)> {
     ];
     let counts = [
         ("count", Some(s.count as f64), "count"),
-        ("rejected", m.missed().map(|_| s.rejected as f64), "count"),
+        ("rejected", (!m.is_imported()).then_some(s.rejected as f64), "count"),
         ("missed", m.missed().map(|missed| missed as f64), "count"),
         ("cycles", s.cycles, "cycles"),
         ("touched", m.rate_touched(), "B/s"),
@@ -256,8 +257,9 @@ pub fn buckets(report: &Report) -> Option<Vec<u8>> {
     }
     let mut lines: BTreeMap<(u64, u64), Vec<u64>> = BTreeMap::new();
     for (at, (_, histogram)) in columns.iter().enumerate() {
-        for (low, high, count) in histogram.buckets_ns() {
-            let line = lines.entry((low as u64, high as u64)).or_insert_with(|| vec![0; columns.len()]);
+        for (span, count) in histogram.intervals() {
+            let line =
+                lines.entry((span.low as u64, span.high as u64)).or_insert_with(|| vec![0; columns.len()]);
             line[at] = count;
         }
     }

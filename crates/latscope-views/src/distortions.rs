@@ -3,29 +3,28 @@
 use super::head::{warnings, with_remedy};
 use super::unmeasured::by_probe;
 use latscope_core::merged::is_merged;
-use latscope_core::ordered::{entry, once};
+use latscope_core::ordered::{groups, once};
 use latscope_core::quality::{CUT_SHORT, Level, Reason};
 use latscope_core::report::{Measurement, Report};
 use latscope_core::units::fold_cpus;
+use std::collections::HashSet;
 
 /// Returns the warnings, then a line for each kind of reason by which figures are degraded, with the points that have
 /// it. What ended early is not distorted by that.
 pub fn distortions(report: &Report) -> Vec<String> {
-    let mut kinds: Vec<(&str, Vec<&Measurement>)> = Vec::new();
-    for m in report.measurements.iter().filter(|m| m.typical().is_some() && !is_merged(m)) {
-        let reasons = m.quality.reasons.iter().filter(|reason| distorts(reason, report));
-        for id in once(reasons.map(|reason| reason.id.as_str())) {
-            entry(&mut kinds, id).push(m);
-        }
-    }
+    let warned: HashSet<&str> = report.warnings.iter().map(|warning| warning.id.as_str()).collect();
+    let timed = report.measurements.iter().filter(|m| m.is_timed() && !is_merged(m));
+    let kinds = groups(timed.flat_map(|m| {
+        let reasons = m.quality.reasons.iter().filter(|reason| distorts(reason, &warned));
+        once(reasons.map(|reason| reason.id.as_str())).into_iter().map(move |id| (id, m))
+    }));
     let degraded = kinds.iter().map(|(id, points)| described(id, points));
     warnings(report).into_iter().chain(degraded).collect()
 }
 
 /// Returns true if a reason degrades a figure, and no warning of the report says so.
-fn distorts(reason: &Reason, report: &Report) -> bool {
-    let warned = report.warnings.iter().any(|warning| warning.id == reason.id);
-    reason.level == Level::Degraded && reason.id != CUT_SHORT && !warned
+fn distorts(reason: &Reason, warned: &HashSet<&str>) -> bool {
+    reason.level == Level::Degraded && reason.id != CUT_SHORT && !warned.contains(reason.id.as_str())
 }
 
 /// `degraded: wake.timer (2 points): SCHED_FIFO was refused → run as root`. Of several texts it has the first.

@@ -83,10 +83,18 @@ pub(super) fn facts(report: &Report) -> Vec<String> {
         Some(kernel.trim()).filter(|kernel| !kernel.is_empty()).map(|kernel| format!("Linux {kernel}"));
     let started = Some(report.started.clone()).filter(|started| !started.is_empty());
     let ended = report.finished.as_ref().filter(|_| started.is_none()).map(|ended| format!("ended {ended}"));
-    let took = took(report).map(|took| format!("took {}", format_time(took.as_nanos() as f64)));
+    // Programs that state whole seconds.
+    let took = took(report).map(|took| match took.is_zero() {
+        true => "took less than 1 s".to_owned(),
+        false => format!("took {}", format_time(took.as_nanos() as f64)),
+    });
     let labels = report.labels.iter().map(|(key, value)| format!("{key}={value}"));
     let parts = [machine.name.clone(), kernel.unwrap_or_default(), machine.architecture.clone()];
-    let parts = parts.into_iter().chain(started).chain(ended).chain(took).chain(labels);
+    let time: Vec<String> = match &report.merged {
+        Some(merged) => vec![merged_words(merged, report.merged_noun())],
+        None => started.into_iter().chain(ended).chain(took).collect(),
+    };
+    let parts = parts.into_iter().chain(time).chain(labels);
     let known = parts.filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" · ");
     let unknown = format!("not known: {}", imported.unknown.join(", "));
     [known, unknown].into_iter().filter(|line| !line.is_empty()).collect()
@@ -145,7 +153,7 @@ fn clock(report: &Report) -> String {
 /// Returns the start of the run, its duration, its rounds, its load, and the user's labels.
 fn run(report: &Report) -> String {
     if let Some(merged) = &report.merged {
-        return merged_words(merged);
+        return merged_words(merged, report.merged_noun());
     }
     let mut text = report.started.clone();
     if let Some(took) = took(report) {
@@ -174,11 +182,11 @@ fn run(report: &Report) -> String {
     text
 }
 
-/// Returns the number of runs that were merged, when they began, and what differs between them.
-fn merged_words(merged: &Merged) -> String {
+/// Returns the number of runs, or what the noun says, that were merged, when they began, and what differs between them.
+fn merged_words(merged: &Merged, noun: &str) -> String {
     let began: Vec<&str> =
         merged.runs.iter().map(|run| &*run.started).filter(|time| !time.is_empty()).collect();
-    let mut text = format!("merged from {}", counted(merged.runs.len() as u64, "run"));
+    let mut text = format!("merged from {}", counted(merged.runs.len() as u64, noun));
     if let [first, .., last] = began[..] {
         text += &format!(", begun from {first} to {last}");
     }

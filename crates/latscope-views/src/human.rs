@@ -66,7 +66,7 @@ pub(crate) fn per_frame(ns: f64) -> String {
 
 /// Returns how often the operation of a row fits into a frame; a dash for a transfer.
 fn in_a_frame(row: &Row) -> String {
-    if row.operation { per_frame(row.ns) } else { "-".to_owned() }
+    if row.operation && !row.longer { per_frame(row.ns) } else { "-".to_owned() }
 }
 
 /// Returns the table on this scale.
@@ -85,15 +85,22 @@ pub(super) fn document(report: &Report, rows: &[Row]) -> Document {
     let table = Table::new(vec![
         rows.left("operation", |row| &row.label),
         rows.left("family", |row| Text::styled(DIM, &row.family)),
-        rows.right("here", |row| Text::styled(BOLD, format_time(row.ns))),
+        rows.right("here", |row| Text::styled(BOLD, longer(row) + &format_time(row.ns))),
         rows.left("", |row| Text::styled(DIM, times_mark(row.times))),
-        rows.right("if L1 took 1 s", |row| Text::styled(magnitude(row.ns), human(row.ns / second))),
+        rows.right("if L1 took 1 s", |row| {
+            Text::styled(magnitude(row.ns), longer(row) + &human(row.ns / second))
+        }),
         rows.right("in a frame", in_a_frame),
     ]);
     let notes = std::iter::once(scale).chain(signs.line()).collect();
     let mut document = Document::default();
     document.table(Table { least: usize::MAX, notes, ..table });
     document
+}
+
+/// Sign of a median beyond the last bin.
+fn longer(row: &Row) -> String {
+    if row.longer { "> ".to_owned() } else { String::new() }
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! A report as the signals of a test shell of LAVA, which reads them on the console of the board.
 
 use latscope_core::quality::Level;
-use latscope_core::report::{Measurement, Report, Sampling, Status};
+use latscope_core::report::{BEYOND, Measurement, Report, Sampling, Status};
 use latscope_judge::verdict::is_cut_short;
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -42,9 +42,13 @@ fn signals(text: &mut String, id: &str, m: &Measurement, early: bool) {
                 let result = judged(m, part).unwrap_or(result);
                 add(part, result, &format!(" MEASUREMENT={ns} UNITS=ns"));
             }
+            None if part == "p50" && m.is_timed() => add(part, judged(m, part).unwrap_or("unknown"), ""),
             None if part == "p50" => add(part, "skip", ""),
             None => {}
         }
+    }
+    if let Some(beyond) = m.values.get(BEYOND) {
+        add(BEYOND, result, &format!(" MEASUREMENT={} UNITS=count", beyond.value));
     }
     if let Some(verdict) = &m.verdict {
         add("criteria", word(verdict.status), "");

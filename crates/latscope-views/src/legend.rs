@@ -62,13 +62,16 @@ pub(super) fn mark(m: &Measurement) -> Text {
     }
 }
 
+/// Reasons for an empty cell of the column `next run`.
+const EMPTY: &str = "; empty: the rounds are too few or differ too much, the row is degraded, or other processes used the \
+                     CPUs";
+
 /// Returns the legend of the column `next run`, with the `unit` if it is not beside the column, and with the
 /// reason for empty cells if some are `empty`.
 pub(super) fn next_run(report: &Report, unit: &str, empty: bool) -> String {
     let of_two = report.measurements.iter().filter_map(Measurement::next_run).any(|next| next.level < 0.9);
     let of_two = if of_two { " (of two rounds: their range)" } else { "" };
-    let empty =
-        if empty { "; empty: the rounds are too few or differ too much, or the row is degraded" } else { "" };
+    let empty = if empty { EMPTY } else { "" };
     let busy = as_busy(report);
     format!("next run{busy}: where its median is expected, with 95 % confidence{of_two}{unit}{empty}")
 }

@@ -6,6 +6,8 @@
 #![forbid(unsafe_code)]
 
 mod bar;
+#[cfg(test)]
+mod beyond_last_bin;
 pub mod blame;
 mod cells;
 mod column;

@@ -1,7 +1,7 @@
 //! Points of one probe laid out by their parameters: which of them vary, and a
 //! matrix of one parameter against the others.
 
-use latscope_core::ordered::entry;
+use latscope_core::ordered::groups;
 use latscope_core::param;
 use latscope_core::plan::{ParamValue, Params};
 use latscope_core::report::Measurement;
@@ -100,11 +100,23 @@ pub(super) fn matrices<'a>(points: &[&'a Measurement], fits: &dyn Fn(&[String]) 
 
 /// Returns the points by their values of some parameters, in the order of their first occurrence.
 fn split<'a>(points: &[&'a Measurement], names: &[&str]) -> Vec<(String, Vec<&'a Measurement>)> {
-    let mut groups: Vec<(String, Vec<&Measurement>)> = Vec::new();
-    for m in points {
-        entry(&mut groups, show_all(&m.params, names)).push(*m);
+    groups(points.iter().map(|m| (show_all(&m.params, names), *m)))
+}
+
+/// Returns the most cells that the [`matrices`] of points can have together.
+pub(super) fn area(points: &[&Measurement]) -> usize {
+    let mut names = varying(points);
+    let product = |sides: (BTreeSet<u32>, BTreeSet<u32>)| sides.0.len() * sides.1.len();
+    if let Some(at) = names.iter().position(|name| *name == param::PAIR) {
+        names.remove(at);
+        return split(points, &names).len() * product(points.iter().filter_map(|m| m.cpu_pair()).unzip());
     }
-    groups
+    if points.iter().all(|m| m.nodes().is_some()) && names.iter().any(|name| NODES.contains(name)) {
+        names.retain(|name| !NODES.contains(name));
+        return split(points, &names).len() * product(points.iter().filter_map(|m| m.nodes()).unzip());
+    }
+    names.sort_by_key(|name| (*name != param::SIZE, std::cmp::Reverse(values(points, name).len())));
+    names.split_first().map_or(0, |(axis, rest)| values(points, axis).len() * split(points, rest).len())
 }
 
 impl<'a> Matrix<'a> {

@@ -125,8 +125,10 @@ fn histograms(text: &mut String, points: &[(String, &Measurement)]) {
     for (of, m) in events {
         let mut add = |le: &str, count: u64| *text += &format!("{NAME}_bucket{{{of},le=\"{le}\"}} {count}\n");
         for bound in BOUNDS.map(|bits| ((1u64 << bits) - 1) as f64) {
-            let below = m.histogram.buckets_ns().take_while(|(_, high, _)| *high <= bound);
-            add(&format!("{:e}", bound / 1e9), below.map(|(.., count)| count).sum());
+            let is_all = m.histogram.largest().is_some_and(|largest| largest.high <= bound);
+            let below = m.histogram.spans().take_while(|(span, _)| span.high <= bound);
+            let count = if is_all { m.histogram.count() } else { below.map(|(_, count)| count).sum() };
+            add(&format!("{:e}", bound / 1e9), count);
         }
         let count = m.histogram.count();
         add("+Inf", count);

@@ -7,18 +7,18 @@ use super::grid::grid;
 use super::head::head;
 use super::headline::families;
 use super::legend::{BLOCKED, REJECTED, Signs, mark, next_run, timed};
-use super::matrix::{Matrix, matrices, show, varying};
+use super::matrix::{Matrix, area, matrices, show, varying};
 use super::rows::family as family_of;
 use super::style::{BOLD, DIM, HEADING, PLAIN};
 use super::styled::{Text, single, wrap};
 use super::verdicts::verdicts;
 use super::{Options, survey, unmeasured};
 use latscope_core::catalogue::figures::Quantity;
-use latscope_core::catalogue::{Catalogue, families, ids};
+use latscope_core::catalogue::{Catalogue, FASTEST_ADDRESS, SLOW_ADDRESSES, SLOWEST_ADDRESS, families, ids};
 use latscope_core::machine::Machine;
-use latscope_core::ordered::entry;
+use latscope_core::ordered::groups;
 use latscope_core::param;
-use latscope_core::report::{Measurement, Report, Sampling, Summary};
+use latscope_core::report::{BEYOND, Measurement, Report, Sampling, Summary};
 use latscope_core::units::{format_rate, format_share, format_time, format_value};
 
 /// Number of points from which on a probe with several varying parameters is shown as a matrix rather than a
@@ -52,12 +52,8 @@ fn details(out: &mut String, report: &Report, family: &str, options: &Options) {
 
 /// Every point of a family: a list, then the sweeps as matrices.
 pub(crate) fn every_point(report: &Report, family: &str, options: &Options) -> String {
-    let measured =
-        report.measurements.iter().filter(|m| family_of(&m.probe) == family && m.typical().is_some());
-    let mut probes: Vec<(&str, Vec<&Measurement>)> = Vec::new();
-    for m in measured {
-        entry(&mut probes, m.probe.as_str()).push(m);
-    }
+    let measured = report.measurements.iter().filter(|m| family_of(&m.probe) == family && m.is_timed());
+    let probes = groups(measured.map(|m| (m.probe.as_str(), m)));
     let (sweeps, listed): (Vec<_>, Vec<_>) = probes
         .into_iter()
         .partition(|(probe, points)| is_sweep(points) && !is_over_a_value(probe, options.catalogue));
@@ -77,6 +73,9 @@ pub(crate) fn every_point(report: &Report, family: &str, options: &Options) -> S
     out
 }
 
+/// The most cells of a matrix, unless it has many points.
+const MOST_CELLS: usize = 1 << 12;
+
 /// Returns true if a matrix shows the points of a probe better than a list.
 fn is_sweep(points: &[&Measurement]) -> bool {
     if points.iter().all(|m| m.sampling == Sampling::Event && m.nodes().is_some()) {
@@ -84,7 +83,9 @@ fn is_sweep(points: &[&Measurement]) -> bool {
         return false;
     }
     let pairs = points.iter().filter(|m| m.params.contains_key(param::PAIR)).count();
-    points.len() >= SWEEP_POINTS && varying(points).len() > 1 || pairs > 2
+    // Most cells of a larger one would be empty.
+    let most = MOST_CELLS.max(8 * points.len());
+    (points.len() >= SWEEP_POINTS && varying(points).len() > 1 || pairs > 2) && area(points) <= most
 }
 
 /// Returns true if the figure of a probe is a curve over a measured value: a matrix of medians would not have it.
@@ -116,7 +117,7 @@ fn heading(probe: &str, points: &[&Measurement], options: &Options) -> String {
 
 /// Returns every point of a family with every figure; `None` without a point.
 pub(super) fn points(report: &Report, family: &str) -> Option<Table> {
-    let ours = |m: &&Measurement| family_of(&m.probe) == family && m.typical().is_some();
+    let ours = |m: &&Measurement| family_of(&m.probe) == family && m.is_timed();
     let points: Vec<&Measurement> = report.measurements.iter().filter(ours).collect();
     (!points.is_empty()).then(|| table(report, &points, usize::MAX))
 }
@@ -139,7 +140,9 @@ fn figures(report: &Report, points: &[&Measurement]) -> Vec<Column> {
     let time = |name: &str, of: fn(&Summary) -> Option<f64>| {
         rows.given(name, move |m| of(&m.summary).map(format_time))
     };
-    let mut names: Vec<&String> = points.iter().flat_map(|m| m.values.keys()).collect();
+    let names = points.iter().flat_map(|m| m.values.keys());
+    let apart = [BEYOND, FASTEST_ADDRESS, SLOWEST_ADDRESS, SLOW_ADDRESSES];
+    let mut names: Vec<&String> = names.filter(|name| !apart.contains(&name.as_str())).collect();
     names.sort();
     names.dedup();
     // What is named after something met on the way comes last.
@@ -159,7 +162,9 @@ fn figures(report: &Report, points: &[&Measurement]) -> Vec<Column> {
     let rejected =
         |m: &Measurement| Some(format_share(m.rejected_share())).filter(|_| m.summary.rejected > 0);
     let mut columns = vec![
-        time("median", |s| s.p50),
+        rows.given("median", |m| m.median_in_words()),
+        rows.given(BEYOND, |m| m.values.get(BEYOND).map(|v| format_value(v.value, &v.unit)))
+            .meaning("beyond: values beyond the last bin, of which only the largest is known"),
         rows.left("", |m| Text::styled(DIM, times_mark(m.times))),
         rows.given("touched", |m| m.rate_touched().map(format_rate))
             .meaning("touched: bytes that the program reads and writes, per second"),
@@ -170,6 +175,8 @@ fn figures(report: &Report, points: &[&Measurement]) -> Vec<Column> {
         rows.given("next run", |m| m.next_run().map(|next| between(next.low, next.high)))
             .meaning(next_run(report, "", lacks_next)),
         rows.given("p10-p90", |m| Some(between(m.summary.p10?, m.summary.p90?))),
+        rows.given("addresses", |m| addresses(m))
+            .meaning("addresses: medians at the fastest and the slowest of 16 addresses of the timed loop"),
         time("p99", |s| s.p99),
         time("max", |s| s.max),
         rows.given("cycles", |m| m.summary.cycles.map(cycles)),
@@ -183,6 +190,12 @@ fn figures(report: &Report, points: &[&Measurement]) -> Vec<Column> {
     ]);
     columns.extend(counts.into_iter().chain(details).map(named));
     columns
+}
+
+/// Medians at the fastest and the slowest address of a loop that lies at several.
+fn addresses(m: &Measurement) -> Option<String> {
+    let [low, high] = [FASTEST_ADDRESS, SLOWEST_ADDRESS].map(|name| m.values.get(name));
+    Some(between(low?.value, high?.value))
 }
 
 /// Meaning of the column `moved`.
@@ -296,7 +309,7 @@ fn cell(machine: &Machine, m: &Measurement, shown: Shown) -> Text {
     let rate = |rate: Option<f64>| rate.map_or("-".to_owned(), format_rate);
     let text = match shown {
         Shown::Median => {
-            let median = m.typical().map_or("-".to_owned(), format_time);
+            let median = m.median_in_words().unwrap_or("-".to_owned());
             claims(machine, m).into_iter().fold(median, |text, claim| format!("{text} · {claim}"))
         }
         Shown::Rate => match moved(m, machine) {

@@ -4,12 +4,12 @@ use super::document::{Document, FACT, Mark};
 use super::head::with_remedy;
 use super::rows::family;
 use latscope_core::merged::{is_merged, is_part_of};
-use latscope_core::ordered::entry;
+use latscope_core::ordered::groups;
 use latscope_core::plan::Params;
 use latscope_core::quality::Level;
 use latscope_core::report::{Measurement, Report};
-use latscope_core::units::fold_cpus;
-use std::collections::{BTreeSet, HashMap};
+use latscope_core::units::{fold_cpus, without_cpu};
+use std::collections::BTreeSet;
 
 /// Heading of the points without a number.
 pub(super) const MISSING: &str = "Not measured";
@@ -51,7 +51,7 @@ fn not_begun(report: &Report, wanted: impl Fn(&str) -> bool) -> Option<Group> {
 fn absent(m: &Measurement) -> Option<&'static str> {
     match m.quality.level {
         Level::Unsupported => Some(NO_REASON),
-        _ if m.typical().is_some() => None,
+        _ if m.is_timed() => None,
         // Nothing happened, which is a result: a finding tells it.
         Level::Ok if m.reason().is_some() => None,
         _ if m.incomplete => Some("the run ended before it was measured"),
@@ -62,38 +62,25 @@ fn absent(m: &Measurement) -> Option<&'static str> {
 /// Groups the points for which `select` returns a reason. That reason is used for points without a reason of
 /// their own. A sum is represented by its members.
 fn grouped(report: &Report, select: impl Fn(&Measurement) -> Option<&'static str>) -> Vec<Group> {
-    let mut order: Vec<(String, Vec<&Measurement>)> = Vec::new();
-    let mut places: HashMap<String, usize> = HashMap::new();
     let is_told = |sum: &Measurement| {
         let mut members = report.measurements.iter().filter(|m| is_part_of(m, sum));
         is_merged(sum) && members.any(|m| select(m).is_some())
     };
-    for m in &report.measurements {
-        let Some(usual) = select(m).filter(|_| !is_told(m)) else { continue };
-        let why = with_remedy(m.reason().as_deref().unwrap_or(usual), m.remedy().as_deref());
-        let place = *places.entry(why.clone()).or_insert_with(|| {
-            order.push((why, Vec::new()));
-            order.len() - 1
-        });
-        order[place].1.push(m);
-    }
-    folded(order).into_iter().map(|(why, points)| Group { what: names(&points), why }).collect()
+    let reasons = report.measurements.iter().filter_map(|m| {
+        let usual = select(m).filter(|_| !is_told(m))?;
+        Some((with_remedy(m.reason().as_deref().unwrap_or(usual), m.remedy().as_deref()), m))
+    });
+    folded(groups(reasons)).into_iter().map(|(why, points)| Group { what: names(&points), why }).collect()
 }
 
 /// Joins groups whose reasons differ in the CPU alone.
-fn folded(groups: Vec<(String, Vec<&Measurement>)>) -> Vec<(String, Vec<&Measurement>)> {
-    let mut folded: Vec<(Vec<String>, Vec<&Measurement>)> = Vec::new();
-    for (why, points) in groups {
-        let same = |reasons: &Vec<String>| fold_cpus([reasons[0].clone(), why.clone()]).len() == 1;
-        match folded.iter_mut().find(|(reasons, _)| same(reasons)) {
-            Some((reasons, all)) => {
-                reasons.push(why);
-                all.extend(points);
-            }
-            None => folded.push((vec![why], points)),
-        }
-    }
-    folded.into_iter().map(|(reasons, points)| (fold_cpus(reasons).remove(0), points)).collect()
+fn folded(reasons: Vec<(String, Vec<&Measurement>)>) -> Vec<(String, Vec<&Measurement>)> {
+    let same = groups(reasons.into_iter().map(|(why, points)| (without_cpu(&why), (why, points))));
+    let joined = same.into_iter().map(|(_, all)| {
+        let (reasons, points): (Vec<String>, Vec<Vec<&Measurement>>) = all.into_iter().unzip();
+        (fold_cpus(reasons).remove(0), points.concat())
+    });
+    joined.collect()
 }
 
 /// Titles of up to three points; of more, how many points each probe has.
@@ -110,15 +97,11 @@ fn names(points: &[&Measurement]) -> String {
 
 /// Probes, each with how many points it has.
 pub(super) fn by_probe<'a>(points: impl Iterator<Item = &'a str>) -> String {
-    let mut probes: Vec<(&str, usize)> = Vec::new();
-    for point in points {
-        *entry(&mut probes, point) += 1;
-    }
-    let counted = |(probe, count): &(&str, usize)| match count {
-        1 => (*probe).to_owned(),
-        _ => format!("{probe} ({count} points)"),
+    let counted = |(probe, points): (&str, Vec<()>)| match points.len() {
+        1 => probe.to_owned(),
+        count => format!("{probe} ({count} points)"),
     };
-    probes.iter().map(counted).collect::<Vec<_>>().join(", ")
+    groups(points.map(|point| (point, ()))).into_iter().map(counted).collect::<Vec<_>>().join(", ")
 }
 
 /// Returns both lists; empty if both are empty.
@@ -152,7 +135,7 @@ pub(super) fn of(
     let missing = grouped(report, |m| absent(m).filter(|_| probes(&m.probe)));
     let missing = missing.into_iter().chain(not_begun(report, &probes)).collect();
     let doubtful = grouped(report, |m| {
-        let is_doubtful = m.quality.level.is_doubtful() && m.typical().is_some();
+        let is_doubtful = m.quality.level.is_doubtful() && m.is_timed();
         (probes(&m.probe) && is_doubtful && wanted(m)).then_some(NO_REASON)
     });
     [missing, doubtful]

@@ -2,10 +2,11 @@
 //! time of each late wake-up, and saves the trace around the worst: how a tracer
 //! is used, and how `theft.dat` in `crates/latscope-trace/tests/traces` was made. With `throttling`
 //! behind the file the thief never sleeps, so that the kernel holds both back for a while:
-//! that made `throttling.dat`.
+//! that made `throttling.dat`. With `frozen` there is no thief: a control group (version 1) freezes the victim, and a
+//! thread on another CPU thaws it, while ordinary threads keep both CPUs busy. That made `frozen.dat`.
 //!
 //! ```text
-//! cargo run --example record_blame [FILE.dat [throttling]]
+//! cargo run --example record_blame [FILE.dat [throttling|frozen]]
 //! ```
 #![forbid(unsafe_code)]
 
@@ -25,8 +26,10 @@ use std::thread::{Builder, JoinHandle};
 const MILLISECOND: u64 = 1_000_000;
 
 /// Names that may stand in a file for everybody.
-const KNOWN: [&str; 9] =
-    ["victim", "thief", "endless", "swapper/", "kworker/", "ksoftirqd/", "rcu", "migration/", "record_blame"];
+const KNOWN: [&str; 10] = [
+    "victim", "thief", "endless", "busy", "swapper/", "kworker/", "ksoftirqd/", "rcu", "migration/",
+    "record_blame",
+];
 
 fn main() -> anyhow::Result<()> {
     let mut tracer = Tracer::start(&Traced::default(), &mut |_| Ok(()))?;
@@ -34,20 +37,19 @@ fn main() -> anyhow::Result<()> {
         eprintln!("on this kernel {shortfall}");
     }
     let cpu = *sched::allowed_cpus()?.last().context("no CPU may be used")?;
-    let (epoch, marker) = (monotonic_ns() + 20 * MILLISECOND, Marker::open(&tracer.marker())?);
-    let endless = std::env::args().nth(2).is_some_and(|word| word == "throttling");
-    let turns = if endless { 250 } else { 10 };
+    let (epoch, marker) = (monotonic_ns() + 100 * MILLISECOND, Marker::open(&tracer.marker())?);
+    let word = std::env::args().nth(2).unwrap_or_default();
+    let turns = if word == "throttling" { 250 } else { 10 };
     let victim = spawn("victim", cpu, 40, move || victim(cpu, epoch, turns, &marker))?;
-    let thief = if endless {
-        let until = epoch + turns * 10 * MILLISECOND;
-        spawn("endless", cpu, 10, move || {
-            sleep_until(epoch);
-            while monotonic_ns() < until {}
-        })?
-    } else {
-        spawn("thief", cpu, 60, move || thief(epoch))?
-    };
-    thief.join().expect("the thief does not panic");
+    match word.as_str() {
+        "throttling" => {
+            let until = epoch + turns * 10 * MILLISECOND;
+            let endless = spawn("endless", cpu, 10, move || compute(epoch, until))?;
+            endless.join().expect("it does not panic");
+        }
+        "frozen" => freeze(epoch)?,
+        _ => spawn("thief", cpu, 60, move || thief(epoch))?.join().expect("the thief does not panic"),
+    }
     let windows = victim.join().expect("the victim does not panic");
     tracer.read()?;
     for window in &windows {
@@ -91,6 +93,42 @@ fn victim(cpu: u32, epoch: u64, turns: u64, marker: &Marker) -> Vec<Window> {
         Window { cpu, thread, from, until, by_timer: true }
     };
     (0..turns).map(activation).collect()
+}
+
+fn compute(from: u64, until: u64) {
+    sleep_until(from);
+    while monotonic_ns() < until {}
+}
+
+/// Freezes the thread `victim` of this process in the midst of its turns, and thaws it from the first CPU.
+fn freeze(epoch: u64) -> anyhow::Result<()> {
+    let cpus = sched::allowed_cpus()?;
+    let until = epoch + 70 * MILLISECOND;
+    for cpu in &cpus {
+        let cpu = *cpu;
+        Builder::new().name("busy".to_owned()).spawn(move || {
+            sched::pin(&[cpu]).expect("an allowed CPU");
+            compute(epoch, until);
+        })?;
+    }
+    let group = std::path::Path::new("/sys/fs/cgroup/freezer/record_blame");
+    std::fs::create_dir(group)?;
+    for task in std::fs::read_dir("/proc/self/task")? {
+        let task = task?;
+        if std::fs::read_to_string(task.path().join("comm"))?.trim() == "victim" {
+            std::fs::write(group.join("tasks"), task.file_name().into_encoded_bytes())?;
+        }
+    }
+    sched::pin(&cpus[..1])?;
+    for (at, state) in [(33, "FROZEN"), (51, "THAWED")] {
+        sleep_until(epoch + at * MILLISECOND);
+        std::fs::write(group.join("freezer.state"), state)?;
+    }
+    // Busy until the victim has ended.
+    while std::fs::remove_dir(group).is_err() {
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    Ok(())
 }
 
 fn thief(epoch: u64) {

@@ -4,5 +4,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    latscope::cli::main()
+    if latscope::cli::has_stack() { latscope::cli::main() } else { latscope::cli::refuse_stack() }
 }

@@ -495,3 +495,12 @@ fn a_circle_through_a_name_that_the_parent_imports_is_seen() {
         assert_eq!(found, both.map(str::to_owned).into(), "{parent}");
     }
 }
+
+#[test]
+fn loops_under_a_real_time_policy_run_in_a_test_binary_of_their_own() {
+    let tests = root().join("crates/latscope/tests");
+    let folders = fs::read_dir(tests).unwrap().map(|entry| entry.unwrap().path());
+    let sets_policy = |folder: &PathBuf| sources(folder).contains("Policy::Fifo(");
+    let found: Vec<PathBuf> = folders.filter(|path| path.is_dir()).filter(sets_policy).collect();
+    assert!(matches!(&found[..], [one] if one.ends_with("starved")), "they starve other tests: {found:?}");
+}

@@ -1,5 +1,5 @@
 //! Plain English: how doc comments begin, how many are too short to say something, words to avoid in them, in messages
-//! and in the documentation, and long lines of Markdown.
+//! and in the documentation, habits by which the documentation reads as translated, and long lines of Markdown.
 //!
 //! The rules are those of CONTRIBUTING.md. Help texts, which doc comments of arguments are, have a test of their own in
 //! `cli/arguments.rs`.
@@ -26,6 +26,33 @@ const AVOIDED: &[&str] = &[
 
 /// Columns of a line of Markdown, tables and code apart.
 const COLUMNS: usize = 120;
+
+/// A habit by which English reads as translated, counted in the documentation.
+struct Habit {
+    name: &'static str,
+    /// Most per 1,000 words of the rewritten pages, and of the `PENDING` ones: the rates that are reached. They only fall.
+    most: [f64; 2],
+    /// Returns true if the word at a place of a text is one.
+    is_at: fn(&[&str], usize) -> bool,
+}
+
+/// Pages of `docs/` that still have these habits. A page that loses them leaves the list.
+const PENDING: &[&str] =
+    &["ci", "compare", "fleet", "gate", "history", "import", "lake", "method", "mica", "python"];
+
+/// Most words of `docs/`, code and the generated page apart. A new page replaces words elsewhere.
+const MOST_WORDS: usize = 40_800;
+
+const HABITS: &[Habit] = &[
+    Habit { name: "others, as a noun", most: [0.0, 1.43], is_at: |words, at| bare(words, at) == "others" },
+    Habit { name: "beside", most: [0.03, 0.99], is_at: |words, at| bare(words, at) == "beside" },
+    Habit { name: ", too", most: [0.0, 0.27], is_at: is_too_at_the_end },
+    Habit { name: "else, for otherwise", most: [0.0, 0.99], is_at: is_else_for_otherwise },
+    Habit { name: "is no NOUN", most: [0.0, 0.54], is_at: is_no_noun },
+    Habit { name: "from … on", most: [0.0, 0.63], is_at: is_from_on },
+    Habit { name: "begin, as a noun", most: [0.0, 0.0], is_at: is_begin_as_a_noun },
+    Habit { name: "semicolons", most: [0.03, 21.83], is_at: |words, at| words[at].contains(';') },
+];
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
@@ -194,6 +221,132 @@ fn markdown() -> Vec<(String, usize, String)> {
         }
     }
     lines
+}
+
+/// Returns the word at a place in lower case, without the signs around it; empty behind the last.
+fn bare(words: &[&str], at: usize) -> String {
+    let word = words.get(at).copied().unwrap_or_default();
+    word.trim_matches(|c: char| !c.is_alphanumeric()).to_lowercase()
+}
+
+/// Returns true if a sign follows the word at a place, or the cell of a table ends there.
+fn ends_a_clause(words: &[&str], at: usize) -> bool {
+    words[at].ends_with(['.', ',', ';', ':', ')', '?']) || words.get(at + 1).is_none_or(|next| *next == "|")
+}
+
+fn is_too_at_the_end(words: &[&str], at: usize) -> bool {
+    bare(words, at) == "too" && at > 0 && words[at - 1].ends_with(',') && ends_a_clause(words, at)
+}
+
+fn is_else_for_otherwise(words: &[&str], at: usize) -> bool {
+    let pronouns = ["anything", "everything", "nothing", "something", "what", "whatever"];
+    bare(words, at) == "else" && !(at > 0 && pronouns.contains(&bare(words, at - 1).as_str()))
+}
+
+fn is_no_noun(words: &[&str], at: usize) -> bool {
+    let is_there = at > 1 && bare(words, at - 2) == "there";
+    let is_verb = at > 0 && ["is", "are", "was", "were"].contains(&bare(words, at - 1).as_str());
+    bare(words, at) == "no"
+        && is_verb
+        && !is_there
+        && !["longer", "more"].contains(&bare(words, at + 1).as_str())
+}
+
+fn is_from_on(words: &[&str], at: usize) -> bool {
+    let before =
+        (at.saturating_sub(8)..at).rev().take_while(|before| !words[*before].ends_with(['.', ';', ':', '|']));
+    bare(words, at) == "on"
+        && ends_a_clause(words, at)
+        && before.into_iter().any(|place| bare(words, place) == "from")
+}
+
+fn is_begin_as_a_noun(words: &[&str], at: usize) -> bool {
+    let articles = ["the", "a", "its", "their", "at", "each", "every"];
+    ["begin", "begins"].contains(&bare(words, at).as_str())
+        && at > 0
+        && articles.contains(&bare(words, at - 1).as_str())
+}
+
+/// Text of a page of Markdown without its code and the targets of its links.
+fn prose(page: &str) -> String {
+    let outside = page.split("```").step_by(2).collect::<Vec<_>>().join(" ");
+    let mut text = String::new();
+    for (at, part) in outside.split('`').enumerate() {
+        text += if at % 2 == 0 { part } else { "x" };
+    }
+    let mut parts = text.split("](");
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |text, part| text + "]" + part.split_once(')').map_or("", |(_, rest)| rest))
+}
+
+/// Returns the words of a text: what has a letter or a digit.
+fn count_words(words: &[&str]) -> usize {
+    words.iter().filter(|word| word.contains(char::is_alphanumeric)).count()
+}
+
+/// Pages of the documentation and of the root, with their prose. The generated page is left out.
+fn pages() -> Vec<(String, String)> {
+    let mut paths = Vec::new();
+    files(&root().join("docs"), "md", &mut paths);
+    paths.retain(|path| !path.ends_with("docs/probes.md"));
+    paths.extend(["README.md", "CONTRIBUTING.md", "ARCHITECTURE.md"].map(|name| root().join(name)));
+    let read = |path: PathBuf| {
+        let name = path.strip_prefix(root()).unwrap().display().to_string();
+        (name, prose(&fs::read_to_string(path).unwrap()))
+    };
+    paths.into_iter().map(read).collect()
+}
+
+/// Places of a habit in texts, each with the words around it.
+fn places(habit: &Habit, texts: &[(&str, Vec<&str>)]) -> Vec<String> {
+    let mut found = Vec::new();
+    for (name, words) in texts {
+        for at in (0..words.len()).filter(|at| (habit.is_at)(words, *at)) {
+            let around = &words[at.saturating_sub(4)..(at + 3).min(words.len())];
+            found.push(format!("{name}: {}", around.join(" ")));
+        }
+    }
+    found
+}
+
+#[test]
+fn habits_of_translated_english_become_rarer() {
+    let pages = pages();
+    let texts = pages.iter().map(|(name, text)| (name.as_str(), text.split_whitespace().collect::<Vec<_>>()));
+    let is_pending = |name: &str| PENDING.iter().any(|page| name == format!("docs/{page}.md"));
+    let (pending, rewritten): (Vec<_>, Vec<_>) = texts.partition(|(name, _)| is_pending(name));
+    assert_eq!(pending.len(), PENDING.len(), "a page that is not there is pending");
+    let mut wrong = Vec::new();
+    for (group, texts) in [rewritten, pending].iter().enumerate() {
+        let words: usize = texts.iter().map(|(_, words)| count_words(words)).sum();
+        for habit in HABITS {
+            let places = places(habit, texts);
+            let (rate, most) = (places.len() as f64 / words as f64 * 1000.0, habit.most[group]);
+            if rate > most {
+                let list = places.join("\n  ");
+                wrong.push(format!("{}: {rate:.3}, at most {most}:\n  {list}", habit.name));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn the_documentation_grows_no_longer() {
+    let pages = pages();
+    let docs = pages.iter().filter(|(name, _)| name.starts_with("docs/"));
+    let words: usize = docs.map(|(_, text)| count_words(&text.split_whitespace().collect::<Vec<_>>())).sum();
+    assert!(words <= MOST_WORDS, "{words} words, at most {MOST_WORDS}: delete what is said twice");
+}
+
+#[test]
+fn habits_are_seen() {
+    let page = "Others wait, too. It is no file `beside; no` [x](from;on), else it fails; there is no file. What else?\n\
+                ```\nbeside;\n```\nFrom 6.5 on, the begin lies beside it. | also, too | to ten from 6.5 on. On it goes.";
+    let text = prose(page);
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let count = |habit: &Habit| (0..words.len()).filter(|at| (habit.is_at)(&words, *at)).count();
+    assert_eq!(HABITS.iter().map(count).collect::<Vec<_>>(), [1, 1, 2, 1, 1, 2, 1, 1]);
 }
 
 #[test]

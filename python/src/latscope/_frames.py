@@ -22,8 +22,10 @@ UNITS = {
     "missed": "activations",
     **dict.fromkeys(["min", *QUANTILES, "max", "mean"], "ns"),
     "cycles": "core cycles",
-    "param.*": "ns of times, bytes of sizes",
 }
+
+#: Unit of a parameter that is a number, unless it counts something.
+PARAM_UNIT = "ns of times, bytes of sizes"
 
 
 def point_rows(runs: Sequence[Run]) -> Iterator[Row]:
@@ -77,8 +79,16 @@ def frame(rows: Iterator[Row], units: dict[str, str]) -> pd.DataFrame:
     table = pd.DataFrame(
         {name: pd.Series(values, dtype=_pandas_type(name, values)) for name, values in columns.items()}
     )
-    table.attrs["units"] = {name: unit for name, unit in units.items() if name in columns or "*" in name}
+    table.attrs["units"] = {
+        name: unit for name in columns if (unit := _unit(name, columns[name], units)) is not None
+    }
     return table
+
+
+def _unit(name: str, values: Sequence[object], units: dict[str, str]) -> str | None:
+    """Returns the unit of a column; None if it has none."""
+    is_number = _kind(name, values) in ("whole", "number")
+    return PARAM_UNIT if name.startswith("param.") and is_number else units.get(name)
 
 
 def arrow(rows: Iterator[Row], units: dict[str, str]) -> pa.Table:
@@ -91,7 +101,8 @@ def arrow(rows: Iterator[Row], units: dict[str, str]) -> pa.Table:
         kind = _kind(name, values)
         texts = [None if value is None else str(value) for value in values]
         types = {"whole": pa.int64(), "number": pa.float64(), "truth": pa.bool_()}
-        metadata = {"unit": units[name]} if name in units else None
+        unit = _unit(name, values, units)
+        metadata = None if unit is None else {"unit": unit}
         fields.append(pa.field(name, types.get(kind, pa.string()), metadata=metadata))
         arrays.append(pa.array(values if kind in types else texts, type=fields[-1].type))
     return pa.Table.from_arrays(arrays, schema=pa.schema(fields))

@@ -46,6 +46,16 @@ class Bins:
     width: int
     per_octave: int | None = None
 
+    def names(self, low: int, high: int) -> tuple[int, int]:
+        """Returns the first and the last value from `low` to `high` that names a bin; both ends, where none
+        is between them."""
+        octave = 1 << (max(low, 1).bit_length() - 1)
+        width = max(self.width, octave // self.per_octave if self.per_octave else 0)
+        below = width // 2 if self.per_octave else 0
+        first = -(-max(low - below, 0) // width) * width + below
+        last = high - max(high - below, 0) % width
+        return (first, last) if first <= last and last >= low else (low, high)
+
 
 @dataclass(frozen=True)
 class Histogram:
@@ -167,6 +177,8 @@ class Histogram:
         if place == len(self.buckets):
             return None
         low, high, _ = self.buckets[place]
+        if self.bins is not None:
+            low, high = self.bins.names(low, high)
         middle = (low + high) / 2.0
         return self._ns(min(max(middle, float(self.least)), float(self.greatest)))
 

@@ -55,7 +55,8 @@ class Reason:
 
 @dataclass(frozen=True)
 class Round:
-    """Figures of one round: number of samples, times in ns, core cycles; None as in a summary."""
+    """Figures of one round: number of samples, times in ns, core cycles; None as in a summary. `run` is the
+    place of the run in a merged result."""
 
     count: int
     min: float | None
@@ -66,6 +67,7 @@ class Round:
     max: float | None
     cycles: float | None
     values: Mapping[str, float] = field(default_factory=dict)
+    run: int | None = None
 
 
 @dataclass(frozen=True)
@@ -110,7 +112,7 @@ class Point:
     def cycles(self) -> float | None:
         """Core cycles of one operation, the median over the rounds; None where they were not measured."""
         if self._round_medians():
-            return _median([one.cycles for one in self.rounds if one.cycles is not None])
+            return _median(_shown([one.cycles for one in self.rounds if one.cycles is not None]))
         return self.measured_cycles
 
     def quantile(self, q: float) -> float | None:
@@ -140,7 +142,7 @@ class Point:
         figures = self.figures()
         values = {name: value.value for name, value in self.values.items()}
         numbers = {name: figures[name] for name in ROUND_FIGURES}
-        return (Round(count=self.histogram.count, values=values, **numbers),)
+        return (Round(count=self.histogram.count, values=values, run=None, **numbers),)
 
     def is_addable(self, other: "Point") -> bool:
         """Returns true if two points are of one series: probe, revision, parameters, and, where both have
@@ -181,22 +183,35 @@ class Point:
         )
 
     def _round_medians(self) -> list[float]:
-        return enough_medians([(one.count, one.p50) for one in self.rounds])
+        return enough_medians([(one.count, one.p50, one.run) for one in self.rounds])
 
 
-def enough_medians(rounds: Sequence[tuple[int, float | None]]) -> list[float]:
-    """Returns the medians of rounds, of which counts and medians are given; none of fewer than two rounds. A
-    round with less than a tenth of the usual samples is left out."""
+def enough_medians(rounds: Sequence[tuple[int, float | None, int | None]]) -> list[float]:
+    """Returns the medians of rounds, of which counts, medians and merged runs are given; none of fewer than
+    two rounds. A round with less than a quarter of the samples of the largest one is left out, unless it is a
+    merged run. None either if a round has its median beyond the last bin."""
     if len(rounds) < 2:
         return []
-    enough = _interpolated([float(count) for count, _ in rounds]) / 10.0
-    return [p50 for count, p50 in rounds if count >= enough and p50 is not None]
+    enough = max(count for count, _, _ in rounds) / 4.0
+    medians = [p50 for count, p50, run in rounds if count > 0 and (count >= enough or run is not None)]
+    known = [p50 for p50 in medians if p50 is not None]
+    return known if len(known) == len(medians) else []
 
 
 def median_of_rounds(medians: list[float]) -> float:
     """Returns the median of medians of rounds, ns, to a tenth of a picosecond: half of a sum has digits that
-    no clock has."""
-    return _rounded(_interpolated(medians) * 1e4) / 1e4
+    no clock has. Of two groups with half of the rounds each it is that of the lower group."""
+    return _rounded(_interpolated(_shown(medians)) * 1e4) / 1e4
+
+
+def _shown(figures: list[float]) -> list[float]:
+    """Returns the lower of two groups with half of the figures each, or all."""
+    low, high = sorted(figures)[: len(figures) // 2], sorted(figures)[len(figures) // 2 :]
+    if len(low) != len(high) or len(low) < 2 or low[0] <= 0.0:
+        return figures
+    gap = math.log(high[0] / low[-1])
+    ranges = math.log(low[-1] / low[0]), math.log(high[-1] / high[0])
+    return low if gap >= math.log(1.2) and gap > max(ranges) else figures
 
 
 def point_from_json(fields: _json.Object, batch_ns: int | None) -> Point:
@@ -258,7 +273,8 @@ def _round(item: _json.Object) -> Round:
     values = _json.get(item, "values", dict, {})
     numbers = {name: _json.checked(value, f"values.{name}", float) for name, value in values.items()}
     figures = {name: _json.number(item, name) for name in ROUND_FIGURES}
-    return Round(count=_json.natural(item, "count"), values=numbers, **figures)
+    run = None if item.get("run") is None else _json.natural(item, "run")
+    return Round(count=_json.natural(item, "count"), values=numbers, run=run, **figures)
 
 
 def _value(item: object) -> Value:

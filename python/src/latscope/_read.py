@@ -14,6 +14,7 @@ from typing import IO, Any, TypeAlias
 
 from . import _json
 from ._errors import Error, ForeignError, ResultError
+from ._files import open_regular
 from ._point import Point, point_from_json
 
 SCHEMA = "latscope/1"
@@ -143,7 +144,7 @@ def _each(source: Source | Iterable[Source]) -> Iterator[Run]:
         elif path.is_dir():
             yield from _of_directory(path)
         else:
-            yield _of_file(path)
+            yield _of_file(str(path))
     elif hasattr(source, "read"):
         name = _name(source)
         yield run_from_text(_limited(source, name), name)
@@ -156,19 +157,23 @@ def _of_directory(directory: Path) -> Iterator[Run]:
     names = (path for path in sorted(directory.iterdir()) if path.name.endswith((".json", ".json.gz")))
     for path in names:
         try:
-            yield _of_file(path)
+            yield _of_file(str(path), str(directory))
         except ForeignError as error:
             # Commands of latscope leave other files beside results: trial.json, comparisons.
             if "'latscope-" not in error.reason:
                 warnings.warn(f"skipped: {error}", stacklevel=5)
 
 
-def _of_file(path: Path) -> Run:
-    # A pipe or a device would be waited for.
-    if path.exists() and not path.is_file():
-        raise ResultError(str(path), "it is no plain file: give what it has as a file object")
-    with path.open("rb") as file:
-        return run_from_text(_limited(file, str(path)), str(path))
+def _of_file(path: str, below: str | None = None) -> Run:
+    # A pipe or a device would be waited for. A link that others placed in a directory is not followed.
+    try:
+        file = open_regular(path, below, follows=below is None)
+    except OSError as error:
+        if error.errno is not None:
+            raise
+        raise ResultError(path, f"{error}: give what it has as a file object") from None
+    with file:
+        return run_from_text(_limited(file, path), path)
 
 
 def _limited(file: Any, name: str) -> bytes:

@@ -98,14 +98,20 @@ class Results:
         return self.point(probe, **params).quantile(q)
 
     def merge(self, *, across_machines: bool = False) -> Results:
-        """Returns a result of one run, in which the histograms of equal series are added up.
+        """Returns a result of one run, in which the histograms of equal series are added up; of one run,
+        these results as they are.
 
         Series are equal if their probe, revision, parameters, kind of sample, planned length of a batch and
         meaning of the time are (docs/result-schema.md, `revision`). Counts and extremes are exact; what does
         not add up is left out: rounds, cycles, values, verdicts. A run in which few samples were taken counts
         for little: to judge a change, use `compare()`, whose unit is the run. Raises MergeError for runs of
-        several machines, or of redacted machines, which may be several, unless `across_machines`.
+        several machines, or of redacted machines, which may be several, unless `across_machines`; and
+        without runs.
         """
+        if len(self.runs) == 1:
+            return self
+        if not self.runs:
+            raise MergeError("there are no runs to merge")
         machines = {(run.machine.get("id"), run.machine.get("name")) for run in self.runs}
         if len(machines) > 1 and not across_machines:
             names = _few([str(name) for _, name in machines])
@@ -113,7 +119,7 @@ class Results:
                 f"the runs are of {len(machines)} machines ({names}): merge(across_machines=True)"
             )
         redacted = sorted({str(name) for _, name in machines if _REDACTED.fullmatch(str(name))})
-        if redacted and len(self.runs) > 1 and not across_machines:
+        if redacted and not across_machines:
             raise MergeError(
                 f"whether the runs are of one machine is not known ({', '.join(redacted)}: redacted"
                 " results of several machines can have the same name): merge(across_machines=True)"
@@ -132,7 +138,7 @@ class Results:
             tool=first.tool,
             started=min((run.started for run in self.runs if run.started), default=None),
             finished=max((run.finished for run in self.runs if run.finished), default=None),
-            machine=first.machine if len(machines) == 1 and (not redacted or len(self.runs) == 1) else {},
+            machine=first.machine if len(machines) == 1 and not redacted else {},
             warnings=tuple(warning for run in self.runs for warning in run.warnings),
             findings=(),
             points=tuple(point for group in groups.values() for point in group),

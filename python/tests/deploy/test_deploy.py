@@ -68,9 +68,10 @@ def prepared(directory: Path, command: str) -> Path:
 
 
 def test_ssh_brings_a_result(board: Host, tmp_path: Path, command: str) -> None:
-    lines = lines_of("scp", prepared(tmp_path, command))
+    lines = lines_of("ssh HOST", prepared(tmp_path, command))
     called(["sh", "-ec", lines], cwd=tmp_path, env=board.programs())
     assert points_of(tmp_path / "results" / "board.json") > 10
+    assert list((tmp_path / "there").iterdir()) == []
 
 
 def test_clush_brings_a_result(board: Host, tmp_path: Path, command: str) -> None:
@@ -79,6 +80,7 @@ def test_clush_brings_a_result(board: Host, tmp_path: Path, command: str) -> Non
     called(["sh", "-ec", lines], cwd=tmp_path, env=board.programs())
     shutil.copy(tmp_path / "results" / "board", tmp_path / "board.json")
     assert points_of(tmp_path / "board.json") > 10
+    assert list((tmp_path / "there").iterdir()) == []
 
 
 def test_the_role_of_ansible_brings_a_result(board: Host, tmp_path: Path, command: str) -> None:
@@ -87,7 +89,7 @@ def test_the_role_of_ansible_brings_a_result(board: Host, tmp_path: Path, comman
     words = [found("ansible-playbook"), "--inventory", "board,", DEPLOY / "ansible" / "survey.yml"]
     variables = {
         "latscope_binary": tmp_path / "latscope",
-        "latscope_path": tmp_path / "there" / "latscope",
+        "latscope_temporary": tmp_path / "there",
         "latscope_results": tmp_path / "results",
         "ansible_python_interpreter": "/usr/bin/python3",
     }
@@ -97,7 +99,35 @@ def test_the_role_of_ansible_brings_a_result(board: Host, tmp_path: Path, comman
     done = called(words, env=os.environ | home | {"ANSIBLE_LOCALHOST_WARNING": "false"})
     assert "failed=0" in done.stdout
     assert points_of(tmp_path / "results" / "board.json.gz") > 10
-    assert [path.name for path in (tmp_path / "there").iterdir()] == ["latscope"]
+    assert list((tmp_path / "there").iterdir()) == []
+
+
+def test_no_binary_has_a_name_that_others_know() -> None:
+    """Where others can make files, the one who made a name owns the binary of root."""
+    for path in (one for one in DEPLOY.rglob("*") if one.is_file()):
+        for name in re.finditer(r"/(?:var/)?tmp/\S*", path.read_text()):
+            assert "XXXXXX" in name[0], f"{path}: {name[0]}"
+    tasks = (DEPLOY / "ansible" / "roles" / "latscope" / "tasks" / "main.yml").read_text()
+    assert "ansible.builtin.tempfile" in tasks
+
+
+@pytest.mark.parametrize(
+    ("unit", "most"), [("latscope", 5.5), ("latscope-send", 2.0), ("latscope-fleet", 2.0)]
+)
+def test_a_service_has_few_rights(unit: str, most: float) -> None:
+    needs("systemd-analyze")
+    text = (DEPLOY / "systemd" / f"{unit}.service").read_text()
+    assert "\nUser=latscope\n" in text
+    assert "\nCapabilityBoundingSet=\n" in text
+    done = called(
+        [found("systemd-analyze"), "security", "--offline=yes", DEPLOY / "systemd" / f"{unit}.service"]
+    )
+    level = re.search(r"exposure level for \S+: ([0-9.]+)", done.stdout)
+    assert level is not None
+    assert float(level[1]) <= most, done.stdout
+    # A filter of system calls would be in each call that is timed.
+    filters = r"^(?:SystemCall|Restrict|PrivateDevices|Lock|MemoryDeny|Protect(?:Clock|Kernel|Hostname))"
+    assert bool(re.search(filters, text, re.MULTILINE)) == (unit != "latscope")
 
 
 def test_systemd_takes_the_units(tmp_path: Path) -> None:

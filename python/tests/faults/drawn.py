@@ -6,6 +6,7 @@ import tempfile
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
+from datetime import date
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -38,11 +39,14 @@ DECILES = (3, 5, 7)
 SPREAD = {
     "cpu": (0.009, 0.007),
     "memory": (0.045, 0.030),
+    "dram": (0.045, 0.030),
     "sync": (0.085, 0.123),
     "thread": (0.253, 0.111),
     "syscall": (0.070, 0.042),
     "process": (0.113, 0.038),
     "file": (0.085, 0.041),
+    "disk": (0.085, 0.041),
+    "core-to-core": (0.085, 0.123),
 }
 GUESS = (0.1, 0.1)
 
@@ -181,8 +185,9 @@ def groups(pool: Pool, fleet: Sequence[Machine], seed: int) -> list[Group]:
     parts = [_figures(random, pool, one, choice[families[one]], factors) for one in sampled]
     columns = {name: np.concatenate([each[name] for each in parts]) for name in parts[0]}
     columns["peers"] = number[columns["machine"] - 1]
+    columns["day"] = np.zeros(len(columns["peers"]), np.int64)
     waited = _waited(random, pool, _runs_of(random, pool, fleet, busy))
-    return grouped(rows, columns, waited, [one.name for one in fleet], families)[0]
+    return grouped(rows, columns, waited, [one.name for one in fleet], families).groups
 
 
 def _waited(random: np.random.Generator, pool: Pool, choice: Ints) -> Floats:
@@ -223,15 +228,18 @@ def settings(pool: Pool, fleet: Sequence[Machine], seed: int) -> list[Setting]:
 
 def stopped(pool: Pool, fleet: Sequence[Machine]) -> set[str]:
     """Returns the machines of a fleet that `sick` names because a quota stops them."""
-    names = ("machine_id", "cpu_model", "kernel", "throttled")
+    day = date(2026, 11, 24)
+    names = ("machine_id", "cpu_model", "kernel", "throttled", "day")
     rows = [
-        (one.name, one.model, one.kernel, float(np.median(pool.kinds[one.kind].throttled))) for one in fleet
+        (one.name, one.model, one.kernel, float(np.median(pool.kinds[one.kind].throttled)), day)
+        for one in fleet
     ]
     with duckdb.connect() as connection:
         connection.register(
             "runs", pa.table(dict(zip(names, map(list, zip(*rows, strict=True)), strict=True)))
         )
-        found = connection.sql(question("throttled")).fetchall()
+        text = question("throttled").replace(":since", "$since")
+        found = connection.sql(text, params={"since": "0001-01-01"}).fetchall()
     return {row[0] for row in found}
 
 

@@ -57,11 +57,11 @@ const RUNTIME: &str = "libstd-rust-1";
 ///
 /// # Errors
 /// A package cannot be fetched, or the build fails.
-pub fn latscope(architectures: &[&Architecture]) -> Result<Vec<PathBuf>> {
+pub fn latscope(architectures: &[&Architecture], profile: &str) -> Result<Vec<PathBuf>> {
     let compiler = compiler()?;
     let wrapper = wrapper(&compiler)?;
     let target = shell::target().join("debian");
-    let mut cargo = super::build(super::PROFILE);
+    let mut cargo = super::build(profile);
     cargo.arg("--target-dir").arg(&target).env("RUSTC", std::path::absolute(wrapper)?);
     for architecture in architectures {
         let triple = architecture.triple;
@@ -74,7 +74,7 @@ pub fn latscope(architectures: &[&Architecture]) -> Result<Vec<PathBuf>> {
     });
     shell::run(&mut cargo)?;
     let programs = architectures.iter().map(|architecture| target.join(architecture.triple));
-    Ok(programs.map(|place| place.join(super::PROFILE).join("latscope")).collect())
+    Ok(programs.map(|place| place.join(profile).join("latscope")).collect())
 }
 
 /// Architectures for which the standard library of rustup is not installed.

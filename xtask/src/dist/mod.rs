@@ -16,6 +16,9 @@ const LIMIT: u64 = 10 << 20;
 /// Cargo profile with which the binaries are built.
 pub const PROFILE: &str = "dist";
 
+/// Cargo profile with which the tests build those for the architectures whose standard library Debian has.
+pub const EMULATED: &str = "emulated";
+
 /// Compiler flags that make a program static.
 const STATIC: &str = "-C target-feature=+crt-static -C relocation-model=static";
 
@@ -25,41 +28,53 @@ pub struct Target {
     pub triple: &'static str,
     /// Linker for the target; `None` if the host's compiler can link for it.
     linker: Option<&'static str>,
-    /// Flag that has the linker, lld for both targets, keep a single copy of functions with the same code. This saves 3
-    /// % of the binary.
-    fold: &'static str,
+    /// Prefix of the linker's own flags, where a compiler calls the linker. Both targets have lld.
+    through: &'static str,
 }
 
 const TARGETS: [Target; 2] = [
-    Target { triple: "x86_64-unknown-linux-gnu", linker: None, fold: "-C link-arg=-Wl,--icf=all" },
-    Target { triple: "aarch64-unknown-linux-musl", linker: Some("rust-lld"), fold: "-C link-arg=--icf=all" },
+    Target { triple: "x86_64-unknown-linux-gnu", linker: None, through: "-Wl," },
+    Target { triple: "aarch64-unknown-linux-musl", linker: Some("rust-lld"), through: "" },
 ];
 
 /// Builds the binary of each architecture into dist/, with the list of what is in them and their checksums. The first
-/// binary is that of this machine.
+/// binary is that of this machine. `others` is the profile of [`of_debian`].
 ///
 /// # Errors
 /// A build fails, or a binary is larger than the limit.
-pub fn run() -> Result<Vec<PathBuf>> {
-    fs::create_dir_all("dist")?;
+pub fn run(others: &str) -> Result<Vec<PathBuf>> {
+    let binaries = [of_rustup()?, of_debian(others)?].concat();
+    sbom::write()?;
+    sum()?;
+    Ok(binaries)
+}
+
+/// Builds the binaries for targets whose standard library rustup has. The first is that of this machine.
+///
+/// # Errors
+/// A build fails, or a binary is larger than the limit.
+pub fn of_rustup() -> Result<Vec<PathBuf>> {
     let targets = available();
-    let mut binaries = Vec::new();
     if !targets.is_empty() {
         // In one go: optimising a whole program keeps one CPU busy for each.
         shell::run(&mut compile(&targets, PROFILE))?;
     }
-    for target in targets {
-        binaries.push(deliver(&compiled(target, PROFILE).join("latscope"), target.architecture())?);
+    let built =
+        targets.iter().map(|target| (compiled(target, PROFILE).join("latscope"), target.architecture()));
+    built.map(|(program, architecture)| deliver(&program, architecture, PROFILE)).collect()
+}
+
+/// Builds the binaries for architectures whose standard library Debian has.
+///
+/// # Errors
+/// A package cannot be fetched, a build fails, or a binary is larger than the limit.
+pub fn of_debian(profile: &str) -> Result<Vec<PathBuf>> {
+    if !AVAILABLE {
+        return Ok(Vec::new());
     }
-    if AVAILABLE {
-        let others = debian::architectures();
-        for (program, architecture) in debian::latscope(&others)?.iter().zip(others) {
-            binaries.push(deliver(program, architecture.name)?);
-        }
-    }
-    sbom::write()?;
-    sum()?;
-    Ok(binaries)
+    let others = debian::architectures();
+    let programs = debian::latscope(&others, profile)?;
+    programs.iter().zip(others).map(|(program, other)| deliver(program, other.name, profile)).collect()
 }
 
 /// Writes the checksums of all files in dist/.
@@ -72,13 +87,13 @@ pub fn sum() -> Result<()> {
     shell::output(Command::new("sh").args(["-ec", SUM]).current_dir("dist")).map(drop)
 }
 
-/// Builds the binary for 32-bit ARM.
+/// Builds the binary for 32-bit ARM that the tests run.
 ///
 /// # Errors
 /// The compiler cannot be fetched, or the build fails.
 pub fn for_arm() -> Result<PathBuf> {
     let arm: Vec<_> = debian::architectures().into_iter().filter(|found| found.name == "armv7").collect();
-    debian::latscope(&arm)?.pop().context("no build for ARM")
+    debian::latscope(&arm, EMULATED)?.pop().context("no build for ARM")
 }
 
 /// Targets whose standard library is installed. Prints the other targets.
@@ -94,6 +109,13 @@ impl Target {
     /// Name of the architecture, with which the name of a binary ends.
     fn architecture(&self) -> &'static str {
         self.triple.split('-').next().unwrap_or_default()
+    }
+
+    /// Flags with which the linker keeps a single copy of functions with the same code, and no index of the unwinding
+    /// tables. The tables themselves stay: without them an error aborts where `RUST_BACKTRACE` is set.
+    fn smaller(&self) -> String {
+        let flags = ["--icf=all", "--no-eh-frame-hdr"];
+        flags.map(|flag| format!("-C link-arg={}{flag}", self.through)).join(" ")
     }
 }
 
@@ -145,12 +167,13 @@ fn this_target() -> Result<&'static Target> {
 }
 
 /// Copies a built binary to dist/.
-fn deliver(from: &Path, architecture: &str) -> Result<PathBuf> {
+fn deliver(from: &Path, architecture: &str, profile: &str) -> Result<PathBuf> {
+    fs::create_dir_all("dist")?;
     let to = PathBuf::from("dist").join(format!("latscope-{architecture}"));
     shell::copy_program(from, &to).with_context(|| format!("no binary at {}", from.display()))?;
     let size = fs::metadata(&to)?.len();
     eprintln!("{}: {:.2} MB", to.display(), size as f64 / 1e6);
-    if size > LIMIT {
+    if profile == PROFILE && size > LIMIT {
         bail!("{} has {size} bytes, more than the limit of {LIMIT}", to.display());
     }
     Ok(to)
@@ -177,8 +200,11 @@ fn build(profile: &str) -> Command {
 pub fn configure(cargo: &mut Command, targets: &[&Target], profile: &str) {
     prepare(cargo);
     for target in targets {
-        let fold = if profile == PROFILE { target.fold } else { "" };
-        cargo.env(variable(target.triple, "RUSTFLAGS"), format!("{STATIC} {fold}"));
+        let mut flags = vec![STATIC.to_owned()];
+        if profile == PROFILE {
+            flags.push(target.smaller());
+        }
+        cargo.env(variable(target.triple, "RUSTFLAGS"), flags.join(" "));
         if let Some(linker) = target.linker {
             cargo.env(variable(target.triple, "LINKER"), linker);
         }

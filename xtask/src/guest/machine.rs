@@ -2,6 +2,7 @@
 
 use crate::debian::sid::Emulator;
 use crate::debian::{CACHE, Suite, once};
+use crate::shell::FEATURES;
 use crate::vm::boot::{self, CONSOLE, Ended, PORT_MODULES, Timeouts};
 use crate::vm::initramfs::Contents;
 use crate::vm::kernel::{self, Unpacked};
@@ -49,8 +50,9 @@ impl Machine {
         let programs = [dir.join("bin/busybox"), dir.join("usr/bin/busybox")];
         let busybox = programs.into_iter().find(|program| program.exists()).context("no busybox for ARM")?;
         let latscope = dist::for_arm().context("latscope for ARM")?;
-        let mut cargo = shell::cargo("build --package latscope --locked --features vhost-user");
-        shell::run(&mut cargo)?;
+        // The features are those of the tests, so that nothing is compiled twice.
+        let build = format!("build --workspace --bin latscope {FEATURES} --locked");
+        shell::run(&mut shell::cargo(&build))?;
         let remote = Path::new(CACHE).join("latscope-vhost-user");
         shell::copy_program(&shell::target().join("debug/latscope"), &remote)?;
         Ok(Machine { emulator, kernel, busybox, latscope, remote: std::path::absolute(remote)? })

@@ -86,6 +86,18 @@ pub fn survey(latscope: &mut Command) -> Result<()> {
     Ok(())
 }
 
+/// Checks that a latscope says what is wrong with its arguments and exits with 1, also where errors have backtraces.
+///
+/// # Errors
+/// It ends in another way, or without these words.
+pub fn refuses(latscope: &mut Command) -> Result<()> {
+    let ended = latscope.args(["cpu", "--no-such-option"]).env("RUST_BACKTRACE", "1").output()?;
+    let said = String::from_utf8_lossy(&ended.stderr);
+    let is_refused = ended.status.code() == Some(1) && said.contains("--no-such-option");
+    ensure!(is_refused, "an unknown option ended it with {}: {said}", ended.status);
+    Ok(())
+}
+
 /// Checks that latscope without a command prints ten numbers, in a root where nobody configured anything.
 fn first_contact(root: &Path) -> Result<()> {
     let shown = shell::output(&mut inside(ENTER, root, &["/usr/bin/latscope", "--quick"]))?;

@@ -32,7 +32,7 @@ const ARCHITECTURES: [Names; 4] = [
 /// # Errors
 /// A build fails, or the checks cannot run on this machine.
 pub fn run() -> Result<bool> {
-    build(&dist::run()?)?;
+    build(&dist::run(dist::PROFILE)?)?;
     crate::each_told(|each| checks::run_all(each))
 }
 

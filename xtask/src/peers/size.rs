@@ -26,7 +26,7 @@ pub fn run() -> Result<bool> {
     let binary = shell::workspace().join("dist").join(format!("latscope-{}", std::env::consts::ARCH));
     // What an older build left must not be taken for this one.
     let _ = fs::remove_file(&binary);
-    if let Err(error) = dist::run() {
+    if let Err(error) = dist::run(dist::PROFILE) {
         println!("cargo xtask dist: {error:#}");
     }
     let bytes = fs::metadata(&binary).context("there is no static binary for this machine")?.len();

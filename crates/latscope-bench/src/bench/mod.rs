@@ -1,6 +1,9 @@
 //! The interface of a probe's code inside of a worker.
 
+mod addresses;
 mod statements;
+
+pub use addresses::Addresses;
 
 use crate::alarm::Alarm;
 use crate::gate::{Gate, Taint};
@@ -98,6 +101,11 @@ impl Splits<'_> {
     /// The clock, for stamps on other threads.
     pub fn clock(&self) -> AnyClock {
         self.clock
+    }
+
+    /// Returns the time of a part that was timed in this activity, ticks.
+    pub fn taken(&self, part: usize) -> u64 {
+        self.parts[part]
     }
 
     /// Returns true if this activity will be recorded, should the gate let it pass. An activity that only warms up
@@ -285,6 +293,19 @@ impl<'a> Bench<'a> {
         prepare: &mut dyn FnMut(),
         event: &mut dyn FnMut(u64),
     ) {
+        self.batch_observed(point, batch, prepare, event, &mut |_| ());
+    }
+
+    /// Times batches as [`batch_prepared`](Self::batch_prepared) does, and passes on the time of an operation in each clean
+    /// batch, ps.
+    fn batch_observed(
+        &mut self,
+        point: usize,
+        batch: Batch,
+        prepare: &mut dyn FnMut(),
+        event: &mut dyn FnMut(u64),
+        observe: &mut dyn FnMut(u64),
+    ) {
         let work = batch.work.or(self.result(point).work);
         self.result(point).work = work;
         self.begin(&[point]);
@@ -293,7 +314,8 @@ impl<'a> Bench<'a> {
         let shape = Shape { ops: batch.ops, warm: batch.warm, iterations };
         let (timebase, stop) = (self.timebase(), self.stop());
         let mut host = Live::new(timebase, batch.gate.clone(), batch.cycles, prepare);
-        let outcome = sampler::batches(&mut host, &timebase, &stop, shape, event, &mut sink);
+        let mut observed = Observed { sink: &mut sink, observe };
+        let outcome = sampler::batches(&mut host, &timebase, &stop, shape, event, &mut observed);
         sink.writers[0].set_ops(outcome.iterations * batch.ops);
         self.result(point).iterations = Some(outcome.iterations);
         self.finish(&[point], sink, outcome, &batch.gate);
@@ -442,6 +464,23 @@ fn time<C: Clock>(clock: C, event: &mut impl FnMut()) -> u64 {
     let start = clock.start();
     event();
     clock.end() - start
+}
+
+/// A sink whose samples are passed on as well.
+struct Observed<'a> {
+    sink: &'a mut Recorders,
+    observe: &'a mut dyn FnMut(u64),
+}
+
+impl Sink for Observed<'_> {
+    fn record(&mut self, part: usize, value: u64, at: u64) {
+        self.sink.record(part, value, at);
+        (self.observe)(value);
+    }
+
+    fn reject(&mut self, taint: Taint) {
+        self.sink.reject(taint);
+    }
 }
 
 /// The signpost that covers the measuring of a point.

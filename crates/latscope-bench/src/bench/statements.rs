@@ -4,7 +4,7 @@ use super::Bench;
 use crate::hold::Shortfall;
 use crate::protocol::Message;
 use latscope_core::plan::ParamValue;
-use latscope_core::quality::{CUT_SHORT, Level, NO_VALID_REPLY, Quality, Reason};
+use latscope_core::quality::{CUT_SHORT, Level, NO_PEER, NO_VALID_REPLY, Quality, Reason};
 use latscope_core::report::{Better, Block, Contention, Hop, Semantics, Value, Work};
 use latscope_machine::account::Peers;
 
@@ -108,6 +108,11 @@ impl Bench<'_> {
     /// Marks a point of which nothing that came back was valid; the text says what did.
     pub fn nothing_valid(&mut self, point: usize, reason: impl Into<String>) {
         self.result(point).quality.lower(Reason::new(Level::Unsupported, NO_VALID_REPLY, reason, ""));
+    }
+
+    /// Marks a point whose other side was asked for and was not there.
+    pub fn no_peer(&mut self, point: usize, reason: impl Into<String>) {
+        self.result(point).quality.lower(Reason::new(Level::Unsupported, NO_PEER, reason, ""));
     }
 
     /// Announces to observers, before anything is measured, why the points will be [degraded](Bench::degrade).

@@ -2,9 +2,11 @@
 //! with a single writer, read by the coordinator at any time.
 
 mod layout;
+mod progress;
 pub mod ring;
 
 pub use layout::Layout;
+pub use progress::{Progress, STARVED_NS};
 
 use crate::blocks::Blocks;
 use crate::gate::Taint;
@@ -35,6 +37,9 @@ const LAST: usize = 11;
 const MAX_AT: usize = 12;
 /// Word of the thread id of the writer, if the writer has set it.
 const THREAD: usize = 13;
+/// Words of the instants at which the writer's thread is due, and after which no activation of it is.
+const DUE: usize = 14;
+const ENDS_AT: usize = 15;
 
 /// Word of the first page that asks the measuring threads to end, with the reason.
 const STOP: usize = 0;
@@ -138,6 +143,10 @@ impl Slots {
     /// Id of a point's measuring thread; 0 if the thread has not set it.
     pub fn thread(&self, point: usize) -> u32 {
         self.slot(point)[THREAD].load(Relaxed) as u32
+    }
+
+    fn first_page(&self, word: usize) -> &AtomicU64 {
+        &self.counters.as_slice()[word]
     }
 
     fn part(&self, point: usize, at: usize, length: usize) -> &[AtomicU64] {
@@ -316,20 +325,26 @@ impl Writer {
     /// swallowed would have been late by so much less each.
     #[inline]
     pub fn record_event(&mut self, sample: Exceedance, epoch: u64, missed: u64, interval: u64) {
-        self.record(sample.value, sample.at.saturating_sub(epoch));
+        self.record_late(sample.value, sample.at.saturating_sub(epoch), missed, interval);
         let layout = &self.slots.layout;
-        if missed > 0 {
-            self.miss(missed);
-        }
-        if layout.corrected {
-            self.correct(sample.value, missed, interval);
-        }
         if let Some(linear) = layout.linear {
             self.record_linear(linear, sample);
         }
         if layout.stream {
             let (head, samples) = self.slots.ring(self.point, layout.stream_at(), RING);
             ring::put(head, samples, sample);
+        }
+    }
+
+    /// Adds a value as [`Writer::record`], and the `missed` activations of `interval` that it stands for.
+    #[inline]
+    pub fn record_late(&mut self, value: u64, at: u64, missed: u64, interval: u64) {
+        self.record(value, at);
+        if missed > 0 {
+            self.miss(missed);
+        }
+        if self.slots.layout.corrected {
+            self.correct(value, missed, interval);
         }
     }
 

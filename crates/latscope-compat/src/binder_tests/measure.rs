@@ -100,9 +100,11 @@ fn nothing(report: &Report) -> String {
     let reason = m.reason().unwrap_or_else(|| "nothing was measured".to_owned());
     let remedy = m.remedy();
     let remedies = remedy.iter().map(String::as_str).filter(|remedy| !remedy.is_empty());
-    let remedies: Vec<&str> =
-        remedies.chain(["another means of transport: --transport unix-stream"]).collect();
-    format!("{reason} (remedy: {})", remedies.join("; or "))
+    // A run that was ended is none that another transport would have carried.
+    let impossible = m.quality.reasons.iter().any(|reason| reason.id == "not-possible-here");
+    let other = impossible.then_some("another means of transport: --transport unix-stream");
+    let remedies: Vec<&str> = remedies.chain(other).collect();
+    if remedies.is_empty() { reason } else { format!("{reason} (remedy: {})", remedies.join("; or ")) }
 }
 
 /// Value of a measurement by name; 0 if there is none.

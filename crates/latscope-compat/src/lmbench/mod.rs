@@ -17,6 +17,7 @@ pub use options::{LmbenchCall, LmbenchOptions};
 
 use crate::context::Context;
 use crate::getopt::{Opt, Refusal, Spec};
+use crate::notes::StandardStream;
 use crate::personality::{Program, Suite};
 use anyhow::{Context as _, Result};
 use job::Job;
@@ -32,7 +33,7 @@ static LMBENCH: Suite = Suite {
     grammar,
     prepare,
     usage,
-    answer: |context, error, usage| write(&answer(context, &error.downcast()?, &usage)),
+    answer: |context, error, usage| write(&answer(context, &error.downcast()?, &usage), context),
 };
 
 /// Takes `--strict-exit` and `--json FILE` out of the arguments, wherever they stand: the originals have no long
@@ -67,13 +68,18 @@ pub fn answer(context: &Context, refusal: &Refusal, usage: &str) -> Output {
     Output { stderr, exit_code, ..Output::default() }
 }
 
-/// Writes the output of a program, and returns its exit code.
+/// Writes the output of a program, then its notes. Returns its exit code.
 ///
 /// # Errors
-/// Standard error cannot be written. Results go there: a program that loses them has failed.
-fn write(output: &Output) -> Result<u8> {
+/// Standard error or the file of notes cannot be written. Results go to standard error: a program that loses them has
+/// failed.
+fn write(output: &Output, context: &Context) -> Result<u8> {
     stdout::print(&output.stdout);
-    std::io::stderr().write_all(output.stderr.as_bytes())?;
+    latscope_process::output::Output(rustix::stdio::stderr()).write_all(output.stderr.as_bytes())?;
+    let figures = if output.stdout.is_empty() { StandardStream::Stderr } else { StandardStream::Stdout };
+    for note in &output.notes {
+        context.notes.write(&format!("latscope: {}: note: {note}", context.name), figures)?;
+    }
     Ok(output.exit_code)
 }
 

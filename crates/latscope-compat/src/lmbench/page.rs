@@ -60,14 +60,9 @@ impl Page {
         }
     }
 
-    /// Output of the program. Notes and failures come last. Each is a line that begins with `latscope:`, so that no
-    /// parser of
-    /// the old format takes it for a result.
+    /// Output of the program. Failures come last in standard error, each as a line that begins with `latscope:`.
     pub fn output(&self, name: &str) -> Output {
         let mut stderr = self.stderr.clone();
-        for note in &self.notes {
-            stderr += &format!("latscope: note: {note}\n");
-        }
         // A whole curve is missing for one reason: that is one line.
         for group in self.missing.chunk_by(|a, b| a.reason == b.reason) {
             let more = if group.len() > 1 { format!(" and {} more", group.len() - 1) } else { String::new() };
@@ -75,7 +70,7 @@ impl Page {
             stderr += &format!("latscope: {name}: {query}{more}: not measured: {reason}\n");
         }
         let exit_code = u8::from(!self.missing.is_empty());
-        Output { stdout: self.stdout.clone(), stderr, exit_code }
+        Output { stdout: self.stdout.clone(), stderr, notes: self.notes.clone(), exit_code }
     }
 }
 
@@ -86,6 +81,8 @@ pub struct Output {
     pub stdout: String,
     /// Text on standard error.
     pub stderr: String,
+    /// Notes, which belong to neither text.
+    pub notes: Vec<String>,
     /// Exit code of the program.
     pub exit_code: u8,
 }

@@ -45,7 +45,7 @@ pub(super) fn carry_out(job: &Job, context: &Context) -> Result<u8> {
     job.source.as_ref().map_or(Ok(()), check)?;
     let notes = notes(job);
     if job.queries.is_empty() && !context.dry_run {
-        return write(&Page { notes, ..Page::default() }.output(context.name));
+        return write(&Page { notes, ..Page::default() }.output(context.name), context);
     }
     let environment = Environment::prepare(job.directory.as_deref())?;
     let (plan, planned) = plan(context.name, job, &environment);
@@ -55,7 +55,7 @@ pub(super) fn carry_out(job: &Job, context: &Context) -> Result<u8> {
     let Measured { report, saved } = measure(plan, environment, context)?;
     let mut page = job.print(&planned, &report);
     page.notes.splice(0..0, notes);
-    let code = write(&page.output(context.name))?;
+    let code = write(&page.output(context.name), context)?;
     saved?;
     // The old program would have been ended by the signal.
     Ok(code.max(u8::from(report.interrupted.is_some())))

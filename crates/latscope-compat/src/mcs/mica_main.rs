@@ -37,6 +37,7 @@ pub static SPECS: &[Opt<MicaMainOptions>] = &[
     Opt::new(None, "pty", FLAG, "a terminal that leads to the client", |o, _| o.asks(Task::Pty)),
     Opt::HELP,
     Opt::PACE,
+    Opt::PRINTED,
 ];
 
 /// Services with the ids of their endpoints.
@@ -130,7 +131,6 @@ fn carry_out(options: &MicaMainOptions, context: &Context) -> Result<u8> {
     if environment::shows(context, "remote", what, None) {
         return Ok(0);
     }
-    let signals = signals()?;
     let guardian = Guardian::default();
     let journal = |leftover: &Leftover| guardian.journal_leftover(leftover);
     let terminal = (options.task() == Task::Pty).then(Terminal::open).transpose()?;
@@ -138,6 +138,8 @@ fn carry_out(options: &MicaMainOptions, context: &Context) -> Result<u8> {
         print(&text::terminal(terminal.descriptor(), &terminal.path.display().to_string()));
     }
     let mut channel = connect(options, context, &journal)?;
+    // Until here a signal ends the process: a remote may take its time to come.
+    let signals = signals()?;
     let channel = &mut *channel;
     let (message, policy) = match (options.task(), terminal) {
         (Task::LongPing, _) => (Message::LongPing, "long_ping_msg"),
@@ -150,8 +152,8 @@ fn carry_out(options: &MicaMainOptions, context: &Context) -> Result<u8> {
         }
     };
     let pinger = Pinger::new(channel, message);
-    let (trips, interrupted) =
-        pinger.run(context, &options.pings, &signals, |trips| text::pings(policy, trips))?;
+    let (trips, interrupted) = pinger
+        .run(context, &options.pings, &signals, |trips| text::pings(policy, trips, options.pings.layout))?;
     Ok(u8::from(trips.count == 0 && !interrupted))
 }
 
@@ -186,7 +188,7 @@ fn connect(
             continue;
         }
         let channel =
-            (transport.open)(&Order { params: &params, service, cpus: &cpus, journal, waiting: &|_| () })?;
+            (transport.open)(&Order { params: &params, service, cpus: &cpus, journal, notice: &|_| () })?;
         print(&text::matched(&name_of(service), id));
         if service == wanted {
             kept = Some(channel);

@@ -14,6 +14,7 @@ use crate::getopt::{self, Opt, Refusal, put, value};
 use crate::personality::{self, Personality, Suite};
 use anyhow::{Context as _, Result};
 use latscope_core::units::{counted, format_time, parse_duration};
+use latscope_exchange::remote::Channel;
 use latscope_os::signal::{Signals, TERMINATION};
 use latscope_process::eprintln;
 use latscope_process::stdout::print;
@@ -36,6 +37,19 @@ static MCS: Suite = Suite {
     },
 };
 
+/// Source of the layout of the figures.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Layout {
+    /// Page of the documentation.
+    #[default]
+    Page,
+    /// Programs' sources of October 2023.
+    Sources,
+}
+
+/// Name of [`Layout::Sources`] on the command line.
+const SOURCES: &str = "2023-10";
+
 /// Number and pace of the pings, which both programs make.
 #[derive(Debug, Clone, PartialEq, Eq, SmartDefault)]
 pub struct Pings {
@@ -44,6 +58,8 @@ pub struct Pings {
     /// Time from one ping to the next.
     #[default(Duration::from_millis(200))]
     pub pace: Duration,
+    /// Layout of the figures, of bandwidth as well.
+    pub layout: Layout,
 }
 
 #[rustfmt::skip]
@@ -54,6 +70,13 @@ impl<O: AsMut<Pings>> Opt<O> {
     }
     const PACE: Opt<O> = Opt::new(None, "pace", value("TIME"), "from one ping to the next; 0ms for back to back [200ms]",
         |o: &mut O, given| put(&mut o.as_mut().pace, pace(given.text()))).ours();
+    const PRINTED: Opt<O> = Opt::new(None, "compat", value(SOURCES), "the figures as the sources of that month print them",
+        |o: &mut O, given| put(&mut o.as_mut().layout, layout(given.text()))).ours();
+}
+
+fn layout(text: &str) -> Result<Layout, Refusal> {
+    let wrong = || Refusal::Usage(format!("--compat {text} is not known: the other layout is {SOURCES}"));
+    (text == SOURCES).then_some(Layout::Sources).ok_or_else(wrong)
 }
 
 fn pace(text: &str) -> Result<Duration, Refusal> {
@@ -64,6 +87,13 @@ fn pace(text: &str) -> Result<Duration, Refusal> {
 fn times(pings: &Pings) -> String {
     let count = if pings.loops == 0 { "without end".to_owned() } else { counted(pings.loops, "time") };
     format!("{count}, {} apart", format_time(pings.pace.as_nanos() as f64))
+}
+
+/// What disturbed the messages of a channel, if messages `failed` or came back changed: another program that uses the
+/// terminal, or the other side if there is no such program.
+fn disturbance(channel: &dyn Channel, failed: bool) -> Option<String> {
+    let translation = channel.translation().map(|text| format!("{text}; make it raw: stty raw -echo"));
+    channel.interference(failed || translation.is_some()).or(translation)
 }
 
 fn signals() -> Result<Signals> {
@@ -79,29 +109,22 @@ fn pause(signals: &Signals, time: Duration) -> Result<bool> {
     }
 }
 
-/// Status lines, which replace each other on a terminal. Elsewhere only the last of them are printed, once.
+/// Status lines, which replace each other on a terminal. Elsewhere all of them are printed.
 struct Lines {
     live: bool,
-    last: Option<String>,
+    /// Number of lines of the last status.
+    height: usize,
 }
 
 impl Lines {
     fn new() -> Lines {
-        Lines { live: std::io::stdout().is_terminal(), last: None }
+        Lines { live: std::io::stdout().is_terminal(), height: 0 }
     }
 
-    fn show(&mut self, text: String) {
-        if self.live {
-            let up = self.last.as_ref().map_or(0, |last| last.lines().count());
-            let back = if up > 0 { format!("\x1b[{up}A") } else { String::new() };
-            print(&(back + &text));
-        }
-        self.last = Some(text);
-    }
-
-    fn end(self) {
-        if let Some(text) = self.last.filter(|_| !self.live) {
-            print(&text);
-        }
+    fn show(&mut self, text: &str) {
+        let back =
+            if self.live && self.height > 0 { format!("\x1b[{}A", self.height) } else { String::new() };
+        print(&(back + text));
+        self.height = text.lines().count();
     }
 }

@@ -1,7 +1,7 @@
 //! Pings over any channel, made one after the other and each verified.
 
 use super::text::Trips;
-use super::{Lines, Pings, pause};
+use super::{Lines, Pings, disturbance, pause};
 use crate::context::Context;
 use anyhow::Result;
 use latscope_bench::timebase::Timebase;
@@ -66,17 +66,20 @@ impl<'a> Pinger<'a> {
         text: impl Fn(&Trips) -> String,
     ) -> Result<(Trips, bool)> {
         let mut lines = Lines::new();
-        let outcome = self.repeat(pings, signals, |trips| lines.show(text(trips)));
-        lines.end();
+        let outcome = self.repeat(pings, signals, |trips| lines.show(&text(trips)));
         let Counts { lost, late, mismatched } = self.counts;
         let (faults, again) = (self.channel.faults(), self.channel.duplicates());
-        if [lost, late, mismatched, faults, again] != [0; 5] {
+        let failed = [lost, late, mismatched, faults, again] != [0; 5];
+        if failed {
             let all = self.number;
             context.note(&format!(
                 "of {all} pings {lost} had no reply within a second and {mismatched} another one than was sent; \
                  {late} replies came later (those that were still waited for are in the figures), {again} came again, \
                  and there were {faults} faults of the remote"
             ));
+        }
+        if let Some(text) = disturbance(self.channel, failed) {
+            context.note(&text);
         }
         outcome
     }

@@ -2,7 +2,7 @@
 
 use super::pings::{Message, Pinger};
 use super::text::Rates;
-use super::{Lines, MCS, Pings, signals, text, times};
+use super::{Lines, MCS, Pings, disturbance, signals, text, times};
 use crate::context::Context;
 use crate::environment;
 use crate::getopt::{Call, FLAG, Given, Opt, Refusal, on, part, put, value};
@@ -10,7 +10,7 @@ use crate::personality::Program;
 use anyhow::Result;
 use latscope_core::param;
 use latscope_core::plan::Params;
-use latscope_exchange::remote::{Channel, Failure, Order, tty};
+use latscope_exchange::remote::{self, Channel, Failure, Order, tty};
 use latscope_os::clock::monotonic_ns;
 use latscope_os::signal::Signals;
 use latscope_process::guardian::Guardian;
@@ -35,6 +35,8 @@ pub static SPECS: &[Opt<PtyTestOptions>] = &[
     Opt::new(Some('t'), "time", value("S"), "for so many seconds [10]", time),
     Opt::HELP,
     Opt::PACE,
+    Opt::PRINTED,
+    Opt::new(None, "force", FLAG, "use the terminal also if it controls a session", |o: &mut PtyTestOptions, _| on(&mut o.force)).ours(),
 ];
 
 const MILLISECOND: u64 = 1_000_000;
@@ -61,6 +63,8 @@ pub struct PtyTestOptions {
     pub pings: Pings,
     /// Time for which bandwidth is measured.
     pub time: Duration,
+    /// Value of `--force`: use a terminal that controls a session.
+    pub force: bool,
 }
 
 part!(PtyTestOptions, pings: Pings);
@@ -68,7 +72,7 @@ part!(PtyTestOptions, pings: Pings);
 impl Default for PtyTestOptions {
     fn default() -> PtyTestOptions {
         let (time, pings) = (Duration::from_secs(10), Pings::default());
-        PtyTestOptions { path: String::new(), ping: false, bandwidth: false, pings, time }
+        PtyTestOptions { path: String::new(), ping: false, bandwidth: false, pings, time, force: false }
     }
 }
 
@@ -104,12 +108,16 @@ fn carry_out(options: &PtyTestOptions, context: &Context) -> Result<u8> {
     let signals = signals()?;
     let guardian = Guardian::default();
     let journal = |leftover: &Leftover| guardian.journal_leftover(leftover);
-    let params = Params::from([(param::PATH.to_owned(), options.path.as_str().into())]);
+    let mut params = Params::from([(param::PATH.to_owned(), options.path.as_str().into())]);
+    if options.force {
+        params.insert(tty::FORCE.name.to_owned(), remote::Opt::GIVEN.into());
+    }
     let service = if options.bandwidth { Service::Bandwidth } else { Service::Pty };
-    let order = Order { params: &params, service, cpus: &[], journal: &journal, waiting: &|_| () };
+    let notice = |text: &str| context.note(text);
+    let order = Order { params: &params, service, cpus: &[], journal: &journal, notice: &notice };
     let mut channel = (tty::TTY.open)(&order)?;
     if options.bandwidth {
-        bandwidth(&mut *channel, context, options.time, &signals)
+        bandwidth(&mut *channel, context, options, &signals)
     } else {
         ping(&mut *channel, context, options, &signals)
     }
@@ -124,9 +132,6 @@ fn ping(
     let pinger = Pinger::new(channel, Message::Text);
     let (trips, interrupted) = pinger.run(context, &options.pings, signals, text::pty_pings)?;
     print(if interrupted { text::INTERRUPTED } else { text::PING_OVER });
-    if let Some(translation) = channel.translation() {
-        context.note(&format!("{translation}; make it raw: stty raw -echo"));
-    }
     Ok(u8::from(trips.count == 0 && !interrupted))
 }
 
@@ -143,6 +148,8 @@ struct Through {
     repeated: u64,
     /// Number that follows that of the latest received block.
     next: u64,
+    /// Number of bytes that had come back when the last rate was printed.
+    rated: u64,
 }
 
 impl Through {
@@ -192,18 +199,19 @@ impl Through {
     }
 
     /// Summary of a run, for stderr.
-    fn account(&self, channel: &dyn Channel, drained: u64) -> String {
+    fn account(&self, channel: &dyn Channel, rated: u64, drained: u64) -> String {
         let (bytes, missing, faults) = (self.bytes(), self.missing() * BLOCK as u64, channel.faults());
         let Through { damaged, repeated, .. } = self;
         let mut text = format!(
-            "the rates are of the {bytes} bytes that came back as they were sent; {missing} were lost, {damaged} blocks \
-             came otherwise, {repeated} came again, {} bytes belong to no block, {faults} faults of the remote; the last \
-             came {:.2} milliseconds after the end",
+            "the rates are of the {rated} bytes that had come back as they were sent by the last line; in the end {bytes} \
+             bytes came back as they were sent, {missing} were lost, {damaged} blocks came otherwise, {repeated} came again, \
+             {} bytes belong to no block, {faults} faults of the remote; the last came {:.2} milliseconds after the end",
             channel.foreign(),
             drained as f64 / 1e6
         );
-        if let Some(translation) = channel.translation() {
-            text += &format!(". {translation}; make it raw: stty raw -echo");
+        let failed = missing + damaged + repeated + channel.foreign() + channel.faults() > 0;
+        if let Some(disturbance) = disturbance(channel, failed) {
+            text += &format!(". {disturbance}");
         }
         text
     }
@@ -214,15 +222,45 @@ fn rate(bytes: u64, ns: u64) -> f64 {
     bytes as f64 * 8e3 / ns.max(1) as f64
 }
 
-/// Measures bandwidth: sends blocks, receives them again, and prints the rates.
-fn bandwidth(channel: &mut dyn Channel, context: &Context, time: Duration, signals: &Signals) -> Result<u8> {
+/// Measures bandwidth, and prints the rates; also those of before the terminal's end.
+fn bandwidth(
+    channel: &mut dyn Channel,
+    context: &Context,
+    options: &PtyTestOptions,
+    signals: &Signals,
+) -> Result<u8> {
     print(text::WAITING);
-    let begun = monotonic_ns();
-    let (mut lines, mut rates, mut through) = (Lines::new(), Rates::default(), Through::from(begun));
+    let mut through = Through::from(monotonic_ns());
+    let streamed = stream(channel, &mut through, options, signals);
+    let rated = through.rated;
+    let written = through.written * BLOCK as u64;
+    let drained = match &streamed {
+        Ok(_) => drain(channel, &mut through)?,
+        Err(_) => 0,
+    };
+    match &streamed {
+        Ok(true) => print(text::INTERRUPTED),
+        Ok(false) => print(&text::written(written)),
+        Err(_) => {}
+    }
+    context.note(&through.account(channel, rated, drained));
+    let interrupted = streamed?;
+    Ok(u8::from(through.received == 0 && !interrupted))
+}
+
+/// Sends blocks, receives them again, and prints the rates. Returns true if a signal ended it.
+fn stream(
+    channel: &mut dyn Channel,
+    through: &mut Through,
+    options: &PtyTestOptions,
+    signals: &Signals,
+) -> Result<bool> {
+    let begun = through.first;
+    let (mut lines, mut rates) = (Lines::new(), Rates::default());
     let (mut next, mut room) = ([0; BLOCK], vec![0; channel.limit()]);
-    let end = begun.saturating_add(time.as_nanos() as u64);
-    let (mut shown, mut shown_bytes, mut interrupted) = (begun, 0, false);
-    while monotonic_ns() < end && !interrupted {
+    let end = begun.saturating_add(options.time.as_nanos() as u64);
+    let mut shown = begun;
+    while monotonic_ns() < end {
         block::write(through.number(), &mut next);
         let wait = match channel.send(&next) {
             Ok(()) => {
@@ -236,31 +274,26 @@ fn bandwidth(channel: &mut dyn Channel, context: &Context, time: Duration, signa
         through.take(channel, &mut room, wait)?;
         let now = monotonic_ns();
         if now - shown >= INTERVAL {
-            let last = rate(through.bytes() - shown_bytes, now - shown);
+            let last = rate(through.bytes() - through.rated, now - shown);
             rates.add((now - shown) as f64 / 1e6, last, rate(through.bytes(), now - begun));
-            lines.show(text::rates(&rates));
-            (shown, shown_bytes) = (now, through.bytes());
-            interrupted = signals.next()?.is_some();
+            lines.show(&text::rates(&rates, options.pings.layout));
+            (shown, through.rated) = (now, through.bytes());
+            if signals.next()?.is_some() {
+                return Ok(true);
+            }
         }
     }
-    lines.end();
-    let drained = drain(channel, &mut through, &mut room)?;
-    if interrupted {
-        print(text::INTERRUPTED);
-    } else {
-        print(&text::written(through.written * BLOCK as u64));
-    }
-    context.note(&through.account(channel, drained));
-    Ok(u8::from(through.received == 0 && !interrupted))
+    Ok(false)
 }
 
 /// Receives the blocks that are still under way. Returns how long that took, in ns.
-fn drain(channel: &mut dyn Channel, through: &mut Through, room: &mut [u8]) -> Result<u64, Failure> {
+fn drain(channel: &mut dyn Channel, through: &mut Through) -> Result<u64, Failure> {
+    let mut room = vec![0; channel.limit()];
     let begun = monotonic_ns();
     let mut last = begun;
     while through.missing() > 0 {
         let before = through.missing();
-        through.take(channel, room, monotonic_ns() + REPLY_TIMEOUT.as_nanos() as u64)?;
+        through.take(channel, &mut room, monotonic_ns() + REPLY_TIMEOUT.as_nanos() as u64)?;
         if through.missing() == before {
             break;
         }

@@ -138,7 +138,7 @@ fn write(path: &Path, text: &str) -> std::io::Result<()> {
             latscope_process::stdout::print(text);
             Ok(())
         }
-        false => std::fs::write(path, text),
+        false => saver::write_in_place(path, text.as_bytes()),
     }
 }
 

@@ -19,6 +19,7 @@ macro_rules! families {
 families! {
     MEMORY = "memory";
     FILE = "file";
+    NOISE = "noise";
     WAKE = "wake";
     IPC = "ipc";
     REMOTE = "remote";

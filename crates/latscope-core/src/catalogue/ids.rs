@@ -20,6 +20,8 @@ macro_rules! ids {
 ids! {
     MEMORY_LATENCY = "memory.latency";
     SEQUENTIAL_SUM = "memory.sequential-sum";
+    COPY = "memory.copy";
+    CALL = "cpu.call";
     MUTEX = "sync.mutex";
     CORE_TO_CORE = "sync.core-to-core";
     SEMAPHORE = "sync.semaphore";
@@ -30,12 +32,14 @@ ids! {
     UNIX_STREAM = "sync.unix-stream";
     THREAD_TOTAL = "thread.total";
     THREAD_POOL = "thread.pool";
-    GETPPID = "syscall.getppid";
+    VM_EXIT = "cpu.vm-exit";
+    TIMER_SET = "syscall.timer-set";
     FILE_READ = "file.read";
     FILE_READ_DIRECT = "file.read-direct";
     FILE_WRITE = "file.write";
     FSYNC = "file.fsync";
     FDATASYNC = "file.fdatasync";
+    WAKE_RESPONSE = "wake.response";
     WAKE_TIMER = "wake.timer";
     WAKE_TIMERLAT = "wake.timerlat";
     NOISE_BUSY = "noise.busy";

@@ -17,6 +17,16 @@ use crate::report::{Measurement, Semantics};
 use crate::word::Meaning;
 use figures::{Bars, Curves};
 
+crate::words! {
+    /// Way in which a program makes a call of the kernel.
+    pub enum By {
+        /// The bare instruction, without code of a library before or after it.
+        Instruction = "instruction",
+        /// A function of the C library.
+        Libc = "libc",
+    }
+}
+
 /// Facts on one probe.
 #[derive(Debug, Clone, Copy)]
 pub struct Facts {
@@ -35,6 +45,11 @@ pub struct Facts {
     pub revision: u32,
     /// Parameters, in the order in which they are documented.
     pub params: &'static [Param],
+    /// Way in which the timed calls are made, unless the parameter `by` of a point states another; `None` if nothing is
+    /// called, or calls of both kinds.
+    pub by: Option<By>,
+    /// True if the loop around the calls lies at several addresses in turns.
+    pub at_addresses: bool,
     /// Kind of a sample.
     pub samples: Samples,
     /// True if the probe is measured only when it is asked for by its name: it changes settings of the kernel for a
@@ -249,6 +264,8 @@ impl Facts {
         source: "",
         revision: 1,
         params: &[],
+        by: None,
+        at_addresses: false,
         samples: Samples::Events,
         by_name_only: false,
         exclusive_cpus: ExclusiveCpus::None,
@@ -280,6 +297,15 @@ impl Facts {
 /// are several.
 pub const RUN_ELAPSED: &str = "run-elapsed";
 
+/// Name of the value with the median time at the fastest of the addresses of a timed loop, if it lies at several.
+pub const FASTEST_ADDRESS: &str = "fastest-address";
+
+/// Name of the value with the median time at the slowest of these addresses.
+pub const SLOWEST_ADDRESS: &str = "slowest-address";
+
+/// Name of the value with the share of addresses in the slower of two modes; 0 if there is one mode.
+pub const SLOW_ADDRESSES: &str = "slow-addresses";
+
 /// A parameter of a probe.
 #[derive(Debug, Clone, Copy)]
 pub struct Param {
@@ -307,7 +333,13 @@ pub fn kind_of(name: &str) -> Option<Kind> {
         param::PACE | param::GAP | param::DELAY | param::PAUSE | param::SLICE | param::SLACK => {
             Some(Kind::Time)
         }
-        param::SIZE | param::PAYLOAD | param::TOUCH | param::TOUCHED | param::STRIDE => Some(Kind::Size),
+        param::SIZE
+        | param::BUFFER
+        | param::SOURCE
+        | param::PAYLOAD
+        | param::TOUCH
+        | param::TOUCHED
+        | param::STRIDE => Some(Kind::Size),
         _ => None,
     }
 }

@@ -104,7 +104,7 @@ pub struct Check {
     /// leaves it open. `None` of what is no duration.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub above: Option<u64>,
-    /// Number of events examined.
+    /// Number of events examined, with the activations that were missed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub of: Option<u64>,
     /// Result of the check.

@@ -5,25 +5,41 @@ use crate::report::Measurement;
 use crate::units::format_count;
 
 /// Id of the reason.
-pub(super) const MESSAGES_LOST: &str = "messages-lost";
+pub const MESSAGES_LOST: &str = "messages-lost";
 
 /// Named values that count messages without a valid reply, each with its words.
-const WITHOUT_A_REPLY: [(&str, &str); 2] =
-    [("losses", "lost"), ("mismatches", "answered with other content")];
+const WITHOUT_A_REPLY: [(&str, &str); 2] = [(LOSSES, "lost"), (MISMATCHES, "answered with other content")];
+
+/// Name of the number of messages without a reply within the timeout.
+pub const LOSSES: &str = "losses";
+
+/// Name of the number of replies with another content than was sent.
+pub const MISMATCHES: &str = "mismatches";
+
+/// Name of the number of replies that came after their timeout.
+pub const LATE: &str = "late";
 
 impl Measurement {
     /// Returns the number of lost messages; 0 if the probe does not count them.
     pub fn losses(&self) -> u64 {
-        self.values
-            .get("losses")
-            .filter(|losses| losses.unit == "count")
-            .map_or(0, |losses| losses.value as u64)
+        self.counted(LOSSES)
+    }
+
+    /// Returns the number of replies with other content to messages that can be lost; such a message may also be among
+    /// the lost ones.
+    pub fn wrong_replies(&self) -> u64 {
+        if self.values.contains_key(LOSSES) { self.counted(MISMATCHES) } else { 0 }
+    }
+
+    /// Returns the value of this name, if it is a number of events; 0 if the probe does not count them.
+    pub fn counted(&self, name: &str) -> u64 {
+        self.values.get(name).filter(|value| value.unit == "count").map_or(0, |value| value.value as u64)
     }
 
     /// Lowers the quality if messages were lost or came back with other content. A probe that counts no losses has
     /// mismatches of another kind.
     pub(super) fn settle_losses(&mut self) {
-        if self.quality.level == Level::Unsupported || !self.values.contains_key("losses") {
+        if self.quality.level == Level::Unsupported || !self.values.contains_key(LOSSES) {
             return;
         }
         let mut counts = Vec::new();

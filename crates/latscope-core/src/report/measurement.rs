@@ -1,18 +1,20 @@
 //! The result of one point: what was measured, how far it can be trusted, and the numbers.
 
 use super::lost::MESSAGES_LOST;
+use super::unsteady::{starved_reason, unsteady_reason};
 use super::{Account, Block, Contention, Hop, Outlier, Recordings, Tested, Verdict};
 use crate::account::add_known;
 use crate::histogram::Histogram;
 use crate::machine::Machine;
+use crate::modes::{Mixture, TWO_MODES};
 use crate::param;
 use crate::plan::{ParamValue, Params, Point};
 use crate::quality::{
     IMPORTED, Level, NOTHING_MEASURED, Quality, Reason, SHARED_CACHE, THROTTLED, WAITED_FOR_A_CPU,
 };
-use crate::rounds::{self, Prediction, Round, Unit, Unsteady};
+use crate::rounds::{self, Prediction, Round, Unit};
 use crate::value::Value;
-use crate::{bounds, json, units};
+use crate::{bounds, json};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -133,8 +135,10 @@ impl Summary {
 }
 
 /// Reasons that follow from the figures of all rounds, and are found anew with each.
-const OF_ALL_ROUNDS: [&str; 7] = [
+const OF_ALL_ROUNDS: [&str; 9] = [
+    TWO_MODES,
     "rounds-in-two-groups",
+    "rounds-starved",
     "rounds-drift",
     "rounds-scatter",
     WAITED_FOR_A_CPU,
@@ -219,6 +223,9 @@ pub fn adds_up(unit: &str) -> bool {
 
 /// The value that says how long a CPU was watched, in seconds: its shares and rates are of this time.
 pub const WATCHED: &str = "watched";
+
+/// The value that counts the samples beyond the last bin of another program.
+pub const BEYOND: &str = "beyond";
 
 /// The mean of values with their weights; 0 of none.
 pub fn weighted_mean(values: impl Iterator<Item = (f64, f64)>) -> f64 {
@@ -366,9 +373,10 @@ impl Measurement {
     fn add_quality(&mut self, next: &Quality, measured: bool, next_measured: bool) {
         let mut next = next.clone();
         if measured || next_measured {
-            // That nothing happened in one round is no result of all.
-            self.quality.retain(|reason| reason.level != Level::Ok);
-            next.retain(|reason| reason.level != Level::Ok);
+            // An empty round says nothing about all rounds. A fact that one round does not record is unknown for all.
+            let holds = |reason: &Reason| reason.level != Level::Ok || reason.id == IMPORTED;
+            self.quality.retain(holds);
+            next.retain(holds);
             let reasons = self.quality.reasons.iter_mut().chain(&mut next.reasons);
             for reason in reasons.filter(|reason| reason.level > Level::Degraded) {
                 reason.level = Level::Degraded;
@@ -415,6 +423,9 @@ impl Measurement {
         }
         self.settle_account();
         self.settle_losses();
+        if let Some(modes) = Mixture::of(&self.histogram).filter(|_| self.sampling == Sampling::Event) {
+            self.quality.lower(modes.remark());
+        }
         let impossible = bounds::impossible(&self.params, &self.values);
         for reason in impossible.into_iter().chain(shared_cache) {
             self.quality.lower(reason);
@@ -424,18 +435,23 @@ impl Measurement {
     fn settle_rounds(&mut self) {
         let figures = rounds::figures(&self.rounds);
         let cycles: Vec<f64> = self.rounds.iter().filter_map(|round| round.cycles).collect();
-        let Some(median) = crate::statistics::median(&figures) else { return };
+        self.interval = None;
+        let Some(median) = rounds::figure(&figures) else { return };
         // To a tenth of a picosecond: half of a sum has digits that no clock has.
         let median = (median * 1e4).round() / 1e4;
         self.summary.p50 = Some(median);
-        self.summary.cycles = crate::statistics::median(&cycles);
+        self.summary.cycles = rounds::figure(&cycles);
         let resolution = self.histogram.resolution(median);
-        let (smallest, largest) = (self.summary.min.unwrap_or(0.0), self.summary.max.unwrap_or(f64::MAX));
+        let smallest = self.histogram.smallest().map_or(0.0, |smallest| smallest.low);
+        let largest = self.histogram.largest().map_or(f64::MAX, |largest| largest.high);
         let unit = if self.rounds.iter().any(|round| round.run.is_some()) { Unit::Run } else { Unit::Round };
         let next = rounds::prediction(&figures, unit, resolution);
         self.interval = next.map(|next| next.within(smallest, largest));
         if let Some(unsteady) = rounds::unsteady(&figures, unit) {
             self.quality.lower(unsteady_reason(unsteady, &figures));
+        }
+        if let Some(starved) = rounds::starved(&self.rounds) {
+            self.quality.lower(starved_reason(starved, self.rounds.len()));
         }
     }
 
@@ -476,9 +492,17 @@ impl Measurement {
         self.quality.reasons.iter().any(|reason| reason.id == IMPORTED)
     }
 
-    /// Activations that did not take place; `None` where that is not known.
+    /// Activations that did not take place; `None` where that is not known. An import has them with its reason.
     pub fn missed(&self) -> Option<u64> {
-        (!self.is_imported()).then_some(self.summary.missed)
+        let imported = self.quality.reasons.iter().find(|reason| reason.id == IMPORTED);
+        let stated = |reason: &Reason| reason.values.get("missed").map(|missed| *missed as u64);
+        imported.map_or(Some(self.summary.missed), stated)
+    }
+
+    /// Activations that certainly did not take place, also where another program does not count them.
+    pub fn missed_at_least(&self) -> u64 {
+        let proven = self.with_missed().count().saturating_sub(self.histogram.count());
+        self.missed().unwrap_or(0).max(proven)
     }
 
     /// Returns true if events of the point can be missed: they are due at times, or must end in time.
@@ -513,15 +537,34 @@ impl Measurement {
         from.zip(to)
     }
 
+    /// Distribution that verdicts are about: of all activations that were due, where the run records those that were
+    /// missed; otherwise of the events that were timed.
+    pub fn with_missed(&self) -> &Histogram {
+        self.corrected.as_ref().unwrap_or(&self.histogram)
+    }
+
+    /// Figures of [`with_missed`](Measurement::with_missed); where nothing was missed, those of the point.
+    pub fn summary_with_missed(&self) -> Summary {
+        let all = self.corrected.as_ref().filter(|all| all.count() > self.histogram.count());
+        all.map_or_else(|| self.summary.clone(), |all| Summary::of(all, &self.summary))
+    }
+
     /// The figure shown for the point, in ns: the median.
     pub fn typical(&self) -> Option<f64> {
         self.summary.p50
     }
 
     /// Interval in which the median of the next run is expected; `None` for a degraded point, whose rounds show the
-    /// disturbance.
+    /// disturbance, and where other processes used 5 % of the CPUs or more.
     pub fn next_run(&self) -> Option<Prediction> {
-        self.interval.filter(|_| self.quality.level < Level::Degraded)
+        self.interval.filter(|_| self.quality.level < Level::Degraded && self.shows_next_run())
+    }
+
+    /// Returns true if the differences between rounds, or merged runs, are those of the next run. The rounds of one run on
+    /// a busy machine are not: the next run has another load next to it. The spread of merged runs has that in it.
+    pub fn shows_next_run(&self) -> bool {
+        let is_merged = self.rounds.iter().any(|round| round.run.is_some());
+        is_merged || self.account.as_ref().is_none_or(Account::is_quiet)
     }
 
     /// Bytes touched per second: over all of the time, where that was measured
@@ -549,31 +592,5 @@ impl Measurement {
     fn rate(&self, bytes: u64) -> Option<f64> {
         let ns = self.typical().filter(|ns| *ns > 0.0)?;
         (bytes > 0).then(|| bytes as f64 * 1e9 / ns)
-    }
-}
-
-/// Rounds that disagree, with these figures, as a reason.
-fn unsteady_reason(unsteady: Unsteady, figures: &[f64]) -> Reason {
-    let time = units::format_time;
-    match unsteady {
-        Unsteady::Groups(low, high) => {
-            let is_low = |figure: &&f64| (*figure / low).ln().abs() < (*figure / high).ln().abs();
-            // The median of two groups of equal size is a figure that no round has.
-            let halves = 2 * figures.iter().filter(is_low).count() == figures.len();
-            let between = if halves { "; the median lies between them" } else { "" };
-            let text =
-                format!("its rounds fall into two groups, around {} and {}{between}", time(low), time(high));
-            let reason = Reason::new(Level::Unstable, "rounds-in-two-groups", text, "");
-            reason.with("low", low).with("high", high)
-        }
-        Unsteady::Scatter(low, high) => {
-            let text =
-                format!("its rounds differ, from {} to {}; the next run may, too", time(low), time(high));
-            Reason::new(Level::Unstable, "rounds-scatter", text, "").with("low", low).with("high", high)
-        }
-        Unsteady::Drift(from, to) => {
-            let text = format!("drifted from {} to {} over the rounds", time(from), time(to));
-            Reason::new(Level::Unstable, "rounds-drift", text, "").with("from", from).with("to", to)
-        }
     }
 }

@@ -28,6 +28,24 @@ pub struct MergedRun {
     pub facts: BTreeMap<String, String>,
 }
 
+/// Name of the fact about the CPU time that other processes used.
+pub const OTHERS: &str = "other processes used";
+
+/// Facts that differ between runs of one thing, by the beginnings of their names: the CPU time of other processes, which
+/// rows state themselves, the length of a run, and its seed.
+const OF_THE_RUN: [&str; 5] = [OTHERS, "rounds", "ended", "setting stop.", "setting seed"];
+
+impl Merged {
+    /// Returns a sentence about the facts that make the runs no runs of one thing, such as another kernel; `None`
+    /// without such a fact.
+    pub fn unlike(&self) -> Option<String> {
+        let is_of_run = |fact: &&Differing| OF_THE_RUN.iter().any(|name| fact.what.starts_with(name));
+        let facts: Vec<&str> =
+            self.differs.iter().filter(|fact| !is_of_run(fact)).map(|fact| fact.what.as_str()).collect();
+        (!facts.is_empty()).then(|| format!("the merged runs differ in {}", facts.join(", ")))
+    }
+}
+
 /// A fact in which merged runs differ.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Differing {

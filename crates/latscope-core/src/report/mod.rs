@@ -9,15 +9,18 @@ mod disturbed;
 mod finding;
 mod lost;
 mod measurement;
+mod median;
 mod merging;
 mod reading;
 mod records;
 mod shared_cache;
+mod unsteady;
 
 pub use crate::account::*;
 pub use contention::*;
 pub use disturbed::disturbed_reason;
 pub use finding::*;
+pub use lost::{LATE, LOSSES, MESSAGES_LOST, MISMATCHES};
 pub use measurement::*;
 pub use merging::*;
 pub use reading::LoadError;
@@ -109,6 +112,21 @@ impl Imported {
             None => self.program.clone(),
         }
     }
+
+    /// Returns the facts on this output and a further one together: each that one of them lacks is unknown. `None` if they
+    /// are of two programs.
+    pub fn with(mut self, other: Imported) -> Option<Imported> {
+        if self.program != other.program {
+            return None;
+        }
+        self.version = self.version.filter(|version| other.version.as_ref() == Some(version));
+        for fact in other.unknown {
+            if !self.unknown.contains(&fact) {
+                self.unknown.push(fact);
+            }
+        }
+        Some(self)
+    }
 }
 
 /// Early end of a run that was asked to end before it was complete.
@@ -180,28 +198,43 @@ impl Report {
     /// # Errors
     /// The writer's.
     pub fn write_json(&self, to: &mut dyn io::Write) -> io::Result<()> {
-        match self.imported {
-            None => json::write(to, self)?,
-            Some(_) => json::write(to, &self.with_unknown_as_null()?)?,
+        if self.imported.is_some() || self.measurements.iter().any(Measurement::is_imported) {
+            json::write(to, &self.with_unknown_as_null()?)?;
+        } else {
+            json::write(to, self)?;
         }
         to.write_all(b"\n")
     }
 
-    /// The JSON of an imported result, in which each fact that another program's output does not have is `null`.
+    /// The JSON of a result with imported points, in which each fact that another program's output does not have is
+    /// `null`.
     fn with_unknown_as_null(&self) -> io::Result<serde_json::Value> {
         let mut value = serde_json::to_value(self)?;
-        let unknown = serde_json::to_value(Machine::default())?;
-        if let Some(machine) = value["machine"].as_object_mut() {
-            machine.iter_mut().filter(|(name, fact)| unknown[name.as_str()] == **fact).for_each(forget);
+        if self.imported.is_some() {
+            let unknown = serde_json::to_value(Machine::default())?;
+            if let Some(machine) = value["machine"].as_object_mut() {
+                machine.iter_mut().filter(|(name, fact)| unknown[name.as_str()] == **fact).for_each(forget);
+            }
+            if self.started.is_empty() {
+                value["started"].take();
+            }
         }
-        if self.started.is_empty() {
-            value["started"].take();
-        }
-        for m in value["measurements"].as_array_mut().into_iter().flatten() {
+        let written = value["measurements"].as_array_mut().into_iter().flatten();
+        let unknown = self.measurements.iter().map(|m| self.imported.is_some() || m.is_imported());
+        for (m, _) in written.zip(unknown).filter(|(_, unknown)| *unknown) {
             let summary = m["summary"].as_object_mut().into_iter().flat_map(|summary| summary.iter_mut());
             summary.filter(|(name, _)| ["missed", "rejected"].contains(&name.as_str())).for_each(forget);
         }
         Ok(value)
+    }
+
+    /// Noun for what was merged into the report: `run`; `output` of another program, and `result` if only some are.
+    pub fn merged_noun(&self) -> &'static str {
+        match self.imported {
+            Some(_) => "output",
+            None if self.measurements.iter().any(Measurement::is_imported) => "result",
+            None => "run",
+        }
     }
 
     /// Returns true if at least one point was measured.

@@ -28,7 +28,29 @@ pub enum LoadError {
         "its schema is {0:?}, and this latscope reads {SCHEMA:?}: use the latscope that wrote it, or a newer one"
     )]
     Schema(String),
+    /// A list is longer than any that latscope writes.
+    #[error("it has {found} {what}, more than the {most} that a result may have (split it)")]
+    TooMany {
+        /// Items of the list.
+        what: &'static str,
+        /// Length of the list.
+        found: usize,
+        /// The most that is read.
+        most: usize,
+    },
 }
+
+/// The most points of a result. A small packed file may have a million, with which each view takes minutes.
+pub const POINTS: usize = 1 << 16;
+
+/// The most rounds of a point.
+const ROUNDS: usize = 1 << 14;
+
+/// The most items of any other list of a point, and of lists of the result.
+const ITEMS: usize = 1 << 10;
+
+/// The most single events of a point, and the most warnings and findings of a result.
+const EVENTS: usize = 1 << 14;
 
 impl Report {
     /// Reads a result file's text. Summaries are computed anew from the
@@ -82,8 +104,34 @@ fn read<'a>(
     if report.schema != SCHEMA {
         return Err(LoadError::Schema(report.schema));
     }
+    check_lengths(&report)?;
     report.measurements.iter_mut().for_each(Measurement::settle);
     Ok(report)
+}
+
+/// Checks that no list is so long that working on it would take minutes.
+fn check_lengths(report: &Report) -> Result<(), LoadError> {
+    let of_report = [
+        ("points", report.measurements.len(), POINTS),
+        ("warnings", report.warnings.len(), EVENTS),
+        ("findings", report.findings.len(), EVENTS),
+        ("labels", report.labels.len(), ITEMS),
+    ];
+    let of_point = |m: &Measurement| {
+        [
+            ("rounds of a point", m.rounds.len(), ROUNDS),
+            ("values of a point", m.values.len(), ITEMS),
+            ("parameters of a point", m.params.len(), ITEMS),
+            ("reasons of a point", m.quality.reasons.len(), ITEMS),
+            ("events of a point", m.outliers.len(), EVENTS),
+            ("hops of a point", m.hops.len(), EVENTS),
+        ]
+    };
+    let all = of_report.into_iter().chain(report.measurements.iter().flat_map(of_point));
+    match all.into_iter().find(|(_, found, most)| found > most) {
+        Some((what, found, most)) => Err(LoadError::TooMany { what, found, most }),
+        None => Ok(()),
+    }
 }
 
 /// The fields of a [`Report`], whose measurements are read without blocks.
@@ -155,6 +203,44 @@ struct MeasurementWithoutBlocks {
 mod tests {
     use super::*;
     use crate::fixture;
+    use crate::quality::{Level, Reason};
+
+    #[test]
+    fn a_list_of_any_length_is_read_in_little_time_or_refused() {
+        let mut whole = fixture::wake();
+        let point = whole.measurements[0].clone();
+        let value = point.values.values().next().cloned().unwrap_or(Value {
+            value: 1.0,
+            unit: "ns".to_owned(),
+            better: crate::value::Better::Less,
+        });
+        type Longer = fn(&mut Report, usize, &Value);
+        let lists: [(&str, usize, Longer); 4] = [
+            ("points", POINTS, |report, length, _| {
+                let point = report.measurements[0].clone();
+                report.measurements = vec![Measurement { blocks: Vec::new(), ..point }; length];
+            }),
+            ("values of a point", ITEMS, |report, length, value| {
+                let values = (0..length).map(|at| (format!("value{at}"), value.clone()));
+                report.measurements[0].values = values.collect();
+            }),
+            ("reasons of a point", ITEMS, |report, length, _| {
+                let reasons = (0..length).map(|at| Reason::new(Level::Degraded, "x", format!("{at}"), ""));
+                report.measurements[0].quality.reasons = reasons.collect();
+            }),
+            ("warnings", EVENTS, |report, length, _| {
+                let warning = Warning { id: "x".to_owned(), text: "x".to_owned(), remedy: None };
+                report.warnings = vec![warning; length];
+            }),
+        ];
+        for (what, most, longer) in lists {
+            longer(&mut whole, most + 1, &value);
+            let said = check_lengths(&whole).unwrap_err().to_string();
+            assert!(said.contains(&format!("{} {what}, more than the {most}", most + 1)), "{said}");
+            longer(&mut whole, most, &value);
+            check_lengths(&whole).unwrap();
+        }
+    }
 
     #[test]
     fn all_but_the_blocks_is_read_and_blocks_are_neither_built_nor_checked() {

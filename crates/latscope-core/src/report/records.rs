@@ -84,10 +84,11 @@ pub struct Outlier {
     /// `not-traced`; an event with no other part was not traced either.
     pub cause: Vec<Cause>,
     /// Kernel functions in which the thread was that had the CPU before, when it gave way,
-    /// innermost first; only where asked for.
+    /// innermost first, and its system call behind them; only where asked for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stack: Vec<String>,
-    /// Further trace events on its CPU that were asked for, in order of time; at most 16.
+    /// Further trace events in order of time, at most 16: those on its CPU that were asked for, and rare ones
+    /// that tell much.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub events: Vec<TraceEvent>,
 }
@@ -102,7 +103,7 @@ impl Outlier {
     }
 }
 
-/// A trace event that was asked for by name, within an outlier.
+/// A trace event within an outlier.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TraceEvent {
     /// Nanoseconds after the begin of the outlier.
@@ -116,7 +117,7 @@ pub struct TraceEvent {
 /// A share of an outlier.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Cause {
-    /// `irq`, `softirq`, `nmi`, `thread`, `run-queue`, `throttling`, `quota`, `lock`, `idle-exit`,
+    /// `irq`, `softirq`, `nmi`, `thread`, `run-queue`, `throttling`, `quota`, `stopped`, `frozen`, `lock`, `idle-exit`,
     /// `hypervisor`, `hypervisor-or-interrupts-off`, `smi`, `unknown` or `not-traced`.
     pub kind: String,
     /// Name of the cause, if it has a name.

@@ -16,11 +16,15 @@ use latscope_process::guardian::Guardian;
 use latscope_trace::blame::{Window, kind};
 use rustix::process::{Pid, Signal, kill_process};
 use std::collections::BTreeMap;
+use std::io;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// The warning that a trace that was asked for could not be saved.
-pub const TRACE_LOST: &str = "trace-lost";
+const TRACE_LOST: &str = "trace-lost";
+
+/// The warnings that a file with what was recorded, which was asked for, is not complete.
+pub const LOST_FILES: [&str; 2] = [TRACE_LOST, crate::timeline::LOST];
 
 /// The warnings that an action that was asked for could not be carried out.
 pub const FAILED_ACTIONS: [&str; 2] = ["no-command", "action-failed"];
@@ -189,6 +193,11 @@ impl Outliers {
         Some(PAUSE.saturating_sub(since.elapsed()))
     }
 
+    /// Notes that the run was, or may have been, frozen or stopped until now. Call it before the events are taken.
+    pub(crate) fn note_halt(&mut self) {
+        self.blame.iter_mut().for_each(Blame::note_halt);
+    }
+
     /// Lets every event exceed the threshold until there are as many as the plan wants of the
     /// worst. Call it before the first event.
     pub(crate) fn arm(&self, slots: &Slots) {
@@ -200,8 +209,8 @@ impl Outliers {
     /// Takes what there is since the last time, explained and acted upon; those that come
     /// soon after others are taken with the next.
     pub fn take(&mut self, slots: &Slots) -> Vec<Outlier> {
-        self.blame.iter_mut().for_each(Blame::look);
         self.hear_of(slots);
+        self.blame.iter_mut().for_each(Blame::look);
         let now = Instant::now();
         if self.waiting.is_empty() || self.read_at.is_some_and(|at| now < at + PAUSE) {
             return Vec::new();
@@ -211,6 +220,8 @@ impl Outliers {
 
     /// Takes the last ones; nothing waits any more.
     pub(crate) fn last(&mut self, slots: &Slots) -> Vec<Outlier> {
+        // At once: what other processes do from now must not displace what there is.
+        self.read(Blame::read_last);
         self.hear_of(slots);
         let taken = self.explained(slots, Instant::now());
         self.add_longest(slots);
@@ -248,7 +259,7 @@ impl Outliers {
             return Vec::new();
         }
         self.read_at = Some(now);
-        self.read();
+        self.read(Blame::read);
         waiting.sort_by_key(|(_, sample)| std::cmp::Reverse(sample.value));
         let mut taken: Vec<Outlier> = Vec::new();
         for (point, sample) in waiting {
@@ -267,8 +278,8 @@ impl Outliers {
     }
 
     /// Reads the trace. What was measured does not depend on it.
-    fn read(&mut self) {
-        let Some(Err(error)) = self.blame.as_mut().map(Blame::read) else { return };
+    fn read(&mut self, how: fn(&mut Blame) -> io::Result<()>) {
+        let Some(Err(error)) = self.blame.as_mut().map(how) else { return };
         if !self.warnings.iter().any(|warning| warning.id == "trace-failed") {
             self.warn("trace-failed", format!("the trace cannot be read: {error}"), None);
         }
@@ -286,14 +297,18 @@ impl Outliers {
         let window = Window { cpu, thread, from, until: sample.at, by_timer };
         let Some(blame) = &mut self.blame else { return outlier };
         let Explanation { cause, stack, events } = blame.explain(&window);
-        for kind in [kind::THROTTLING, kind::QUOTA] {
-            if let Some(cause) = cause.iter().find(|cause| cause.kind == kind) {
-                let (count, text) = self.held_back.entry(kind).or_default();
-                *count += 1;
-                text.clone_from(&cause.name);
-            }
-        }
+        self.count_held_back(&cause);
         Outlier { cause, stack, events, ..outlier }
+    }
+
+    /// Counts an event that the scheduler delayed more than anything else did: only then the remedy helps.
+    fn count_held_back(&mut self, cause: &[Cause]) {
+        let Some(largest) = cause.first() else { return };
+        if let Some(kind) = [kind::THROTTLING, kind::QUOTA].into_iter().find(|kind| largest.kind == *kind) {
+            let (count, text) = self.held_back.entry(kind).or_default();
+            *count += 1;
+            text.clone_from(&largest.name);
+        }
     }
 
     fn act(&mut self, outlier: &Outlier, now: Instant) {

@@ -169,8 +169,13 @@ fn the_longest_event_is_listed_also_if_it_came_too_fast() {
 #[test]
 fn what_the_scheduler_held_back_is_warned_of_with_the_remedy() {
     let mut outliers = Outliers::of(&step(1, 5), &OnThreshold::default(), 0);
-    outliers.held_back.insert(kind::THROTTLING, (3, "hog (real-time priority 10)".to_owned()));
-    outliers.held_back.insert(kind::QUOTA, (1, String::new()));
+    let cause =
+        |kind: &str, name: &str, ns| Cause { kind: kind.to_owned(), name: name.to_owned(), pid: 0, ns };
+    let throttling = |ns| cause(kind::THROTTLING, "hog (real-time priority 10)", ns);
+    (0..3).for_each(|_| outliers.count_held_back(&[throttling(9), cause("thread", "other", 1)]));
+    outliers.count_held_back(&[cause(kind::QUOTA, "", 9)]);
+    // Without throttling this hog would never end.
+    outliers.count_held_back(&[cause("thread", "hog", 80), throttling(6)]);
     outliers.sum_up();
     let told: Vec<_> = outliers.warnings.iter().map(|w| (w.id.as_str(), w.text.as_str())).collect();
     let expected = [

@@ -3,6 +3,7 @@
 use crate::observers::Observer;
 use crate::outliers::Outliers;
 use anyhow::{Result, anyhow};
+use latscope_bench::recorder::STARVED_NS;
 use latscope_core::param;
 use latscope_core::plan::Step;
 use std::time::{Duration, Instant};
@@ -49,10 +50,13 @@ pub(super) struct Deadlines {
     pub(super) checkpoints: Interval,
     /// Interval between checks of the criteria.
     pub(super) judging: Interval,
+    /// Interval between looks at the progress of the threads.
+    pub(super) progress: Interval,
     /// Time at which a silent worker counts as failed.
     given_up: Instant,
     silence: Duration,
     pub(super) ended: bool,
+    let_go: bool,
     /// Time in which threads that were asked to end do so.
     grace: Duration,
 }
@@ -87,9 +91,11 @@ impl Deadlines {
             looks: Interval::new(period, now),
             checkpoints: Interval::new(checkpoints, now).first_after(FIRST_CHECKPOINT),
             judging: Interval::new(judging, now),
+            progress: Interval::new(Some(PROGRESS), now),
             given_up: now + silence,
             silence,
             ended: false,
+            let_go: false,
             grace: grace(step),
         }
     }
@@ -98,8 +104,9 @@ impl Deadlines {
     pub(super) fn timeout(&self) -> Duration {
         let now = Instant::now();
         let rest = |at: Instant| at.saturating_duration_since(now);
-        let due = [self.looks.next(), self.checkpoints.next(), self.judging.next()];
-        let next = due.into_iter().flatten().min();
+        let looks = [&self.looks, &self.checkpoints, &self.judging, &self.progress];
+        let due = looks.into_iter().map(Interval::next);
+        let next = due.flatten().min();
         let Some(next) = next else { return rest(self.given_up) };
         rest(self.given_up).min(rest(next)).max(Duration::from_millis(1))
     }
@@ -114,6 +121,25 @@ impl Deadlines {
     pub(super) fn end(&mut self) {
         self.ended = true;
         self.given_up = Instant::now() + self.grace;
+        self.hurry();
+    }
+
+    /// Looks more often from here on: the step is to end.
+    pub(super) fn hurry(&mut self) {
+        self.progress.period = Some(PROGRESS / 10);
+    }
+
+    /// Looks again soon, once.
+    pub(super) fn look_soon(&mut self) {
+        self.progress.first = PROGRESS / 10;
+    }
+
+    /// Gives threads that were let go a moment to end.
+    pub(super) fn let_go(&mut self) {
+        let soon = Instant::now() + MOMENT;
+        self.given_up = if self.let_go { self.given_up } else { soon };
+        (self.ended, self.let_go) = (true, true);
+        self.hurry();
     }
 
     /// Returns true if the threads that were asked to end had enough time.
@@ -141,6 +167,12 @@ fn silence_allowed(step: &Step) -> Duration {
     Duration::from_nanos(longest).clamp(Duration::from_secs(60), Duration::from_secs(24 * 3600))
 }
 
+/// Time between two looks at the progress of the threads: one that has none for so long is starved.
+const PROGRESS: Duration = Duration::from_nanos(STARVED_NS);
+
+/// Time in which threads end that were let go.
+const MOMENT: Duration = Duration::from_secs(1);
+
 /// The first time that a step is saved while it lasts: a run that is killed early has left something.
 const FIRST_CHECKPOINT: Duration = Duration::from_secs(10);
 
@@ -156,8 +188,9 @@ mod tests {
         let now = Instant::now();
         let never = || Interval::new(None, now);
         let (silence, grace) = (Duration::from_secs(60), Duration::from_secs(3));
-        let (looks, checkpoints, judging) = (never(), never(), never());
-        Deadlines { looks, checkpoints, judging, given_up: now, silence, ended: false, grace }
+        let [looks, checkpoints, judging, progress] = [(); 4].map(|()| never());
+        let (ended, let_go) = (false, false);
+        Deadlines { looks, checkpoints, judging, progress, given_up: now, silence, ended, let_go, grace }
     }
 
     #[test]

@@ -1,12 +1,57 @@
 //! Reasons that what the whole command runs on gives to every measurement.
 
+use super::Coordinator;
+use crate::link::Link;
+use crate::outliers::Outliers;
+use anyhow::Result;
 use latscope_bench::hold::Shortfall;
 use latscope_core::catalogue::Facts;
 use latscope_core::machine::Machine;
+use latscope_core::plan::Step;
 use latscope_core::quality::{Level, Reason};
 use latscope_core::report::Measurement;
 use latscope_os::worker;
-use std::collections::BTreeSet;
+use latscope_process::halted::Standstill;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// Time between two looks at a worker that is silent, at most.
+pub(super) const LOOK: Duration = Duration::from_secs(1);
+
+impl Coordinator<'_> {
+    /// Notes the points in which the worker was frozen or stopped, `begun` being the last that it began, and lets the
+    /// causes of events be searched accordingly.
+    pub(super) fn note_halt(
+        &mut self,
+        step: &Step,
+        link: &mut Link,
+        begun: usize,
+        outliers: Option<&mut Outliers>,
+    ) {
+        let why = link.was_halted();
+        if why.is_some() || link.may_have_halted() {
+            outliers.into_iter().for_each(Outliers::note_halt);
+        }
+        if let Some(why) = why {
+            self.halted.extend(halted(step, begun, &why));
+        }
+    }
+
+    /// Lets a worker go on that stands still although its time is over.
+    ///
+    /// # Errors
+    /// It stands still again.
+    pub(super) fn resume_stopped(
+        &self,
+        step: &Step,
+        link: &mut Link,
+        standstill: &mut Standstill,
+    ) -> Result<()> {
+        let over = Duration::from_nanos(step.stop.limit_ns).saturating_add(LOOK);
+        let is_over = self.told.is_some() || self.since.elapsed() > over;
+        if is_over && standstill.lasts(link.is_halted()) { link.resume() } else { Ok(()) }
+    }
+}
 
 /// The emulator that all figures are those of, if there is one.
 pub(super) fn emulator(machine: &Machine) -> Option<String> {
@@ -31,12 +76,18 @@ pub(super) fn mark_compiled(measurement: &mut Measurement, probe: Option<&Facts>
     }
 }
 
-/// Marks the points in which the worker was stopped by a signal, unless a gate threw those samples away.
-pub(super) fn mark_halted(measured: &mut [Measurement], points: &BTreeSet<usize>) {
-    for point in points {
-        let Some(m) = measured.get_mut(*point) else { continue };
+/// Returns the points that were measured when the worker was stopped, `begun` being the last that it began. Periodic
+/// threads are stopped together.
+fn halted(step: &Step, begun: usize, why: &Shortfall) -> BTreeMap<usize, Shortfall> {
+    let points = if step.periodic.is_some() { 0..step.points.len() } else { begun..begun + 1 };
+    points.map(|point| (point, why.clone())).collect()
+}
+
+/// Marks the points in which the worker was stopped, unless a gate threw those samples away.
+pub(super) fn mark_halted(measured: &mut [Measurement], points: BTreeMap<usize, Shortfall>) {
+    for (point, Shortfall { id, reason, remedy }) in points {
+        let Some(m) = measured.get_mut(point) else { continue };
         if !m.contention.as_ref().is_some_and(|contention| contention.gated) {
-            let Shortfall { id, reason, remedy } = Shortfall::halted();
             m.lower(Reason::new(Level::Degraded, id, reason, remedy));
         }
     }

@@ -5,6 +5,10 @@ mod beside;
 mod deadlines;
 mod judging;
 mod marks;
+mod segments;
+mod starved;
+mod streams;
+mod time_left;
 
 use crate::criteria::Watch;
 use crate::link::{Heard, Link};
@@ -13,9 +17,11 @@ use crate::outliers::Outliers;
 use crate::{collect, timeline};
 use anyhow::{Context, Result, anyhow};
 use deadlines::{Deadlines, has_more_to_say};
+use latscope_bench::hold::Shortfall;
+use latscope_bench::kernel_clock::ClockWatch;
 use latscope_bench::probe::Registry;
 use latscope_bench::protocol::{Assignment, Message, PointResult};
-use latscope_bench::recorder::{Cursor, Slots};
+use latscope_bench::recorder::Slots;
 use latscope_bench::timebase::Timebase;
 use latscope_core::machine::Machine;
 use latscope_core::merged::is_merged;
@@ -23,18 +29,22 @@ use latscope_core::plan::{Plan, Step};
 use latscope_core::quality::{LOAD_ENDED, LOAD_IDLE, Level, REAL_TIME_THROTTLED, Reason};
 use latscope_core::report::{Interrupted, Measurement, Progress, Report, Tool, Warning};
 use latscope_judge::findings;
+use latscope_machine::Root;
 use latscope_machine::account::Accountant;
 use latscope_os::clock::{Clock, monotonic_ns};
+use latscope_os::sched;
 use latscope_os::signal::{self, Signals, TERMINATION};
-use latscope_os::{kernels, sched};
 use latscope_process::guardian::{Guardian, Ticket};
+use latscope_process::halted::Standstill;
 use latscope_process::load::{self, Loaded};
-use latscope_process::role;
+use latscope_process::{output, role};
 use rustix::rand::{GetRandomFlags, getrandom};
-use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Range;
+use starved::Starved;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime};
+use streams::Streams;
+use time_left::TimeLeft;
 
 /// Everything a run needs.
 pub struct Run<'a> {
@@ -90,10 +100,11 @@ struct Coordinator<'a> {
     /// The round of the present step.
     round: Round,
     told: Option<Told>,
-    /// Points of the present step in which its worker was stopped by a signal.
-    halted: BTreeSet<usize>,
+    /// Points of the present step in which its worker was stopped, with the reason.
+    halted: BTreeMap<usize, Shortfall>,
     /// Account of the use of the CPUs meanwhile.
     accountant: Accountant,
+    clock: ClockWatch,
     /// State of the criteria.
     watch: Watch,
     /// The criteria whose exceedance ended the run, and when, ns after its start.
@@ -111,13 +122,15 @@ struct Coordinator<'a> {
 /// # Errors
 /// Nothing can be started: no sockets to the processes, no load.
 pub fn run(run: Run) -> Result<Report> {
-    let mut waited = TERMINATION.to_vec();
+    // A worker that is stopped may go on and end before anyone looks.
+    let mut waited = [&TERMINATION[..], &[signal::CHILD]].concat();
     waited.extend(run.observers.iter().flat_map(|observer| observer.signals()));
     let signals = Signals::block(&waited).context("signals cannot be waited for")?;
     role::check_sockets()?;
     let epoch = run.timebase.clock().start();
     let steps = run.plan.steps.len();
-    let accountant = Accountant::watch(&run.plan.cpus.0);
+    let measuring = run.plan.steps.iter().flat_map(|step| &step.cpus).copied().collect();
+    let accountant = Accountant::watch(&run.plan.cpus.0).measuring_on(measuring);
     let watch = Watch::of(&run.plan);
     let mut coordinator = Coordinator {
         registry: run.registry,
@@ -134,8 +147,9 @@ pub fn run(run: Run) -> Result<Report> {
         since: Instant::now(),
         round: Round { number: 1, of: 1 },
         told: None,
-        halted: BTreeSet::new(),
+        halted: BTreeMap::new(),
         accountant,
+        clock: ClockWatch::start(Root::real()),
         watch,
         stopped: None,
         entered: vec![0; steps],
@@ -173,6 +187,7 @@ impl Coordinator<'_> {
             let _: Ticket = self.guardian.journal(undo)?;
         }
         tell(&mut self.observers, &Event::Started(&plan));
+        starved::cannot_end(&plan.cpus.0).into_iter().for_each(|warning| self.pass_on(warning));
         if let Some(load) = &plan.load {
             let loaded = load::start(load, &plan.cpus.0, &self.guardian)?;
             self.accountant.add_load(&loaded.workers());
@@ -185,7 +200,13 @@ impl Coordinator<'_> {
                 "a time line is recorded: the durations of this run include the cost of recording",
             );
         }
+        let mut time = TimeLeft::of(&plan, |step, points| self.registry.setup_s(step, points));
         for (round, index) in plan.schedule() {
+            if time.is_left_out(index) {
+                self.begun += plan.steps[index].points.len();
+                tell(&mut self.observers, &Event::Closed(&self.report));
+                continue;
+            }
             let step = plan.steps[index].in_round(round);
             self.stay_off(&step.cpus, &plan.cpus.0);
             let mut families = step.points.iter().filter_map(|point| self.registry.family_of(&point.probe));
@@ -195,6 +216,7 @@ impl Coordinator<'_> {
             (self.round, self.since) = (Round::of(&step, round), Instant::now());
             self.step(index, &step, &plan.cpus.0);
             self.begun += step.points.len();
+            time.closed(index);
             self.look_at_criteria();
             tell(&mut self.observers, &Event::Closed(&self.report));
             if self.stopped.is_some() && self.told.is_none() {
@@ -205,10 +227,11 @@ impl Coordinator<'_> {
                 break;
             }
         }
+        self.state_left_out(&time);
         if let Some(timeline) = self.timeline.take() {
             // What was measured is worth more than its time line.
             if let Err(error) = timeline.finish(&self.guardian) {
-                self.warn("timeline-lost", &format!("the time line is not complete: {error:#}"));
+                self.warn(timeline::LOST, &format!("the time line is not complete: {error:#}"));
             }
         }
         self.report.activity = self.accountant.total();
@@ -283,6 +306,7 @@ impl Coordinator<'_> {
         let mut slots = None;
         let mut outliers = self.outliers(step);
         let mut streams = Streams::new(step);
+        let mut starved = Starved::new();
         let outcome = self.in_scratch(step, |coordinator, scratch| {
             let mut link = Link::start(step)?;
             slots = Some(link.slots.clone());
@@ -292,6 +316,9 @@ impl Coordinator<'_> {
             }
             let files = outliers.as_ref().and_then(Outliers::trace_files);
             let (marker, switch) = files.map_or((None, None), |files| (Some(files.marker), files.switch));
+            if coordinator.was_ended()? {
+                return Ok(());
+            }
             link.assign(&Assignment {
                 step: step.clone(),
                 timebase: coordinator.timebase,
@@ -303,8 +330,10 @@ impl Coordinator<'_> {
                 trace_switch: switch,
                 epoch_ns: coordinator.epoch_ns,
             })?;
-            coordinator.listen(index, step, &mut link, &mut results, (&mut streams, outliers.as_mut()))
+            let watched = (&mut streams, outliers.as_mut(), &mut starved);
+            coordinator.listen(index, step, &mut link, &mut results, watched)
         });
+        let ended = (monotonic_ns(), self.epoch_ns);
         let failure = match (&outcome, &self.told) {
             (Ok(()), None) if self.stopped.is_some() => {
                 Some("the run was ended before, since a criterion was exceeded".to_owned())
@@ -313,7 +342,9 @@ impl Coordinator<'_> {
             (Err(error), _) => Some(format!("{error:#}")),
         };
         // However the worker ended: these are the last figures, and the same as in the report.
+        let mut unfinished = Vec::new();
         if let Some(slots) = &slots {
+            unfinished = starved.record(step, slots, &mut results, ended);
             let last = outliers.as_mut().map(|outliers| outliers.last(slots)).unwrap_or_default();
             last.iter().for_each(|outlier| self.tell(&Event::Outlier(outlier)));
             self.look(slots, &mut streams, None);
@@ -326,64 +357,18 @@ impl Coordinator<'_> {
             outliers.finish(&self.guardian);
             outliers.warnings.iter().for_each(|warning| self.pass_on(warning.clone()));
         }
-        marks::mark_halted(&mut measured, &std::mem::take(&mut self.halted));
+        starved::mark(&mut measured, &unfinished, &self.halted);
+        marks::mark_halted(&mut measured, std::mem::take(&mut self.halted));
         self.add_timeline(step, &mut measured);
         self.iterations[index] = iterations(&results);
         let caches = &self.report.machine.last_caches;
         let account = beside::account(&mut self.accountant, caches, &step.cpus);
         measured.iter_mut().for_each(|m| m.account.clone_from(&account));
         self.check_load(&mut measured);
+        if let Some(changed) = self.clock.objection() {
+            measured.iter_mut().for_each(|m| m.lower(changed.clone()));
+        }
         self.enter(index, measured);
-    }
-
-    /// Adds the points of a step to the report, and what they come to together:
-    /// in the order of the plan, whatever the order of the rounds, and to what
-    /// earlier rounds of the step found.
-    fn enter(&mut self, index: usize, mut measured: Vec<Measurement>) {
-        if let Some(emulator) = marks::emulator(&self.report.machine) {
-            measured.iter_mut().for_each(|m| marks::mark_emulated(m, &emulator));
-        }
-        if !kernels::ARE_ASSEMBLY {
-            measured.iter_mut().for_each(|m| {
-                marks::mark_compiled(m, self.registry.find(&m.probe).map(|probe| &probe.facts))
-            });
-        }
-        measured.extend(collect::merged(self.registry, &measured));
-        let segment = self.segment(index);
-        let known = &mut self.report.measurements[segment.clone()];
-        if known.is_empty() {
-            self.entered[index] = measured.len();
-            measured.iter_mut().for_each(Measurement::settle);
-            self.report.measurements.splice(segment, measured);
-        } else {
-            known.iter_mut().zip(measured).for_each(|(known, next)| known.add_round(next));
-        }
-        let segment = self.segment(index);
-        for m in &mut self.report.measurements[segment] {
-            let footprint = self.registry.find(&m.probe).and_then(|probe| (probe.footprint)(&m.params));
-            m.settle_shared_cache(&self.report.machine, footprint);
-        }
-    }
-
-    /// Range of the report's measurements that belongs to a step, or would belong to it.
-    fn segment(&self, index: usize) -> Range<usize> {
-        let start = self.entered[..index].iter().sum();
-        start..start + self.entered[index]
-    }
-
-    /// Takes what was recorded of a step: into the file, and its shares into
-    /// the measurements and findings.
-    fn add_timeline(&mut self, step: &Step, measured: &mut [Measurement]) {
-        let Some(recorder) = &mut self.timeline else { return };
-        match recorder.take() {
-            Ok(recorded) => {
-                measured.iter_mut().for_each(|m| timeline::add_shares(m, &recorded));
-                self.report.findings.extend(latscope_trace::timeline::finding(&recorded, &step.name));
-            }
-            Err(error) => {
-                self.warn("timeline-lost", &format!("the time line of {} is lost: {error:#}", step.name))
-            }
-        }
     }
 
     /// Runs `body` with the step's scratch directory, if it wants one.
@@ -420,16 +405,17 @@ impl Coordinator<'_> {
         step: &Step,
         link: &mut Link,
         results: &mut [Option<PointResult>],
-        (streams, mut outliers): (&mut Streams, Option<&mut Outliers>),
+        (streams, mut outliers, starved): (&mut Streams, Option<&mut Outliers>, &mut Starved),
     ) -> Result<()> {
-        let mut said = Said::default();
+        let (mut said, mut halted) = (Said::default(), Standstill::default());
         let judging = self.watch.period(step);
         let mut deadlines = Deadlines::new(step, &self.observers, outliers.as_deref(), judging);
         loop {
             let inputs: Vec<_> = self.observers.iter().filter_map(|observer| observer.input()).collect();
-            let pause = outliers.as_deref().and_then(Outliers::pause).unwrap_or(Duration::MAX);
+            let pause = outliers.as_deref().and_then(Outliers::pause).unwrap_or(marks::LOOK);
             let heard = link.wait(&self.signals, &inputs, deadlines.timeout().min(pause))?;
             drop(inputs);
+            self.note_halt(step, link, said.begun, outliers.as_deref_mut());
             match heard {
                 Heard::Signal(signal) if TERMINATION.contains(&signal) => {
                     if self.terminated(signal, step, link, &mut deadlines) {
@@ -450,14 +436,14 @@ impl Coordinator<'_> {
                     self.receive(message, step, results, &mut said);
                 }
             }
-            if link.was_halted() {
-                // Periodic threads are stopped together.
-                let together = step.periodic.is_some();
-                self.halted.extend(if together { 0..step.points.len() } else { said.begun..said.begun + 1 });
-            }
             if deadlines.is_over()? {
                 return Ok(());
             }
+            if deadlines.progress.due() {
+                self.attend(step, link, &mut deadlines, starved)?;
+            }
+            self.resume_stopped(step, link, &mut halted)?;
+            self.note_halt(step, link, said.begun, outliers.as_deref_mut());
             self.look(&link.slots, streams, outliers.as_deref_mut());
             if deadlines.looks.due() {
                 self.snapshot(step, &link.slots);
@@ -526,9 +512,24 @@ impl Coordinator<'_> {
         }
     }
 
+    /// Returns true if a signal came that ends the run, before the worker measures anything.
+    ///
+    /// # Errors
+    /// Signals cannot be read.
+    fn was_ended(&mut self) -> Result<bool> {
+        while let Some(signal) = self.signals.next()? {
+            if TERMINATION.contains(&signal) {
+                self.told = Some(Told { by: signal::name(signal), at: Instant::now() });
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
     /// Asks the measuring threads to end, and gives them a moment; the first time counts.
     fn end_early(&mut self, link: &Link, deadlines: &mut Deadlines, by: String) {
         if self.told.is_none() {
+            output::hurry();
             self.told = Some(Told { by, at: Instant::now() });
             link.slots.interrupt();
             deadlines.end();
@@ -578,23 +579,3 @@ fn iterations(results: &[Option<PointResult>]) -> Vec<Option<u64>> {
 
 /// Reason why a point that is measured now has no more samples.
 const SO_FAR: &str = "this was saved while it was measured";
-
-/// Positions of the observers in the raw streams of a step.
-struct Streams(Vec<Cursor>);
-
-impl Streams {
-    fn new(step: &Step) -> Streams {
-        let streamed = step.periodic.as_ref().is_some_and(|periodic| periodic.stream);
-        Streams(if streamed { vec![Cursor::default(); step.points.len()] } else { Vec::new() })
-    }
-
-    fn take(&mut self, slots: &Slots, mut tell: impl FnMut(&Event)) {
-        for (point, cursor) in self.0.iter_mut().enumerate() {
-            let mut samples = Vec::new();
-            let lost = slots.samples(point, cursor, |sample| samples.push(sample));
-            if lost > 0 || !samples.is_empty() {
-                tell(&Event::Samples { point, samples: &samples, lost });
-            }
-        }
-    }
-}

@@ -101,7 +101,7 @@ impl BinderDevice {
                     Holder::Unknown => {
                         "wait until it ends; find it as root: cat /sys/kernel/debug/binder/state".to_owned()
                     }
-                    _ => "wait until it ends, or call what it serves: --service NAME".to_owned(),
+                    _ => "wait until it ends, or call what it serves: latscope ipc --service NAME".to_owned(),
                 };
                 (format!("{path} has a context manager: {holder}"), remedy)
             }

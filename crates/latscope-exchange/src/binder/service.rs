@@ -36,14 +36,17 @@ pub struct Pinger {
 }
 
 impl Pinger {
-    /// The service of this name, or with `None` the context manager, of a
-    /// device; of the first there is if none is named.
+    /// The service of this name, or with `None` the context manager, of a device; if none is named, of the first that a
+    /// transport has.
     ///
     /// # Errors
     /// There is no device, it cannot be used, or it has no such service.
-    pub fn find(device: Option<&str>, service: Option<&str>) -> Result<Pinger, Unavailable> {
+    pub fn find(transport: &str, device: Option<&str>, service: Option<&str>) -> Result<Pinger, Unavailable> {
         let root = Path::new("/");
-        let paths = device.map_or_else(|| presence::devices(root), |path| vec![path.to_owned()]);
+        let paths = match device {
+            None => of_transport(presence::devices(root), transport),
+            Some(path) => vec![path.to_owned()],
+        };
         let Some(device) = paths.iter().find_map(|path| BinderDevice::named(path)) else {
             return Err(device::none(root));
         };
@@ -70,6 +73,21 @@ impl Pinger {
         self.last = Some(reply.buffer);
         Ok(())
     }
+}
+
+/// Returns the devices by which a transport may find a service. Services of hwbinder have a device of their own; those of
+/// binder may be on any.
+fn of_transport(mut paths: Vec<String>, transport: &str) -> Vec<String> {
+    let fits = |path: &String| {
+        let name = path.rsplit('/').next().unwrap_or(path);
+        name.trim_start_matches("anbox-") == transport
+    };
+    if transport == "hwbinder" {
+        paths.retain(fits);
+    } else {
+        paths.sort_by_key(|path| !fits(path));
+    }
+    paths
 }
 
 fn look_up(port: &mut Port, name: &str) -> Result<Handle, Failure> {
@@ -139,13 +157,22 @@ mod tests {
     }
 
     #[test]
+    fn services_of_hwbinder_are_looked_for_on_its_device_alone() {
+        let paths = ["/dev/vndbinder", "/dev/hwbinder", "/dev/binderfs/binder"].map(str::to_owned).to_vec();
+        assert_eq!(of_transport(paths.clone(), "hwbinder"), ["/dev/hwbinder"]);
+        let binder = of_transport(paths, "binder");
+        assert_eq!(binder, ["/dev/binderfs/binder", "/dev/vndbinder", "/dev/hwbinder"]);
+        assert!(of_transport(vec!["/dev/binder".to_owned()], "hwbinder").is_empty());
+    }
+
+    #[test]
     fn ping_is_the_code_of_android() {
         assert_eq!(PING, 0x5f50_4e47);
     }
 
     #[test]
     fn a_device_that_is_not_there_is_no_device() {
-        let refused = Pinger::find(Some("/nonexistent/binder"), None).err().unwrap();
+        let refused = Pinger::find("binder", Some("/nonexistent/binder"), None).err().unwrap();
         assert!(!refused.reason.is_empty() && !refused.remedy.is_empty());
     }
 }

@@ -4,7 +4,8 @@ use super::{Notifier, readable};
 use rustix::event::EventfdFlags;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::{Errno, read, retry_on_intr, write};
-use std::io;
+use std::fs::File;
+use std::io::{self, Read, Write};
 use std::time::Duration;
 
 /// Side of two event descriptors.
@@ -56,6 +57,33 @@ impl Notifier for Eventfd {
             Err(Errno::AGAIN) => Ok(false),
             Err(error) => Err(error.into()),
         }
+    }
+
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.input.as_fd())
+    }
+}
+
+/// Side of two event descriptors that block, by read and write of the C library.
+#[derive(Debug)]
+pub struct EventfdByLibc {
+    pub(crate) input: File,
+    pub(crate) output: File,
+}
+
+impl Notifier for EventfdByLibc {
+    #[inline]
+    fn notify(&mut self) -> io::Result<()> {
+        self.output.write_all(&1u64.to_ne_bytes())
+    }
+
+    #[inline]
+    fn wait(&mut self, timeout: Option<Duration>) -> io::Result<bool> {
+        if timeout.is_some() && !readable(&self.input, timeout)? {
+            return Ok(false);
+        }
+        self.input.read_exact(&mut [0; 8])?;
+        Ok(true)
     }
 
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {

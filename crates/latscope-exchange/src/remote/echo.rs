@@ -15,7 +15,7 @@ const MILLISECOND: u64 = 1_000_000;
 pub(super) fn answer(window: &Window, memory: &Memory, kicks: &mut Kicks) -> anyhow::Result<()> {
     loop {
         match window.remote(memory.clone()) {
-            Ok(Some(remote)) => serve(Echo::new(remote), kicks)?,
+            Ok(Some(remote)) => serve(&mut Echo::new(remote), kicks, &mut |_| ())?,
             // The host has not begun, or clears what an earlier one left.
             Ok(None) | Err(Fault::Stale) => _ = kicks.sleep(MILLISECOND)?,
             Err(fault) => return Err(fault.into()),
@@ -24,8 +24,8 @@ pub(super) fn answer(window: &Window, memory: &Memory, kicks: &mut Kicks) -> any
 }
 
 /// Answers one host, until it ends or begins again. A side that is awake needs no kicks: it asks for them only before a
-/// sleep.
-pub(super) fn serve(mut echo: Echo, kicks: &mut Kicks) -> anyhow::Result<()> {
+/// sleep, and then tells what it has done so far.
+pub(super) fn serve(echo: &mut Echo, kicks: &mut Kicks, tell: &mut dyn FnMut(&Echo)) -> anyhow::Result<()> {
     let spin_ns = kicks.spin_ns;
     let waiting = || Wait::new(spin_ns, u64::MAX);
     let mut wait = waiting();
@@ -41,6 +41,7 @@ pub(super) fn serve(mut echo: Echo, kicks: &mut Kicks) -> anyhow::Result<()> {
         if !progress.step.is_waiting() {
             wait = waiting();
         } else if let Next::Sleep(ns) = wait.looked() {
+            tell(echo);
             // A ring that is broken stays so until the host begins again.
             if !echo.listen().unwrap_or(false) {
                 kicks.sleep(ns)?;

@@ -53,6 +53,19 @@ pub trait Channel {
         Ok(Alarm::Unknown)
     }
 
+    /// Returns true if the connection serves further orders: by [`turn_to`](Channel::turn_to).
+    fn lasts(&self) -> bool {
+        false
+    }
+
+    /// Turns to the service of another order over the same connection. Counts begin again.
+    ///
+    /// # Errors
+    /// The remote does not have the service, or is gone; or each order takes a connection of its own.
+    fn turn_to(&mut self, _order: &Order) -> Result<()> {
+        anyhow::bail!("each order takes a connection of its own")
+    }
+
     /// Gives up on messages that have not arrived. Where a channel cannot find out which message bytes belong to, it
     /// waits for late bytes and drops them.
     fn give_up(&mut self) -> Result<(), Failure> {
@@ -85,6 +98,12 @@ pub trait Channel {
 
     /// A sentence on what the other side does to bytes on their way, where that shows.
     fn translation(&self) -> Option<String> {
+        None
+    }
+
+    /// A sentence on other programs that use the same device, if they changed it, or if messages `failed` and they could
+    /// be the cause.
+    fn interference(&self, _failed: bool) -> Option<String> {
         None
     }
 
@@ -152,8 +171,8 @@ pub struct Order<'a> {
     pub cpus: &'a [u32],
     /// Called with each object that will have to be removed, before it is made.
     pub journal: &'a dyn Fn(&Leftover) -> Result<()>,
-    /// Called with the reason of a wait, if the wait takes long.
-    pub waiting: &'a dyn Fn(&str),
+    /// Called with what the user should know before anything is measured: the reason of a long wait, or of doubt.
+    pub notice: &'a dyn Fn(&str),
 }
 
 impl Order<'_> {
@@ -172,6 +191,11 @@ impl Order<'_> {
         self.text(param::WAIT)
     }
 
+    /// Returns true if an option without a value was given.
+    pub fn has(&self, option: &Opt) -> bool {
+        self.text(option.name) == Opt::GIVEN
+    }
+
     /// A parameter of words; empty if it was not given.
     pub fn text(&self, name: &str) -> &str {
         self.params.get(name).and_then(ParamValue::text).unwrap_or_default()
@@ -183,7 +207,7 @@ impl Order<'_> {
 pub struct Opt {
     /// Name on the command line.
     pub name: &'static str,
-    /// Placeholder of the value in help: `PATH`.
+    /// Placeholder of the value in help: `PATH`; empty for an option without a value.
     pub value: &'static str,
     /// Description, a sentence without its full stop.
     pub help: &'static str,
@@ -195,6 +219,14 @@ impl Opt {
     const fn new(name: &'static str, value: &'static str, help: &'static str, default: &'static str) -> Opt {
         Opt { name, value, help, default }
     }
+
+    /// Option that takes no value. As a parameter it is [`Opt::GIVEN`] or absent.
+    const fn flag(name: &'static str, help: &'static str) -> Opt {
+        Opt::new(name, "", help, "")
+    }
+
+    /// Value of the parameter of an option that takes no value, if it was given.
+    pub const GIVEN: &str = "yes";
 }
 
 /// A way to a remote.

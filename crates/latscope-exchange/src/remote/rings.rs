@@ -3,8 +3,8 @@
 //! What the other side writes is not trusted: [`latscope_rpmsg`] checks it.
 
 use super::kicks::{FOREVER, Kicks, Next, Wait};
-use super::{Alarm, Channel, Failure};
-use anyhow::ensure;
+use super::{Alarm, Channel, Failure, Order};
+use anyhow::{Context, ensure};
 use latscope_os::clock::monotonic_ns;
 use latscope_os::window::Window as Memory;
 use latscope_os::window::ends::{ENTRIES, Near};
@@ -13,8 +13,10 @@ use latscope_rpmsg::endpoints::Endpoints;
 use latscope_rpmsg::header::{Address, Header, NAME_SERVICE};
 use latscope_rpmsg::link::{Event, Message, Unsent};
 use latscope_rpmsg::name_service::{Announcement, Name};
+use latscope_rpmsg::table::status::NEEDS_RESET;
 use latscope_rpmsg::table::{NAME_SERVICE as NAMES, Table};
 use latscope_rpmsg::{Fault, Faults, Link, Window};
+use std::time::Duration;
 
 /// Entries of a ring with long buffers: these and those of the other direction stay in a cache.
 const FEW: u16 = 8;
@@ -48,20 +50,25 @@ pub(super) trait Far {
     }
 }
 
+/// Function that returns the name of an order's endpoint, and the spin time before a sleep, ns.
+pub(super) type Follow = fn(&Order) -> anyhow::Result<(Name, u64)>;
+
 /// The host's end, the virtio driver, connected to a service.
 pub(super) struct Rings {
     host: Near,
     /// Table with the status, in which the other side sees that this side is there.
-    table: Table,
+    pub(super) table: Table,
     memory: Memory,
     kicks: Kicks,
     far: Box<dyn Far>,
-    endpoints: Endpoints<8>,
+    pub(super) endpoints: Endpoints<8>,
     faults: Faults,
     limit: usize,
     window: usize,
     /// Our address and that of the service.
     between: (Address, Address),
+    /// Rule by which the connection serves a further order, and the longest wait for its service.
+    following: Option<(Follow, Duration)>,
     /// A buffer was taken and not given back.
     holds: bool,
     /// The last sleep ended without a kick.
@@ -118,20 +125,32 @@ impl Rings {
             limit: window.pools[1].buffer as usize - Header::SIZE,
             window: usize::from(window.pools[1].count / 2).max(1),
             between: (ours, 0),
+            following: None,
             holds: false,
             unkicked: false,
             recovered: 0,
             misaddressed: 0,
         };
         rings.kicks.kick()?;
-        let mut payload = vec![0; window.pools[0].buffer as usize];
+        rings.find(service, until)?;
+        Ok(rings)
+    }
+
+    /// Lets the connection serve further orders, by a rule. Each service is waited for at most this time.
+    pub(super) fn follow(&mut self, rule: Follow, wait: Duration) {
+        self.following = Some((rule, wait));
+    }
+
+    /// Waits until the other side announced the name of the own endpoint.
+    fn find(&mut self, service: Name, until: u64) -> anyhow::Result<()> {
+        let mut payload = vec![0; self.limit.max(Announcement::SIZE)];
         loop {
-            if let Some(theirs) = rings.endpoints.peer(ours) {
-                rings.between.1 = theirs;
-                return Ok(rings);
+            if let Some(theirs) = self.endpoints.peer(self.between.0) {
+                self.between.1 = theirs;
+                return Ok(());
             }
-            if let Err(failure) = rings.any(&mut payload, until) {
-                anyhow::bail!(match (rings.far.ended(), failure) {
+            if let Err(failure) = self.any(&mut payload, until) {
+                anyhow::bail!(match (self.far.ended(), failure) {
                     (Some(end), _) => format!("the remote ended: {end}"),
                     (None, Failure::Timeout) => format!("the remote did not announce {service}"),
                     (None, failure) => failure.to_string(),
@@ -140,14 +159,25 @@ impl Rings {
         }
     }
 
-    /// Announces to the other side that the endpoint of this side no longer exists. OpenAMP's echo ends after that.
+    /// Returns the end that the remote itself told of: by the status of the device, or by an announcement.
+    fn farewell(&self) -> Option<String> {
+        let (ours, theirs) = self.between;
+        if self.table.status(&self.memory).is_ok_and(|status| status & NEEDS_RESET != 0) {
+            return Some("the remote asks for a reset (status NEEDS_RESET)".to_owned());
+        }
+        let name = self.endpoints.name(ours).filter(|_| theirs != 0)?;
+        let has = self.endpoints.theirs().any(|channel| channel == (name, theirs));
+        (!has).then(|| format!("the remote destroyed its channel {name}"))
+    }
+
+    /// Announces to the other side that the endpoints of this side no longer exist. OpenAMP's echo ends after that.
     fn leave(&mut self) {
-        let (address, _) = self.between;
-        let Some(name) = self.endpoints.close(address) else { return };
-        let goodbye = Announcement { name, address, destroyed: true };
-        // One that is gone does not miss it.
-        if self.host.send(address, NAME_SERVICE, &goodbye.bytes()) == Ok(true) {
-            let _ = self.kicks.kick();
+        for goodbye in self.endpoints.ours().collect::<Vec<_>>() {
+            let goodbye = Announcement { destroyed: true, ..goodbye };
+            // One that is gone does not miss it.
+            if self.host.send(goodbye.address, NAME_SERVICE, &goodbye.bytes()) == Ok(true) {
+                let _ = self.kicks.kick();
+            }
         }
     }
 
@@ -283,6 +313,28 @@ impl Channel for Rings {
         })
     }
 
+    fn lasts(&self) -> bool {
+        self.following.is_some()
+    }
+
+    fn turn_to(&mut self, order: &Order) -> anyhow::Result<()> {
+        let (rule, wait) = self.following.context("each order takes a connection of its own")?;
+        let (name, spin_ns) = rule(order)?;
+        self.kicks.spin_ns = spin_ns;
+        self.between = (self.endpoints.open(name).ok_or(Failure::Unsent(Unsent::NoBuffer))?, 0);
+        self.find(name, monotonic_ns() + wait.as_nanos() as u64)?;
+        // Replies to an earlier order do not count: the counts are of this one.
+        let mut room = vec![0; self.limit];
+        for _ in 0..ENTRIES {
+            if self.any(&mut room, 0).is_err() {
+                break;
+            }
+        }
+        self.faults = Faults::default();
+        (self.recovered, self.misaddressed) = (0, 0);
+        Ok(())
+    }
+
     fn limit(&self) -> usize {
         self.limit
     }
@@ -304,7 +356,7 @@ impl Channel for Rings {
     }
 
     fn ended(&mut self) -> Option<String> {
-        self.far.ended()
+        self.far.ended().or_else(|| self.farewell())
     }
 
     fn distortion(&self) -> Option<&'static str> {

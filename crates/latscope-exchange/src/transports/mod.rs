@@ -7,18 +7,13 @@
 //! * `queue`s of messages;
 //! * a `mailbox`: messages are in shared memory, and a separate mechanism, the *bell*, reports that a message is there.
 //!
-//! With the first kind, the kernel reports the end of the other endpoint; the others have a `lifeline` for it. Two
-//! transports are libraries, and exist only where the features of their names are switched on.
+//! With the first kind, the kernel reports the end of the other endpoint; the others have a `lifeline` for it.
 
 mod bells;
 #[cfg(test)]
 mod conformance;
 mod datagram;
-#[cfg(feature = "dbus")]
-mod dbus;
 mod endpoint;
-#[cfg(feature = "iceoryx2")]
-mod iceoryx2;
 mod lifeline;
 mod mailbox;
 mod pipes;
@@ -53,10 +48,6 @@ pub static TRANSPORTS: &[&Transport] = &[
     &sockets::UDP,
     &sockets::TCP,
     &sockets::VSOCK,
-    #[cfg(feature = "dbus")]
-    &dbus::TRANSPORT,
-    #[cfg(feature = "iceoryx2")]
-    &iceoryx2::TRANSPORT,
 ];
 
 /// The transport of this name.

@@ -243,7 +243,8 @@ fn deviation(values: &[f64]) -> f64 {
     variance(values).sqrt()
 }
 
-fn variance(values: &[f64]) -> f64 {
+/// Variance of a sample.
+pub(crate) fn variance(values: &[f64]) -> f64 {
     let mean = values.iter().sum::<f64>() / values.len().max(1) as f64;
     let squares: f64 = values.iter().map(|x| (x - mean).powi(2)).sum();
     squares / (values.len().max(2) - 1) as f64

@@ -51,9 +51,13 @@ pub(crate) struct Exceedances {
 /// Least number of samples expected beyond the quantile: with fewer, no run is compared.
 const ENOUGH: f64 = 10.0;
 
-/// Counts the samples beyond the quantile `q` of all runs together. `None` where a run has too few samples.
+/// Counts the samples beyond the quantile `q` of all runs together, with the activations that were missed where every
+/// run records those: a run that misses many has few others. `None` where a run has too few samples.
 pub(crate) fn exceedances(a: &[&Measurement], b: &[&Measurement], q: f64) -> Option<Exceedances> {
-    let all: Vec<&Histogram> = a.iter().chain(b).map(|m| &m.histogram).collect();
+    let known = a.iter().chain(b).all(|m| m.corrected.is_some());
+    let sides: [Vec<&Histogram>; 2] =
+        [a, b].map(|side| side.iter().map(|m| if known { m.with_missed() } else { &m.histogram }).collect());
+    let all = sides.concat();
     if all.iter().any(|h| h.count() as f64 * (1.0 - q) < ENOUGH) {
         return None;
     }
@@ -75,7 +79,7 @@ pub(crate) fn exceedances(a: &[&Measurement], b: &[&Measurement], q: f64) -> Opt
     if all.iter().any(|h| is_blurred(h, beyond, coarsest)) {
         return None;
     }
-    let rates = [a, b].map(|side| side.iter().map(|m| vec![rate_beyond(&m.histogram, beyond)]).collect());
+    let rates = sides.each_ref().map(|side| side.iter().map(|h| vec![rate_beyond(h, beyond)]).collect());
     Some(Exceedances { beyond, rates })
 }
 
@@ -140,13 +144,30 @@ mod tests {
     }
 
     #[test]
+    fn missed_activations_count_in_tails() {
+        // A run that misses three of four activations has few samples, and each missed one was late.
+        let run = |late: u64| {
+            let mut m = of((0..1_200 - late).map(|i| 3_000 + i % 900));
+            let mut all = m.histogram.clone();
+            (0..late).for_each(|i| all.record(1_000_000 + i * 1_000));
+            m.corrected = Some(all);
+            m
+        };
+        let (good, bad) = (run(2), run(900));
+        let Exceedances { rates: [a, b], .. } = exceedances(&[&good], &[&bad], 0.99).unwrap();
+        assert!(a[0][0] < 0.01 && b[0][0] > 0.01, "{a:?} {b:?}");
+        let uncorrected = |m: &Measurement| Measurement { corrected: None, ..m.clone() };
+        assert!(exceedances(&[&uncorrected(&good)], &[&bad], 0.99).is_none());
+    }
+
+    #[test]
     fn tails_of_other_resolutions_are_compared_only_where_the_bins_do_not_matter() {
         // The same values, as ns and in bins of 1 µs that are named by their lower ends.
         let values =
             |tail: u64| (0..20_000u64).map(move |i| 3_000 + i % 2_900 + if i % 60 == 0 { tail } else { 0 });
         let in_bins = |tail: u64| {
             let mut m = of(values(tail).map(|ns| ns / 1000 * 1000));
-            m.histogram = m.histogram.in_bins(Bins { width: 1000, per_octave: None });
+            m.histogram = m.histogram.in_bins(Bins::of_width(1000));
             m
         };
         let mixed =

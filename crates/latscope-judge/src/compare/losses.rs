@@ -1,8 +1,7 @@
 //! Lost messages of both sides: no time has them, so no verdict does.
 
 use super::pair::Pair;
-use crate::runs::point_id;
-use latscope_core::report::Measurement;
+use crate::titles::title_or_id;
 use latscope_core::units::{counted, format_count};
 
 /// Number of points that the remark names.
@@ -16,7 +15,7 @@ pub(super) fn remark(pairs: &[Pair]) -> Option<String> {
         let [a, b] = [&pair.a, &pair.b].map(|side| side.iter().map(|m| m.losses()).sum::<u64>());
         if a + b > 0 {
             total = [total[0] + a, total[1] + b];
-            points.push(format!("{} ({} and {})", name(pair.a[0]), format_count(a), format_count(b)));
+            points.push(format!("{} ({} and {})", title_or_id(pair.a[0]), format_count(a), format_count(b)));
         }
     }
     if points.is_empty() {
@@ -31,15 +30,11 @@ pub(super) fn remark(pairs: &[Pair]) -> Option<String> {
     Some(format!("lost messages, which are in no time: {a} of A and {b} of B: {}", points.join(", ")))
 }
 
-fn name(m: &Measurement) -> String {
-    if m.title.is_empty() { point_id(&m.probe, &m.params) } else { m.title.clone() }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use latscope_core::plan::params;
-    use latscope_core::report::Semantics;
+    use latscope_core::report::{Measurement, Semantics};
     use latscope_core::testing::{point, with_value};
 
     fn losing(losses: f64) -> Measurement {

@@ -4,6 +4,7 @@
 //! The run is the unit and the round the level below; samples are never counted as independent. docs/compare.md has
 //! the method.
 
+mod beyond;
 pub(crate) mod contrast;
 mod distribution;
 pub mod environment;
@@ -14,14 +15,17 @@ pub mod ranks;
 mod settings;
 mod verdict;
 
+pub use beyond::Beyond;
 pub use contrast::{ASSUMED_BETWEEN_RUNS, Contrast, Levels, Range};
 pub use pair::{Refused, is_wanted};
 pub use quantiles::{Quantile, Quantiles};
 pub use verdict::{Undecided, Verdict, WouldTell};
 
 use crate::halves::in_halves;
+use crate::imports::has_runs;
 use crate::runs::{Run, extremes, machine_name, point_id};
 use contrast::contrast;
+pub(crate) use contrast::variance;
 use distribution::{Exceedances, distance, exceedances};
 use environment::{Difference, differences, remarks};
 use latscope_core::merged::without_pairs;
@@ -75,7 +79,8 @@ pub struct Comparison {
     pub differences: Vec<Difference>,
     /// Reasons why a side is less than runs of one thing.
     pub remarks: Vec<String>,
-    /// The reason why a point is at most `differs`, if other processes used far more of the CPUs beside one side.
+    /// The reason why a point is at most `differs`, if other processes used far more of the CPUs beside one
+    /// side, or nearly all of them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unlike: Option<String>,
     /// Margin as a share: figures that differ by less are the same.
@@ -161,7 +166,10 @@ pub struct Point {
     pub would_tell: Option<WouldTell>,
     /// Hellinger's distance of the samples, 0 to 1.
     pub distance: Option<f64>,
-    /// The median, ns; `None` where it is not above 0.
+    /// Bounds of the medians, if the median of a run is beyond its last bin.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub beyond: Option<Beyond>,
+    /// The median, ns; `None` where it is not above 0, or is [beyond](Beyond) the last bin.
     pub p50: Option<Contrast>,
     /// The 99th percentile of single events, ns; not tested.
     pub p99: Option<Contrast>,
@@ -216,8 +224,11 @@ impl Comparison {
         let trusted = self.trusted();
         let [slower, differing, open] = [Verdict::Slower, Verdict::Differs, Verdict::CannotTell]
             .map(|verdict| trusted.iter().filter(|point| point.verdict == verdict).collect::<Vec<_>>());
-        let longer = differing.iter().filter(|point| point.p50.as_ref().is_some_and(|p50| p50.ratio > 1.0));
-        let untestable = open.iter().filter(|point| !point.may_be_slower()).count();
+        let longer = differing.iter().filter(|point| point.contrast().is_some_and(|p50| p50.ratio > 1.0));
+        let without_ratio =
+            open.iter().filter(|point| point.contrast().is_none() && point.beyond.is_none()).count();
+        let untestable = open.iter().filter(|point| !point.may_be_slower()).count() - without_ratio;
+        let beyond = open.iter().find(|point| point.beyond.is_some());
         let marked = self.points.len() - trusted.len();
         let unpaired = marked + self.refused.len() + self.only_a.len() + self.only_b.len();
         let undecided = open.len() + differing.len() + unpaired;
@@ -234,10 +245,17 @@ impl Comparison {
                 "{} of B took longer in these runs, which are too few to say slower",
                 counted_points(longer)
             ),
+            _ if beyond.is_some() => format!(
+                "{} cannot be decided, with a median beyond the last bin",
+                beyond.map_or("", |point| &point.title)
+            ),
             _ if untestable > 0 => format!(
                 "{} cannot be decided, with too few runs to call any slower (at least four a side)",
                 counted_points(untestable)
             ),
+            _ if without_ratio > 0 => {
+                format!("{} cannot be decided: a median of 0 has no ratio", counted_points(without_ratio))
+            }
             _ if trusted.len() * 2 < self.points.len() => format!(
                 "{marked} of {} are unstable or degraded: no regression would be seen in them",
                 counted_points(self.points.len())
@@ -264,10 +282,21 @@ impl Point {
     fn is_trusted(&self) -> bool {
         self.level == Level::Ok
     }
+
+    /// Comparison of the medians, or of the least that they can be.
+    pub fn contrast(&self) -> Option<&Contrast> {
+        self.p50.as_ref().or_else(|| self.beyond.as_ref()?.least.as_ref())
+    }
+
+    /// The [contrast](Point::contrast), to adjust its p value.
+    fn contrast_to_adjust(&mut self) -> Option<&mut Contrast> {
+        self.p50.as_mut().or_else(|| self.beyond.as_mut()?.least.as_mut())
+    }
+
     /// Returns true if the point has runs enough to be called slower, even if every other compared point is slower,
     /// too.
     fn may_be_slower(&self) -> bool {
-        let runs = self.p50.as_ref().map_or([0; 2], |p50| p50.runs);
+        let runs = self.contrast().map_or([0; 2], |p50| p50.runs);
         runs[0] > 0 && runs[1] > 0 && ranks::smallest_p(runs[0], runs[1]) <= FALSE_DISCOVERIES
     }
 }
@@ -351,8 +380,14 @@ fn contrast_of(
     seed: u64,
     test: &mut MannWhitney,
 ) -> Option<Contrast> {
-    let [a, b] = [&pair.a, &pair.b].map(|side| side.iter().map(|m| figures(m)).collect::<Levels>());
+    let [a, b] =
+        [&pair.a, &pair.b].map(|side| side.iter().flat_map(|m| runs_of(m, figures(m))).collect::<Levels>());
     contrast(&a, &b, step, seed, test)
+}
+
+/// The figures of a measurement by run. Its rounds are one run, except where each was a process of its own.
+fn runs_of(m: &Measurement, figures: Vec<f64>) -> Levels {
+    if has_runs(m) { figures.into_iter().map(|figure| vec![figure]).collect() } else { vec![figures] }
 }
 
 /// Contrast of a quantile of single events, without a test.
@@ -363,6 +398,11 @@ fn quantile_contrast(
     seed: u64,
     test: &mut MannWhitney,
 ) -> Option<Contrast> {
+    // Without a run whose quantile may be beyond its last bin, the figures are not those of the side.
+    let may_be_beyond = |m: &&Measurement| m.histogram.overflow() > 0 && of_run(m).is_none();
+    if pair.a.iter().chain(&pair.b).any(may_be_beyond) {
+        return None;
+    }
     // The quantile of a whole run is the better figure, but of one run only its rounds say how far it moves.
     let single = pair.a.len().min(pair.b.len()) < 2;
     let contrast = contrast_of(
@@ -393,6 +433,8 @@ fn point(pair: &Pair, options: &Options, test: &mut MannWhitney) -> Point {
     }
     let (level, reasons) = trust(pair);
     let sides = [&pair.a, &pair.b];
+    let beyond = Beyond::of(pair, seed, test);
+    let p50 = if beyond.is_none() { contrast_of(pair, medians, step(pair), seed, test) } else { None };
     Point {
         probe: m.probe.clone(),
         params: m.params.clone(),
@@ -402,11 +444,12 @@ fn point(pair: &Pair, options: &Options, test: &mut MannWhitney) -> Point {
         semantics: m.times,
         level,
         reasons,
-        verdict: Verdict::CannotTell,
+        verdict: if are_zero(pair) { Verdict::Same } else { Verdict::CannotTell },
         margin: options.same.max(step(pair)),
         would_tell: None,
         distance: distance(&pair.a, &pair.b),
-        p50: contrast_of(pair, medians, step(pair), seed, test),
+        beyond,
+        p50,
         p99,
         p99_9,
         tails,
@@ -414,6 +457,11 @@ fn point(pair: &Pair, options: &Options, test: &mut MannWhitney) -> Point {
         missed: sides.map(|side| side.iter().try_fold(0u64, |sum, m| Some(sum.saturating_add(m.missed()?)))),
         values: values(pair, seed),
     }
+}
+
+/// Returns true if the medians of all runs are 0: as short as the program that counted can tell.
+fn are_zero(pair: &Pair) -> bool {
+    pair.a.iter().chain(&pair.b).all(|m| m.typical() == Some(0.0))
 }
 
 /// Title of a point for a reader, or its id; a point of a single pair of endpoints is titled without the pair.
@@ -505,7 +553,7 @@ fn judge(points: &mut [Point], unlike: bool) -> Counts {
         let mut family: Vec<&mut Point> =
             points.iter_mut().filter(|point| point.is_trusted() != marked).collect();
         let mut figures: Vec<&mut Contrast> =
-            family.iter_mut().filter_map(|point| point.p50.as_mut()).collect();
+            family.iter_mut().filter_map(|point| point.contrast_to_adjust()).collect();
         let tested = adjust(&mut figures);
         let compared = figures.len();
         for point in family {
@@ -535,10 +583,12 @@ fn weakened(verdict: Verdict, unlike: bool) -> Verdict {
 }
 
 fn judge_point(point: &mut Point, compared: usize, unlike: bool) {
-    let Some(p50) = &point.p50 else { return };
-    point.verdict = verdict(p50, point.margin, compared);
-    point.would_tell = advice(p50, point.margin, compared, point.verdict);
-    point.verdict = weakened(point.verdict, unlike);
+    let Some(p50) = point.contrast() else { return };
+    let found = verdict(p50, point.margin, compared);
+    let found = point.beyond.as_ref().map_or(found, |beyond| beyond.weakened(found));
+    let is_told = point.beyond.is_none() || found == Verdict::Differs;
+    point.would_tell = advice(p50, point.margin, compared, found).filter(|_| is_told);
+    point.verdict = weakened(found, unlike);
 }
 
 fn judge_tails(points: &mut [Point], counts: &mut Counts, unlike: bool) {

@@ -93,11 +93,11 @@ pub(crate) fn pair<'a>(a: &[&'a Run], b: &[&'a Run], only: &[String]) -> Paired<
 
 /// Removes the pairs of endpoints that are all of a sum: both have the same figures.
 fn once(mut pairs: Vec<Pair>) -> Vec<Pair> {
-    let mut parts = Vec::new();
+    let mut parts = BTreeSet::new();
     for sum in (0..pairs.len()).filter(|at| is_merged(pairs[*at].a[0])).collect::<Vec<_>>() {
         if let Some(part) = pairs.iter().position(|part| pairs[sum].is_all(part)) {
             pairs[sum].of_one = true;
-            parts.push(part);
+            parts.insert(part);
         }
     }
     let mut at = 0..;
@@ -154,6 +154,9 @@ fn partner<'a>(point: &Alone, others: &[Alone<'a>]) -> Option<Alone<'a>> {
 /// A point that could match several points of the other side matches none.
 fn alike_as_far_as_known<'a>(a: &Points<'a>, b: &Points<'a>) -> BTreeMap<Key<'a>, Key<'a>> {
     let (a, b) = (alone(a, b), alone(b, a));
+    if !a.iter().chain(&b).any(|(_, imported)| *imported) {
+        return BTreeMap::new();
+    }
     let pairs = a.iter().filter_map(|point| {
         let other = partner(point, &b)?;
         partner(&other, &a)?;
@@ -190,7 +193,7 @@ fn points<'a>(runs: &[&'a Run], only: &[String]) -> Points<'a> {
         let mut seen = BTreeSet::new();
         for (m, batch) in run.points() {
             let key = (m.probe.as_str(), &m.params);
-            let measured = m.quality.level != Level::Unsupported && m.typical().is_some();
+            let measured = m.quality.level != Level::Unsupported && m.is_timed();
             if measured && is_wanted(&m.probe, only) && seen.insert(key) {
                 let pairs = pairs_in(&run.report, m);
                 points.entry(key).or_default().push(Found { m, batch, pairs });

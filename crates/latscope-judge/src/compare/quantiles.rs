@@ -7,6 +7,7 @@ use super::{Point, Verdict};
 use crate::runs::point_id;
 use latscope_core::quality::Level;
 use latscope_core::report::Sampling;
+use std::collections::HashMap;
 
 /// Points that are compared quantile by quantile, at most.
 const POINTS: usize = 6;
@@ -44,13 +45,14 @@ pub(super) fn quantiles(pairs: &[Pair], points: &[Point], seed: u64) -> Vec<Quan
     order.sort_by_key(|point| {
         (point.level != Level::Ok, matches!(point.verdict, Verdict::Same | Verdict::CannotTell))
     });
+    let of_events = pairs.iter().filter(|pair| pair.a[0].sampling == Sampling::Event);
+    let by_id: HashMap<String, &Pair> =
+        of_events.map(|pair| (point_id(&pair.a[0].probe, &pair.a[0].params), pair)).collect();
     let mut kept: Vec<Quantiles> = Vec::new();
     for point in order {
-        let pair = pairs.iter().find(|pair| {
-            let m = pair.a[0];
-            m.sampling == Sampling::Event && point_id(&m.probe, &m.params) == point.id
-        });
-        let Some(quantiles) = pair.and_then(|pair| of_pair(pair, point, seed)) else { continue };
+        let Some(quantiles) = by_id.get(&point.id).and_then(|pair| of_pair(pair, point, seed)) else {
+            continue;
+        };
         // The point of all CPUs of a run on one CPU has the same samples as the point of that CPU.
         if !kept.iter().any(|known| known.quantiles == quantiles.quantiles) {
             kept.push(quantiles);

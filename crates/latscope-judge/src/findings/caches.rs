@@ -4,7 +4,7 @@
 use super::NOT_KNOWN;
 use super::evidence::{ENOUGH_ROUNDS, Figure, Told};
 use super::select::{listed, measured};
-use crate::levels::{Agreement, Edge, LevelMatch, detect, match_declared};
+use crate::levels::{Agreement, Edge, LevelMatch, detect, doubted_name, match_declared, sizes_of};
 use latscope_core::catalogue::ids;
 use latscope_core::machine::Machine;
 use latscope_core::param;
@@ -42,7 +42,8 @@ pub struct LevelRow {
     pub pages: String,
     /// Number of rounds that show the levels.
     pub rounds: usize,
-    /// What the slowest level can be if all of its sizes would fit into a declared cache; `None` for other levels.
+    /// Levels that this one can be where that is not sure: its sizes would fit into a declared cache, or lie far beyond the
+    /// second one, of a curve without memory.
     pub within: Option<String>,
     /// Declared capacity of the level, bytes.
     pub declared: Option<u64>,
@@ -63,7 +64,7 @@ impl LevelRow {
 
     /// Returns the name of a read from the level: `L1 hit`, `memory read`.
     pub fn title(&self) -> String {
-        let what = if self.name == "memory" { "read" } else { "hit" };
+        let what = if self.name == "memory" || self.within.is_some() { "read" } else { "hit" };
         format!("{} {what}", self.label())
     }
 
@@ -100,12 +101,6 @@ fn is_cut(report: &Report, points: &[&Measurement], pages: &str) -> bool {
     let planned = report.plan.steps.iter().flat_map(|step| &step.points).filter(is_chase).count();
     let whole = points.iter().filter(|m| !m.incomplete || !m.rounds.is_empty()).count();
     report.is_unfinished() && whole < planned
-}
-
-/// The latency of each level that is claimed.
-pub(super) fn level_figures(report: &Report) -> Vec<(String, Figure)> {
-    let Some(chase) = Chase::of(report) else { return Vec::new() };
-    chase.levels().filter_map(|level| Some((level.name.clone(), chase.figures(level)?.0))).collect()
 }
 
 /// The points of a chase, in ascending size.
@@ -213,8 +208,10 @@ impl<'a> Chase<'a> {
 
     /// The points of a level's interior: the outer quarters belong half to the edges.
     fn interior(&self, level: &LevelMatch) -> Option<Vec<&'a Measurement>> {
-        let level = level.level.as_ref()?;
-        let sizes = level.from_size..=level.to_size;
+        let seen = level.level.as_ref()?;
+        let last = self.report.machine.last_level_cache().filter(|_| level.agreement == Agreement::Memory);
+        let (from, to) = sizes_of((seen.from_size, seen.to_size), level.declared, last);
+        let sizes = from..=to;
         let members =
             self.points.iter().filter(|m| m.number(param::SIZE).is_some_and(|size| sizes.contains(&size)));
         let members: Vec<&Measurement> = members.copied().collect();
@@ -238,9 +235,7 @@ impl<'a> Chase<'a> {
         let sizes = (interior.first()?.number(param::SIZE)?, interior.last()?.number(param::SIZE)?);
         Some(LevelRow {
             name: level.name.clone(),
-            within: (level.agreement == Agreement::Memory)
-                .then(|| within(&self.report.machine, sizes.1))
-                .flatten(),
+            within: self.doubted_name(level, sizes.1),
             ns: median_over(&interior, Measurement::typical)?,
             cycles: median_over(&interior, |m| m.summary.cycles),
             p10: median_over(&interior, |m| m.summary.p10),
@@ -254,6 +249,17 @@ impl<'a> Chase<'a> {
             agreement: if level.level.as_ref()?.edge.is_none() { Agreement::Memory } else { seen.agreement },
             quality,
         })
+    }
+
+    /// Other levels that a level can be, of which `largest` is the largest size.
+    fn doubted_name(&self, level: &LevelMatch, largest: u64) -> Option<String> {
+        let machine = &self.report.machine;
+        if level.agreement == Agreement::Memory {
+            return within(machine, largest);
+        }
+        let data = machine.caches.iter().filter(|cache| cache.kind != "Instruction" && cache.level == 2);
+        let memory_seen = self.matches.iter().any(|level| level.agreement == Agreement::Memory);
+        doubted_name(&level.name, largest, data.map(|cache| cache.size).max(), memory_seen)
     }
 
     /// Returns true if the place of an edge may be stated as that of the level: not if it would contradict the declared

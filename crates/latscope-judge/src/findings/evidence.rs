@@ -98,9 +98,9 @@ impl Figure {
     }
 }
 
-/// Returns true if a row is measured, complete and ok, so that its rounds agree.
+/// Returns true if a row is measured, complete and ok, so that its rounds agree, on a machine that was not busy.
 pub(super) fn is_steady(m: &Measurement) -> bool {
-    is_measured(m) && m.quality.level == Level::Ok && !m.incomplete
+    is_measured(m) && m.quality.level == Level::Ok && !m.incomplete && m.shows_next_run()
 }
 
 fn supports(interval: &Prediction) -> bool {
@@ -166,11 +166,6 @@ fn floor(ratio: f64) -> f64 {
     const SERIES: [f64; 7] = [1.0, 1.2, 1.5, 2.0, 3.0, 5.0, 7.0];
     let ten = 10f64.powf(ratio.max(1.0).log10().floor());
     SERIES.into_iter().rev().map(|step| step * ten).find(|step| *step <= ratio).unwrap_or(ten)
-}
-
-/// A count of which there are at least so many, in one digit: `15 million`.
-pub(super) fn at_least_many(count: f64) -> String {
-    many(floor(count)).trim_end_matches(".0").replace(".0 million", " million")
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,12 +5,14 @@
 //! figures are expected. A statement that the figures do not support is worded as doubt, or left out. Each finding
 //! carries its numbers in `values`, times in ns, sizes in bytes, and its measurements in `evidence`.
 
+mod addresses;
 mod caches;
 pub(crate) mod evidence;
 mod exchange;
 mod memory;
 mod nodes;
 mod noise;
+mod odd;
 mod run;
 mod select;
 mod storage;
@@ -27,10 +29,11 @@ pub const FRAME_NS: f64 = 1e9 / 60.0;
 /// Doubt of a run without an account, or too short for one.
 const NOT_KNOWN: &str = "whether the machine was quiet is not known";
 
-/// All conclusions that a report supports: the caches, then the cost of hand-offs, threads and files, stolen time,
-/// priorities, then facts about the run itself.
+/// All conclusions that a report supports: loops with two modes, the caches, then the cost of hand-offs, threads and
+/// files, stolen time, priorities, what is odd, then facts about the run itself.
 pub fn findings(report: &Report, catalogue: &Catalogue) -> Vec<Finding> {
-    let parts: [fn(&Report) -> Vec<Finding>; 7] = [
+    let parts: [fn(&Report) -> Vec<Finding>; 9] = [
+        addresses::findings,
         caches::findings,
         memory::findings,
         nodes::findings,
@@ -38,6 +41,7 @@ pub fn findings(report: &Report, catalogue: &Catalogue) -> Vec<Finding> {
         storage::findings,
         noise::findings,
         transactions::findings,
+        odd::findings,
     ];
     parts.iter().flat_map(|part| part(report)).chain(run::findings(report, catalogue)).collect()
 }

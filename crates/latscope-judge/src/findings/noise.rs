@@ -5,7 +5,7 @@ use super::select::{listed, value};
 use latscope_core::catalogue::ids;
 use latscope_core::merged::is_part_of;
 use latscope_core::param;
-use latscope_core::quality::Level;
+use latscope_core::quality::{HALTED, Level};
 use latscope_core::report::{Account, Finding, Measurement, Report, WATCHED};
 use latscope_core::units::{counted, format_count, format_percent, format_time};
 
@@ -51,6 +51,10 @@ fn stolen(report: &Report, all: &Measurement) -> Option<Finding> {
     text += &worst(report, all, lost).unwrap_or_default();
     let throttled = all.account.as_ref().and_then(Account::throttled);
     text += &throttled.map_or(String::new(), |quota| format!("; the run was {}", quota.words()));
+    if is_halted(report, all) {
+        text += ". The run was frozen or stopped meanwhile, which counts as lost: the shares of other causes are not known.";
+        return Some(told.values(values).say(text));
+    }
     text += ". Of the time lost ";
     let shares: Vec<String> = CLASSES
         .iter()
@@ -89,6 +93,12 @@ fn time_watched(report: &Report, all: &Measurement) -> Option<String> {
 /// The measurements of single CPUs of which `all` is the sum.
 fn cpus<'a>(report: &'a Report, all: &'a Measurement) -> impl Iterator<Item = &'a Measurement> {
     report.of_probe(&all.probe).filter(|m| is_part_of(m, all))
+}
+
+/// Returns true if a loop was frozen or stopped.
+fn is_halted(report: &Report, all: &Measurement) -> bool {
+    let mut rows = cpus(report, all).chain([all]);
+    rows.any(|m| m.quality.reasons.iter().any(|reason| reason.id == HALTED))
 }
 
 /// The CPU that lost most, if it stands out.
@@ -150,6 +160,7 @@ fn source(name: &str) -> &str {
 mod tests {
     use super::*;
     use latscope_core::plan::params;
+    use latscope_core::quality::Reason;
     use latscope_core::report::Semantics;
     use latscope_core::testing::{point, report, with_value};
 
@@ -259,6 +270,17 @@ mod tests {
             assert!(text.contains(part), "{part:?} is not in {text:?}");
         }
         assert!(!text.contains("went to other threads"), "{text}");
+    }
+
+    #[test]
+    fn the_time_of_a_loop_that_stood_still_is_not_that_of_a_hypervisor() {
+        let mut all = loops("all", &ALL);
+        all.lower(Reason::new(Level::Degraded, "halted", "frozen meanwhile", ""));
+        let text = &findings(&report(vec![loops("0", &[("lost", 1.0), ("watched", 3.0)]), all]))[0].text;
+        assert!(text.contains(". The run was frozen or stopped meanwhile"), "{text}");
+        for part in ["interrupt", "hypervisor", "firmware", "no kernel sees"] {
+            assert!(!text.contains(part), "{part:?} is in {text:?}");
+        }
     }
 
     #[test]

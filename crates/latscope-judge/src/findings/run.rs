@@ -1,11 +1,9 @@
 //! Findings about the run as a whole: the clock, the neighbours, the scale.
 
-use super::caches::level_figures;
-use super::evidence::{ENOUGH_ROUNDS, Figure, Told, at_least_many, is_steady};
-use super::select::{listed, listed_with, measured};
+use super::evidence::{ENOUGH_ROUNDS, Figure, Told, is_steady};
+use super::select::listed;
 use super::{FRAME_NS, NOT_KNOWN};
-use latscope_core::catalogue::{Catalogue, ids};
-use latscope_core::param;
+use latscope_core::catalogue::Catalogue;
 use latscope_core::report::{Finding, Measurement, Report};
 use latscope_core::statistics::{median, quantile};
 use latscope_core::units::{counted, format_percent, format_share, format_time, three_digits};
@@ -104,67 +102,27 @@ fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 
-/// The rows beside the time a person notices: a frame of the screen.
+/// Rows that take a large part of the time that a person notices: a frame of the screen.
 fn frame(report: &Report, catalogue: &Catalogue) -> Option<Finding> {
-    let rows: Vec<(&Measurement, Figure)> = report
-        .measurements
-        .iter()
-        .filter(|m| m.row && catalogue.is_operation(&m.probe))
-        .filter_map(|m| Some((m, Figure::p50(m)?)))
-        .collect();
-    if rows.len() < 5 {
-        return None;
-    }
-    // How many rows fit in how often depends on how many are steady in this run: no count of them.
-    let mut text = format!(
-        "A frame of a 60 fps screen lasts {}, about what a person begins to notice (15 ms)",
-        format_time(FRAME_NS)
-    );
+    let rows = report.measurements.iter().filter(|m| m.row && catalogue.is_operation(&m.probe));
+    let figures = rows.filter_map(|m| Some((m, Figure::p50(m)?)));
+    let slow: Vec<(&Measurement, Figure)> =
+        figures.filter(|(_, figure)| figure.low > FRAME_NS / 10.0).collect();
+    let (_, first) = slow.first()?;
     let doubt = report.activity.as_ref().and_then(|account| match account.throttled() {
         Some(quota) => Some(quota.words()),
         None if account.is_quiet() => account.known_others().is_none().then(|| NOT_KNOWN.to_owned()),
         None => Some(format!("other processes used {} of the CPUs", format_share(account.others))),
     });
-    let mut told = Told::unless(doubt.as_deref(), "frame").value("frame_ns", FRAME_NS);
-    let fitting = fitting(report);
-    if !fitting.is_empty() {
-        let mut counts = Vec::new();
-        for (key, name, figure) in &fitting {
-            counts.push(format!("{} {name}", at_least_many(FRAME_NS / figure.high)));
-            told = told.figure(key, figure);
-        }
-        text += &format!("; it has room for at least {}", listed_with(&counts, "or"));
-    }
-    text += ".";
-    let slow: Vec<_> = rows.iter().filter(|(_, figure)| figure.low > FRAME_NS / 10.0).collect();
-    // The length of a frame alone is nothing that was measured.
-    if slow.is_empty() && fitting.is_empty() {
-        return None;
-    }
-    if let Some((_, first)) = slow.first() {
-        told = told.figure("slow_ns", first).resting_on(slow.iter().map(|(_, figure)| figure));
-        let slow: Vec<String> =
-            slow.iter().map(|(m, figure)| format!("{} ({})", m.title, figure.time())).collect();
-        let mut named = slow[..slow.len().min(3)].to_vec();
-        named.extend((slow.len() > 3).then(|| format!("{} more", slow.len() - 3)));
-        text += &format!(" What takes a tenth of it or more: {}.", listed(&named));
-    }
-    Some(told.say(text))
-}
-
-/// Familiar operations of which the report has a figure: key, plural, figure.
-fn fitting(report: &Report) -> Vec<(&'static str, &'static str, Figure)> {
-    let levels = level_figures(report);
-    let level = |name: &str| levels.iter().find(|(of, _)| of == name).map(|(_, figure)| figure.clone());
-    let first = |probe: &str| Figure::p50(measured(report, probe).find(|m| !m.is(param::MODE, "cold"))?);
-    [
-        ("l1_ns", "L1 loads", level("L1")),
-        ("memory_ns", "loads from memory", level("memory")),
-        ("syscall_ns", "calls of getppid", first(ids::GETPPID)),
-        ("thread_total_ns", "threads created and joined", first(ids::THREAD_TOTAL)),
-        ("fsync_ns", "fsync calls", first(ids::FSYNC)),
-    ]
-    .into_iter()
-    .filter_map(|(key, name, figure)| Some((key, name, figure.filter(|figure| figure.high < FRAME_NS)?)))
-    .collect()
+    let told = Told::unless(doubt.as_deref(), "frame").value("frame_ns", FRAME_NS);
+    let told = told.figure("slow_ns", first).resting_on(slow.iter().map(|(_, figure)| figure));
+    let words: Vec<String> =
+        slow.iter().map(|(m, figure)| format!("{} ({})", m.title, figure.time())).collect();
+    let mut named = words[..words.len().min(3)].to_vec();
+    named.extend((words.len() > 3).then(|| format!("{} more", words.len() - 3)));
+    Some(told.say(format!(
+        "A frame of a 60 fps screen lasts {}. What takes a tenth of it or more: {}.",
+        format_time(FRAME_NS),
+        listed(&named)
+    )))
 }

@@ -36,14 +36,9 @@ pub(super) fn many(count: f64) -> String {
 
 /// `a`, `a and b`, `a, b and c`.
 pub(super) fn listed(items: &[String]) -> String {
-    listed_with(items, "and")
-}
-
-/// `a`, `a or b`, `a, b or c`, with this word before the last.
-pub(super) fn listed_with(items: &[String], word: &str) -> String {
     match items {
         [] => String::new(),
         [only] => only.clone(),
-        [first @ .., last] => format!("{} {word} {last}", first.join(", ")),
+        [first @ .., last] => format!("{} and {last}", first.join(", ")),
     }
 }

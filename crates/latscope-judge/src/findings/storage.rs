@@ -1,6 +1,6 @@
 //! Files: the page cache beside the device.
 
-use super::evidence::{Figure, Told, compare};
+use super::evidence::{Figure, Ratio, Told, compare};
 use super::select::measured;
 use latscope_core::catalogue::ids;
 use latscope_core::param;
@@ -9,7 +9,10 @@ use latscope_core::report::{Finding, Measurement, Report};
 use latscope_core::units::format_size;
 
 pub(super) fn findings(report: &Report) -> Vec<Finding> {
-    [cached_and_direct, written_and_durable].iter().filter_map(|conclusion| conclusion(report)).collect()
+    [cached_and_direct, written_and_durable, user_buffer]
+        .iter()
+        .filter_map(|conclusion| conclusion(report))
+        .collect()
 }
 
 /// A file system that has no device: nothing there is more durable than
@@ -24,6 +27,7 @@ fn beside<'a>(report: &'a Report, probe: &'a str, other: &Measurement) -> Option
         |m: &Measurement| [param::DIRECTORY, param::FILESYSTEM].map(|name| m.text(name).map(str::to_owned));
     measured(report, probe)
         .filter(|m| place(m) == place(other) && !m.is(param::MODE, "open-close"))
+        .filter(|m| !m.params.contains_key(param::BUFFER))
         .filter(|m| m.number(param::SIZE).is_none_or(|size| (1024..=16384).contains(&size)))
         .min_by_key(|m| m.number(param::SIZE).map_or(0, |size| size.abs_diff(4096)))
 }
@@ -54,6 +58,41 @@ fn cached_and_direct(report: &Report) -> Option<Finding> {
         memory.time(),
         device.time(),
         other_size,
+        ratio.at_least(),
+    )))
+}
+
+/// Ratio of two places of a buffer that is worth a sentence.
+const BUFFERS_DIFFER: f64 = 2.0;
+
+/// Reports if the place of the user's buffer in its page decides the time of a copy by the kernel.
+fn user_buffer(report: &Report) -> Option<Finding> {
+    let at_page = measured(report, ids::FILE_READ).filter(|m| m.number(param::BUFFER) == Some(0));
+    let with_other = at_page.filter_map(|m| {
+        let mut params = m.params.clone();
+        params.remove(param::BUFFER);
+        let other = measured(report, ids::FILE_READ).find(|other| other.params == params)?;
+        let (aligned, usual) = (Figure::p50(m)?, Figure::p50(other)?);
+        let (page_is_faster, ratio) = match Ratio::between(&usual, &aligned) {
+            ratio if ratio.value >= 1.0 => (true, ratio),
+            _ => (false, Ratio::between(&aligned, &usual)),
+        };
+        (ratio.low >= BUFFERS_DIFFER).then_some((m, aligned, usual, page_is_faster, ratio))
+    });
+    let (m, aligned, usual, page_is_faster, ratio) =
+        with_other.max_by(|a, b| a.4.value.total_cmp(&b.4.value))?;
+    let advice = if page_is_faster {
+        "malloc(3) returns such a place for 128 KiB and more: align large buffers"
+    } else {
+        "align no buffers to a page"
+    };
+    let told = Told::claim("user-buffer").figure("page_ns", &aligned).figure("behind_ns", &usual);
+    Some(told.ratio("ratio", &ratio).say(format!(
+        "A read of {} from the page cache takes {} into a buffer at the start of a page, and {} into one 16 bytes \
+         behind it ({}): {advice}.",
+        format_size(m.number(param::SIZE)?),
+        aligned.time(),
+        usual.time(),
         ratio.at_least(),
     )))
 }

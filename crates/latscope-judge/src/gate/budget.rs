@@ -1,5 +1,6 @@
 //! Budgets: limits on the figures of probes, as written in a file.
 
+use super::Accepted;
 use super::names::{Names, NoValue};
 use crate::compare::is_wanted;
 use crate::verdict::{Criterion, Metric, QUANTILES, Share};
@@ -40,9 +41,8 @@ pub struct Budget {
     pub cpu_models: Vec<String>,
     /// Names of the machines on which the limits were learnt.
     pub machines: Vec<String>,
-    /// True if limits relative to a baseline are judged even if other processes used far more of the CPUs beside one
-    /// side.
-    pub accept_busy: bool,
+    /// What limits relative to a baseline accept of it.
+    pub accepted: Accepted,
 }
 
 /// Limits on the points of a probe.
@@ -78,6 +78,8 @@ pub struct Bound {
     pub metric: Metric,
     /// Limit of the figure.
     pub allowed: Allowed,
+    /// Largest figure that the limit was learnt from, in its unit; `None` if it was not learnt.
+    pub learnt: Option<f64>,
 }
 
 /// The limit of a figure.
@@ -151,23 +153,8 @@ impl Budget {
                 .ok_or_else(|| invalid("machine takes a name or a list of names"))?,
             cpu_models: texts(file.get("cpu_model"))
                 .ok_or_else(|| invalid("cpu_model takes a model or a list of models"))?,
-            accept_busy: false,
+            accepted: Accepted::default(),
         })
-    }
-
-    /// A budget with the same limit for each of these probes: the median relative to the baseline.
-    pub fn medians(probes: impl IntoIterator<Item = String>, ratio: f64) -> Budget {
-        let median = Bound { metric: Metric::Quantile(QUANTILES[0]), allowed: Allowed::Ratio(ratio) };
-        let limits = (1..).zip(probes).map(|(number, probe)| Limit {
-            number,
-            probe,
-            revision: None,
-            matching: BTreeMap::new(),
-            bounds: vec![median.clone()],
-            is_of_most: false,
-        });
-        let limits = limits.collect();
-        Budget { limits, machines: Vec::new(), cpu_models: Vec::new(), accept_busy: false }
     }
 
     /// The first limit that is relative to a baseline.
@@ -274,10 +261,11 @@ impl Reader<'_> {
         for (name, entry) in self
             .table
             .iter()
-            .filter(|(name, _)| !["probe", "revision", "where", "runs"].contains(&name.as_str()))
+            .filter(|(name, _)| !["probe", "revision", "where", "runs", "learnt"].contains(&name.as_str()))
         {
             bounds.extend(self.bounds(name, entry)?);
         }
+        self.add_learnt(&mut bounds)?;
         if bounds.is_empty() {
             return Err(self.invalid("it limits nothing: name a figure, such as max = \"50us\""));
         }
@@ -287,6 +275,23 @@ impl Reader<'_> {
             Some(_) => return Err(self.invalid("runs is \"all\" (each result) or \"most\" (more than half)")),
         };
         Ok(Limit { number: self.number, probe, revision, matching, bounds, is_of_most })
+    }
+
+    /// Adds the figures that limits were learnt from: `learnt = { p50 = "1.2us" }`.
+    fn add_learnt(&self, bounds: &mut [Bound]) -> Result<(), BudgetError> {
+        let figures = match self.table.get("learnt") {
+            None => return Ok(()),
+            Some(Entry::Table(figures)) => figures,
+            Some(_) => return Err(self.invalid("learnt takes figures: learnt = { p50 = \"1.2us\" }")),
+        };
+        for (name, entry) in figures {
+            let learnt = self.bound(name, entry)?.allowed;
+            let of_figure = bounds.iter_mut().filter(|bound| bound.metric.name() == name);
+            if let Allowed::Value(figure, _) = learnt {
+                of_figure.for_each(|bound| bound.learnt = Some(figure));
+            }
+        }
+        Ok(())
     }
 
     fn matching(&self, probe: &str, name: &str, value: &Entry) -> Result<(String, Matching), BudgetError> {
@@ -333,7 +338,8 @@ impl Reader<'_> {
                 "nice" => Share::InheritsNice,
                 _ => return Err(self.invalid("inherits is \"fifo\", \"nice\" or \"fifo,nice\"")),
             };
-            Ok(Bound { metric: Metric::Share(share), allowed: Allowed::Value(100.0, Some("%")) })
+            let allowed = Allowed::Value(100.0, Some("%"));
+            Ok(Bound { metric: Metric::Share(share), allowed, learnt: None })
         });
         bounds.collect()
     }
@@ -352,7 +358,7 @@ impl Reader<'_> {
             Entry::Number(number) => self.value(&metric, &number.to_string())?,
             _ => return Err(self.invalid(format!("{name} takes a limit, such as \"50us\", 0 or \"+5%\""))),
         };
-        Ok(Bound { metric, allowed })
+        Ok(Bound { metric, allowed, learnt: None })
     }
 
     fn ratio(&self, metric: &Metric, ratio: f64) -> Result<Allowed, BudgetError> {
@@ -410,7 +416,8 @@ fn ratio(text: &str) -> Option<f64> {
 
 /// Every name that a limit can have.
 fn figures(names: &Names) -> Vec<String> {
-    let fixed = ["max", "missed", "threshold", "inherits", "probe", "revision", "where", "runs"].into_iter();
+    let fixed = ["max", "missed", "threshold", "inherits", "probe", "revision", "where", "runs", "learnt"]
+        .into_iter();
     let fixed = fixed.chain(QUANTILES.iter().map(|quantile| quantile.name));
     let fixed = fixed.chain(Share::ALL.iter().map(|(name, _)| *name)).map(str::to_owned);
     fixed.chain(names.check_value("").err().unwrap_or_default()).collect()

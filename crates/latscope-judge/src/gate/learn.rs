@@ -1,6 +1,7 @@
 //! Learns a budget from results: limits that the results hold, with a margin from the scatter of their figures.
 
-use crate::runs::{Run, extremes, point_id};
+use crate::runs::{Run, extremes};
+use crate::titles::title_or_id;
 use crate::verdict::{QUANTILES, Quantile, is_cut_short, passes_from, subjects};
 use latscope_core::catalogue::families;
 use latscope_core::plan::Params;
@@ -18,8 +19,23 @@ pub struct Learnt {
     pub basis: Basis,
     /// The points that have limits.
     pub points: Vec<LearntPoint>,
-    /// Titles of the points without limits, each with the reason.
-    pub left_out: Vec<(String, String)>,
+    /// The points without limits, each with the reason.
+    pub left_out: Vec<NotLearnt>,
+    /// Smallest margin of a limit, as a share of the largest figure.
+    pub least: f64,
+}
+
+/// A point without a limit.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NotLearnt {
+    /// Id of the probe.
+    pub probe: String,
+    /// Parameters of the point.
+    pub params: Params,
+    /// Title of the point for a reader.
+    pub title: String,
+    /// Reason why it has no limit.
+    pub why: String,
 }
 
 /// The runs from which limits are learnt.
@@ -111,14 +127,18 @@ pub const ENOUGH: usize = 5;
 /// exceeded only if most results of a measurement exceed it: docs/gate.md has the calibration.
 const ABOVE: f64 = 0.01;
 
-/// The smallest margins: of quantiles, and of maxima, which are single events. [`ASSUMED`] has the margins of figures
-/// whose spread is not known.
-const LEAST: [f64; 2] = [1.25, 1.5];
+/// Smallest margin of a quantile, unless another is requested.
+pub const MARGIN: f64 = 0.25;
+
+/// Smallest factor of maxima, which are single events.
+const LEAST_OF_MAXIMA: f64 = 1.5;
+
+/// Factors for figures whose spread is not known: of quantiles, and of maxima.
 const ASSUMED: [f64; 2] = [1.5, 3.0];
 
-/// Learns limits for the points whose figures can be trusted in every run.
-pub fn learn(runs: &[&Run]) -> Learnt {
-    let mut learnt = Learnt { basis: basis(runs), points: Vec::new(), left_out: Vec::new() };
+/// Learns limits for the points whose figures can be trusted in every run, at least `least` (0.25: 25 %) above them.
+pub fn learn(runs: &[&Run], least: f64) -> Learnt {
+    let mut learnt = Learnt { basis: basis(runs), points: Vec::new(), left_out: Vec::new(), least };
     let mut seen = BTreeSet::new();
     for run in runs {
         for at in subjects(&run.report) {
@@ -126,9 +146,12 @@ pub fn learn(runs: &[&Run]) -> Learnt {
             if !seen.insert((&m.probe, &m.params)) {
                 continue;
             }
-            match of_point(m, runs) {
+            match of_point(m, runs, least) {
                 Ok(point) => learnt.points.push(point),
-                Err(why) => learnt.left_out.push((title(m), why)),
+                Err(why) => {
+                    let (probe, params) = (m.probe.clone(), m.params.clone());
+                    learnt.left_out.push(NotLearnt { probe, params, title: title_or_id(m), why });
+                }
             }
         }
     }
@@ -159,11 +182,7 @@ fn distinct(texts: impl Iterator<Item = String>) -> Vec<String> {
     texts.filter(|text| !text.is_empty()).collect::<BTreeSet<_>>().into_iter().collect()
 }
 
-fn title(m: &Measurement) -> String {
-    if m.title.is_empty() { point_id(&m.probe, &m.params) } else { m.title.clone() }
-}
-
-fn of_point(m: &Measurement, runs: &[&Run]) -> Result<LearntPoint, String> {
+fn of_point(m: &Measurement, runs: &[&Run], least: f64) -> Result<LearntPoint, String> {
     let mut all = Vec::new();
     for run in runs {
         let of_probe: Vec<&Measurement> =
@@ -187,7 +206,7 @@ fn of_point(m: &Measurement, runs: &[&Run]) -> Result<LearntPoint, String> {
             return Err("its parameters are among those of another point".to_owned());
         }
     }
-    let (limits, without) = limits(&all);
+    let (limits, without) = limits(&all, least);
     if limits.is_empty() {
         let is_known = without.iter().any(|(_, why)| *why != NoLimit::NotStated);
         let why = match all.len() {
@@ -201,7 +220,7 @@ fn of_point(m: &Measurement, runs: &[&Run]) -> Result<LearntPoint, String> {
         probe: m.probe.clone(),
         revision: m.revision,
         params: m.params.clone(),
-        title: title(m),
+        title: title_or_id(m),
         runs: all.len(),
         samples: all.iter().fold(0, |sum, m| sum.saturating_add(m.summary.count)),
         limits,
@@ -226,7 +245,7 @@ fn stated(m: &Measurement, quantile: Quantile) -> Option<f64> {
     if quantile.name == "p50" {
         return m.typical().filter(|_| m.summary.p50.is_some());
     }
-    m.corrected.as_ref().unwrap_or(&m.histogram).tail_quantile(1.0 - quantile.above)
+    m.with_missed().tail_quantile(1.0 - quantile.above)
 }
 
 /// A limit with a margin that is small enough, or the reason why there is none.
@@ -241,7 +260,7 @@ fn narrow(limit: LearntLimit) -> Result<LearntLimit, NoLimit> {
 }
 
 /// The limits that the runs of a point hold, and the figures without one.
-fn limits(all: &[&Measurement]) -> (Vec<LearntLimit>, Vec<(&'static str, NoLimit)>) {
+fn limits(all: &[&Measurement], least: f64) -> (Vec<LearntLimit>, Vec<(&'static str, NoLimit)>) {
     let wakes = families::of(&all[0].probe) == families::WAKE && all[0].sampling == Sampling::Event;
     let mut learnt: Vec<(&'static str, Option<LearntLimit>)> = Vec::new();
     let of_rounds: [(&str, OfRound); 3] =
@@ -253,7 +272,9 @@ fn limits(all: &[&Measurement]) -> (Vec<LearntLimit>, Vec<(&'static str, NoLimit
         let figures: Option<Vec<f64>> = all.iter().map(|m| stated(m, quantile)).collect();
         let held: Option<Vec<f64>> = all.iter().map(|m| passes_from(m, quantile)).collect();
         let found = figures.zip(held);
-        let found = found.and_then(|(figures, held)| limit(name, [&figures, &held], all, *of_round));
+        let found =
+            found.filter(|(_, held)| *name == "p50" || !is_of_events(all[0]) || holds_in_turns(held, least));
+        let found = found.and_then(|(figures, held)| limit(name, [&figures, &held], all, *of_round, least));
         // Batches have no known quantile but the median.
         if found.is_some() || *name == "p50" || all[0].sampling == Sampling::Event {
             learnt.push((name, found));
@@ -261,7 +282,8 @@ fn limits(all: &[&Measurement]) -> (Vec<LearntLimit>, Vec<(&'static str, NoLimit
     }
     if wakes {
         let maxima: Option<Vec<f64>> = all.iter().map(|m| m.histogram.max()).collect();
-        let found = maxima.and_then(|maxima| limit("max", [&maxima, &maxima], all, |round| round.max));
+        let held: Vec<f64> = all.iter().filter_map(|m| Some(m.histogram.largest()?.high)).collect();
+        let found = maxima.and_then(|maxima| limit("max", [&maxima, &held], all, |round| round.max, least));
         learnt.push(("max", found));
     }
     let (mut limits, mut without) = (Vec::new(), Vec::new());
@@ -278,12 +300,29 @@ fn limits(all: &[&Measurement]) -> (Vec<LearntLimit>, Vec<(&'static str, NoLimit
     (limits, without)
 }
 
+/// Returns true for events of files and noise, whose tails are what other work of the machine makes them.
+fn is_of_events(m: &Measurement) -> bool {
+    [families::FILE, families::NOISE].contains(&families::of(&m.probe))
+}
+
+/// Returns true if each run holds the limit that the other runs teach; false of fewer than three runs.
+fn holds_in_turns(held: &[f64], least: f64) -> bool {
+    let each = (0..held.len()).all(|at| {
+        let rest: Vec<f64> =
+            held.iter().enumerate().filter(|(i, _)| *i != at).map(|(_, held)| *held).collect();
+        let largest = rest.iter().copied().fold(0.0, f64::max);
+        held[at] <= largest * margin(&rest).map_or(1.0, |margin| margin.max(1.0 + least))
+    });
+    held.len() > 2 && each
+}
+
 /// The limit of a figure, from the figures of the runs and the smallest limits that the runs hold.
 fn limit(
     metric: &'static str,
     [figures, held]: [&[f64]; 2],
     all: &[&Measurement],
     of_round: OfRound,
+    least: f64,
 ) -> Option<LearntLimit> {
     let most = |values: &[f64]| values.iter().copied().fold(0.0, f64::max);
     let (largest, to_hold) = (most(figures), most(held));
@@ -301,7 +340,9 @@ fn limit(
         (n, _) => (Spread::Runs(n), held),
     };
     let single = usize::from(metric == "max");
-    let margin = margin(of).map_or(ASSUMED[single], |margin| margin.max(LEAST[single]));
+    let margin = margin(of).map_or(ASSUMED[single], |margin| {
+        margin.max(if single == 1 { LEAST_OF_MAXIMA } else { 1.0 + least })
+    });
     let limit = round_up(to_hold.max(largest) * margin);
     let (seen, margin) = ([smallest, largest], limit / largest);
     limit.is_finite().then_some(LearntLimit { metric, limit, seen, margin, spread })

@@ -3,23 +3,27 @@
 //!
 //! A limit of one result is judged exactly as the criterion of the command that measured it.
 
+mod against;
 mod budget;
 mod learn;
+mod lost;
 mod names;
 mod ratio;
 pub mod sequential;
 #[cfg(test)]
 mod tests;
 
+pub use against::{Accepted, against};
 pub use budget::{Allowed, Bound, Budget, BudgetError, Entry, Limit, Table};
-pub use learn::{Basis, ENOUGH, Learnt, LearntLimit, LearntPoint, NoLimit, Spread, learn};
+pub use learn::{Basis, ENOUGH, Learnt, LearntLimit, LearntPoint, MARGIN, NoLimit, NotLearnt, Spread, learn};
+pub use lost::FEWEST;
 pub use names::{Kind, Names};
 
 use crate::compare::environment::{Difference, differences, remarks};
 use crate::compare::{Range, WouldTell};
 use crate::runs::{Run, point_id};
+use crate::titles::{Titled, title_or_id, titles_apart};
 use crate::verdict::{self, Criterion, Metric, OutOfReach};
-use latscope_core::events::written;
 use latscope_core::plan::{Params, Step};
 use latscope_core::redact::is_redacted_machine;
 use latscope_core::report::{Better, Measurement, Status};
@@ -55,6 +59,19 @@ pub struct Gate {
     pub warnings: Vec<String>,
     /// Every limit of every point, in the order of the budget.
     pub checks: Vec<Check>,
+    /// Measured points that no check judges.
+    pub unjudged: Vec<Unjudged>,
+}
+
+/// A measured point that no check judges.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Unjudged {
+    /// Stable name: probe and parameters.
+    pub id: String,
+    /// Title of the point for a reader.
+    pub title: String,
+    /// Reason why it is not judged.
+    pub why: String,
 }
 
 /// Numbers of checks with each status.
@@ -86,7 +103,7 @@ pub struct RunName {
 pub struct Check {
     /// Stable name: the point and the figure; unique within a run.
     pub id: String,
-    /// The place of the limit in the budget, from 1; 0 for a check of a file.
+    /// Place of the limit in the budget, from 1; the next for what a baseline alone limits; 0 for files and sides.
     pub limit: usize,
     /// The run, by its place in `runs`; `None` for all of them against the baseline.
     pub run: Option<usize>,
@@ -119,6 +136,18 @@ pub struct Check {
     pub text: String,
     /// Further measurement that would decide; `None` if the check is decided, or if such a measurement is not known.
     pub would_tell: Option<WouldTell>,
+    /// Largest figure that the limit was learnt from, in its unit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub learnt: Option<f64>,
+    /// True if the limit is for most results.
+    #[serde(skip)]
+    pub is_of_most: bool,
+    /// True for a limit that no budget names: the ratio beyond which a baseline alone shows a slowdown.
+    #[serde(skip)]
+    pub is_alone: bool,
+    /// Stable names of the points of a check of the baseline that is about several.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub points: Vec<String>,
     /// True if no further run of the same command can pass: the command does not measure the limited figure, or takes
     /// too few samples.
     #[serde(skip)]
@@ -163,9 +192,7 @@ impl Gate {
             ..Check::default()
         });
     }
-}
 
-impl Gate {
     /// Makes every judged check inconclusive: the measurements are no evidence.
     pub fn distrust(&mut self, why: &str) {
         for check in self.checks.iter_mut().filter(|check| check.status != Status::Inconclusive) {
@@ -181,9 +208,22 @@ impl Gate {
 const READABLE: &str = "readable";
 
 impl Check {
-    /// Returns true if the check is about a file, not about a point.
+    /// Returns true if the check is about a point, not about a file or the baseline as a whole.
+    pub fn is_of_point(&self) -> bool {
+        self.limit > 0
+    }
+
+    /// Returns true if the check is about a file.
     pub fn is_of_file(&self) -> bool {
-        self.limit == 0
+        self.metric == READABLE && !self.is_of_point()
+    }
+
+    /// Returns the figure as a share of its limit, or the limit as a share of the figure if more is better; 0 if it is
+    /// not known.
+    pub fn ratio(&self) -> f64 {
+        let value = self.value.or(self.at_most).unwrap_or(0.0);
+        let ratio = if self.at_least { self.allowed / value } else { value / self.allowed };
+        if ratio.is_nan() { 0.0 } else { ratio }
     }
 
     /// Returns true if no event may exceed the limit.
@@ -198,7 +238,7 @@ impl Check {
 
     /// The figure and its limit: `max ≤ 50.0 µs`.
     pub fn wanted(&self) -> String {
-        if self.is_of_file() {
+        if !self.is_of_point() {
             return self.metric.clone();
         }
         let allowed =
@@ -212,7 +252,7 @@ impl Check {
 
     /// The check with its reason: `timer, p99 ≤ 50.0 µs: …`, or of a file `runs/a.json: …`.
     pub fn sentence(&self) -> String {
-        if self.is_of_file() {
+        if !self.is_of_point() {
             return format!("{}: {}", self.title, self.text);
         }
         format!("{}, {}: {}", self.title, self.wanted(), self.text)
@@ -246,7 +286,8 @@ fn change_beside(allowed: f64, ratio: f64) -> String {
     format!("{sign}{text}")
 }
 
-/// Judges runs by a budget. Without a baseline, relative limits are [inconclusive](Status::Inconclusive).
+/// Judges runs by a budget. Limits relative to a baseline are [inconclusive](Status::Inconclusive) without one. A
+/// baseline that no limit is relative to judges [every point](against) as well.
 pub fn judge(budget: &Budget, runs: &[(String, Run)], baseline: &[(String, Run)]) -> Gate {
     let sides = [baseline, runs].map(|side| side.iter().map(|(_, run)| run).collect::<Vec<&Run>>());
     let [of_baseline, of_runs] = &sides;
@@ -262,8 +303,45 @@ pub fn judge(budget: &Budget, runs: &[(String, Run)], baseline: &[(String, Run)]
     }
     ratio::settle(&mut checks);
     let mut checks: Vec<Check> = checks.into_iter().map(|pending| pending.check).collect();
+    let warnings = other_machines(budget, of_runs);
+    let mut unjudged = without_limit(budget, of_runs);
+    let mut said = None;
+    if !baseline.is_empty() && budget.relative().is_none() {
+        let mut found = against::of_all_points(baseline, runs, budget.accepted);
+        found.unjudged.retain(|point| unjudged.iter().any(|free| free.id == point.id));
+        unjudged = found.unjudged;
+        let number = |check: Check| Check { limit: check.limit * (budget.limits.len() + 1), ..check };
+        checks.extend(found.checks.into_iter().map(number));
+        said = Some(found.said);
+    }
+    let mut gate = Gate { warnings, unjudged, ..assembled(checks, [baseline, runs]) };
+    gate.remarks.splice(..0, said);
+    gate
+}
+
+/// The measured points that no limit of the budget is about, each once.
+fn without_limit(budget: &Budget, runs: &[&Run]) -> Vec<Unjudged> {
+    let all = runs.iter().flat_map(|run| &run.report.measurements);
+    let free = all.filter(|m| !budget.limits.iter().any(|limit| limit.is_about(m)));
+    let free: BTreeMap<String, Unjudged> = free
+        .map(|m| {
+            let id = point_id(&m.probe, &m.params);
+            let why = "no limit in the budget".to_owned();
+            (id.clone(), Unjudged { id, title: title_or_id(m), why })
+        })
+        .collect();
+    free.into_values().collect()
+}
+
+/// The gate of these checks, of a baseline and the judged runs.
+fn assembled(mut checks: Vec<Check>, [baseline, runs]: [&[(String, Run)]; 2]) -> Gate {
+    let sides = [baseline, runs].map(|side| side.iter().map(|(_, run)| run).collect::<Vec<&Run>>());
+    let [of_baseline, of_runs] = &sides;
     name_apart(&mut checks);
-    title_apart(&mut checks);
+    let points: Vec<Titled> =
+        checks.iter().map(|check| (check.probe.as_str(), check.title.as_str(), &check.params)).collect();
+    let titles = titles_apart(&points);
+    checks.iter_mut().zip(titles).for_each(|(check, title)| check.title = title);
     let weighs = !baseline.is_empty();
     Gate {
         schema: SCHEMA,
@@ -273,8 +351,9 @@ pub fn judge(budget: &Budget, runs: &[(String, Run)], baseline: &[(String, Run)]
         baseline: names(baseline),
         differences: if weighs { differences(of_baseline, of_runs) } else { Vec::new() },
         remarks: if weighs { remarks(of_baseline, of_runs) } else { Vec::new() },
-        warnings: other_machines(budget, of_runs),
+        warnings: Vec::new(),
         checks,
+        unjudged: Vec::new(),
     }
 }
 
@@ -292,23 +371,6 @@ fn counts(checks: &[Check]) -> Counts {
     let [pass, exceeded, inconclusive] = [Status::Pass, Status::Exceeded, Status::Inconclusive]
         .map(|status| checks.iter().filter(|check| check.status == status).count());
     Counts { pass, exceeded, inconclusive }
-}
-
-/// Adds to titles that points of several parameters share the parameters in which these differ.
-fn title_apart(checks: &mut [Check]) {
-    let point = |check: &Check| (check.probe.clone(), check.title.clone());
-    let mut points: BTreeMap<(String, String), BTreeSet<Params>> = BTreeMap::new();
-    for check in checks.iter() {
-        points.entry(point(check)).or_default().insert(check.params.clone());
-    }
-    for check in checks {
-        let alike = &points[&point(check)];
-        for (name, value) in &check.params {
-            if !alike.iter().all(|params| params.get(name) == Some(value)) {
-                check.title += &format!(", {}", written(name, value, &check.params));
-            }
-        }
-    }
 }
 
 /// Gives two limits on one figure of a point different names: the second check is `…#2`.
@@ -414,7 +476,7 @@ fn of_point(limit: &Limit, bound: &Bound, at: usize, run: &Run, m: &Measurement)
     let criterion = Criterion { metric: bound.metric.clone(), limit: allowed };
     let out_of_reach = verdict::out_of_reach(m, &criterion);
     let at_most = verdict::at_most(m, &bound.metric);
-    let mut judged = verdict::judge(m, &[criterion]).checks.remove(0);
+    let mut judged = verdict::judge_of(&run.report, m, &[criterion]).checks.remove(0);
     let (unit, at_least) = unit(&bound.metric, m);
     if let Some(written) = written.filter(|written| *written != unit && judged.value.is_some()) {
         judged.status = Status::Inconclusive;
@@ -498,6 +560,8 @@ fn blank(limit: &Limit, bound: &Bound, run: Option<usize>, m: Option<&Measuremen
         at_least: matches!(bound.metric, Metric::Share(_)),
         relative,
         allowed,
+        learnt: bound.learnt,
+        is_of_most: limit.is_of_most && !relative,
         unit: if relative { "ratio" } else { unit }.to_owned(),
         ..Check::default()
     }

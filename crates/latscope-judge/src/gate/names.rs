@@ -2,6 +2,7 @@
 
 use crate::compare::is_wanted;
 use crate::runs::Run;
+use latscope_core::report::BEYOND;
 use latscope_core::units::{parse_duration, parse_size};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -106,6 +107,10 @@ impl Names {
 
     /// Returns an error with all names of values if no value has this name.
     pub(super) fn check_value(&self, name: &str) -> Result<(), Vec<String>> {
-        if self.values.contains(name) { Ok(()) } else { Err(self.values.iter().cloned().collect()) }
+        if name == BEYOND || self.values.contains(name) {
+            Ok(())
+        } else {
+            Err(self.values.iter().cloned().collect())
+        }
     }
 }

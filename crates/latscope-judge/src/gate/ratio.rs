@@ -1,5 +1,6 @@
 //! Limits relative to a baseline: the ratio of both sides, with its interval and a test over runs against the limit.
 
+use super::against::other_machine;
 use super::budget::{Bound, Budget, Limit};
 use super::{Check, blank, figure, unmatched};
 use crate::compare::ranks::{FALSE_DISCOVERIES, MannWhitney, adjusted, superiority};
@@ -53,11 +54,16 @@ impl<'a> Baseline<'a> {
         let only: BTreeSet<String> = limits.map(|limit| limit.probe.clone()).collect();
         let options = Options {
             only: only.into_iter().collect(),
-            accept_busy: budget.accept_busy,
+            accept_busy: budget.accepted.busy,
             ..Options::default()
         };
         let needed = !options.only.is_empty() && !baseline.is_empty();
-        Baseline { runs, compared: needed.then(|| compare::compare(baseline, runs, &options)) }
+        let compared = needed.then(|| {
+            let machine = other_machine(baseline, runs).filter(|_| !budget.accepted.machine);
+            let compared = compare::compare(baseline, runs, &options);
+            Comparison { unlike: machine.or(compared.unlike.clone()), ..compared }
+        });
+        Baseline { runs, compared }
     }
 
     /// The checks of a limit on one figure.
@@ -93,8 +99,13 @@ fn of_point(limit: &Limit, bound: &Bound, ratio: f64, m: &Measurement, compared:
     let (contrast, unit, at_least) = contrast(point, &bound.metric);
     let check = Check { at_least, ..check };
     let Some(contrast) = contrast else {
-        let text = "a side has no such figure, or one of 0, which has no ratio".to_owned();
-        return Pending::inconclusive(check, text);
+        let text = match &point.beyond {
+            Some(_) if bound.metric.name() == "p50" => {
+                "a run has its median beyond its last bin: it has no ratio"
+            }
+            _ => "a side has no such figure, or one of 0 or beyond its last bin, which has no ratio",
+        };
+        return Pending::inconclusive(check, text.to_owned());
     };
     let (of_a, of_b) = (figure(contrast.a, &unit), figure(contrast.b, &unit));
     let runs = counted(contrast.runs[1] as u64, "run");

@@ -42,12 +42,12 @@ fn points_that_share_a_title_are_told_apart_by_what_differs() {
     assert_eq!(titles(&runs[1..]), ["ping to a remote"; 2]);
 }
 
-fn read(limits: serde_json::Value, runs: &[(String, Run)]) -> Result<Budget, BudgetError> {
+pub(super) fn read(limits: serde_json::Value, runs: &[(String, Run)]) -> Result<Budget, BudgetError> {
     let table: Table = serde_json::from_value(json!({ "limit": limits })).unwrap();
     Budget::read(&table, &names(runs))
 }
 
-fn run(report: Report) -> (String, Run) {
+pub(super) fn run(report: Report) -> (String, Run) {
     (report.run_id.clone(), Run::of(report))
 }
 
@@ -191,7 +191,8 @@ fn a_limit_and_a_figure_on_either_side_of_it_never_read_alike() {
     assert_eq!(check.status, Status::Exceeded);
     let seen = (check.wanted(), check.seen());
     assert_eq!(seen, ("max ≤ 3.411999 ms".to_owned(), "3.412000 ms".to_owned()));
-    assert!(check.text.contains("above 3.411999 ms; the longest took 3.412000 ms"), "{}", check.text);
+    let longest = "above 3.411999 ms (with the 3 missed activations); the longest took 3.412000 ms";
+    assert!(check.text.contains(longest), "{}", check.text);
     assert_eq!(change_beside(1.05, 1.050_04), "+5.004 %");
     assert_eq!(
         [change_beside(1.05, 0.95), change_beside(1.05, 1.05), change_beside(1.0, 1.05)],
@@ -260,7 +261,7 @@ fn what_can_be_no_limit_is_refused_with_what_could_be() {
     let of = |limit: serde_json::Value| read(json!([limit]), &[wake()]).unwrap_err().to_string();
     let timer = |name: &str, limit: serde_json::Value| of(json!({ "probe": "wake.timer", name: limit }));
     let cases = [
-        (timer("max", json!(50)), "is not a duration such as"),
+        (timer("max", json!(50)), "its unit is missing"),
         (timer("max", json!("0s")), "longer than 0"),
         (timer("max", json!("+5%")), "two maxima are never compared"),
         (timer("p90", json!("+5%")), "p50, p99 and p99_9 are compared"),
@@ -307,7 +308,7 @@ fn survey(at: usize, factor: f64) -> (String, Run) {
     run(report)
 }
 
-fn side(runs: usize, factor: f64) -> Vec<(String, Run)> {
+pub(super) fn side(runs: usize, factor: f64) -> Vec<(String, Run)> {
     (0..runs).map(|at| survey(at, factor)).collect()
 }
 
@@ -414,7 +415,7 @@ fn what_was_learnt_passes_on_what_it_was_learnt_from() {
         [vec![wake()], vec![wake(), run(slower)], side(1, 1.0), side(5, 1.0), vec![run(fixture::report())]]
     {
         let references: Vec<&Run> = runs.iter().map(|(_, run)| run).collect();
-        let learnt = learn(&references);
+        let learnt = learn(&references, MARGIN);
         assert!(!learnt.points.is_empty());
         let limit = |point: &LearntPoint| {
             let mut limit = json!({ "probe": point.probe, "where": point.params });
@@ -471,7 +472,7 @@ fn a_limit_of_a_plan_concerns_the_results_that_measured_its_probe() {
     let budget = Budget::read(&table, &names).unwrap();
     let judged = judge(&budget, &runs, &[]);
     assert_eq!((judged.status, judged.checks.len()), (Status::Inconclusive, 6));
-    let learnt = learn(&runs.iter().map(|(_, run)| run).collect::<Vec<_>>());
+    let learnt = learn(&runs.iter().map(|(_, run)| run).collect::<Vec<_>>(), MARGIN);
     let of = |probe: &str| learnt.points.iter().filter(|point| point.probe.starts_with(probe)).count();
     assert!(of("wake.") > 0 && of("sync.") > 0 && learnt.points.iter().all(|point| point.runs == 3));
 }
@@ -528,9 +529,9 @@ fn another_revision_of_the_probe_is_not_judged() {
     assert_eq!(judge(&read(of(own), &[wake()]).unwrap(), &[wake()], &[]).status, Status::Pass);
     let mut newer = fixture::wake();
     newer.measurements.iter_mut().for_each(|m| m.revision += 6);
-    let learnt = learn(&[&wake().1, &Run::of(newer)]);
+    let learnt = learn(&[&wake().1, &Run::of(newer)], MARGIN);
     assert!(learnt.points.is_empty());
-    assert_eq!(learnt.left_out[0].1, "the runs are of different revisions of the probe");
+    assert_eq!(learnt.left_out[0].why, "the runs are of different revisions of the probe");
     let wrong = json!([{ "probe": "wake.timer", "revision": "new", "max": "1h" }]);
     assert!(read(wrong, &[wake()]).unwrap_err().to_string().contains("revision = 1"));
 }
@@ -546,7 +547,7 @@ fn a_learnt_limit_is_above_a_stated_figure_by_its_margin() {
             m.settle();
         }
     }
-    let learnt = learn(&runs.iter().map(|(_, run)| run).collect::<Vec<_>>());
+    let learnt = learn(&runs.iter().map(|(_, run)| run).collect::<Vec<_>>(), MARGIN);
     let point = &learnt.points[0];
     let m = &runs[0].1.report.measurements[0];
     assert_eq!(m.summary.p99_9, None);
@@ -567,26 +568,26 @@ fn a_figure_that_another_program_did_not_record_has_no_limit() {
     for m in &mut run.report.measurements {
         (m.summary.p50, m.rounds, m.interval) = (None, Vec::new(), None);
     }
-    let learnt = learn(&[&run]);
+    let learnt = learn(&[&run], MARGIN);
     assert!(learnt.points.iter().flat_map(|point| &point.limits).all(|limit| limit.metric != "p50"));
 }
 
 #[test]
 fn few_runs_are_the_reason_for_no_limit() {
     let two = [1.0, 1.15].map(|factor| survey(0, factor).1);
-    let learnt = learn(&two.each_ref());
+    let learnt = learn(&two.each_ref(), MARGIN);
     let mut reasons = learnt.points.iter().flat_map(|point| &point.without).map(|(_, why)| *why);
-    let left_out = learnt.left_out.iter().filter(|(_, why)| why == "too few runs for a limit").count();
+    let left_out = learnt.left_out.iter().filter(|point| point.why == "too few runs for a limit").count();
     assert!(left_out > 0 || reasons.any(|why| matches!(why, NoLimit::FewRuns(2, _))), "{learnt:?}");
-    assert!(learnt.left_out.iter().all(|(_, why)| why != "the figures scatter too much"), "{learnt:?}");
+    assert!(learnt.left_out.iter().all(|point| point.why != "the figures scatter too much"), "{learnt:?}");
 }
 
 #[test]
 fn nothing_is_learnt_of_what_cannot_be_trusted() {
     let cut = Report { finished: None, ..fixture::wake() };
-    let learnt = learn(&[&Run::of(cut)]);
-    assert!(learnt.points.is_empty() && learnt.left_out.iter().all(|(_, why)| why == "a run ended early"));
+    let learnt = learn(&[&Run::of(cut)], MARGIN);
+    assert!(learnt.points.is_empty() && learnt.left_out.iter().all(|point| point.why == "a run ended early"));
     // Activations that were missed are no promise of none.
-    let learnt = learn(&[&Run::of(fixture::wake())]);
+    let learnt = learn(&[&Run::of(fixture::wake())], MARGIN);
     assert!(learnt.points.iter().flat_map(|point| &point.limits).all(|limit| limit.metric != "missed"));
 }

@@ -99,7 +99,8 @@ pub struct Change {
     pub within: [usize; 2],
     /// Facts, beside the figures, that changed between these runs.
     pub with: Vec<ChangedFact>,
-    /// Reason why the change is inconclusive, if other processes used far more of the CPUs before or after it.
+    /// Reason why the change is inconclusive, if other processes used far more of the CPUs before or after it,
+    /// or nearly all of them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unlike: Option<String>,
 }
@@ -216,14 +217,28 @@ pub struct Point {
 impl History {
     /// Keeps the changes after the change with this name, or after the run with this name. A change that is one run
     /// later counts as the same, because more runs may move its place by that much. The name may be longer, up to the
-    /// whole `run_id`. A remark states the number of changes that are left out. Returns true if there is such a run.
-    pub fn since(&mut self, id: &str) -> bool {
+    /// whole `run_id`. A remark states the number of changes that are left out.
+    ///
+    /// # Errors
+    /// No run has this name, or several have: the text says so.
+    pub fn since(&mut self, id: &str) -> Result<(), String> {
         let (mut known, mut hidden) = (false, 0);
         for machine in &mut self.machines {
-            let place = machine.runs.iter().position(|run| {
+            let is_named = |run: &Shown| {
                 name_of(run, &machine.id) == id || id.len() > NAME && run.run_id.starts_with(id)
-            });
-            let Some(place) = place else { continue };
+            };
+            let runs = machine.runs.iter().enumerate().filter(|(_, run)| is_named(run));
+            let mut places: Vec<usize> = runs.map(|(place, _)| place).collect();
+            if places.len() > 1 {
+                // Runs whose ids are not random have a name in common: a change is meant, if it is the only one.
+                places.retain(|place| machine.changes.iter().any(|change| change.run == *place));
+                if places.len() != 1 {
+                    return Err(format!(
+                        "several runs have this id (their whole ids say more: {NAME} is too short)"
+                    ));
+                }
+            }
+            let Some(place) = places.first().copied() else { continue };
             known = true;
             hidden += machine.changes.len() as u64;
             machine.changes.retain(|change| change.run > place + 1);
@@ -232,7 +247,7 @@ impl History {
         if hidden > 0 {
             self.remarks.push(format!("{} up to {id} left out (--since)", counted(hidden, "change")));
         }
-        known
+        if known { Ok(()) } else { Err("no run has this id".to_owned()) }
     }
 
     /// The names of all changes.

@@ -11,7 +11,14 @@ pub(super) struct Asked {
     interval: u64,
     /// Distance `-d`, µs: the difference between the intervals of successive threads.
     distance: u64,
-    priority: u64,
+    /// Real-time priority of the first thread; `None` where it follows from the number of threads.
+    priority: Option<u64>,
+    /// Length of the histogram, `-h`, in its own unit.
+    length: Option<u64>,
+    /// Latency that ends the run, `-b`, µs.
+    pub limit: Option<u64>,
+    /// Option `-N`: figures in ns.
+    pub nanoseconds: bool,
     /// Option `--priospread`: each further thread has a priority lower by 1.
     spread: bool,
     /// Scheduling policy, in the words of `wake.timer`.
@@ -29,11 +36,13 @@ const FLAGS: &str = "mMNqrRsSuvx";
 
 /// Long options by their letter. Options that do not change the threads have `q`, which has no effect, or `D`, which
 /// has a value.
-const LONG: [(&str, char); 36] = [
+const LONG: [(&str, char); 44] = [
     ("affinity", 'a'),
     ("aligned", 'A'),
     ("breaktrace", 'b'),
     ("clock", 'c'),
+    ("compat", 'D'),
+    ("dbg_cyclictest", 'q'),
     ("default-system", 'q'),
     ("deepest-idle-state", 'D'),
     ("distance", 'd'),
@@ -59,13 +68,19 @@ const LONG: [(&str, char); 36] = [
     ("refresh_on_max", 'M'),
     ("relative", 'r'),
     ("resolution", 'R'),
+    ("result", 'D'),
     ("secaligned", 'A'),
     ("smi", 'q'),
     ("smp", 'S'),
     ("spike", 'D'),
     ("spike-nodes", 'D'),
+    ("strict-exit", 'q'),
     ("system", 's'),
     ("threads", 't'),
+    ("timeline", 'D'),
+    ("tracemark", 'q'),
+    ("unbuffered", 'q'),
+    ("verbose", 'q'),
 ];
 
 /// The value of an option that may have none.
@@ -116,9 +131,11 @@ impl Asked {
     fn from_options(options: &[(char, &str)]) -> Option<Asked> {
         // The last of several counts.
         let values: BTreeMap<char, &str> = options.iter().copied().collect();
-        let number =
-            |letter, default: u64| values.get(&letter).map_or(Some(default), |value| value.parse().ok());
+        // cyclictest reads numbers of 32 bits: it did not run with a larger one.
+        let whole = |value: &str| value.parse::<i32>().ok().and_then(|number| u64::try_from(number).ok());
+        let number = |letter, default: u64| values.get(&letter).map_or(Some(default), |value| whole(value));
         let has = |letter| values.contains_key(&letter);
+        let optional = |letter| values.get(&letter).map_or(Some(None), |value| value.parse().ok().map(Some));
         let priority = number('p', 0)?;
         let policy = match values.get(&'P').map(|word| word.to_lowercase()).as_deref() {
             Some("fifo") => "fifo",
@@ -127,10 +144,14 @@ impl Asked {
             None | Some("other" | "normal") => "other",
             Some(_) => return None,
         };
+        let length = if has('h') { 'h' } else { 'H' };
         Some(Asked {
             interval: number('i', 1000)?,
             distance: if has('h') || has('H') { 0 } else { number('d', 500)? },
-            priority,
+            priority: Some(priority).filter(|priority| *priority > 0 || policy == "other"),
+            length: optional(length)?,
+            limit: optional('b')?,
+            nanoseconds: has('N'),
             spread: has('Q'),
             policy,
             method: match () {
@@ -152,9 +173,16 @@ impl Asked {
         self.distance.checked_mul(thread)?.checked_add(self.interval)?.checked_mul(1000)
     }
 
-    /// The real-time priority of a thread; 0 without one.
-    pub(super) fn priority_of(&self, thread: u64) -> u64 {
-        if self.spread { self.priority.saturating_sub(thread) } else { self.priority }
+    /// The real-time priority of one of so many threads: 0 without one, `None` if it is not known. A single thread of
+    /// a real-time policy has 2 where none is given.
+    pub(super) fn priority_of(&self, thread: u64, threads: usize) -> Option<u64> {
+        let priority = self.priority.or((threads == 1).then_some(2))?;
+        Some(if self.spread { priority.saturating_sub(thread) } else { priority })
+    }
+
+    /// Returns the least value beyond the histogram, in its unit, where its length is stated.
+    pub(super) fn length(&self) -> Option<u64> {
+        self.length
     }
 }
 
@@ -167,8 +195,8 @@ mod tests {
         let usual = Asked::of("cyclictest").unwrap();
         assert_eq!((usual.interval_ns(0), usual.interval_ns(2)), (Some(1_000_000), Some(2_000_000)));
         assert_eq!(
-            (usual.policy, usual.method, usual.clock, usual.priority_of(0)),
-            ("other", "nanosleep", "monotonic", 0)
+            (usual.policy, usual.method, usual.clock, usual.priority_of(0, 3)),
+            ("other", "nanosleep", "monotonic", Some(0))
         );
         for words in [
             "-p 80 -i200 -h100",
@@ -177,22 +205,30 @@ mod tests {
         ] {
             let asked = Asked::of(&format!("/usr/bin/cyclictest {words}")).unwrap();
             assert_eq!(
-                (asked.policy, asked.priority_of(1), asked.interval_ns(3)),
-                ("fifo", 80, Some(200_000)),
+                (asked.policy, asked.priority_of(1, 4), asked.interval_ns(3)),
+                ("fifo", Some(80), Some(200_000)),
                 "{words}"
             );
         }
         let asked = Asked::of("cyclictest -p 80 --priospread -c 1 -r --policy rr -t5").unwrap();
         assert_eq!(
-            (asked.policy, asked.priority_of(2), asked.clock, asked.method),
-            ("rr", 78, "realtime", "relative")
+            (asked.policy, asked.priority_of(2, 5), asked.clock, asked.method),
+            ("rr", Some(78), "realtime", "relative")
         );
     }
 
     #[test]
+    fn a_real_time_policy_without_a_priority_has_that_of_one_thread_or_an_unknown_one() {
+        let asked = Asked::of("cyclictest --policy=fifo -h 60 -b 100 --strict-exit --result r.json").unwrap();
+        assert_eq!((asked.policy, asked.priority_of(0, 1), asked.priority_of(0, 4)), ("fifo", Some(2), None));
+        assert_eq!((asked.length(), asked.limit), (Some(60), Some(100)));
+    }
+
+    #[test]
     fn of_a_word_that_is_not_known_nothing_follows() {
+        let large = "-i 507340821740";
         for words in
-            ["-p", "-p x", "-j", "--nosuch", "words", "--policy=batch", "-c 2", "-i -5", "--interval"]
+            ["-p", "-p x", "-j", "--nosuch", "words", "--policy=batch", "-c 2", "-i -5", large, "--interval"]
         {
             assert_eq!(Asked::of(&format!("cyclictest {words}")), None, "{words}");
         }

@@ -1,8 +1,9 @@
 //! The text of `cyclictest -h`: a row for each µs, a column for each thread, and lines with the totals.
 
 use super::bins::Counted;
+use super::checks::StatedNumber;
+use super::numbered_lines;
 use super::report::{Source, finish, measurement};
-use super::whole_lines;
 use latscope_core::catalogue::ids;
 use latscope_core::param;
 use latscope_core::plan::params;
@@ -12,6 +13,9 @@ use latscope_core::report::{Report, Semantics};
 pub(super) fn recognises(text: &str) -> bool {
     text.lines().any(|line| line == HEADING || is_status(line))
 }
+
+/// Start of a line of a run that a threshold ended.
+const BREAK: &str = "# Break ";
 
 const HEADING: &str = "# Histogram";
 
@@ -41,12 +45,15 @@ const LEAST_NS: u64 = 300;
 /// There is no histogram, its unit cannot be determined, or it is not complete.
 pub(super) fn read(text: &str) -> Result<Report, String> {
     let table = Table::read(text)?;
-    if table.min.iter().all(|least| *least >= LEAST_NS) {
+    let woken =
+        |thread: &usize| table.overflows[*thread] > 0 || table.columns[*thread].iter().any(|n| *n > 0);
+    let mut woken = (0..table.min.len()).filter(woken);
+    if woken.all(|thread| table.min[thread] >= LEAST_NS) {
         return Err("it does not say its unit, and no figure is below 300: it may be ns (--nsecs) or µs; \
                     the output of --json says which"
             .to_owned());
     }
-    let report = Source { program: "cyclictest", version: None, text, unknown: UNKNOWN }.report();
+    let mut report = Source { program: "cyclictest", version: None, text, unknown: UNKNOWN }.report();
     let threads = (0..table.columns.len()).map(|thread| {
         let counts: Vec<(u64, u64)> =
             table.values.iter().copied().zip(table.columns[thread].iter().copied()).collect();
@@ -55,9 +62,11 @@ pub(super) fn read(text: &str) -> Result<Report, String> {
             bins: None,
             counts: &counts,
             overflow: table.overflows[thread],
+            overflow_from: table.values.last().map(|last| last.saturating_add(1)),
+            count: None,
             min: table.min[thread],
             max: table.max[thread],
-            mean: Some(table.avg[thread] as f64).filter(|_| table.overflows[thread] > 0),
+            mean: Some(StatedNumber::cut_off(table.avg[thread] as f64)),
         };
         let histogram = counted.histogram().map_err(|why| format!("thread {thread}: {why}"))?;
         let params = params([(param::THREAD, (thread as u64).into())]);
@@ -65,6 +74,9 @@ pub(super) fn read(text: &str) -> Result<Report, String> {
         Ok(measurement(ids::WAKE_TIMER, params, title, Semantics::OneWay, histogram))
     });
     let threads: Result<Vec<_>, String> = threads.collect();
+    if text.lines().any(|line| line.starts_with(BREAK)) {
+        report.plan.notes.push("a latency above the threshold, -b, ended the run".to_owned());
+    }
     finish(report, threads?)
 }
 
@@ -81,22 +93,28 @@ struct Table {
 }
 
 /// The numbers of the line below the table that has this name.
-fn summary(lines: &[&str], name: &str) -> Result<Vec<u64>, String> {
-    let line = lines.iter().find_map(|line| line.strip_prefix(name));
-    let line = line.ok_or_else(|| format!("it has no line {name:?}: it is cut off"))?;
+fn summary(lines: &[(usize, &str)], name: &str) -> Result<Vec<u64>, String> {
+    let mut all = lines.iter().filter_map(|(number, line)| Some((number, line.strip_prefix(name)?)));
+    let (_, line) = all.next().ok_or_else(|| format!("it has no line {name:?}: it is cut off"))?;
+    if let Some((number, _)) = all.next() {
+        return Err(format!("line {number}: {name:?} is there twice"));
+    }
     numbers(line).ok_or_else(|| format!("its line {name:?} has no numbers"))
 }
 
 impl Table {
     fn read(text: &str) -> Result<Table, String> {
-        let lines: Vec<&str> = whole_lines(text).skip_while(|line| *line != HEADING).skip(1).collect();
+        let lines: Vec<(usize, &str)> =
+            numbered_lines(text).skip_while(|(_, line)| *line != HEADING).skip(1).collect();
         if lines.is_empty() {
             return Err("it has no histogram, only the least, the mean and the largest figure: \
                         run cyclictest with -h 1000, or jitterdebugger with -o"
                 .to_owned());
         }
-        if lines.contains(&HEADING) {
-            return Err("it has several histograms: choose a file for each run".to_owned());
+        if let Some((number, _)) = lines.iter().find(|(_, line)| *line == HEADING) {
+            return Err(format!(
+                "it has several histograms, the second from line {number}: choose a file for each run"
+            ));
         }
         let totals = summary(&lines, "# Total:")?;
         let min = summary(&lines, "# Min Latencies:")?;
@@ -114,22 +132,39 @@ impl Table {
                 "its lines are not of the same number of threads: it is damaged or cut off".to_owned()
             );
         }
-        let (mut values, mut columns) = (Vec::new(), vec![Vec::new(); threads]);
-        for line in lines.iter().take_while(|line| !line.starts_with('#')) {
-            let row = numbers(line).filter(|row| row.len() == threads + 1);
-            let row = row.filter(|row| values.last().is_none_or(|last| *last < row[0]));
-            let row = row.ok_or_else(|| format!("the line {line:?} is no row of its histogram"))?;
-            values.push(row[0]);
-            for (column, n) in columns.iter_mut().zip(&row[1..]) {
-                column.push(*n);
-            }
-        }
-        for (column, total) in columns.iter().zip(totals) {
+        let mut table =
+            Table { values: Vec::new(), columns: vec![Vec::new(); threads], min, avg, max, overflows };
+        table.read_rows(&lines)?;
+        for (column, total) in table.columns.iter().zip(totals) {
             if column.iter().try_fold(0u64, |sum, n| sum.checked_add(*n)) != Some(total) {
                 return Err("its rows do not add up to its totals: it is damaged or cut off".to_owned());
             }
         }
-        Ok(Table { values, columns, min, avg, max, overflows })
+        Ok(table)
+    }
+
+    /// Reads the rows. Every value from the first to the last has one, and none stands behind the lines of totals.
+    fn read_rows(&mut self, lines: &[(usize, &str)]) -> Result<(), String> {
+        let is_row = |line: &str| line.starts_with(|c: char| c.is_ascii_digit());
+        let rows = lines.iter().position(|(_, line)| line.starts_with('#')).unwrap_or(lines.len());
+        let is_known = |line: &str| line.is_empty() || line.starts_with('#') || is_status(line);
+        if let Some((number, line)) =
+            lines[rows..].iter().find(|(_, line)| is_row(line) || !is_known(line.trim()))
+        {
+            return Err(format!("line {number}, {line:?}, follows the end of its table: it is damaged"));
+        }
+        for (number, line) in &lines[..rows] {
+            let row = numbers(line).filter(|row| row.len() == self.columns.len() + 1);
+            let row =
+                row.filter(|row| self.values.last().is_none_or(|last| last.checked_add(1) == Some(row[0])));
+            let row =
+                row.ok_or_else(|| format!("line {number}, {line:?}, is not the next row of its histogram"))?;
+            self.values.push(row[0]);
+            for (column, n) in self.columns.iter_mut().zip(&row[1..]) {
+                column.push(*n);
+            }
+        }
+        Ok(())
     }
 }
 

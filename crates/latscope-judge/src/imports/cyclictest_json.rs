@@ -1,17 +1,20 @@
 //! The JSON of cyclictest. Its command line has settings that its text lacks.
 
-use super::bins::{Counted, Counts};
+use super::bins::{Counted, Counts, Numbered};
+use super::checks::StatedNumber;
 use super::command_line::Asked;
-use super::report::{Source, SysInfo, finish, measurement};
-use super::{from_json, has_names, time};
+use super::report::{Source, SysInfo, finish, imported, measurement};
+use super::{IMPLAUSIBLE_TIME, from_json, has_names, time};
 use latscope_core::catalogue::ids;
+use latscope_core::histogram::Histogram;
 use latscope_core::json::LARGEST;
 use latscope_core::param;
 use latscope_core::plan::{ParamValue, Params, params};
-use latscope_core::report::{Measurement, Report, Semantics};
-use latscope_core::units::counted;
+use latscope_core::quality::{Level, Reason};
+use latscope_core::report::{Measurement, Report, Semantics, Warning};
+use latscope_core::units::{counted, format_time};
 use serde::Deserialize;
-use std::collections::BTreeMap;
+use std::time::Duration;
 
 /// Returns true if a text has the names with which all programs of rt-tests begin.
 pub(super) fn recognises(text: &str) -> bool {
@@ -39,7 +42,10 @@ struct File {
     /// Present if latscope measured as cyclictest.
     latscope: Option<Latscope>,
     num_threads: Option<usize>,
-    thread: BTreeMap<String, Thread>,
+    /// Exit code of the program.
+    #[serde(default)]
+    return_code: i64,
+    thread: Numbered<Thread>,
 }
 
 /// Member by which latscope marks the JSON that it writes as cyclictest.
@@ -70,12 +76,14 @@ pub(super) fn read(text: &str) -> Result<Report, String> {
     if !is_cyclictest(&command_line) {
         return Err(format!("it was written by `{command_line}`: of rt-tests only cyclictest is read"));
     }
-    let file: File = from_json(text)?;
-    if let Some(threads) = file.num_threads.filter(|threads| *threads != file.thread.len()) {
+    let mut file: File = from_json(text)?;
+    let machine = std::mem::take(&mut file.sysinfo).machine();
+    let Numbered(threads) = &file.thread;
+    if let Some(stated) = file.num_threads.filter(|stated| *stated != threads.len()) {
         return Err(format!(
             "it has {} of its {}: it was cut off",
-            file.thread.len(),
-            counted(threads as u64, "thread")
+            threads.len(),
+            counted(stated as u64, "thread")
         ));
     }
     let tick_ps = match file.resolution_in_ns {
@@ -84,6 +92,7 @@ pub(super) fn read(text: &str) -> Result<Report, String> {
         other => return Err(format!("its resolution_in_ns is {other}, where 0 is µs and 1 is ns")),
     };
     let options = Asked::of(&command_line);
+    check_against(&file, options.as_ref())?;
     let mut unknown = Vec::new();
     if file.latscope.is_none() {
         unknown.push("missed activations");
@@ -91,33 +100,157 @@ pub(super) fn read(text: &str) -> Result<Report, String> {
     if options.is_none() {
         unknown.extend(["interval", "scheduling policy", "priority", "how the threads wait", "clock"]);
     }
+    if options.as_ref().is_some_and(|asked| asked.priority_of(0, threads.len()).is_none()) {
+        unknown.push("priority");
+    }
     let (program, version) = match &file.latscope {
         Some(latscope) => ("latscope as cyclictest", latscope.version.clone()),
-        None => ("cyclictest", file.version),
+        None => ("cyclictest", file.version.clone()),
     };
     let source = Source { program, version: Some(version), text, unknown: &unknown };
     let mut report = source.report();
-    report.machine = file.sysinfo.machine();
+    report.machine = machine;
     report.started = time::read(file.start_time.as_deref())?.unwrap_or_default();
     report.finished = time::read(file.end_time.as_deref())?;
-    let mut threads: Vec<(u64, &Thread)> = Vec::new();
-    for (name, thread) in &file.thread {
-        threads.push((name.parse().map_err(|_| format!("{name:?} is no number of a thread"))?, thread));
-    }
-    threads.sort_by_key(|(number, _)| *number);
     let mut measured = Vec::new();
     for (number, thread) in threads {
-        let m = thread.measurement(number, tick_ps, options.as_ref());
+        let setup = Setup { tick_ps, threads: threads.len(), asked: options.as_ref() };
+        let m = thread.measurement(*number, setup);
         let mut m = m.map_err(|why| format!("thread {number}: {why}"))?;
+        if file.return_code != 0 {
+            let text = format!("cyclictest ended with exit code {}", file.return_code);
+            m.lower(Reason::new(Level::Degraded, "calls-failed", text, ""));
+        }
+        m.corrected = options.as_ref().and_then(|asked| with_missed(&m, tick_ps, asked));
         if let Some(latscope) = &file.latscope {
-            let missed = usize::try_from(number).ok().and_then(|at| latscope.missed.get(at));
+            let missed = usize::try_from(*number).ok().and_then(|at| latscope.missed.get(at));
             let missed = missed.filter(|missed| **missed <= LARGEST);
-            m.summary.missed =
-                *missed.ok_or_else(|| format!("thread {number}: its missed activations lack"))?;
+            let missed = missed.ok_or_else(|| format!("thread {number}: its missed activations lack"))?;
+            m.lower(imported(&report).with("missed", *missed as f64));
         }
         measured.push(m);
     }
+    warn_of_time(&mut report, &file, options.as_ref());
+    note_limit(&mut report, &measured, options.as_ref(), tick_ps);
+    if file.latscope.is_none() {
+        warn_of_missed(&mut report, &measured);
+    }
     finish(report, measured)
+}
+
+/// Checks a file against the command line in it.
+///
+/// # Errors
+/// Both contradict each other: one of them was changed.
+fn check_against(file: &File, asked: Option<&Asked>) -> Result<(), String> {
+    let Some(asked) = asked else { return Ok(()) };
+    if asked.nanoseconds != (file.resolution_in_ns == 1) {
+        let unit = if asked.nanoseconds { "has -N" } else { "has no -N" };
+        return Err(format!(
+            "its resolution_in_ns is {}, and its command line {unit}",
+            file.resolution_in_ns
+        ));
+    }
+    let Some(length) = asked.length() else { return Ok(()) };
+    let beyond = |(number, thread): &(u64, Thread)| {
+        let Counts(counts) = &thread.histogram;
+        counts.last().filter(|(value, _)| *value >= length).map(|(value, _)| (*number, *value))
+    };
+    match file.thread.0.iter().find_map(beyond) {
+        None => Ok(()),
+        Some((number, value)) => Err(format!(
+            "thread {number}: it has a bin of {value}, and the histogram of -h {length} ends below"
+        )),
+    }
+}
+
+/// Warns of cycles that take longer than the time between the dates of the run, which are whole seconds.
+fn warn_of_time(report: &mut Report, file: &File, asked: Option<&Asked>) {
+    let time = |text: &str| humantime::parse_rfc3339(text).ok();
+    let took = report.finished.as_deref().and_then(time).zip(time(&report.started));
+    let Some(took) = took.and_then(|(finished, started)| finished.duration_since(started).ok()) else {
+        return;
+    };
+    let needed = |(number, thread): &(u64, Thread)| asked?.interval_ns(*number)?.checked_mul(thread.cycles);
+    let Some(needed) = file.thread.0.iter().filter_map(needed).max() else { return };
+    let rest = Duration::from_secs(2);
+    if Duration::from_nanos(needed) > took + rest {
+        let [needed, took] = [needed as f64, took.as_nanos() as f64].map(format_time);
+        let text = format!("its cycles take {needed} at their interval, and its dates are {took} apart");
+        report.warnings.push(Warning { id: IMPLAUSIBLE_TIME.to_owned(), text, remedy: None });
+    }
+}
+
+/// Notes that a threshold ended the run: its longest latency ended it, and says little on how rare that is.
+fn note_limit(report: &mut Report, measured: &[Measurement], asked: Option<&Asked>, tick_ps: u64) {
+    let Some(limit) = asked.and_then(|asked| asked.limit).filter(|limit| *limit > 0) else { return };
+    let above = |m: &Measurement| m.histogram.max().is_some_and(|max| max > (limit as f64) * 1e3);
+    if measured.iter().any(above) {
+        let unit = if tick_ps == 1_000 { " (-N)" } else { "" };
+        report.plan.notes.push(format!("a latency above the threshold, -b {limit} µs{unit}, ended the run"));
+    }
+}
+
+/// The most activations that are counted as missed. A run of a day has fewer.
+const MOST_MISSED: u64 = 1 << 22;
+
+/// Distribution with the activations that were certainly missed: a thread that is late by several intervals skips those
+/// that were due, each later by an interval less. `None` where the interval is not known, or begins anew with each
+/// wake-up.
+fn with_missed(m: &Measurement, tick_ps: u64, asked: &Asked) -> Option<Histogram> {
+    let interval =
+        m.number(param::INTERVAL).filter(|interval| *interval > 0 && asked.method != "relative")?;
+    let interval = interval as f64;
+    let skipped = |ns: f64| (ns / interval).ceil().max(1.0) as u64 - 1;
+    let mut late: Vec<(f64, u64)> = m.histogram.buckets_ns().map(|(low, _, n)| (low, n)).collect();
+    let longest = m.histogram.max()?;
+    // The longest is known exactly; it is beyond the last bin, or one of the last that has any.
+    match late.last_mut() {
+        _ if m.histogram.overflow() > 0 => late.push((longest, 1)),
+        Some((_, n)) => {
+            *n -= 1;
+            late.push((longest, 1));
+        }
+        None => return None,
+    }
+    let missed = late.iter().try_fold(0u64, |sum, (ns, n)| sum.checked_add(skipped(*ns).checked_mul(*n)?));
+    missed.filter(|missed| *missed <= MOST_MISSED)?;
+    let mut all = Histogram::new(tick_ps);
+    for (ns, n) in late {
+        for at in 1..=skipped(ns) {
+            let ticks = ((ns - at as f64 * interval) * 1e3 / tick_ps as f64) as u64;
+            (0..n).for_each(|_| all.record(ticks));
+        }
+    }
+    let mut whole = m.histogram.clone();
+    whole.merge(&all);
+    Some(whole)
+}
+
+/// Warns of activations that were missed, which cyclictest does not count.
+fn warn_of_missed(report: &mut Report, measured: &[Measurement]) {
+    let missed = |m: &Measurement| Some(m.missed_at_least()).filter(|missed| *missed > 0);
+    for (m, missed) in measured.iter().filter_map(|m| Some((m, missed(m)?))) {
+        let text = format!(
+            "{}: it was late by more than an interval, so that at least {} did not take place; verdicts count them, \
+             and figures do not",
+            m.title,
+            counted(missed, "activation")
+        );
+        report.warnings.push(Warning { id: MISSED.to_owned(), text, remedy: None });
+    }
+}
+
+/// Id of the warning that activations were missed, though the output does not say so.
+const MISSED: &str = "activations-missed";
+
+/// Settings of a run that the figures of its threads need.
+#[derive(Clone, Copy)]
+struct Setup<'a> {
+    tick_ps: u64,
+    /// Number of all threads of the run.
+    threads: usize,
+    asked: Option<&'a Asked>,
 }
 
 fn is_cyclictest(command_line: &str) -> bool {
@@ -125,7 +258,7 @@ fn is_cyclictest(command_line: &str) -> bool {
 }
 
 impl Thread {
-    fn measurement(&self, number: u64, tick_ps: u64, asked: Option<&Asked>) -> Result<Measurement, String> {
+    fn measurement(&self, number: u64, setup: Setup) -> Result<Measurement, String> {
         let Thread { histogram: Counts(counts), min, max, avg, .. } = self;
         if counts.is_empty() && self.cycles > 0 {
             return Err("it has no histogram, only the least, the mean and the largest figure: \
@@ -135,20 +268,22 @@ impl Thread {
         let counted = counts.iter().try_fold(0u64, |sum, (_, n)| sum.checked_add(*n));
         let overflow = counted.and_then(|counted| self.cycles.checked_sub(counted));
         let counted = Counted {
-            tick_ps,
+            tick_ps: setup.tick_ps,
             bins: None,
             counts,
             overflow: overflow.ok_or("its histogram has more counts than cycles: it is damaged")?,
+            overflow_from: setup.asked.and_then(Asked::length),
+            count: Some(self.cycles),
             min: *min,
             max: *max,
-            mean: Some(*avg).filter(|_| overflow != Some(0)),
+            mean: Some(StatedNumber::to_step(*avg, 0.01)),
         };
-        let (params, title) = (self.params(number, asked), format!("wake-up, lateness, thread {number}"));
+        let (params, title) = (self.params(number, setup), format!("wake-up, lateness, thread {number}"));
         Ok(measurement(ids::WAKE_TIMER, params, title, Semantics::OneWay, counted.histogram()?))
     }
 
     /// Known parameters of the thread, by the names of the probe `wake.timer`.
-    fn params(&self, number: u64, asked: Option<&Asked>) -> Params {
+    fn params(&self, number: u64, setup: Setup) -> Params {
         let mut params = params([(param::THREAD, number.into())]);
         let mut put = |name: &str, value: ParamValue| params.insert(name.to_owned(), value);
         match self.cpu.map(u64::try_from) {
@@ -156,19 +291,20 @@ impl Thread {
             Some(Err(_)) => drop(put(param::CPU, "any".into())),
             None => {}
         }
-        let Some(asked) = asked else { return params };
+        let Some(asked) = setup.asked else { return params };
         if let Some(interval) = asked.interval_ns(number) {
             put(param::INTERVAL, interval.into());
         }
         put(param::POLICY, asked.policy.into());
         put(param::METHOD, asked.method.into());
         put(param::CLOCK, asked.clock.into());
-        match asked.priority_of(number) {
-            0 => {
+        match asked.priority_of(number, setup.threads) {
+            None => {}
+            Some(0) => {
                 // The kernel may wake such a thread of cyclictest later, to save energy; ours asks it not to.
                 put(param::SLACK, "default".into());
             }
-            priority => {
+            Some(priority) => {
                 put(param::PRIORITY, priority.into());
             }
         }

@@ -1,13 +1,15 @@
 //! The JSON of fio with its bins.
 
 use super::bins::{Counted, Counts};
-use super::report::{Source, finish, measurement};
+use super::checks::StatedNumber;
+use super::report::{Source, check_length, finish, measurement, note_watched};
 use super::{from_json, has_names, time};
 use latscope_core::histogram::Bins;
 use latscope_core::param;
 use latscope_core::plan::{ParamValue, Params, params};
 use latscope_core::quality::{Level, Reason};
 use latscope_core::report::{Measurement, Report, Semantics};
+use latscope_core::units::counted;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
@@ -31,6 +33,14 @@ struct Job {
     jobname: String,
     #[serde(default)]
     error: i64,
+    /// Operations that failed, where the job goes on after an error.
+    #[serde(default)]
+    total_err: u64,
+    #[serde(default)]
+    first_error: i64,
+    /// Time of the job, ms; of grouped jobs the sum of their times.
+    #[serde(default)]
+    job_runtime: u64,
     #[serde(rename = "job options", default)]
     options: BTreeMap<String, String>,
     #[serde(default)]
@@ -45,6 +55,15 @@ struct Job {
 
 #[derive(Default, Deserialize)]
 struct Direction {
+    /// Time from the first to the last operation of the direction, ms.
+    #[serde(default)]
+    runtime: u64,
+    /// Operations that were transferred in part only.
+    #[serde(default)]
+    short_ios: u64,
+    /// Operations that were given up.
+    #[serde(default)]
+    drop_ios: u64,
     slat_ns: Option<Latency>,
     clat_ns: Option<Latency>,
     lat_ns: Option<Latency>,
@@ -64,8 +83,11 @@ struct Latency {
 const IDENTIFYING: [&str; 8] =
     ["rw", "readwrite", "bs", "blocksize", "ioengine", "iodepth", "direct", "numjobs"];
 
+/// Option by which the jobs of a group are reported as one.
+const GROUPED: &str = "group_reporting";
+
 /// The bins of fio: each is named by its middle, and each power of two has 64.
-const BINS: Bins = Bins { width: 1, per_octave: Some(64) };
+const BINS: Bins = Bins { per_octave: Some(64), ..Bins::of_width(1) };
 
 /// Name of the last bin, ns, which also has all longer times.
 const LAST_BIN: u64 = 17_112_760_320;
@@ -77,18 +99,26 @@ const UNKNOWN: &[&str] = &["options that are not in the name of a point"];
 /// # Errors
 /// The text has no bins, or is damaged.
 pub(super) fn read(text: &str) -> Result<Report, String> {
-    let file: File = from_json(text)?;
+    let file: File = from_json(text).map_err(|why| match why.contains("several outputs") {
+        true => format!("{why} (--status-interval writes several)"),
+        false => why,
+    })?;
     let version = file.version.strip_prefix("fio-").unwrap_or(&file.version).to_owned();
     let mut report = Source { program: "fio", version: Some(version), text, unknown: UNKNOWN }.report();
     report.finished = file.timestamp_ms.and_then(time::of_epoch);
     let mut measurements = Vec::new();
+    check_length(file.jobs.len(), "jobs")?;
+    let mut alike: BTreeMap<&str, u64> = BTreeMap::new();
+    file.jobs.iter().for_each(|job| *alike.entry(&job.jobname).or_insert(0) += 1);
     let mut numbers: BTreeMap<&str, u64> = BTreeMap::new();
     for job in &file.jobs {
         let number = numbers.entry(&job.jobname).or_insert(0);
-        let several = file.jobs.iter().filter(|other| other.jobname == job.jobname).count() > 1;
+        let several = alike[job.jobname.as_str()] > 1;
         let params = job.params(&file.options, several.then_some(*number));
         *number += 1;
-        measurements.extend(job.measurements(&params).map_err(|why| format!("job {}: {why}", job.jobname))?);
+        let grouped = [&job.options, &file.options].iter().any(|options| options.contains_key(GROUPED));
+        let of_job = job.measurements(&params, if grouped { 0 } else { job.job_runtime });
+        measurements.extend(of_job.map_err(|why| format!("job {}: {why}", job.jobname))?);
     }
     if measurements.is_empty() {
         return Err("it has no latency with bins: run fio with --output-format=json+".to_owned());
@@ -109,11 +139,32 @@ impl Job {
         all
     }
 
-    fn measurements(&self, params: &Params) -> Result<Vec<Measurement>, String> {
+    /// Returns what failed in a direction of the job, in words.
+    fn failures(&self, of: &Direction) -> Option<String> {
+        let ended = (self.error != 0).then(|| format!("the job ended with error {}", self.error));
+        let failed = (self.total_err > 0).then(|| {
+            format!(
+                "{} of the job failed, first with error {}",
+                counted(self.total_err, "operation"),
+                self.first_error
+            )
+        });
+        let partial = (of.short_ios > 0)
+            .then(|| format!("{} transferred less than asked", counted(of.short_ios, "operation")));
+        let dropped = (of.drop_ios > 0).then(|| format!("{} dropped", counted(of.drop_ios, "operation")));
+        let all: Vec<String> = [ended, failed, partial, dropped].into_iter().flatten().collect();
+        (!all.is_empty()).then(|| all.join("; "))
+    }
+
+    /// The points of the job, which took `job_ms` in all if that is known.
+    fn measurements(&self, params: &Params, job_ms: u64) -> Result<Vec<Measurement>, String> {
         let directions =
             [("read", &self.read), ("write", &self.write), ("trim", &self.trim), ("sync", &self.sync)];
         let mut measurements = Vec::new();
+        let longest = directions.iter().map(|(_, of)| of.runtime).max().unwrap_or(0);
         for (direction, of) in directions {
+            // Of syncs no time is stated: they are between the other operations.
+            let known = [of.runtime, longest, job_ms].into_iter().find(|ms| *ms > 0);
             for (name, latency) in [("slat", &of.slat_ns), ("clat", &of.clat_ns), ("lat", &of.lat_ns)] {
                 let Some((latency, bins)) = latency
                     .as_ref()
@@ -129,13 +180,9 @@ impl Job {
                 let number = params.get("number").map(|number| format!(" {number}")).unwrap_or_default();
                 let title = format!("{}{number}: {direction}, {name}", self.jobname);
                 let mut m = measurement("imported.fio", params, title, Semantics::Operation, histogram);
-                if self.error != 0 {
-                    m.lower(Reason::new(
-                        Level::Degraded,
-                        "calls-failed",
-                        format!("the job ended with error {}", self.error),
-                        "",
-                    ));
+                note_watched(&mut m, known.unwrap_or(0) as f64 / 1e3)?;
+                if let Some(why) = self.failures(of) {
+                    m.lower(Reason::new(Level::Degraded, "calls-failed", why, ""));
                 }
                 measurements.push(m);
             }
@@ -146,20 +193,19 @@ impl Job {
 
 impl Latency {
     fn counted(&self, Counts(counts): &Counts) -> Result<latscope_core::histogram::Histogram, String> {
-        let sum = counts.iter().try_fold(0u64, |sum, (_, n)| sum.checked_add(*n));
-        if sum != Some(self.count) {
-            return Err(format!("its bins do not add up to N, {}: it is damaged", self.count));
-        }
         let known = counts.partition_point(|(value, _)| *value < LAST_BIN);
-        let overflow = counts[known..].iter().map(|(_, n)| n).sum();
+        let overflow = counts[known..].iter().try_fold(0u64, |sum, (_, n)| sum.checked_add(*n));
         let counted = Counted {
             tick_ps: 1_000,
             bins: Some(BINS),
             counts: &counts[..known],
-            overflow,
+            overflow: overflow.ok_or("its counts are larger than any can be")?,
+            overflow_from: Some(BINS.around(LAST_BIN, LAST_BIN).0),
+            count: Some(self.count),
             min: self.min,
             max: self.max,
-            mean: Some(self.mean),
+            // fio adds the mean up as it goes, with the error of its sums.
+            mean: Some(StatedNumber::to_step(self.mean, 1e-3 + 1e-6 * self.mean.abs())),
         };
         counted.histogram()
     }

@@ -1,7 +1,8 @@
 //! The JSON of Google Benchmark. A repetition is the mean of many iterations. Repetitions become rounds; values that
 //! are computed from them (mean, median, complexity) are left out.
 
-use super::report::{Source, finish, measurement};
+use super::checks::{KnownValues, StatedFigures, StatedNumber};
+use super::report::{Source, check_length, finish, measurement, number_alike};
 use super::{from_json, has_names, time};
 use latscope_core::histogram::Histogram;
 use latscope_core::ordered::entry;
@@ -9,8 +10,9 @@ use latscope_core::plan::params;
 use latscope_core::quality::{Level, Reason};
 use latscope_core::report::{Better, Measurement, Report, Sampling, Semantics, Value};
 use latscope_core::rounds::Round;
+use latscope_core::units::counted;
 use serde::Deserialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Returns true if a text has names that together no other program has.
 pub(super) fn recognises(text: &str) -> bool {
@@ -38,6 +40,10 @@ struct Line {
     name: String,
     run_name: Option<String>,
     run_type: Option<String>,
+    family_index: Option<u64>,
+    per_family_instance_index: Option<u64>,
+    repetition_index: Option<u64>,
+    repetitions: Option<u64>,
     aggregate_name: Option<String>,
     iterations: Option<u64>,
     real_time: Option<f64>,
@@ -61,6 +67,7 @@ const UNKNOWN: &[&str] = &["options of the program", "counters of the user, whic
 /// The text has aggregates only, is of an old version, or damaged.
 pub(super) fn read(text: &str) -> Result<Report, String> {
     let file: File = from_json(text)?;
+    check_length(file.benchmarks.len(), "lines of benchmarks")?;
     let version = file.context.library_version.clone();
     let mut report = Source { program: "Google Benchmark", version, text, unknown: UNKNOWN }.report();
     report.machine.name = file.context.host_name;
@@ -71,39 +78,107 @@ pub(super) fn read(text: &str) -> Result<Report, String> {
     if file.context.cpu_scaling_enabled == Some(true) {
         report.plan.notes.push("frequency scaling was on".to_owned());
     }
-    let mut benchmarks: Vec<(&str, Vec<&Line>)> = Vec::new();
-    let mut computed: Vec<&str> = Vec::new();
-    for line in &file.benchmarks {
-        match line.run_type.as_deref() {
-            Some("iteration") => {}
-            Some("aggregate") => {
+    let mut measured = Benchmarks::of(&file.benchmarks)?.measurements()?;
+    number_alike(&mut measured);
+    finish(report, measured)
+}
+
+/// The lines of each benchmark.
+#[derive(Default)]
+struct Benchmarks<'a> {
+    /// Repetitions, by the benchmark's place in the program, if that is stated, and its name.
+    repetitions: Vec<((Place, &'a str), Vec<&'a Line>)>,
+    /// Computed figures of a benchmark: its mean and its median.
+    computed: Vec<(&'a str, &'a Line)>,
+}
+
+/// Place of a benchmark in its program: two of one name differ in it.
+type Place = (Option<u64>, Option<u64>);
+
+impl<'a> Benchmarks<'a> {
+    fn of(lines: &'a [Line]) -> Result<Benchmarks<'a>, String> {
+        let mut all = Benchmarks::default();
+        // Before version 1.5 only the name of a line says that it is computed.
+        let may_be_computed = |name: &str| COMPUTED.iter().any(|end| name.ends_with(end));
+        let is_old = lines.iter().any(|line| line.run_type.is_none());
+        if is_old && lines.iter().any(|line| may_be_computed(&line.name)) {
+            return Err("it does not say which lines are aggregates: it is of a version before 1.5 \
+                        (run it with one repetition)"
+                .to_owned());
+        }
+        for line in lines {
+            match line.run_type.as_deref() {
+                None | Some("iteration") => {
+                    let place = (line.family_index, line.per_family_instance_index);
+                    let name = line.run_name.as_deref().unwrap_or(&line.name);
+                    entry(&mut all.repetitions, (place, name)).push(line);
+                }
                 // A complexity is one of several benchmarks.
-                let of_one = ["mean", "median"].map(Some).contains(&line.aggregate_name.as_deref());
-                computed.extend(line.run_name.as_deref().filter(|_| of_one));
-                continue;
-            }
-            _ => {
-                return Err(
-                    "it does not say which lines are aggregates: it is of a version before 1.5".to_owned()
-                );
+                Some("aggregate") => {
+                    let of_one = ["mean", "median"].map(Some).contains(&line.aggregate_name.as_deref());
+                    all.computed.extend(line.run_name.as_deref().filter(|_| of_one).map(|name| (name, line)));
+                }
+                Some(other) => return Err(format!("{}: its run_type, {other:?}, is not known", line.name)),
             }
         }
-        let name = line.run_name.as_deref().unwrap_or(&line.name);
-        entry(&mut benchmarks, name).push(line);
+        let is_known = |name: &str| all.repetitions.iter().any(|((_, known), _)| *known == name);
+        match all.computed.iter().find(|(name, _)| !is_known(name)) {
+            Some((name, _)) => Err(format!(
+                "of {name} it has aggregates only: run it without --benchmark_report_aggregates_only"
+            )),
+            None => Ok(all),
+        }
     }
-    if let Some(name) = computed.iter().find(|name| !benchmarks.iter().any(|(known, _)| known == *name)) {
+
+    fn measurements(&self) -> Result<Vec<Measurement>, String> {
+        let measured = self.repetitions.iter().map(|((_, name), lines)| {
+            let alone = self.repetitions.iter().filter(|((_, other), _)| other == name).count() == 1;
+            let computed = self.computed.iter().filter(|(of, _)| alone && of == name).map(|(_, line)| *line);
+            let m = point(name, lines, &computed.collect::<Vec<_>>());
+            m.map_err(|why| format!("benchmark {name}: {why}"))
+        });
+        measured.collect()
+    }
+}
+
+/// Ends of the names of computed figures.
+const COMPUTED: [&str; 6] = ["_mean", "_median", "_stddev", "_cv", "_BigO", "_RMS"];
+
+/// Checks the repetitions of a benchmark, and the figures that are computed from them.
+fn check(lines: &[&Line], times: &[f64], computed: &[&Line]) -> Result<(), String> {
+    let mut once = BTreeSet::new();
+    let mut numbers = lines.iter().filter_map(|line| line.repetition_index);
+    if let Some(number) = numbers.find(|number| !once.insert(*number)) {
+        return Err(format!("repetition {number} is there twice"));
+    }
+    if times.is_empty() {
+        return Ok(());
+    }
+    let stated = lines.iter().filter_map(|line| line.repetitions).max();
+    if let Some(stated) = stated.filter(|stated| times.len() == lines.len() && *stated != lines.len() as u64)
+    {
         return Err(format!(
-            "of {name} it has aggregates only: run it without --benchmark_report_aggregates_only"
+            "it has {} of its {}: it is damaged",
+            lines.len(),
+            counted(stated, "repetition")
         ));
     }
-    let measured = benchmarks
-        .iter()
-        .map(|(name, lines)| point(name, lines).map_err(|why| format!("benchmark {name}: {why}")));
-    finish(report, measured.collect::<Result<_, _>>()?)
+    let step = |ns: f64| StatedNumber::to_step(ns, 1e-6 * ns);
+    for line in computed {
+        let ns = step(line.ns(line.real_time)?);
+        let is_mean = line.aggregate_name.as_deref() == Some("mean");
+        let mean = Some(ns).filter(|_| is_mean);
+        StatedFigures { mean, ..StatedFigures::default() }.check(&KnownValues::single(times))?;
+        let median = latscope_core::statistics::median(times).map(step);
+        if !is_mean && median.is_some_and(|median| !median.agrees(ns)) {
+            return Err("its median is not that of its repetitions: it is damaged".to_owned());
+        }
+    }
+    StatedFigures::default().check(&KnownValues::single(times)).map(drop)
 }
 
 /// A benchmark with its repetitions.
-fn point(name: &str, lines: &[&Line]) -> Result<Measurement, String> {
+fn point(name: &str, lines: &[&Line], computed: &[&Line]) -> Result<Measurement, String> {
     let params = params([("benchmark", name.into())]);
     let mut m = measurement(
         "imported.google-benchmark",
@@ -117,10 +192,13 @@ fn point(name: &str, lines: &[&Line]) -> Result<Measurement, String> {
     m.sampling = Sampling::Batch { ops: done.first().and_then(|line| line.iterations).unwrap_or(0) };
     if let Some(line) = failed.first() {
         let level = if done.is_empty() { Level::Unsupported } else { Level::Degraded };
-        let text = format!("{}{}", line.error_message, line.skip_message);
+        let said = format!("{}{}", line.error_message, line.skip_message);
+        let text =
+            if said.trim().is_empty() { "the benchmark skipped it, and does not say why" } else { &said };
         m.lower(Reason::new(level, "not-possible-here", text, ""));
     }
     let times: Vec<f64> = done.iter().map(|line| line.ns(line.real_time)).collect::<Result<_, _>>()?;
+    check(lines, &times, computed)?;
     // Of what is short more digits are known than of a ns.
     let tick_ps = if times.iter().all(|ns| *ns < 1e6) { 1 } else { 1_000 };
     m.histogram = Histogram::new(tick_ps);
@@ -157,7 +235,8 @@ impl Line {
             Some("us") => 1e3,
             Some("ms") => 1e6,
             Some("s") => 1e9,
-            other => return Err(format!("its time_unit is {other:?}, and ns, us, ms and s are known")),
+            Some(other) => return Err(format!("its time_unit is {other:?}, and ns, us, ms and s are known")),
+            None => return Err("it has no time_unit".to_owned()),
         };
         let ns = time.ok_or("it has no real_time")? * unit;
         // Longer than 30 years is damage.

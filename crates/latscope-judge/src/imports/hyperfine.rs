@@ -1,14 +1,19 @@
 //! The JSON of hyperfine. Each time is that of a separate process: a round of one event.
 
-use super::report::{Source, finish, measurement};
+use super::checks::{KnownValues, StatedFigures, StatedNumber};
+use super::report::{Source, check_length, finish, measurement, number_alike};
 use super::{from_json, has_names};
 use latscope_core::histogram::Histogram;
 use latscope_core::plan::{USER_PARAMETER, params};
 use latscope_core::quality::{Level, Reason};
 use latscope_core::report::{Measurement, Report, Semantics};
 use latscope_core::rounds::Round;
+use latscope_core::units::counted;
 use serde::Deserialize;
 use std::collections::BTreeMap;
+
+/// Id of the probe of its measurements.
+pub(super) const PROBE: &str = "imported.hyperfine";
 
 /// Returns true if a text has names that together no other program has.
 pub(super) fn recognises(text: &str) -> bool {
@@ -25,13 +30,18 @@ struct Command {
     command: String,
     /// Times of the runs, in seconds.
     times: Option<Vec<f64>>,
+    mean: Option<f64>,
+    median: Option<f64>,
+    stddev: Option<f64>,
+    min: Option<f64>,
+    max: Option<f64>,
     #[serde(default)]
     exit_codes: Vec<Option<i64>>,
     #[serde(default)]
     parameters: BTreeMap<String, String>,
 }
 
-const UNKNOWN: &[&str] = &["options: shell, warm-up runs, preparation"];
+const UNKNOWN: &str = "options: shell, warm-up runs, preparation";
 
 /// Reads the commands of a run.
 ///
@@ -39,18 +49,54 @@ const UNKNOWN: &[&str] = &["options: shell, warm-up runs, preparation"];
 /// The text has no times of the single runs, or is damaged.
 pub(super) fn read(text: &str) -> Result<Report, String> {
     let file: File = from_json(text)?;
-    let report = Source { program: "hyperfine", version: None, text, unknown: UNKNOWN }.report();
+    let lack = file.results.iter().any(|command| command.exit_codes.is_empty());
+    let unknown: Vec<&str> = [UNKNOWN].into_iter().chain(lack.then_some("exit codes of the runs")).collect();
+    let report = Source { program: "hyperfine", version: None, text, unknown: &unknown }.report();
     let measured = file
         .results
         .iter()
         .map(|command| command.measurement().map_err(|why| format!("{:?}: {why}", command.command)));
-    finish(report, measured.collect::<Result<_, _>>()?)
+    let mut measured = measured.collect::<Result<Vec<_>, _>>()?;
+    number_alike(&mut measured);
+    finish(report, measured)
+}
+
+/// Standard deviation of a sample; `None` of a single value.
+fn deviation(values: &[f64]) -> Option<f64> {
+    let count = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / count;
+    let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+    (values.len() > 1).then(|| (squares / (count - 1.0)).sqrt())
 }
 
 impl Command {
+    /// Checks the figures of the command against the times of its runs.
+    fn check(&self, times: &[f64]) -> Result<(), String> {
+        let step = |value: f64| StatedNumber::to_step(value, 1e-9 * value.abs());
+        let stated = StatedFigures { count: None, min: self.min, max: self.max, mean: self.mean.map(step) };
+        stated.check(&KnownValues::single(times))?;
+        let median = latscope_core::statistics::median(times).map(step);
+        if self.median.map(step).zip(median).is_some_and(|(stated, median)| !stated.agrees(median)) {
+            return Err("its median is not that of its times: it is damaged".to_owned());
+        }
+        // It agrees as far as it has digits.
+        let stated = self.stddev.and_then(|stddev| StatedNumber::of(&stddev.to_string()));
+        if stated.zip(deviation(times).map(step)).is_some_and(|(stated, own)| !stated.agrees(own)) {
+            return Err("its stddev is not that of its times: it is damaged".to_owned());
+        }
+        let codes = self.exit_codes.len();
+        if codes > 0 && codes != times.len() {
+            let codes = counted(codes as u64, "exit code");
+            return Err(format!("it has {} times and {codes}: it is damaged", times.len()));
+        }
+        Ok(())
+    }
+
     fn measurement(&self) -> Result<Measurement, String> {
         let times = self.times.as_deref().filter(|times| !times.is_empty());
         let times = times.ok_or("it has no times of the single runs")?;
+        check_length(times.len(), "runs")?;
+        self.check(times)?;
         let mut histogram = Histogram::new(1_000);
         let mut rounds = Vec::new();
         for seconds in times {
@@ -67,8 +113,7 @@ impl Command {
         for (name, value) in &self.parameters {
             params.insert(format!("{USER_PARAMETER}{name}"), value.as_str().into());
         }
-        let mut m =
-            measurement("imported.hyperfine", params, self.command.clone(), Semantics::Operation, histogram);
+        let mut m = measurement(PROBE, params, self.command.clone(), Semantics::Operation, histogram);
         if rounds.len() > 1 {
             m.rounds = rounds;
         }

@@ -1,6 +1,7 @@
 //! The results.json of jitterdebugger.
 
-use super::bins::{Counted, Counts};
+use super::bins::{Counted, Counts, Numbered};
+use super::checks::StatedNumber;
 use super::report::{Source, SysInfo, finish, measurement};
 use super::{from_json, has_names};
 use latscope_core::catalogue::ids;
@@ -8,7 +9,6 @@ use latscope_core::param;
 use latscope_core::plan::params;
 use latscope_core::report::{Measurement, Report, Semantics};
 use serde::Deserialize;
-use std::collections::BTreeMap;
 
 /// Returns true if a text has names that no other program has.
 pub(super) fn recognises(text: &str) -> bool {
@@ -19,7 +19,7 @@ pub(super) fn recognises(text: &str) -> bool {
 struct File {
     version: u64,
     sysinfo: System,
-    cpu: BTreeMap<String, Cpu>,
+    cpu: Numbered<Cpu>,
 }
 
 #[derive(Deserialize)]
@@ -28,6 +28,7 @@ struct System {
     uname: SysInfo,
     /// Length of a tick of the histograms, ns.
     resolution_in_ns: u64,
+    cpus_online: Option<usize>,
 }
 
 #[derive(Deserialize)]
@@ -36,7 +37,7 @@ struct Cpu {
     count: u64,
     min: u64,
     max: u64,
-    avg: f64,
+    avg: Option<f64>,
 }
 
 /// The version of the form that is read.
@@ -50,7 +51,9 @@ const UNKNOWN: &[&str] =
 /// # Errors
 /// The text is of another version, or damaged.
 pub(super) fn read(text: &str) -> Result<Report, String> {
-    let file: File = from_json(text)?;
+    // The mean of a thread that was never woken is not a number.
+    let of_nothing = |text: &str, nan: &str| text.replace(&format!("\"avg\": {nan}"), "\"avg\": null");
+    let file: File = from_json(&of_nothing(&of_nothing(text, "-nan"), "nan"))?;
     if file.version != VERSION {
         return Err(format!("its form is version {}, and {VERSION} is read", file.version));
     }
@@ -59,30 +62,41 @@ pub(super) fn read(text: &str) -> Result<Report, String> {
         1_000 => 1_000_000,
         other => return Err(format!("its resolution_in_ns is {other}, and 1 and 1000 are known")),
     };
-    let mut report = Source { program: "jitterdebugger", version: None, text, unknown: UNKNOWN }.report();
+    let Numbered(cpus) = file.cpu;
+    // The key is the number of the thread, which is that of its CPU where each CPU has one.
+    let is_of_cpu = file.sysinfo.cpus_online == Some(cpus.len());
+    let (key, further) =
+        if is_of_cpu { (param::CPU, None) } else { (param::THREAD, Some("CPUs of the threads")) };
+    let unknown: Vec<&str> = UNKNOWN.iter().copied().chain(further).collect();
+    let mut report = Source { program: "jitterdebugger", version: None, text, unknown: &unknown }.report();
     report.machine = file.sysinfo.uname.machine();
-    let mut cpus: Vec<(u64, &Cpu)> = Vec::new();
-    for (name, cpu) in &file.cpu {
-        cpus.push((name.parse().map_err(|_| format!("{name:?} is no number of a CPU"))?, cpu));
-    }
-    cpus.sort_by_key(|(number, _)| *number);
-    let measured = cpus
-        .into_iter()
-        .map(|(number, cpu)| cpu.measurement(number, tick_ps).map_err(|why| format!("CPU {number}: {why}")));
+    let measured = cpus.iter().map(|(number, cpu)| {
+        cpu.measurement((key, *number), tick_ps).map_err(|why| format!("thread {number}: {why}"))
+    });
     finish(report, measured.collect::<Result<_, _>>()?)
 }
 
 impl Cpu {
-    fn measurement(&self, number: u64, tick_ps: u64) -> Result<Measurement, String> {
+    fn measurement(&self, (key, number): (&str, u64), tick_ps: u64) -> Result<Measurement, String> {
         let Cpu { histogram: Counts(counts), count, min, max, avg } = self;
         let counted = counts.iter().try_fold(0u64, |sum, (_, n)| sum.checked_add(*n));
         let overflow = counted.and_then(|counted| count.checked_sub(counted));
         let overflow =
             overflow.ok_or("its histogram has more counts than there were events: it is damaged")?;
-        let mean = Some(*avg).filter(|_| overflow > 0);
-        let counted = Counted { tick_ps, bins: None, counts, overflow, min: *min, max: *max, mean };
+        let counted = Counted {
+            tick_ps,
+            bins: None,
+            counts,
+            overflow,
+            overflow_from: None,
+            count: Some(*count),
+            min: *min,
+            max: *max,
+            mean: avg.map(|avg| StatedNumber::to_step(avg, 0.01)),
+        };
+        let place = if key == param::CPU { "CPU" } else { "thread" };
         let (params, title) =
-            (params([(param::CPU, number.into())]), format!("wake-up, lateness, CPU {number}"));
+            (params([(key, number.into())]), format!("wake-up, lateness, {place} {number}"));
         Ok(measurement(ids::WAKE_TIMER, params, title, Semantics::OneWay, counted.histogram()?))
     }
 }

@@ -3,9 +3,11 @@
 //! unknown.
 
 mod bins;
+mod checks;
 mod command_line;
 mod cyclictest;
 mod cyclictest_json;
+mod encoding;
 mod fio;
 mod google_benchmark;
 mod hyperfine;
@@ -13,12 +15,13 @@ mod jitterdebugger;
 mod lat_mem_rd;
 mod report;
 mod rtla;
+#[cfg(test)]
+mod tests;
 mod time;
 
 use crate::runs::Run;
 use crate::verdict::tested;
-use latscope_core::json::LARGEST;
-use latscope_core::report::{LoadError, Report, Warning};
+use latscope_core::report::{LoadError, Measurement, Report, Warning};
 use serde::Deserializer;
 use serde::de::{DeserializeSeed, MapAccess, SeqAccess, Visitor};
 use std::borrow::Cow;
@@ -101,6 +104,7 @@ impl ReadError {
 /// # Errors
 /// The file is neither, or damaged.
 pub fn read_report(text: &[u8]) -> Result<Report, ReadError> {
+    let text = &*encoding::utf8(text);
     let mut report = Report::from_json(text).or_else(|error| otherwise(text, error))?;
     tested::note(&mut report);
     Ok(report)
@@ -112,7 +116,7 @@ pub fn read_report(text: &[u8]) -> Result<Report, ReadError> {
 /// # Errors
 /// The errors of [`read_report`].
 pub fn read_report_without_blocks(text: &[u8]) -> Result<Report, ReadError> {
-    match Report::from_json_without_blocks(text) {
+    match Report::from_json_without_blocks(&encoding::utf8(text)) {
         Ok(report) if !tested::is_missing(&report) => Ok(report),
         _ => read_report(text),
     }
@@ -123,12 +127,30 @@ pub fn read_report_without_blocks(text: &[u8]) -> Result<Report, ReadError> {
 /// # Errors
 /// The errors of [`read_report`].
 pub fn read_run(text: &[u8]) -> Result<Run, ReadError> {
-    match Run::from_json(text) {
-        // The run is the unit of judging.
-        Ok(run) if run.report.merged.is_some() => Err(ReadError::Other("several runs merged into one")),
-        Ok(run) => Ok(run),
-        Err(error) => otherwise(text, error).map(Run::of),
-    }
+    let run = read_runs(text)?;
+    // The run is the unit of judging.
+    let merged = run.report.merged.is_some();
+    if merged { Err(ReadError::Other("several runs merged into one")) } else { Ok(run) }
+}
+
+/// Returns true if each round of a measurement is a run: a process of its own, as hyperfine starts them.
+pub(crate) fn has_runs(m: &Measurement) -> bool {
+    m.probe == hyperfine::PROBE
+}
+
+/// Number of runs of a result: one, except of programs whose [rounds are runs](has_runs).
+pub(crate) fn runs_in(report: &Report) -> usize {
+    let runs = report.measurements.iter().filter(|m| has_runs(m)).map(|m| m.rounds.len());
+    runs.min().unwrap_or(1).max(1)
+}
+
+/// Reads a result like [`read_run`], also one that several runs were merged into: to judge it by itself.
+///
+/// # Errors
+/// The errors of [`read_report`].
+pub fn read_runs(text: &[u8]) -> Result<Run, ReadError> {
+    let text = &*encoding::utf8(text);
+    Run::from_json(text).or_else(|error| otherwise(text, error).map(Run::of))
 }
 
 /// Reads a text that is no result of latscope as the output of another program.
@@ -143,25 +165,16 @@ fn otherwise(text: &[u8], error: LoadError) -> Result<Report, ReadError> {
     if is_cut_off(text) {
         return Err(ReadError::Damaged);
     }
-    // Names in a command line may be of any encoding.
-    let text = String::from_utf8_lossy(text);
+    let text = encoding::plain(text);
     let found: Vec<&Format> = FORMATS.iter().filter(|format| (format.recognises)(&text)).collect();
     match found.as_slice() {
         [] => Err(error.into()),
-        [format] => (format.read)(&text)
-            .and_then(countable)
-            .map_err(|why| ReadError::Format { format: format.name, why }),
+        [format] => (format.read)(&text).map_err(|why| ReadError::Format { format: format.name, why }),
         several => {
             let names: Vec<&str> = several.iter().map(|format| format.name).collect();
             Err(ReadError::Several(names.join(" and ")))
         }
     }
-}
-
-/// Checks that the counts of a result can be added up and written as JSON.
-fn countable(report: Report) -> Result<Report, String> {
-    let most = report.measurements.iter().map(|m| m.histogram.count()).max().unwrap_or(0);
-    if most > LARGEST { Err(format!("it counts {most} events, more than 2^53")) } else { Ok(report) }
 }
 
 /// Id of the warning that the time of a run is hardly right.
@@ -172,7 +185,8 @@ pub const IMPLAUSIBLE_SHARE: &str = "implausible-share";
 /// Adds a warning to a result whose time is hardly right (a date that does not exist or lies in the future, a clock that
 /// was never set, an end before the begin), and one if it states more than all of the CPUs.
 pub fn doubt(report: &mut Report, now: SystemTime) {
-    let time = time::doubt(&report.started, report.finished.as_deref(), now);
+    let time =
+        time::doubt((&report.started, report.finished.as_deref()), &report.machine.kernel_version, now);
     warn(report, IMPLAUSIBLE_TIME, time, Some("set the clock of the machine"));
     let activity = report.activity.as_ref();
     let shares = activity.map(|account| [account.others, account.unseen, account.stolen.unwrap_or(0.0)]);
@@ -211,9 +225,10 @@ fn is_cut_off(text: &[u8]) -> bool {
     !dense.is_empty() && BEGIN.starts_with(&dense)
 }
 
-/// The whole lines of a text: a last line without its end may have lost digits.
-fn whole_lines(text: &str) -> std::str::Lines<'_> {
-    text[..text.rfind('\n').map_or(0, |end| end + 1)].lines()
+/// The whole lines of a text with their numbers: a last line without its end may have lost digits.
+fn numbered_lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let whole = &text[..text.rfind('\n').map_or(0, |end| end + 1)];
+    whole.lines().enumerate().map(|(at, line)| (at + 1, line))
 }
 
 /// The JSON in a text: programs and shells may print lines before it.
@@ -293,11 +308,34 @@ impl<'de> Visitor<'de> for NamesOf<'_, '_> {
     }
 }
 
-/// Reads the JSON of a text.
+/// Reads the JSON of a text, which nothing may follow. An error has the line of the text.
 fn from_json<'a, T: serde::Deserialize<'a>>(text: &'a str) -> Result<T, String> {
     let json = json_of(text).unwrap_or_default();
-    serde_json::from_str(json).map_err(|error| match error.classify() {
+    let lines_to = |end: usize| text[..end].matches('\n').count();
+    let start = text.len() - json.len();
+    let mut values = serde_json::Deserializer::from_str(json).into_iter::<T>();
+    let value = values.next().ok_or("it ends early")?.map_err(|error| match error.classify() {
         serde_json::error::Category::Eof => "it ends early".to_owned(),
-        _ => format!("it cannot be read: {error}"),
-    })
+        _ => {
+            let text = error.to_string();
+            let why = text.rsplit_once(" at line ").map_or(&*text, |(why, _)| why);
+            format!("line {}: {why}", lines_to(start) + error.line())
+        }
+    })?;
+    let end = start + values.byte_offset();
+    let rest = text[end..].trim_start();
+    let line = lines_to(text.len() - rest.len()) + 1;
+    match rest.chars().next() {
+        None => Ok(value),
+        Some('{' | '[') => Err(format!(
+            "it has several outputs, of which the second begins in line {line}: choose a file for each"
+        )),
+        Some(_) => {
+            let first = rest.lines().next().unwrap_or_default();
+            let first: String = first.chars().take(40).collect();
+            Err(format!(
+                "line {line}, {first:?}, follows the end of its JSON: keep only the JSON in the file"
+            ))
+        }
+    }
 }

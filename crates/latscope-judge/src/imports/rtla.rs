@@ -2,14 +2,16 @@
 //! each CPU and context.
 
 use super::bins::Counted;
-use super::report::{Source, finish, measurement};
-use super::whole_lines;
+use super::checks::StatedNumber;
+use super::numbered_lines;
+use super::report::{Source, UNEVENTFUL, finish, measurement, note_watched};
 use latscope_core::catalogue::ids;
-use latscope_core::histogram::Bins;
+use latscope_core::histogram::{Bins, Histogram};
 use latscope_core::param;
 use latscope_core::plan::{Params, params};
 use latscope_core::quality::{Level, Reason};
 use latscope_core::report::{Report, Semantics};
+use std::collections::BTreeSet;
 
 const TIMERLAT: &str = "# RTLA timerlat histogram";
 const OSNOISE: &str = "# RTLA osnoise histogram";
@@ -68,121 +70,309 @@ fn read(
     name: impl Fn(&str) -> Option<Named>,
 ) -> Result<Report, String> {
     let table = Table::read(text, heading)?;
-    let report = Source { program, version: None, text, unknown }.report();
+    // The kernel counts osnoise, and rtla knows of each sample the lower end of its bin only.
+    let is_osnoise = heading == OSNOISE;
+    let mut report = Source { program, version: None, text, unknown }.report();
     let mut measurements = Vec::new();
+    if table.columns.is_empty() {
+        let title = "osnoise on all CPUs that were watched".to_owned();
+        let nothing = Histogram::new(table.tick_ps);
+        measurements.push(measurement(ids::NOISE_OSNOISE, params([]), title, Semantics::Operation, nothing));
+    }
     for (at, column) in table.columns.iter().enumerate() {
         let (probe, params, title, times) =
             name(column).ok_or_else(|| format!("its column {column:?} is not known"))?;
-        if let Some(histogram) = table.counted(at).map_err(|why| format!("column {column}: {why}"))? {
-            measurements.push(measurement(probe, params, title, times, histogram));
-        }
+        let histogram = table.counted(at, is_osnoise).map_err(|why| format!("column {column}: {why}"))?;
+        measurements.push(measurement(probe, params, title, times, histogram));
     }
-    if let Some(line) = text.lines().find(|line| line.contains("events missed")) {
-        for m in &mut measurements {
+    for m in measurements.iter().filter(|m| is_osnoise && m.histogram.count() == 0) {
+        report.plan.notes.push(format!("{}: none was counted", m.title));
+    }
+    for m in &mut measurements {
+        note_watched(m, table.seconds as f64)?;
+        if is_osnoise && m.histogram.count() == 0 {
+            m.lower(Reason::new(Level::Ok, UNEVENTFUL, "rtla counted no noise", ""));
+        }
+        if let Some(line) = table.lost {
             m.lower(Reason::new(Level::Degraded, "trace-lost-events", line.trim(), ""));
         }
+    }
+    if table.is_stopped {
+        report.plan.notes.push("a latency above the threshold ended the run".to_owned());
     }
     finish(report, measurements)
 }
 
 /// The table and the lines below it.
+#[derive(Default)]
 struct Table<'a> {
     tick_ps: u64,
+    /// Duration of the run in whole seconds; 0 if it is not stated.
+    seconds: u64,
     columns: Vec<&'a str>,
     /// The lower ends of the bins and the counts of each column.
     rows: Vec<(u64, Vec<u64>)>,
     /// The lines `over`, `count`, `min`, `avg` and `max`; unknown values are `None`.
-    below: [Vec<Option<u64>>; 5],
+    below: [Option<Vec<Option<StatedNumber>>>; 5],
+    /// The line that says how many events were missed.
+    lost: Option<&'a str>,
+    /// True if a threshold ended the run.
+    is_stopped: bool,
 }
 
 /// The lines below the rows, in this order.
 const BELOW: [&str; 5] = ["over:", "count:", "min:", "avg:", "max:"];
 
+/// Returns the place in [`BELOW`] of a line's name, and the rest of the line. A number of nine digits follows its name
+/// without a space.
+fn below(line: &str) -> Option<(usize, &str)> {
+    let names = BELOW.iter().enumerate();
+    names.filter_map(|(at, name)| Some((at, line.trim_start().strip_prefix(name)?))).next()
+}
+
+/// The heading of the section with the figures of all CPUs, which newer releases add.
+const ALL: &str = "ALL:";
+
 impl<'a> Table<'a> {
     fn read(text: &'a str, heading: &str) -> Result<Table<'a>, String> {
-        if whole_lines(text).filter(|line| line.trim() == heading).count() > 1 {
-            return Err("it has several tables: choose a file for each run".to_owned());
+        let is_heading = |line: &str| line.trim() == heading;
+        if let Some((number, _)) = numbered_lines(text).filter(|(_, line)| is_heading(line)).nth(1) {
+            return Err(format!(
+                "it has several tables, the second from line {number}: choose a file for each run"
+            ));
         }
-        let mut lines = whole_lines(text).skip_while(|line| line.trim() != heading).skip(1);
-        let mut table =
-            Table { tick_ps: 0, columns: Vec::new(), rows: Vec::new(), below: Default::default() };
-        for line in lines.by_ref() {
-            let mut words = line.split_whitespace();
-            if let Some(unit) = line.trim().strip_prefix("# Time unit is ") {
-                table.tick_ps = match unit {
-                    "microseconds (us)" => 1_000_000,
-                    "nanoseconds (ns)" => 1_000,
-                    _ => return Err(format!("its time unit is {unit:?}, which is not known")),
-                };
-            } else if words.next() == Some("Index") {
-                table.columns = words.collect();
-                break;
-            }
+        let mut table = Table { lost: text.lines().find(|line| line.contains(LOST)), ..Table::default() };
+        let mut lines = numbered_lines(text).skip_while(|(_, line)| !is_heading(line)).skip(1);
+        if !table.read_head(&mut lines)? {
+            return Err(
+                "it has no time unit, or no columns: it is cut off (--no-index is not read)".to_owned()
+            );
         }
-        if table.tick_ps == 0 || table.columns.is_empty() {
-            return Err("it has no time unit, or no columns: nothing was counted, or it is cut off \
-                        (--no-index is not read)"
+        table.read_rows(&mut lines)?;
+        let is_whole =
+            |line: &Option<Vec<_>>| line.as_ref().is_some_and(|line| line.len() == table.columns.len());
+        if !table.below.iter().all(is_whole) {
+            return Err("its lines over, count, min, avg and max are not of all columns: it is cut off \
+                        (--no-summary is not read)"
                 .to_owned());
         }
-        for line in lines {
-            let mut words = line.split_whitespace();
-            let Some(first) = words.next() else { continue };
-            if let Some(at) = BELOW.iter().position(|name| *name == first) {
-                table.below[at] = words.map(cut_off).collect();
-                if at + 1 == BELOW.len() {
-                    break;
-                }
-            } else {
-                let counts = words.map(|word| word.parse().ok()).collect::<Option<Vec<u64>>>();
-                let row = first.parse::<u64>().ok().zip(counts);
-                let row = row.filter(|(value, counts)| {
-                    counts.len() == table.columns.len()
-                        && table.rows.last().is_none_or(|(last, _)| last < value)
-                });
-                table.rows.push(row.ok_or_else(|| format!("the line {line:?} is no row of its table"))?);
-            }
+        if table.columns.is_empty() && heading != OSNOISE {
+            return Err("no thread was woken: there is no figure in it".to_owned());
         }
-        if table.below.iter().all(|line| line.len() == table.columns.len()) {
-            return Ok(table);
-        }
-        Err("its lines over, count, min, avg and max are not of all columns: it is cut off \
-             (--no-summary is not read)"
-            .to_owned())
+        table.read_rest(&mut lines)?;
+        Ok(table)
     }
 
-    /// The histogram of a column; `None` if nothing was counted.
-    fn counted(&self, column: usize) -> Result<Option<latscope_core::histogram::Histogram>, String> {
-        let [overflow, count, min, avg, max] = [0, 1, 2, 3, 4].map(|line| self.below[line][column]);
-        let (overflow, count) = overflow.zip(count).ok_or("it has no number of events")?;
-        if count == 0 {
-            return Ok(None);
+    /// Reads the lines up to the names of the columns. Returns false if a part of them is missing.
+    fn read_head(&mut self, lines: &mut dyn Iterator<Item = (usize, &'a str)>) -> Result<bool, String> {
+        for (number, line) in lines {
+            let mut words = line.split_whitespace();
+            if let Some(unit) = line.trim().strip_prefix("# Time unit is ") {
+                self.tick_ps = match unit {
+                    "microseconds (us)" => 1_000_000,
+                    "nanoseconds (ns)" => 1_000,
+                    _ => return Err(format!("line {number}: its time unit is {unit:?}, which is not known")),
+                };
+            } else if let Some(duration) = line.trim().strip_prefix("# Duration:") {
+                let of = seconds(duration);
+                self.seconds =
+                    of.ok_or_else(|| format!("line {number}: {:?} is no duration", duration.trim()))?;
+            } else if words.next() == Some("Index") {
+                self.columns = words.collect();
+                let mut once = BTreeSet::new();
+                if let Some(column) = self.columns.iter().find(|column| !once.insert(**column)) {
+                    return Err(format!("line {number}: column {column} is there twice"));
+                }
+                return Ok(self.tick_ps > 0);
+            }
         }
+        Ok(false)
+    }
+
+    /// Reads the rows, and the lines below them up to the last.
+    fn read_rows(&mut self, lines: &mut dyn Iterator<Item = (usize, &'a str)>) -> Result<(), String> {
+        for (number, line) in lines {
+            let mut words = line.split_whitespace();
+            let Some(first) = words.next() else { continue };
+            if let Some((at, rest)) = below(line) {
+                let mut values: Vec<Option<StatedNumber>> =
+                    rest.split_whitespace().map(StatedNumber::of).collect();
+                if self.columns.is_empty() && values.iter().flatten().all(|number| number.value == 0.0) {
+                    values.clear();
+                }
+                if self.below[at].is_some() || values.len() != self.columns.len() {
+                    return Err(format!("line {number}, {line:?}: it is there twice, or not of all columns"));
+                }
+                self.below[at] = Some(values);
+                if at + 1 == BELOW.len() {
+                    return Ok(());
+                }
+                continue;
+            }
+            let counts = words.map(|word| word.parse().ok()).collect::<Option<Vec<u64>>>();
+            let row = first.parse::<u64>().ok().zip(counts);
+            let row = row.filter(|(value, counts)| {
+                !counts.is_empty()
+                    && counts.len() == self.columns.len()
+                    && self.below.iter().all(Option::is_none)
+                    && self.rows.last().is_none_or(|(last, _)| last < value)
+            });
+            self.rows.push(row.ok_or_else(|| format!("line {number}, {line:?}, is not a row of its table"))?);
+        }
+        Ok(())
+    }
+
+    /// Reads the lines behind the table: the section of all CPUs, and messages.
+    fn read_rest(&mut self, lines: &mut dyn Iterator<Item = (usize, &'a str)>) -> Result<(), String> {
+        let mut section: Option<Section> = None;
+        for (number, line) in lines {
+            match (line.split_whitespace().next(), &mut section) {
+                (None, _) => {}
+                (Some(ALL), None) => section = Some(Section::of(line)),
+                (Some(_), Some(section)) if section.at < SECTION.len() => {
+                    section.check(self, number, line)?
+                }
+                _ if is_message(line) => self.is_stopped |= line.contains(STOPPED),
+                // The analysis of the threshold, whose form differs between releases.
+                (Some(first), _) if self.is_stopped && !first.starts_with(|c: char| c.is_ascii_digit()) => {}
+                _ => {
+                    return Err(format!(
+                        "line {number}, {line:?}, follows the end of its table: it is damaged"
+                    ));
+                }
+            }
+        }
+        match section {
+            Some(section) if section.at < SECTION.len() => {
+                Err(format!("its section ALL is cut off: it has no line {:?}", SECTION[section.at]))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// A line below the rows, by its place in [`BELOW`], for a column. The table is whole.
+    fn stated(&self, line: usize, column: usize) -> Option<StatedNumber> {
+        *self.below[line].as_ref()?.get(column)?
+    }
+
+    /// Size of a bin, in ticks. All rows are multiples of it, so that it is at most their greatest common divisor. If
+    /// all is in the first bin, only the longest that the kernel counts bounds it.
+    fn width(&self) -> u64 {
+        let divisor = self.rows.iter().fold(0, |common, (value, _)| greatest_common_divisor(common, *value));
+        let longest = LONGEST_PS / self.tick_ps;
+        if divisor == 0 { longest } else { divisor.min(longest) }
+    }
+
+    /// The histogram of a column.
+    fn counted(&self, column: usize, extremes: bool) -> Result<Histogram, String> {
+        let whole = |line: usize| self.stated(line, column).and_then(StatedNumber::whole);
+        let (overflow, count) = whole(0).zip(whole(1)).ok_or("it has no number of events")?;
         let counts: Vec<(u64, u64)> =
             self.rows.iter().map(|(value, counts)| (*value, counts[column])).collect();
-        let sum = counts.iter().try_fold(overflow, |sum, (_, n)| sum.checked_add(*n));
-        if sum != Some(count) {
-            return Err(format!("its rows do not add up to its count, {count}: it is damaged or cut off"));
+        let is_empty = count == 0 && overflow == 0 && counts.iter().all(|(_, n)| *n == 0);
+        if is_empty {
+            return Ok(Histogram::new(self.tick_ps));
         }
-        let (min, max) = min.zip(max).ok_or("it has no smallest and largest value")?;
-        // All rows are multiples of the size of a bin: it is at most their greatest common divisor.
-        let width =
-            self.rows.iter().fold(0, |common, (value, _)| greatest_common_divisor(common, *value)).max(1);
+        let (min, max) = whole(2).zip(whole(4)).ok_or("it has no smallest and largest value")?;
         let counted = Counted {
             tick_ps: self.tick_ps,
-            bins: Some(Bins { width, per_octave: None }),
+            bins: Some(Bins { extremes, ..Bins::of_width(self.width()) }),
             counts: &counts,
             overflow,
+            overflow_from: None,
+            count: Some(count),
             min,
             max,
-            mean: avg.map(|avg| avg as f64).filter(|_| overflow > 0 || width > 1),
+            mean: Some(self.stated(3, column).ok_or("it has no mean")?),
         };
-        counted.histogram().map(Some)
+        counted.histogram()
     }
 }
 
-/// A number without the digits after its point.
-fn cut_off(word: &str) -> Option<u64> {
-    word.split('.').next()?.parse().ok()
+/// Words of the line that says how many events the kernel's trace lost.
+const LOST: &str = "events missed";
+
+/// Words of the line that says that a threshold ended the run.
+const STOPPED: &str = "hit stop tracing";
+
+/// Returns true for a message of rtla: lines of the analysis of a threshold are indented.
+fn is_message(line: &str) -> bool {
+    let is_indented = line.starts_with("  ") && line.trim().starts_with(|c: char| c.is_alphabetic());
+    is_indented || line.starts_with("rtla ") || line.starts_with("## CPU ") || line.contains(LOST)
+}
+
+/// The lines of the section of all CPUs, in this order.
+const SECTION: [&str; 4] = ["count:", "min:", "avg:", "max:"];
+
+/// The section of all CPUs, while it is read: a column for each context.
+struct Section<'a> {
+    contexts: Vec<&'a str>,
+    /// Place of the next line in [`SECTION`].
+    at: usize,
+}
+
+impl<'a> Section<'a> {
+    fn of(heading: &'a str) -> Section<'a> {
+        Section { contexts: heading.split_whitespace().skip(1).collect(), at: 0 }
+    }
+
+    /// Checks the next line of the section against the columns of the table.
+    fn check(&mut self, table: &Table, number: usize, line: &str) -> Result<(), String> {
+        let rest = line.trim_start().strip_prefix(SECTION[self.at]);
+        let is_next = rest.is_some();
+        let values: Vec<Option<StatedNumber>> =
+            rest.unwrap_or_default().split_whitespace().map(StatedNumber::of).collect();
+        let agrees = |(context, stated): (&&str, &Option<StatedNumber>)| {
+            let columns = (0..table.columns.len()).filter(|at| {
+                let is_of = table.columns[*at].split_once('-').is_some_and(|(of, _)| of == *context);
+                is_of && table.stated(1, *at).is_some_and(|count| count.value > 0.0)
+            });
+            let of_columns = |line: usize| columns.clone().filter_map(move |at| table.stated(line, at));
+            let expected = match self.at {
+                0 => Some(StatedNumber::to_step(of_columns(1).map(|count| count.value).sum(), 0.0)),
+                1 => of_columns(2).min_by(|a, b| a.value.total_cmp(&b.value)),
+                2 => {
+                    let means: Vec<(StatedNumber, u64)> =
+                        of_columns(3).zip(of_columns(1).map(|count| count.value as u64)).collect();
+                    (!means.is_empty()).then(|| StatedNumber::mean_of(&means))
+                }
+                _ => of_columns(4).max_by(|a, b| a.value.total_cmp(&b.value)),
+            };
+            match (expected, stated) {
+                (Some(expected), Some(stated)) if self.at == 2 => stated.agrees(expected),
+                (Some(expected), Some(stated)) => stated.value == expected.value,
+                // A context without samples.
+                (None, stated) => stated.is_none_or(|stated| stated.value == 0.0),
+                (Some(_), None) => false,
+            }
+        };
+        let is_right = is_next
+            && !values.is_empty()
+            && values.len() == self.contexts.len()
+            && self.contexts.iter().zip(&values).all(agrees);
+        self.at += 1;
+        if is_right {
+            Ok(())
+        } else {
+            Err(format!("line {number}, {line:?}, does not fit its columns: it is damaged"))
+        }
+    }
+}
+
+/// The longest noise that the kernel counts: the period in which it looks, unless that was changed, ps.
+const LONGEST_PS: u64 = 1_000_000_000_000;
+
+/// Seconds of a duration such as `0 00:01:00`: days, hours, minutes and seconds.
+fn seconds(duration: &str) -> Option<u64> {
+    let (days, clock) = duration.trim().split_once(' ')?;
+    let parts: Vec<u64> = clock.trim().split(':').map(str::parse).collect::<Result<_, _>>().ok()?;
+    let [hours, minutes, seconds] = parts[..] else { return None };
+    if hours > 23 || minutes > 59 || seconds > 59 {
+        return None;
+    }
+    let of_days = days.parse::<u64>().ok()?.checked_mul(86_400)?;
+    let of_clock = hours.checked_mul(3_600)?.checked_add(minutes.checked_mul(60)?)?.checked_add(seconds)?;
+    of_days.checked_add(of_clock)
 }
 
 fn greatest_common_divisor(a: u64, b: u64) -> u64 {

@@ -19,7 +19,11 @@ pub(super) fn read(date: Option<&str>) -> Result<Option<String>, String> {
 const EARLIEST: &str = "2000-01-01T00:00:00Z";
 
 /// Returns why the times of a run are hardly right, in words; `None` if nothing speaks against them.
-pub(super) fn doubt(started: &str, finished: Option<&str>, now: SystemTime) -> Option<String> {
+pub(super) fn doubt(
+    (started, finished): (&str, Option<&str>),
+    kernel_version: &str,
+    now: SystemTime,
+) -> Option<String> {
     // A day of tolerance, for clocks that are set to the local time.
     let latest = humantime::format_rfc3339_seconds(now + Duration::from_secs(24 * 3600)).to_string();
     let times = [started, finished.unwrap_or_default()];
@@ -34,8 +38,26 @@ pub(super) fn doubt(started: &str, finished: Option<&str>, now: SystemTime) -> O
             return Some(format!("its date, {time}, is in the future"));
         }
     }
+    if let Some(built) = build(kernel_version).filter(|_| !started.is_empty()) {
+        // The same tolerance.
+        let date = |time| humantime::format_rfc3339_seconds(time).to_string();
+        let earliest = built.checked_sub(Duration::from_secs(24 * 3600)).map(date);
+        if earliest.is_some_and(|earliest| *started < *earliest) {
+            return Some(format!("its date, {started}, is before its kernel was built, {}", date(built)));
+        }
+    }
     let ended_first = finished.is_some_and(|finished| finished < started);
     ended_first.then(|| format!("it ended at {}, before it began at {started}", times[1]))
+}
+
+/// Returns when a kernel was built: `#3 SMP Thu Jun  4 09:00:00 UTC 2026`.
+fn build(kernel_version: &str) -> Option<SystemTime> {
+    let words: Vec<&str> = kernel_version.split_whitespace().collect();
+    words.windows(5).find_map(|five| {
+        let [month, day, time, _, year] = five else { return None };
+        let month = 1 + MONTHS.iter().position(|name| name == month)?;
+        humantime::parse_rfc3339(&format!("{year}-{month:02}-{day:0>2}T{time}Z")).ok()
+    })
 }
 
 /// A date with the offset of its time zone, as RFC 3339 in UTC: `Mon, 23 Nov 2026 00:05:43 +0100` (RFC 2822) or
@@ -60,6 +82,27 @@ fn utc(date: &str) -> Option<String> {
     let time = humantime::parse_rfc3339(&local).ok()?;
     let time = if ahead { time.checked_sub(apart)? } else { time.checked_add(apart)? };
     Some(humantime::format_rfc3339_seconds(time).to_string())
+}
+
+/// Reads what date(1) prints: `Mon Nov  2 10:00:00 UTC 2026`. It is not known in another time zone, of which there is
+/// only an abbreviation. `None` if the text has another form.
+///
+/// # Errors
+/// The date does not exist.
+pub(super) fn of_command(text: &str) -> Option<Result<Option<String>, String>> {
+    let [_, month, day, time, zone, year] = text.split_whitespace().collect::<Vec<&str>>()[..] else {
+        return None;
+    };
+    let month = 1 + MONTHS.iter().position(|name| *name == month)?;
+    let is_time = time.len() == 8 && time.matches(':').count() == 2;
+    if !is_time || [day, year].iter().any(|word| word.parse::<u16>().is_err()) {
+        return None;
+    }
+    let date = format!("{year}-{month:02}-{day:0>2}T{time}Z");
+    Some(match humantime::parse_rfc3339(&date) {
+        Err(_) => Err(format!("its date {text:?} does not exist: it is damaged")),
+        Ok(_) => Ok(Some(date).filter(|_| ["UTC", "GMT"].contains(&zone))),
+    })
 }
 
 /// Milliseconds since 1970, as RFC 3339 in UTC. `None` beyond the year 9999.
@@ -104,12 +147,30 @@ mod tests {
             assert!(read(Some(date)).unwrap_err().contains("does not exist"), "{date}");
         }
         let now = humantime::parse_rfc3339("2026-11-27T00:00:00Z").unwrap();
-        let of = |started: &str, finished: &str| doubt(started, Some(finished), now).unwrap_or_default();
+        let of = |started: &str, finished: &str| {
+            doubt((started, Some(finished)), "#1 SMP", now).unwrap_or_default()
+        };
         assert_eq!(of("2026-11-23T00:00:00Z", "2026-11-23T00:00:02Z"), "");
         assert_eq!(of("", "2026-11-23T00:00:02Z"), "");
         assert!(of("1970-01-01T00:00:05Z", "1970-01-01T00:00:07Z").contains("was the clock set"));
         assert!(of("2099-01-01T00:00:00Z", "2099-01-01T00:00:02Z").contains("in the future"));
         assert!(of("2026-11-23T00:00:09Z", "2026-11-23T00:00:02Z").contains("before it began"));
+    }
+
+    #[test]
+    fn dates_of_a_shell_are_known_in_utc() {
+        assert_eq!(
+            of_command("Mon Nov  2 10:00:00 UTC 2026").unwrap().unwrap().unwrap(),
+            "2026-11-02T10:00:00Z"
+        );
+        assert_eq!(of_command("Mon Nov  2 10:00:00 CEST 2026"), Some(Ok(None)));
+        for damaged in ["Mon Feb 30 10:00:00 UTC 2026", "Mon Nov  2 10:99:00 CEST 2026"] {
+            assert!(of_command(damaged).unwrap().unwrap_err().contains("does not exist"), "{damaged}");
+        }
+        for other in ["MHZ: 2000 MHz, 0.5000 nanosec clock", "a Nov b c d e", "Mon Nov 2 10:00 UTC 2026", ""]
+        {
+            assert_eq!(of_command(other), None, "{other}");
+        }
     }
 
     #[test]

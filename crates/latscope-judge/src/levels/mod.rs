@@ -8,8 +8,10 @@
 
 mod fit;
 mod matching;
+mod naming;
 
 pub use matching::{Agreement, LevelMatch, match_declared};
+pub(crate) use naming::{doubted_name, sizes_of};
 
 use fit::{MINIMUM_RATIO, Plateau};
 use latscope_core::statistics::median;

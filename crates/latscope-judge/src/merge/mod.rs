@@ -199,9 +199,7 @@ fn add_head(whole: &mut Report, other: Report) -> Machine {
         }
     }
     add_known(&mut whole.activity, other.activity.as_ref(), Account::add);
-    if whole.imported != other.imported {
-        whole.imported = None;
-    }
+    whole.imported = whole.imported.take().zip(other.imported).and_then(|(one, other)| one.with(other));
     add_plan(&mut whole.plan, other.plan);
     other.machine
 }

@@ -1,7 +1,7 @@
 //! This machine's figures as a file of references.
 
 use super::{ALL_PAIRS, NO_LOAD};
-use crate::findings::level_rows;
+use crate::findings::{LevelRow, level_rows};
 use latscope_core::param;
 use latscope_core::plan::{ParamValue, Params};
 use latscope_core::report::{Measurement, Report, Semantics};
@@ -102,8 +102,9 @@ fn facts(report: &Report) -> BTreeMap<String, String> {
 }
 
 fn levels(report: &Report) -> Vec<Figure> {
-    let trusted = level_rows(report).into_iter().filter(|level| !level.quality.level.is_doubtful());
-    let figure = |level: crate::findings::LevelRow| Figure {
+    let is_sure = |level: &LevelRow| !level.quality.level.is_doubtful() && level.within.is_none();
+    let trusted = level_rows(report).into_iter().filter(is_sure);
+    let figure = |level: LevelRow| Figure {
         name: level.title(),
         ns: level.ns,
         times: Semantics::Operation,

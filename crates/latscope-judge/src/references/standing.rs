@@ -123,10 +123,10 @@ fn standing(first: &Beside, same: &[&Beside]) -> Option<String> {
         _ if measured < all => format!("; here {measured} of {}", counted(all as u64, "pair")),
         _ => format!("; here {}", counted(measured as u64, "pair")),
     };
-    let doubt = if first.is_doubtful { "; unstable or degraded here" } else { "" };
-    (same.len() >= ENOUGH).then(|| {
+    // The place of a figure that was distorted says nothing about the machine.
+    (same.len() >= ENOUGH && !first.is_doubtful).then(|| {
         format!(
-            "{} {} ({}{pairs}{doubt}): faster than {slower} of {} published machines",
+            "{} {} ({}{pairs}): faster than {slower} of {} published machines",
             first.reference.figure,
             format_time(first.here),
             first.reference.defined(),
@@ -170,7 +170,8 @@ impl Here<'_> {
     }
 
     fn level(&self, reference: &Reference) -> Option<Row> {
-        let level = self.levels.iter().find(|level| reference.definition.row.is_level(&level.name))?;
+        let mut sure = self.levels.iter().filter(|level| level.within.is_none());
+        let level = sure.find(|level| reference.definition.row.is_level(&level.name))?;
         Some(Row {
             name: level.title(),
             ns: level.ns,

@@ -1,5 +1,6 @@
 //! "Did I run long enough?" in words.
 
+use super::criterion::limit_in_words;
 use super::{QUANTILES, tested};
 use latscope_core::report::{Measurement, Report, Sampling, Tested};
 use latscope_core::units::{format_count, format_span, format_time};
@@ -18,7 +19,7 @@ pub const HOW_SURE: &str = "What recurs at random more often than once in the ti
 /// Certainty of a measurement in words: the highest rate of anything longer than its maximum, and the quantiles that
 /// can be stated. `None` without single events.
 pub fn confidence_of(report: &Report, m: &Measurement) -> Option<String> {
-    let (n, max) = (m.histogram.count(), m.histogram.max()?);
+    let (n, longest) = (m.histogram.count(), m.histogram.largest()?.high);
     if m.sampling != Sampling::Event {
         return None;
     }
@@ -27,12 +28,12 @@ pub fn confidence_of(report: &Report, m: &Measurement) -> Option<String> {
     // Where the longest values were only counted, the quantiles among them are not known.
     let known = tails.filter(|quantile| m.histogram.quantile(1.0 - quantile.above).is_some());
     let last = known.rev().find(|quantile| n as f64 * quantile.above >= TOLD_FROM);
-    let max = format_time(max);
+    let max = format_time(longest);
     let rare = match m.tested.or_else(|| tested::of(report, m)) {
         _ if n < FEWEST => format!("too few to say how rare one above {max} is"),
-        None => format!("for how long it was watched is not known, nor how rare one above {max} is"),
+        None => format!("observation time unknown, so no bound on how often {max} is exceeded"),
         // What lasts as long as that cannot recur so often.
-        Some(Tested { time_ns, .. }) if m.histogram.max()? > time_ns as f64 / 3.0 => {
+        Some(Tested { time_ns, .. }) if longest > time_ns as f64 / 3.0 => {
             format!("in {}, too short a time to say how rare one of {max} is", format_span(time_ns as f64))
         }
         Some(Tested { time_ns, .. }) => {
@@ -42,18 +43,24 @@ pub fn confidence_of(report: &Report, m: &Measurement) -> Option<String> {
             )
         }
     };
-    let quantiles = last.map_or("no quantile beyond p50".to_owned(), |quantile| {
-        format!("quantiles up to {}", quantile.name.replace('_', "."))
-    });
+    let quantiles = match last {
+        Some(quantile) => format!("quantiles up to {}", quantile.name.replace('_', ".")),
+        None if m.summary.p50.is_none() => "no quantile".to_owned(),
+        None => "no quantile beyond p50".to_owned(),
+    };
     Some(format!("{rare}; {quantiles}"))
 }
 
 /// Explains the result that none of `n` was above a limit.
 pub(super) fn none_seen(n: u64, limit: f64, tested: Option<Tested>) -> String {
-    let (count, limit) = (format_count(n), format_time(limit));
+    let (count, limit) = (format_count(n), limit_in_words(limit));
     match tested {
         _ if n < FEWEST => format!("none of {count} was above {limit}: too few to say how rare one is"),
-        None => format!("none of {count} was above {limit}; for how long it was watched is not known"),
+        None => {
+            format!(
+                "none of {count} was above {limit}; observation time unknown, so no bound on how often it is exceeded"
+            )
+        }
         Some(tested) => {
             let time = format_span(tested.time_ns as f64);
             format!("none of {count} in {time} was above {limit}: {}", what_was_tested(tested))

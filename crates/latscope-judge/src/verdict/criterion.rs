@@ -92,6 +92,13 @@ pub fn in_words(name: &str, limit: f64, figure: Option<f64>) -> String {
     }
 }
 
+/// Returns a limit in ns with the digits that tell it apart from its value in three digits: `530.2 µs`.
+pub fn limit_in_words(limit: f64) -> String {
+    let digit = 10f64.powi(limit.max(1.0).log10().floor() as i32 - 2).max(1.0);
+    let [text, _] = format_apart([limit, (limit / digit).round() * digit], "ns");
+    text
+}
+
 /// Returns a plan as a list for people: a line for each step and point, then each criterion and note.
 pub fn describe(plan: &Plan) -> String {
     let mut text = plan.describe();

@@ -8,21 +8,32 @@
 
 mod above;
 mod confidence;
+mod counts;
 mod criterion;
+mod doubt;
+mod events;
+mod rounds;
 pub mod tested;
 #[cfg(test)]
 mod tests;
 
 pub use confidence::{HOW_SURE, confidence_of};
-pub use criterion::{Criterion, CriterionError, Metric, QUANTILES, Quantile, Share, describe, in_words};
+pub use criterion::{
+    Criterion, CriterionError, Metric, QUANTILES, Quantile, Share, describe, in_words, limit_in_words,
+};
+pub use events::passes_from;
+pub(crate) use events::{at_most, events_above};
 
-use crate::binomial::{proves_at_most, proves_more, samples_needed, share_bounds};
-use above::{Above, Lost};
+use crate::binomial::samples_needed;
+use above::Lost;
+use counts::{count, enough, reach};
+use doubt::weakened;
+use events::{Independent, few_above, none_above};
 use latscope_core::merged::{is_merged, is_part_of};
-use latscope_core::quality::{CUT_SHORT, LOAD_ENDED, Level, NO_VALID_REPLY, Reason};
-use latscope_core::report::{Account, Better, Check, Measurement, Report, Sampling, Status, Value, Verdict};
-use latscope_core::rounds::Prediction;
-use latscope_core::units::{counted, format_apart, format_count, format_share, format_span, format_time};
+use latscope_core::quality::{Level, NO_VALID_REPLY, Reason};
+use latscope_core::report::{BEYOND, Better, Check, Measurement, Merged, Report, Sampling, Status, Verdict};
+use latscope_core::units::{counted, format_span, format_time};
+use rounds::{is_of_rounds, median_of_rounds};
 
 /// Judges a measurement by criteria; without any it passes.
 ///
@@ -34,6 +45,19 @@ pub fn judge(m: &Measurement, criteria: &[Criterion]) -> Verdict {
     Verdict { status, checks }
 }
 
+/// Judges a measurement of a report as [`judge`] does. Merged runs that are of several things have not passed: a limit
+/// that one of them exceeds is exceeded all the same.
+pub fn judge_of(report: &Report, m: &Measurement, criteria: &[Criterion]) -> Verdict {
+    let mut verdict = judge(m, criteria);
+    let Some(unlike) = report.merged.as_ref().and_then(Merged::unlike) else { return verdict };
+    for check in verdict.checks.iter_mut().filter(|check| check.status == Status::Pass) {
+        check.status = Status::Inconclusive;
+        check.text = format!("{unlike}: not judged together; as measured, {}", check.text);
+    }
+    verdict.status = verdict.checks.iter().map(|check| check.status).max().unwrap_or(verdict.status);
+    verdict
+}
+
 /// Judges every measurement of a report that is a [subject](subjects), and
 /// leaves the verdicts in it.
 pub fn judge_report(report: &mut Report, criteria: &[Criterion]) {
@@ -42,7 +66,7 @@ pub fn judge_report(report: &mut Report, criteria: &[Criterion]) {
     }
     tested::note(report);
     for at in subjects(report) {
-        let verdict = judge(&report.measurements[at], criteria);
+        let verdict = judge_of(report, &report.measurements[at], criteria);
         if let Some(only) = only_part(report, &report.measurements[at]) {
             report.measurements[only].verdict = Some(verdict.clone());
         }
@@ -114,7 +138,7 @@ pub(crate) const FEWEST_ROUNDS: usize = 3;
 
 /// Returns the reason why a criterion is out of reach; `None` if another run can hold it.
 pub(crate) fn out_of_reach(m: &Measurement, criterion: &Criterion) -> Option<OutOfReach> {
-    let count = Independent::of(m).number(m.corrected.as_ref().unwrap_or(&m.histogram).count());
+    let count = Independent::of(m).number(m.with_missed().count());
     match &criterion.metric {
         Metric::Quantile(quantile) if is_of_rounds(m, *quantile) => {
             (m.rounds.len() < FEWEST_ROUNDS).then_some(OutOfReach::Rounds)
@@ -136,58 +160,36 @@ struct Found {
 }
 
 fn check(m: &Measurement, criterion: &Criterion) -> Check {
-    let quiet = uneventful(m, criterion);
-    let wrong = wrong_messages(m, criterion);
-    let seen = m.summary.count > 0 || quiet.is_some() || wrong.is_some();
-    let of_content = wrong.is_some() || is_of_content(criterion);
-    let quiet = quiet.or(wrong);
-    let mut found = quiet.unwrap_or_else(|| if seen { find(m, criterion) } else { nothing(m) });
-    // A wrong message is wrong on a busy machine, too.
-    if let Some(doubt) = doubt(m).filter(|_| seen && !of_content) {
-        found.status = Status::Inconclusive;
-        found.text = format!("{doubt}: not judged; as measured, {}", found.text);
-    } else if m.incomplete && seen && found.status == Status::Pass {
-        found.status = Status::Inconclusive;
-        let why = m.reason().as_deref().map(|reason| format!(" ({reason})")).unwrap_or_default();
-        found.text = format!("the run ended before this measurement did{why}; so far, {}", found.text);
-    } else if ended_load(m) && seen && found.status == Status::Pass {
-        found.status = Status::Inconclusive;
-        found.text = format!("not all was measured under the load; as measured, {}", found.text);
-    } else if is_unstable(m) && seen && found.status == Status::Pass {
-        found.status = Status::Inconclusive;
-        let why = m.reason().unwrap_or_else(|| "its rounds disagree".to_owned());
-        found.text = format!("unstable ({why}): another run may not pass; in this one, {}", found.text);
-    }
+    let without_times = uneventful(m, criterion).or_else(|| unanswered(m, criterion));
+    let found = match without_times {
+        Some(found) => weakened(m, criterion, found),
+        None if m.summary.count > 0 => weakened(m, criterion, find(m, criterion)),
+        None => nothing(m),
+    };
     let Found { value, status, text } = found;
-    let (above, of) = above(m, criterion).unzip();
+    let events = events_above(m, criterion.limit).filter(|_| criterion.metric.is_duration());
+    let (above, of) = events.unzip();
     let metric = criterion.metric.name().to_owned();
     Check { metric, limit: criterion.limit, value, above, of, status, text }
 }
 
-/// Events above the limit of a duration, and how many there are.
-fn above(m: &Measurement, criterion: &Criterion) -> Option<(u64, u64)> {
-    let histogram = match criterion.metric {
-        Metric::Max | Metric::Threshold => &m.histogram,
-        Metric::Quantile(_) => m.corrected.as_ref().unwrap_or(&m.histogram),
-        _ => return None,
-    };
-    let lost = Lost::of(m);
-    let above = lost.added_to(Above::of(histogram, criterion.limit), criterion.limit);
-    (m.sampling == Sampling::Event).then(|| (above.most, histogram.count() + lost.count))
-}
-
-/// Returns true if a criterion is about the content of messages, not about a duration.
-fn is_of_content(criterion: &Criterion) -> bool {
-    const CONTENT: [&str; 4] = ["mismatches", "duplicates", "reorderings", "faults"];
-    matches!(&criterion.metric, Metric::Value(name) if CONTENT.contains(&name.as_str()))
-}
-
-/// Result for lost or wrong messages, even if no other message came.
-fn wrong_messages(m: &Measurement, criterion: &Criterion) -> Option<Found> {
-    let Metric::Value(name) = &criterion.metric else { return None };
-    let value = m.values.get(name).filter(|value| value.better == Better::Less && value.unit == "count")?;
-    let alone = m.summary.count == 0 && value.value > criterion.limit;
-    alone.then(|| count(name, value.value, criterion.limit))
+/// Result for lost or wrong messages if no message had a valid reply. Lost ones are above every limit.
+fn unanswered(m: &Measurement, criterion: &Criterion) -> Option<Found> {
+    if m.summary.count > 0 {
+        return None;
+    }
+    match &criterion.metric {
+        Metric::Value(name) => {
+            let value = m.values.get(name).filter(|it| it.better == Better::Less && it.unit == "count")?;
+            (value.value > criterion.limit).then(|| count(name, value.value, criterion.limit))
+        }
+        Metric::Max | Metric::Threshold | Metric::Quantile(_) if is_batch(m) || Lost::of(m).count == 0 => {
+            None
+        }
+        Metric::Max | Metric::Threshold => Some(none_above(m, criterion.limit)),
+        Metric::Quantile(quantile) => Some(few_above(m, *quantile, criterion.limit)),
+        _ => None,
+    }
 }
 
 /// Result if nothing was measured.
@@ -219,32 +221,6 @@ fn uneventful(m: &Measurement, criterion: &Criterion) -> Option<Found> {
     Some(Found { value: None, status, text })
 }
 
-/// Reason why the numbers of a measurement prove nothing; `None` without one.
-fn doubt(m: &Measurement) -> Option<String> {
-    let why = m.reason().as_deref().map(|reason| format!(" ({reason})")).unwrap_or_default();
-    match m.quality.level {
-        Level::Unsupported => Some(format!("not supported here{why}")),
-        Level::Degraded if is_distorted(m) => Some(format!("measured under conditions that distort it{why}")),
-        _ => None,
-    }
-}
-
-/// Returns true if conditions distort the measurement. The early end of the run or of the load, or rounds that
-/// disagree, do not invalidate the values seen; they only limit predictions.
-fn is_distorted(m: &Measurement) -> bool {
-    let ended = |reason: &Reason| m.incomplete && reason.id == CUT_SHORT || reason.id == LOAD_ENDED;
-    let reasons = &m.quality.reasons;
-    reasons.is_empty() || reasons.iter().any(|reason| reason.level >= Level::Degraded && !ended(reason))
-}
-
-fn ended_load(m: &Measurement) -> bool {
-    m.quality.reasons.iter().any(|reason| reason.id == LOAD_ENDED)
-}
-
-fn is_unstable(m: &Measurement) -> bool {
-    m.quality.reasons.iter().any(|reason| reason.level == Level::Unstable)
-}
-
 fn find(m: &Measurement, criterion: &Criterion) -> Found {
     let limit = criterion.limit;
     match &criterion.metric {
@@ -255,6 +231,14 @@ fn find(m: &Measurement, criterion: &Criterion) -> Found {
         },
         Metric::Missed => match m.missed() {
             Some(missed) => count("missed", missed as f64, limit),
+            None if m.missed_at_least() as f64 > limit => {
+                let least = m.missed_at_least();
+                Found {
+                    value: Some(least as f64),
+                    status: Status::Exceeded,
+                    text: format!("at least {}", counted(least, "activation")) + " did not take place",
+                }
+            }
             None => Found {
                 value: None,
                 status: Status::Inconclusive,
@@ -266,6 +250,8 @@ fn find(m: &Measurement, criterion: &Criterion) -> Found {
         Metric::Value(name) => match m.values.get(name) {
             Some(value) if value.better == Better::More => reach(name, value, limit),
             Some(value) => count(name, value.value, limit),
+            // A row has the value only if a value is beyond the last bin.
+            None if name == BEYOND && m.histogram.bins().is_some() => count(name, 0.0, limit),
             None => Found {
                 value: None,
                 status: Status::Inconclusive,
@@ -290,273 +276,4 @@ fn find(m: &Measurement, criterion: &Criterion) -> Found {
 
 fn is_batch(m: &Measurement) -> bool {
     matches!(m.sampling, Sampling::Batch { .. })
-}
-
-/// The share of values above the median.
-const MEDIAN: f64 = 0.5;
-
-/// Returns true if a quantile is the median of those of the rounds, as every table shows it: for batches, and for
-/// events that were measured in several rounds without missed or lost ones.
-fn is_of_rounds(m: &Measurement, quantile: Quantile) -> bool {
-    let missed = m.corrected.as_ref().is_some_and(|corrected| corrected.count() > m.histogram.count());
-    let whole = !missed && Lost::of(m).count == 0;
-    quantile.above == MEDIAN && (is_batch(m) || m.rounds.len() > 1 && whole)
-}
-
-/// Returns true if an interval holds nearly all next runs; that of two rounds does not.
-fn is_sure(next: &Prediction) -> bool {
-    next.level >= 0.9
-}
-
-/// The median of rounds: the figure of the row, which is known as well as they agree.
-fn median_of_rounds(m: &Measurement, limit: f64) -> Found {
-    let beside_limit = |ns: f64| -> String {
-        let [_, text] = format_apart([limit, ns], "ns");
-        text
-    };
-    let shown = m.typical().map(beside_limit).unwrap_or_default();
-    let (status, text) = match m.interval.filter(is_sure) {
-        None => (
-            Status::Inconclusive,
-            format!(
-                "the median is {shown}; fewer than three rounds do not say where that of another run will be"
-            ),
-        ),
-        Some(next) => {
-            let status = match () {
-                () if next.high <= limit => Status::Pass,
-                () if next.low > limit => Status::Exceeded,
-                () => Status::Inconclusive,
-            };
-            let unsure = if status == Status::Inconclusive { ", on both sides of the limit" } else { "" };
-            let (low, high) = (beside_limit(next.low), beside_limit(next.high));
-            let busy = m.account.as_ref().is_some_and(Account::is_disturbed);
-            let run = if busy { "the next run of a machine as busy as this" } else { "the next run" };
-            let expected = format!(", and that of {run} expected in {low} to {high}{unsure}");
-            // Rounds that were distorted say nothing of the next run.
-            let expected = m.next_run().map_or_else(String::new, |_| expected);
-            (status, format!("the median is {shown}{expected}"))
-        }
-    };
-    Found { value: m.typical(), status, text }
-}
-
-/// The smallest limit of a duration, ns, that the samples of a measurement pass; other doubts do not count. `None` if
-/// they pass no limit, or if nothing bounds how rare longer ones are: there are too few samples, or it is a maximum.
-pub fn passes_from(m: &Measurement, quantile: Quantile) -> Option<f64> {
-    if is_batch(m) || is_of_rounds(m, quantile) {
-        let next = m.interval.filter(|next| is_of_rounds(m, quantile) && is_sure(next));
-        return next.map(|next| next.high);
-    }
-    let histogram = m.corrected.as_ref().unwrap_or(&m.histogram);
-    let (lost, max) = (Lost::of(m).count, histogram.max()?);
-    let n = histogram.count() + lost;
-    let (mut allowed, mut too_many) = (lost, n);
-    let independent = Independent::of(m);
-    if !independent.prove_at_most(allowed, n, quantile.above) {
-        return None;
-    }
-    while too_many - allowed > 1 {
-        let middle = allowed + (too_many - allowed) / 2;
-        if independent.prove_at_most(middle, n, quantile.above) {
-            allowed = middle
-        } else {
-            too_many = middle
-        }
-    }
-    let mut above = histogram.overflow().saturating_add(lost);
-    let buckets: Vec<(f64, f64, u64)> = histogram.buckets_ns().collect();
-    let passing = buckets.iter().rev().take_while(|(_, _, count)| {
-        above = above.saturating_add(*count);
-        above <= allowed
-    });
-    // A limit inside of a bucket has all of it above: the end of the next one has none.
-    let passed = passing.count();
-    Some(match buckets.len().checked_sub(passed + 1) {
-        Some(at) if histogram.overflow().saturating_add(lost) <= allowed => buckets[at].1.min(max),
-        _ => max,
-    })
-}
-
-/// Upper bound of a duration, ns, if a criterion holds and only the bound is known: a quantile of few samples, or the
-/// length from which on gaps were searched.
-pub(crate) fn at_most(m: &Measurement, metric: &Metric) -> Option<f64> {
-    match metric {
-        _ if m.summary.count == 0 && metric.is_duration() => m.values.get("gap").map(|gap| gap.value),
-        Metric::Quantile(quantile) => passes_from(m, *quantile),
-        _ => None,
-    }
-}
-
-/// Result for a named quantity of which more is better: it must be at least `limit`.
-fn reach(name: &str, value: &Value, limit: f64) -> Found {
-    let status = if value.value >= limit { Status::Pass } else { Status::Exceeded };
-    let [wanted, found] = format_apart([limit, value.value], &value.unit);
-    Found { value: Some(value.value), status, text: format!("{name} {found}, at least {wanted} wanted") }
-}
-
-/// Result for a number that must be at most `limit`.
-fn count(name: &str, value: f64, limit: f64) -> Found {
-    let status = if value <= limit { Status::Pass } else { Status::Exceeded };
-    let (value_text, limit_text) = (format_number(value), format_number(limit));
-    Found { value: Some(value), status, text: format!("{name} {value_text}, at most {limit_text} allowed") }
-}
-
-/// Number of calls for which a priority was both inherited and restored, and of all calls with it.
-fn inherited(m: &Measurement, kind: &str) -> Option<(f64, f64)> {
-    let [inherited, restored, calls] = ["inherited", "restored", "calls"]
-        .map(|name| m.values.get(&format!("{kind}-{name}")).map(|value| value.value));
-    Some((inherited?.min(restored?), calls?))
-}
-
-/// Result for a share of calls that must be reached, with the number of calls and of those for which it is known.
-fn enough(m: &Measurement, share: Share, limit: f64) -> Found {
-    let value = |name: &str| m.values.get(name).map(|value| value.value);
-    let (found, what) = match share {
-        Share::Sync => {
-            let of = value("sync-of").filter(|of| *of > 0.0);
-            let found = of.and_then(|of| Some(((value("sync")? * of / 100.0).round(), of)));
-            (found, "were served on the caller's CPU")
-        }
-        Share::InheritsFifo => {
-            (inherited(m, "rt"), "were served at the caller's real-time priority, and it was given back")
-        }
-        Share::InheritsNice => {
-            (inherited(m, "nice"), "were served at the caller's nice value, and it was given back")
-        }
-    };
-    let Some((held, of)) = found.filter(|(_, of)| *of > 0.0) else {
-        let text = "of no call it is known: the caller did not get its priority, or the run does not look"
-            .to_owned();
-        return Found { value: None, status: Status::Inconclusive, text };
-    };
-    let reached = 100.0 * held / of;
-    let status = if reached >= limit { Status::Pass } else { Status::Exceeded };
-    let text = format!(
-        "{} of {} calls {what}; {} wanted",
-        format_count(held as u64),
-        format_count(of as u64),
-        format_share(limit / 100.0)
-    );
-    Found { value: Some(reached), status, text }
-}
-
-fn format_number(value: f64) -> String {
-    if value >= 0.0 && value.fract() == 0.0 { format_count(value as u64) } else { value.to_string() }
-}
-
-/// Share of samples that are independent of each other; all bounds on shares count only these.
-#[derive(Debug, Clone, Copy)]
-struct Independent(f64);
-
-impl Independent {
-    /// Share from which on all samples count as independent, because of the scatter of the estimate.
-    const ALL: f64 = 0.8;
-
-    fn of(m: &Measurement) -> Independent {
-        let share = m.tested.map_or(1.0, |tested| tested.independent);
-        Independent(if share < Independent::ALL { share } else { 1.0 })
-    }
-
-    /// Number of independent samples of `n`, rounded down.
-    fn number(self, n: u64) -> u64 {
-        if self.0 < 1.0 { (n as f64 * self.0) as u64 } else { n }
-    }
-
-    /// Number of independent samples of `k` above a limit, rounded up: at least 1 unless `k` is 0.
-    fn above(self, k: u64) -> u64 {
-        if self.0 < 1.0 { (k as f64 * self.0).ceil() as u64 } else { k }
-    }
-
-    fn prove_at_most(self, k: u64, n: u64, share: f64) -> bool {
-        proves_at_most(self.above(k), self.number(n), share)
-    }
-
-    fn prove_more(self, k: u64, n: u64, share: f64) -> bool {
-        proves_more(self.number(k), self.number(n), share)
-    }
-
-    /// Number of further samples, none of them above the limit, that would prove that at most a share is above it.
-    fn wanting(self, k: u64, n: u64, share: f64) -> u64 {
-        let needed = samples_needed(self.above(k), share) as f64 / self.0;
-        (needed.ceil() as u64).saturating_sub(n)
-    }
-
-    /// ` (12,000 of them are independent: the others are of the same bouts, or of threads that share a CPU)`.
-    fn words(self, n: u64) -> String {
-        if self.0 >= 1.0 {
-            return String::new();
-        }
-        format!(
-            " (as {} independent ones: the others are of the same bouts, or of threads that share a CPU)",
-            format_count(self.number(n))
-        )
-    }
-}
-
-/// Result of `max` and `threshold`: no value may be above the limit.
-fn none_above(m: &Measurement, limit: f64) -> Found {
-    let (histogram, lost) = (&m.histogram, Lost::of(m));
-    let above = lost.added_to(Above::of(histogram, limit), limit);
-    let n = histogram.count() + lost.count;
-    let longest = histogram.max();
-    // A lost message took longer than the timeout, and may have taken longer than all others.
-    let value = longest.filter(|longest| lost.count == 0 || *longest > limit);
-    if above.most == 0 {
-        return Found { value, status: Status::Pass, text: confidence::none_seen(n, limit, m.tested) };
-    }
-    let [limit, worst] = format_apart([limit, longest.unwrap_or_default()], "ns");
-    let (words, with) = (above.words(n, &limit), lost.words());
-    if above.least == 0 {
-        let text = format!(
-            "{words}{with}: too little is known of the lost to judge; the longest other took {worst}"
-        );
-        return Found { value, status: Status::Inconclusive, text };
-    }
-    let of_replies = if lost.count > 0 { " that had a reply" } else { "" };
-    let text = format!("{words}{with}; the longest{of_replies} took {worst}");
-    Found { value, status: Status::Exceeded, text }
-}
-
-/// Result of a quantile criterion: at most the quantile's share may be above the limit, in the distribution with the
-/// missed activations if there is one. The values of the bucket around the limit count against either verdict.
-fn few_above(m: &Measurement, quantile: Quantile, limit: f64) -> Found {
-    let (histogram, missed) = match &m.corrected {
-        Some(corrected) => (corrected, m.summary.missed),
-        None => (&m.histogram, 0),
-    };
-    let lost = Lost::of(m);
-    let (n, share, independent) = (histogram.count() + lost.count, quantile.above, Independent::of(m));
-    let timed = Above::of(histogram, limit);
-    let unsure = timed.unsure();
-    let above = lost.added_to(timed, limit);
-    let allowed = format_share(share);
-    let value = histogram.tail_quantile(1.0 - share).filter(|_| share < 0.5);
-    let value = value.or_else(|| histogram.quantile(0.5).filter(|_| share == 0.5));
-    // A quantile of the messages with a reply is not one of all messages.
-    let value = value.filter(|_| lost.count == 0);
-    let seen = above.words(n, &format_time(limit)) + unsure + &lost.words() + &independent.words(n);
-    let bounds = |k: u64| share_bounds(k, independent.number(n));
-    let (status, text) = if independent.prove_at_most(above.most, n, share) {
-        let bound = format_share(bounds(independent.above(above.most)).high);
-        let condition = confidence::condition(m.tested);
-        let text =
-            format!("{seen}: at most {bound} are {condition}, with 95 % confidence, and {allowed} may be");
-        (Status::Pass, text)
-    } else if independent.prove_more(above.least, n, share) {
-        let bound = format_share(bounds(independent.number(above.least)).low);
-        let text = format!("{seen}: at least {bound} are, with 95 % confidence, and {allowed} may be");
-        (Status::Exceeded, text)
-    } else {
-        let needed = format_count(independent.wanting(above.most, n, share));
-        let text = format!(
-            "{seen}, where {allowed} may be: too few to judge. It takes {needed} more, none of them above"
-        );
-        (Status::Inconclusive, text)
-    };
-    let text = match missed {
-        0 => text,
-        missed => format!("{text} (with the {})", counted(missed, "missed activation")),
-    };
-    Found { value, status, text }
 }

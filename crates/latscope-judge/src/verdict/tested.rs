@@ -5,7 +5,7 @@ use crate::extremes::independent_share;
 use latscope_core::merged::{is_merged, is_part_of};
 use latscope_core::param;
 use latscope_core::plan::ParamValue;
-use latscope_core::report::{Measurement, Report, Sampling, Semantics, Tested, WATCHED};
+use latscope_core::report::{Measurement, Report, Sampling, Tested, WATCHED};
 use std::collections::BTreeMap;
 
 /// Computes the evidence of all measurements of a report.
@@ -56,10 +56,20 @@ fn watched(m: &Measurement) -> Option<u64> {
     if let Some(interval) = m.number(param::INTERVAL).or_else(|| m.number(param::PACE)) {
         return Some((m.summary.count + m.summary.missed).saturating_mul(interval));
     }
+    // How long another program watched is known only if its output states it.
+    if m.is_imported() {
+        return None;
+    }
+    // Durations of calls may overlap, and events come between them: only a clock tells the time.
     let wall = m.contention.as_ref().map(|contention| contention.wall_ns).filter(|wall| *wall > 0);
-    // They follow each other: what happens between them, or while a lost message is awaited, is in none of them.
-    let inside = m.histogram.mean().map(|mean| (mean * m.histogram.count() as f64) as u64);
-    inside.filter(|_| m.times != Semantics::OneWay).map(|time| time.min(wall.unwrap_or(time))).or(wall)
+    wall.or_else(|| between_blocks(m))
+}
+
+/// Time from the first block to the begin of the last one, ns. `None` over several rounds: the time between them was not
+/// watched.
+fn between_blocks(m: &Measurement) -> Option<u64> {
+    let begins = || m.blocks.iter().map(|block| block.from);
+    begins().max().zip(begins().min()).map(|(last, first)| last - first).filter(|_| m.rounds.len() <= 1)
 }
 
 /// The most threads or pairs that share a CPU.
@@ -78,7 +88,8 @@ mod tests {
     use crate::imports::{read_report, read_report_without_blocks};
     use latscope_core::histogram::Histogram;
     use latscope_core::plan::params;
-    use latscope_core::report::{Block, Contention, Summary};
+    use latscope_core::quality::{IMPORTED, Level, Reason};
+    use latscope_core::report::{Block, Contention, Semantics, Summary};
     use latscope_core::statistics::SplitMix;
     use latscope_core::testing::{point, report};
 
@@ -159,17 +170,48 @@ mod tests {
         assert_eq!(noted, whole.without_blocks());
     }
 
-    #[test]
-    fn back_to_back_the_time_is_that_of_the_events() {
-        let m = point("remote.ping", params([]), Semantics::RoundTrip, 1.0);
+    /// A round of calls that took 995 ms. Each call took `duration`, and began 10 ms after the one before.
+    fn calls(from: u64, duration: u64) -> Measurement {
+        let m = point("ipc.pipe", params([]), Semantics::RoundTrip, 1.0);
         let mut histogram = Histogram::new(1000);
-        (0..1000).for_each(|_| histogram.record(2_000_000));
+        (0..100).for_each(|_| histogram.record(duration));
+        let block = |at: u64| Block { from: from + at * 10_000_000, count: 10, ..Block::default() };
+        let blocks = (0..100).step_by(10).map(block).collect();
         let summary = Summary::of(&histogram, &Summary::default());
-        let m = Measurement { sampling: Sampling::Event, contention: None, histogram, summary, ..m };
-        assert_eq!(watched(&m), Some(2 * SECOND));
-        assert_eq!(watched(&Measurement { times: Semantics::OneWay, ..m.clone() }), None);
-        // The run took 8.4 s, and waited for 8 s of them without a reply.
+        let contention = Some(Contention { wall_ns: 995_000_000, ..Contention::default() });
+        let rounds = Vec::new();
+        Measurement { sampling: Sampling::Event, contention, histogram, summary, blocks, rounds, ..m }
+    }
+
+    #[test]
+    fn the_time_watched_is_no_sum_of_latencies() {
+        // Paced calls with pauses between them, calls back to back, and times since due, which overlap.
+        for duration in [63_000, 9_950_000, 400_000_000] {
+            assert_eq!(watched(&calls(0, duration)), Some(995_000_000), "{duration}");
+        }
+        // The run took 8.4 s, and waited for 8 s of them without a reply: it was under watch meanwhile.
         let contention = Some(Contention { wall_ns: 8_400_000_000, ..Contention::default() });
-        assert_eq!(watched(&Measurement { contention, ..m }), Some(2 * SECOND));
+        assert_eq!(watched(&Measurement { contention, ..calls(0, 63_000) }), Some(8_400_000_000));
+    }
+
+    #[test]
+    fn the_time_between_rounds_is_not_watched() {
+        let mut rounds = calls(0, 63_000);
+        rounds.add_round(calls(60 * SECOND, 63_000));
+        assert_eq!(watched(&rounds), Some(1_990_000_000));
+        assert_eq!(watched(&Measurement { contention: None, ..rounds }), None);
+    }
+
+    #[test]
+    fn without_a_clock_the_blocks_tell_the_time_or_it_is_not_known() {
+        let killed = Measurement { contention: None, ..calls(SECOND, 400_000_000) };
+        assert_eq!(watched(&killed), Some(900_000_000), "from the first block to the last");
+        let of = |m: Measurement| of(&report(vec![m.clone()]), &m);
+        assert_eq!(of(Measurement { blocks: killed.blocks[..1].to_vec(), ..killed.clone() }), None);
+        assert_eq!(of(Measurement { blocks: Vec::new(), ..killed }), None);
+        let mut imported = calls(0, 50_000_000);
+        imported.contention = None;
+        imported.lower(Reason::new(Level::Ok, IMPORTED, "measured by fio", ""));
+        assert_eq!(of(imported), None);
     }
 }

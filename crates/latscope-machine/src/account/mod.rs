@@ -2,7 +2,7 @@
 
 pub(crate) mod cpus;
 mod peers;
-mod processes;
+pub(crate) mod processes;
 
 use crate::Root;
 use crate::control_group::{self, Throttling};
@@ -25,6 +25,8 @@ const TICK_NS: u64 = 10_000_000;
 pub struct Accountant {
     root: Root,
     cpus: Vec<u32>,
+    /// CPUs of the measuring threads.
+    measuring: Vec<u32>,
     began: Option<Reading>,
     /// Time since boot at the begin, µs.
     began_us: u64,
@@ -64,6 +66,7 @@ impl Accountant {
         let mut accountant = Accountant {
             root,
             cpus: cpus.to_vec(),
+            measuring: cpus.to_vec(),
             began: None,
             began_us: monotonic_ns() / 1_000,
             last: None,
@@ -78,6 +81,11 @@ impl Accountant {
         accountant.began = accountant.read();
         accountant.last.clone_from(&accountant.began);
         accountant
+    }
+
+    /// Names the CPUs of the measuring threads, where these are not all.
+    pub fn measuring_on(self, cpus: Vec<u32>) -> Accountant {
+        Accountant { measuring: cpus, ..self }
     }
 
     /// Counts the CPU time of these processes, their groups and their descendants as that of the load, from now on.
@@ -131,7 +139,7 @@ impl Accountant {
         account.others = share(account.others.max(self.seen(&now, account.wall_ns)).min(1.0));
         account.unseen = share((most - account.others).max(0.0));
         account.top = self.top(account.wall_ns);
-        account.real_time = processes::real_time(&self.root, &account.top, &self.cpus);
+        account.real_time = processes::real_time(&self.root, &account.top, &self.measuring);
         if let Some(real_time) = &mut account.real_time {
             let log = KernelLog::read(&self.root);
             let message = log.as_ref().and_then(|log| log.find("RT throttling activated"));

@@ -37,6 +37,8 @@ struct Seen {
     name: String,
     first_ns: u64,
     last_ns: u64,
+    /// Largest number of its threads at a look.
+    threads: u64,
     /// Command line of another latscope; its times include those of all its descendants.
     latscope: Option<String>,
 }
@@ -44,6 +46,13 @@ struct Seen {
 impl Seen {
     fn used_ns(&self) -> u64 {
         self.last_ns.saturating_sub(self.first_ns)
+    }
+
+    /// Share of one CPU that the process used: its threads use no more than one each. The kernel counts in ticks, of
+    /// which a short run may see one more than was used.
+    fn share(&self, wall_ns: u64) -> f64 {
+        let share = self.used_ns() as f64 / wall_ns.max(1) as f64;
+        if self.latscope.is_some() { share } else { share.min(self.threads as f64) }
     }
 }
 
@@ -66,8 +75,12 @@ impl Processes {
                 name: stat.name.clone(),
                 first_ns: used_ns,
                 last_ns: used_ns,
+                threads: 1,
                 latscope: None,
             });
+            // It may have renamed itself, or run another program since.
+            seen.name.clone_from(&stat.name);
+            seen.threads = seen.threads.max(stat.threads);
             seen.last_ns = seen.last_ns.max(used_ns);
             seen.latscope = latscopes.get(pid).cloned().or(seen.latscope.take());
         }
@@ -86,7 +99,7 @@ impl Processes {
         let consumers = others.map(|((pid, _), seen)| Consumer {
             name: seen.name.clone(),
             pid: *pid,
-            share: seen.used_ns() as f64 / wall_ns.max(1) as f64,
+            share: seen.share(wall_ns),
             latscope: seen.latscope.clone(),
             ..Consumer::default()
         });
@@ -112,7 +125,7 @@ fn with_policy(root: &Root, process: &mut Consumer) {
     }
 }
 
-/// Real-time processes among `top` that used all the time that the kernel grants them, on one of the CPUs; `None` if
+/// Real-time processes among `top` that used all the time that the kernel grants them, on one of the measured CPUs; `None` if
 /// the kernel does not stop them, or none did.
 pub(super) fn real_time(root: &Root, top: &[Consumer], cpus: &[u32]) -> Option<RealTime> {
     let runtime =
@@ -195,6 +208,17 @@ fn is_of(mut pid: u32, ancestor: u32, all: &BTreeMap<u32, Stat>) -> bool {
     true
 }
 
+/// Ids of all processes.
+pub(crate) fn all(root: &Root) -> impl Iterator<Item = u32> {
+    root.names("/proc").into_iter().filter_map(|name| name.parse().ok())
+}
+
+/// A process and all that it started, directly or not.
+pub(crate) fn descendants(root: &Root, process: u32) -> Vec<u32> {
+    let all: BTreeMap<u32, Stat> = stats(root).collect();
+    all.keys().copied().filter(|pid| is_of(*pid, process, &all)).collect()
+}
+
 /// Returns true if a process is `leader` or was started by it, directly or not.
 pub(super) fn is_part_of(root: &Root, mut pid: u32, leader: u32) -> bool {
     while pid != leader {
@@ -215,32 +239,34 @@ pub fn group_ns(group: u32) -> u64 {
 
 /// Entries of `/proc/PID/stat` for all processes.
 fn stats(root: &Root) -> impl Iterator<Item = (u32, Stat)> {
-    let ids = root.names("/proc").into_iter().filter_map(|name| name.parse::<u32>().ok());
-    ids.filter_map(|pid| Some((pid, parse(&root.text(&format!("/proc/{pid}/stat"))?)?)))
+    all(root).filter_map(|pid| Some((pid, parse(&root.text(&format!("/proc/{pid}/stat"))?)?)))
 }
 
 /// Fields of `/proc/PID/stat` of a process, or of a thread.
 #[derive(Debug, PartialEq)]
-struct Stat {
-    name: String,
+pub(crate) struct Stat {
+    pub name: String,
+    /// State of the thread: `R` if it runs or wants to.
+    pub state: char,
     parent: u32,
     group: u32,
     /// True for a thread of the kernel.
     kernel: bool,
     /// Start, in ticks since boot; it distinguishes processes that have the same number one after the other.
     started: u64,
-    used_ns: u64,
+    threads: u64,
+    pub used_ns: u64,
     /// CPU time of its children that have ended, ns.
     children_ns: u64,
     /// CPU on which it ran last.
-    cpu: u32,
-    priority: u64,
-    policy: u64,
+    pub cpu: u32,
+    pub priority: u64,
+    pub policy: u64,
 }
 
 impl Stat {
     /// Real-time policy and priority, as `SCHED_FIFO 10`.
-    fn policy(&self) -> Option<String> {
+    pub fn policy(&self) -> Option<String> {
         match self.policy {
             1 => Some(format!("SCHED_FIFO {}", self.priority)),
             2 => Some(format!("SCHED_RR {}", self.priority)),
@@ -251,17 +277,19 @@ impl Stat {
 }
 
 /// Reads the text of `/proc/PID/stat`. The name is in parentheses and may itself contain parentheses.
-fn parse(text: &str) -> Option<Stat> {
+pub(crate) fn parse(text: &str) -> Option<Stat> {
     let (head, tail) = text.rsplit_once(')')?;
     let name = head.split_once('(')?.1.to_owned();
     let words: Vec<&str> = tail.split_whitespace().collect();
     let number = |index: usize| words.get(index)?.parse::<u64>().ok();
     Some(Stat {
         name,
+        state: words.first()?.chars().next()?,
         parent: number(1)? as u32,
         group: number(2)? as u32,
         kernel: number(6)? & KERNEL_THREAD != 0,
         started: number(19)?,
+        threads: number(17).unwrap_or(1),
         used_ns: (number(11)? + number(12)?) * TICK_NS,
         children_ns: (number(13)? + number(14)?) * TICK_NS,
         cpu: number(36).unwrap_or(0) as u32,
@@ -302,6 +330,20 @@ mod tests {
         let (_directory, root) = tree(&[]);
         let top: Vec<u32> = processes.top(&root, 1_000_000_000).iter().map(|process| process.pid).collect();
         assert_eq!(top, [37, 36, 35, 34, 33, 30]);
+    }
+
+    #[test]
+    fn a_process_that_renames_itself_is_one_and_uses_no_more_cpus_than_it_has_threads() {
+        let mut processes = Processes::default();
+        for (name, used) in [("sh", 0), ("rustc", 5)] {
+            let line = line(name, 1, 31, used, 0, "0 0 0");
+            let (_directory, root) = tree(&[("/proc/31/stat", line.as_str())]);
+            processes.look(&root);
+        }
+        let (_directory, root) = tree(&[]);
+        let top = processes.top(&root, 33_000_000);
+        let seen: Vec<_> = top.iter().map(|one| (one.name.as_str(), one.pid, one.share)).collect();
+        assert_eq!(seen, [("rustc", 31, 1.0)]);
     }
 
     #[test]

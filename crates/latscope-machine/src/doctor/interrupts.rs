@@ -27,6 +27,25 @@ pub(super) fn tick(context: &Context) -> Row {
     note(found, Condition::WakeUp).with_remedy("a kernel with HZ=1000".to_owned())
 }
 
+/// Checks `kernel.timer_migration` (Documentation/admin-guide/sysctl/kernel.rst): timers of idle CPUs may expire on CPUs
+/// that are set apart.
+pub(super) fn timer_migration(context: &Context) -> Row {
+    let file = "/proc/sys/kernel/timer_migration";
+    let Some(value) = context.root.number::<u32>(file) else {
+        return context.absent("/proc/sys/kernel", "not in this kernel");
+    };
+    if value == 0 {
+        return good("off: a timer expires on the CPU that armed it");
+    }
+    match context.root.cpu_list("/sys/devices/system/cpu/isolated").filter(|cpus| !cpus.0.is_empty()) {
+        None => good("on: timers of idle CPUs may expire on busy ones"),
+        Some(cpus) => {
+            let found = format!("on: timers of other CPUs may expire on CPUs {cpus}, which are set apart");
+            note(found, Condition::Interrupts).with_remedy(context.write("0", file))
+        }
+    }
+}
+
 /// Checks the detectors of lockups (Documentation/admin-guide/lockup-watchdogs.rst).
 pub(super) fn watchdogs(context: &Context) -> Row {
     let number = |name: &str| context.root.number::<u64>(&format!("/proc/sys/kernel/{name}"));

@@ -33,7 +33,7 @@ pub fn checks(root: &Root, machine: &Machine, trials: &mut dyn Trials, catalogue
 }
 
 /// All checks in their order, by their ids.
-fn rows(context: &Context, trials: &mut dyn Trials) -> [(&'static str, Row); 39] {
+fn rows(context: &Context, trials: &mut dyn Trials) -> [(&'static str, Row); 40] {
     [
         ("virtualised", execution::hypervisor(context)),
         ("steal", execution::steal(context)),
@@ -64,11 +64,12 @@ fn rows(context: &Context, trials: &mut dyn Trials) -> [(&'static str, Row); 39]
         ("timer-tick", interrupts::tick(context)),
         ("watchdogs", interrupts::watchdogs(context)),
         ("device-interrupts", interrupts::devices(context)),
+        ("timer-migration", interrupts::timer_migration(context)),
         ("timer-slack", scheduling::timer_slack(context)),
         ("real-time", permission::real_time(context, trials)),
         ("locked-memory", permission::locked_memory(context, trials)),
         ("tracing", permission::tracing(context, trials)),
-        ("performance-counters", permission::counters(context)),
+        ("performance-counters", permission::counters(context, trials)),
         ("lockdown", lockdown::lockdown(context)),
         ("kernel-debugging", build::kernel_debugging(context)),
         ("android-build", build::android(context)),

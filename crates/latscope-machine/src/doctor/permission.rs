@@ -97,14 +97,29 @@ fn no_tracing(context: &Context) -> Row {
     }
 }
 
-/// Checks the access to performance counters: `kernel.perf_event_paranoid`, perf_event_open(2).
-pub(super) fn counters(context: &Context) -> Row {
+/// Checks the processor's own counters and the access to them: perf_event_open(2), `kernel.perf_event_paranoid`.
+pub(super) fn counters(context: &Context, trials: &mut dyn Trials) -> Row {
     let file = "/proc/sys/kernel/perf_event_paranoid";
-    match context.root.number::<i32>(file) {
-        None => context.absent("/proc/sys/kernel", "not in this kernel"),
-        Some(_) if context.machine.root => good("open to root"),
-        Some(level) if level <= 1 => good(format!("open to users (level {level})")),
-        Some(level) => note(format!("closed to users for kernel events (level {level})"), None)
+    let Some(level) = context.root.number::<i32>(file) else {
+        return context.absent("/proc/sys/kernel", "not in this kernel");
+    };
+    let (whom, is_open) = match level {
+        _ if context.machine.root => ("root".to_owned(), true),
+        level => (format!("users (level {level})"), level <= 1),
+    };
+    match trials.count_cycles() {
+        Err(error) if error.kind() != io::ErrorKind::PermissionDenied => no_counters(context, &error),
+        Err(error) if is_open => note(format!("open to {whom}, but refused to this process: {error}"), None),
+        _ if is_open => good(format!("cycles can be counted; open to {whom}")),
+        _ => note(format!("closed to users for kernel events (level {level})"), None)
             .with_remedy(context.write("1", file)),
     }
+}
+
+/// Explains that the processor has no counters of its own here, which most hypervisors withhold.
+fn no_counters(context: &Context, error: &io::Error) -> Row {
+    let found = format!("none of the processor's own ({error}): cycles cannot be counted, tracepoints can");
+    let is_guest = context.machine.hypervisor.is_some();
+    note(found, None)
+        .with_remedy(is_guest.then(|| "a PMU from the hypervisor (QEMU: -cpu host,pmu=on)".to_owned()))
 }

@@ -160,22 +160,36 @@ pub(super) fn mitigations(context: &Context) -> Row {
     let (mut active, mut open) = (Vec::new(), Vec::new());
     for name in context.root.names(&directory) {
         let text = context.root.text(&format!("{directory}/{name}")).unwrap_or_default();
+        let stated = |how: &str| how.split([';', ',']).next().unwrap_or_default().trim().to_owned();
         if let Some(how) = text.strip_prefix("Mitigation:") {
-            let how = how.split([';', ',']).next().unwrap_or_default().trim();
-            active.push(format!("{name} ({how})"));
-        } else if text.starts_with("Vulnerable") {
-            open.push(name);
+            active.push(format!("{name} ({})", stated(how)));
+        } else if let Some(how) = text.strip_prefix("Vulnerable:").filter(|how| is_applied(how)) {
+            active.push(format!("{name} ({})", stated(how)));
+            open.push(format!("{name} in part ({})", how.trim()));
+        } else if let Some(why) = text.strip_prefix("Vulnerable") {
+            let why = why.trim_start_matches(':').trim();
+            open.push(if why.is_empty() { name } else { format!("{name} ({why})") });
         }
     }
     active.sort();
     open.sort();
+    // This mitigation costs most often: a system call has dozens of returns.
+    let returns = active.iter().find(|how| how.contains("Safe RET") || how.contains("return thunk"));
     let left = if open.is_empty() { String::new() } else { format!("; left open: {}", open.join(", ")) };
     if active.is_empty() {
         return context.absent(&directory, &format!("none active{left}"));
     }
     let remedy = "mitigations=off on the kernel's command line, only where nothing foreign ever runs";
-    note(format!("{} active: {}{left}", active.len(), active.join(", ")), Condition::Mitigations)
+    let paid = returns.map_or("", |_| "; each return in the kernel goes through a thunk");
+    note(format!("{} active: {}{paid}{left}", active.len(), active.join(", ")), Condition::Mitigations)
         .with_remedy(Some(remedy.to_owned()))
+}
+
+/// Returns true if the kernel works around a vulnerability, at that price, although the processor stays vulnerable:
+/// without its new microcode, or for some programs (Documentation/admin-guide/hw-vuln, spec_rstack_overflow, mds).
+fn is_applied(how: &str) -> bool {
+    const APPLIED: [&str; 5] = ["Safe RET", "Clear CPU buffers", "Retpoline", "Enhanced", "eIBRS"];
+    APPLIED.iter().any(|word| how.trim_start().starts_with(word))
 }
 
 /// Checks if the CPUs are of several kinds.

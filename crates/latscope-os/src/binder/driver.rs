@@ -101,12 +101,13 @@ impl Driver {
         (error.error != 0).then_some(error)
     }
 
-    /// Freezes or thaws the binder of a process. The driver refuses calls to a frozen process.
+    /// Freezes or thaws the binder of a process. The driver refuses calls to a frozen process. It waits a second at most
+    /// until the calls under way have ended: a client can have its reply before the server has ended the call.
     ///
     /// # Errors
-    /// EINVAL: the process has no binder open; EAGAIN: calls were under way.
+    /// EINVAL: the process has no binder open; EAGAIN: calls were still under way.
     pub fn freeze(&self, pid: u32, frozen: bool) -> Result<()> {
-        let mut freeze = Freeze { pid, enable: frozen.into(), timeout_ms: 0 };
+        let mut freeze = Freeze { pid, enable: frozen.into(), timeout_ms: 1000 };
         // SAFETY: the driver reads a binder_freeze_info.
         unsafe { control(&self.device, FREEZE, &mut freeze) }
     }

@@ -1,7 +1,9 @@
 //! Costs of reading the time.
 
 use crate::prelude::*;
+use crate::syscall::calls::time_loop;
 use latscope_os::clock;
+use latscope_os::kernels::code::calls::SystemCallLoop;
 
 probes! {
     EXPERIMENT, (), crate::only_point, ..crate::Facts::BATCHES;
@@ -12,7 +14,7 @@ probes! {
         { sensitive_to: &[Condition::ClockCall, Condition::ClockSource], };
     SYSCALL "cpu.clock-syscall", "clock: system call", "clock_gettime(2), CLOCK_MONOTONIC",
         "One clock_gettime, by a real system call."
-        { sensitive_to: &[Condition::ClockSource], };
+        { by: Some(By::Instruction), at_addresses: true, sensitive_to: &[Condition::ClockSource], };
 }
 
 static EXPERIMENT: Experiment = Experiment::new("cpu.clock", Cpus::One, run);
@@ -26,11 +28,8 @@ fn run(bench: &mut Bench) -> Result<()> {
         } else if point.probe == VDSO.id {
             bench.calls(index, batch(), clock::monotonic_ns);
             vdso = bench.median(index).map(|ns| (index, ns));
-        } else if let Err(error) = clock::monotonic_ns_by_syscall() {
-            let reason = format!("the system call was refused: {error}");
-            bench.unsupported(index, reason, "run without the seccomp filter");
         } else {
-            bench.calls(index, batch(), clock::monotonic_ns_by_syscall);
+            time_loop(bench, index, "clock_gettime", &mut SystemCallLoop::clock_gettime(bench.seed()));
             syscall = bench.median(index);
         }
     }

@@ -77,7 +77,7 @@ fn run(bench: &mut Bench) -> Result<()> {
                 let mut waker = Waker::start(bench.timebase().clock(), *other, pause)?;
                 measure(bench, point, &states, || waker.call());
             }
-            (By::Ipi, _) => crate::sync::lacks_a_cpu(bench, point),
+            (By::Ipi, _) => crate::available::lacks_a_cpu(bench, point),
         }
     }
     Ok(())

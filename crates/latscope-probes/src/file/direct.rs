@@ -9,7 +9,7 @@ use rustix::io::{Result, pread};
 static DIRECT: Experiment = Experiment::new("file.read-direct", Cpus::One, run).in_scratch();
 
 probes! {
-    DIRECT, Read, plan;
+    DIRECT, Read, plan, ..Facts { by: Some(By::Instruction), ..Facts::DEFAULT };
     READ_DIRECT "file.read-direct", "read from the device (O_DIRECT)", "open(2), O_DIRECT",
         "One pread past the page cache (O_DIRECT), at a random multiple of its size in a file of 16 MiB or more.";
 }

@@ -28,7 +28,7 @@ settings! {
 }
 
 probes! {
-    DURABLE, Written, plan;
+    DURABLE, Written, plan, ..Facts { by: Some(By::Instruction), ..Facts::DEFAULT };
     FSYNC "file.fsync", "fsync", "fsync(2)",
         "One fsync after a write of 4 KiB, which is not timed: until data and inode are on the device."
         { headline: Some(crate::Headline { name: "fsync", preferred: &[] }), };

@@ -19,7 +19,7 @@ settings! {
 }
 
 probes! {
-    LIFECYCLE, Written, plan, ..crate::Facts { may_be_zero: &["size"], ..crate::Facts::DEFAULT };
+    LIFECYCLE, Written, plan, ..Facts { may_be_zero: &["size"], by: Some(By::Instruction), ..Facts::DEFAULT };
     CREATE "file.create", "create", "open(2), O_CREAT",
         "One open that creates a file in an empty directory, by a name used and removed before. An ext4 also \
         looks at every inode freed in the last minute.";

@@ -3,13 +3,14 @@
 use super::scratch::{Scratch, gate};
 use super::{Place, in_each_directory};
 use crate::prelude::*;
-use crate::syscall::calls::time_batches;
-use rustix::fs::{AtFlags, renameat, statat};
+use crate::syscall::calls::{FACTS, time_loop_in};
+use latscope_os::kernels::code::calls::SystemCallLoop;
+use rustix::fd::AsFd;
 
 static NAMES: Experiment = Experiment::new("file.name", Cpus::One, run).in_scratch();
 
 probes! {
-    NAMES, Place, plan, ..crate::Facts::BATCHES;
+    NAMES, Place, plan, ..FACTS;
     RENAME "file.rename", "rename a file", "rename(2)",
         "One rename of an empty file within its directory, between two names in turn; nothing is replaced.";
     STAT "file.stat", "stat a file", "stat(2)",
@@ -25,29 +26,22 @@ fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<Point> {
 
 fn run(bench: &mut Bench) -> anyhow::Result<()> {
     let scratch = Scratch::open(bench)?;
-    let directory = scratch.directory();
+    let (directory, seed) = (scratch.directory().as_fd(), bench.seed());
     for (index, point) in bench.points().iter().enumerate() {
         let gate = gate(&Place::read(point)?);
-        let batch = |gate| Batch { gate, ..Batch::default() };
-        let (mut here, mut there) = (c"one", c"other");
+        let (here, there) = (c"one", c"other");
         let created = scratch.file(here, OFlags::WRONLY | OFlags::CREATE);
         let Some(_) = possible(bench, index, "create a file", created) else { continue };
-        match point.probe.as_str() {
+        let (operation, ops, gate, mut calls) = match point.probe.as_str() {
             // The file system may wait for its journal: that is part of renaming.
-            "file.rename" => time_batches(bench, index, batch(Gate::Open), "rename a file", || {
-                renameat(directory, here, directory, there)?;
-                std::mem::swap(&mut here, &mut there);
-                Ok(())
-            }),
-            "file.stat" => {
-                time_batches(bench, index, batch(gate), "stat a file", || {
-                    statat(directory, here, AtFlags::empty()).map(drop)
-                });
+            "file.rename" => {
+                let calls = SystemCallLoop::rename_and_back(seed, directory, here, there);
+                ("rename a file", 2, Gate::Open, calls)
             }
-            _ => time_batches(bench, index, batch(gate), "open a file", || {
-                scratch.file(here, OFlags::RDONLY).map(drop)
-            }),
-        }
+            "file.stat" => ("stat a file", 1, gate, SystemCallLoop::stat_in(seed, directory, here)),
+            _ => ("open a file", 1, gate, SystemCallLoop::open_close_in(seed, directory, here)),
+        };
+        time_loop_in(bench, index, Batch { ops, gate, ..Batch::default() }, operation, &mut calls);
         scratch.remove(here)?;
     }
     Ok(())

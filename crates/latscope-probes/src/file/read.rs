@@ -2,8 +2,12 @@
 
 use super::scratch::{CHUNK, Scratch, gate, too_large};
 use super::{Place, in_each_directory};
+use crate::buffer::{self, AS_MALLOC, Buffer};
 use crate::prelude::*;
+use crate::ways::{by_title, other_than_bare};
 use rustix::io::{Result, pread};
+use std::fs::File;
+use std::os::unix::fs::FileExt;
 
 static READS: Experiment = Experiment::new("file.read", Cpus::One, run).in_scratch();
 
@@ -24,6 +28,10 @@ settings! {
         size: u64 as Size, axis;
         /// Way of reading, or of the write before fsync and fdatasync
         mode: Mode;
+        /// Offset of the buffer from the start of a page; 16, as that of large buffers of malloc(3), if none is stated
+        buffer: Option<u64> as Size;
+        /// `libc`, where asked for or next to the bare instruction: by pread of the C library; the file is kept open
+        by: Option<By>;
         ..place: Place;
     }
 }
@@ -38,16 +46,17 @@ settings! {
 }
 
 probes! {
-    READS, Reading, plan_read;
+    READS, Reading, plan_read, ..Facts { by: Some(By::Instruction), ..Facts::DEFAULT };
     READ "file.read", "read a cached file", "pread(2), open(2)",
         "Reading a whole file from the page cache, at most 64 KiB a call. Kept open: the reads alone. \
-        Open-close: with open and close."
-        { samples: Samples::Either, may_be_zero: &["size"],
+        Open-close: with open and close. The buffer is 16 bytes behind the start of a page unless another place is \
+        stated."
+        { samples: Samples::Either, may_be_zero: &["size", "buffer"], most: &[("buffer", 4095)],
           headline: Some(Headline { name: "page-cache read", preferred: &[("mode", "kept-open")] }), };
 }
 
 probes! {
-    READS, Mapped, plan_mmap;
+    READS, Mapped, plan_mmap, ..Facts { by: Some(By::Instruction), ..Facts::DEFAULT };
     READ_MMAP "file.read-mmap", "read a cached file through a mapping", "mmap(2)",
         "mmap of a whole open file that is in the page cache, a load from every 64 bytes of it, and munmap."
         { samples: Samples::Either, };
@@ -73,7 +82,8 @@ fn sizes(input: &PlanInput) -> Vec<u64> {
 }
 
 fn plan_read(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<Point> {
-    let modes = ReadingAsked::of(input).mode.or(Mode::ALL);
+    let asked = ReadingAsked::of(input);
+    let modes = asked.mode.or(Mode::ALL);
     in_each_directory(probe, input, |place| {
         let mut points = Vec::new();
         for mode in Mode::ALL.iter().copied().filter(|mode| modes.contains(mode)) {
@@ -82,15 +92,34 @@ fn plan_read(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<Point> {
                     Mode::KeptOpen => ("read, kept open,", [1, 4 * KIB, MIB].contains(&size)),
                     Mode::OpenClose => ("open, read, close,", [4 * KIB, MIB].contains(&size)),
                 };
-                points.push((
-                    Reading { size, mode, place: place.clone() },
-                    format!("{title} {}", format_size(size)),
-                    row,
-                ));
+                for (offset, by) in places_and_ways(&asked, mode, size) {
+                    let (buffer, way) = (buffer::stated(offset), other_than_bare(by));
+                    points.push((
+                        Reading { size, mode, buffer, by: way, place: place.clone() },
+                        by_title(&format!("{title} {}{}", format_size(size), buffer::title(buffer)), by),
+                        row,
+                    ));
+                }
             }
         }
         points
     })
+}
+
+/// Returns the offsets of the buffer that a size is read into, and the ways of the calls: where copies of the kernel
+/// differ most also one at a page, and for one size also the C library.
+fn places_and_ways(asked: &ReadingAsked, mode: Mode, size: u64) -> Vec<(u64, By)> {
+    let kept = mode == Mode::KeptOpen;
+    let both = kept && [4 * KIB, 64 * KIB].contains(&size);
+    let offsets = asked.buffer.or(if both { &[AS_MALLOC, 0] } else { &[AS_MALLOC] });
+    let usual: &[By] = if kept && size == 4 * KIB && !asked.buffer.given() { By::ALL } else { &By::ALL[..1] };
+    let mut all = Vec::new();
+    for by in asked.by.or(usual).into_iter().filter(|by| kept || *by == By::Instruction) {
+        // Next to each other are points that differ in one way.
+        let offsets = if by == By::Libc && !asked.by.given() { &offsets[..1] } else { &offsets[..] };
+        all.extend(offsets.iter().map(|offset| (*offset, by)));
+    }
+    all
 }
 
 fn plan_mmap(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<Point> {
@@ -105,25 +134,36 @@ fn plan_mmap(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<Point> {
 
 const NAME: &CStr = c"read";
 
-/// Size of the file to read, mode of the reads (`None` for a mapping), and place of the file.
-type Wanted = (u64, Option<Mode>, Place);
+/// Point that is wanted.
+struct Wanted {
+    /// Size of the file to read.
+    size: u64,
+    /// Way of the reads; `None` for a mapping.
+    mode: Option<Mode>,
+    /// Offset of the buffer from the start of a page.
+    offset: u64,
+    by: By,
+    gate: Gate,
+}
 
 fn wanted(point: &Point) -> anyhow::Result<Wanted> {
     if point.probe == READ_MMAP.id {
         let Mapped { size, place } = Mapped::read(point)?;
-        return Ok((size, None, place));
+        return Ok(Wanted { size, mode: None, offset: AS_MALLOC, by: By::Instruction, gate: gate(&place) });
     }
-    let Reading { size, mode, place } = Reading::read(point)?;
-    Ok((size, Some(mode), place))
+    let Reading { size, mode, buffer, by, place } = Reading::read(point)?;
+    let (offset, by) = (buffer.unwrap_or(AS_MALLOC), by.unwrap_or(By::Instruction));
+    Ok(Wanted { size, mode: Some(mode), offset, by, gate: gate(&place) })
 }
 
 fn run(bench: &mut Bench) -> anyhow::Result<()> {
     let scratch = Scratch::open(bench)?;
     let files = bench.points().iter().map(wanted).collect::<anyhow::Result<Vec<Wanted>>>()?;
     let room = scratch.room();
-    let largest = files.iter().map(|(size, ..)| *size).filter(|size| *size <= room).max().unwrap_or(0);
+    let largest = files.iter().map(|wanted| wanted.size).filter(|size| *size <= room).max().unwrap_or(0);
     let filled = scratch.filled(NAME, largest)?;
-    for (index, (size, mode, place)) in files.into_iter().enumerate() {
+    for (index, wanted) in files.into_iter().enumerate() {
+        let size = wanted.size;
         if size > filled.bytes {
             match filled.error {
                 Some(error) => refuse(bench, index, "write the file to be read", error),
@@ -131,7 +171,7 @@ fn run(bench: &mut Bench) -> anyhow::Result<()> {
             }
             continue;
         }
-        read_point(bench, &scratch, &filled.file, index, (size, mode, gate(&place)))?;
+        read_point(bench, &scratch, &filled.file, index, wanted)?;
     }
     scratch.remove(NAME)?;
     Ok(())
@@ -142,17 +182,28 @@ fn read_point(
     scratch: &Scratch,
     file: &OwnedFd,
     index: usize,
-    (size, mode, gate): (u64, Option<Mode>, Gate),
+    Wanted { size, mode, offset, by, gate }: Wanted,
 ) -> anyhow::Result<()> {
-    let mut buffer = vec![0u8; CHUNK];
+    let mut memory = Buffer::new(CHUNK, offset);
+    let buffer = memory.bytes();
     // Out of the page cache, and into the buffer where there is one.
     let moved = if mode.is_none() { size } else { 2 * size };
     bench.set_work(index, Work { ops: 1, bytes_touched: size, bytes_moved: moved });
     let measured = match mode {
         None => time(bench, index, size, gate, || load_all(file, size as usize))?,
-        Some(Mode::KeptOpen) => time(bench, index, size, gate, || read_all(file, size, &mut buffer))?,
+        Some(Mode::KeptOpen) if by == By::Libc => {
+            let file = File::from(file.try_clone()?);
+            let pread = |part: &mut [u8], at| {
+                file.read_at(part, at).map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))
+            };
+            time(bench, index, size, gate, || read_all(pread, size, buffer))?
+        }
+        Some(Mode::KeptOpen) => {
+            time(bench, index, size, gate, || read_all(|part, at| pread(file, part, at), size, buffer))?
+        }
         Some(Mode::OpenClose) => time(bench, index, size, gate, || {
-            read_all(&scratch.file(NAME, OFlags::RDONLY)?, size, &mut buffer)
+            let file = scratch.file(NAME, OFlags::RDONLY)?;
+            read_all(|part, at| pread(&file, part, at), size, buffer)
         })?,
     };
     if !measured {
@@ -199,13 +250,13 @@ fn time(
     Ok(first.report(bench, &[index], "read a file"))
 }
 
-/// Reads the first `size` bytes through the buffer.
+/// Reads the first `size` bytes through the buffer, by calls of `pread`.
 #[inline(always)]
-fn read_all(file: &OwnedFd, size: u64, buffer: &mut [u8]) -> Result<()> {
+fn read_all(pread: impl Fn(&mut [u8], u64) -> Result<usize>, size: u64, buffer: &mut [u8]) -> Result<()> {
     let mut at = 0;
     while at < size {
         let wanted = buffer.len().min((size - at) as usize);
-        match pread(file, &mut buffer[..wanted], at)? {
+        match pread(&mut buffer[..wanted], at)? {
             0 => return Err(Errno::IO),
             count => at += count as u64,
         }
@@ -230,4 +281,34 @@ fn cached_share(file: &OwnedFd, size: u64) -> Result<f64> {
     let mapping = Mapping::shared(file, size as usize)?;
     let pages = size.div_ceil(page_size() as u64);
     Ok(mapping.resident(0, size as usize)? as f64 / pages as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use latscope_engine::harness;
+
+    /// Returns the points of a size with the file kept open: the offset of the buffer and the way, as results have them.
+    fn planned(more: &[(&str, ParamValue)]) -> Vec<(Option<u64>, Option<By>)> {
+        let mut input = harness::input();
+        input.directories = vec![crate::Directory {
+            path: "/data".into(),
+            filesystem: "ext4".to_owned(),
+            device: "/dev/vda".to_owned(),
+            free: 1 << 40,
+        }];
+        let given = [("size", 4096.into()), ("mode", "kept-open".into())];
+        input
+            .values
+            .extend(given.iter().chain(more).map(|(name, value)| ((*name).to_owned(), vec![value.clone()])));
+        let points = READ.plan(&input, &harness::machine());
+        points.iter().map(|point| Reading::read(point).unwrap()).map(|read| (read.buffer, read.by)).collect()
+    }
+
+    #[test]
+    fn both_places_and_both_ways_are_next_to_the_point_of_earlier_versions() {
+        assert_eq!(planned(&[]), [(None, None), (Some(0), None), (None, Some(By::Libc))]);
+        assert_eq!(planned(&[("buffer", 16.into())]), [(None, None)]);
+        assert_eq!(planned(&[("buffer", 64.into()), ("by", "libc".into())]), [(Some(64), Some(By::Libc))]);
+    }
 }

@@ -4,8 +4,10 @@
 use super::Place;
 use super::directory::waits_for_others;
 use crate::prelude::*;
+use anyhow::ensure;
 use latscope_os::memory::available_memory;
-use rustix::fs::{AtFlags, CWD, Mode, fstatvfs, openat, unlinkat};
+use rustix::fs::{AtFlags, CWD, Mode, fstat, fstatvfs, openat, unlinkat};
+use rustix::process::geteuid;
 
 /// Bytes of one read or write of a large file, a usual number in programs that copy files.
 pub const CHUNK: usize = 64 << 10;
@@ -27,12 +29,19 @@ impl Scratch {
     /// Opens the scratch directory of the step.
     ///
     /// # Errors
-    /// The step has no scratch directory, or it cannot be opened.
+    /// The step has no scratch directory, it cannot be opened, or another user put one in its place.
     pub fn open(bench: &Bench) -> Result<Scratch> {
-        let path = bench.scratch()?;
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        Scratch::at(bench.scratch()?)
+    }
+
+    fn at(path: &Path) -> Result<Scratch> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let directory = openat(CWD, path, flags, Mode::empty());
-        Ok(Scratch(directory.with_context(|| format!("cannot open {}", path.display()))?))
+        let directory = directory.with_context(|| format!("cannot open {}", path.display()))?;
+        let about = fstat(&directory)?;
+        let is_ours = about.st_uid == geteuid().as_raw() && about.st_mode & 0o077 == 0;
+        ensure!(is_ours, "{} is not the directory any more that was made there", path.display());
+        Ok(Scratch(directory))
     }
 
     /// Returns the descriptor of the directory.
@@ -112,6 +121,19 @@ pub(super) fn gate(place: &Place) -> Gate {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+
+    #[test]
+    fn a_directory_that_took_the_place_of_the_scratch_directory_is_not_used() {
+        let place = tempfile::tempdir().unwrap();
+        let own = place.path().join("own");
+        std::fs::DirBuilder::new().mode(0o700).create(&own).unwrap();
+        assert!(Scratch::at(&own).is_ok());
+        std::os::unix::fs::symlink(&own, place.path().join("link")).unwrap();
+        assert!(Scratch::at(&place.path().join("link")).is_err());
+        std::fs::set_permissions(&own, std::fs::Permissions::from_mode(0o777)).unwrap();
+        assert!(Scratch::at(&own).is_err());
+    }
 
     #[test]
     fn what_is_too_large_says_how_much_there_is_and_what_to_do() {

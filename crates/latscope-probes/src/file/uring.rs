@@ -9,7 +9,7 @@ use latscope_os::uring::{Queue, Taker};
 static URING: Experiment = Experiment::new("file.read-uring", Cpus::One, run).in_scratch();
 
 probes! {
-    URING, Reads, plan;
+    URING, Reads, plan, ..Facts { by: Some(By::Instruction), ..Facts::DEFAULT };
     READ_URING "file.read-uring", "reads from the device, many at once (io_uring)",
         "io_uring(7), IORING_OP_READ, O_DIRECT",
         "One read of 4 KiB past the page cache at a random place in a file of 16 MiB; so many are submitted and \

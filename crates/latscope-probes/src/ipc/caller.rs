@@ -208,6 +208,8 @@ impl CallLoop {
         }
         let verbose = turn.recorded && (self.tally.calls) < rules.hops;
         let flags = u32::from(verbose) * VERBOSE + u32::from(rules.watched) * STATE;
+        let due = turn.due.unwrap_or_else(monotonic_ns);
+        self.writers().for_each(|writer| writer.set_due(due));
         turn.due.inspect(|due| sleep_until(*due));
         let before = sched_getcpu();
         line.fill(
@@ -222,6 +224,10 @@ impl CallLoop {
         let took = rules.timebase.ns(rules.clock.end().saturating_sub(begun)) as u64;
         let ended = monotonic_ns();
         let after = sched_getcpu();
+        if self.writers().any(|writer| writer.let_go_at().is_some()) {
+            return Outcome::Stop;
+        }
+        self.writers().for_each(Writer::rest);
         let carried = match answered {
             Ok(carried) => carried,
             Err(failure) => return self.failed(failure),

@@ -51,7 +51,10 @@ impl Prepared {
         let rules = Rules::of(order, inherited(2).ok());
         let common = &order.common;
         let client: Box<dyn Client> = match (common.mode, common.words.first()) {
-            (Mode::Ping, Some(service)) => Box::new(Ping::of(service)?),
+            (Mode::Ping, Some(service)) => {
+                let device = common.words.get(1).map(String::as_str);
+                Box::new(Ping::of(service, &common.transport, device)?)
+            }
             _ if common.transport == passthrough::NAME => {
                 Box::new(InProcess::new(common.mode, common.payload))
             }

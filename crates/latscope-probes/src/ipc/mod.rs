@@ -153,10 +153,6 @@ transports! {
     "udp": "UDP, loopback", "udp(7)";
     "tcp": "TCP, loopback", "tcp(7), TCP_NODELAY";
     "vsock": "vsock, loopback", "vsock(7), VMADDR_CID_LOCAL";
-    #[cfg(feature = "dbus")]
-    "dbus": "D-Bus, peer to peer", "D-Bus Specification, method calls, by zbus";
-    #[cfg(feature = "iceoryx2")]
-    "iceoryx2": "iceoryx2, samples and events", "iceoryx2: publish_subscribe and event";
     "passthrough": "call within the process", "none: a virtual call and a copy of the payload";
 }
 

@@ -10,13 +10,13 @@ pub const MANAGER: &str = "0";
 pub struct Ping(Pinger);
 
 impl Ping {
-    /// The service of this name, or [`MANAGER`], on the first device there is.
+    /// The service of this name, or [`MANAGER`], on a device; on the first of the transport if none is named.
     ///
     /// # Errors
     /// There is no binder, or no service of this name.
-    pub fn of(service: &str) -> Result<Ping, Unavailable> {
+    pub fn of(service: &str, transport: &str, device: Option<&str>) -> Result<Ping, Unavailable> {
         let named = Some(service).filter(|service| *service != MANAGER);
-        Pinger::find(None, named).map(Ping)
+        Pinger::find(transport, device, named).map(Ping)
     }
 }
 
@@ -32,7 +32,7 @@ mod tests {
 
     #[test]
     fn without_an_answer_the_reason_is_given() {
-        let refused = Ping::of("no.such.service").err().expect("there is no such service");
+        let refused = Ping::of("no.such.service", "binder", None).err().expect("there is no such service");
         assert!(!refused.reason.is_empty());
     }
 }

@@ -14,6 +14,7 @@ use latscope_exchange::notify::poll;
 use latscope_exchange::transaction::{EndpointPair, Transport};
 use latscope_os::worker::{self, Lifetime, MOST_DESCRIPTORS};
 use latscope_process::guardian::Guardian;
+use latscope_process::halted::{Standstill, is_halted, resume};
 use latscope_process::role::{self, KilledOnDrop, Messages};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd};
 use std::process::Child;
@@ -39,6 +40,12 @@ pub struct Outcome {
 const READY_TIMEOUT: Duration = Duration::from_secs(20);
 const GRACE: Duration = Duration::from_secs(3);
 
+/// Time after its end in which a client may still wait for a reply.
+const OVERTIME: Duration = Duration::from_secs(2);
+
+/// Time between two looks at the processes.
+const LOOK: Duration = Duration::from_millis(500);
+
 /// Calls by which inheritance is tried out, of each kind.
 const TRIALS: u64 = 50;
 
@@ -53,6 +60,7 @@ struct EndpointProcess {
     done: bool,
     /// True if the process was stopped by a signal, and went on.
     halted: bool,
+    standstill: Standstill,
 }
 
 impl EndpointProcess {
@@ -63,7 +71,12 @@ impl EndpointProcess {
         }
         let (child, messages) = role::start(&[super::ROLE.name, name], &all, Lifetime::WithParent)
             .with_context(|| format!("the {name}'s process does not start"))?;
-        Ok(EndpointProcess { child: KilledOnDrop(child), messages, done: false, halted: false })
+        let (child, standstill) = (KilledOnDrop(child), Standstill::default());
+        Ok(EndpointProcess { child, messages, done: false, halted: false, standstill })
+    }
+
+    fn is_halted(&self) -> bool {
+        is_halted(self.child.0.id())
     }
 
     fn tell(&mut self, order: &Order) -> Result<()> {
@@ -149,7 +162,7 @@ pub fn run(
     for pair in &mut pairs {
         pair.client.tell(&Order::Go)?;
     }
-    listen(&mut pairs)?;
+    listen(&mut pairs, Duration::from_nanos(setting.bench.stop().limit_ns))?;
     Ok(pairs.into_iter().map(end).collect())
 }
 
@@ -174,8 +187,8 @@ fn begin(
     let endpoints = match &row.service {
         // Whom it meets is there without us.
         Some(service) => {
-            Ping::of(service)?;
-            EndpointPair::of_words(vec![service.clone()])
+            Ping::of(service, transport.name, row.device.as_deref())?;
+            EndpointPair::of_words([service.clone()].into_iter().chain(row.device.clone()).collect())
         }
         None => match &row.device {
             Some(device) => binder::endpoint_pair_on(device, payload),
@@ -279,8 +292,10 @@ pub fn places(placement: Placement, cpus: &[u32], pair: u64) -> (Vec<u32>, Vec<u
     }
 }
 
-/// Receives messages until every client is done or gone.
-fn listen(pairs: &mut [Pair]) -> Result<()> {
+/// Receives messages until every client is done or gone. A process that stands still when its `time` is over goes on;
+/// a client that does not end then is killed.
+fn listen(pairs: &mut [Pair], time: Duration) -> Result<()> {
+    let began = Instant::now();
     while pairs.iter().any(|pair| !pair.client.done) {
         let ready = wait(pairs)?;
         // It is known as long as they live.
@@ -291,11 +306,15 @@ fn listen(pairs: &mut [Pair]) -> Result<()> {
             pairs[index].hear(of_server);
         }
         let now = Instant::now();
+        let over = began.elapsed().saturating_sub(time);
         for pair in pairs.iter_mut().filter(|pair| !pair.client.done) {
+            if over > Duration::ZERO {
+                pair.hasten(over);
+            }
             if pair.given_up.is_some_and(|given_up| now >= given_up) {
                 let _ = pair.client.child.0.kill();
                 pair.client.done = true;
-                pair.called = Some(Err(format!("{}, and the client did not notice", pair.servers_end())));
+                pair.called = Some(Err(pair.why_given_up()));
             }
         }
     }
@@ -315,7 +334,7 @@ fn wait(pairs: &[Pair]) -> Result<Vec<(usize, bool)>> {
             }
         }
     }
-    poll(&mut fds, Duration::from_secs(1))?;
+    poll(&mut fds, LOOK)?;
     Ok(whose.into_iter().zip(fds).filter(|(_, fd)| !fd.revents().is_empty()).map(|(who, _)| who).collect())
 }
 
@@ -342,6 +361,29 @@ impl Pair {
         }
     }
 
+    /// Lets processes of the pair go on that stand still, and gives the client up some time after its own.
+    fn hasten(&mut self, over: Duration) {
+        for process in self.server.iter_mut().chain([&mut self.client]) {
+            if process.standstill.lasts(process.is_halted()) {
+                resume(process.child.0.id());
+            }
+        }
+        if over > OVERTIME {
+            self.given_up.get_or_insert_with(Instant::now);
+        }
+    }
+
+    /// Reason why the client was given up.
+    fn why_given_up(&self) -> String {
+        match (&self.served, &self.server) {
+            (Some(_), _) => format!("{}, and the client did not notice", self.servers_end()),
+            (None, Some(server)) if server.is_halted() => {
+                "the server stands still (stopped, or frozen), and the last call had no reply".to_owned()
+            }
+            _ => "the last call had no reply when the time was over".to_owned(),
+        }
+    }
+
     /// Description of the server's end.
     fn servers_end(&self) -> String {
         match self.served.as_ref().and_then(|served| served.ended.as_ref()) {
@@ -354,9 +396,12 @@ impl Pair {
 /// Ends a pair. A server whose client is gone sends its last message.
 fn end(mut pair: Pair) -> Outcome {
     // It exits by itself after its last word; its end of the transport goes with it.
-    let _ = wait_for(&mut pair.client.child.0);
+    if !pair.client.is_halted() {
+        let _ = wait_for(&mut pair.client.child.0);
+    }
     if let Some(server) = pair.server.as_mut().filter(|server| !server.done) {
-        let _ = server.messages.set_timeout(Some(GRACE));
+        let grace = if server.is_halted() { LOOK } else { GRACE };
+        let _ = server.messages.set_timeout(Some(grace));
         pair.served = match server.word() {
             Ok(Word::Served(served)) => Some(served),
             Ok(_) => None,

@@ -180,9 +180,11 @@ fn run(bench: &mut Bench) -> Result<()> {
     if here.is_empty() {
         return Ok(());
     }
-    let wanted: Vec<(u64, u64)> = transfers.iter().map(|asked| (asked.threads, asked.size)).collect();
+    let all = transfers.iter().enumerate();
+    let wanted: Vec<(usize, u64, u64)> =
+        all.map(|(index, asked)| (index, asked.threads, asked.size)).collect();
     let (mut regions, possible) =
-        thread_group::regions(bench, &wanted, |part| part + 2 * GAP * size_of::<u64>());
+        thread_group::regions(bench, Pages::Huge, &wanted, |part| part + 2 * GAP * size_of::<u64>());
     let cpus = bench.cpus().to_vec();
     for index in possible.into_iter().filter(|index| here.contains(index)) {
         measure(bench, index, &transfers[index], &cpus, &mut regions)?;

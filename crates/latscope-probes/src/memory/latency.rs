@@ -69,6 +69,8 @@ const OF_EACH_KIND: [u64; 3] = [32 * KIB, 512 * KIB, 64 * MIB];
 
 /// The smallest working set.
 const SMALLEST: u64 = 2 * KIB;
+/// The smallest one of a survey's curves beside the main one: all smaller ones lie in the first cache.
+const SMALLEST_BESIDE: u64 = 16 * KIB;
 /// The largest one in a survey, which has little time.
 pub(crate) const SURVEY_CAP: u64 = 512 * MIB;
 /// Bytes from load to load in the order `stride`: more than the pair of lines that some prefetchers fetch
@@ -200,9 +202,17 @@ fn usual_sizes(input: &PlanInput, machine: &Machine, curve: Curve, step: u64) ->
     let usual = match density(input, curve) {
         Density::None => Vec::new(),
         Density::Few => vec![32 * KIB, 512 * KIB, 8 * MIB, largest],
-        Density::PerOctave(points) => sizes::sweep(SMALLEST.max(4 * step.min(4 * KIB)), largest, points),
+        Density::PerOctave(points) => {
+            let least = if is_beside(input, curve) { SMALLEST_BESIDE } else { SMALLEST };
+            sizes::sweep(least.max(4 * step.min(4 * KIB)), largest, points)
+        }
     };
     usual.into_iter().filter(|size| *size >= step && *size <= largest).collect()
+}
+
+/// Returns true for a curve that a usual survey shows beside that of the levels.
+fn is_beside(input: &PlanInput, curve: Curve) -> bool {
+    input.survey && input.profile == Profile::Normal && curve != (Order::Random, Pages::Huge)
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -439,9 +449,9 @@ mod tests {
         let points = LATENCY.plan(&input(Profile::Normal, true), &machine());
         let expected = named([
             ("random", "2MiB", 65),
-            ("random", "4KiB", 17),
-            ("window", "4KiB", 17),
-            ("stride", "2MiB", 17),
+            ("random", "4KiB", 14),
+            ("window", "4KiB", 14),
+            ("stride", "2MiB", 14),
             ("page", "4KiB", 14),
         ]);
         assert_eq!(curves(&points), expected);

@@ -130,7 +130,7 @@ fn run(bench: &mut Bench) -> Result<()> {
         return Ok(());
     };
     let threads = possible.iter().map(|index| wanted[*index].threads).max().unwrap_or(0) as usize;
-    let mut copies = match regions::for_threads(&cpus[1..], &vec![COPIED as usize; threads]) {
+    let mut copies = match regions::for_threads(&cpus[1..], &vec![COPIED as usize; threads], Pages::Huge) {
         Ok(copies) => copies,
         Err(error) => {
             let loaded = possible.extract_if(.., |index| wanted[*index].threads > 0);

@@ -2,6 +2,7 @@
 //! other.
 
 mod bandwidth;
+mod copies;
 mod figures;
 mod latency;
 mod loaded;
@@ -47,6 +48,7 @@ pub static PROBES: &[&Probe] = &[
     &latency::SINGLE_LOAD,
     &sequential_sum::SEQUENTIAL_SUM,
     &bandwidth::BANDWIDTH,
+    &copies::COPY,
     &stream::STREAM,
     &parallelism::PARALLELISM,
     &loaded::LOADED,

@@ -37,7 +37,7 @@ pub(crate) fn for_points(
 ///
 /// # Errors
 /// There is too little memory, or a CPU cannot be used.
-pub(crate) fn for_threads(cpus: &[u32], bytes: &[usize]) -> anyhow::Result<Vec<Region>> {
+pub(crate) fn for_threads(cpus: &[u32], bytes: &[usize], pages: Pages) -> anyhow::Result<Vec<Region>> {
     let wanted: u64 = bytes.iter().map(|bytes| *bytes as u64).sum();
     let available = memory::available_memory();
     anyhow::ensure!(
@@ -46,7 +46,7 @@ pub(crate) fn for_threads(cpus: &[u32], bytes: &[usize]) -> anyhow::Result<Vec<R
     );
     let make = |cpu: u32, bytes: usize| -> anyhow::Result<Region> {
         threads::pin(cpu)?;
-        Ok(Region::new(bytes, Pages::Huge)?)
+        Ok(Region::new(bytes, pages)?)
     };
     // One after the other: each has to see what the ones before took.
     cpus.iter()
@@ -83,8 +83,8 @@ pub fn doubt(region: &Region, pages: Pages) -> Option<Doubt> {
 }
 
 /// Returns the first doubt about the regions of a thread group.
-pub fn doubts(regions: &[Region]) -> Option<Doubt> {
-    regions.iter().find_map(|region| doubt(region, Pages::Huge))
+pub fn doubts(regions: &[Region], pages: Pages) -> Option<Doubt> {
+    regions.iter().find_map(|region| doubt(region, pages))
 }
 
 fn judge(pages: Pages, huge_share: Option<f64>, base: usize) -> Option<Doubt> {
@@ -126,9 +126,9 @@ mod tests {
     #[test]
     fn threads_get_what_they_asked_for_or_an_error_that_says_why() {
         let cpus = latscope_os::sched::allowed_cpus().unwrap();
-        let regions = for_threads(&cpus[..1], &[3 << 20]).unwrap();
+        let regions = for_threads(&cpus[..1], &[3 << 20], Pages::Huge).unwrap();
         assert_eq!(regions[0].bytes(), 4 << 20);
-        let error = for_threads(&cpus[..1], &[usize::MAX / 4]).unwrap_err();
+        let error = for_threads(&cpus[..1], &[usize::MAX / 4], Pages::Huge).unwrap_err();
         assert!(error.to_string().contains("available"));
     }
 }

@@ -24,6 +24,8 @@ settings! {
         size: u64 as Size;
         /// Threads, one on each CPU, each with its part of the arrays.
         threads: u64;
+        /// Size of the pages: `4KiB`, where asked for or next to huge ones; 2 MiB, verified, if none is stated.
+        pages: Option<Pages>;
     }
 }
 
@@ -61,8 +63,13 @@ fn plan(_: &Probe, input: &PlanInput, machine: &Machine) -> Vec<Point> {
     let mut points = Vec::new();
     for threads in asked.threads.or(&threads) {
         for operation in asked.operation.or(operations) {
-            for size in sizes::rounded(asked.size.or(&[size]), PIECE * threads.max(1)) {
-                points.push(point(Loop { operation, size, threads }));
+            let both = operation == Stream::Triad && threads == 1;
+            let usual: &[Pages] = if both { &[Pages::Huge, Pages::Base] } else { &[Pages::Huge] };
+            for pages in asked.pages.or(usual) {
+                let pages = Some(pages).filter(|pages| *pages != Pages::Huge);
+                for size in sizes::rounded(asked.size.or(&[size]), PIECE * threads.max(1)) {
+                    points.push(point(Loop { operation, size, threads, pages }));
+                }
             }
         }
     }
@@ -70,21 +77,28 @@ fn plan(_: &Probe, input: &PlanInput, machine: &Machine) -> Vec<Point> {
 }
 
 fn point(asked: Loop) -> Point {
-    let Loop { operation, size, threads } = asked;
+    let Loop { operation, size, threads, pages } = asked;
+    let pages = format_size(pages.unwrap_or(Pages::Huge).bytes());
     let together = if threads == 1 { String::new() } else { format!(", {threads} threads") };
-    let title = format!("STREAM {operation}, {}{together}", format_size(size));
+    let title = format!("STREAM {operation}, {}, pages of {pages}{together}", format_size(size));
     STREAM.point(asked, title, operation == Stream::Triad && threads == 1)
 }
 
 fn run(bench: &mut Bench) -> Result<()> {
     let loops: Vec<Loop> = bench.settings()?;
-    let wanted: Vec<(u64, u64)> = loops.iter().map(|asked| (asked.threads, asked.size)).collect();
-    let (mut regions, possible) =
-        thread_group::regions(bench, &wanted, |part| 3 * (part + GAP * size_of::<f64>()));
-    // Words that a region was touched with are tiny numbers, slow to compute with.
-    regions.iter_mut().for_each(|region| region.floats().fill(1.0));
-    for index in possible {
-        measure(bench, index, &loops[index], &mut regions)?;
+    for pages in [Pages::Huge, Pages::Base] {
+        let of_pages = |index: &usize| loops[*index].pages.unwrap_or(Pages::Huge) == pages;
+        let indices: Vec<usize> = (0..loops.len()).filter(of_pages).collect();
+        let wanted = indices.iter().map(|index| (*index, loops[*index].threads, loops[*index].size));
+        let (mut regions, possible) =
+            thread_group::regions(bench, pages, &wanted.collect::<Vec<_>>(), |part| {
+                3 * (part + GAP * size_of::<f64>())
+            });
+        // Words that a region was touched with are tiny numbers, slow to compute with.
+        regions.iter_mut().for_each(|region| region.floats().fill(1.0));
+        for index in possible {
+            measure(bench, index, &loops[index], &mut regions)?;
+        }
     }
     Ok(())
 }
@@ -140,10 +154,10 @@ mod tests {
     fn four_loops_with_one_thread_and_with_all() {
         let input = PlanInput { profile: Profile::Normal, ..harness::input() };
         let points = STREAM.plan(&input, &machine());
-        assert_eq!(points.len(), 8);
+        assert_eq!(points.len(), 9);
         let rows: Vec<&str> = points.iter().filter(|p| p.row).map(|p| p.title.as_str()).collect();
-        assert_eq!(rows, ["STREAM triad, 128 MiB"]);
-        assert_eq!(STREAM.plan(&harness::input(), &machine()).len(), 1);
+        assert_eq!(rows, ["STREAM triad, 128 MiB, pages of 2 MiB", "STREAM triad, 128 MiB, pages of 4 KiB"]);
+        assert_eq!(STREAM.plan(&harness::input(), &machine()).len(), 2);
     }
 
     #[test]

@@ -109,29 +109,31 @@ pub fn thread_counts(cpus: usize) -> Vec<u64> {
     if cpus > 1 { vec![1, cpus as u64] } else { vec![1] }
 }
 
-/// Returns a region for each thread, and the points that can be measured in them. Each point needs some threads
-/// and some bytes; the region of a thread has `bytes` of the largest part that the thread has in any of them.
+/// Returns a region of such pages for each thread, and the points that can be measured in them. A wanted point has its
+/// index, the number of its threads, and its bytes; the region of a thread has `bytes` of the largest part that the thread has in any of them.
 /// Points for which there are too few CPUs, or too little memory, are closed.
 pub(crate) fn regions(
     bench: &mut Bench,
-    wanted: &[(u64, u64)],
+    pages: Pages,
+    wanted: &[(usize, u64, u64)],
     bytes: impl Fn(usize) -> usize,
 ) -> (Vec<Region>, Vec<usize>) {
     let cpus = bench.cpus().to_vec();
     let count = cpus.len() as u64;
-    let (few, many): (Vec<usize>, Vec<usize>) =
-        (0..wanted.len()).partition(|index| (1..=count).contains(&wanted[*index].0));
-    for index in many {
-        let reason = too_few_cpus(wanted[index].0, "thread", count, "allowed");
+    let (few, many): (Vec<_>, Vec<_>) =
+        wanted.iter().copied().partition(|(_, threads, _)| (1..=count).contains(threads));
+    for (index, threads, _) in many {
+        let reason = too_few_cpus(threads, "thread", count, "allowed");
         bench.unsupported(index, reason, "give more CPUs (--cpus) or fewer --threads");
     }
     // Thread i is wanted by the points with more than i threads.
-    let users = |i: u64| few.iter().map(|index| wanted[*index]).filter(move |(threads, _)| *threads > i);
-    let largest = (0..count).map_while(|i| users(i).map(|(threads, all)| all / threads).max());
+    let users = |i: u64| few.iter().filter(move |(_, threads, _)| *threads > i);
+    let largest = (0..count).map_while(|i| users(i).map(|(_, threads, all)| all / threads).max());
     let bytes: Vec<usize> = largest.map(|part| bytes(part as usize)).collect();
-    match regions::for_threads(&cpus, &bytes) {
+    let few: Vec<usize> = few.iter().map(|(index, ..)| *index).collect();
+    match regions::for_threads(&cpus, &bytes, pages) {
         Ok(regions) => {
-            regions::doubts(&regions).into_iter().for_each(|doubt| doubt.tell(bench, &few));
+            regions::doubts(&regions, pages).into_iter().for_each(|doubt| doubt.tell(bench, &few));
             (regions, few)
         }
         Err(error) => {

@@ -128,6 +128,7 @@ fn watch_all(
     alarm: Alarm,
 ) -> Result<(Vec<(usize, u32, Result<GapsSeen>)>, Counters, Counters)> {
     let shared = Shared::new(alarm);
+    let all: Vec<_> = tasks.iter().map(|(point, _, writer)| (writer.slots().clone(), *point)).collect();
     std::thread::scope(|scope| {
         // No thread watches while others are being started, or if one does not start.
         let mut started = shared.started.write().expect("no thread panics while it holds this");
@@ -142,6 +143,12 @@ fn watch_all(
             .collect::<std::io::Result<_>>()
             .context("no thread can be created")?;
         let before = Counters::read();
+        let begin = monotonic_ns();
+        shared.begin(begin);
+        for (slots, point) in &all {
+            slots.set_due(*point, begin);
+            slots.set_end(*point, begin.saturating_add(order.stop.limit_ns));
+        }
         *started = true;
         drop(started);
         let joined = threads.into_iter().map(|(point, cpu, thread)| {

@@ -1,7 +1,7 @@
 //! A watching thread: its notes of each gap, its rests, and its end.
 
 use super::duty::Duty;
-use super::watch::{self, Host, Rules};
+use super::watch::{self, Host, Rules, Watched};
 use crate::prelude::*;
 use latscope_bench::alarm::Alarm;
 use latscope_bench::gate::Reading;
@@ -37,12 +37,20 @@ pub struct Shared {
     /// Alarm at a gap above the threshold.
     alarm: Alarm,
     over: AtomicBool,
+    /// `CLOCK_MONOTONIC` when all threads had been started, ns.
+    began: AtomicU64,
 }
 
 impl Shared {
     /// Returns the state for threads that are about to start.
     pub fn new(alarm: Alarm) -> Shared {
-        Shared { started: RwLock::new(false), alarm, over: AtomicBool::new(false) }
+        let (started, over, began) = (RwLock::new(false), AtomicBool::new(false), AtomicU64::new(0));
+        Shared { started, alarm, over, began }
+    }
+
+    /// States that all threads are to watch from now on.
+    pub fn begin(&self, now: u64) {
+        self.began.store(now, Relaxed);
     }
 }
 
@@ -121,6 +129,10 @@ const LOOK_NS: u64 = 5_000_000;
 /// Time longer than a thread takes between two stretches of the loop, ns.
 const HOST_NS: f64 = 20_000.0;
 
+/// Time by which a thread begins later than all were to, ns, that is counted as a gap: less is the time that a busy
+/// machine takes to let threads begin.
+const BEGAN_LATE_NS: u64 = 100_000_000;
+
 /// Time by which a rest lasts longer than planned, ns, that is counted as a gap: less is the lateness of a wake-up.
 const OVERSLEPT_NS: f64 = 1_000_000.0;
 
@@ -178,15 +190,23 @@ fn run<C: Clock>(
         rest_at: now + timebase.ticks(order.duty.map_or(0, |duty| duty.watch_ns)),
         rests: 0,
         rested: 0,
+        unwatched_ns: 0.0,
     };
-    let watched = watch::watch(clock, rules, &mut gap_loop);
+    let watched = if gap_loop.misses_all() {
+        Watched { turns: 1, watched: own, ..Watched::default() }
+    } else {
+        watch::watch(clock, rules, &mut gap_loop)
+    };
     let Counts { voluntary, involuntary, minor_faults, major_faults } = thread_counts();
     let mut shortfalls = Vec::from_iter(shortfall);
-    shortfalls.extend(gap_loop.left_cpu(now));
+    let let_go = gap_loop.writer.let_go_at().is_some();
+    shortfalls.extend(gap_loop.left_cpu(now).filter(|_| !let_go));
+    gap_loop.writer.settle();
     let own_turns = (watched.turns - watched.gaps).max(1) as f64;
     GapsSeen {
         turns: watched.turns + gap_loop.unseen,
-        watched_ns: timebase.span((gap_loop.last - now).saturating_sub(gap_loop.rested)),
+        watched_ns: timebase.span(gap_loop.last.saturating_sub(now + gap_loop.rested))
+            + gap_loop.unwatched_ns,
         rested_ns: timebase.span(gap_loop.rested),
         gaps: gap_loop.gaps,
         longest_ns: timebase.span(watched.longest),
@@ -241,6 +261,8 @@ struct GapLoop<'a, C> {
     rests: u64,
     /// Time spent in rests, ticks.
     rested: u64,
+    /// Time in which the thread was to watch and had not begun, ns.
+    unwatched_ns: f64,
 }
 
 impl<C: Clock> GapLoop<'_, C> {
@@ -272,13 +294,32 @@ impl<C: Clock> GapLoop<'_, C> {
         })
     }
 
+    /// Notes the gap of a thread that had no CPU when all were to begin. Returns true if it had none until the end.
+    fn misses_all(&mut self) -> bool {
+        let now = self.until(monotonic_ns());
+        let late = now.saturating_sub(self.shared.began.load(Relaxed));
+        if late >= BEGAN_LATE_NS {
+            self.unseen += 1;
+            self.unwatched_ns = late as f64;
+            self.note(Class::Preemption, late as f64, now);
+        }
+        self.writer.let_go_at().is_some()
+    }
+
+    /// Returns an instant, or the one before at which this thread was let go: later it does not watch.
+    fn until(&self, now: u64) -> u64 {
+        self.writer.let_go_at().map_or(now, |at| at.min(now))
+    }
+
     fn rest(&mut self, rest: std::time::Duration) {
         let (since, delayed) = (self.read_at, own_run_delay());
         std::thread::sleep(rest);
         self.rests += 1;
         self.read();
         self.switched = false;
-        let slept = self.order.timebase.span(self.read_at - since);
+        let now = monotonic_ns();
+        let at = self.until(now);
+        let slept = self.order.timebase.span(self.read_at - since) - (now - at) as f64;
         let overrun = slept - rest.as_nanos() as f64;
         if overrun < OVERSLEPT_NS {
             self.rested += self.read_at - since;
@@ -291,7 +332,7 @@ impl<C: Clock> GapLoop<'_, C> {
             // In the run queue it waited for other threads; else it was not woken in time, which no kernel explains.
             let waited = own_run_delay().zip(delayed).map_or(0, |(now, before)| now.saturating_sub(before));
             let class = if waited as f64 > overrun / 2.0 { Class::Preemption } else { Class::Unattributed };
-            self.note(class, overrun, monotonic_ns());
+            self.note(class, overrun, at);
         }
     }
 
@@ -299,10 +340,22 @@ impl<C: Clock> GapLoop<'_, C> {
     /// this thread is outside of the loop, at the end of its system calls.
     fn account(&mut self, switched: bool, missing_ns: f64) {
         let before = std::mem::replace(&mut self.switched, switched);
-        if is_gap(missing_ns, self.least_ns, switched, before) && self.gaps < self.order.stop.events {
-            self.unseen += 1;
-            self.note(Class::Preemption, missing_ns, monotonic_ns());
+        if !is_gap(missing_ns, self.least_ns, switched, before) || self.gaps >= self.order.stop.events {
+            return;
         }
+        let now = monotonic_ns();
+        let at = self.until(now);
+        let missing_ns = missing_ns - (now - at) as f64;
+        if missing_ns >= self.least_ns {
+            self.unseen += 1;
+            self.note(Class::Preemption, missing_ns, at);
+        }
+    }
+
+    /// Returns a reading of the clock, or that at which this thread was let go if it is later.
+    fn watched_until(&self, reading: u64) -> u64 {
+        let after = self.writer.let_go_at().map_or(0, |at| monotonic_ns().saturating_sub(at));
+        reading.saturating_sub(self.order.timebase.ticks(after))
     }
 
     fn note(&mut self, class: Class, gap_ns: f64, at: u64) {
@@ -321,14 +374,22 @@ impl<C: Clock> GapLoop<'_, C> {
 
 impl<C: Clock> Host for GapLoop<'_, C> {
     fn gap(&mut self, ticks: u64) {
-        let at = monotonic_ns();
-        let gap_ns = self.order.timebase.span(ticks);
+        let now = monotonic_ns();
+        let at = self.until(now);
+        let gap_ns = self.order.timebase.span(ticks) - (now - at) as f64;
         let (switched, missing) = self.read();
         self.note(Class::of(gap_ns, switched, missing), gap_ns, at);
-        self.account(switched, missing - gap_ns);
+        if at == now {
+            self.account(switched, missing - gap_ns);
+        }
     }
 
     fn look(&mut self, now: u64) -> bool {
+        if self.writer.let_go_at().is_some() {
+            self.last = self.last.max(self.watched_until(now));
+            return false;
+        }
+        self.writer.set_due(monotonic_ns());
         self.last = now;
         if now > self.read_at {
             let (switched, missing) = self.read();
@@ -341,7 +402,16 @@ impl<C: Clock> Host for GapLoop<'_, C> {
             self.rest_at = self.read_at + self.order.timebase.ticks(duty.watch_ns);
         }
         let enough = now >= self.end || self.gaps >= self.order.stop.events;
-        !(enough || self.writer.stopping() || self.shared.over.load(Relaxed))
+        if !(enough || self.writer.stopping() || self.shared.over.load(Relaxed)) {
+            return true;
+        }
+        // Another thread may have had the CPU since the reading above.
+        let unseen = self.unseen;
+        let now = self.back();
+        if self.unseen > unseen {
+            self.last = self.last.max(self.watched_until(now));
+        }
+        false
     }
 
     fn back(&mut self) -> u64 {

@@ -5,7 +5,9 @@ use crate::prelude::*;
 use crate::scheduled::{Free, place, suffix};
 use latscope_os::process_probe::{Memory, fork_exit, keep_children};
 
-static FORKS: Experiment = Experiment::new("process.fork", Cpus::One, run).setup(0.05);
+static FORKS: Experiment = Experiment::new("process.fork", Cpus::One, run)
+    .setup(0.05)
+    .fewer_rounds(4, "the memory of the parent is filled first");
 
 settings! {
     struct Parent, asked for as ParentAsked {
@@ -17,7 +19,7 @@ settings! {
 }
 
 probes! {
-    FORKS, Parent, plan_fork;
+    FORKS, Parent, plan_fork, ..Facts { by: Some(By::Libc), ..Facts::DEFAULT };
     FORK "process.fork", "fork, exit, wait", "fork(2), wait(2)",
         "fork (the clone system call), a child that exits at once, and the wait for it; the parent has written \
         that much memory in 4 KiB pages, and does not write to it between the forks.";

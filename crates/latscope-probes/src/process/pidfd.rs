@@ -1,15 +1,16 @@
 //! Descriptors of processes: pidfd_open, and the poll of a process that has ended.
 
 use crate::prelude::*;
-use crate::syscall::calls::time_call;
+use crate::syscall::calls::{FACTS, time_loop};
+use latscope_os::kernels::code::calls::SystemCallLoop;
 use latscope_os::process_probe::{Ended, keep_children};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{PidfdFlags, getpid, pidfd_open};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::process::{PidfdFlags, pidfd_open};
 
 static PIDFD: Experiment = Experiment::new("process.pidfd", Cpus::One, run);
 
 probes! {
-    PIDFD, (), crate::only_point, ..crate::Facts::BATCHES;
+    PIDFD, (), crate::only_point, ..FACTS;
     OPEN "process.pidfd-open", "pidfd_open and close", "pidfd_open(2), close(2)",
         "One pidfd_open of the own process, and one close." { by_name_only: true, };
     POLL "process.pidfd-poll", "poll of an ended process", "pidfd_open(2), poll(2)",
@@ -21,7 +22,7 @@ fn run(bench: &mut Bench) -> Result<()> {
     keep_children();
     for (index, point) in bench.points().iter().enumerate() {
         if point.probe == OPEN.id {
-            time_call(bench, index, "pidfd_open", || pidfd_open(getpid(), PidfdFlags::empty()).map(drop));
+            time_loop(bench, index, "pidfd_open", &mut SystemCallLoop::pidfd_open_close(bench.seed()));
             continue;
         }
         match Ended::child().and_then(|child| Ok((pidfd_open(child.id(), PidfdFlags::empty())?, child))) {
@@ -30,17 +31,12 @@ fn run(bench: &mut Bench) -> Result<()> {
                 let mut list = [PollFd::new(&descriptor, PollFlags::IN)];
                 // The child is on its way to its end.
                 let Some(_) = possible(bench, index, "poll", poll(&mut list, None)) else { continue };
-                time_call(bench, index, "poll", || match poll(&mut list, Some(&ZERO))? {
-                    1 => Ok(()),
-                    _ => Err(Errno::PROTO),
-                });
+                time_loop(bench, index, "poll", &mut SystemCallLoop::poll(bench.seed(), &mut list));
             }
         }
     }
     Ok(())
 }
-
-const ZERO: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
 
 #[cfg(test)]
 mod tests {

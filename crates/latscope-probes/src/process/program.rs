@@ -4,8 +4,10 @@ use super::tiny_program;
 use crate::prelude::*;
 use crate::scheduled::{Free, place, suffix};
 use latscope_os::process_probe::{Program, fork_execute, keep_children, spawn};
+use latscope_process::files::may_be_replaced;
 use rustix::fs::{StatVfsMountFlags, statvfs};
 use rustix::io::Result;
+use rustix::process::geteuid;
 use std::ffi::CString;
 use std::io::Read;
 
@@ -145,7 +147,9 @@ struct Tiny {
 impl Tiny {
     fn write(directory: &Path) -> Result<Tiny> {
         let runs = statvfs(directory).is_ok_and(|about| !about.f_flag.contains(StatVfsMountFlags::NOEXEC));
-        if runs {
+        // Root runs no file by a name that another user can give to his own.
+        let is_safe = !geteuid().is_root() || may_be_replaced(directory).is_ok_and(|replaced| !replaced);
+        if runs && is_safe {
             return Ok(Tiny { path: tiny_program::write(directory)?, memory: None });
         }
         let (path, memory) = tiny_program::write_to_memory()?;
@@ -160,8 +164,8 @@ fn run_tiny(bench: &mut Bench, point: usize, tiny: &Result<Tiny>, start: Start) 
         Ok(tiny) => {
             time_program(bench, point, &Program::new(&tiny.path, &[c"exit"]), start);
             if tiny.memory.is_some() {
-                let reason =
-                    "the program lies in a memfd, since no directory for temporary files lets programs run";
+                let reason = "the program lies in a memfd, since in the directory for temporary files programs cannot run, or \
+                     another user can replace them";
                 let remedy = "set TMPDIR to another one (docker: --tmpfs /tmp:exec)";
                 bench.degrade(point, "not-as-asked", reason, remedy);
             }

@@ -72,7 +72,7 @@ fn image(machine: u16, code: &[u8]) -> Vec<u8> {
 pub fn write(directory: &Path) -> Result<CString> {
     let (machine, code) = MACHINE.ok_or(Errno::NOSYS)?;
     let path = directory.join("exit");
-    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::CLOEXEC;
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
     let file = openat(CWD, &path, flags, Mode::RWXU)?;
     write_image(&file, &image(machine, code))?;
     CString::new(path.as_os_str().as_bytes()).map_err(|_| Errno::INVAL)

@@ -1,4 +1,4 @@
-//! The experiment: each point over a connection of its own.
+//! The experiment: each point over a connection of its own, or over that of the point before where the transport allows it.
 
 use super::deadlines::Deadlines;
 use super::ping_loop::{Kind, MOST_LOSSES, PingLoop};
@@ -6,7 +6,7 @@ use super::plan::{Content, Direction, MAILBOX, Mode, Sent};
 use super::stream::{Outcome, Stream};
 use crate::prelude::*;
 use latscope_core::histogram::Histogram;
-use latscope_exchange::remote::{Channel, Failure, MAILBOXES, Order};
+use latscope_exchange::remote::{Channel, Failure, MAILBOXES, Order, tty};
 use latscope_process::guardian::Guardian;
 use latscope_process::leftover::Leftover;
 use latscope_rpmsg::echo::Service;
@@ -16,18 +16,23 @@ use std::cell::RefCell;
 /// First pings that are not recorded, back to back and paced.
 const WARM_UP: [u64; 2] = [100, 1];
 
-/// Measures each point over a connection of its own. A point that cannot be measured is closed with the reason.
+/// Measures each point. A point that cannot be measured is closed with the reason.
 ///
 /// # Errors
 /// A point has invalid parameters.
 pub fn run(bench: &mut Bench) -> Result<()> {
+    let mut kept = Kept::default();
     for (index, point) in bench.points().iter().enumerate() {
         let sent = Sent::of(point)?;
-        let measured = match sent.content {
-            Content::Blocks(direction, payload) => stream(bench, index, (point, &sent), direction, payload),
-            Content::Message(_) | Content::LongPing(..) => pings(bench, index, point, &sent),
-        };
-        close_failed(bench, &[index], measured, "");
+        let guardian = Guardian::default();
+        match connect(bench, point, &sent, (&mut kept, &guardian)) {
+            Ok(channel) => kept.keep(measure(bench, index, (channel, point), &sent), &sent),
+            // A remote that this program starts is missing for a reason of this machine.
+            Err(error) if !sent.transport.ours && !is_without_sink(&sent) => {
+                bench.no_peer(index, format!("{error:#}"))
+            }
+            failed => close_failed(bench, &[index], failed.map(drop), ""),
+        }
         if bench.is_stopping() {
             break;
         }
@@ -35,8 +40,60 @@ pub fn run(bench: &mut Bench) -> Result<()> {
     Ok(())
 }
 
+/// Returns true if blocks would go to a remote that verifies them, and the transport is a terminal, which only echoes.
+fn is_without_sink(sent: &Sent) -> bool {
+    let to_remote = matches!(sent.content, Content::Blocks(Direction::ToRemote, _));
+    to_remote && [tty::TTY.name, "tty-line"].contains(&sent.transport.name)
+}
+
+/// Measures a point over a channel, and returns the channel.
+fn measure(
+    bench: &mut Bench,
+    index: usize,
+    (channel, point): (Box<dyn Channel>, &Point),
+    sent: &Sent,
+) -> Box<dyn Channel> {
+    let (limit, payload) = (channel.limit(), sent.payload());
+    match sent.content {
+        // A long ping is in packets, and states all of its data.
+        Content::LongPing(..) => pings(bench, index, (channel, point), sent),
+        _ if payload > limit as u64 => {
+            let name = sent.transport.name;
+            let reason = format!("a payload of {payload} bytes is above the limit of {name}");
+            bench.unsupported(index, reason, format!("choose at most {limit}"));
+            channel
+        }
+        Content::Blocks(direction, payload) => stream(bench, index, (channel, sent), direction, payload),
+        Content::Message(_) => pings(bench, index, (channel, point), sent),
+    }
+}
+
+/// Connection of the last point, with its transport and the options of that, if the next point may use it.
+#[derive(Default)]
+struct Kept(Option<(Box<dyn Channel>, &'static str, Params)>);
+
+impl Kept {
+    /// Keeps the connection of a point that is done, if it serves further ones.
+    fn keep(&mut self, mut channel: Box<dyn Channel>, sent: &Sent) {
+        if channel.lasts() && channel.ended().is_none() {
+            self.0 = Some((channel, sent.transport.name, sent.options.clone()));
+        }
+    }
+
+    /// Returns the connection that was kept, if it leads to the remote of a point. Any other is closed.
+    fn take(&mut self, sent: &Sent) -> Option<Box<dyn Channel>> {
+        let (channel, transport, options) = self.0.take()?;
+        (transport == sent.transport.name && options == sent.options).then_some(channel)
+    }
+}
+
 /// Connects to the service that a point needs.
-fn connect(bench: &mut Bench, point: &Point, sent: &Sent, guardian: &Guardian) -> Result<Box<dyn Channel>> {
+fn connect(
+    bench: &mut Bench,
+    point: &Point,
+    sent: &Sent,
+    (kept, guardian): (&mut Kept, &Guardian),
+) -> Result<Box<dyn Channel>> {
     let name = sent.transport.name;
     let here = bench.cpus()[0];
     threads::pin(here)?;
@@ -50,19 +107,17 @@ fn connect(bench: &mut Bench, point: &Point, sent: &Sent, guardian: &Guardian) -
     };
     let journal = |leftover: &Leftover| guardian.journal_leftover(leftover);
     let (cpus, bench) = (bench.cpus().to_vec(), RefCell::new(bench));
-    let waiting = |text: &str| bench.borrow_mut().waiting(text);
-    let order = Order { params: &point.params, service, cpus: &cpus, journal: &journal, waiting: &waiting };
+    let notice = |text: &str| bench.borrow_mut().waiting(text);
+    let order = Order { params: &point.params, service, cpus: &cpus, journal: &journal, notice: &notice };
     let channel = if point.probe == MAILBOX.id {
         let of_name = MAILBOXES.iter().find(|(known, _)| *known == name);
         (of_name.context("this transport has no single-word mailbox")?.1)(&order)?
+    } else if let Some(mut channel) = kept.take(sent) {
+        channel.turn_to(&order)?;
+        channel
     } else {
         (sent.transport.open)(&order)?
     };
-    let (limit, payload) = (channel.limit(), sent.payload());
-    // A long ping is in packets, and states all of its data.
-    if service != Service::LongPing && payload > limit as u64 {
-        bail!("a payload of {payload} bytes is above the limit of {name}: choose at most {limit}");
-    }
     bench.into_inner().find_peers();
     Ok(channel)
 }
@@ -87,16 +142,21 @@ impl What {
     }
 }
 
-fn pings(bench: &mut Bench, index: usize, point: &Point, sent: &Sent) -> Result<()> {
-    let guardian = Guardian::default();
-    let mut ping_loop = PingLoop::new(connect(bench, point, sent, &guardian)?, sent.timeout);
+/// Pings over a channel, and returns it.
+fn pings(
+    bench: &mut Bench,
+    index: usize,
+    (channel, point): (Box<dyn Channel>, &Point),
+    sent: &Sent,
+) -> Box<dyn Channel> {
+    let mut ping_loop = PingLoop::new(channel, sent.timeout);
     let mut pinging = Pinging {
         what: What::of(point, sent),
         clock: bench.timebase().clock(),
         packets: Histogram::new(1000),
     };
     let mut writer = bench.writer(index);
-    let ended = pinging.repeat(&mut ping_loop, bench, sent.pace.unwrap_or(0), &mut writer);
+    let ended = pinging.repeat(&mut ping_loop, bench, sent, &mut writer);
     ping_loop.tally().tell(&*ping_loop.channel, bench, index);
     pinging.tell(bench, index);
     let answered = ping_loop.answered();
@@ -110,20 +170,20 @@ fn pings(bench: &mut Bench, index: usize, point: &Point, sent: &Sent) -> Result<
     }
     let silent = none && ping_loop.none_answered();
     let why = silent.then(|| ping_loop.tally().without_a_reply(&*ping_loop.channel, ping_loop.sent()));
-    finish(bench, index, ping_loop.channel, ended, answered);
+    finish(bench, index, &mut *ping_loop.channel, ended, answered);
     if let Some(why) = why.filter(|_| !bench.is_stopping()) {
         bench.nothing_valid(index, why);
     }
     bench.recorded(index, writer);
     bench.waits_distort(index);
-    Ok(())
+    ping_loop.channel
 }
 
 /// Reports the reason why a point ended early, with the messages that were answered.
 fn finish(
     bench: &mut Bench,
     index: usize,
-    mut channel: Box<dyn Channel>,
+    channel: &mut dyn Channel,
     ended: Result<(), Failure>,
     answered: Option<(u64, u64)>,
 ) {
@@ -163,11 +223,12 @@ impl Pinging {
         &mut self,
         ping_loop: &mut PingLoop,
         bench: &Bench,
-        interval: u64,
+        sent: &Sent,
         writer: &mut Writer,
     ) -> Result<(), Failure> {
         let (timebase, stop, epoch) = (bench.timebase(), bench.stop(), bench.epoch_ns());
-        let mut cold = WARM_UP[usize::from(interval > 0)];
+        let interval = sent.pace.unwrap_or(0);
+        let mut cold = sent.warm_up.unwrap_or(WARM_UP[usize::from(interval > 0)]);
         let mut deadlines = Deadlines::every(interval);
         let begin = monotonic_ns();
         let after = |ns: u64| monotonic_ns() >= begin.saturating_add(ns);
@@ -178,8 +239,8 @@ impl Pinging {
             if over() {
                 break;
             }
-            // Slow ones are not all of a short run.
-            if cold > 0 && after(stop.limit_ns / 10) {
+            // Slow ones are not all of a short run, unless that was asked for.
+            if cold > 0 && sent.warm_up.is_none() && after(stop.limit_ns / 10) {
                 cold = 0;
             }
             if done > 0 {
@@ -256,16 +317,15 @@ impl Pinging {
     }
 }
 
+/// Sends blocks over a channel, and returns it.
 fn stream(
     bench: &mut Bench,
     index: usize,
-    (point, sent): (&Point, &Sent),
+    (channel, sent): (Box<dyn Channel>, &Sent),
     direction: Direction,
     payload: u64,
-) -> Result<()> {
+) -> Box<dyn Channel> {
     let timebase = bench.timebase();
-    let guardian = Guardian::default();
-    let channel = connect(bench, point, sent, &guardian)?;
     let mut stream = Stream::new(channel, payload as usize, sent.timeout, timebase.clock());
     let stretch = stream.stretch();
     bench.set_work(
@@ -291,10 +351,10 @@ fn stream(
     let outcome = stream.outcome();
     outcome.tally.tell(&*stream.channel, bench, index);
     bandwidth(bench, index, outcome, payload, |ticks| timebase.span(ticks));
-    finish(bench, index, stream.channel, ended, None);
+    finish(bench, index, &mut *stream.channel, ended, None);
     bench.recorded(index, writer);
     bench.waits_distort(index);
-    Ok(())
+    stream.channel
 }
 
 /// Reports the result of a stream.

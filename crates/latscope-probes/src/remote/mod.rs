@@ -17,7 +17,7 @@ use latscope_core::plan::{Periodic, Step};
 use latscope_core::report::Semantics;
 use latscope_exchange::remote;
 
-pub use plan::{LONG_PING, MAILBOX, Packets, SMALLEST};
+pub use plan::{BANDWIDTH, LONG_PING, MAILBOX, Packets, SMALLEST_BLOCK};
 
 /// The family of messages to another operating system.
 pub static FAMILY: Family = Family {
@@ -58,7 +58,7 @@ const WAIT: Param = Param {
 
 const PAYLOAD: Param = Param {
     name: "payload",
-    help: "Bytes of a message, 8 to the limit of the transport: of a ping 48, of a block also the longest.",
+    help: "Bytes of a message, 1 (of a block 8) to the limit of the transport: of a ping 48, of a block also the longest.",
     kind: Kind::Size,
     axis: true,
 };
@@ -70,6 +70,13 @@ const PACE: Param = Param {
     name: "pace",
     help: "Time from one ping to the next, such as the 200ms of MCS; without it they go back to back.",
     kind: Kind::Time,
+    axis: false,
+};
+
+const WARM_UP: Param = Param {
+    name: "warm-up",
+    help: "Pings before the first that is recorded; without it 100, with `--pace` 1, for at most a tenth of the time.",
+    kind: Kind::Number,
     axis: false,
 };
 

@@ -1,6 +1,6 @@
 //! The probes of the family, and the plans of their points.
 
-use super::{PACE, PAYLOAD, TIMEOUT, TRANSPORT, WAIT, probe};
+use super::{PACE, PAYLOAD, TIMEOUT, TRANSPORT, WAIT, WARM_UP, probe};
 use crate::prelude::*;
 use crate::{Kind, Param};
 use latscope_bench::settings::{Asked, Value, get, given};
@@ -16,7 +16,7 @@ pub static PING: Probe = probe(
     "From before an RPMsg is put into a buffer until its echo was taken out of another one; all of the content \
     is verified afterwards.",
     (Semantics::RoundTrip, Subject::Operation),
-    &[TRANSPORT, WAIT, PAYLOAD, TIMEOUT, PACE],
+    &[TRANSPORT, WAIT, PAYLOAD, TIMEOUT, PACE, WARM_UP],
 );
 
 /// Probe of 4 KiB there and back.
@@ -45,11 +45,12 @@ pub static LONG_PING: Probe = probe(
         Param { name: "payload", help: "Bytes of data in all packets.", kind: Kind::Stated, axis: false },
         TIMEOUT,
         PACE,
+        WARM_UP,
     ],
 );
 
 /// Probe of blocks without a pause.
-pub(crate) static BANDWIDTH: Probe = probe(
+pub static BANDWIDTH: Probe = probe(
     "remote.bandwidth",
     "bandwidth to a remote",
     "A stretch of blocks, from the last verified block of the stretch before to the last of this one, while as many are in flight as half of the buffers hold. The receiver verifies every byte.",
@@ -82,6 +83,7 @@ pub static MAILBOX: Probe = probe(
         Param { name: "payload", help: "Bytes of the word.", kind: Kind::Stated, axis: false },
         TIMEOUT,
         PACE,
+        WARM_UP,
     ],
 );
 
@@ -148,6 +150,8 @@ pub(super) struct Sent {
     pub timeout: u64,
     /// Time from one ping to the next, ns; `None` for back to back.
     pub pace: Option<u64>,
+    /// Number of pings before the first that is recorded; `None` for the usual number.
+    pub warm_up: Option<u64>,
     /// The transport's own options.
     pub options: Params,
 }
@@ -208,6 +212,7 @@ impl Settings for Sent {
             ("form", form.to_param()),
             ("direction", direction.to_param()),
             ("pace", self.pace.to_param()),
+            ("warm-up", self.warm_up.to_param()),
         ]);
         params.extend(self.options.clone());
         params
@@ -230,13 +235,14 @@ impl Settings for Sent {
             content,
             timeout: get(params, "timeout")?,
             pace: get(params, "pace")?,
+            warm_up: get(params, "warm-up")?,
             options: own.map(|(name, value)| (name.clone(), value.clone())).collect(),
         })
     }
 }
 
-/// Bytes of the smallest message: its number.
-pub const SMALLEST: u64 = block::SHORTEST as u64;
+/// Bytes of the smallest block: its number. A ping may be shorter, and is then a part of its number.
+pub const SMALLEST_BLOCK: u64 = block::SHORTEST as u64;
 
 /// Bytes of a single word.
 const WORD: u64 = 4;
@@ -259,7 +265,8 @@ fn over(probe: &Probe, input: &PlanInput, transport: &'static Transport) -> Vec<
             for pace in paces(probe, input) {
                 for timeout in Asked::of::<u64>(input, "timeout").or(&[SECOND]) {
                     let (wait, options) = (wait.clone(), options(transport, input));
-                    let sent = Sent { transport, wait, content, timeout, pace, options };
+                    let warm_up = warm_up(probe, input);
+                    let sent = Sent { transport, wait, content, timeout, pace, warm_up, options };
                     let title = sent.title(probe);
                     points.push(probe.point(sent, title, true));
                 }
@@ -295,6 +302,12 @@ fn paces(probe: &Probe, input: &PlanInput) -> Vec<Option<u64>> {
         return vec![None];
     }
     asked.or(&[]).into_iter().map(Some).collect()
+}
+
+/// Number of pings before the first that is recorded, if it was given.
+fn warm_up(probe: &Probe, input: &PlanInput) -> Option<u64> {
+    let asked = Asked::of::<u64>(input, "warm-up");
+    if probe.id == BANDWIDTH.id || !asked.given() { None } else { asked.first() }
 }
 
 /// Contents that a probe sends over a transport.
@@ -414,6 +427,17 @@ mod tests {
             let of_many = point.title.contains("stretch of");
             assert_eq!(of_many, point.probe == BANDWIDTH.id, "{}", point.title);
         }
+    }
+
+    #[test]
+    fn a_warm_up_is_stated_where_it_was_given() {
+        let mut input = family();
+        assert!(PING.plan(&input, &machine()).iter().all(|point| !point.params.contains_key("warm-up")));
+        input.values.insert("warm-up".to_owned(), vec![0u64.into()]);
+        for probe in [&PING, &LONG_PING, &MAILBOX] {
+            assert!(probe.plan(&input, &machine()).iter().all(|point| point.number("warm-up") == 0));
+        }
+        assert!(BANDWIDTH.plan(&input, &machine()).iter().all(|point| !point.params.contains_key("warm-up")));
     }
 
     #[test]

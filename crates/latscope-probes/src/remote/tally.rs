@@ -34,7 +34,8 @@ impl Tally {
         if words.is_empty() {
             words.push(format!("{} lost", self.lost));
         }
-        format!("no reply was valid: {sent} sent, {}", words.join(", "))
+        let interference = channel.interference(true).map(|text| format!("; {text}")).unwrap_or_default();
+        format!("no reply was valid: {sent} sent, {}{interference}", words.join(", "))
     }
 
     /// Reports the counts of a point, with those of the channel.
@@ -56,7 +57,12 @@ impl Tally {
         if channel.foreign() > 0 {
             bench.value(index, "foreign-bytes", channel.foreign() as f64, "count", Better::Less);
         }
-        if let Some(translation) = channel.translation() {
+        let failed = channel.foreign() > 0 || all.iter().any(|(_, count)| *count > 0);
+        let translation = channel.translation();
+        if let Some(interference) = channel.interference(failed || translation.is_some()) {
+            let remedy = "end that program, or choose another terminal";
+            bench.degrade(index, "terminal-shared", interference, remedy);
+        } else if let Some(translation) = translation {
             let remedy = "make the other side's terminal raw: stty raw -echo";
             bench.degrade(index, "bytes-translated", translation, remedy);
         }

@@ -3,6 +3,7 @@
 
 use super::placement;
 use super::thread_group::{Done, Line, Share, ThreadGroup};
+use crate::available;
 use crate::prelude::*;
 use latscope_os::kernels::atomics::{self, Atomic, UNROLL};
 
@@ -10,7 +11,8 @@ probes! {
     EXPERIMENT, Setting, plan, ..Facts::LOOPS;
     ATOMIC "sync.atomic", "atomic operation",
         "C++ memory model, sequentially consistent operations (std::sync::atomic)",
-        "One atomic operation of one thread; a compare-exchange counts when it succeeds, the failed attempts before it included."
+        "One atomic operation of one thread; a compare-exchange counts when it succeeds, the failed \
+        attempts before it included. Loads do not wait for each other: theirs is a throughput."
         { exclusive_cpus: ExclusiveCpus::Threads, sensitive_to: &[Condition::SharedCore], };
 }
 
@@ -92,6 +94,8 @@ fn contenders(input: &PlanInput, cpus: u64) -> BTreeSet<u64> {
 fn point(setting: Setting) -> Point {
     let operation = setting.operation.word();
     let title = match (setting.sharing, setting.threads) {
+        // Nothing waits for the word that was loaded: several loads are under way at once.
+        (Sharing::Private, 1) if setting.operation == Atomic::Load => "atomic load, throughput".to_owned(),
         (Sharing::Private, 1) => format!("atomic {operation}"),
         (Sharing::Private, threads) => format!("{operation} by {threads}, own lines"),
         (sharing, threads) => format!("{operation} by {threads}, {}", sharing.word().replace('-', " ")),
@@ -133,7 +137,7 @@ fn run(bench: &mut Bench) -> Result<()> {
 
 fn lacks_cpus(bench: &mut Bench, point: usize, threads: usize, cpus: usize) {
     if threads == 2 {
-        return placement::lacks_a_cpu(bench, point);
+        return available::lacks_a_cpu(bench, point);
     }
     let reason = format!("it takes {}, and this run may use {cpus}", counted(threads as u64, "CPU"));
     bench.unsupported(point, reason, "allow more CPUs, or ask for fewer threads (--threads)");

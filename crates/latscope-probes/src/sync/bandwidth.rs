@@ -1,5 +1,6 @@
 //! Bytes per second through pipes, Unix sockets and TCP on the loopback.
 
+use crate::buffer::{self, AS_MALLOC, Buffer};
 use crate::prelude::*;
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -12,6 +13,8 @@ settings! {
         size: u64 as Size;
         /// Where asked for: both threads on one CPU, each on one of its own, as usual, or where the scheduler puts them.
         placement: Option<Placement>;
+        /// Offset of both buffers from the start of a page; 16, as that of large buffers of malloc(3), if none is stated.
+        buffer: Option<u64> as Size;
     }
 }
 
@@ -32,7 +35,7 @@ static EXPERIMENT: Experiment = Experiment::new("sync.bandwidth", Cpus::Two, run
 const TIMED: &str = "Reading one message whole while another thread, on another CPU where there is one, writes such messages all the time.";
 
 probes! {
-    EXPERIMENT, Messages, plan, ..Facts { subject: Subject::Many, ..Facts::BATCHES };
+    EXPERIMENT, Messages, plan, ..Facts { by: Some(By::Libc), subject: Subject::Many, may_be_zero: &["buffer"], most: &[("buffer", 4095)], ..Facts::BATCHES };
     PIPE "sync.pipe-bandwidth", "pipe bandwidth", "pipe(7)", TIMED;
     UNIX "sync.unix-bandwidth", "Unix socket bandwidth", "unix(7)", TIMED;
     TCP "sync.tcp-bandwidth", "TCP loopback bandwidth", "tcp(7)", TIMED;
@@ -49,6 +52,7 @@ fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<Point> {
         placements.push(None);
     }
     let mut points = Vec::new();
+    let offsets = asked.buffer.or(&[AS_MALLOC]);
     for size in asked.size.or(&[64 << 10]).into_iter().map(|size| size.min(LARGEST)) {
         for placement in placements.iter().copied() {
             let place = match placement {
@@ -57,8 +61,11 @@ fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<Point> {
                 Some(Placement::TwoCores) => ", two cores",
                 Some(Placement::Free) => ", placed by the scheduler",
             };
-            let title = format!("{what}, {} messages{place}", format_size(size));
-            points.push(probe.point(Messages { size, placement }, title, true));
+            for offset in &offsets {
+                let buffer = buffer::stated(*offset);
+                let title = format!("{what}, {} messages{place}{}", format_size(size), buffer::title(buffer));
+                points.push(probe.point(Messages { size, placement, buffer }, title, true));
+            }
         }
     }
     points
@@ -87,7 +94,7 @@ fn tcp_pair() -> io::Result<(TcpStream, TcpStream)> {
 fn measure<R: Read, W: Write + Send + 'static>(
     bench: &mut Bench,
     index: usize,
-    Messages { size, placement }: Messages,
+    Messages { size, placement, buffer }: Messages,
     ends: io::Result<(R, W)>,
 ) -> Result<()> {
     let (mut reader, mut writer) = ends.context("the two ends cannot be connected")?;
@@ -99,20 +106,21 @@ fn measure<R: Read, W: Write + Send + 'static>(
         let reason = "reader and writer share the only CPU";
         bench.degrade(index, "one-cpu", reason, "allow a second CPU (--cpus, taskset, the cgroup's cpuset)");
     }
+    let offset = buffer.unwrap_or(AS_MALLOC);
     let writing = threads::start(
         move || if free { Ok(()) } else { threads::pin(cpu) },
         move || {
-            let message = vec![1u8; size as usize];
+            let mut message = Buffer::new(size as usize, offset);
             // It ends with an error, when the reader is gone.
-            while writer.write_all(&message).is_ok() {}
+            while writer.write_all(message.bytes()).is_ok() {}
         },
     )?;
-    let mut message = vec![0u8; size as usize];
+    let mut message = Buffer::new(size as usize, offset);
     let mut lost = false;
     // Through the kernel's memory each byte is read and written twice.
     let work = Work { ops: 1, bytes_touched: size, bytes_moved: 4 * size };
     let batch = Batch { work: Some(work), gate: Gate::Open, ..Batch::default() };
-    bench.calls(index, batch, || lost = lost || reader.read_exact(&mut message).is_err());
+    bench.calls(index, batch, || lost = lost || reader.read_exact(message.bytes()).is_err());
     drop(reader);
     writing.join();
     ensure!(!lost, "the writer ended early");

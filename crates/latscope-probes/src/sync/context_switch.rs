@@ -10,14 +10,14 @@ use latscope_os::child::{self, Child, sum};
 use rustix::fd::AsFd;
 
 probes! {
-    EXPERIMENT, Switch, plan;
+    EXPERIMENT, Switch, plan, ..Facts { by: Some(By::Instruction), ..Facts::DEFAULT };
     CONTEXT_SWITCH "sync.context-switch", "context switch", "pipe(7); the method of LMbench's lat_ctx",
         "Half of a pipe round trip between two endpoints on one CPU, less a write and a read in one thread."
         { revision: 2, };
 }
 
 probes! {
-    RING_EXPERIMENT, Ring, plan_ring;
+    RING_EXPERIMENT, Ring, plan_ring, ..Facts { by: Some(By::Instruction), ..Facts::DEFAULT };
     RING "sync.ring", "context switch in a ring of processes", "pipe(7); the method of LMbench's lat_ctx",
         "One hop of a token round a ring of processes on one CPU, each summing its own memory, less the same \
         write, read and sum in one process."
@@ -191,15 +191,36 @@ fn rounds(
     if !went {
         return Ok(false);
     }
+    let (mut laps, mut faster) = (0u64, 0u64);
     bench.splits(&[point], gate, |splits| {
         let from = splits.now();
         // After a failure the rest fails at once, and the caller gets the error.
         went = went && lap();
         let to = splits.now();
         let hop = ((to - from) / hops).saturating_sub(alone.ticks);
+        laps += 1;
+        faster += u64::from(hop == 0);
         splits.between(0, to - hop, to);
     });
+    if let Some(reason) = too_much_subtracted(laps, faster).filter(|_| went) {
+        bench.degrade(point, "own-work", reason, "measure on a quieter machine");
+    }
     Ok(went)
+}
+
+/// Largest share of the laps that may take less than what is subtracted.
+const MOST_FASTER: f64 = 0.05;
+
+/// Returns what is wrong with the figure of laps of which so many took less than what is subtracted.
+fn too_much_subtracted(laps: u64, faster: u64) -> Option<String> {
+    let share = faster as f64 / laps.max(1) as f64;
+    let text = || {
+        format!(
+            "{} of the laps took less than their own work did alone, which is subtracted",
+            format_share(share)
+        )
+    };
+    (share > MOST_FASTER).then(text)
 }
 
 /// Time in which one thread sums its memory, writes to a pipe and reads from it.
@@ -244,6 +265,13 @@ mod tests {
             assert!(m.values["self"].value > 0.0);
             assert!(m.values["round-trip"].value >= 2.0 * m.values["self"].value);
         }
+    }
+
+    #[test]
+    fn laps_of_which_nothing_is_left_are_no_figure() {
+        assert_eq!((too_much_subtracted(0, 0), too_much_subtracted(400, 20)), (None, None));
+        let reason = too_much_subtracted(400, 264).unwrap();
+        assert!(reason.starts_with("66 % of the laps took less"), "{reason}");
     }
 
     #[test]

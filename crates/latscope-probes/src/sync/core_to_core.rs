@@ -4,6 +4,7 @@ use super::all_pairs::{self, Pair};
 use super::lines::{Lines, Side};
 use super::placement;
 use super::thread_group::{Share, ThreadGroup};
+use crate::available;
 use crate::classes::{self, Class, Places};
 use crate::prelude::*;
 
@@ -211,7 +212,7 @@ fn measure(bench: &mut Bench, index: usize, point: &Point) -> Result<()> {
     let Travel { pair, mode, home, .. } = Travel::read(point)?;
     let (here, there) = cpus_of(&pair)?;
     if here == there {
-        placement::lacks_a_cpu(bench, index);
+        available::lacks_a_cpu(bench, index);
         return Ok(());
     }
     // Fresh pages for each pair, first touched on the CPU whose node they shall be of.

@@ -5,7 +5,7 @@ use latscope_os::futex::{Crowd, hash_slots, set_hash_slots};
 use std::sync::atomic::{AtomicU32, Ordering::AcqRel};
 
 probes! {
-    EXPERIMENT, Woken, plan;
+    EXPERIMENT, Woken, plan, ..Facts { by: Some(By::Instruction), ..Facts::DEFAULT };
     FUTEX_CROWD "sync.futex-crowd", "futex that many threads sleep on", "futex(2), PR_FUTEX_HASH(2const)",
         "Seen call: the call that wakes all (FUTEX_WAKE), or wakes one and moves the others to a second futex \
         (FUTEX_CMP_REQUEUE), from which each wakes the next. Seen first, last: from before it until the first, \

@@ -1,7 +1,10 @@
 //! Hand-off between two threads: round trips by each mechanism, by placement.
 
 use super::placement::{self, Placement};
+use crate::available;
 use crate::prelude::*;
+use crate::ways::{by_title, other_than_bare};
+use latscope_core::param;
 use latscope_exchange::{Call, Closed, Link, echo, links};
 use latscope_os::monitor::Monitor;
 use rustix::thread::sched_getcpu;
@@ -17,24 +20,62 @@ settings! {
     }
 }
 
+settings! {
+    /// Settings of two threads that hand over by calls of the kernel.
+    struct Called, asked for as CalledAsked {
+        /// `libc`, where asked for or next to the bare instruction on one CPU: by functions of the C library
+        by: Option<By>;
+        ..threads: Threads;
+    }
+}
+
 static EXPERIMENT: Experiment =
     Experiment::new("sync.hand-off", Cpus::Two, run).setup(0.02).fewer_rounds(4, placement::AWAKE);
 
 probes! {
-    EXPERIMENT, Threads, plan, ..Facts { times: Semantics::RoundTrip, revision: 2, ..Facts::DEFAULT };
+    EXPERIMENT, Threads, plan, ..Facts { by: Some(By::Libc), ..FACTS };
     SEMAPHORE "sync.semaphore", "semaphore hand-off, round trip", "sem_post(3), sem_wait(3)",
         "sem_post to a thread that sleeps in sem_wait, and back by another semaphore.";
+    CONDVAR "sync.condvar", "condvar hand-off, round trip", "pthread_cond_signal(3), pthread_cond_wait(3)",
+        "Lock, count, unlock and pthread_cond_signal to a thread that sleeps in pthread_cond_wait, and back by another pair of mutex and condition.";
+}
+
+probes! {
+    EXPERIMENT, Called, plan_called, ..FACTS;
+    EVENTFD "sync.eventfd", "eventfd hand-off, round trip", "eventfd(2), EFD_SEMAPHORE",
+        "write(2) of an eventfd to a thread that sleeps in read(2), and back by another eventfd.";
+}
+
+const FACTS: Facts =
+    Facts { times: Semantics::RoundTrip, revision: 2, by: Some(By::Instruction), ..Facts::DEFAULT };
+
+probes! {
+    EXPERIMENT, Threads, plan, ..FACTS;
     FUTEX "sync.futex", "futex hand-off, round trip", "futex(2)",
         "Atomic add and FUTEX_WAKE to a thread that sleeps in FUTEX_WAIT, and back by another futex."
         { headline: Some(Headline { name: "hand-off", preferred: &[("placement", "two-cores"), ("placement", "same-core")] }), };
-    CONDVAR "sync.condvar", "condvar hand-off, round trip", "pthread_cond_signal(3), pthread_cond_wait(3)",
-        "Lock, count, unlock and pthread_cond_signal to a thread that sleeps in pthread_cond_wait, and back by another pair of mutex and condition.";
-    EVENTFD "sync.eventfd", "eventfd hand-off, round trip", "eventfd(2), EFD_SEMAPHORE",
-        "write(2) of an eventfd to a thread that sleeps in read(2), and back by another eventfd.";
     PIPE "sync.pipe", "pipe hand-off, round trip", "pipe(7)",
         "write(2) of one byte to a pipe whose reader sleeps in read(2), and back by another pipe.";
     UNIX_STREAM "sync.unix-stream", "socket hand-off, round trip", "unix(7), socketpair(2)",
         "write(2) of one byte to a Unix stream socket whose peer sleeps in read(2), and back.";
+}
+
+/// Returns the points of a mechanism by each way: by the C library on one CPU, where no exit from idle hides the calls.
+fn plan_called(probe: &Probe, input: &PlanInput, machine: &Machine) -> Vec<Point> {
+    let asked = CalledAsked::of(input).by;
+    let mut points = Vec::new();
+    for by in asked.or(By::ALL) {
+        for point in plan(probe, input, machine) {
+            let same_core = point.params.get(param::PLACEMENT) == Some(&Placement::SameCore.word().into());
+            if by == By::Instruction || same_core || asked.given() {
+                let by_param = other_than_bare(by).map(|by| by.word().into());
+                let mut point = Point { title: by_title(&point.title, by), ..point };
+                point.params.extend(by_param.map(|by| (param::BY.to_owned(), by)));
+                points.push(point);
+            }
+        }
+    }
+    points
 }
 
 fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<Point> {
@@ -53,8 +94,8 @@ fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<Point> {
 }
 
 fn run(bench: &mut Bench) -> Result<()> {
-    let threads: Vec<Threads> = bench.settings()?;
-    let all = threads.iter().enumerate().map(|(index, threads)| (index, threads.placement));
+    let called: Vec<Called> = bench.settings()?;
+    let all = called.iter().enumerate().map(|(index, called)| (index, called.threads.placement));
     // Those whose CPUs are kept awake come last, for that heats up the machine.
     let (last, first): (Vec<_>, Vec<_>) =
         all.partition(|(_, placement)| *placement == Placement::TwoCoresAwake);
@@ -69,7 +110,7 @@ fn measure_all(bench: &mut Bench, placed: &[(usize, Placement)]) -> Result<()> {
     let points = bench.points();
     for (index, placement) in placed.iter().copied() {
         let Some(cpus) = placement.cpus(bench.cpus()) else {
-            placement::lacks_a_cpu(bench, index);
+            available::lacks_a_cpu(bench, index);
             continue;
         };
         let measured = match points[index].probe.as_str() {
@@ -79,6 +120,9 @@ fn measure_all(bench: &mut Bench, placed: &[(usize, Placement)]) -> Result<()> {
             "sync.futex" => measure(bench, index, placement, cpus, links::counters::<Tokens>(Scope::Threads)),
             "sync.condvar" => {
                 measure(bench, index, placement, cpus, links::counters::<Monitor>(Scope::Threads))
+            }
+            "sync.eventfd" if points[index].params.contains_key(param::BY) => {
+                measure(bench, index, placement, cpus, links::eventfd_by_libc())
             }
             "sync.eventfd" => measure(bench, index, placement, cpus, links::eventfd()),
             "sync.pipe" => measure(bench, index, placement, cpus, links::pipe()),
@@ -246,7 +290,8 @@ mod tests {
 
     #[test]
     fn a_point_for_each_mechanism_and_placement_asked_for() {
-        assert_eq!(all().len(), 18);
+        // One more: eventfd by the C library on one CPU.
+        assert_eq!(all().len(), 19);
         let mut input = harness::input();
         input.values.insert("placement".into(), vec![ParamValue::from("same-core")]);
         let points = PIPE.plan(&input, &harness::machine());

@@ -2,6 +2,7 @@
 
 use super::core_to_core::{SURVEYED, Shared, cpus_of, sampled};
 use super::placement;
+use crate::available;
 use crate::classes::{Class, Places};
 use crate::memory::doubt;
 use crate::prelude::*;
@@ -111,7 +112,7 @@ fn run(bench: &mut Bench) -> Result<()> {
 fn measure(bench: &mut Bench, index: usize, line: &Line) -> Result<()> {
     let (here, there) = cpus_of(&line.pair)?;
     if here == there {
-        placement::lacks_a_cpu(bench, index);
+        available::lacks_a_cpu(bench, index);
         return Ok(());
     }
     if line.state == State::Shared && line.sharer.is_none() {

@@ -4,10 +4,12 @@
 use crate::noise::counters::Counters;
 use crate::prelude::*;
 use crate::siblings::{Siblings, doubled, switches};
+use latscope_bench::bench::Addresses;
+use latscope_os::kernels::code::calls::SystemCallLoop;
 use rustix::thread::{MembarrierCommand, membarrier, membarrier_query};
 
 probes! {
-    EXPERIMENT, Barrier, plan;
+    EXPERIMENT, Barrier, plan, ..Facts { by: Some(By::Instruction), at_addresses: true, ..Facts::DEFAULT };
     MEMBARRIER "sync.membarrier", "barrier on all CPUs",
         "membarrier(2) PRIVATE_EXPEDITED, GLOBAL; CAL of proc_interrupts(5)",
         "One membarrier. Mode private: the kernel interrupts each CPU that runs a thread of this process; so \
@@ -109,26 +111,41 @@ fn measure(bench: &mut Bench, point: usize, mode: Mode, threads: usize) -> Resul
     let cpus = bench.cpus()[1..=threads].to_vec();
     let mut siblings = Siblings::start(timebase, &cpus, || Box::new(|| ()))?;
     let mut first = FirstError::default();
-    let (mut gaps, mut calls) = (Vec::new(), 0u64);
+    let (mut gaps, mut calls) = (Vec::new(), SystemCallLoop::membarrier(bench.seed(), mode.command()));
+    let mut addresses = Addresses::new(calls.addresses(), bench.stop().events);
     let counted = Counters::read();
     bench.splits(&[point], Gate::Open, |splits| {
         siblings.begin();
-        let before = switches();
+        let (before, address) = (switches(), addresses.next_event());
         let start = splits.now();
-        let barrier = first.check(membarrier(mode.command()));
+        let barrier = first.check(calls.run(address, 1));
         let end = splits.now();
-        calls += 1;
         // The global barrier sleeps.
         let alone = mode == Mode::Global || switches() == before;
         if let Some(seen) = siblings.end().filter(|_| alone && barrier.is_some()) {
             gaps.extend(seen.max().map(|gap| timebase.span(gap)));
             splits.between(0, start, end);
+            addresses.saw(timebase.ns(end.saturating_sub(start)));
         }
     });
     let after = Counters::read();
-    if first.report(bench, &[point], "membarrier") && threads > 0 && mode == Mode::Private {
+    if !first.report(bench, &[point], "membarrier") {
+        return Ok(());
+    }
+    if mode == Mode::Global {
+        // A grace period is thousands of times as long as what an address could decide.
+        return Ok(());
+    }
+    bench.state_addresses(point, &addresses);
+    if threads > 0 {
         let interrupts: u64 = cpus.iter().map(|cpu| after.since(&counted, *cpu).of("CAL")).sum();
-        bench.value(point, "interrupts", interrupts as f64 / calls.max(1) as f64, "count", Better::Less);
+        bench.value(
+            point,
+            "interrupts",
+            interrupts as f64 / calls.iterations().max(1) as f64,
+            "count",
+            Better::Less,
+        );
         if let Some(median) = median(&gaps) {
             bench.value(point, "gap", median, "ns", Better::Less);
         }

@@ -20,8 +20,6 @@ mod rwlock;
 mod thread_group;
 mod udp;
 
-pub(crate) use placement::lacks_a_cpu;
-
 use super::{Condition, Family, FamilyFacts, Probe};
 
 /// The family of locks, cache lines and hand-offs.

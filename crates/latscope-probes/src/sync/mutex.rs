@@ -5,7 +5,7 @@ use latscope_os::monitor::Mutex;
 use std::sync::mpsc;
 
 probes! {
-    EXPERIMENT, (), crate::only_point, ..Facts::BATCHES;
+    EXPERIMENT, (), crate::only_point, ..Facts { by: Some(By::Libc), ..Facts::BATCHES };
     MUTEX "sync.mutex", "mutex lock + unlock, uncontended", "pthread_mutex_lock(3)",
         "pthread_mutex_lock and pthread_mutex_unlock of an uncontended mutex, in a process with two threads."
         { headline: Some(Headline { name: "mutex", preferred: &[] }), };

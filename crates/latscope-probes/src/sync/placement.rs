@@ -173,12 +173,6 @@ pub(crate) fn check_awake(bench: &mut Bench, point: usize, children: &[Child]) {
     }
 }
 
-/// Closes a point that needs a second CPU.
-pub(crate) fn lacks_a_cpu(bench: &mut Bench, point: usize) {
-    let reason = "it takes two CPUs, and this run may use only one";
-    bench.unsupported(point, reason, "allow a second CPU (--cpus, taskset, the cgroup's cpuset)");
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

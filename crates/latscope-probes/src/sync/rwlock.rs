@@ -5,7 +5,7 @@ use crate::prelude::*;
 use latscope_os::rwlock::RwLock;
 
 probes! {
-    EXPERIMENT, Lock, plan;
+    EXPERIMENT, Lock, plan, ..Facts { by: Some(By::Libc), ..Facts::DEFAULT };
     RWLOCK "sync.rwlock", "read-write lock", "pthread_rwlock_rdlock(3p), pthread_rwlock_wrlock(3p)",
         "Modes read and write: lock and unlock of an uncontended lock, in a process with two threads. Mode \
         writer-waits: from before the only reader unlocks until a writer that waits on the same CPU has the \

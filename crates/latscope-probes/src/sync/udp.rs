@@ -3,6 +3,7 @@
 use super::network::{bring_up, make_pair};
 use super::placement::{self, Placement};
 use crate::apart::measure_apart;
+use crate::available;
 use crate::prelude::*;
 use latscope_os::network::{own_network, polled_queue, set_busy_poll};
 use std::fs::File;
@@ -11,7 +12,7 @@ use std::os::fd::AsFd;
 use std::sync::mpsc;
 
 probes! {
-    EXPERIMENT, Datagrams, plan;
+    EXPERIMENT, Datagrams, plan, ..Facts { by: Some(By::Libc), ..Facts::DEFAULT };
     UDP "sync.udp", "UDP datagram, round trip", "udp(7), socket(7), veth(4), network_namespaces(7)",
         "send(2) of one byte by UDP to a thread that sleeps in recv(2), and back. Via loopback; busy-poll: the \
         same with SO_BUSY_POLL; veth: between two new network namespaces joined by virtual Ethernet devices."
@@ -63,7 +64,7 @@ fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<Point> {
 fn run(bench: &mut Bench) -> Result<()> {
     for (index, Datagrams { via, placement }) in bench.settings::<Datagrams>()?.into_iter().enumerate() {
         let Some(cpus) = placement.cpus(bench.cpus()) else {
-            placement::lacks_a_cpu(bench, index);
+            available::lacks_a_cpu(bench, index);
             continue;
         };
         let measured = measure_apart(bench, |bench| measure(bench, index, via, placement, cpus));

@@ -1,18 +1,40 @@
 //! Single system calls that do next to nothing in the kernel.
 
 use crate::prelude::*;
+use crate::ways::{by_title, other_than_bare};
 use latscope_bench::hold::real_time_remedy;
+use latscope_os::kernels::code::calls::SystemCallLoop;
+use rustix::fd::AsFd;
 use rustix::fs::Mode;
 use rustix::io::Result;
 use std::ffi::CString;
 
 static CALLS: Experiment =
-    Experiment::new("syscall.calls", Cpus::One, run).per_kind(|point| point.row && point.probe == GETPPID.id);
+    Experiment::new("syscall.calls", Cpus::One, run).per_kind(|point| point.row && is_bare_getppid(point));
+
+fn is_bare_getppid(point: &Point) -> bool {
+    point.probe == GETPPID.id && point.params.is_empty()
+}
+
+settings! {
+    /// A call by one of two ways.
+    struct Called, asked for as CalledAsked {
+        /// `libc`, where asked for or next to the bare instruction: by the function of the C library
+        by: Option<By>;
+    }
+}
 
 probes! {
-    CALLS, (), crate::only_point, ..crate::Facts::BATCHES;
+    CALLS, Called, plan_called, ..FACTS;
     GETPPID "syscall.getppid", "getppid, the cheapest system call", "getppid(2)",
-        "One getppid by the system call instruction itself: into the kernel and back.";
+        "One getppid: into the kernel and back.";
+}
+
+/// Facts of calls by the bare instruction, at several addresses.
+pub(crate) const FACTS: Facts = Facts { by: Some(By::Instruction), at_addresses: true, ..Facts::BATCHES };
+
+probes! {
+    CALLS, (), crate::only_point, ..FACTS;
     READ "syscall.read", "read 1 B of /dev/zero", "read(2), zero(4)",
         "One read of 1 byte from an open /dev/zero.";
     WRITE "syscall.write", "write 1 B to /dev/null", "write(2), null(4)",
@@ -30,13 +52,20 @@ settings! {
 }
 
 probes! {
-    CALLS, Named, plan_named, ..crate::Facts::BATCHES;
+    CALLS, Named, plan_named, ..FACTS;
     STAT "syscall.stat", "stat /etc", "stat(2)",
         "One stat of /etc by its path, which is in the kernel's cache.";
     FSTAT "syscall.fstat", "fstat of an open file", "fstat(2)",
         "One fstat of an open directory.";
     OPEN_CLOSE "syscall.open-close", "open and close /etc", "open(2), close(2)",
         "One open of /etc for reading, by its cached path, and one close.";
+}
+
+fn plan_called(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<Point> {
+    let ways = CalledAsked::of(input).by.or(By::ALL);
+    ways.into_iter()
+        .map(|by| probe.point(Called { by: other_than_bare(by) }, by_title(probe.title, by), true))
+        .collect()
 }
 
 fn plan_named(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<Point> {
@@ -78,7 +107,7 @@ fn measure(
     path: &CStr,
 ) -> anyhow::Result<Result<()>> {
     let open = |path: &CStr, flags| rustix::fs::open(path, flags | OFlags::CLOEXEC, Mode::empty());
-    let mut byte = [0u8];
+    let (mut byte, seed) = ([0u8], bench.seed());
     let file = match probe {
         "syscall.read" => open(c"/dev/zero", OFlags::RDONLY),
         "syscall.write" => open(c"/dev/null", OFlags::WRONLY),
@@ -90,16 +119,23 @@ fn measure(
         Err(error) => return Ok(Err(error)),
     };
     match probe {
-        "syscall.getppid" => time_call(bench, point, operation, || {
-            black_box(rustix::process::getppid());
-            Ok(())
-        }),
-        "syscall.read" => time_call(bench, point, operation, || rustix::io::read(&file, &mut byte).map(drop)),
-        "syscall.write" => time_call(bench, point, operation, || rustix::io::write(&file, &byte).map(drop)),
-        "syscall.stat" => time_call(bench, point, operation, || rustix::fs::stat(path).map(drop)),
-        "syscall.fstat" => time_call(bench, point, operation, || rustix::fs::fstat(&file).map(drop)),
+        "syscall.getppid" if Called::read(&bench.points()[point])?.by.is_some() => {
+            time_call(bench, point, operation, || {
+                black_box(std::os::unix::process::parent_id());
+                Ok(())
+            });
+        }
+        "syscall.getppid" => time_loop(bench, point, operation, &mut SystemCallLoop::getppid(seed)),
+        "syscall.read" => {
+            time_loop(bench, point, operation, &mut SystemCallLoop::read(seed, file.as_fd(), &mut byte))
+        }
+        "syscall.write" => {
+            time_loop(bench, point, operation, &mut SystemCallLoop::write(seed, file.as_fd(), &byte))
+        }
+        "syscall.stat" => time_loop(bench, point, operation, &mut SystemCallLoop::stat(seed, path)),
+        "syscall.fstat" => time_loop(bench, point, operation, &mut SystemCallLoop::fstat(seed, file.as_fd())),
         "syscall.open-close" => {
-            time_call(bench, point, operation, || open(path, OFlags::RDONLY).map(drop));
+            time_loop(bench, point, operation, &mut SystemCallLoop::open_close(seed, path))
         }
         "syscall.yield" => time_yield(bench, point, operation)?,
         other => anyhow::bail!("no system call is known as {other}"),
@@ -112,10 +148,7 @@ fn measure(
 /// also in batches in which it does not choose them.
 fn time_yield(bench: &mut Bench, point: usize, operation: &str) -> anyhow::Result<()> {
     let granted = sched::set_policy(sched::Policy::Fifo(1));
-    time_call(bench, point, operation, || {
-        rustix::thread::sched_yield();
-        Ok(())
-    });
+    time_loop(bench, point, operation, &mut SystemCallLoop::sched_yield(bench.seed()));
     match granted {
         Ok(()) => sched::set_policy(sched::Policy::Other)?,
         Err(error) => {
@@ -127,23 +160,39 @@ fn time_yield(bench: &mut Bench, point: usize, operation: &str) -> anyhow::Resul
     Ok(())
 }
 
-/// Times a call in batches, after a first try: a call that this machine refuses closes the point with the
-/// reason.
-pub(crate) fn time_call(bench: &mut Bench, point: usize, operation: &str, call: impl FnMut() -> Result<()>) {
-    time_batches(bench, point, Batch { cycles: true, ..Batch::default() }, operation, call);
+/// Times a loop of calls at all of its addresses, after a first try: a call that this machine refuses closes the point
+/// with the reason.
+pub(crate) fn time_loop(bench: &mut Bench, point: usize, operation: &str, calls: &mut SystemCallLoop) {
+    time_loop_in(bench, point, Batch { cycles: true, ..Batch::default() }, operation, calls);
 }
 
-/// Times a call in batches of another kind.
-pub(crate) fn time_batches(
+/// Times a loop of calls as [`time_loop`] does, in batches of another kind.
+pub(crate) fn time_loop_in(
     bench: &mut Bench,
     point: usize,
     batch: Batch,
+    operation: &str,
+    calls: &mut SystemCallLoop,
+) {
+    let Some(()) = possible(bench, point, operation, calls.run(0, 1)) else { return };
+    let mut first = FirstError::default();
+    bench.batch_at_addresses(point, batch, calls.addresses(), |address, iterations| {
+        first.check(calls.run(address, iterations));
+    });
+    first.report(bench, &[point], operation);
+}
+
+/// Times calls of compiled code in batches, after a first try: a call that this machine refuses closes the point with
+/// the reason.
+pub(crate) fn time_call(
+    bench: &mut Bench,
+    point: usize,
     operation: &str,
     mut call: impl FnMut() -> Result<()>,
 ) {
     let Some(()) = possible(bench, point, operation, call()) else { return };
     let mut first = FirstError::default();
-    bench.calls(point, batch, || {
+    bench.calls(point, Batch { cycles: true, ..Batch::default() }, || {
         first.check(call());
     });
     first.report(bench, &[point], operation);

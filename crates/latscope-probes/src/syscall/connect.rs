@@ -28,7 +28,7 @@ words! {
 }
 
 probes! {
-    CONNECT, Connection, plan;
+    CONNECT, Connection, plan, ..Facts { by: Some(By::Instruction), ..Facts::DEFAULT };
     ESTABLISH "syscall.connect", "connect + accept", "connect(2), accept(2), tcp(7), unix(7)",
         "One connect to a listening socket and one accept, by one thread; for TCP with the handshake over \
         loopback. Making and closing the sockets is not timed.";

@@ -1,8 +1,9 @@
 //! Making, removing and protecting mappings, by size.
 
+use super::calls::time_loop_in;
 use crate::available;
 use crate::prelude::*;
-use latscope_os::page::Access;
+use latscope_os::kernels::code::calls::SystemCallLoop;
 use rustix::io::Result;
 
 static MAPPING: Experiment = Experiment::new("syscall.mapping", Cpus::One, run);
@@ -16,13 +17,14 @@ settings! {
 }
 
 probes! {
-    MAPPING, Mapped, plan;
+    MAPPING, Mapped, plan, ..Facts { by: Some(By::Instruction), ..Facts::DEFAULT };
     MMAP "syscall.mmap", "mmap", "mmap(2)",
         "One mmap of private anonymous memory, without the first touch of its pages.";
     MUNMAP "syscall.munmap", "munmap", "munmap(2)",
         "One munmap of private anonymous memory whose 4 KiB pages were all written.";
     MPROTECT "syscall.mprotect", "mprotect", "mprotect(2)",
-        "One mprotect of memory whose 4 KiB pages are all there, to read-only and to writable in turn.";
+        "One mprotect of memory whose 4 KiB pages are all there, to read-only and to writable in turn."
+        { at_addresses: true, };
 }
 
 const MIB: u64 = 1 << 20;
@@ -83,12 +85,8 @@ fn map_and_unmap(bench: &mut Bench, wanted: &[(&str, u64)], size: u64) {
 fn protect(bench: &mut Bench, point: usize, size: u64) {
     let mapping = possible(bench, point, "map memory", populated(size as usize));
     let Some(mut mapping) = mapping else { return };
-    let mut first = FirstError::default();
-    bench.calls(point, Batch { ops: 2, ..Batch::default() }, || {
-        first.check(mapping.protect(Access::Read));
-        first.check(mapping.protect(Access::ReadWrite));
-    });
-    first.report(bench, &[point], "mprotect");
+    let mut calls = SystemCallLoop::protect_and_back(bench.seed(), &mut mapping);
+    time_loop_in(bench, point, Batch { ops: 2, ..Batch::default() }, "mprotect", &mut calls);
 }
 
 fn populated(bytes: usize) -> Result<Mapping> {

@@ -1,9 +1,11 @@
 //! Queries which of many descriptors are ready: select, poll and epoll.
 
-use super::calls::time_call;
+use super::calls::{FACTS, time_call, time_loop};
 use crate::prelude::*;
+use latscope_os::kernels::code::calls::SystemCallLoop;
 use latscope_os::select::Descriptors;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, epoll, eventfd, poll};
+use rustix::fd::AsFd;
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::io::Result;
 use rustix::process::{Resource, getrlimit, setrlimit};
@@ -41,14 +43,14 @@ words! {
 }
 
 probes! {
-    READY, Selecting, plan, ..crate::Facts::BATCHES;
+    READY, Selecting, plan, ..Facts { by: Some(By::Instruction), ..Facts::BATCHES };
     SELECT "syscall.select", "select", "select(2)",
         "One select (pselect6) for reading on n eventfds, the last of them ready, with a zero timeout; filling \
         the set is included.";
 }
 
 probes! {
-    READY, Asking, plan, ..crate::Facts::BATCHES;
+    READY, Asking, plan, ..FACTS;
     POLL "syscall.poll", "poll", "poll(2)",
         "One poll for reading on n eventfds, the last of them ready, with a zero timeout.";
     EPOLL "syscall.epoll", "epoll_wait", "epoll_wait(2)",
@@ -76,6 +78,7 @@ fn plan(probe: &Probe, input: &PlanInput, _: &Machine) -> Vec<Point> {
 }
 
 fn run(bench: &mut Bench) -> anyhow::Result<()> {
+    let seed = bench.seed();
     for (index, point) in bench.points().iter().enumerate() {
         let Selecting { descriptors: count, mode } = Selecting::read(point)?;
         let written = mode.is_some();
@@ -97,12 +100,16 @@ fn run(bench: &mut Bench) -> anyhow::Result<()> {
             }
             "syscall.poll" => {
                 let mut list: Vec<PollFd> = files.iter().map(|fd| PollFd::new(fd, PollFlags::IN)).collect();
-                time_call(bench, index, "poll", || poll(&mut list, Some(&ZERO)).and_then(one));
+                let ready = poll(&mut list, Some(&ZERO)).and_then(one);
+                let Some(()) = possible(bench, index, "poll", ready) else { continue };
+                time_loop(bench, index, "poll", &mut SystemCallLoop::poll(seed, &mut list));
             }
-            _ => match watch(&files) {
-                Ok(set) => time_call(bench, index, "epoll_wait", || wait(&set).and_then(one)),
-                Err(error) => refuse(bench, index, "epoll_ctl", error),
-            },
+            _ => {
+                let Some(set) = possible(bench, index, "epoll_ctl", watch(&files)) else { continue };
+                let ready = wait(&set).and_then(one);
+                let Some(()) = possible(bench, index, "epoll_wait", ready) else { continue };
+                time_loop(bench, index, "epoll_wait", &mut SystemCallLoop::epoll_wait(seed, set.as_fd()));
+            }
         }
     }
     Ok(())

@@ -1,8 +1,9 @@
 //! A system call of a thread that has a filter: seccomp.
 
-use super::calls::time_call;
+use super::calls::{FACTS, time_loop};
 use crate::apart::measure_apart;
 use crate::prelude::*;
+use latscope_os::kernels::code::calls::SystemCallLoop;
 use latscope_os::seccomp::{Filter, Looks, installed};
 
 static SECCOMP: Experiment = Experiment::new("syscall.seccomp", Cpus::One, run).setup(0.02);
@@ -19,7 +20,7 @@ settings! {
 }
 
 probes! {
-    SECCOMP, Filtered, plan, ..crate::Facts::BATCHES;
+    SECCOMP, Filtered, plan, ..FACTS;
     FILTERED "syscall.seccomp", "getppid, with a seccomp filter", "seccomp(2)",
         "One getppid of a thread with one more filter, which allows the call; `cost`: longer than before the \
         filter."
@@ -57,37 +58,38 @@ fn run(bench: &mut Bench) -> Result<()> {
 }
 
 fn measure(bench: &mut Bench, index: usize, filter: &Filter) -> Result<()> {
-    let (plain, before) = (median_ns(call), installed());
+    // The same addresses before and after.
+    let mut calls = SystemCallLoop::getppid(bench.seed());
+    let (plain, before) = (median_of_loop(&mut calls), installed());
     let Some(()) = possible(bench, index, "install a filter", filter.install()) else { return Ok(()) };
     anyhow::ensure!(installed() == before.map(|count| count + 1), "the kernel does not count the filter");
-    time_call(bench, index, "getppid", || {
-        call();
-        Ok(())
-    });
+    time_loop(bench, index, "getppid", &mut calls);
     if let Some(median) = bench.median(index) {
         bench.value(index, "cost", median - plain, "ns", Better::Less);
     }
     Ok(())
 }
 
-fn call() {
-    black_box(rustix::process::getppid());
+/// Number of calls in a stretch, and number of stretches of which the median counts: about 10 ms together.
+pub(super) const CALLS: u64 = 1000;
+const STRETCHES: usize = 32;
+
+/// Median time of a call in a loop that cannot fail, at all of its addresses, ns, for comparison.
+pub(super) fn median_of_loop(calls: &mut SystemCallLoop) -> f64 {
+    median_ns(|stretch| {
+        // A call that fails is refused later, where it is timed.
+        let _ = calls.run(stretch % calls.addresses(), CALLS);
+    })
 }
 
-/// Calls of a stretch, and stretches of which the median counts: about 10 ms together.
-const CALLS: u32 = 1000;
-const STRETCHES: usize = 31;
-
-/// Median time of a call, ns, for comparison.
-pub(super) fn median_ns(call: impl Fn()) -> f64 {
-    let stretch = || {
+/// Median time of a call, ns, of stretches of [`CALLS`] calls. A stretch gets its number.
+pub(super) fn median_ns(mut stretch: impl FnMut(usize)) -> f64 {
+    let time = |number| {
         let began = Instant::now();
-        (0..CALLS).for_each(|_| call());
-        began.elapsed()
+        stretch(number);
+        began.elapsed().as_nanos() as f64 / CALLS as f64
     };
-    let mut all: Vec<Duration> = (0..STRETCHES).map(|_| stretch()).collect();
-    all.sort_unstable();
-    all[STRETCHES / 2].as_nanos() as f64 / f64::from(CALLS)
+    median(&(0..STRETCHES).map(time).collect::<Vec<_>>()).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -1,15 +1,16 @@
 //! Signals: installation of a handler, sending of a signal to the own thread, handling of a fault.
 
-use super::calls::time_call;
+use super::calls::{FACTS, time_loop};
 use crate::prelude::*;
 use latscope_core::units::format_count;
+use latscope_os::kernels::code::calls::SystemCallLoop;
 use latscope_os::signal_probe::{FaultTrap, SelfSignal};
 use rustix::io::Result;
 
 static SIGNAL: Experiment = Experiment::new("syscall.signal", Cpus::One, run);
 
 probes! {
-    SIGNAL, (), crate::only_point, ..crate::Facts::BATCHES;
+    SIGNAL, (), crate::only_point, ..FACTS;
     INSTALL "syscall.signal-install", "install a signal handler", "sigaction(2)",
         "One rt_sigaction that sets a handler for SIGUSR1, the same one again.";
     DELIVER "syscall.signal-deliver", "signal to oneself, handled", "tgkill(2), signal(7)",
@@ -17,7 +18,8 @@ probes! {
         `nothing-sent` is the call alone (signal 0), not subtracted.";
     FAULT "syscall.signal-fault", "protection fault, caught", "signal(7), mprotect(2)",
         "One store to a read-only page: the fault, SIGSEGV, a handler that steps over the store, and the return \
-        from it.";
+        from it."
+        { at_addresses: false, };
 }
 
 fn run(bench: &mut Bench) -> anyhow::Result<()> {
@@ -29,7 +31,8 @@ fn run(bench: &mut Bench) -> anyhow::Result<()> {
         match SelfSignal::install() {
             Err(error) => refuse(bench, index, "install a signal handler", error),
             Ok(signal) if point.probe == INSTALL.id => {
-                time_call(bench, index, "rt_sigaction", || signal.install_again());
+                let mut calls = SystemCallLoop::install_signal(bench.seed(), &signal);
+                time_loop(bench, index, "rt_sigaction", &mut calls);
             }
             Ok(signal) => deliver(bench, index, &signal),
         }
@@ -41,12 +44,10 @@ fn deliver(bench: &mut Bench, point: usize, signal: &SelfSignal) {
     if let Ok(ns) = baseline(signal) {
         bench.value(point, "nothing-sent", ns, "ns", Better::Less);
     }
-    let (mut sent, before) = (0u64, signal.delivered());
-    time_call(bench, point, "tgkill", || {
-        sent += 1;
-        signal.deliver()
-    });
-    let handled = signal.delivered() - before;
+    let mut calls = SystemCallLoop::deliver_signal(bench.seed(), signal);
+    let before = signal.delivered();
+    time_loop(bench, point, "tgkill", &mut calls);
+    let (sent, handled) = (calls.iterations(), signal.delivered() - before);
     if handled != sent {
         let reason = format!(
             "{} of {} sent had been handled when the call returned",

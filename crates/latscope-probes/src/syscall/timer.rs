@@ -2,6 +2,9 @@
 
 use super::ready::allow_descriptors;
 use crate::prelude::*;
+use latscope_bench::bench::Addresses;
+use latscope_os::kernels::code::calls::SystemCallLoop;
+use rustix::fd::AsFd;
 use rustix::time::{
     Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create, timerfd_settime,
 };
@@ -30,7 +33,7 @@ words! {
 }
 
 probes! {
-    TIMER, Among, plan;
+    TIMER, Among, plan, ..Facts { by: Some(By::Instruction), at_addresses: true, ..Facts::DEFAULT };
     SET "syscall.timer-set", "set a timer again", "timerfd_settime(2)",
         "One timerfd_settime of an armed timer, among so many others of this thread on the same clock. Mode \
         first: to 50 µs from now, mostly before all else that the CPU's clock waits for; it is set again before \
@@ -67,11 +70,26 @@ fn run(bench: &mut Bench) -> Result<()> {
         let from_now = if mode == Mode::First { FIRST } else { LAST };
         let armed = others(armed).and_then(|others| Ok((timer(from_now)?, others)));
         if let Some((timer, _others)) = possible(bench, index, "arm that many timers", armed) {
-            // Single calls: the clock is programmed in some of them only.
-            time_each(bench, index, Gate::Thread, "timerfd_settime", || set(&timer, from_now));
+            measure(bench, index, &timer, mode, from_now);
         }
     }
     Ok(())
+}
+
+/// Times single calls: the clock is programmed in some of them only.
+fn measure(bench: &mut Bench, index: usize, timer: &OwnedFd, mode: Mode, from_now: Duration) {
+    let mut calls = SystemCallLoop::set_timer(bench.seed(), timer.as_fd(), from_now);
+    let mut addresses = Addresses::new(calls.addresses(), bench.stop().events);
+    let (timebase, mut first) = (bench.timebase(), FirstError::default());
+    bench.splits(&[index], Gate::Thread, |splits| {
+        let address = addresses.next_event();
+        first.check(splits.time(0, || calls.run(address, 1)));
+        addresses.saw(timebase.ns(splits.taken(0)));
+    });
+    // Events of two kinds: their shares at an address decide its median, not the address.
+    if first.report(bench, &[index], "timerfd_settime") && mode == Mode::Last {
+        bench.state_addresses(index, &addresses);
+    }
 }
 
 /// Armed timers, with instants in no order.

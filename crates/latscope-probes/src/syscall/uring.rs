@@ -1,6 +1,5 @@
 //! Operations by io_uring: what the queue costs, with the caller and with a thread of the kernel to take them.
 
-use super::calls::time_batches;
 use crate::prelude::*;
 use latscope_os::uring::{Queue, Taker};
 
@@ -30,7 +29,7 @@ words! {
 }
 
 probes! {
-    URING, Submission, plan;
+    URING, Submission, plan, ..Facts { by: Some(By::Instruction), at_addresses: true, ..Facts::DEFAULT };
     NOP "syscall.uring-nop", "io_uring NOP", "io_uring(7), io_uring_enter(2), IORING_OP_NOP",
         "One operation that does nothing, from before its submission until its completion is read; of several at \
         once, their time divided by their number. Mode enter: by one system call. Mode poller: by a kernel \
@@ -75,7 +74,7 @@ fn run(bench: &mut Bench) -> anyhow::Result<()> {
         let taker = match (mode, bench.cpus().get(1).copied()) {
             (Mode::Enter, _) => Taker::Caller,
             (_, None) => {
-                crate::sync::lacks_a_cpu(bench, index);
+                crate::available::lacks_a_cpu(bench, index);
                 continue;
             }
             (Mode::Poller, Some(cpu)) => Taker::Poller { cpu, idle: LONG },
@@ -94,17 +93,29 @@ fn measure(bench: &mut Bench, index: usize, batch: u64, mode: Mode, mut queue: Q
         (0..batch).for_each(|_| queue.prepare_nop());
         queue.finish().map(drop)
     };
-    if mode != Mode::PollerAsleep {
-        let timed = Batch { ops: batch, cycles: mode == Mode::Enter, ..Batch::default() };
-        return time_batches(bench, index, timed, "io_uring_enter", || submit(&mut queue));
-    }
+    let Some(()) = possible(bench, index, "io_uring_enter", submit(&mut queue)) else { return };
     let mut first = FirstError::default();
-    bench.splits(&[index], Gate::Open, |splits| {
-        while !queue.is_asleep() {
-            std::thread::sleep(SHORT / 10);
+    match mode {
+        Mode::Enter => {
+            let addresses = queue.place_call(bench.seed(), batch as u32);
+            let timed = Batch { ops: batch, cycles: true, ..Batch::default() };
+            bench.batch_at_addresses(index, timed, addresses, |address, iterations| {
+                for _ in 0..iterations {
+                    (0..batch).for_each(|_| queue.prepare_nop());
+                    first.check(queue.finish_at(address));
+                }
+            });
         }
-        first.check(splits.time(0, || submit(&mut queue)));
-    });
+        Mode::Poller => bench.calls(index, Batch { ops: batch, ..Batch::default() }, || {
+            first.check(submit(&mut queue));
+        }),
+        Mode::PollerAsleep => bench.splits(&[index], Gate::Open, |splits| {
+            while !queue.is_asleep() {
+                std::thread::sleep(SHORT / 10);
+            }
+            first.check(splits.time(0, || submit(&mut queue)));
+        }),
+    }
     first.report(bench, &[index], "io_uring_enter");
 }
 

@@ -41,7 +41,7 @@ static EXPERIMENT: Experiment = Experiment::new("thread.life", Cpus::All, run);
 const PARTS: [&str; 5] = ["thread.create", "thread.start", "thread.end", "thread.join", "thread.total"];
 
 probes! {
-    EXPERIMENT, Life, plan;
+    EXPERIMENT, Life, plan, ..Facts { by: Some(By::Libc), ..Facts::DEFAULT };
     CREATE "thread.create", "thread create, call", "pthread_create(3), clone3(2)",
         "The call of pthread_create, from before it to after its return.";
     START "thread.start", "thread start", "pthread_create(3), clone3(2)",

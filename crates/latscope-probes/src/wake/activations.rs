@@ -24,10 +24,17 @@ pub struct Woken {
 pub trait Sink {
     /// Returns true if an end was requested.
     fn stopping(&self) -> bool;
+    /// Notes the next instant that counts, before the thread waits for it.
+    fn due(&self, instant: u64);
+    /// Returns true if the thread had no CPU when the run ended: what it waited for is recorded from outside.
+    fn let_go(&self) -> bool;
     /// Records an activation with the number of activations it swallowed; `early` is true if it came before its
     /// time.
     fn record(&mut self, sample: Exceedance, missed: u64, early: bool);
-    /// Does the work of an activation, after its stamp. Returns true to go on.
+    /// Notes that an activation is recorded, before its work; `next` is the instant of the next one.
+    fn recorded(&self, next: u64);
+    /// Does the work of an activation, after its stamp: `woken` has how many of those that it swallowed count. Returns
+    /// true to go on.
     fn act(&mut self, woken: Woken, sample: Exceedance) -> bool;
 }
 
@@ -46,18 +53,22 @@ pub struct Rules {
 
 /// Runs activations from `first` on; returns how many were recorded.
 ///
-/// An activation that comes more than an interval late has swallowed the ones
-/// that were due meanwhile: they are counted as missed, and the next one is
-/// the first that lies ahead, on the grid of the first.
+/// An activation that comes more than an interval late has swallowed the ones that were due meanwhile: those before the
+/// end of the run are counted as missed, and the next one is the first that lies ahead, on the grid of the first.
 pub fn run(rules: Rules, first: u64, waiter: &mut impl Waiter, sink: &mut impl Sink) -> u64 {
     // By the clock and not by activations: where most are missed a warm-up would never end.
     let warm = first.saturating_add(rules.warm_up.saturating_mul(rules.interval));
     let (mut due, mut turn) = (first, 0);
     while turn < rules.count && due < rules.until && !sink.stopping() {
+        sink.due(due.max(warm));
         let woken = waiter.wait(due);
+        if sink.let_go() {
+            return turn;
+        }
         let swallowed = |late: u64| late.saturating_sub(1) / rules.interval;
         let late = woken.now.saturating_sub(woken.due);
         let missed = woken.swallowed.unwrap_or(swallowed(late));
+        let next = woken.due.saturating_add(missed.saturating_add(1).saturating_mul(rules.interval));
         // One that is so late in the warm-up that it swallowed the first instants after it stands for these.
         let warming = if due < warm { (warm - due).div_ceil(rules.interval) } else { 0 };
         let counted = woken.due.saturating_add(warming.saturating_mul(rules.interval));
@@ -65,12 +76,15 @@ pub fn run(rules: Rules, first: u64, waiter: &mut impl Waiter, sink: &mut impl S
             let late = woken.now.saturating_sub(counted);
             let sample = Exceedance { turn, at: woken.now, value: late };
             turn += 1;
-            sink.record(sample, missed - warming.min(missed), woken.now < counted);
-            if !sink.act(Woken { due: counted, ..woken }, sample) {
+            let rest = rules.until.saturating_sub(counted).saturating_sub(1) / rules.interval;
+            let swallowed = (missed - warming.min(missed)).min(rest);
+            sink.record(sample, swallowed, woken.now < counted);
+            sink.recorded(if next < rules.until { next } else { u64::MAX });
+            if !sink.act(Woken { due: counted, swallowed: Some(swallowed), ..woken }, sample) {
                 return turn;
             }
         }
-        due = woken.due.saturating_add(missed.saturating_add(1).saturating_mul(rules.interval));
+        due = next;
     }
     turn
 }
@@ -78,6 +92,8 @@ pub fn run(rules: Rules, first: u64, waiter: &mut impl Waiter, sink: &mut impl S
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+    use std::cell::RefCell;
 
     const RULES: Rules = Rules { interval: 1000, warm_up: 0, count: u64::MAX, until: 11_000 };
 
@@ -95,20 +111,34 @@ mod tests {
     #[derive(Default)]
     struct Kept {
         samples: Vec<(u64, u64, u64)>,
+        swallowed: Vec<u64>,
         early: u64,
         stop_at: Option<u64>,
         asked: bool,
+        due: RefCell<Vec<u64>>,
+        next: RefCell<Vec<u64>>,
+        let_go_at: Option<usize>,
     }
 
     impl Sink for Kept {
         fn stopping(&self) -> bool {
             self.asked
         }
+        fn due(&self, instant: u64) {
+            self.due.borrow_mut().push(instant);
+        }
+        fn recorded(&self, next: u64) {
+            self.next.borrow_mut().push(next);
+        }
+        fn let_go(&self) -> bool {
+            self.let_go_at.is_some_and(|turn| self.due.borrow().len() > turn)
+        }
         fn record(&mut self, sample: Exceedance, missed: u64, early: bool) {
             self.samples.push((sample.turn, sample.value, missed));
             self.early += u64::from(early);
         }
-        fn act(&mut self, _: Woken, sample: Exceedance) -> bool {
+        fn act(&mut self, woken: Woken, sample: Exceedance) -> bool {
+            self.swallowed.extend(woken.swallowed);
             self.stop_at.is_none_or(|limit| sample.value <= limit)
         }
     }
@@ -125,7 +155,21 @@ mod tests {
         assert_eq!(kept.samples[..3], [(0, 5, 0), (1, 3400, 3), (2, 7, 0)]);
         // Taken place and missed together are all that were due until the last one came.
         let due: u64 = kept.samples.iter().map(|(_, _, missed)| 1 + missed).sum();
-        assert_eq!((kept.samples.len(), due), (5, 11));
+        assert_eq!((kept.samples.len(), due), (5, 10));
+    }
+
+    proptest! {
+        /// Whenever stalls come and whatever they span: all that the time had was due, and not one more.
+        #[test]
+        fn as_many_are_due_as_the_time_has_intervals(
+            late in prop::collection::vec(0..30_000i64, 1..6), warm_up in 0..4u64, time in 1..20_000u64,
+        ) {
+            let rules = Rules { warm_up, until: 1000 + warm_up * 1000 + time, ..RULES };
+            let kept = kept(rules, &late);
+            let due: u64 = kept.samples.iter().map(|(_, _, missed)| 1 + missed).sum();
+            prop_assert_eq!(due, time.div_ceil(1000));
+            prop_assert_eq!(kept.swallowed, kept.samples.iter().map(|(_, _, missed)| *missed).collect::<Vec<_>>());
+        }
     }
 
     #[test]
@@ -166,7 +210,7 @@ mod tests {
         let rules = Rules { warm_up: 3, ..RULES };
         assert_eq!(kept(Rules { count: 2, ..rules }, &[5500, 1]).samples, [(0, 2500, 2), (1, 1, 0)]);
         // As late as the run is long: it is the only one, and none of what was due is forgotten.
-        assert_eq!(kept(rules, &[20_500]).samples, [(0, 17_500, 17)]);
+        assert_eq!(kept(rules, &[20_500]).samples, [(0, 17_500, 6)]);
         // Within the warm-up it swallows what is not counted.
         assert_eq!(kept(Rules { count: 1, ..rules }, &[1500, 7, 7]).samples, [(0, 7, 0)]);
     }
@@ -175,6 +219,19 @@ mod tests {
     fn an_early_one_is_late_by_nothing_and_counted_apart() {
         let kept = kept(Rules { count: 2, ..RULES }, &[-20, 4]);
         assert_eq!((kept.samples, kept.early), (vec![(0, 0, 0), (1, 4, 0)], 1));
+    }
+
+    #[test]
+    fn what_a_thread_waited_for_when_it_was_let_go_is_not_recorded_by_it() {
+        let mut late = Kept { let_go_at: Some(2), ..Kept::default() };
+        assert_eq!(run(RULES, 1000, &mut Script(vec![3], 0), &mut late), 2);
+        assert_eq!((late.samples.len(), late.due.take()), (2, vec![1000, 2000, 3000]));
+        assert_eq!(late.next.take(), [2000, 3000], "while it works it is not late for what it recorded");
+        // Within the warm-up the first instant that counts is the one to be late for.
+        let rules = Rules { warm_up: 3, ..RULES };
+        let mut warming = Kept { let_go_at: Some(1), ..Kept::default() };
+        assert_eq!(run(rules, 1000, &mut Script(vec![3], 0), &mut warming), 0);
+        assert_eq!((warming.samples.len(), warming.due.take()), (0, vec![4000, 4000]));
     }
 
     #[test]

@@ -6,6 +6,7 @@ use super::waiter::{self, KernelClock, Monotonic, Realtime, WithWaiter, now};
 use crate::prelude::*;
 use latscope_bench::alarm::Alarm;
 use latscope_bench::hold::{Shortfall, granted};
+use latscope_bench::recorder::Slots;
 use latscope_core::plan::{End, Phase};
 use latscope_core::units::{self, format_count};
 use latscope_os::usage;
@@ -81,6 +82,9 @@ const LEAD_NS: u64 = 5_000_000;
 
 const SECOND: u64 = 1_000_000_000;
 
+/// Longest time from the set-up of one thread to that of the next: several thousand times the usual one.
+const SET_UP: Duration = Duration::from_secs(1);
+
 /// Memory of a measuring thread's stack: all of it is locked.
 pub const STACK_BYTES: usize = 256 << 10;
 
@@ -97,6 +101,14 @@ impl PeriodicThreads {
     /// # Errors
     /// A thread cannot be started or set up.
     pub fn measure(&self, members: Vec<Member>, forewarn: impl FnMut(&Shortfall)) -> Result<Vec<Done>> {
+        let slots: Vec<_> = members
+            .iter()
+            .flat_map(|member| {
+                let points = [Some(member.point), member.response.as_ref().map(|(point, _)| *point)];
+                let one = |point| (member.writer.slots().clone(), point, member.thread.clone());
+                points.into_iter().flatten().map(one)
+            })
+            .collect();
         std::thread::scope(|scope| {
             let mut begin = self.begin.write().expect("no member panics while it holds this");
             let (tell, set_up) = mpsc::channel();
@@ -111,10 +123,13 @@ impl PeriodicThreads {
                 .collect::<std::io::Result<_>>()
                 .context("no thread can be created")?;
             drop(tell);
-            let settled: Vec<Option<Settled>> = set_up.iter().collect();
+            // A thread that has no CPU to be set up on is due with the others all the same.
+            let settled: Vec<Option<Settled>> =
+                std::iter::from_fn(|| set_up.recv_timeout(SET_UP).ok()).collect();
             let shortfalls: BTreeSet<&Shortfall> = settled.iter().flatten().flatten().collect();
             shortfalls.into_iter().for_each(forewarn);
             *begin = settled.iter().all(Option::is_some).then(|| self.first_instant());
+            begin.iter().for_each(|begin| self.announce(&slots, begin[0]));
             drop(begin);
             let ended = threads.into_iter().map(|thread| {
                 let done = thread.join().expect("a measuring thread does not panic");
@@ -122,6 +137,17 @@ impl PeriodicThreads {
             });
             ended.flatten().collect()
         })
+    }
+
+    /// States when each thread is due first, and when the last one is through.
+    fn announce(&self, members: &[(Slots, usize, Thread)], begin: u64) {
+        for (slots, point, thread) in members {
+            let warm_up = self.periodic.warm_up.saturating_mul(thread.interval);
+            let first = self.first(thread, begin, begin).saturating_add(warm_up);
+            let end = first.saturating_add(self.duration);
+            slots.set_due(*point, first);
+            slots.set_end(*point, end);
+        }
     }
 
     /// Runs a measuring thread: reports that it is set up, waits for the others, and measures. Returns nothing if
@@ -140,7 +166,10 @@ impl PeriodicThreads {
             ClockName::Monotonic => self.run(member, Monotonic, monotonic, shortfall),
             ClockName::Realtime => self.run(member, Realtime, realtime, shortfall),
         }?;
-        done.shortfalls.extend(left_policy(policy));
+        // The coordinator changes the policy of what it lets go, also of a thread that ran just before.
+        if done.member.writer.slots().let_go_at().is_none() {
+            done.shortfalls.extend(left_policy(policy));
+        }
         Ok(Some(done))
     }
 
@@ -323,9 +352,11 @@ impl WithWaiter for Job<'_> {
             cpu: member.thread.cpu.unwrap_or_else(current_cpu),
             member,
         };
+        sink.writers().for_each(|writer| writer.set_end(rules.until.saturating_add_signed(to_monotonic)));
         let before = usage::thread_counts();
         let recorded = activations::run(rules, first, &mut waiter, &mut sink);
         let after = usage::thread_counts();
+        sink.writers().for_each(Writer::end);
         if recorded >= all.count && all.periodic.end == End::Any {
             all.over.store(true, Ordering::Relaxed);
         }
@@ -361,6 +392,22 @@ impl Sink for Recording<'_> {
     }
 
     #[inline(always)]
+    fn due(&self, instant: u64) {
+        let instant = instant.saturating_add_signed(self.to_monotonic);
+        self.writers().for_each(|writer| writer.set_due(instant));
+    }
+
+    #[inline(always)]
+    fn recorded(&self, next: u64) {
+        self.member.writer.set_due(next.saturating_add_signed(self.to_monotonic));
+    }
+
+    #[inline(always)]
+    fn let_go(&self) -> bool {
+        self.member.writer.let_go_at().is_some()
+    }
+
+    #[inline(always)]
     fn record(&mut self, sample: Exceedance, missed: u64, early: bool) {
         let sample = Exceedance { at: sample.at.saturating_add_signed(self.to_monotonic), ..sample };
         let interval = self.member.thread.interval;
@@ -375,8 +422,11 @@ impl Sink for Recording<'_> {
     fn act(&mut self, woken: Woken, sample: Exceedance) -> bool {
         // Also of a thread that is to stay on one: it may be moved from outside, or its CPU taken offline.
         let cpu = current_cpu();
-        self.counted.migrations += u64::from(cpu != self.cpu);
-        self.counted.elsewhere += u64::from(self.member.thread.cpu.is_some_and(|own| cpu != own));
+        // The coordinator moves what it lets go, also a thread that ran just before.
+        if self.member.writer.slots().let_go_at().is_none() {
+            self.counted.migrations += u64::from(cpu != self.cpu);
+            self.counted.elsewhere += u64::from(self.member.thread.cpu.is_some_and(|own| cpu != own));
+        }
         self.cpu = cpu;
         if sample.value > self.member.writer.threshold() {
             self.exceeded(sample);
@@ -392,6 +442,11 @@ impl Sink for Recording<'_> {
 }
 
 impl Recording<'_> {
+    /// Writers of the wake-up and of its response.
+    fn writers(&self) -> impl Iterator<Item = &Writer> {
+        [&self.member.writer].into_iter().chain(self.member.response.iter().map(|(_, writer)| writer))
+    }
+
     /// Marks an exceedance in the trace and wakes the coordinator.
     #[cold]
     fn exceeded(&mut self, sample: Exceedance) {
@@ -418,9 +473,13 @@ impl Recording<'_> {
             std::hint::spin_loop();
             at = now();
         }
-        if let Some((_, writer)) = &mut self.member.response {
+        let interval = self.member.thread.interval;
+        if let Some((_, writer)) =
+            self.member.response.as_mut().filter(|(_, writer)| writer.let_go_at().is_none())
+        {
             let since = at.saturating_add_signed(self.to_monotonic).saturating_sub(self.all.epoch);
-            writer.record(at.saturating_sub(woken.due), since);
+            // Missed activations had no response before this one.
+            writer.record_late(at.saturating_sub(woken.due), since, woken.swallowed.unwrap_or(0), interval);
         }
     }
 }

@@ -119,6 +119,17 @@ pub struct Counts {
     pub stalls: u64,
 }
 
+impl core::ops::AddAssign for Counts {
+    fn add_assign(&mut self, more: Counts) {
+        self.replied += more.replied;
+        self.sunk += more.sunk;
+        self.mismatched += more.mismatched;
+        self.unknown += more.unknown;
+        self.too_long += more.too_long;
+        self.stalls += more.stalls;
+    }
+}
+
 /// Replies to the benchmarks' messages of up to `SIZE` bytes of payload.
 ///
 /// A reply that finds no buffer is held, and no other message is received until

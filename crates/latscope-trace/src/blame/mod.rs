@@ -5,14 +5,17 @@
 //! stretch does not count for the thread) and add up to the whole. Time that the events cannot explain is
 //! `unknown`, with the facts that are known.
 
+mod frames;
+mod rules;
 mod sweep;
 #[cfg(test)]
 mod tests;
 mod throttling;
+mod wakeups;
 
 pub use throttling::{RealTimeUse, real_time_use};
 
-use crate::events::{self, Event, Kind, Name, names};
+use crate::events::{self, Event, Kind, Name, Task, names};
 use latscope_core::ordered::entry;
 use latscope_core::report::{Cause, Outlier, TraceEvent};
 use std::collections::BTreeMap;
@@ -40,10 +43,15 @@ pub struct Setting {
     pub virtual_machine: bool,
     /// Longest time between two ticks of a CPU that runs a thread, ns; `None` if the ticks may be stopped.
     pub tick: Option<u64>,
-    /// Time that the hypervisor recently took from this CPU by its own count, ns.
+    /// Time that the hypervisor recently took from the CPU of the window by the kernel's count, and that explains no
+    /// other event, ns.
     pub stolen: u64,
-    /// Time for which the quota of a control group recently held the measuring process back, ns.
+    /// Time for which the quota of a control group recently held the measuring process back, and that explains no
+    /// other event of this CPU, ns.
     pub throttled: u64,
+    /// True if the run was, or may have been, frozen or stopped: then only a thread that was woken, or gave way to a
+    /// more urgent thread, is known to have waited for a CPU.
+    pub halted: bool,
 }
 
 /// Kinds of causes that other crates also look for.
@@ -54,30 +62,62 @@ pub mod kind {
     pub const QUOTA: &str = "quota";
     /// A signal stopped the thread.
     pub const STOPPED: &str = "stopped";
+    /// The freezer of a control group kept the thread from waking up.
+    pub const FROZEN: &str = "frozen";
+    /// The hypervisor, by its count of stolen time.
+    pub const HYPERVISOR: &str = "hypervisor";
+    /// The hypervisor, or the kernel with its interrupts off.
+    pub const NO_INTERRUPTS: &str = "hypervisor-or-interrupts-off";
     /// Time without a trace; the name gives the reason.
     pub const NOT_TRACED: &str = latscope_core::report::Cause::NOT_TRACED;
     /// Time whose cause the trace does not show; the name says what it shows.
     pub const UNKNOWN: &str = "unknown";
 }
 
-/// Returns the events of a window on its CPUs that were asked for in addition, by their names in the kernel's
-/// trace, and the stack of the thread that had the CPU before the late thread.
-pub fn details(events: &[Event], window: &Window, wanted: &[String]) -> (Vec<TraceEvent>, Vec<u64>) {
-    let mut found = Vec::new();
-    let mut stack = Vec::new();
-    for (cpu, from, until) in places(events, window) {
-        for event in events.iter().filter(|event| event.cpu == cpu && (from..=until).contains(&event.at)) {
-            if let Kind::Stack { addresses } = &event.kind {
-                stack = addresses.to_vec();
-            }
-            let (name, text) = events::described(&event.kind);
-            if found.len() < Outlier::EVENTS && wanted.iter().any(|wanted| wanted == &*name) {
-                let at = event.at - window.from;
-                found.push(TraceEvent { at, name: name.into_owned(), text });
-            }
+/// Events that are rare and tell much: they are given also where they were not asked for, of every CPU.
+const NOTABLE: [&str; 4] = ["console", "cpuhp_enter", "cpuhp_multi_enter", "cgroup_notify_frozen"];
+
+/// Longest text of an event that is kept, in characters.
+const TEXT: usize = 100;
+
+/// Events and state of a window that its causes do not show.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Details {
+    /// Events that were asked for on its CPUs, and notable ones.
+    pub events: Vec<TraceEvent>,
+    /// Stack of the thread that had the CPU before the late thread, as addresses.
+    pub stack: Vec<u64>,
+    /// Number of the system call that this thread made last, if the trace has calls.
+    pub call: Option<u32>,
+}
+
+/// Returns the details of a window. `wanted` are the names of the events that were asked for, as the kernel's trace has
+/// them.
+pub fn details(events: &[Event], window: &Window, wanted: &[String]) -> Details {
+    let mut details = Details::default();
+    let places = places(events, window, !window.by_timer, &names(events));
+    for event in events.iter().filter(|event| (window.from..=window.until).contains(&event.at)) {
+        let here =
+            places.iter().any(|(cpu, from, until)| event.cpu == *cpu && (*from..=*until).contains(&event.at));
+        if let (Kind::Stack { addresses }, true) = (&event.kind, here) {
+            (details.stack, details.call) = (addresses.to_vec(), call(events, event));
+        }
+        let (name, text) = events::described(&event.kind);
+        let is_asked_for = here && wanted.iter().any(|wanted| wanted == &*name);
+        if details.events.len() < Outlier::EVENTS && (is_asked_for || NOTABLE.contains(&&*name)) {
+            let (at, text) = (event.at - window.from, text.chars().take(TEXT).collect());
+            details.events.push(TraceEvent { at, name: name.into_owned(), text });
         }
     }
-    (found, stack)
+    details
+}
+
+/// Returns the number of the last system call of the thread that an event is of.
+fn call(events: &[Event], of: &Event) -> Option<u32> {
+    let is_call = |kind: &Kind| matches!(kind, Kind::Other { name, .. } if &**name == "sys_enter");
+    let mut before = events.iter().filter(|event| event.at <= of.at && event.thread == of.thread);
+    let Kind::Other { fields, .. } = &before.rfind(|event| is_call(&event.kind))?.kind else { return None };
+    fields.strip_prefix("id=")?.split(' ').next()?.parse().ok()
 }
 
 /// Returns the owners of a window, largest share first. The shares add up to its length. `events` are those of
@@ -85,15 +125,24 @@ pub fn details(events: &[Event], window: &Window, wanted: &[String]) -> (Vec<Tra
 pub fn causes(events: &[Event], window: &Window, setting: &Setting) -> Vec<Cause> {
     let mut shares = Shares::default();
     let known = (names(events), priorities(events));
-    for (cpu, from, until) in places(events, window) {
-        Sweep::new(cpu, (from, until), window, setting, &known).run(events, &mut shares);
+    let places = places(events, window, !window.by_timer && !setting.halted, &known.0);
+    for (cpu, from, until) in &places {
+        // Stolen time is that of one CPU.
+        let stolen = if *cpu == window.cpu { setting.stolen } else { 0 };
+        let setting = Setting { stolen, ..*setting };
+        Sweep::new(*cpu, (*from, *until), window, &setting, &known).run(events, &mut shares);
     }
-    shares.causes()
+    let facts = rules::Facts { events, window, setting, places: &places };
+    rules::checked(shares, &facts).causes()
 }
 
-/// Returns the CPUs of the thread with the begin and the end of its time there: until its wake-up the CPU whose
-/// timer expired, from then on the CPU where it came to run.
-fn places(events: &[Event], window: &Window) -> Vec<(u32, u64, u64)> {
+/// A CPU of the thread, with the begin and the end of its time there, ns of the trace clock.
+type Place = (u32, u64, u64);
+
+/// Returns the CPUs of the thread: until its wake-up the CPU whose timer expired, or that of the thread that woke it
+/// where it waits for more than its timer (`by_threads`); from then on the CPU where it came to run. A thread that thaws,
+/// continues or interrupts it may do so on any CPU.
+fn places(events: &[Event], window: &Window, by_threads: bool, names: &BTreeMap<u32, Name>) -> Vec<Place> {
     let (from, until) = (window.from, window.until.max(window.from));
     let is_woken =
         |event: &&Event| matches!(&event.kind, Kind::Waking { task, .. } if task.tid == window.thread);
@@ -108,7 +157,8 @@ fn places(events: &[Event], window: &Window) -> Vec<(u32, u64, u64)> {
     };
     let there =
         events.iter().rfind(|event| event.at >= from && ran(event)).map_or(window.cpu, |event| event.cpu);
-    match woken.filter(|event| event.at > from && event.cpu != there) {
+    let is_its_own = |event: &&Event| by_threads || !wakeups::is_by_thread(events, event, names);
+    match woken.filter(|event| event.at > from && event.cpu != there).filter(is_its_own) {
         None => vec![(there, from, until)],
         Some(woken) => vec![(woken.cpu, from, woken.at), (there, woken.at, until)],
     }
@@ -155,10 +205,14 @@ type Known = (BTreeMap<u32, Name>, BTreeMap<u32, i32>);
 
 /// Returns the last priority of each thread that switches and wake-ups name, by id.
 fn priorities(events: &[Event]) -> BTreeMap<u32, i32> {
-    let tasks = events.iter().flat_map(|event| match &event.kind {
-        Kind::Switch { from, to, .. } => vec![from, to],
-        Kind::Wakeup { task, .. } | Kind::WakeupNew { task, .. } => vec![task],
-        _ => Vec::new(),
-    });
-    tasks.map(|task| (task.tid, task.priority)).collect()
+    tasks(events).map(|task| (task.tid, task.priority)).collect()
+}
+
+/// Returns the threads that switches and wake-ups name, in order of time.
+fn tasks(events: &[Event]) -> impl Iterator<Item = &Task> {
+    events.iter().flat_map(|event| match &event.kind {
+        Kind::Switch { from, to, .. } => [Some(from), Some(to)].into_iter().flatten(),
+        Kind::Wakeup { task, .. } | Kind::WakeupNew { task, .. } => [Some(task), None].into_iter().flatten(),
+        _ => [None, None].into_iter().flatten(),
+    })
 }

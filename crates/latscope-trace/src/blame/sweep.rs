@@ -1,8 +1,9 @@
 //! Goes through the events of one CPU and gives every stretch its owner.
 
+use super::frames::{Frame, left, same};
 use super::throttling::{Denial, REAL_TIME, denials};
-use super::{Known, Owner, Setting, Shares, Window, kind};
-use crate::events::{Event, Kind, Loss, Name, Task, softirq_name};
+use super::{Known, Owner, Setting, Shares, Window, kind, wakeups};
+use crate::events::{Event, Kind, Loss, Task, softirq_name};
 use latscope_core::units::format_time;
 use std::collections::HashMap;
 
@@ -22,19 +23,17 @@ const GUEST_DELIVERY: u64 = 20_000;
 /// grown by as much; for a shorter stretch the count says nothing.
 const COUNTED: u64 = 1_000_000;
 
+/// State `TASK_INTERRUPTIBLE` of the kernel.
+const INTERRUPTIBLE: u64 = 1;
+
 /// State `TASK_UNINTERRUPTIBLE` of the kernel.
 const UNINTERRUPTIBLE: u64 = 2;
 
+/// State `TASK_IDLE` of the kernel, in which its threads wait for work.
+const IDLE: u64 = 0x80;
+
 /// States `TASK_STOPPED` and `TASK_TRACED` of the kernel.
 const STOPPED: u64 = 4 | 8;
-
-/// An interrupt that is being handled.
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Frame {
-    Irq(u32, Name),
-    Vector(Name),
-    Softirq(u32),
-}
 
 /// Activity of the late thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,6 +47,21 @@ enum Thread {
     Blocked,
     /// A signal or a debugger stopped the thread.
     Stopped,
+}
+
+/// Way in which the thread left the CPU last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Leaving {
+    /// It was preempted, stopped, or its way is of no account any more.
+    Other,
+    /// It went to sleep, so that what it waits for or a signal wakes it.
+    Slept,
+    /// It went to sleep within the kernel, so that only what it waits for wakes it.
+    SleptDeeply,
+    /// It could go on, and gave way on its own. A frozen thread does so, and unlike others it has to be woken.
+    Runnable,
+    /// The trace lacks the switch, if the thread left at all.
+    Unseen,
 }
 
 pub(crate) struct Sweep<'a> {
@@ -71,14 +85,18 @@ pub(crate) struct Sweep<'a> {
     stack: Vec<Frame>,
     /// Soft interrupts of threads that lost the CPU meanwhile (PREEMPT_RT).
     parked: HashMap<u32, Vec<Frame>>,
+    /// Functions that threads of the kernel's work queues run, by thread.
+    works: HashMap<u32, u64>,
+    /// Function that an interrupt runs for another CPU.
+    called: Option<u64>,
+    /// True if the last event of this CPU was a message of the kernel, which consoles get with interrupts off.
+    logged: bool,
     /// Sleep state of the CPU, if the kernel records it.
     idle_state: Option<u32>,
     thread: Thread,
-    /// True if the trace has the switch with which the thread went to sleep.
-    slept: bool,
-    /// True if the thread left the CPU on its own and runnable, as the trace has it, or in a way that the trace lacks. A
-    /// frozen thread does so, too, and unlike others it has to be woken.
-    left: bool,
+    leaving: Leaving,
+    /// True if the thread waits for a CPU for certain: it was woken, or gave way to a more urgent thread.
+    wants: bool,
     /// True if a timer's interrupt came since the programmed instant.
     delivered: bool,
     /// True if the thread was woken since the programmed instant.
@@ -130,10 +148,13 @@ impl<'a> Sweep<'a> {
             ready: HashMap::new(),
             stack: Vec::new(),
             parked: HashMap::new(),
+            works: HashMap::new(),
+            called: None,
+            logged: false,
             idle_state: None,
             thread: Thread::Asleep,
-            slept: false,
-            left: false,
+            leaving: Leaving::Other,
+            wants: false,
             delivered: false,
             woken: false,
             blocked: 0,
@@ -146,7 +167,7 @@ impl<'a> Sweep<'a> {
     pub fn run(mut self, events: &[Event], shares: &mut Shares) {
         self.denials = denials(events, self.cpu, self.window.thread, self.window.until);
         self.raised = raised(events, self.cpu);
-        for event in events {
+        for (index, event) in events.iter().enumerate() {
             let here = event.cpu == self.cpu;
             if here {
                 self.here(event, shares);
@@ -159,8 +180,13 @@ impl<'a> Sweep<'a> {
             if let Kind::Waking { task, .. } = &event.kind
                 && task.tid == self.window.thread
             {
-                self.advance(event.at, shares);
-                self.wake(event, shares);
+                match lost_before_next(&events[index + 1..], self.cpu).filter(|_| !here) {
+                    Some(why) => {
+                        self.add(event.at, Owner::new(kind::NOT_TRACED, lost(why, self.cpu)), shares)
+                    }
+                    None => self.advance(event.at, shares),
+                }
+                self.wake(event, events, shares);
             }
         }
         self.end(shares);
@@ -174,7 +200,7 @@ impl<'a> Sweep<'a> {
         self.seen = true;
         if let Kind::Lost { why, .. } = event.kind {
             self.add(event.at, Owner::new(kind::NOT_TRACED, lost(why, self.cpu)), shares);
-            self.current = None;
+            (self.current, self.wants) = (None, false);
             self.stack.clear();
             self.parked.clear();
             self.ready.clear();
@@ -218,7 +244,7 @@ impl<'a> Sweep<'a> {
             self.thread = Thread::Running;
             self.release(shares);
         } else if before == Some(self.window.thread) {
-            (self.slept, self.left) = (false, true);
+            (self.leaving, self.wants) = (Leaving::Unseen, takeover.is_some());
             let preempted = self.woken || self.window.from <= self.at;
             self.thread = if preempted { Thread::Waiting } else { Thread::Asleep };
         }
@@ -243,9 +269,13 @@ impl<'a> Sweep<'a> {
     /// Applies an event of this CPU to the state.
     fn apply(&mut self, event: &Event) {
         let due = event.at >= self.window.from;
+        self.logged = matches!(&event.kind, Kind::Other { name, .. } if &**name == "console");
         match &event.kind {
             Kind::Switch { from, state, to } => {
                 self.idle_state = None;
+                if state & IDLE != 0 {
+                    self.works.remove(&from.tid);
+                }
                 let frames = std::mem::take(&mut self.stack);
                 if !frames.is_empty() {
                     self.parked.insert(from.tid, frames);
@@ -255,14 +285,19 @@ impl<'a> Sweep<'a> {
                 self.priority = Some(self.raised.get(&event.at).copied().unwrap_or(to.priority));
                 self.ready.remove(&to.tid);
                 if from.tid == self.window.thread {
+                    self.wants = is_preempted(from, *state, to);
                     self.thread = match state {
                         state if state & 0xff == 0 => Thread::Waiting,
                         state if state & UNINTERRUPTIBLE != 0 && self.woken => Thread::Blocked,
                         state if state & STOPPED != 0 => Thread::Stopped,
                         _ => Thread::Asleep,
                     };
-                    self.slept = self.thread == Thread::Asleep;
-                    self.left = *state == 0;
+                    self.leaving = match (self.thread, *state) {
+                        (Thread::Asleep, INTERRUPTIBLE) => Leaving::Slept,
+                        (Thread::Asleep, _) => Leaving::SleptDeeply,
+                        (_, 0) => Leaving::Runnable,
+                        _ => Leaving::Other,
+                    };
                 }
                 if to.tid == self.window.thread {
                     self.thread = Thread::Running;
@@ -274,10 +309,13 @@ impl<'a> Sweep<'a> {
             }
             Kind::VectorEntry { name, .. } => {
                 self.delivered |= due && &**name == "local_timer";
+                self.called = None;
                 self.stack.push(Frame::Vector(name.clone()));
             }
             Kind::SoftirqEntry { vector } => self.stack.push(Frame::Softirq(*vector)),
             Kind::TimerEntry { .. } => self.delivered |= due,
+            Kind::Work { function } => _ = self.works.insert(event.thread, *function),
+            Kind::Call { function } => self.called = Some(*function),
             Kind::Idle { state } => self.idle_state = *state,
             kind => {
                 if let Some(frame) = left(kind)
@@ -289,13 +327,16 @@ impl<'a> Sweep<'a> {
         }
     }
 
-    fn wake(&mut self, event: &Event, shares: &mut Shares) {
+    fn wake(&mut self, event: &Event, events: &[Event], shares: &mut Shares) {
         let waker = if event.thread == 0 { "an interrupt".to_owned() } else { self.name(event.thread) };
         let blocked = std::mem::take(&mut self.blocked);
-        shares.add(Owner { kind: "lock", name: waker, pid: event.thread }, blocked);
-        self.settle(shares);
+        let by_thread = wakeups::is_by_thread(events, event, &self.known.0);
+        let lock = Owner { kind: "lock", name: waker, pid: event.thread };
+        shares.add(if by_thread { self.if_runnable(lock) } else { lock }, blocked);
+        self.settle(by_thread, shares);
         if self.thread != Thread::Running {
-            self.thread = Thread::Waiting;
+            // A thread that waits for a CPU is not woken again, unless it ran and left meanwhile without a trace.
+            (self.thread, self.leaving) = (Thread::Waiting, Leaving::Unseen);
         }
         let due = event.at >= self.window.from;
         self.delivered |= due;
@@ -314,35 +355,59 @@ impl<'a> Sweep<'a> {
         self.advance(end, shares);
         // Without a wake-up in the trace, it may have had one.
         self.release(shares);
-        shares.add(Owner::new("lock", ""), self.blocked);
+        self.wants = false;
+        shares.add(self.if_runnable(Owner::new("lock", "")), self.blocked);
     }
 
     /// Gives the time before a wake-up its owners. Handlers take less than [`SHORT`]: in a longer time other threads did
-    /// not keep the thread from the CPU, since it was not runnable.
-    fn settle(&mut self, shares: &mut Shares) {
+    /// not keep the thread from the CPU, since it was not runnable. A thread that sleeps until its timer expires, and
+    /// sleeps on until another thread wakes it, was frozen; so was one that gave way as if it could run on.
+    fn settle(&mut self, by_thread: bool, shares: &mut Shares) {
         let sum = self.unwoken.iter().map(|(_, ns)| ns).sum();
-        if sum > SHORT {
+        // An interrupt does not wake a frozen thread.
+        let is_its_sleep = self.thread == Thread::Asleep && !self.window.by_timer;
+        if sum > SHORT && (by_thread || !is_its_sleep) {
             self.unwoken.clear();
-            shares.add(Owner::new(kind::UNKNOWN, UNWOKEN), sum);
+            let slept = self.leaving == Leaving::Slept && self.window.by_timer;
+            let frozen = by_thread && (slept || self.leaving == Leaving::Runnable);
+            let unknown = || Owner::new(kind::UNKNOWN, if self.setting.halted { HALTED } else { UNWOKEN });
+            shares.add(if frozen { Owner::new(kind::FROZEN, "") } else { unknown() }, sum);
         }
+        self.wants = true;
         self.release(shares);
     }
 
     /// Gives the time its owners in which the thread waited for the CPU after all.
     fn release(&mut self, shares: &mut Shares) {
-        self.left = false;
-        self.unwoken.drain(..).for_each(|(owner, ns)| shares.add(owner, ns));
+        if matches!(self.leaving, Leaving::Runnable | Leaving::Unseen) {
+            self.leaving = Leaving::Other;
+        }
+        for (owner, ns) in std::mem::take(&mut self.unwoken) {
+            shares.add(if self.wants { owner } else { self.if_runnable(owner) }, ns);
+        }
+    }
+
+    /// Returns the owner of a time in which the thread wanted a CPU, if it did: not known where the run was halted.
+    fn if_runnable(&self, owner: Owner) -> Owner {
+        if self.setting.halted { Owner::new(kind::UNKNOWN, HALTED) } else { owner }
     }
 
     /// Returns true if the thread left the CPU runnable, or sleeps on although its timer's interrupt has come and no
-    /// thread that serves timers (PREEMPT_RT) waits for the CPU.
+    /// thread that serves timers (PREEMPT_RT) waits for the CPU. Where the run was halted any wait may be none for a CPU.
     fn may_be_unwoken(&self) -> bool {
-        if self.left && self.thread == Thread::Waiting {
+        if self.setting.halted {
+            return match self.thread {
+                Thread::Waiting => true,
+                Thread::Asleep => self.delivered || !self.window.by_timer,
+                Thread::Running | Thread::Blocked | Thread::Stopped => false,
+            };
+        }
+        if matches!(self.leaving, Leaving::Runnable | Leaving::Unseen) && self.thread == Thread::Waiting {
             return true;
         }
-        let serves = |thread: &u32| self.known.0.get(thread).is_some_and(|name| name.starts_with("ktimers/"));
+        let serves = |thread: &u32| wakeups::serves_timers(*thread, &self.known.0);
         self.window.by_timer
-            && self.slept
+            && matches!(self.leaving, Leaving::Slept | Leaving::SleptDeeply)
             && self.thread == Thread::Asleep
             && self.delivered
             && !self.current.iter().chain(self.ready.keys()).any(serves)
@@ -377,6 +442,10 @@ impl<'a> Sweep<'a> {
         match frame {
             Frame::Vector(name) if self.setting.virtual_machine && ns > SHORT => {
                 self.hypervisor(ns, &format!("within interrupt {name}"))
+            }
+            Frame::Vector(name) if name.starts_with("call_function") => {
+                let function = self.called.map(|function| format!(" ({function:#018x})"));
+                Owner::new("irq", format!("{name}{}", function.unwrap_or_default()))
             }
             Frame::Irq(_, name) | Frame::Vector(name) => Owner::new("irq", &**name),
             Frame::Softirq(vector) => Owner::new("softirq", softirq_name(*vector)),
@@ -438,7 +507,8 @@ impl<'a> Sweep<'a> {
             (_, _) if ns <= usual => Owner::new("irq", "timer, on its way"),
             (thread, true) => self.hypervisor(ns, &format!("while {} ran", self.name(thread))),
             (thread, false) => {
-                Owner::new("unknown", format!("interrupts off in {}, or firmware", self.name(thread)))
+                let name = self.name(thread);
+                Owner::new("unknown", format!("interrupts off in {name}, or firmware{}", self.after()))
             }
         }
     }
@@ -461,9 +531,9 @@ impl<'a> Sweep<'a> {
         Owner { kind: "thread", name: self.name(thread), pid: thread }
     }
 
-    /// Returns true if the time that the hypervisor recently took can explain a stretch of `ns`.
+    /// Returns true if the time that the hypervisor recently took can explain a stretch of `ns`, and nothing else does.
     fn is_stolen(&self, ns: u64) -> bool {
-        ns >= COUNTED && self.setting.stolen >= ns / 2
+        ns >= COUNTED && self.setting.stolen >= ns / 2 && !self.logged
     }
 
     /// Returns the owner of a stretch in which nothing happened although something had to: either the host had
@@ -473,40 +543,48 @@ impl<'a> Sweep<'a> {
             0 => String::new(),
             ns => format!("; {} stolen lately", format_time(ns as f64)),
         };
-        let kind = if self.is_stolen(ns) { "hypervisor" } else { "hypervisor-or-interrupts-off" };
-        Owner::new(kind, format!("{when}{stolen}"))
+        let kind = if self.is_stolen(ns) { kind::HYPERVISOR } else { kind::NO_INTERRUPTS };
+        Owner::new(kind, format!("{when}{}{stolen}", self.after()))
+    }
+
+    /// Returns what came right before a stretch without events, if that makes one: then the hypervisor is not its likely
+    /// cause.
+    fn after(&self) -> &'static str {
+        if self.logged { ", right after a message of the kernel (printk)" } else { "" }
     }
 
     fn name(&self, thread: u32) -> String {
-        match thread {
-            0 => "idle".to_owned(),
-            _ => self.known.0.get(&thread).map_or("a thread".to_owned(), |name| name.to_string()),
-        }
+        let name = match thread {
+            0 => "idle",
+            _ => self.known.0.get(&thread).map_or("a thread", |name| name),
+        };
+        let work = self.works.get(&thread).map(|function| format!(" ({function:#018x})"));
+        name.to_owned() + &work.unwrap_or_default()
     }
 }
 
-const UNWOKEN: &str = "the thread was not runnable: it was frozen, or its timer came late";
+const UNWOKEN: &str = "the thread was not runnable: it was stopped or frozen, or its timer came late";
+
+const HALTED: &str =
+    "the run was frozen or stopped meanwhile: the thread was not runnable, or waited for a CPU";
+
+/// Returns true if a thread wants its CPU that leaves it: the kernel preempted it (`TASK_REPORT_MAX`), or it gave way to
+/// a more urgent thread. A frozen thread leaves as if it were runnable, to any thread.
+fn is_preempted(from: &Task, state: u64, to: &Task) -> bool {
+    state & 0x100 != 0 || (state & 0xff == 0 && to.tid != 0 && to.priority < from.priority)
+}
+
+/// Returns the reason if events of a CPU are lost before the next that is known.
+fn lost_before_next(events: &[Event], cpu: u32) -> Option<Loss> {
+    match events.iter().find(|event| event.cpu == cpu)?.kind {
+        Kind::Lost { why, .. } => Some(why),
+        _ => None,
+    }
+}
 
 fn lost(why: Loss, cpu: u32) -> String {
     match why {
         Loss::Overwritten => format!("the buffer of CPU {cpu} was full before it was read"),
         Loss::Forgotten => "there were too many events to keep them".to_owned(),
-    }
-}
-
-/// Returns the interrupt that an event ends.
-fn left(kind: &Kind) -> Option<Frame> {
-    match kind {
-        Kind::IrqExit { irq } => Some(Frame::Irq(*irq, format!("number {irq}").into())),
-        Kind::VectorExit { name, .. } => Some(Frame::Vector(name.clone())),
-        Kind::SoftirqExit { vector } => Some(Frame::Softirq(*vector)),
-        _ => None,
-    }
-}
-
-fn same(one: &Frame, other: &Frame) -> bool {
-    match (one, other) {
-        (Frame::Irq(one, _), Frame::Irq(other, _)) => one == other,
-        _ => one == other,
     }
 }

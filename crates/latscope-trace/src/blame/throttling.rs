@@ -172,7 +172,8 @@ pub fn real_time_use(events: &[Event], cpu: u32, (from, until): (u64, u64), but:
             continue;
         }
         match times.iter_mut().find(|(known, _)| known.tid == task.tid) {
-            Some((_, ns)) => *ns += ran,
+            // It has the name and the priority that it had last.
+            Some((known, ns)) => (*known, *ns) = (task.clone(), *ns + ran),
             None => times.push((task.clone(), ran)),
         }
     }

@@ -64,6 +64,8 @@ pub struct Field {
     pub elsewhere: bool,
     /// True if the field is an array of characters.
     pub text: bool,
+    /// True if the field is an address.
+    pub pointer: bool,
 }
 
 impl Format {
@@ -96,7 +98,8 @@ impl Field {
         let name = name.split('[').next()?.to_owned();
         let elsewhere = declaration.starts_with("__data_loc");
         let text = declaration.contains("char") && declaration.contains('[');
-        Some(Field { name, offset, size, signed, elsewhere, text })
+        let pointer = declaration.contains('*');
+        Some(Field { name, offset, size, signed, elsewhere, text, pointer })
     }
 
     /// The number in this field of an event.

@@ -73,6 +73,8 @@ const KINDS: &[(&str, &[&str], Make)] = &[
     }),
     ("nmi_handler", &["delta_ns"], |values| Some(Kind::Nmi { ns: values.number()? })),
     ("nmi_noise", &["duration"], |values| Some(Kind::Nmi { ns: values.number()? })),
+    ("workqueue_execute_start", &["function"], |values| Some(Kind::Work { function: values.number()? })),
+    ("csd_function_entry", &["func"], |values| Some(Kind::Call { function: values.number()? })),
     ("timerlat", TIMERLAT, timerlat),
     ("timerlat_sample", TIMERLAT, timerlat),
     ("print", &["buf"], |values| Some(Kind::Mark { text: values.text()? })),

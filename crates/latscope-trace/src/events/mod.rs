@@ -157,6 +157,16 @@ pub enum Kind {
         /// Latency that was measured, ns.
         ns: u64,
     },
+    /// A thread of the kernel's work queues begins a work (`workqueue_execute_start`).
+    Work {
+        /// Address of the function.
+        function: u64,
+    },
+    /// The CPU runs a function for another CPU (`csd_function_entry`).
+    Call {
+        /// Address of the function.
+        function: u64,
+    },
     /// A process wrote to `trace_marker`.
     Mark {
         /// Text that was written.

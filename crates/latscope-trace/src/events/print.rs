@@ -13,6 +13,8 @@ enum Piece {
     Literal(String),
     Decimal(Field),
     Hexadecimal(Field),
+    /// Address with its 16 digits, by which it is found again to name it.
+    Address(Field),
     Text(Field),
 }
 
@@ -54,7 +56,12 @@ impl Printer {
         let pieces = own.enumerate().flat_map(|(at, field)| {
             let space = if at > 0 { " " } else { "" };
             let name = Piece::Literal(format!("{space}{}=", field.name));
-            [name, if field.text { Piece::Text(field.clone()) } else { Piece::Decimal(field.clone()) }]
+            let value = match (field.text, field.pointer) {
+                (true, _) => Piece::Text(field.clone()),
+                (_, true) => Piece::Address(field.clone()),
+                _ => Piece::Decimal(field.clone()),
+            };
+            [name, value]
         });
         Printer(pieces.collect())
     }
@@ -72,6 +79,9 @@ impl Printer {
                     field.number(event).and_then(|number| write!(out, "{}", number as i64).ok())
                 }
                 Piece::Decimal(field) => field.number(event).and_then(|number| write!(out, "{number}").ok()),
+                Piece::Address(field) => {
+                    field.number(event).and_then(|number| write!(out, "{number:#018x}").ok())
+                }
                 Piece::Hexadecimal(field) => field.number(event).and_then(|number| {
                     let unused = 64 - 8 * field.size.clamp(1, 8) as u32;
                     write!(out, "{:x}", number << unused >> unused).ok()
@@ -127,6 +137,14 @@ mod tests {
         let printer = Printer::of(&format(print));
         assert_eq!(printer.print(&event()), "node=-5 flags=0x11 code=0xffffffff 100% echo");
         assert_eq!(printer.print(&event()[..14]), "node=-5 flags=0x? code=0x? 100% ?");
+    }
+
+    #[test]
+    fn addresses_have_all_their_digits() {
+        let line = "\tfield:void * fun;\toffset:0;\tsize:8;\tsigned:0;\n";
+        let text = format!("name: a\nID: 1\nformat:\n{line}\nprint fmt: \"%ps\", REC->fun\n");
+        let printer = Printer::of(&Format::parse(&text).unwrap());
+        assert_eq!(printer.print(&0xffff_ffff_8100_0010_u64.to_le_bytes()), "fun=0xffffffff81000010");
     }
 
     #[test]

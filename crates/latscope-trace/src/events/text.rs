@@ -57,6 +57,8 @@ pub(crate) fn described(kind: &Kind) -> (Cow<'_, str>, String) {
         Kind::TimerExit { timer } => ("hrtimer_expire_exit", format!("hrtimer={timer:016x}")),
         Kind::Idle { state } => ("cpu_idle", format!("state={}", state.unwrap_or(u32::MAX))),
         Kind::Nmi { ns } => ("nmi_handler", format!("delta_ns: {ns}")),
+        Kind::Work { function } => ("workqueue_execute_start", format!("function={function:#018x}")),
+        Kind::Call { function } => ("csd_function_entry", format!("func={function:#018x}")),
         Kind::Timerlat { turn, context, ns } => {
             ("timerlat", format!("#{turn} context {context} timer_latency {ns} ns"))
         }

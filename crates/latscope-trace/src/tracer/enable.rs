@@ -18,8 +18,15 @@ const WANTED: [(&str, &[&str]); 5] = [
     ("non-maskable interrupts are not seen", &["nmi/nmi_handler"]),
 ];
 
-/// Events of binder. A kernel without binder misses nothing.
-const TRANSACTIONS: [&str; 4] = [
+/// Events that are rare and tell much, and those of binder. Nothing is said of a kernel without them.
+const RARE: [&str; 11] = [
+    "printk/console",
+    "cpuhp/cpuhp_enter",
+    "cpuhp/cpuhp_multi_enter",
+    "cpuhp/cpuhp_exit",
+    "workqueue/workqueue_execute_start",
+    "csd/csd_function_entry",
+    "cgroup/cgroup_notify_frozen",
     "binder/binder_transaction",
     "binder/binder_transaction_received",
     "binder/binder_wait_for_work",
@@ -63,7 +70,7 @@ pub(super) fn enable(
             Err(error) => shortfalls.push(format!("stacks are not seen: {error}")),
         }
     }
-    let there = TRANSACTIONS.into_iter().filter(|event| instance.enable(event).is_ok());
+    let there = RARE.into_iter().filter(|event| instance.enable(event).is_ok());
     enabled.extend(there.map(str::to_owned));
     enabled.sort();
     enabled.dedup();

@@ -146,7 +146,20 @@ impl Tracer {
     /// The kernel refuses.
     pub fn read(&mut self) -> io::Result<()> {
         // While it is read more comes: no more than the buffer could hold, twice.
-        let most = 2 * self.sizes.kib as usize * 1024 / self.page.len();
+        self.read_pages(2 * self.sizes.kib as usize * 1024 / self.page.len())
+    }
+
+    /// Ends the recording, so that nothing displaces its end any more, and reads it to the end.
+    ///
+    /// # Errors
+    /// The kernel refuses.
+    pub fn read_last(&mut self) -> io::Result<()> {
+        self.instance.set("tracing_on", "0")?;
+        self.read_pages(usize::MAX)
+    }
+
+    /// Reads up to `most` pages of each CPU.
+    fn read_pages(&mut self, most: usize) -> io::Result<()> {
         for cpu in &mut self.cpus {
             for _ in 0..most {
                 match rustix::io::read(&cpu.pipe, &mut self.page[..]) {
@@ -176,6 +189,14 @@ impl Tracer {
         addresses.iter().map(|address| symbols.name(*address)).collect()
     }
 
+    /// Returns a text with the names of kernel functions in place of their addresses.
+    pub fn resolve(&mut self, text: &str) -> String {
+        if !text.contains("0xffff") {
+            return text.to_owned();
+        }
+        self.symbols.get_or_insert_with(Symbols::of_kernel).resolve(text)
+    }
+
     /// Returns the content for a file of this name, from all that was read and is still in memory: for
     /// trace-cmd if the name ends in `.dat`, otherwise ftrace text.
     ///
@@ -187,7 +208,7 @@ impl Tracer {
         let names = events::names(&events);
         match path.extension() {
             Some(extension) if extension.eq_ignore_ascii_case("dat") => self.dat(&names),
-            _ => Ok(events::text(&events, &names).into_bytes()),
+            _ => Ok(self.resolve(&events::text(&events, &names)).into_bytes()),
         }
     }
 

@@ -166,6 +166,27 @@ fn check_files(tracer: &mut Tracer) {
 }
 
 #[test]
+fn the_last_reading_has_all_up_to_the_end_of_the_recording() {
+    if !traceable("the_last_reading_has_all_up_to_the_end_of_the_recording") {
+        return;
+    }
+    let mut tracer = Tracer::start(&Traced::default(), &mut |_| Ok(())).unwrap();
+    let marker = Marker::open(&tracer.marker()).unwrap();
+    for turn in 0..20_000 {
+        marker.note(format_args!("turn {turn}"));
+    }
+    tracer.read_last().unwrap();
+    marker.note(format_args!("turn 20000"));
+    let has = |tracer: &mut Tracer, wanted: &str| {
+        let events = tracer.around(0, u64::MAX, None);
+        events.iter().any(|event| matches!(&event.kind, Kind::Mark { text } if &**text == wanted))
+    };
+    assert!(has(&mut tracer, "turn 19999"));
+    tracer.read_last().unwrap();
+    assert!(!has(&mut tracer, "turn 20000"), "it was recorded after the end");
+}
+
+#[test]
 fn memory_is_bounded_and_what_was_dropped_is_not_guessed() {
     if !traceable("memory_is_bounded_and_what_was_dropped_is_not_guessed") {
         return;

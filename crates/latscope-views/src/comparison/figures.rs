@@ -15,6 +15,8 @@ pub(super) struct Figure<'a> {
     pub a: Option<f64>,
     /// Figure of side B.
     pub b: Option<f64>,
+    /// The last bin of a side, ns, if its figure is beyond that.
+    pub beyond: [Option<f64>; 2],
     /// Difference of the sides, if it was computed.
     pub contrast: Option<&'a Contrast>,
     /// Verdict on the difference, if it was judged.
@@ -50,7 +52,16 @@ pub(super) fn figures(point: &Point) -> Vec<Figure<'_>> {
 
 /// Returns a figure of both sides that is better the less it is.
 fn plain<'a>(name: &str, unit: &'a str, [a, b]: [Option<f64>; 2]) -> Figure<'a> {
-    Figure { name: name.to_owned(), unit, a, b, contrast: None, verdict: None, better: Better::Less }
+    Figure {
+        name: name.to_owned(),
+        unit,
+        a,
+        b,
+        beyond: [None; 2],
+        contrast: None,
+        verdict: None,
+        better: Better::Less,
+    }
 }
 
 fn of_contrast<'a>(name: &str, unit: &'a str, contrast: &'a Contrast) -> Figure<'a> {
@@ -61,9 +72,14 @@ fn of_contrast<'a>(name: &str, unit: &'a str, contrast: &'a Contrast) -> Figure<
 /// the same.
 const TELLING: [&str; 5] = ["meet", "sync", "losses", "lost", "throughput"];
 
-/// Returns the median of a point, without figures if it cannot be compared.
+/// Returns the median of a point, without figures if it cannot be compared. One beyond the last bin has no ratio.
 pub(super) fn median(point: &Point) -> Figure<'_> {
-    let unknown = Figure { verdict: Some(point.verdict), ..plain("p50", "ns", [None, None]) };
+    let side = |at: usize, longer: bool| {
+        let beyond = point.beyond.as_ref().filter(|beyond| beyond.longer[at] == longer);
+        beyond.map(|beyond| beyond.figures[at])
+    };
+    let known = plain("p50", "ns", [0, 1].map(|at| side(at, false)));
+    let unknown = Figure { verdict: Some(point.verdict), beyond: [0, 1].map(|at| side(at, true)), ..known };
     figures(point).into_iter().find(|figure| figure.name == "p50").unwrap_or(unknown)
 }
 
@@ -117,11 +133,11 @@ fn short(ratio: f64) -> String {
 }
 
 /// A verdict in words.
-pub(super) fn word(verdict: Verdict, contrast: Option<&Contrast>) -> &'static str {
+pub(super) fn word(verdict: Verdict, up: bool) -> &'static str {
     match verdict {
         Verdict::Slower => "slower",
         Verdict::Faster => "faster",
-        Verdict::Differs if contrast.is_some_and(|contrast| contrast.ratio > 1.0) => "differs, up",
+        Verdict::Differs if up => "differs, up",
         Verdict::Differs => "differs, down",
         Verdict::Same => "same",
         Verdict::CannotTell => "cannot tell",
@@ -133,7 +149,10 @@ pub(super) fn verdict_words(figure: &Figure) -> &'static str {
     match figure.verdict {
         Some(Verdict::Slower) if is_tail(figure) => "more often",
         Some(Verdict::Faster) if is_tail(figure) => "less often",
-        Some(verdict) => word(verdict, figure.contrast),
+        Some(verdict) => {
+            let up = figure.contrast.is_some_and(|contrast| contrast.ratio > 1.0);
+            word(verdict, up || figure.beyond[1].is_some())
+        }
         None => "",
     }
 }

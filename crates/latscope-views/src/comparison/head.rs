@@ -73,8 +73,13 @@ pub(super) fn verdicts(comparison: &Comparison) -> Vec<String> {
         };
         return vec![format!("Nothing was compared: {why}.")];
     }
+    let wider = comparison.points.iter().map(|point| point.margin).fold(0.0, f64::max);
+    let steps = match wider > comparison.margin {
+        true => format!(", or the step of coarse figures (up to ±{})", format_share(wider)),
+        false => String::new(),
+    };
     let mut lines = vec![format!(
-        "{} compared: {}. Same is within ±{}, with 95 % confidence.",
+        "{} compared: {}. Same is within ±{}{steps}, with 95 % confidence.",
         counted(counts.compared as u64, "point"),
         said.join(", "),
         format_share(comparison.margin)
@@ -117,7 +122,7 @@ fn format_expected(number: f64) -> String {
 fn plural(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Differs => "differ",
-        other => word(other, None),
+        other => word(other, false),
     }
 }
 
@@ -134,9 +139,8 @@ pub(super) fn would_tell(comparison: &Comparison) -> Option<String> {
     if comparison.unlike.is_some() {
         let unknown = of(|verdict| verdict == Verdict::CannotTell).len();
         let all = counted(comparison.counts.compared as u64, "point");
-        return (unknown > 0).then(|| {
-            format!("Undecided, as other processes used the CPUs differently: {unknown} of {all}.")
-        });
+        return (unknown > 0)
+            .then(|| format!("Undecided, because of what other processes used: {unknown} of {all}."));
     }
     let open = of(Verdict::is_open);
     let verb = match open.len() {
@@ -156,6 +160,7 @@ fn advice(open: &[&Point]) -> Vec<String> {
         let (text, number) = match point.would_tell {
             Some(WouldTell::Runs(runs)) => ("with {} runs a side", runs),
             Some(WouldTell::Rounds(rounds)) => ("with --rounds {}", rounds),
+            None if point.beyond.is_some() => ("have a median beyond the last bin", 0),
             None if point.p50.is_none() => ("have a figure of 0", 0),
             None => match point.p50.as_ref().and_then(|p50| Undecided::of(p50, point.margin)) {
                 Some(Undecided::TooWide) => ("scatter too far", 0),

@@ -80,7 +80,9 @@ pub(crate) fn document(comparison: &Comparison, all: bool) -> Document {
     document.on(PAGE, Block::heading(2, "What differs"));
     let every: Vec<&Point> = comparison.points.iter().collect();
     let found: Vec<&Point> = every.iter().copied().filter(|point| is_finding(point)).collect();
-    tables(comparison, if all { &every } else { &found }, all, &mut document);
+    let is_shown = |point: &&Point| all || is_finding(point) || point.beyond.is_some();
+    let shown: Vec<&Point> = every.iter().copied().filter(is_shown).collect();
+    tables(comparison, &shown, all, &mut document);
     if found.is_empty() {
         document.on(PAGE, Block::Text(PLAIN, "No point is slower, faster or differs.".to_owned()));
     } else {
@@ -178,7 +180,10 @@ fn columns(comparison: &Comparison, heading: &str, rows: &[Of]) -> Vec<Column> {
         if is_tail(figure) { comparison.tail_margin } else { point.margin }
     };
     let number = |number: Option<f64>| number.map(|number| number.to_string()).unwrap_or_default();
-    let quantity = |value: Option<f64>, unit: &str| Text::plain(quantity(value, unit)).exact(number(value));
+    let quantity = |value: Option<f64>, beyond: Option<f64>, unit: &str| {
+        let beyond = beyond.map(|last| format!("> {}", quantity(Some(last), unit)));
+        Text::plain(beyond.unwrap_or_else(|| quantity(value, unit))).exact(number(value))
+    };
     let by = |figure: &Figure| {
         Text::plain(ratio(figure.contrast)).exact(number(figure.contrast.map(|contrast| contrast.ratio)))
     };
@@ -201,8 +206,8 @@ fn columns(comparison: &Comparison, heading: &str, rows: &[Of]) -> Vec<Column> {
         rows.left("figure", |(_, figure)| &figure.name).csv("figure"),
         rows.field("unit", |(_, figure)| figure.unit),
         rows.field("better", |(_, figure)| name(&figure.better)),
-        rows.right("A", |(_, figure)| quantity(figure.a, figure.unit)).rank(3).csv("a"),
-        rows.right("B", |(_, figure)| quantity(figure.b, figure.unit)).rank(3).csv("b"),
+        rows.right("A", |(_, figure)| quantity(figure.a, figure.beyond[0], figure.unit)).rank(3).csv("a"),
+        rows.right("B", |(_, figure)| quantity(figure.b, figure.beyond[1], figure.unit)).rank(3).csv("b"),
         rows.right("B/A", |(_, figure)| by(figure)).rank(1).csv("ratio"),
         rows.left("95 %", |(_, figure)| interval(figure.contrast)).rank(2),
         contrast("low", |c| c.interval.map(|range| range.low)),

@@ -11,7 +11,11 @@ use latscope_judge::compare::Comparison;
 pub(crate) fn by_percentile(comparison: &Comparison) -> Vec<Figure> {
     let figures = comparison.quantiles.iter().filter_map(|quantiles| {
         let point = comparison.points.iter().find(|point| point.id == quantiles.id)?;
-        let title = format!("{}: {}", point.title, word(point.verdict, point.p50.as_ref()));
+        let title = format!(
+            "{}: {}",
+            point.title,
+            word(point.verdict, point.contrast().is_some_and(|p50| p50.ratio > 1.0))
+        );
         let sides = [("A", &comparison.a), ("B", &comparison.b)];
         let sides = sides.map(|(name, side)| format!("{name}: {}", head::side_and_machine(side)));
         let marked = (point.level != Level::Ok).then(|| format!("DOUBTFUL: {}", point.reasons.join("; ")));

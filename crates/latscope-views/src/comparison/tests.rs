@@ -101,7 +101,10 @@ fn nothing_is_the_same_beside_other_loads() {
     assert!(found.unlike.is_some() && found.counts.verdicts[&Verdict::CannotTell] > 0);
     assert_eq!(found.counts.verdicts.get(&Verdict::Same), None);
     let shown = text(&found, false, &Options { width: 400, ..Options::default() });
-    assert!(!shown.contains("by chance") && shown.contains("Undecided, as other processes"), "{shown}");
+    assert!(
+        !shown.contains("by chance") && shown.contains("Undecided, because of what other processes"),
+        "{shown}"
+    );
 }
 
 #[test]

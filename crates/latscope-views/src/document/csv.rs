@@ -2,6 +2,7 @@
 //! threads can hold, are written as `\x1b`.
 
 use crate::column::{CSV, Column};
+use latscope_core::log_commands;
 
 /// Returns the columns that have a name in CSV, with a header line. A missing value is an empty field.
 pub(crate) fn csv(columns: &[Column]) -> Vec<u8> {
@@ -22,12 +23,14 @@ pub(crate) fn written(records: impl Iterator<Item = Vec<String>>) -> Vec<u8> {
     writer.into_inner().expect("memory can be flushed")
 }
 
-/// Returns a text without control characters, which a terminal would obey and a line would end at. A text that
-/// a spreadsheet would take for a formula begins with a quote; a number does not.
+/// Returns a text without control characters, which a terminal would obey and a line would end at, and without commands
+/// to a service that keeps a log. A text that a spreadsheet would take for a formula begins with a quote; a number does
+/// not.
 fn shown(text: &str) -> String {
     let escaped = |c: char| if c.is_control() { format!("\\x{:02x}", c as u32) } else { c.to_string() };
     let formula = text.starts_with(['=', '+', '-', '@']) && text.parse::<f64>().is_err();
-    formula.then_some("'".to_owned()).into_iter().chain(text.chars().map(escaped)).collect()
+    let shown = formula.then_some("'".to_owned()).into_iter().chain(text.chars().map(escaped)).collect();
+    if log_commands::may_be_in(text) { log_commands::broken(shown) } else { shown }
 }
 
 #[cfg(test)]
@@ -40,5 +43,8 @@ mod tests {
         let written =
             ["'=HYPERLINK(\"x\")", "'+1+cmd|' /C'!A0", "'-2+3", "'@SUM(A1)", "-5.25", "+3", "a=b", ""];
         assert_eq!(cells.map(shown), written);
+        let commands = ["::stop-commands::x", "a ##vso[task.setvariable variable=b]", "rcu::callback"];
+        let broken = [": :stop-commands::x", "a # #vso[task.setvariable variable=b]", "rcu::callback"];
+        assert_eq!(commands.map(shown), broken);
     }
 }

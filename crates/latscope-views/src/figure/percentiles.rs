@@ -7,6 +7,7 @@ use super::{Axis, Figure, Mark, MarkAxis, Scale, Series, Unit};
 use latscope_core::events::{Group, Row};
 use latscope_core::histogram::Histogram;
 use latscope_core::report::Report;
+use latscope_core::units::format_count;
 
 /// Latency of a probe by percentile, raw and with the missed activations;
 /// `None` without events.
@@ -20,12 +21,20 @@ pub fn percentile_figure(report: &Report, group: &Group) -> Option<Figure> {
     let doubtful = Mark::new(MarkAxis::X, most as f64 / 10.0, "fewer than 10 beyond".to_owned());
     Some(Figure {
         title: format!("{}: latency by percentile", group.probe),
-        notes: about(report, group).into_iter().chain(thinned).collect(),
+        notes: about(report, group).into_iter().chain(beyond(whole)).chain(thinned).collect(),
         x: Axis::new("percentile", Scale::Log10, Unit::Percentile),
         y: Axis::new("latency", Scale::Log10, Unit::Nanoseconds),
         series,
         marks: if most > 20 { vec![doubtful] } else { Vec::new() },
     })
+}
+
+/// Returns how many values are beyond the last bin; `None` without any.
+fn beyond(rows: &[Row]) -> Option<String> {
+    let beyond: u64 = rows.iter().map(|row| row.m.histogram.overflow()).sum();
+    let number = format_count(beyond);
+    (beyond > 0)
+        .then(|| format!("{number} beyond the last bin: only the largest of a curve is known, at its end"))
 }
 
 /// Returns the measured curve and, if it differs, the curve with the events that were missed during stalls.
@@ -49,9 +58,9 @@ fn points(histogram: &Histogram) -> Vec<(f64, f64)> {
     let place = |rank: u64| n / (n - rank as f64 + 0.5);
     let mut points = vec![(1.0, min.max(1.0))];
     let mut seen = 0;
-    for (_, high, count) in histogram.buckets_ns() {
+    for (span, count) in histogram.spans() {
         seen += count;
-        points.push((place(seen), high.clamp(1.0, max.max(1.0))));
+        points.push((place(seen), span.high.clamp(1.0, max.max(1.0))));
     }
     if histogram.overflow() > 0 {
         points.push((place(histogram.count()), max));

@@ -65,7 +65,11 @@ fn suite(
         let _ = write!(
             out,
             "    <testcase classname=\"{}\" name=\"{name}\"",
-            escape(if check.is_of_file() { "file" } else { &check.probe })
+            escape(match () {
+                () if check.is_of_file() => "file",
+                () if check.is_of_point() => &check.probe,
+                () => "baseline",
+            })
         );
         let (tag, kind) = match check.status {
             Status::Pass => ("system-out", ""),

@@ -1,8 +1,12 @@
 //! A budget that was learnt, as its file, with what each limit rests on.
 
 use crate::comparison::runs;
+use crate::headline::{Source, headline};
+use latscope_core::catalogue::{Catalogue, ids};
+use latscope_core::param;
 use latscope_core::plan::{ParamValue, Params};
-use latscope_core::units::{counted, format_time, three_digits};
+use latscope_core::report::Report;
+use latscope_core::units::{counted, format_count, format_time, three_digits};
 use latscope_judge::gate::{ENOUGH, Learnt, LearntLimit, LearntPoint, NoLimit, Spread};
 use std::collections::BTreeMap;
 
@@ -14,8 +18,8 @@ pub fn budget(learnt: &Learnt, version: &str) -> String {
     let mut out = head(learnt, version);
     learnt.points.iter().for_each(|one| out += &point(one));
     let mut by_reason: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-    for (title, why) in &learnt.left_out {
-        by_reason.entry(why).or_default().push(title);
+    for point in &learnt.left_out {
+        by_reason.entry(&point.why).or_default().push(&point.title);
     }
     if !by_reason.is_empty() {
         out += "\n# Without a limit:\n";
@@ -34,10 +38,13 @@ fn head(learnt: &Learnt, version: &str) -> String {
     let mut out = comment(&format!("A budget for latscope gate, learnt by latscope {version}."));
     out += &comment(&format!("From {runs}."));
     out += &comment(&format!("Machine: {}.", basis.machines.join("; ")));
-    out += "# Each limit is followed by the figures of these runs and the factor from the largest figure to the limit. The factor\n\
-            # covers what a single run cannot tell, and the scatter of runs: 1 % of further figures exceed the limit. It is at\n\
-            # least 1.25, for a maximum 1.5; no limit with a factor above 2 is written.\n\
-            # runs = \"most\": exceeded if most results exceed it.\n";
+    out += &format!(
+        "# Each limit is followed by the figures of these runs and the factor from the largest figure to the limit. The factor\n\
+         # covers what a single run cannot tell, and the scatter of runs: 1 % of further figures exceed the limit. It is at\n\
+         # least {}, for a maximum 1.5; no limit with a factor above 2 is written.\n\
+         # runs = \"most\": exceeded if most results exceed it.\n",
+        1.0 + learnt.least
+    );
     if let Some(fewest) = learnt.points.iter().map(|point| point.runs).min().filter(|runs| *runs < ENOUGH) {
         out += &comment(&few_runs(fewest));
     }
@@ -48,6 +55,47 @@ fn head(learnt: &Learnt, version: &str) -> String {
         }
     }
     out
+}
+
+/// Returns what a learnt budget limits: how many points, how many numbers of the headline, and the reasons against the
+/// rest: `177 of 318 points have a limit; of the 10 headline rows 3; without: L1 (unstable)`.
+pub fn learnt_summary(learnt: &Learnt, report: &Report, catalogue: &Catalogue) -> String {
+    let (with, without) = (learnt.points.len() as u64, learnt.left_out.len() as u64);
+    let headline = headline(report, catalogue);
+    let lacking: Vec<String> = headline
+        .iter()
+        .filter_map(|one| Some(format!("{} ({})", one.name, lacks(learnt, &one.source)?)))
+        .collect();
+    let mut text = format!("{} of {} have a limit", format_count(with), counted(with + without, "point"));
+    if !headline.is_empty() {
+        text += &format!("; of the {} headline rows {}", headline.len(), headline.len() - lacking.len());
+    }
+    if !lacking.is_empty() {
+        text += &format!("; without: {}", lacking.join(", "));
+    }
+    text
+}
+
+/// The reason why a number of the headline has no limit; `None` if it has one.
+fn lacks<'a>(learnt: &'a Learnt, source: &Source) -> Option<&'a str> {
+    let is_of = |probe: &str, params: &Params| match source {
+        Source::Point(m) => m.probe == probe && m.params == *params,
+        Source::Level(level) => {
+            let sizes = level.sizes.0..=level.sizes.1;
+            let is_in = |size: &ParamValue| matches!(size, ParamValue::Number(size) if sizes.contains(size));
+            probe == ids::MEMORY_LATENCY && params.get(param::SIZE).is_some_and(is_in)
+        }
+    };
+    let is_limited = learnt.points.iter().any(|point| is_of(&point.probe, &point.params));
+    let left = learnt.left_out.iter().find(|point| is_of(&point.probe, &point.params));
+    (!is_limited).then(|| left.map_or("not measured", |point| point.why.as_str()))
+}
+
+/// Returns a warning if all runs are of one day: limits from them do not cover what differs between days.
+pub fn one_day(learnt: &Learnt) -> Option<&'static str> {
+    let days = learnt.basis.started.each_ref().map(|time| time.get(..10));
+    let is_one = learnt.basis.runs > 1 && days[0].is_some() && days[0] == days[1];
+    is_one.then_some("Warning: all runs are of one day. Learn from runs of several days.")
 }
 
 /// The warning of a budget from few runs of a measurement.
@@ -72,6 +120,14 @@ fn point(point: &LearntPoint) -> String {
         out += "runs = \"most\"\n";
     }
     point.limits.iter().for_each(|one| out += &limit(one));
+    let learnt = point.limits.iter().filter(|limit| limit.spread != Spread::Exact);
+    // Only what is below 1 µs may have a fraction of ns.
+    let figure = |ns: f64| duration(if ns < 1e3 { ns } else { ns.round() });
+    let learnt: Vec<String> =
+        learnt.map(|one| format!("{} = {}", one.metric, quoted(&figure(one.seen[1])))).collect();
+    if !learnt.is_empty() {
+        out += &format!("learnt = {{ {} }}\n", learnt.join(", "));
+    }
     for (metric, why) in &point.without {
         out += &comment(&format!("no limit of {metric}: {}", reason(*why)));
     }

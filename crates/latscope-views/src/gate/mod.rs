@@ -8,7 +8,7 @@ mod tests;
 
 pub use github::annotations;
 pub use junit::junit;
-pub use learnt::{budget, few_runs};
+pub use learnt::{budget, few_runs, learnt_summary, one_day};
 
 use crate::Options;
 use crate::column::{MARKDOWN, Rows, TERMINAL};
@@ -18,8 +18,10 @@ use crate::style::BOLD;
 use crate::styled::Text;
 use crate::verdicts::{mark, word};
 use latscope_core::report::Status;
-use latscope_core::units::{counted, format_count};
+use latscope_core::units::{counted, format_count, format_percent, format_value};
 use latscope_judge::gate::{Check, Gate};
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
 
 /// Number of checks that a terminal shows, unless all are asked for or more do not pass.
 const MOST: usize = 30;
@@ -36,42 +38,98 @@ pub fn markdown(gate: &Gate) -> String {
 }
 
 fn document(gate: &Gate, all: bool) -> Document {
-    let checks = worst_first(gate);
-    let failed = checks.iter().filter(|check| has_failed(check)).count();
+    let rows = rows(gate);
+    let failed = rows.iter().filter(|row| has_failed(row.check)).count();
     let most = if all { usize::MAX } else { failed.max(MOST) };
     let mut document = Document::default();
     document.heading(1, format!("latscope gate: {}", word(gate.status)));
     document.add(Block::Text(BOLD, verdict(gate)));
     document.items(NOTE, notes(gate));
+    document.items(NOTE, effects(gate).into_iter().chain(unjudged(gate)));
     document.on(TERMINAL, Block::Gap);
-    document.table(table(gate, &checks, most));
+    document.table(table(&rows, most));
     document.on(TERMINAL, Block::Gap);
-    for check in checks.into_iter().take(most).filter(|check| all || has_failed(check)) {
-        let file = file(gate, check).map(|file| format!("{file}: ")).unwrap_or_default();
-        let text = format!("{file}{}", check.sentence());
-        document.on(TERMINAL, Block::Item(mark(check.status), text));
+    for row in rows.iter().take(most).filter(|row| all || has_failed(row.check)) {
+        for check in row.told(all) {
+            let file = file(gate, check).map(|file| format!("{file}: ")).unwrap_or_default();
+            document.on(TERMINAL, Block::Item(mark(check.status), format!("{file}{}", check.sentence())));
+        }
     }
     document
 }
 
-fn table(gate: &Gate, checks: &[&Check], most: usize) -> Table {
-    let rows = Rows(checks);
-    let files = endings(gate);
-    let run = |check: &Check| {
-        let run = check.run.filter(|_| gate.runs.len() > 1);
-        run.map_or("", |run| files[run].as_str())
-    };
-    let verdict = |check: &Check| {
-        let mark = mark(check.status);
-        Text::styled(mark.style, format!("{}{}", mark.word, word(check.status)))
+/// A limit of a point, with its check in each run.
+struct Row<'a> {
+    /// The check that decides: the worst, or of a limit for most results the middle one.
+    check: &'a Check,
+    checks: Vec<&'a Check>,
+}
+
+impl<'a> Row<'a> {
+    fn of(mut checks: Vec<&'a Check>) -> Row<'a> {
+        checks.sort_by(|a, b| a.ratio().total_cmp(&b.ratio()));
+        let worst = checks.iter().rev().max_by_key(|check| check.status).copied().unwrap_or(checks[0]);
+        // Of an even number the lower one: it is within the limit if half of the runs are.
+        let middle = checks[(checks.len() - 1) / 2];
+        let is_of_most = worst.is_of_most && !worst.is_about_every_event() && middle.status == worst.status;
+        Row { check: if is_of_most { middle } else { worst }, checks }
+    }
+
+    /// The ratio of the figure to its limit, in words.
+    fn ratio(&self) -> String {
+        let ratio = self.check.ratio();
+        if ratio > 0.0 && ratio.is_finite() { format!("{ratio:.2}") } else { String::new() }
+    }
+
+    /// The figure that the limit was learnt from.
+    fn learnt(&self) -> String {
+        self.check.learnt.map_or_else(String::new, |figure| format_value(figure, &self.check.unit))
+    }
+
+    /// Number of runs that hold the limit, of all: `4 of 5`.
+    fn held(&self) -> String {
+        let held = self.checks.iter().filter(|check| check.value.is_none() || check.ratio() <= 1.0);
+        let held = held.filter(|check| check.is_of_most || check.status == Status::Pass).count();
+        if self.checks.len() > 1 { format!("{held} of {}", self.checks.len()) } else { String::new() }
+    }
+
+    /// The checks whose reasons are shown: each one that did not pass, with `all` every one.
+    fn told(&self, all: bool) -> Vec<&'a Check> {
+        let failed = |check: &&&Check| all || has_failed(check);
+        if self.check.is_of_most && !all {
+            vec![self.check]
+        } else {
+            self.checks.iter().filter(failed).copied().collect()
+        }
+    }
+}
+
+/// The limits of all points, the worst first, and of one status those that are nearest to their limit.
+fn rows(gate: &Gate) -> Vec<Row<'_>> {
+    let mut by_limit: BTreeMap<(usize, &str), Vec<&Check>> = BTreeMap::new();
+    for check in &gate.checks {
+        by_limit.entry((check.limit, &check.id)).or_default().push(check);
+    }
+    let mut rows: Vec<Row> = by_limit.into_values().map(Row::of).collect();
+    rows.sort_by(|a, b| worse(a.check, b.check));
+    rows
+}
+
+fn table(rows: &[Row], most: usize) -> Table {
+    let rows = Rows(rows);
+    let verdict = |row: &Row| {
+        let mark = mark(row.check.status);
+        Text::styled(mark.style, format!("{}{}", mark.word, word(row.check.status)))
     };
     let columns = vec![
-        rows.left("point", |check| &check.title),
-        rows.left("run", |check| run(check)).rank(3),
-        rows.left("limit", |check| check.wanted()).rank(2),
-        rows.right("seen", |check| check.seen()).rank(1),
-        rows.left("verdict", |check| verdict(check)),
-        rows.left("why", |check| &check.text).on(MARKDOWN),
+        rows.left("point", |row| &row.check.title),
+        rows.right("seen", |row| row.check.seen()).rank(1),
+        rows.left("limit", |row| row.check.wanted()).rank(2),
+        rows.right("ratio", Row::ratio).rank(3),
+        rows.right("learnt", Row::learnt).rank(5),
+        rows.right("runs hold", Row::held).rank(4),
+        rows.left("verdict", verdict),
+        rows.left("why", |row| &row.check.text).on(MARKDOWN),
     ];
     Table { most, ..Table::new(columns) }
 }
@@ -79,8 +137,14 @@ fn table(gate: &Gate, checks: &[&Check], most: usize) -> Table {
 /// The checks, the worst first.
 fn worst_first(gate: &Gate) -> Vec<&Check> {
     let mut checks: Vec<&Check> = gate.checks.iter().collect();
-    checks.sort_by_key(|check| std::cmp::Reverse(check.status));
+    checks.sort_by(|a, b| worse(a, b));
     checks
+}
+
+/// Order of two checks: by status, then what is about no point, then by how near the figure is to its limit.
+fn worse(a: &Check, b: &Check) -> Ordering {
+    let status = b.status.cmp(&a.status).then(a.is_of_point().cmp(&b.is_of_point()));
+    status.then(b.ratio().total_cmp(&a.ratio()))
 }
 
 /// Returns the verdict: `Gate: exceeded. 3 limits checked in 1 run: 1 exceeded, 0 inconclusive, 2 pass.`
@@ -100,6 +164,42 @@ fn verdict(gate: &Gate) -> String {
         format_count(counts.inconclusive as u64),
         format_count(counts.pass as u64)
     )
+}
+
+/// Slowdowns, as ratios, of which the verdict says in how many figures they would be found.
+const EFFECTS: [f64; 3] = [1.1, 1.3, 2.0];
+
+/// Returns which slowdowns the runs would show, of checks against a baseline without a budget.
+fn effects(gate: &Gate) -> Option<String> {
+    let least: Vec<f64> =
+        gate.checks.iter().filter(|check| check.is_alone).map(|check| check.allowed).collect();
+    let counts = EFFECTS.map(|effect| {
+        let found = least.iter().filter(|least| **least < effect).count() as u64;
+        format!("{} in {}", format_percent((effect - 1.0) * 100.0), format_count(found))
+    });
+    let all = format_count(least.len() as u64);
+    (!least.is_empty())
+        .then(|| format!("these runs would show a slowdown of {} of {all} figures", counts.join(", of ")))
+}
+
+/// Maximum number of points without a check that are named for one reason.
+const NAMED: usize = 3;
+
+/// Returns the points that no check judges, a line for each reason.
+fn unjudged(gate: &Gate) -> Vec<String> {
+    let mut by_reason: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for point in &gate.unjudged {
+        by_reason.entry(&point.why).or_default().push(&point.title);
+    }
+    let line = |(why, titles): (&str, Vec<&str>)| {
+        let more = titles.len().saturating_sub(NAMED);
+        let more = if more > 0 { format!("; and {more} more") } else { String::new() };
+        format!(
+            "not judged, {why}: {}{more}",
+            titles[..titles.len() - titles.len().saturating_sub(NAMED)].join("; ")
+        )
+    };
+    by_reason.into_iter().map(line).collect()
 }
 
 /// Returns the file of a check, if there are several files.

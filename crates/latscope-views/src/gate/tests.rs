@@ -2,7 +2,8 @@ use super::*;
 use crate::Options;
 use latscope_core::plan::params;
 use latscope_judge::gate::{
-    Basis, Counts, Learnt, LearntLimit, LearntPoint, NoLimit, RunName, SCHEMA, Spread, learn,
+    Basis, Counts, Learnt, LearntLimit, LearntPoint, MARGIN, NoLimit, NotLearnt, RunName, SCHEMA, Spread,
+    learn,
 };
 use latscope_judge::runs::Run;
 
@@ -24,9 +25,7 @@ fn check(metric: &str, status: Status, run: Option<usize>) -> Check {
         unit: if run.is_none() { "ratio" } else { "ns" }.to_owned(),
         status,
         text: "3 of 60,000 (0.005 %), a, b: c\nand more".to_owned(),
-        would_tell: None,
-        is_hopeless: false,
-        takes: None,
+        ..Check::default()
     }
 }
 
@@ -52,12 +51,13 @@ fn gate(checks: Vec<Check>) -> Gate {
         remarks: vec!["skipped: notes.txt".to_owned()],
         warnings: Vec::new(),
         checks,
+        unjudged: Vec::new(),
     }
 }
 
 fn three() -> Gate {
     gate(vec![
-        check("p99_9", Status::Pass, Some(0)),
+        check("p99", Status::Pass, Some(0)),
         check("p99_9", Status::Exceeded, Some(1)),
         check("p50", Status::Inconclusive, None),
     ])
@@ -117,7 +117,9 @@ fn another_machine_is_said_in_every_view() {
 
 #[test]
 fn many_checks_are_cut_unless_all_are_wanted() {
-    let many = gate((0..50).map(|_| check("max", Status::Pass, Some(0))).collect());
+    let one =
+        |at: usize| Check { id: format!("wake.timer[cpu={at}] max"), ..check("max", Status::Pass, Some(0)) };
+    let many = gate((0..50).map(one).collect());
     let lines = |all| text(&many, all, &Options::default()).matches("✔ pass").count();
     assert_eq!((lines(false), lines(true)), (30, 50));
     assert!(text(&many, false, &Options::default()).contains("… and 20 more: --all shows them"));
@@ -155,6 +157,12 @@ fn annotations_are_one_line_each_in_githubs_escapes() {
 fn a_learnt_budget_says_what_its_limits_rest_on() {
     let limit =
         |metric, limit, spread| LearntLimit { metric, limit, seen: [3_000.0, 4_000.0], margin: 1.25, spread };
+    let left_out = |title: &str| NotLearnt {
+        probe: "wake.timer".to_owned(),
+        params: params([]),
+        title: title.to_owned(),
+        why: "unstable".to_owned(),
+    };
     let point = LearntPoint {
         probe: "wake.timer".to_owned(),
         revision: 2,
@@ -184,7 +192,8 @@ fn a_learnt_budget_says_what_its_limits_rest_on() {
             cpu_models: vec!["a \"b\" CPU".to_owned()],
         },
         points: vec![point],
-        left_out: ["a", "b", "c", "d"].map(|title| (title.to_owned(), "unstable".to_owned())).to_vec(),
+        left_out: ["a", "b", "c", "d"].map(left_out).to_vec(),
+        least: 0.25,
     };
     let text = budget(&learnt, "0.1.0");
     let expected = "\
@@ -196,6 +205,7 @@ where = { cpu = \"all\", interval = 1000000, \"odd name\" = \"a\\\"b\\\\\\u000A\
 runs = \"most\"
 p50 = \"0.271ns\" # 3.00 µs to 4.00 µs, × 1.25 from 5 runs
 max = \"4.21us\" # 3.00 µs to 4.00 µs, × 1.25 assumed: how far it scatters is not known
+learnt = { p50 = \"4us\", max = \"4us\" }
 # no limit of p99: the figures scatter too much (1.00 µs to 90.0 µs)
 # no limit of p95: a single figure (2.00 µs) does not tell how much they scatter
 # no limit of p90: 2 runs (1.00 µs to 2.00 µs) are too few to tell how much they scatter
@@ -216,7 +226,24 @@ max = \"4.21us\" # 3.00 µs to 4.00 µs, × 1.25 assumed: how far it scatters is
 fn a_budget_from_few_runs_warns() {
     let run = Run::of(latscope_core::fixture::report());
     assert!(
-        budget(&learn(&[&run]), "0.1.0")
+        budget(&learn(&[&run], MARGIN), "0.1.0")
             .contains("# Warning: learnt from 1 run of a measurement: further runs will exceed some limits")
     );
+}
+
+#[test]
+fn a_limit_is_one_row_and_of_most_results_the_middle_one_is_shown() {
+    let of = |run, value| Check {
+        value: Some(value),
+        is_of_most: true,
+        learnt: Some(40_000.0),
+        ..check("p50", Status::Pass, Some(run))
+    };
+    let gate = gate(vec![of(0, 10_000.0), of(1, 147_000.0), of(2, 30_000.0)]);
+    let text = text(&gate, false, &Options { width: 120, ..Options::default() });
+    let rows: Vec<&str> = text.lines().filter(|line| line.ends_with("✔ pass")).collect();
+    assert!(rows.len() == 1 && !text.contains("147"), "{text}");
+    for words in ["30.0 µs", "≤ 50.0 µs", "0.60", "40.0 µs", "2 of 3"] {
+        assert!(rows[0].contains(words), "{words}: {text}");
+    }
 }

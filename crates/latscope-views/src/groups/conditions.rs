@@ -17,6 +17,7 @@ pub(in super::super) fn conditions(report: &Report, group: &Group) -> String {
     let times = group.singles.first().map(|row| timed(row.m.times).to_owned());
     let mut parts: Vec<String> = times.into_iter().collect();
     parts.extend(common(group));
+    parts.extend(bins(group));
     let transactions = group.singles.first().is_some_and(|row| mode(row.m).is_some());
     let of_probe = |step: &&Step| step.points.iter().any(|point| point.probe == group.probe);
     if let Some(step) = report.plan.steps.iter().find(of_probe) {
@@ -26,6 +27,21 @@ pub(in super::super) fn conditions(report: &Report, group: &Group) -> String {
         parts.extend(surroundings(step, &Got::of(group)));
     }
     parts.join(" · ")
+}
+
+/// Least width of a bin that is a condition, as a share of the median.
+const COARSE: f64 = 0.02;
+
+/// Returns the width of the bins of another program at the medians, the widest of all rows: `bins of 10.0 µs`. `None` if
+/// all are narrow.
+fn bins(group: &Group) -> Option<String> {
+    let width = |m: &Measurement| {
+        m.histogram.bins()?;
+        let median = m.typical().or_else(|| m.median_beyond())?;
+        Some(m.histogram.resolution(median)).filter(|width| *width > COARSE * median)
+    };
+    let widest = group.singles.iter().filter_map(|row| width(row.m)).reduce(f64::max)?;
+    Some(format!("bins of {}", format_time(widest)))
 }
 
 /// The parameters that all rows share, as words.

@@ -8,7 +8,7 @@ use super::super::styled::Text;
 use latscope_core::catalogue::{RUN_ELAPSED, families};
 use latscope_core::events::{Group, Row};
 use latscope_core::histogram::Histogram;
-use latscope_core::report::{Measurement, Summary, WATCHED};
+use latscope_core::report::{BEYOND, Measurement, Summary, WATCHED};
 use latscope_core::units::{format_count, format_time, format_value};
 use latscope_judge::transactions::mode;
 
@@ -157,6 +157,12 @@ const TELLING: [&str; 7] = ["meet", "sync", "throughput", "gaps", "lost", "losse
 /// Rank of the columns that only explain others.
 const DETAIL: usize = 6;
 
+/// Returns true if a value is that of the parameter of the same name, which the heading states.
+fn is_parameter(m: &Measurement, name: &str) -> bool {
+    let asked = m.number(name).map(|number| number as f64);
+    asked.is_some() && asked == m.values.get(name).map(|value| value.value)
+}
+
 /// Returns the figures of the rows, each with its rank: those of rank 0 are worth most.
 fn figures(lines: &[Line]) -> Vec<Column> {
     let rows = Rows(lines);
@@ -168,7 +174,11 @@ fn figures(lines: &[Line]) -> Vec<Column> {
         rows.right("events", |line| format_count(line.summary.count)).rank(2),
         // The missed ones were never measured, the least of them least of all.
         rows.given("min", |line| line.summary.min.filter(|_| !line.derived).map(format_time)).rank(4),
-        time("p50", 0, |s| s.p50),
+        rows.given("p50", |line| match line.summary.p50 {
+            None if !line.derived => line.m.median_in_words(),
+            p50 => p50.map(format_time),
+        })
+        .rank(0),
         time("p99", 1, |s| s.p99),
         time("p99.9", 3, |s| s.p99_9),
         time("p99.99", 5, |s| s.p99_99),
@@ -185,14 +195,21 @@ fn figures(lines: &[Line]) -> Vec<Column> {
     // Findings tell of these, or another column does.
     let elsewhere = ["misses", "sync-of", "wall-time", RUN_ELAPSED];
     names.retain(|name| {
-        !elsewhere.contains(&name.as_str()) && !name.starts_with("rt-") && !name.starts_with("nice-")
+        !elsewhere.contains(&name.as_str())
+            && !name.starts_with("rt-")
+            && !name.starts_with("nice-")
+            && !lines.iter().all(|line| is_parameter(line.m, name))
     });
     columns.extend(names.into_iter().map(|name| {
         let value = |line: &Line| {
             let value = line.m.values.get(name).filter(|_| !line.derived)?;
             Some(format_value(value.value, &value.unit))
         };
-        rows.given(name, value).rank(if TELLING.contains(&name.as_str()) { 2 } else { DETAIL })
+        rows.given(name, value).rank(match name.as_str() {
+            BEYOND => 0,
+            name if TELLING.contains(&name) => 2,
+            _ => DETAIL,
+        })
     }));
     columns
 }

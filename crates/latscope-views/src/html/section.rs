@@ -53,7 +53,7 @@ pub(super) fn legend(report: &Report, catalogue: &Catalogue) -> Option<Element> 
 /// Returns the number of doubtful rows of a family: ` 17 of 30 rows doubtful`; `None` if no row is doubtful.
 pub(super) fn doubtful(report: &Report, family: &str) -> Option<String> {
     let levels: Vec<bool> = rows(report)
-        .filter(|m| family_of(&m.probe) == family && m.typical().is_some())
+        .filter(|m| family_of(&m.probe) == family && m.is_timed())
         .map(|m| sign(&m.quality).is_some())
         .collect();
     let doubtful = levels.iter().filter(|doubtful| **doubtful).count();
@@ -63,7 +63,7 @@ pub(super) fn doubtful(report: &Report, family: &str) -> Option<String> {
 
 /// The rows of a family, and all its points as text.
 fn points(report: &Report, family: &str) -> Vec<Element> {
-    let ours = |m: &&Measurement| family_of(&m.probe) == family && m.typical().is_some();
+    let ours = |m: &&Measurement| family_of(&m.probe) == family && m.is_timed();
     let mut shown: Vec<&Measurement> = rows(report).filter(ours).collect();
     shown.sort_by(|a, b| a.typical().unwrap_or(0.0).total_cmp(&b.typical().unwrap_or(0.0)));
     let count = report.measurements.iter().filter(ours).count();
@@ -85,7 +85,7 @@ fn table(shown: &[&Measurement]) -> Table {
     let rows = Rows(shown);
     Table::new(vec![
         rows.left("operation", |m| label(m)),
-        rows.right("median", |m| median(m.typical().map(format_time).unwrap_or_default(), &m.quality)),
+        rows.right("median", |m| median(m.median_in_words().unwrap_or_default(), &m.quality)),
         rows.given("next run", |m| m.next_run().map(|next| between(next.low, next.high))),
         rows.left("trust", |m| trust(&m.quality, also(m).as_deref())),
         rows.drawing("rounds", |m| strip::rounds(m)),

@@ -28,8 +28,10 @@ pub struct Row {
     pub label: String,
     /// Meaning of the duration: one way, round trip or operation.
     pub times: Semantics,
-    /// The typical duration on this machine, ns: the median.
+    /// The typical duration on this machine, ns: the median; the last bin if the median is beyond that.
     pub ns: f64,
+    /// True if the median is beyond the last bin, and so longer than the duration says.
+    pub longer: bool,
     /// Interval in which the median of the next run is expected with 95 % confidence, ns; `None` if too few
     /// rounds were measured for it.
     pub next: Option<(f64, f64)>,
@@ -212,7 +214,7 @@ fn level_row(level: &LevelRow, chase: u32, others: &[Beside]) -> Row {
 /// serves, `L3 hit, to 6 MiB of 105 MiB` with the measured size. Memory has no capacity.
 pub(super) fn level_label(level: &LevelRow) -> String {
     let name = &level.name;
-    if level.agreement == Agreement::Memory {
+    if level.agreement == Agreement::Memory || level.within.is_some() {
         return level.title();
     }
     let Some(size) = level.capacity().map(format_size) else { return format!("{name} hit") };
@@ -224,9 +226,10 @@ pub(super) fn level_label(level: &LevelRow) -> String {
 }
 
 fn measured_row(report: &Report, m: &Measurement, others: &[Beside], catalogue: &Catalogue) -> Option<Row> {
-    let ns = m.typical().filter(|_| m.quality.level != Level::Unsupported)?;
+    let ns = m.typical().or_else(|| m.median_beyond()).filter(|_| m.quality.level != Level::Unsupported)?;
+    let longer = m.typical().is_none();
     let devices = DEVICES.iter().map(|device| {
-        let reference = device.for_probe(&m.probe, &m.params)?;
+        let reference = device.for_probe(&m.probe, &m.params).filter(|_| !longer)?;
         Some(published(reference, ns, m.work.map(|work| work.bytes_touched)))
     });
     let beside = others.iter().map(|other| other.cell(report, m, ns));
@@ -235,6 +238,7 @@ fn measured_row(report: &Report, m: &Measurement, others: &[Beside], catalogue: 
         label: if m.title.is_empty() { m.probe.clone() } else { m.title.clone() },
         times: m.times,
         ns,
+        longer,
         next: m.next_run().map(|next| (next.low, next.high)),
         cycles: m.summary.cycles,
         level: m.quality.level,
@@ -312,7 +316,7 @@ struct Beside<'a> {
 
 impl<'a> Beside<'a> {
     fn new(report: &'a Report) -> Self {
-        let measured = report.measurements.iter().filter(|m| m.typical().is_some());
+        let measured = report.measurements.iter().filter(|m| m.is_timed());
         let mut points = HashMap::new();
         for m in measured {
             let place = place(&m.params);
@@ -335,10 +339,23 @@ impl<'a> Beside<'a> {
             differs_by_revision(ours.revision, theirs.revision),
             differs_by_batch(report.batch_target(ours), self.report.batch_target(theirs)),
             exact.is_none().then(elsewhere),
+            beyond_last_bin(ours, theirs),
         ];
         let doubt = doubt(&theirs.quality, theirs.incomplete);
-        Some(compared(theirs.typical()?, ns, differs.into_iter().flatten().collect(), doubt))
+        let of_theirs = theirs.typical().or_else(|| theirs.median_beyond())?;
+        Some(compared(of_theirs, ns, differs.into_iter().flatten().collect(), doubt))
     }
+}
+
+/// Returns a note if one of the medians is beyond the last bin.
+fn beyond_last_bin(ours: &Measurement, theirs: &Measurement) -> Option<String> {
+    let whose = match [ours, theirs].map(|m| m.median_beyond().is_some()) {
+        [false, false] => return None,
+        [true, false] => "the median here is",
+        [false, true] => "its median is",
+        [true, true] => "both medians are",
+    };
+    Some(format!("{whose} beyond the last bin, and longer than that"))
 }
 
 /// Returns a note if the lengths of the batches differ, since means over batches of another length scatter in

@@ -6,15 +6,11 @@ use crate::style::PLAIN;
 use crate::verdicts::{mark, word};
 use latscope_core::report::{Account, Status};
 use latscope_core::units::{format_count, format_share, format_span, format_time};
-use latscope_judge::acceptance::{Acceptance, Judged};
-
-/// Explanation of the table.
-const LEGEND: &str =
-    "Events and quantiles include the activations that were missed. A quantile takes ten events above it.";
+use latscope_judge::acceptance::{Acceptance, HashedFile, Judged};
 
 /// Returns the table of the figures of each measurement of each run.
-fn table(cells: &[Judged]) -> Table {
-    let rows = Rows(cells);
+fn table(record: &Acceptance) -> Table {
+    let rows = Rows(&record.cells);
     let time = |ns: Option<f64>| ns.map(format_time).unwrap_or_default();
     let quantile = |name: &str, at: usize| rows.right(name, move |judged| time(judged.quantiles[at]));
     let above = |(above, of): (u64, u64)| {
@@ -24,23 +20,48 @@ fn table(cells: &[Judged]) -> Table {
         rows.left("measurement", name),
         rows.left("load", |judged| &judged.load),
         rows.right("events", |judged| format_count(judged.events)),
+        rows.right("of them missed", |judged| format_count(judged.missed)),
         rows.right("time", |judged| judged.time_ns.map_or(String::new(), |ns| format_span(ns as f64))),
         quantile("p50", 0),
         quantile("p99", 1),
         quantile("p99.9", 2),
         quantile("p99.99", 3),
         rows.right("max", |judged| time(judged.max)),
+        rows.right("limit", |judged| time(judged.limit_ns)),
         rows.right("above the limit", |judged| judged.above.map(above).unwrap_or_default()),
         rows.left("CPUs used by", |judged| judged.account.as_ref().map(account).unwrap_or_default()),
         rows.left("verdict", |judged| judged.status.map_or("", word)),
     ];
-    Table { notes: vec![LEGEND.to_owned()], ..Table::new(columns) }
+    Table { notes: vec![record.rule.clone()], ..Table::new(columns) }
+}
+
+/// Returns the table of the circumstances of each measurement of each run.
+fn circumstances(cells: &[Judged]) -> Table {
+    let rows = Rows(cells);
+    let second = |time: &str| match time.split_once('T') {
+        Some((day, time)) => format!("{day} {}", time.chars().take(8).collect::<String>()),
+        None => time.to_owned(),
+    };
+    let ended = move |judged: &Judged| judged.finished.as_deref().map(second).unwrap_or_default();
+    let interval = |judged: &Judged| judged.interval_ns.map(|ns| format_time(ns as f64)).unwrap_or_default();
+    Table::new(vec![
+        rows.left("measurement", name),
+        rows.left("load", |judged| &judged.load),
+        rows.left("began (UTC)", move |judged| second(&judged.started)),
+        rows.left("ended (UTC)", ended),
+        rows.right("interval", interval),
+        rows.left("policy, priority", |judged| &judged.policy),
+        rows.left("CPUs", |judged| &judged.cpus),
+        rows.left("limits", |judged| judged.limits.join(", ")),
+        rows.left("result", |judged| &judged.file.name),
+    ])
 }
 
 fn name(judged: &Judged) -> String {
+    let Judged { measurement, title, .. } = judged;
     match judged.arm.as_str() {
-        "" | "as-is" => judged.measurement.clone(),
-        arm => format!("{}, {arm}", judged.measurement),
+        "" | "as-is" => format!("{measurement}: {title}"),
+        arm => format!("{measurement}, {arm}: {title}"),
     }
 }
 
@@ -57,73 +78,134 @@ fn account(account: &Account) -> String {
     said.join(", ")
 }
 
-/// Headings and lists below the table.
+/// Returns the measurement of a row with its load and a text on it.
+fn line(judged: &Judged, text: &str) -> String {
+    let load = if judged.load.is_empty() { String::new() } else { format!(", load {}", judged.load) };
+    format!("{}{load}: {text}", name(judged))
+}
+
+/// Headings and lists below the tables.
 fn lists(record: &Acceptance) -> Vec<(&'static str, Vec<String>)> {
-    let of_cells = |each: fn(&Judged) -> &Vec<String>| -> Vec<String> {
-        let line = |judged: &Judged| {
-            let load = if judged.load.is_empty() { String::new() } else { format!(", load {}", judged.load) };
-            let texts = each(judged);
-            (!texts.is_empty()).then(|| format!("{}{load}: {}", name(judged), texts.join("; ")))
-        };
-        record.cells.iter().filter_map(line).collect()
+    let joined = |each: fn(&Judged) -> &Vec<String>| -> Vec<String> {
+        let rows = record.cells.iter().filter(|judged| !each(judged).is_empty());
+        rows.map(|judged| line(judged, &each(judged).join("; "))).collect()
     };
+    let stalls = |judged: &Judged| judged.stalls.iter().map(|text| line(judged, text)).collect::<Vec<_>>();
     let lists = [
-        ("What was tested", of_cells(|judged| &judged.checks)),
+        ("What was tested", joined(|judged| &judged.checks)),
         ("What was not tested", record.not_tested.clone()),
-        ("Causes of the events that were traced", of_cells(|judged| &judged.causes)),
-        ("What distorts these figures", of_cells(|judged| &judged.doubts)),
+        ("Longest events above the limit, and their causes", record.cells.iter().flat_map(stalls).collect()),
+        ("Causes of the events that were traced", joined(|judged| &judged.causes)),
+        ("What distorts these figures", joined(|judged| &judged.doubts)),
         ("What distorts latency on this machine", record.doctor.clone()),
         ("Machine and program", record.machine.clone()),
+        ("SHA-256 of the result files", hashes(&record.cells)),
     ];
     lists.into_iter().filter(|(_, lines)| !lines.is_empty()).collect()
+}
+
+/// Hash and name of each file of the record, each once.
+fn hashes(cells: &[Judged]) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for HashedFile { name, sha256 } in cells.iter().map(|judged| &judged.file) {
+        let hash = if sha256.is_empty() { "could not be read" } else { sha256 };
+        let line = format!("{hash}  {name}");
+        if !lines.contains(&line) {
+            lines.push(line);
+        }
+    }
+    lines
 }
 
 /// Lines for the signature.
 const SIGNATURE: [&str; 3] = ["Date", "Name", "Signature"];
 
-/// Returns the record without a title.
+/// Returns the record without a title and without the lines for the signature.
 pub(super) fn document(record: &Acceptance) -> Document {
     let style = mark(record.status.unwrap_or(Status::Pass)).style;
     let mut document = Document::default();
     document.add(Block::Text(style, record.sentence.clone()));
-    document.table(table(&record.cells));
+    document.table(table(record));
+    document.heading(3, "How each run was made");
+    document.table(circumstances(&record.cells));
     for (heading, lines) in lists(record) {
         document.heading(3, heading);
         document.items(FACT, lines);
     }
     document
-        .add(Block::Text(PLAIN, SIGNATURE.map(|name| format!("{name}: ....................")).join("  ")));
+}
+
+/// Returns the lines for the signature, which end whatever has a record: nothing stands below them.
+pub(super) fn signature() -> Document {
+    let mut document = Document::default();
+    let lines = SIGNATURE.map(|name| format!("{name}: ...................."));
+    document.add(Block::Text(PLAIN, lines.join("  ")));
     document
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::{Page, html, markdown};
     use super::*;
     use latscope_core::fixture;
-    use latscope_judge::acceptance::{Input, acceptance};
+    use latscope_judge::acceptance::{Input, Scope, acceptance};
     use latscope_judge::verdict::{Criterion, judge_report};
 
     fn record() -> Acceptance {
         let mut report = fixture::wake();
+        report.machine.command_line = Some("quiet".to_owned());
         judge_report(&mut report, &[Criterion::new("max", 50_000.0).unwrap()]);
         report.activity = Some(Account { others: 0.03, load: Some(0.951), ..Account::default() });
-        let input = Input { measurement: "osadl", load: "c|pu", arm: "as-is", report: &report };
-        acceptance(&[input], &["load disk: no disk".to_owned()]).unwrap()
+        let file = HashedFile { name: "001-as-is-osadl.json".to_owned(), sha256: "0a".repeat(32) };
+        let input = Input { measurement: "osadl", load: "c|pu", arm: "as-is", report: &report, file };
+        let scope = Scope { skipped: vec!["load disk: no disk".to_owned()], ..Scope::default() };
+        acceptance(&[input], &scope, None).unwrap()
+    }
+
+    fn page(record: &Acceptance) -> Page<'_> {
+        Page {
+            title: "limits",
+            facts: "1 run".to_owned(),
+            arms: Vec::new(),
+            against: vec!["1 of 2 runs does not count: it failed".to_owned()],
+            skipped: Vec::new(),
+            commands: vec!["latscope wake".to_owned()],
+            record: Some(record),
+            cells: &[],
+            is_table: true,
+            parts: Vec::new(),
+        }
     }
 
     #[test]
     fn the_record_has_the_answer_the_figures_and_what_was_tested_and_not() {
-        let text = crate::trial::record_or_tables("limits", &[], Some(&record()));
+        let text = markdown(&page(&record()), false);
         for part in [
             "## limits\n\n**A criterion is exceeded in 1 of 1 run.**",
-            "| osadl | c\\|pu | 60,003 | 30 s | ",
-            "| 2 (0.0033 %) | others 3 %, load 95.1 % | exceeded |",
-            "#### What was tested\n\n- osadl, load c\\|pu: max: 2 of 60,000 were above 50.0 µs",
+            "| osadl: wake-up every 1.00 ms, all CPUs | c\\|pu | 60,003 | 3 | 30 s | ",
+            "| 50.0 µs | 5 (0.0083 %) | others 3 %, load 95.1 % | exceeded |",
+            "| osadl: wake-up every 1.00 ms, all CPUs | c\\|pu | 2026-11-21 10:00:00 | 2026-11-21 10:00:30 | 1.00 ms | SCHED\\_FIFO 95 | 0-1 | max 50.0 µs |",
+            "#### What was tested\n\n- osadl: wake-up every 1.00 ms, all CPUs, load c\\|pu: max: 5 of 60,003 were above 50.0 µs",
             "### What was not tested\n\n- skipped: load disk: no disk\n- what recurs more rarely than once in 10 s",
-            "### Causes of the events that were traced\n\n- osadl, load c\\|pu: thread stress-ng-cpu",
-            "Signature: ....",
+            "- osadl: wake-up every 1.00 ms, all CPUs, load c\\|pu: 3.41 ms on CPU 1, 20 s after the start: thread stress-ng-cpu (pid 4211) 83 %",
+            "### Causes of the events that were traced\n\n- osadl: wake-up every 1.00 ms, all CPUs, load c\\|pu: thread stress-ng-cpu",
+            "kernel command line: quiet",
+            &format!("### SHA-256 of the result files\n\n- {}  001-as-is-osadl.json", "0a".repeat(32)),
         ] {
             assert!(text.contains(part), "{part} is not in\n{text}");
         }
+    }
+
+    #[test]
+    fn nothing_stands_below_the_signature() {
+        let record = record();
+        let text = markdown(&page(&record), false);
+        assert!(
+            text.contains("1 of 2 runs does not count")
+                && text.trim_end().ends_with("Signature: ....................")
+        );
+        let html = html(&page(&record));
+        let after = html.rsplit_once("Signature: ....................").unwrap().1;
+        assert!(!after.contains("<h") && !after.contains("<table") && !after.contains("<li"), "{after}");
     }
 }

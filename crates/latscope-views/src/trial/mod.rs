@@ -153,8 +153,13 @@ fn document(cells: &[Cell], all: bool) -> Document {
             document.on(forms, Block::Gap);
         }
     }
-    if cells.iter().flat_map(|cell| &cell.rows).any(|row| row.runs > 1) {
-        document.add(Block::Text(DIM, AGGREGATED.to_owned()));
+    let rows = || cells.iter().flat_map(|cell| &cell.rows);
+    for (is_needed, note) in
+        [(rows().any(|row| row.runs > 1), AGGREGATED), (rows().any(|row| row.with_missed), WITH_MISSED)]
+    {
+        if is_needed {
+            document.add(Block::Text(DIM, note.to_owned()));
+        }
     }
     document.items(NOTE, reasons(cells));
     document
@@ -194,6 +199,9 @@ fn columns(measurement: &str, arms: Forms, lines: &[Line]) -> Vec<Column> {
         rows.field("why", |line| line.cell.why.as_deref().unwrap_or_default()),
     ]
 }
+
+/// Distribution of the figures, where activations were missed.
+const WITH_MISSED: &str = "p50, p99: of all activations that were due, also those that were missed.";
 
 /// Meaning of the figures of several runs.
 const AGGREGATED: &str = "p50, p99: the median of the runs; max: the largest; missed: the sum.";
@@ -270,10 +278,14 @@ impl Line<'_> {
         Text::styled(style, &words).with(WARNING, self.marked())
     }
 
-    /// Returns the text to add if half of the runs or more are degraded or unstable; otherwise empty.
-    fn marked(&self) -> &'static str {
-        let marked = self.row.is_some_and(|row| 2 * row.marked >= row.runs && row.runs > 0);
-        if marked { " (degraded or unstable)" } else { "" }
+    /// Returns the text to add if runs are degraded or unstable: the largest figure may be of one of them. Otherwise it is
+    /// empty.
+    fn marked(&self) -> String {
+        match self.row {
+            Some(row) if row.marked == row.runs && row.runs > 0 => " (degraded or unstable)".to_owned(),
+            Some(row) if row.marked > 0 => format!(" (degraded or unstable in {})", row.marked),
+            _ => String::new(),
+        }
     }
 }
 
@@ -378,14 +390,21 @@ pub fn text(page: &Page, all: bool, options: &Options) -> String {
 /// Returns the same as Markdown.
 pub fn markdown(page: &Page, all: bool) -> String {
     let mut out = String::new();
+    let record = page.record.filter(|_| page.is_table);
     if page.is_table {
-        out += &record_or_tables(page.title_or_usual(), page.cells, page.record);
+        out += &record_or_tables(page.title_or_usual(), page.cells, record);
+    }
+    if record.is_some() && !page.against.is_empty() {
+        out += "\n#### What speaks against the runs\n\n";
     }
     page.against.iter().for_each(|line| out += &format!("- {}\n", escape(line)));
     for part in &page.parts {
         let heading = part.heading.as_ref().map(|text| format!("### {}\n\n", escape(text)));
         let body = comparison::markdown(part.comparison, part.shows_all(all));
         out += &format!("\n{}{body}\n**{}**\n", heading.unwrap_or_default(), escape(&part.words));
+    }
+    if record.is_some() {
+        out += &format!("\n{}", acceptance::signature().markdown());
     }
     out
 }
@@ -422,6 +441,9 @@ pub fn html(page: &Page) -> String {
     for part in &page.parts {
         whole.heading(2, part.heading.as_deref().unwrap_or("The arms compared"));
         whole.append(comparison::document(part.comparison, false));
+    }
+    if page.record.is_some() {
+        whole.append(acceptance::signature());
     }
     whole.page(page.title_or_usual())
 }

@@ -79,14 +79,16 @@ pub fn no_memory() -> Result<()> {
 
 /// The context manager of others can be pinged; where there is none, that is said.
 pub fn service() -> Result<()> {
-    let none = Pinger::find(Some("/dev/binder"), None).err().context("no context manager should answer")?;
+    let none = Pinger::find("binder", Some("/dev/binder"), None)
+        .err()
+        .context("no context manager should answer")?;
     println!("{none} [{}]", none.remedy);
     ensure!(none.reason == "/dev/binder has no context manager, so nothing is registered");
     let mut child = Command::new(std::env::current_exe()?).arg("taken").spawn()?;
     // It is the manager for a while: find it.
     let found = (0..2000).find_map(|_| {
         std::thread::sleep(std::time::Duration::from_millis(1));
-        Pinger::find(Some("/dev/binder"), None).ok()
+        Pinger::find("binder", Some("/dev/binder"), None).ok()
     });
     let mut pinger = found.context("the manager does not answer")?;
     pinger.ping()?;

@@ -20,7 +20,9 @@ pub fn load(asked: &ReferencesArgument) -> Result<Vec<Reference>> {
         let entries = fs::read_dir(directory)
             .with_context(|| format!("cannot read the directory {} of --references", directory.display()))?;
         let mut files: Vec<PathBuf> = entries.map(|entry| Ok(entry?.path())).collect::<Result<_>>()?;
-        files.retain(|path| path.extension().is_some_and(|extension| extension == "toml"));
+        // A link of another user could lead to a file of root.
+        let is_file = |path: &PathBuf| fs::symlink_metadata(path).is_ok_and(|about| about.is_file());
+        files.retain(|path| path.extension().is_some_and(|extension| extension == "toml") && is_file(path));
         ensure!(
             !files.is_empty(),
             "--references {}: it has no file *.toml (--contribute writes one)",

@@ -16,16 +16,36 @@ use latscope_os::worker::{self, Lifetime};
 use latscope_process::eprintln;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, Signal, kill_process};
-use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ExitCode, ExitStatus};
+use std::{fmt, fs};
 
 /// The name of the command.
 pub const NAME: &str = "bisect-check";
 
 /// The exit code that `git bisect run` takes for a commit that cannot be tested.
-pub const CANNOT_TELL: u8 = 125;
+const CANNOT_TELL: u8 = 125;
+
+/// The exit code that ends `git bisect run`: what is wrong would be wrong at every commit.
+const WRONG: u8 = 128;
+
+/// Reason why a commit cannot be judged, though others may.
+#[derive(Debug)]
+struct CannotTell(String);
+
+impl fmt::Display for CannotTell {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "cannot tell: {}", self.0)
+    }
+}
+
+impl std::error::Error for CannotTell {}
+
+/// Returns the exit code of an error: 125 if another commit may be judged, else 128.
+pub fn exit_code(error: &anyhow::Error) -> ExitCode {
+    ExitCode::from(if error.is::<CannotTell>() { CANNOT_TELL } else { WRONG })
+}
 
 /// Exit code for a bad commit.
 const BAD: u8 = 1;
@@ -36,8 +56,8 @@ const BAD: u8 = 1;
 /// else the runs go on until one kind is three ahead of the other. Inconclusive runs, and those beside which other
 /// processes used more than 25 % of the CPUs, count as neither.
 ///
-/// Exit codes, as git bisect run takes them: 0 good, 1 bad, 125 cannot tell, also after an error, above 128 ended by
-/// a signal.
+/// Exit codes, as git bisect run takes them: 0 good, 1 bad, 125 cannot tell, 128 wrong command, budget or probe, which
+/// ends the bisection, above 128 ended by a signal.
 #[derive(Debug, Args)]
 #[command(
     name = NAME,
@@ -101,7 +121,7 @@ pub fn run(asked: &BisectArguments, whole: Command) -> Result<ExitCode> {
         say(number, &gate, &seen, left);
         hard += usize::from(gate.checks.iter().any(Check::is_final));
         if let Some(why) = hopeless(&gate).filter(|_| number == 1) {
-            bail!("cannot tell, and further runs cannot either: {why}");
+            bail!("no run of this command can hold the budget: {why}");
         }
         match if hard >= CONFIRMED { Some(Decision::Bad) } else { seen.decision() } {
             Some(Decision::Good) => return end("good", &seen, number, ExitCode::SUCCESS),
@@ -111,13 +131,13 @@ pub fn run(asked: &BisectArguments, whole: Command) -> Result<ExitCode> {
         }
     }
     let ran = seen.good + seen.bad;
-    bail!(
-        "cannot tell: {} good and {} bad among {} judged; --runs {} allows more",
+    bail!(CannotTell(format!(
+        "{} good and {} bad among {} judged; --runs {} allows more",
         seen.good,
         seen.bad,
         counted(ran as u64, "run"),
         asked.runs * 2
-    )
+    )))
 }
 
 /// The budget, if it and the number of runs can decide, and the command leaves it alone.
@@ -239,9 +259,9 @@ fn pass_on(child: &Child, signal: i32) {
 /// The result of a run, judged.
 fn judged(budget: &Budget, file: &Path, ended: ExitStatus, accept_busy: bool) -> Result<Gate> {
     let done = [0, 2, 3].map(Some).contains(&ended.code());
-    ensure!(done, "cannot tell: the run failed ({ended})");
-    let text = fs::read(file).context("cannot tell: the run left no result")?;
-    let run = Run::from_json(&text).context("cannot tell: the result cannot be used")?;
+    ensure!(done, CannotTell(format!("the run failed ({ended})")));
+    let text = fs::read(file).map_err(|why| CannotTell(format!("the run left no result: {why}")))?;
+    let run = Run::from_json(&text).map_err(|why| CannotTell(format!("the result cannot be used: {why}")))?;
     fs::remove_file(file).context("cannot remove the result of the run")?;
     let busy = run.report.activity.as_ref().map(|account| account.others).filter(|others| *others > BUSY);
     let judges = run.report.measurements.iter().any(|m| m.verdict.is_some());

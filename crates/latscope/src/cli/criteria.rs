@@ -4,7 +4,8 @@ use super::exit::{self, Exit};
 use super::options::{Registered, possible};
 use clap::builder::TypedValueParser;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command};
-use latscope_core::report::Report;
+use latscope_core::quality::{NO_PEER, NO_VALID_REPLY};
+use latscope_core::report::{Measurement, Report};
 use latscope_core::units::format_share;
 use latscope_core::word::Meaning;
 use latscope_engine::outliers::FAILED_ACTIONS;
@@ -53,8 +54,14 @@ impl<const MISSED: bool, const MESSAGES: bool> Criteria<MISSED, MESSAGES> {
     }
 }
 
-impl<const MISSED: bool, const MESSAGES: bool> Registered for Criteria<MISSED, MESSAGES> {
-    fn add(command: Command) -> Command {
+impl<const MISSED: bool, const MESSAGES: bool> Criteria<MISSED, MESSAGES> {
+    /// Names of all criteria.
+    fn names() -> impl Iterator<Item = &'static str> {
+        Self::of_time().chain(Self::of_messages().map(|(name, _)| name))
+    }
+
+    /// Adds an option for each criterion.
+    fn limits(command: Command) -> Command {
         let help = |name: &str| match QUANTILES.iter().find(|quantile| quantile.name == name) {
             Some(quantile) => {
                 format!("At most {} of the events may take longer", format_share(quantile.above))
@@ -64,19 +71,23 @@ impl<const MISSED: bool, const MESSAGES: bool> Registered for Criteria<MISSED, M
         };
         command
             .args(Self::of_time().map(|name| criterion(name, help(name))))
-            .arg(
-                Arg::new(STOP)
-                    .long("stop-when-exceeded")
-                    .action(ArgAction::SetTrue)
-                    .help("End the run when a criterion is exceeded")
-                    .help_heading(HEADING),
-            )
             .args(Self::of_messages().map(|(name, help)| criterion(name, help.to_owned())))
+    }
+}
+
+impl<const MISSED: bool, const MESSAGES: bool> Registered for Criteria<MISSED, MESSAGES> {
+    fn add(command: Command) -> Command {
+        Self::limits(command).arg(
+            Arg::new(STOP)
+                .long("stop-when-exceeded")
+                .action(ArgAction::SetTrue)
+                .help("End the run when a criterion is exceeded")
+                .help_heading(HEADING),
+        )
     }
 
     fn read(matches: &ArgMatches) -> Self {
-        let names = Self::of_time().chain(Self::of_messages().map(|(name, _)| name));
-        let criteria = names.filter_map(|name| matches.get_one(name).cloned()).collect();
+        let criteria = Self::names().filter_map(|name| matches.get_one(name).cloned()).collect();
         Criteria { criteria, stop: matches.get_flag(STOP) }
     }
 }
@@ -88,6 +99,55 @@ fn criterion(name: &'static str, help: String) -> Arg {
     arg.value_parser(move |text: &str| Criterion::parse(name, text)).help(help).help_heading(HEADING)
 }
 
+/// Criteria by which a saved result is judged: all that the commands that measure have.
+#[derive(Debug, Clone)]
+pub struct Judging(Vec<Criterion>);
+
+impl Judging {
+    /// Ids of the options.
+    pub fn options() -> impl Iterator<Item = &'static str> {
+        AllCriteria::names().chain([SYNC, INHERITS])
+    }
+
+    /// Judges a result by the criteria, if there are any: its own no longer count.
+    pub fn judge(&self, report: &mut Report) {
+        if self.0.is_empty() {
+            return;
+        }
+        report.plan.criteria = self.0.iter().map(Criterion::planned).collect();
+        report.measurements.iter_mut().for_each(|m| m.verdict = None);
+        verdict::judge_report(report, &self.0);
+    }
+}
+
+impl Registered for Judging {
+    fn add(command: Command) -> Command {
+        let sync = Arg::new(SYNC).long(SYNC).value_name("PERCENT").value_parser(percent);
+        let inherits = Arg::new(INHERITS).long(INHERITS).value_name("WHAT,…").value_delimiter(',');
+        let inherits =
+            inherits.value_parser(possible(INHERITED).try_map(inheritance)).action(ArgAction::Append);
+        AllCriteria::limits(command).args([
+            sync.help(HELP_SYNC).help_heading(HEADING),
+            inherits.help(HELP_INHERITS).help_heading(HEADING),
+        ])
+    }
+
+    fn read(matches: &ArgMatches) -> Self {
+        let limits = AllCriteria::names().chain([SYNC]);
+        let limits = limits.filter_map(|name| matches.get_one::<Criterion>(name).cloned());
+        let inherits = matches.get_many::<Criterion>(INHERITS).into_iter().flatten().cloned();
+        Judging(limits.chain(inherits).collect())
+    }
+}
+
+type AllCriteria = Criteria<true, true>;
+
+const SYNC: &str = "sync";
+const INHERITS: &str = "inherits";
+const HELP_SYNC: &str = "At least so many % of the calls are served on the caller's CPU";
+const HELP_INHERITS: &str =
+    "Each call is served at the caller's SCHED_FIFO priority, or nice value, which is given back";
+
 /// What a server may inherit from its caller.
 const INHERITED: [Meaning; 2] =
     [("fifo", "the SCHED_FIFO priority of the caller"), ("nice", "the nice value of the caller")];
@@ -95,11 +155,10 @@ const INHERITED: [Meaning; 2] =
 // What is asked of calls between processes.
 #[derive(Debug, Args)]
 pub struct CallCriteria {
-    /// At least so many % of the calls are served on the caller's CPU
-    #[arg(long, value_name = "PERCENT", value_parser = percent, conflicts_with_all = ["throughput", "one_way", "inversion"])]
+    #[arg(help = HELP_SYNC, long, value_name = "PERCENT", value_parser = percent, conflicts_with_all = ["throughput", "one_way", "inversion"])]
     sync: Option<Criterion>,
-    /// Each call is served at the caller's SCHED_FIFO priority, or nice value, which is given back
     #[arg(
+        help = HELP_INHERITS,
         long,
         value_name = "WHAT,…",
         value_delimiter = ',',
@@ -130,10 +189,21 @@ fn inheritance(what: String) -> Result<Criterion, CriterionError> {
 pub fn exit(report: &Report) -> Exit {
     let code = verdict::exit_code(verdict::report_status(report), verdict::is_cut_short(report));
     let failed = report.warnings.iter().find(|warning| FAILED_ACTIONS.contains(&warning.id.as_str()));
+    let failed = failed.map(|warning| warning.text.clone()).or_else(|| unanswered(report));
     match failed.filter(|_| code == 0) {
-        Some(warning) => Exit::Error(warning.text.clone()),
+        Some(reason) => Exit::Error(reason),
         None => Exit::of_code(code, || reason(report)),
     }
+}
+
+/// Reason of the first row without a figure since its other side was not there or gave no valid reply.
+fn unanswered(report: &Report) -> Option<String> {
+    let silent = |m: &&Measurement| {
+        let mut reasons = m.quality.reasons.iter();
+        reasons.any(|reason| [NO_PEER, NO_VALID_REPLY].contains(&reason.id.as_str()))
+    };
+    let m = report.measurements.iter().find(silent)?;
+    Some(format!("{}: {}", m.title, m.reason().unwrap_or_default()))
 }
 
 /// The end of showing a result: by its verdict, if it has one.

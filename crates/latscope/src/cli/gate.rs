@@ -1,6 +1,7 @@
 //! `latscope gate`: do saved results hold a budget?
 
 use super::input::{InputArguments, check_once};
+use super::judged::percent;
 use super::options::JsonArgument;
 use super::output::{check_distinct, is_stdout, named, show_text, unless_unread, write, write_json};
 use super::results::{self, Results};
@@ -8,22 +9,22 @@ use super::{Exit, budget, exit, redact};
 use anyhow::{Result, bail, ensure};
 use clap::Args;
 use latscope_core::report::Status;
-use latscope_judge::compare;
-use latscope_judge::gate::{self, Budget, Gate};
+use latscope_judge::gate::{self, Accepted, Budget, Gate};
 use latscope_judge::runs::Run;
 use latscope_process::stdout;
 use latscope_views::gate as views;
-use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-/// Judges saved results by a budget of limits, or by how they were before: pass, exceeded or inconclusive
+/// Judges saved results by those of a baseline, or by a budget of limits: pass, exceeded or inconclusive
 ///
-/// A limit holds if it holds in every result. What is relative to a baseline is judged over all results together.
+/// Against a baseline at least five results a side are judged together: is a point slower beyond chance, or lost? A limit
+/// of a budget holds if it holds in every result. Nights are judged together after `latscope merge`.
 ///
-/// Exit codes: 0 every limit holds, 1 error, 2 a limit is exceeded, 3 a limit is inconclusive.
+/// Exit codes: 0 nothing is slower and every limit holds, 1 error, 2 a point is slower or a limit is exceeded, 3 it cannot
+/// be decided, or a point of the baseline is lost or degraded.
 #[derive(Debug, Args)]
-#[command(override_usage = "latscope gate [OPTIONS] --budget FILE RESULT…
-       latscope gate [OPTIONS] --baseline DIR RESULT…
+#[command(override_usage = "latscope gate [OPTIONS] --baseline DIR RESULT…
+       latscope gate [OPTIONS] --budget FILE RESULT…
        latscope gate --learn RESULT… > budget.toml")]
 pub struct GateArguments {
     /// Files or directories of results; - for stdin
@@ -32,15 +33,21 @@ pub struct GateArguments {
     /// Limits that are to hold, in TOML
     #[arg(long, value_name = "FILE")]
     budget: Option<PathBuf>,
-    /// Results that limits such as "+5%" are relative to; without --budget no median may be 5 % above theirs
+    /// Results to compare with, at least five: every point, or only those that the budget limits by "+5%"
     #[arg(long, value_name = "FILE|DIR")]
     baseline: Vec<PathBuf>,
-    /// Judge limits relative to the baseline also where other processes used far more of the CPUs on one side
+    /// Compare with the baseline also where other processes used far more of the CPUs on one side
     #[arg(long, requires = "baseline")]
     accept_busy: bool,
+    /// Compare with a baseline of another machine
+    #[arg(long, requires = "baseline")]
+    accept_machine: bool,
     /// Write a budget that these results hold to stdout
     #[arg(long, conflicts_with_all = ["budget", "baseline", "all", "json", "junit", "markdown", "github"])]
     learn: bool,
+    /// Smallest distance of a learnt limit from the largest figure
+    #[arg(long, value_name = "PERCENT", value_parser = percent, default_value = "25%", requires = "learn")]
+    margin: f64,
     /// Every check, and why, not only those that do not pass
     #[arg(long)]
     all: bool,
@@ -79,13 +86,28 @@ pub fn run(asked: &GateArguments) -> Result<Exit> {
     let inputs = || asked.results.iter().chain(&asked.baseline).chain(&asked.budget);
     check_distinct(&files, inputs().map(PathBuf::as_path))?;
     check_once(inputs(), "files for the others")?;
-    let results = results::load(&asked.results)?;
+    // What was learnt, and what a baseline is compared with, are runs.
+    let of_runs = asked.learn || !asked.baseline.is_empty();
+    let results =
+        if of_runs { results::load(&asked.results)? } else { results::load_judged(&asked.results)? };
     if asked.learn {
-        return learn(&results);
+        return learn(&results, asked.margin);
     }
     let baseline = baseline(asked, &results)?;
-    let mut budget = budget(asked, &results, &baseline)?;
-    budget.accept_busy = asked.accept_busy;
+    let mut gate = judged(asked, &results, &baseline)?;
+    gate.remarks.extend(results.skipped);
+    results.lost.into_iter().for_each(|(file, why)| gate.lose(file, why));
+    gate.remarks.extend(baseline.skipped.iter().map(|text| format!("baseline: {text}")));
+    unless_unread(show(asked, &gate, asked.quiet || taken.is_some()))?;
+    Ok(Exit::of_status(gate.status, || exit::first_of(&unmet(&gate))))
+}
+
+/// The results, judged by the budget, or without one by the baseline.
+fn judged(asked: &GateArguments, results: &Results, baseline: &Results) -> Result<Gate> {
+    let accepted = Accepted { busy: asked.accept_busy, machine: asked.accept_machine };
+    let Some(path) = &asked.budget else { return Ok(gate::against(&baseline.runs, &results.runs, accepted)) };
+    let mut budget = budget(asked, path, results, baseline)?;
+    budget.accepted = accepted;
     let hides = redact::applies() && !budget.machines.is_empty();
     if hides {
         budget.machines.clear();
@@ -95,11 +117,7 @@ pub fn run(asked: &GateArguments) -> Result<Exit> {
         let text = "redacted: whether the budget was learnt on these machines is not said";
         gate.warnings.push(text.to_owned());
     }
-    gate.remarks.extend(results.skipped);
-    results.lost.into_iter().for_each(|(file, why)| gate.lose(file, why));
-    gate.remarks.extend(baseline.skipped.iter().map(|text| format!("baseline: {text}")));
-    unless_unread(show(asked, &gate, asked.quiet || taken.is_some()))?;
-    Ok(Exit::of_status(gate.status, || exit::first_of(&unmet(&gate))))
+    Ok(gate)
 }
 
 /// The checks that decide the status, each in a line, if not all pass.
@@ -133,28 +151,17 @@ fn baseline(asked: &GateArguments, results: &Results) -> Result<Results> {
     Ok(baseline)
 }
 
-fn budget(asked: &GateArguments, results: &Results, baseline: &Results) -> Result<Budget> {
-    let runs = || results.runs.iter().chain(&baseline.runs).map(|(_, run)| run);
-    let Some(path) = &asked.budget else {
-        let probes: BTreeSet<&str> =
-            runs().flat_map(|run: &Run| run.report.measurements.iter().map(|m| m.probe.as_str())).collect();
-        let margin = compare::Options::default().same;
-        return Ok(Budget::medians(probes.into_iter().map(str::to_owned), 1.0 + margin));
-    };
-    let budget = budget::load(path, runs())?;
-    match budget.relative() {
-        Some(limit) if asked.baseline.is_empty() => bail!(
+fn budget(asked: &GateArguments, path: &Path, results: &Results, baseline: &Results) -> Result<Budget> {
+    let budget = budget::load(path, results.runs.iter().chain(&baseline.runs).map(|(_, run)| run))?;
+    if let Some(limit) = budget.relative().filter(|_| asked.baseline.is_empty()) {
+        bail!(
             "{}: limit {} ({}) is relative to a baseline: name results with --baseline",
             path.display(),
             limit.number,
             limit.name()
-        ),
-        None if !asked.baseline.is_empty() => bail!(
-            "--baseline is not used: no limit of {} is relative to it (write p50 = \"+5%\", or leave --budget out)",
-            path.display()
-        ),
-        _ => Ok(budget),
+        );
     }
+    Ok(budget)
 }
 
 fn show(asked: &GateArguments, gate: &Gate, taken: bool) -> Result<()> {
@@ -166,20 +173,25 @@ fn show(asked: &GateArguments, gate: &Gate, taken: bool) -> Result<()> {
     text.and(github.map_err(Into::into)).and(json).and(junit).and(markdown)
 }
 
-fn learn(results: &Results) -> Result<Exit> {
+fn learn(results: &Results, margin: f64) -> Result<Exit> {
     let runs: Vec<&Run> = results.runs.iter().map(|(_, run)| run).collect();
-    let learnt = gate::learn(&runs);
+    let learnt = gate::learn(&runs, margin);
     for text in &results.skipped {
         latscope_process::eprintln!("{text}");
     }
     if learnt.points.is_empty() {
-        let why = learnt.left_out.first().map_or("they have no points", |(_, why)| why.as_str());
+        let why = learnt.left_out.first().map_or("they have no points", |point| point.why.as_str());
         bail!("nothing can be learnt from these results: {why}");
     }
     let fewest = learnt.points.iter().map(|point| point.runs).min().unwrap_or(0);
     if fewest < gate::ENOUGH {
         latscope_process::eprintln!("{}", views::few_runs(fewest));
     }
+    if let Some(text) = views::one_day(&learnt) {
+        latscope_process::eprintln!("{text}");
+    }
+    let catalogue = latscope_probes::catalogue();
+    latscope_process::eprintln!("{}", views::learnt_summary(&learnt, &runs[0].report, &catalogue));
     stdout::write(&views::budget(&learnt, env!("CARGO_PKG_VERSION")))?;
     Ok(Exit::Done)
 }

@@ -1,20 +1,12 @@
 //! `latscope generate`: the man page and completions, made from the same description of the command line that parses
-//! it, the table of probes, made from their registry, and JSON Schemas, made from the types that are written.
+//! it, the table of probes, made from their registry, and the recorded JSON Schemas.
 
 use super::Exit;
-use super::trial::Outcome;
 use anyhow::{Context, Result, bail, ensure};
 use clap::{Args, Command, ValueEnum};
 use clap_complete::Shell;
-use latscope_core::machine::Machine;
-use latscope_core::plan::Plan;
-use latscope_core::report::{self, Report};
-use latscope_core::{json, schema};
-use latscope_judge::compare::{self, Comparison};
-use latscope_judge::gate::{self, Gate};
-use latscope_judge::history::{self, History};
+use latscope_core::word::Word;
 use latscope_probes::{FAMILIES, Probe};
-use schemars::Schema;
 
 #[derive(Debug, Args)]
 pub struct GenerateArguments {
@@ -40,17 +32,24 @@ enum Generated {
 }
 
 /// The name of a JSON document, what writes it, and its schema.
-type Document = (&'static str, &'static str, fn() -> Schema);
+type Document = (&'static str, &'static str, &'static str);
+
+/// Includes a recorded schema. Code that makes it from the types would be larger than its text.
+macro_rules! recorded {
+    ($name:literal) => {
+        include_str!(concat!("../../../../docs/schema/", $name, ".schema.json"))
+    };
+}
 
 /// Every JSON document that latscope writes.
 const DOCUMENTS: [Document; 7] = [
-    ("result", "--json of all that measures, import", || schema::of::<Report>(report::SCHEMA)),
-    ("plan", "--dry-run --json -", || schema::of::<Plan>("plan of a run")),
-    ("machine", "doctor --json", || schema::of::<Machine>("machine")),
-    ("compare", "compare --json", || schema::of::<Comparison>(compare::SCHEMA)),
-    ("trial", "trial.json, trial and run --json", || schema::of::<Outcome>(super::trial::SCHEMA)),
-    ("gate", "gate --json", || schema::of::<Gate>(gate::SCHEMA)),
-    ("history", "history --json", || schema::of::<History>(history::SCHEMA)),
+    ("result", "--json of all that measures, import", recorded!("result")),
+    ("plan", "--dry-run --json -", recorded!("plan")),
+    ("machine", "doctor --json", recorded!("machine")),
+    ("compare", "compare --json", recorded!("compare")),
+    ("trial", "trial.json, trial and run --json", recorded!("trial")),
+    ("gate", "gate --json", recorded!("gate")),
+    ("history", "history --json", recorded!("history")),
 ];
 
 /// Writes what was asked for to stdout.
@@ -81,7 +80,7 @@ fn schema_of(name: Option<&str>) -> Result<String> {
         return Ok(DOCUMENTS.iter().map(|(name, of, _)| format!("{name:8} {of}\n")).collect());
     };
     match DOCUMENTS.iter().find(|(known, ..)| *known == name) {
-        Some((.., schema)) => Ok(json::pretty(&schema())),
+        Some((.., schema)) => Ok((*schema).to_owned()),
         None => bail!("{name} is no document of latscope: `latscope generate schema` lists them"),
     }
 }
@@ -93,12 +92,15 @@ const DITTO: &str = "″";
 fn probes() -> String {
     let mut page = String::from(
         "# Every probe\n\nMade by `latscope generate probes`; do not edit. Parameters with a star are axes: points that \
-         differ only in them make up a curve or a matrix. A cell with ″ repeats the one above it.\n",
+         differ only in them make up a curve or a matrix. A cell with ″ repeats the one above it. \
+         Calls are by the bare `instruction`, or by the C library (`libc`); empty: none, or both. The loop around \
+         calls marked ×16 lies at 16 random addresses in turns; other loops have one address \
+         ([what is known of it](syscall.md#system-calls)).\n",
     );
     for family in FAMILIES {
         page += &format!("\n## {0}\n\n{1}. More in [{0}.md]({0}.md).\n", family.name, family.about);
-        page += "\n| probe | what is timed | times | parameters | after |\n|---|---|---|---|---|\n";
-        let mut above = <[String; 4]>::default();
+        page += "\n| probe | what is timed | times | calls by | parameters | after |\n|---|---|---|---|---|---|\n";
+        let mut above = <[String; 5]>::default();
         for probe in family.probes {
             let cells = cells(probe);
             page += &format!("| `{}` |", probe.id);
@@ -114,10 +116,12 @@ fn probes() -> String {
 }
 
 /// Returns what a row of the table says of a probe, behind its id.
-fn cells(probe: &Probe) -> [String; 4] {
+fn cells(probe: &Probe) -> [String; 5] {
     let params = probe.params.iter().map(|p| format!("{}{}", p.name, if p.axis { "\\*" } else { "" }));
     let params = params.collect::<Vec<_>>().join(", ");
-    [probe.timed.to_owned(), probe.times.words().to_owned(), params, probe.source.to_owned()]
+    let turns = if probe.at_addresses { " ×16" } else { "" };
+    let by = probe.by.map_or(String::new(), |by| format!("{}{turns}", by.word()));
+    [probe.timed.to_owned(), probe.times.words().to_owned(), by, params, probe.source.to_owned()]
 }
 
 /// Writes a single page for all commands: the subcommands follow the main part as sections.
@@ -132,4 +136,44 @@ fn man(mut command: Command, out: &mut Vec<u8>) -> Result<()> {
         page.render_options_section(out)?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::trial::{self, Outcome};
+    use super::DOCUMENTS;
+    use latscope_core::machine::Machine;
+    use latscope_core::plan::Plan;
+    use latscope_core::report::{self, Report};
+    use latscope_core::{json, schema};
+    use latscope_judge::compare::{self, Comparison};
+    use latscope_judge::gate::{self, Gate};
+    use latscope_judge::history::{self, History};
+    use std::path::Path;
+
+    #[test]
+    fn the_schemas_are_those_of_the_types() {
+        let made = [
+            schema::of::<Report>(report::SCHEMA),
+            schema::of::<Plan>("plan of a run"),
+            schema::of::<Machine>("machine"),
+            schema::of::<Comparison>(compare::SCHEMA),
+            schema::of::<Outcome>(trial::SCHEMA),
+            schema::of::<Gate>(gate::SCHEMA),
+            schema::of::<History>(history::SCHEMA),
+        ];
+        for ((name, _, recorded), made) in DOCUMENTS.iter().zip(made) {
+            let made = json::pretty(&made);
+            if std::env::var_os("LATSCOPE_RECORD").is_some() {
+                let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/schema");
+                std::fs::write(docs.join(format!("{name}.schema.json")), made).unwrap();
+            } else {
+                assert!(
+                    made == *recorded,
+                    "docs/schema/{name}.schema.json is not what the types say: `LATSCOPE_RECORD=1 cargo test -p \
+                     latscope --lib schemas` records it again"
+                );
+            }
+        }
+    }
 }

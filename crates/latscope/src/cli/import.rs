@@ -7,6 +7,7 @@ use super::output::{check_distinct, is_stdout};
 use super::results::{load_one, name};
 use anyhow::{Context, Result, ensure};
 use clap::Args;
+use latscope_core::quality::Level;
 use latscope_core::report::Report;
 use latscope_core::units::counted;
 use latscope_engine::saver;
@@ -103,10 +104,15 @@ fn described(file: &str, report: &Report) -> String {
     let Some(imported) = &report.imported else { return String::new() };
     let points = counted(report.measurements.len() as u64, "point");
     let warnings = report.warnings.iter().map(|warning| format!("  warning: {}\n", warning.text));
+    let notes = report.plan.notes.iter().map(|note| format!("  note: {note}\n"));
+    let empty = report.measurements.iter().filter(|m| m.quality.level == Level::Unsupported);
+    let empty: Vec<&str> = empty.map(|m| m.title.as_str()).collect();
+    let empty = Some(empty).filter(|titles| !titles.is_empty());
+    let empty = empty.map(|titles| format!("  without a figure: {}\n", titles.join("; ")));
     format!(
         "{file}: {}, {points}\n{}  not known: {}\n",
         imported.name(),
-        warnings.collect::<String>(),
+        warnings.chain(notes).chain(empty).collect::<String>(),
         imported.unknown.join(", ")
     )
 }

@@ -6,10 +6,9 @@ use clap::Args;
 use flate2::read::MultiGzDecoder;
 use latscope_core::units::format_size;
 use latscope_process::clean::is_command;
-use rustix::fs::OFlags;
-use std::fs::File;
+use latscope_process::files::{Looked, is_descriptor};
+use rustix::fs::{FileType, OFlags};
 use std::io::Read;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -76,27 +75,27 @@ pub fn text(path: &Path) -> Result<String> {
         .with_context(|| format!("cannot read {}: it is no text", name(path)))
 }
 
-/// Reads a file up to a limit, and unpacks what begins as gzip does, whatever its name. One that a path may lead to is opened without waiting for it.
+/// Reads a file up to a limit, and unpacks what begins as gzip does, whatever its name. It is looked at before it is
+/// opened: opening some devices acts, and opening a pipe waits.
 fn bytes(path: &Path, limit: u64) -> Result<Vec<u8>> {
     let cannot = || format!("cannot read {}", name(path));
     if is_stdout(path) {
         return unpacked(limited(std::io::stdin().lock(), 0, path, limit)?, path, limit);
     }
+    let looked = Looked::at(path).with_context(cannot)?;
+    let is_file = looked.kind() == FileType::RegularFile;
+    ensure!(looked.kind() != FileType::Directory, "{}: it is a directory, choose files in it", cannot());
     // `<(…)` of a shell is a pipe that another process writes to.
-    let flags = if is_descriptor(path) { OFlags::NOCTTY } else { OFlags::NONBLOCK | OFlags::NOCTTY };
-    let options = flags.bits().cast_signed();
-    let file = File::options().read(true).custom_flags(options).open(path).with_context(cannot)?;
-    let about = file.metadata().with_context(cannot)?;
-    ensure!(!about.is_dir(), "{}: it is a directory, choose files in it", cannot());
     ensure!(
-        about.is_file() || is_descriptor(path),
+        is_file || is_descriptor(path) || path == Path::new("/dev/stdin"),
         "{}: it is no plain file: give what it has on standard input, as -",
         cannot()
     );
-    if about.is_file() && about.len() > limit {
-        bail!("{}", too_large(path));
-    }
-    unpacked(limited(file, about.len(), path, limit)?, path, limit)
+    ensure!(!is_file || looked.length() <= limit, "{}", too_large(path));
+    // Another user may hold a lease of his file, which an open that waits would wait for.
+    let flags = if is_file { OFlags::RDONLY | OFlags::NONBLOCK } else { OFlags::RDONLY };
+    let file = looked.open(flags).with_context(cannot)?;
+    unpacked(limited(file, if is_file { looked.length() } else { 0 }, path, limit)?, path, limit)
 }
 
 /// The bytes by which gzip is recognised.
@@ -142,12 +141,6 @@ fn unpack(packed: &mut impl Read, most: u64, out: &mut Vec<u8>, path: &Path) -> 
         .map_err(|_| anyhow!("what gzip packed there is damaged or cut off (measure it again)"))
         .with_context(|| format!("cannot use {}", name(path)))?;
     Ok(())
-}
-
-/// Returns true if a path is of a descriptor of this process.
-fn is_descriptor(path: &Path) -> bool {
-    ["/dev/fd/", "/proc/self/fd/"].iter().any(|place| path.starts_with(place))
-        || path == Path::new("/dev/stdin")
 }
 
 /// Reads up to `limit` bytes, of which about so many are expected.

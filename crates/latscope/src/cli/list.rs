@@ -8,9 +8,11 @@ use anyhow::{Result, bail};
 use clap::Args;
 use latscope_core::need::{self, Need};
 use latscope_core::ordered::{entry, once};
-use latscope_core::quality::Level;
+use latscope_core::plan::Plan;
+use latscope_core::quality::{Level, NO_TIME};
 use latscope_core::report::{Measurement, Report};
 use latscope_core::units::counted;
+use latscope_engine::observers::Progress;
 use latscope_engine::planner::{self, Request};
 use latscope_probes::file::directory;
 use latscope_probes::{self as probe, FAMILIES, Kind, Param, PlanInput, Probe, Profile, REGISTRY};
@@ -105,6 +107,7 @@ fn answer(m: &Measurement) -> (&'static str, String) {
         Level::Ok => "ok",
         Level::Unstable => "unstable: ",
         Level::Degraded => "degraded: ",
+        Level::Unsupported if had_no_time(m) => "not checked: ",
         Level::Unsupported if need::is_in_use(&m.quality) => "not now: ",
         Level::Unsupported => "unsupported: ",
     };
@@ -118,10 +121,11 @@ fn answer(m: &Measurement) -> (&'static str, String) {
 fn counts(report: &Report) -> String {
     let rows: Vec<_> = report.measurements.iter().filter(|m| m.row).collect();
     let mut lacking: Vec<(Vec<&'static Need>, usize)> = Vec::new();
-    let (mut here, mut busy, mut absent) = (0, 0, 0);
+    let (mut here, mut busy, mut absent, mut unchecked) = (0, 0, 0, 0);
     for m in &rows {
         let needs = needs(report, m);
         match m.quality.level {
+            _ if had_no_time(m) => unchecked += 1,
             _ if need::is_in_use(&m.quality) => busy += 1,
             _ if !needs.is_empty() => *entry(&mut lacking, needs) += 1,
             Level::Unsupported => absent += 1,
@@ -136,7 +140,12 @@ fn counts(report: &Report) -> String {
     }));
     said.extend((busy > 0).then(|| format!("not now, in use by others: {busy}")));
     said.extend((absent > 0).then(|| format!("not on this machine: {absent}")));
+    said.extend((unchecked > 0).then(|| format!("not checked: {unchecked}")));
     said.join("; ")
+}
+
+fn had_no_time(m: &Measurement) -> bool {
+    m.quality.reasons.iter().any(|reason| reason.id == NO_TIME)
 }
 
 /// Returns what a row lacks. A row of a directory in memory lacks no disk where the probe has one in another directory.
@@ -149,7 +158,10 @@ fn needs(report: &Report, m: &Measurement) -> Vec<&'static Need> {
     needs
 }
 
-/// Runs every probe with a few samples a point.
+/// Time for the check, ns: twice what it takes on a quiet machine.
+const BUDGET_NS: u64 = 40_000_000_000;
+
+/// Runs every probe with a few samples a point, as far as there is time.
 fn check(probes: &[&'static Probe]) -> Result<Report> {
     let input = PlanInput {
         profile: Profile::Quick,
@@ -160,7 +172,9 @@ fn check(probes: &[&'static Probe]) -> Result<Report> {
     let request = Request { count: Some(5), ..Request::new("check", input) };
     let environment = Environment::survey();
     let plan = planner::plan(&REGISTRY, probes, &request, &environment.machine);
-    environment.run(plan, Default::default(), Vec::new())
+    let plan = Plan { budget_ns: Some(BUDGET_NS), ..plan };
+    let mut progress = Progress::new(probe::setup_s);
+    environment.run(plan, Default::default(), vec![&mut progress])
 }
 
 #[cfg(test)]
@@ -203,6 +217,11 @@ mod tests {
             Measurement { row: true, probe: memory.probe.clone(), quality: Default::default(), ..disk };
         let text = said(vec![busy, memory.clone(), absent, disk]);
         assert_eq!(text, "1 of 4 rows here; not now, in use by others: 1; not on this machine: 2");
+        let mut late = memory.clone();
+        late.quality = Default::default();
+        late.lower(Reason::new(Level::Unsupported, NO_TIME, "over", ""));
+        assert_eq!(answer(&late), ("not checked: ", "over".to_owned()));
+        assert_eq!(said(vec![late]), "0 of 1 row here; not checked: 1");
         let text = said(vec![memory]);
         assert_eq!(text, "0 of 1 row here; -v DIR:/data, --dir /data, where DIR is on a disk: 1 more");
     }

@@ -14,7 +14,7 @@ use latscope_core::quality::NO_VALID_REPLY;
 use latscope_core::report::{Report, Status, Warning};
 use latscope_core::units::{counted, format_count};
 use latscope_engine::observers::{Event, Observer, Progress, Style};
-use latscope_engine::outliers::TRACE_LOST;
+use latscope_engine::outliers::LOST_FILES;
 use latscope_engine::planner::Request;
 use latscope_engine::runner::{self, Run};
 use latscope_engine::saver::{self, Saver};
@@ -169,15 +169,26 @@ pub fn run<M: Measures>(command: &M) -> Result<Exit> {
 /// # Errors
 /// Another run lasts longer than the user waits, or there is no place for the lock.
 fn turn(arguments: &RunArguments) -> Result<Turn> {
-    let Some(limit) = arguments.turn.map(Duration::from_nanos) else { return Ok(turn::begin()) };
+    let names = !arguments.redact && !redact::applies();
+    match arguments.turn {
+        None => Ok(turn::begin()),
+        Some(limit) => wait_for_turn(limit, names, arguments.views.quiet),
+    }
+}
+
+/// Waits for other runs on this host for at most `limit` ns; `names` says which.
+///
+/// # Errors
+/// Another run lasts longer, or there is no place for the lock.
+pub fn wait_for_turn(limit: u64, names: bool, quiet: bool) -> Result<Turn> {
+    let limit = Duration::from_nanos(limit);
     let shown = humantime::format_duration(limit);
-    let quiet = arguments.views.quiet;
     let said = |other: &str| {
         if !quiet {
             eprintln!("latscope: waiting for {other}, at most {shown}");
         }
     };
-    turn::wait(limit, said).with_context(|| format!("--wait {shown}: this run has not begun"))
+    turn::wait(limit, names, said).with_context(|| format!("--wait {shown}: this run has not begun"))
 }
 
 impl RunArguments {
@@ -238,7 +249,7 @@ fn show(report: &Report, output: &Output, in_full: bool, earlier: Option<&Path>)
     let saved = file.map_or(Ok(()), |path| saver::save(path, &output.saved_form(report)));
     let shown = output::unless_unread(output.show(report, in_full, None));
     saved.and(shown)?;
-    if let Some(lost) = report.warnings.iter().find(|warning| warning.id == TRACE_LOST) {
+    if let Some(lost) = report.warnings.iter().find(|warning| LOST_FILES.contains(&warning.id.as_str())) {
         bail!("{}", lost.text);
     }
     if is_empty {

@@ -17,8 +17,8 @@ use std::path::PathBuf;
 /// Adds the results of several runs up to one, such as those of many nights or boards
 ///
 /// Histograms of equal points are added. A point that only some runs have stays with these; a result without any point
-/// of the others is refused. Each run is kept as a round, so that the spread between runs is shown; compare, gate and
-/// history take the runs themselves. Samples in order of time, outliers and verdicts are left out.
+/// of the others is refused. Each run is kept as a round, so that the spread between runs is shown; show and gate judge
+/// the sum, compare and history take the runs themselves. Samples in order of time, outliers and verdicts are left out.
 #[derive(Debug, Args)]
 pub struct MergeArguments {
     /// Results, also merged ones, or directories of results; - for stdin
@@ -74,15 +74,16 @@ fn described(file: &str, whole: &Report) -> String {
     let Some(merged) = &whole.merged else { return String::new() };
     let [runs, points] = [merged.runs.len(), whole.measurements.len()].map(|number| number as u64);
     let partial = whole.measurements.iter().filter(|m| m.rounds.len() < merged.runs.len()).count();
-    let partial = if partial > 0 { format!(", {partial} of them not in all runs") } else { String::new() };
-    let mut text =
-        format!("{file}: merged from {}, {}{partial}\n", counted(runs, "run"), counted(points, "point"));
+    let noun = whole.merged_noun();
+    let partial = if partial > 0 { format!(", {partial} of them not in all {noun}s") } else { String::new() };
+    let points = counted(points, "point");
+    let mut text = format!("{file}: merged from {}, {points}{partial}\n", counted(runs, noun));
     for warning in whole.warnings.iter().filter(|one| one.id == MACHINE_NOT_KNOWN) {
         text += &format!("  {}\n", warning.text);
     }
     for fact in &merged.differs {
         let values =
-            fact.values.iter().map(|(value, runs)| format!("{value} ({})", counted((*runs).into(), "run")));
+            fact.values.iter().map(|(value, runs)| format!("{value} ({})", counted((*runs).into(), noun)));
         text += &format!("  differs: {}: {}\n", fact.what, values.collect::<Vec<_>>().join(", "));
     }
     text

@@ -52,17 +52,35 @@ use latscope_os::signal;
 use latscope_process::role::Role;
 use latscope_process::{eprintln, not_restored, stdout};
 use latscope_trace::tracefs;
+use rustix::process::{Resource, getrlimit};
 use std::ffi::OsString;
 use std::process::ExitCode;
 
 const SIGXFSZ: i32 = 25;
 
+/// Least size of the stack with which latscope runs, bytes. An overflow would end it without a word.
+const LEAST_STACK: u64 = 1 << 20;
+
+/// Returns true if the stack of this process may grow as far as latscope needs.
+pub fn has_stack() -> bool {
+    getrlimit(Resource::Stack).current.is_none_or(|limit| limit >= LEAST_STACK)
+}
+
+/// Says that the stack is too small.
+#[inline(never)]
+pub fn refuse_stack() -> ExitCode {
+    eprintln!("latscope: the limit of the stack is below 1 MiB, with which it cannot run: `ulimit -s 8192`");
+    ExitCode::FAILURE
+}
+
 /// Runs the command with the arguments of the process.
+// Not inlined: its variables would be on the stack of the function that looks at the limit.
+#[inline(never)]
 pub fn main() -> ExitCode {
     // A file that may not grow further is an error of that file, not the end of the run.
     signal::ignore(SIGXFSZ);
     stdout::spare_dumb_terminals();
-    let arguments: Vec<OsString> = std::env::args_os().collect();
+    let arguments = usage::with_help_last(std::env::args_os().collect());
     redact::apply(&arguments);
     // What goes wrong there says nothing about the commit.
     let is_bisecting = arguments.get(1).is_some_and(|word| word == bisect::NAME);
@@ -82,7 +100,7 @@ pub fn main() -> ExitCode {
             return ExitCode::SUCCESS;
         }
         eprintln!("latscope: {}", usage::with_help(usage::plain(&error), &arguments, Arguments::command()));
-        if is_bisecting { bisect::CANNOT_TELL.into() } else { ExitCode::FAILURE }
+        if is_bisecting { bisect::exit_code(&error) } else { ExitCode::FAILURE }
     })
 }
 
@@ -127,7 +145,8 @@ fn command(arguments: &[OsString]) -> Result<ExitCode> {
     let Some(command) = parsed.command else {
         return Ok(with_what_is_left(measure::run(&parsed.survey)?).explained(&matches));
     };
-    if command.is_without_run() {
+    // A trial listens when it begins to change something.
+    if command.is_without_run() || matches!(command, Command::Trial(_) | Command::Run(_)) {
         let _ = signal::release(&signal::TERMINATION);
     }
     if command.is_tracing() {

@@ -5,7 +5,7 @@ use super::names::NameArguments;
 use super::usage::did_you_mean;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::parser::ValueSource;
-use clap::{ArgMatches, Args, Command, FromArgMatches, value_parser};
+use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, value_parser};
 use latscope_core::json;
 use latscope_core::plan::Load;
 use latscope_core::units::{CpuList, ParseError, parse_duration};
@@ -15,6 +15,7 @@ use latscope_probes::Word;
 use latscope_process::load;
 use latscope_views::{Scale, Sort};
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::ops::Deref;
 use std::path::PathBuf;
 
@@ -128,7 +129,7 @@ pub struct ViewArguments {
 }
 
 /// Words of --progress.
-const STYLES: [(Meaning, Style); 4] = [
+pub const STYLES: [(Meaning, Style); 4] = [
     (("auto", "bar on a terminal, else plain"), Style::Auto),
     (("bar", "a line that is rewritten, or the live screen"), Style::Bar),
     (("plain", "a line every 10 s"), Style::Plain),
@@ -251,10 +252,30 @@ impl Registered for Given {
     }
 }
 
+/// Words that are possible for an option, also in capital letters.
+#[derive(Debug, Clone)]
+pub struct Words(Vec<Meaning>);
+
+impl TypedValueParser for Words {
+    type Value = String;
+
+    fn parse_ref(&self, command: &Command, arg: Option<&Arg>, given: &OsStr) -> Result<String, clap::Error> {
+        let any_case =
+            self.0.iter().map(|(word, _)| PossibleValue::new(*word).alias(word.to_ascii_uppercase()));
+        let given = PossibleValuesParser::new(any_case).parse_ref(command, arg, given)?;
+        let known = self.0.iter().find(|(word, _)| word.eq_ignore_ascii_case(&given));
+        Ok(known.map_or(given, |(word, _)| (*word).to_owned()))
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        let value = |(word, help): &Meaning| PossibleValue::new(*word).help(help.trim_end_matches('.'));
+        Some(Box::new(self.0.iter().map(value)))
+    }
+}
+
 /// Reads one of these words, each of which the long help explains in a line.
-pub fn possible(words: impl IntoIterator<Item = Meaning>) -> PossibleValuesParser {
-    let value = |(word, help): Meaning| PossibleValue::new(word).help(help.trim_end_matches('.'));
-    PossibleValuesParser::new(words.into_iter().map(value))
+pub fn possible(words: impl IntoIterator<Item = Meaning>) -> Words {
+    Words(words.into_iter().collect())
 }
 
 /// Reads one of these words as what it stands for.

@@ -13,12 +13,11 @@ use latscope_core::report::Report;
 use latscope_engine::saver;
 use latscope_judge::references;
 use latscope_judge::verdict::describe;
-use latscope_process::stdout;
+use latscope_process::{files, stdout};
 use latscope_views::figure::{self, Picture};
 use latscope_views::{self as views, Options, Scale};
 use serde::Serialize;
 use std::borrow::Cow;
-use std::fs;
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 
@@ -332,7 +331,7 @@ fn is_directory(path: &Path) -> bool {
 }
 
 fn create(path: &Path) -> Result<()> {
-    fs::create_dir_all(path)
+    files::create_directories(path)
         .with_context(|| format!("cannot make the directory {}: choose another one", path.display()))
 }
 

@@ -53,6 +53,19 @@ impl Results {
 /// # Errors
 /// A named file cannot be read or is no result, or there is no result at all; the text names the file.
 pub fn load(paths: &[PathBuf]) -> Result<Results> {
+    load_by(paths, imports::read_run)
+}
+
+/// Reads results as [`load`] does, and of files that are named also several runs merged into one.
+///
+/// # Errors
+/// The errors of [`load`].
+pub fn load_judged(paths: &[PathBuf]) -> Result<Results> {
+    load_by(paths, imports::read_runs)
+}
+
+/// Reads results; named files are read by `of_named`.
+fn load_by(paths: &[PathBuf], of_named: fn(&[u8]) -> Result<Run, ReadError>) -> Result<Results> {
     let mut results = Results::default();
     let mut files: Vec<(PathBuf, bool)> = Vec::new();
     for path in paths {
@@ -63,8 +76,10 @@ pub fn load(paths: &[PathBuf]) -> Result<Results> {
             files.push((path.clone(), true));
         }
     }
-    let paths_of: Vec<&Path> = files.iter().map(|(path, _)| path.as_path()).collect();
-    for ((path, named), run) in files.iter().zip(read_each(&paths_of, |_, run| run)) {
+    let read = each_in_turn(&files, |(path, named)| {
+        read(path, if *named { of_named } else { imports::read_run }).and_then(redact::run)
+    });
+    for ((path, named), run) in files.iter().zip(read) {
         match run {
             Ok(run) => results.runs.push((redact::file(name(path)), run)),
             Err(error) if *named => return Err(error),
@@ -130,26 +145,31 @@ pub fn of_directory(path: &Path, skipped: &mut Vec<String>) -> Result<Vec<PathBu
         .collect::<Result<_, _>>()
         .with_context(cannot)?;
     all.sort();
-    // What cannot be looked at is tried, and said to be unreadable.
+    // A file that cannot be looked at is tried, and said to be unreadable. Another user may have placed links in a directory.
     let (files, others): (Vec<PathBuf>, Vec<PathBuf>) =
-        all.into_iter().partition(|path| path.metadata().map_or(true, |about| about.is_file()));
+        all.into_iter().partition(|path| path.symlink_metadata().map_or(true, |about| about.is_file()));
     skipped.extend(others.iter().map(|other| format!("skipped: {} is no plain file", other.display())));
     Ok(files)
 }
 
 /// Reads files on two threads; what `each` makes of each, in order. Only that is kept.
 pub fn read_each<T: Send>(files: &[&Path], each: impl Fn(&Path, Result<Run>) -> T + Sync) -> Vec<T> {
+    each_in_turn(files, |path| each(path, read(path, imports::read_run).and_then(redact::run)))
+}
+
+/// Takes items on two threads; what `each` makes of each, in order.
+fn each_in_turn<I: Sync, T: Send>(items: &[I], each: impl Fn(&I) -> T + Sync) -> Vec<T> {
     let next = AtomicUsize::new(0);
     let worker = || {
         let mut done = Vec::new();
         loop {
             let at = next.fetch_add(1, Ordering::Relaxed);
-            let Some(path) = files.get(at) else { return done };
-            done.push((at, each(path, read(path, imports::read_run).and_then(redact::run))));
+            let Some(item) = items.get(at) else { return done };
+            done.push((at, each(item)));
         }
     };
     let mut done = thread::scope(|scope| {
-        let other = (files.len() > 1).then(|| scope.spawn(worker));
+        let other = (items.len() > 1).then(|| scope.spawn(worker));
         let mut done = worker();
         done.extend(other.into_iter().flat_map(|other| other.join().expect("reading does not panic")));
         done

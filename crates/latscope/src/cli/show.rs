@@ -1,5 +1,6 @@
 //! `latscope show`: any view of a saved result.
 
+use super::criteria::Judging;
 use super::input::InputArguments;
 use super::judged::ComparisonFiles;
 use super::options::{Dynamic, Given, JsonArgument, ViewArguments};
@@ -23,6 +24,8 @@ pub struct ShowArguments {
     input: InputArguments,
     #[command(flatten)]
     views: ViewArguments,
+    #[command(flatten)]
+    judging: Dynamic<Judging>,
 }
 
 /// Shows what came of a trial.
@@ -32,7 +35,8 @@ fn directory(asked: &ShowArguments) -> Result<Exit> {
         saved::is_trial(&asked.result),
         "cannot read {path}: it is a directory, and none of a trial: choose a file in it, or `latscope history {path}`"
     );
-    asked.given.refuse(&OF_RESULTS, "is for a single result: choose a file of the directory")?;
+    let of_results: Vec<&str> = OF_RESULTS.into_iter().chain(Judging::options()).collect();
+    asked.given.refuse(&of_results, "is for a single result: choose a file of the directory")?;
     let to = &asked.views;
     let files = ComparisonFiles {
         json: JsonArgument { json: to.json.json.clone() },
@@ -63,7 +67,8 @@ pub fn run(asked: &ShowArguments) -> Result<Exit> {
     ensure!(!asked.all || !asked.views.table, "--all shows every point, and --table the rows: choose one");
     ensure!(!asked.all || output.shows_table(), "--all is for the table, and it is not shown");
     let load = if output.uses_blocks() { results::load_one } else { results::load_without_blocks };
-    let report = load(&asked.result)?;
+    let mut report = load(&asked.result)?;
+    asked.judging.judge(&mut report);
     output.show(&report, asked.all, Some(&asked.result))?;
     if let Some(path) = output.json_file() {
         latscope_engine::saver::save(path, &output.saved_form(&report))?;

@@ -2,6 +2,7 @@
 //! takes them. No value is rounded without a note.
 
 use latscope_core::machine::Machine;
+use latscope_core::param;
 use latscope_core::plan::{ParamValue, Plan, Point};
 use latscope_core::units::{format_size, parse_size};
 use latscope_engine::planner::Request;
@@ -25,8 +26,13 @@ pub(super) fn notes(probes: &[&Probe], request: &Request, machine: &Machine, pla
                 break;
             }
             let Some(asked) = request.input.values.get(param.name) else { continue };
-            let asked: Vec<&ParamValue> = asked.iter().filter(|value| takes(param, value)).collect();
-            let planned = points.iter().filter_map(|point| point.params.get(param.name)).collect();
+            let planned: BTreeSet<&ParamValue> =
+                points.iter().filter_map(|point| point.params.get(param.name)).collect();
+            // The usual value is measured, though no point states it.
+            let unstated = UNSTATED.contains(&param.name)
+                && points.iter().any(|point| !point.params.contains_key(param.name));
+            let noted = |value: &&ParamValue| takes(param, value) && (planned.contains(value) || !unstated);
+            let asked: Vec<&ParamValue> = asked.iter().filter(noted).collect();
             let values = Values { probe, param, asked, planned };
             notes.extend(values.rounded());
             notes.extend(values.left_out(&request.input, machine));
@@ -34,6 +40,9 @@ pub(super) fn notes(probes: &[&Probe], request: &Request, machine: &Machine, pla
     }
     notes
 }
+
+/// Parameters whose usual value some points leave out, so that they are those of earlier versions.
+const UNSTATED: [&str; 3] = [param::BUFFER, param::BY, param::PAGES];
 
 /// Returns true unless the value is a word of other probes.
 fn takes(param: &Param, value: &ParamValue) -> bool {
@@ -147,6 +156,10 @@ mod tests {
             ("memory.latency", [("order", "stride"), ("stride", "128,256")]),
             ("memory.loaded", [("threads", "0,1"), ("delay", "5")]),
             ("memory.bandwidth", [("size", "4096"), ("threads", "1,2")]),
+            // Usual values, which no point states.
+            ("memory.stream", [("threads", "1"), ("pages", "2MiB,4KiB")]),
+            ("sync.pipe-bandwidth", [("size", "4096"), ("buffer", "0,16")]),
+            ("sync.eventfd", [("placement", "same-core"), ("by", "instruction")]),
         ] {
             assert_eq!(said(probe, &values), Ok(Vec::new()), "{probe} {values:?}");
         }

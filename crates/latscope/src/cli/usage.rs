@@ -5,6 +5,15 @@ use super::foreign;
 use clap::Command;
 use std::ffi::{OsStr, OsString};
 
+/// Returns `latscope help COMMAND` as `latscope COMMAND --help`.
+pub fn with_help_last(mut words: Vec<OsString>) -> Vec<OsString> {
+    if words.get(1).is_some_and(|word| word == "help") {
+        words.remove(1);
+        words.push("--help".into());
+    }
+    words
+}
+
 /// Message of the parser without its paragraphs, and without the tip to pass a misspelt option as a value.
 pub fn of_parser(message: &str) -> String {
     let message = message.strip_prefix("error: ").unwrap_or(message);
@@ -121,6 +130,25 @@ mod tests {
     use super::super::arguments::Arguments;
     use super::*;
     use clap::CommandFactory;
+
+    #[test]
+    fn help_of_a_command_may_be_asked_for_first() {
+        let words = |text: &str| -> Vec<OsString> { text.split(' ').map(OsString::from).collect() };
+        let last = |text: &str| with_help_last(words(text));
+        assert_eq!(last("latscope help wake"), words("latscope wake --help"));
+        assert_eq!(last("latscope help remote serve"), words("latscope remote serve --help"));
+        assert_eq!(last("latscope help"), words("latscope --help"));
+        assert_eq!(last("latscope wake help"), words("latscope wake help"));
+    }
+
+    #[test]
+    fn words_may_be_in_capital_letters() {
+        use super::super::arguments::Command;
+        let parsed =
+            Arguments::command().try_get_matches_from(["latscope", "wake", "--policy", "FIFO"]).unwrap();
+        let parsed = <Arguments as clap::FromArgMatches>::from_arg_matches(&parsed).unwrap();
+        let Some(Command::Wake(_)) = parsed.command else { panic!("{parsed:?}") };
+    }
 
     fn refused(words: &str) -> String {
         let words: Vec<OsString> =

@@ -101,6 +101,23 @@ fn a_criterion_is_not_judged_by_what_a_quota_stopped() {
     }
 }
 
+/// Measures under a load, while another latscope runs. Returns its pid and the result.
+fn beside_another_latscope(place: &Place, result: &str) -> (u64, Value) {
+    let beside: Child =
+        start(&mut latscope(["cpu", "--duration", "60s", "--json", &place.at("other.json"), "--quiet"]));
+    let pid = u64::from(beside.id());
+    run(&["wake", "--duration", "2s", "--load", "cpu", "--no-live", "--json", result]);
+    rustix::process::kill_process(rustix::process::Pid::from_raw(pid as i32).unwrap(), Signal::TERM).unwrap();
+    wait(beside);
+    (pid, json(result))
+}
+
+/// Returns true if the account of a result lists a process.
+fn is_listed(result: &Value, pid: u64) -> bool {
+    let top = result["activity"]["top"].as_array();
+    top.is_some_and(|top| top.iter().any(|process| process["pid"].as_u64() == Some(pid)))
+}
+
 #[test]
 fn a_load_and_another_latscope_are_told_from_others() {
     let test = "a_load_and_another_latscope_are_told_from_others";
@@ -109,13 +126,9 @@ fn a_load_and_another_latscope_are_told_from_others() {
     }
     let place = Place::new();
     let result = place.at("result.json");
-    let beside: Child =
-        start(&mut latscope(["cpu", "--duration", "60s", "--json", &place.at("other.json"), "--quiet"]));
-    let pid = u64::from(beside.id());
-    run(&["wake", "--duration", "2s", "--load", "cpu", "--no-live", "--json", &result]);
-    rustix::process::kill_process(rustix::process::Pid::from_raw(pid as i32).unwrap(), Signal::TERM).unwrap();
-    wait(beside);
-    let found = json(&result);
+    // Other tests may leave the other latscope no CPU for a while.
+    let mut runs = (0..5).map(|_| beside_another_latscope(&place, &result));
+    let (pid, found) = runs.find(|(pid, found)| is_listed(found, *pid)).expect("none of five runs lists it");
     let account = &found["activity"];
     // Where others take most of the CPUs, little is left for the load.
     let is_crowded = account["others"].as_f64() > Some(0.5);

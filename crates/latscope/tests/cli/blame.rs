@@ -144,44 +144,6 @@ fn events_that_were_asked_for_stand_in_the_line() {
     assert!(unknown.contains("no event sched:no_such_event"), "{unknown}");
 }
 
-/// The kernel holds back a thread of SCHED_FIFO that never sleeps, and with it all others of its class.
-#[test]
-fn real_time_throttling_is_named_with_the_thread_that_it_is_against() {
-    let name = "real_time_throttling_is_named_with_the_thread_that_it_is_against";
-    if !traceable(name) || !has_program(name, "chrt") {
-        return;
-    }
-    let place = Place::new();
-    let (result, script) = (place.at("result.json"), place.file("endless", "while :; do :; done\n"));
-    let cpu = latscope_os::sched::allowed_cpus().unwrap().last().unwrap().to_string();
-    let mut endless =
-        start(&mut program(["timeout", "6", "chrt", "-f", "10", "taskset", "-c", &cpu, "sh", &script]));
-    let words =
-        ["wake", "--cpus", &cpu, "--duration", "4s", "--threshold", "20ms", "--quiet", "--json", &result];
-    let ran = end(&mut latscope(words));
-    let _ = endless.wait();
-    ran.no_panic();
-    let found = json(&result);
-    let outliers: Vec<&Value> = of_probe(&found, "wake.timer")
-        .into_iter()
-        .flat_map(|m| m["outliers"].as_array().into_iter().flatten())
-        .collect();
-    if outliers.is_empty() {
-        return skipped_in_part(name, "this kernel held no real-time thread back for 20 ms");
-    }
-    let throttled = outliers.iter().flat_map(|outlier| outlier["cause"].as_array().unwrap());
-    let throttled: Vec<&Value> = throttled.filter(|cause| cause["kind"] == "throttling").collect();
-    assert!(!throttled.is_empty(), "{outliers:#?}");
-    assert!(
-        throttled
-            .iter()
-            .any(|cause| cause["name"].as_str().unwrap().starts_with("sh (real-time priority 10)")),
-        "{throttled:#?}"
-    );
-    let [warning] = &warnings(&found, "rt-throttling")[..] else { panic!("{:#}", found["warnings"]) };
-    assert!(warning.contains("sched_rt_runtime_us"), "{warning}");
-}
-
 #[test]
 fn without_permission_to_trace_a_line_says_so_and_the_run_goes_on() {
     if !traceable("without_permission_to_trace_a_line_says_so_and_the_run_goes_on") {
@@ -239,4 +201,44 @@ fn a_quota_is_named_where_it_held_the_thread_back() {
     assert!(quota["name"].as_str().unwrap().contains(&group), "{quota:#}");
     let [warning] = &warnings(&found, "quota")[..] else { panic!("{:#}", found["warnings"]) };
     assert!(warning.contains("cpu.max"), "{warning}");
+}
+
+/// Directory of the freezer of the first version of control groups.
+const FREEZER_GROUPS: &str = "/sys/fs/cgroup/freezer";
+
+/// Freezes a whole run, as `docker pause` does, once its measuring thread is there, and thaws it.
+#[test]
+fn a_run_that_its_control_group_froze_is_degraded_with_a_trace_and_without() {
+    let name = "a_run_that_its_control_group_froze_is_degraded_with_a_trace_and_without";
+    if !traceable(name) {
+        return;
+    }
+    let group = format!("{FREEZER_GROUPS}/latscope-blame-{}", std::process::id());
+    if std::fs::create_dir(&group).is_err() || !std::path::Path::new(&group).join("freezer.state").exists() {
+        return skipped(name, &format!("no control group can be made in {FREEZER_GROUPS}"));
+    }
+    let place = Place::new();
+    let script = "echo $$ >\"$0\"/cgroup.procs; exec \"$@\"";
+    for trace in ["--blame=5", "--no-blame"] {
+        let result = place.at("result.json");
+        let words = ["wake", "--duration", "2s", "--threshold", "10s", trace, "--quiet", "--json", &result];
+        let mut run = start(program(["sh", "-c", script, &group, BINARY]).args(words));
+        eventually("a thread measures", || {
+            let threads = std::fs::read_to_string(format!("{group}/tasks")).ok()?;
+            let name =
+                |thread: &str| std::fs::read_to_string(format!("/proc/{thread}/comm")).unwrap_or_default();
+            threads.lines().any(|thread| name(thread).starts_with("wake/")).then_some(())
+        });
+        for state in ["FROZEN", "THAWED"] {
+            std::fs::write(format!("{group}/freezer.state"), state).unwrap();
+            std::thread::sleep(std::time::Duration::from_millis(200));
+        }
+        run.wait().unwrap();
+        let found = json(&result);
+        for m in of_probe(&found, "wake.timer") {
+            let reasons = m["quality"]["reasons"].as_array().unwrap();
+            assert!(reasons.iter().any(|reason| reason["id"] == "halted"), "{trace}: {m:#}");
+        }
+    }
+    eventually("the group is empty", || std::fs::remove_dir(&group).ok());
 }

@@ -129,6 +129,20 @@ fn sides_beside_which_others_used_the_cpus_differently_differ_at_most() {
 }
 
 #[test]
+fn sides_on_a_saturated_machine_differ_at_most() {
+    let place = Place::new();
+    let (a, b) = (side(&place, "a", 9, 1.0), side(&place, "b", 9, 1.5));
+    beside(&a, 0.89);
+    beside(&b, 0.95);
+    let ran = run(&["compare", &a, &b, "--fail-on", "slower"]);
+    assert!(ran.code == Some(3) && ran.err.contains("competition for CPUs"), "{ran:?}");
+    assert!(ran.out.contains(" 0 slower") && ran.out.contains("--accept-busy"), "{}", ran.out);
+    let gate = ["gate", "--baseline", &a, &b];
+    assert_eq!(run(&gate).code, Some(3));
+    assert_eq!(run(&[&gate[..], &["--accept-busy"]].concat()).code, Some(2));
+}
+
+#[test]
 fn the_same_seed_gives_the_same_comparison() {
     let place = Place::new();
     let (a, b) = (side(&place, "a", 3, 1.0), side(&place, "b", 3, 1.1));

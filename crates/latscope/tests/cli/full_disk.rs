@@ -179,7 +179,7 @@ fn a_time_line_on_a_full_disk_costs_nothing_else() {
         exit $code";
     let ran = end(&mut with_mounts(script, &[&disk, &result]));
     let found = json(&result);
-    assert!(ran.out.contains("mutex") && ran.code == Some(0), "{ran:#?}");
+    assert!(ran.out.contains("mutex") && ran.code == Some(1), "{ran:#?}");
     measured(&found, "sync.mutex");
     assert!(found["finished"].is_string(), "{found:#}");
     let warnings = found["warnings"].as_array().unwrap();

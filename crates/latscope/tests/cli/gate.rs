@@ -157,7 +157,7 @@ fn a_reader_that_goes_away_does_not_change_the_verdict() {
     let full = fs::File::options().write(true).open("/dev/full").unwrap();
     let mut command =
         latscope(["bisect-check", "--accept-busy", "--budget", &generous].into_iter().chain(SHORT));
-    assert_eq!(command.stdout(full).status().unwrap().code(), Some(125));
+    assert_eq!(command.stdout(full).status().unwrap().code(), Some(128));
 }
 
 #[test]
@@ -174,7 +174,7 @@ fn what_is_misspelt_or_no_budget_is_refused_in_one_line() {
         ("[[limit]]\nprobe = 'wake.timer'\nmaax = '1ms'", "did you mean max?"),
         ("[[limit]]\nprobe = 'wake.timer'\np99_8 = '1ms'", "did you mean p99_9?"),
         ("[[limit]]\nprobe = 'ipc.pipe'\nmeeet = '99%'", "did you mean meet?"),
-        ("[[limit]]\nprobe = 'wake.timer'\nmax = '50'", "such as 100ns, 250us"),
+        ("[[limit]]\nprobe = 'wake.timer'\nmax = '50'", "its unit is missing, as in 250us"),
         ("[[limit]]\nprobe = 'wake.timer'\nmissed = inf", "from 0 up"),
         ("[[limit]]\nprobe = 'wake.timer'\np50 = '5%'", "write \"+5%\""),
         ("[[limit]]\nprobe = 'wake.timer'\np50 = '-200%'", "above -100%"),
@@ -206,9 +206,6 @@ fn what_is_misspelt_or_no_budget_is_refused_in_one_line() {
         let ran = run(&[&["gate"], words].concat());
         assert!(ran.refused().contains(said), "{words:?}: {ran:?}");
     }
-    let other = wake(&place, "other.json", |_| {});
-    let unused = run(&["gate", &result, "--budget", &good, "--baseline", &other]);
-    assert!(unused.refused().contains("--baseline is not used"), "{unused:?}");
 }
 
 #[test]
@@ -321,7 +318,7 @@ fn a_baseline_is_what_limits_are_relative_to() {
     let place = Place::new();
     let (before, slower, same) =
         (side(&place, "a", 9, 1.0), side(&place, "b", 9, 1.2), side(&place, "c", 9, 1.0));
-    let few = side(&place, "d", 1, 1.2);
+    let few = side(&place, "d", 3, 1.2);
     let of = |now: &str, more: &[&str]| {
         let ran = run(&[&["gate", now, "--baseline", &before], more].concat());
         ran.no_panic();
@@ -330,13 +327,42 @@ fn a_baseline_is_what_limits_are_relative_to() {
     assert_eq!(of(&slower, &[]).0, Some(2));
     assert_eq!(of(&same, &[]).0, Some(0));
     let (code, said) = of(&few, &[]);
-    assert!(code == Some(3) && said.contains("one run to be judged decides nothing"), "{said}");
+    assert!(code == Some(3) && said.contains("2 runs to be judged are missing"), "{said}");
     let budget = place.file("b.toml", "[[limit]]\nprobe = 'sync'\np50 = '+30%'");
     let (code, said) = of(&slower, &["--budget", &budget, "--all"]);
     assert!(code == Some(0) && said.contains("p50 ≤ +30 %"), "{said}");
     let junit = place.at("j.xml");
     of(&slower, &["--junit", &junit]);
     assert!(fs::read_to_string(junit).unwrap().contains("relative to the baseline"));
+}
+
+#[test]
+fn absolute_limits_and_a_baseline_make_one_verdict() {
+    let place = Place::new();
+    let (before, slower, same) =
+        (side(&place, "a", 5, 1.0), side(&place, "b", 5, 1.3), side(&place, "c", 5, 1.0));
+    let [wide, narrow] = [("wide", "10h"), ("narrow", "1ns")].map(|(name, most)| {
+        place.file(&format!("{name}.toml"), format!("[[limit]]\nprobe = 'sync'\np50 = '{most}'"))
+    });
+    let file = place.at("g.json");
+    let of = |now: &str, budget: &str| {
+        let ran = run(&["gate", now, "--budget", budget, "--baseline", &before, "--json", &file]);
+        ran.no_panic();
+        let gate = json(&file);
+        let exceeded = |relative: bool| {
+            let checks = gate["checks"].as_array().unwrap().iter();
+            let of_kind: Vec<&Value> = checks.filter(|check| check["relative"] == relative).collect();
+            assert!(!of_kind.is_empty(), "{gate}");
+            of_kind.iter().filter(|check| check["status"] == "exceeded").count() > 0
+        };
+        (ran.code, exceeded(false), exceeded(true))
+    };
+    assert_eq!(of(&same, &wide), (Some(0), false, false));
+    assert_eq!(of(&slower, &wide), (Some(2), false, true));
+    assert_eq!(of(&same, &narrow), (Some(2), true, false));
+    assert_eq!(of(&slower, &narrow), (Some(2), true, true));
+    let few = run(&["gate", &side(&place, "d", 3, 1.0), "--budget", &wide, "--baseline", &before]);
+    assert!(few.code == Some(3) && flat(&few.out).contains("2 runs to be judged are missing"), "{few:?}");
 }
 
 /// Arguments of a short run, which a limit judges.
@@ -367,11 +393,11 @@ fn bisecting_says_good_bad_or_that_it_cannot_tell() {
     let bad = bisect(&place, "p50 = '1ns'", &[]);
     assert_eq!((bad.code, bad.out.as_str()), (Some(1), "bad: 0 good and 3 bad of 3 runs\n"), "{bad:?}");
     let few = bisect(&place, "p50 = '10h'", &["--runs", "2"]);
-    assert!(few.code == Some(125) && few.err.contains("3 runs that agree are needed"), "{few:?}");
+    assert!(few.code == Some(128) && few.err.contains("3 runs that agree are needed"), "{few:?}");
     for limits in ["p99_9999 = '10h'", "where = { cpu = 4000 }\nmax = '10h'"] {
         let unknown = bisect(&place, limits, &["--runs", "4"]);
         assert!(
-            unknown.code == Some(125) && unknown.err.contains("further runs cannot either"),
+            unknown.code == Some(128) && unknown.err.contains("no run of this command can hold"),
             "{unknown:?}"
         );
         assert!(!unknown.err.contains("run 2"), "{unknown:?}");
@@ -381,7 +407,7 @@ fn bisecting_says_good_bad_or_that_it_cannot_tell() {
     let advice =
         short.err.split("(add --duration ").nth(1).and_then(|rest| rest.split_once("s to the command"));
     let seconds: u64 = advice.unwrap_or_else(|| panic!("{short:?}")).0.parse().unwrap();
-    assert!(short.code == Some(125) && seconds > 1000 && !short.err.contains("run 2"), "{short:?}");
+    assert!(short.code == Some(128) && seconds > 1000 && !short.err.contains("run 2"), "{short:?}");
 }
 
 #[test]
@@ -410,7 +436,9 @@ fn what_goes_wrong_while_bisecting_is_never_a_bad_commit() {
     for (words, said) in cases {
         let ran = run(&[&["bisect-check"], words].concat());
         ran.no_panic();
-        assert!(ran.code == Some(125) && ran.err.contains(said), "{words:?}: {ran:?}");
+        // Only a run that fails may succeed at another commit: any other error ends the bisection.
+        let code = if said == "cannot tell" { 125 } else { 128 };
+        assert!(ran.code == Some(code) && ran.err.contains(said), "{words:?}: {ran:?}");
     }
 }
 

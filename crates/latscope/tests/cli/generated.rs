@@ -1,11 +1,9 @@
 //! Files made from the description of the command, and commands that do not measure for a result.
 
 use crate::support::{
-    BINARY, NOBODY, Place, end, has_program, is_installed, latscope, program, public_binary, root, run,
+    NOBODY, Place, end, has_program, is_installed, latscope, program, public_binary, root, run,
     skipped_in_part,
 };
-use std::fs;
-use std::os::unix::fs::symlink;
 use std::os::unix::process::CommandExt;
 
 const FAMILIES: [&str; 11] =
@@ -157,31 +155,6 @@ fn the_self_test_finds_what_is_there() {
         passed
     });
     assert!(found, "the self-test failed three times: {failed:#?}");
-}
-
-#[test]
-fn older_tools_are_played_by_argument_and_by_name() {
-    let ran = run(&["as", "lat_syscall", "null"]);
-    assert_eq!((ran.code, ran.out.as_str()), (Some(0), ""), "{ran:?}");
-    let words: Vec<&str> = ran.err.split_whitespace().collect();
-    let ["Simple", "syscall:", number, "microseconds"] = words[..] else { panic!("{ran:?}") };
-    assert!(number.parse::<f64>().unwrap() > 0.0);
-
-    let place = Place::new();
-    let tool = place.at("lat_mem_rd");
-    symlink(BINARY, &tool).unwrap();
-    let ran = end(&mut program([&tool, "1", "64"]));
-    assert_eq!(ran.code, Some(0), "{ran:?}");
-    let mut lines = ran.err.lines();
-    assert_eq!(lines.next(), Some("\"stride=64"), "{ran:?}");
-    let curve: Vec<(f64, f64)> = lines
-        .filter_map(|line| line.split_once(' '))
-        .map(|(size, ns)| (size.parse().unwrap(), ns.parse().unwrap()))
-        .collect();
-    assert!(curve.len() > 20 && curve.iter().all(|(_, ns)| *ns > 0.0), "{ran:?}");
-    assert!(curve.windows(2).all(|pair| pair[0].0 < pair[1].0), "{ran:?}");
-    assert_eq!(curve.last().unwrap().0, 1.0);
-    assert_eq!(fs::read_dir(place.path()).unwrap().count(), 1);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //! no files, and names that lead elsewhere.
 
 use crate::import::real;
-use crate::support::{NOBODY, Place, Ran, end, json, latscope, program, root, run};
+use crate::support::{NOBODY, Place, Ran, end, json, latscope, program, root, run, start, wait};
 use latscope_core::fixture;
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
@@ -78,7 +78,7 @@ fn titles_are_no_commands_of_a_workflow_and_no_formulas() {
         let shown = run(&["show", &file, view]).out;
         assert!(!shown.lines().any(|line| line.trim_start().starts_with("::")), "{shown}");
     }
-    assert!(run(&["show", &file, "--csv", "-"]).out.contains("::stop-commands::x"));
+    assert!(run(&["show", &file, "--csv", "-"]).out.contains(": :stop-commands::x"));
 }
 
 #[test]
@@ -148,14 +148,85 @@ fn root_writes_results_of_a_trial_only_where_no_other_user_can() {
         let line = run(&["run", &plan, "--dir", directory]).refused();
         assert!(line.contains("another user can write to it"), "{line}");
     }
-    // In a directory of others that of its own name is new, and root's alone.
-    let ran = end(latscope(["run", &plan]).current_dir(&theirs));
+    // The directory of its own name is new, and root's alone; in one of another user he could replace it.
+    let said = end(latscope(["run", &plan]).current_dir(&theirs)).refused();
+    assert!(said.contains("another user can replace what is in ."), "{said}");
+    // A link of root's own to a new directory is followed, at each run.
+    let (real, way) = (place.directory("real"), place.at("way"));
+    symlink(&real, &way).unwrap();
+    run(&["run", &plan, "--dir", &way]).done();
+    let own = place.directory("own");
+    let ran = end(latscope(["run", &plan]).current_dir(&own));
     ran.no_panic();
     assert_eq!(ran.code, Some(0), "{ran:#?}");
-    let made: Vec<_> =
-        fs::read_dir(&theirs).unwrap().map(|entry| entry.unwrap().metadata().unwrap()).collect();
+    let made: Vec<_> = fs::read_dir(&own).unwrap().map(|entry| entry.unwrap().metadata().unwrap()).collect();
     assert_eq!(
         made.iter().map(|about| (about.uid(), about.mode() & 0o777)).collect::<Vec<_>>(),
         [(0, 0o700)]
     );
+}
+
+/// Views that are written to a file, by their options.
+const WRITTEN: [&str; 6] = ["--json", "--csv", "--html", "--markdown", "--openmetrics", "--csv-long"];
+
+#[test]
+fn no_view_is_written_to_what_a_link_of_another_user_leads_to() {
+    if !root("no_view_is_written_to_what_a_link_of_another_user_leads_to") {
+        return;
+    }
+    let place = Place::new();
+    let (directory, result) = (place.directory("theirs"), real("hyperfine.json"));
+    chown(&directory, Some(NOBODY), Some(NOBODY)).unwrap();
+    let secret = place.file("secret", "kept");
+    for option in WRITTEN {
+        for target in [secret.as_str(), "/dev/full"] {
+            let planted = format!("{directory}/view{option}");
+            symlink(target, &planted).unwrap();
+            std::os::unix::fs::lchown(&planted, Some(NOBODY), Some(NOBODY)).unwrap();
+            run(&["show", &result, option, &planted]).done();
+            assert!(fs::symlink_metadata(&planted).unwrap().is_file(), "{option} {target}");
+            assert_eq!(fs::read_to_string(&secret).unwrap(), "kept", "{option}");
+            fs::remove_file(&planted).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_pipe_that_becomes_a_link_while_it_is_waited_for_leads_nowhere() {
+    if !root("a_pipe_that_becomes_a_link_while_it_is_waited_for_leads_nowhere") {
+        return;
+    }
+    let place = Place::new();
+    let (pipe, link) = (place.at("result.json"), place.at("link"));
+    let secret = place.file("secret", "kept");
+    assert!(program(["mkfifo", &pipe]).status().unwrap().success());
+    symlink(&secret, &link).unwrap();
+    let child = start(&mut latscope(["show", &real("hyperfine.json"), "--json", &pipe]));
+    std::thread::sleep(std::time::Duration::from_millis(500));
+    fs::rename(&link, &pipe).unwrap();
+    let ran = wait(child);
+    assert!(ran.refused().contains("no process reads this pipe"), "{ran:?}");
+    assert_eq!(fs::read_to_string(&secret).unwrap(), "kept");
+}
+
+#[test]
+fn a_dry_run_runs_no_command_of_a_plan() {
+    let place = Place::new();
+    let (ran, prefix) = (place.at("ran"), place.at("prefix"));
+    let plan = format!(
+        "title = \"x\"\n[[measurement]]\nname = \"a\"\nrun = \"syscall getppid\"\nneeds = \"touch {ran}\"\n\
+         [[measurement]]\nname = \"b\"\nrun = \"syscall getppid\"\n\
+         [[arm]]\nname = \"one\"\nprefix = \"touch {prefix}\"\n"
+    );
+    let plan = place.file("plan.toml", plan);
+    let shown = run(&["run", &plan, "--dry-run", "--dir", &place.at("results")]).done();
+    assert!(shown.contains(&format!("if this succeeds: touch {ran}")), "{shown}");
+    assert!(!fs::exists(&ran).unwrap() && !fs::exists(&prefix).unwrap(), "a command of the plan ran");
+}
+
+#[test]
+fn a_stack_that_is_too_small_is_said() {
+    let command = format!("ulimit -s 64; exec {} cpu", env!("CARGO_BIN_EXE_latscope"));
+    let said = end(&mut program(["sh", "-c", &command])).refused();
+    assert!(said.contains("ulimit -s 8192"), "{said}");
 }

@@ -24,10 +24,17 @@ fn an_output_is_shown_and_compared_as_it_is_and_as_a_result() {
     );
     assert_eq!(run(&["show", &file]).done(), run(&["show", &result]).done());
     let shown = run(&["show", &file]).done();
-    for words in ["cyclictest 2.40, imported", "every 1.00 ms", "SCHED_FIFO 80", "not known: "] {
+    let known = [
+        "cyclictest 2.40, imported",
+        "every 1.00 ms",
+        "SCHED_FIFO 80",
+        "not known: ",
+        "CPU 0, with the missed",
+    ];
+    for words in known {
         assert!(shown.contains(words), "{words}:\n{shown}");
     }
-    for invented in ["unknown processor", "hypervisor", "load average", "clock ,", "INCOMPLETE", "missed  "] {
+    for invented in ["unknown processor", "hypervisor", "load average", "clock ,", "INCOMPLETE"] {
         assert!(!shown.contains(invented), "{invented}:\n{shown}");
     }
     let written = json(&result);
@@ -227,6 +234,71 @@ fn the_same_run_twice_and_machines_mixed_in_a_side_are_said() {
     ] {
         assert!(flat.contains(words), "{words}:\n{shown}");
     }
+}
+
+#[test]
+fn an_import_names_what_has_no_figure_and_what_is_doubtful() {
+    let made = |name: &str| format!("{}/../latscope-judge/tests/cases/{name}", env!("CARGO_MANIFEST_DIR"));
+    for (name, words) in [
+        (
+            "empty-timerlat-cpu-lost.txt",
+            "without a figure: timer latency, return to user space, CPU 0; timer",
+        ),
+        ("empty-osnoise-quiet.txt", "note: osnoise on all CPUs that were watched: none was counted"),
+        (
+            "late-cyclictest-9-intervals.json",
+            "warning: wake-up, lateness, thread 0: it was late by more than",
+        ),
+        ("late-cyclictest-9-intervals.json", "is before its kernel was built, 2026-06-04"),
+    ] {
+        let said = run(&["import", &made(name)]).done();
+        assert!(said.contains(words), "{name}: {said}");
+    }
+    let shown = run(&["show", &made("empty-osnoise-quiet.txt")]).done();
+    assert!(shown.contains("none was counted"), "{shown}");
+}
+
+/// Output of Google Benchmark on one day, with two repetitions of about so many ns.
+fn benchmark(day: usize, ns: f64) -> String {
+    let line = |repetition: usize| {
+        format!(
+            r#"{{"name": "BM_x", "run_name": "BM_x", "run_type": "iteration", "repetition_index": {repetition},
+"iterations": 100, "real_time": {}, "cpu_time": {ns}, "time_unit": "ns"}}"#,
+            ns + 0.1 * (day * 7 % 5 + repetition) as f64
+        )
+    };
+    format!(
+        r#"{{"context": {{"date": "2026-09-{day:02}T10:00:00+00:00", "host_name": "n7"}}, "benchmarks": [{}, {}]}}"#,
+        line(0),
+        line(1)
+    )
+}
+
+#[test]
+fn a_change_of_imports_has_an_id_of_its_own_and_is_left_out_by_it() {
+    let place = Place::new();
+    let directory = place.directory("runs");
+    for day in 1..=16 {
+        let text = benchmark(day, if day < 9 { 250.0 } else { 400.0 });
+        fs::write(format!("{directory}/{day:02}.json"), text).unwrap();
+    }
+    let said = run(&["history", &directory]).done();
+    let id = said.split("\nchange ").nth(1).unwrap().split_whitespace().next().unwrap();
+    assert!(id.len() == 12 && id.chars().all(|c| c.is_ascii_hexdigit()), "{id}\n{said}");
+    let hidden = run(&["history", &directory, "--since", id, "--fail-on", "change"]);
+    assert_eq!((hidden.code, hidden.out.contains(&format!("1 change up to {id} left out"))), (Some(0), true));
+    assert!(run(&["history", &directory, "--since", "google-bench"]).refused().contains(id));
+    // Runs whose ids have their first characters in common: the one change is meant, or none of several.
+    let old = place.directory("old");
+    for at in 0..16u32 {
+        let mut report = fixture::wake();
+        report.run_id = format!("google-benchmark-{at}");
+        report.started = format!("2026-09-{:02}T10:00:00Z", at + 1);
+        fs::write(format!("{old}/{at:02}.json"), report.to_json()).unwrap();
+    }
+    assert!(
+        run(&["history", &old, "--since", "google-bench"]).refused().contains("several runs have this id")
+    );
 }
 
 #[test]

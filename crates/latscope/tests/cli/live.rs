@@ -47,7 +47,7 @@ fn a_terminal_may_change_its_size() {
         terminal.resize(columns, rows);
         let keys = || {
             let lines = terminal.look(|screen| screen.rows(0, columns).collect::<Vec<_>>());
-            let last = lines.last().is_some_and(|line| line.starts_with("q end with the summary"));
+            let last = lines.last().is_some_and(|line| line.starts_with("q end"));
             (last && lines[0].starts_with("latscope wake")).then_some(())
         };
         eventually("it is drawn anew", keys);
@@ -106,7 +106,7 @@ fn every_family_of_single_events_has_the_screen() {
             terminal.resize(columns, rows);
             eventually("it is drawn anew", || {
                 let lines = terminal.look(|screen| screen.rows(0, columns).collect::<Vec<_>>());
-                let last = lines.last().is_some_and(|line| line.starts_with("q end with the summ"));
+                let last = lines.last().is_some_and(|line| line.starts_with("q end"));
                 (last && lines[0].starts_with("lat")).then_some(())
             });
         }
@@ -143,7 +143,7 @@ fn trial(results: &str) -> Terminal {
         terminal.type_in("\x0c");
         eventually("it is drawn anew", || {
             let lines = terminal.look(|screen| screen.rows(0, columns).collect::<Vec<_>>());
-            let last = lines.last().is_some_and(|line| line.starts_with("q end with the summ"));
+            let last = lines.last().is_some_and(|line| line.starts_with("q end"));
             (last && lines[0].starts_with("latscope trial")).then_some(())
         });
     }

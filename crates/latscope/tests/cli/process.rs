@@ -18,22 +18,6 @@ pub struct Process {
     pub command: String,
 }
 
-impl Process {
-    /// Id of the parent process; `None` when the process is gone.
-    pub fn parent(&self) -> Option<i32> {
-        let status = fs::read_to_string(format!("/proc/{}/status", self.pid)).ok()?;
-        status.lines().find_map(|line| line.strip_prefix("PPid:"))?.trim().parse().ok()
-    }
-
-    /// Returns true if the process ignores a signal by now.
-    pub fn ignores(&self, signal: Signal) -> bool {
-        let status = fs::read_to_string(format!("/proc/{}/status", self.pid)).unwrap_or_default();
-        let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-        let mask = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
-        mask & (1 << (signal.as_raw() - 1)) != 0
-    }
-}
-
 /// Kills the processes of a failed test, so that nothing runs beside the next tests.
 impl Drop for Mark {
     fn drop(&mut self) {

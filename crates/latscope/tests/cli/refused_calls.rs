@@ -210,7 +210,7 @@ fn without_huge_pages_points_that_want_them_are_degraded() {
     measured(&found, "cpu.cycle");
     let wants = of_probe(&found, "memory.stream");
     assert!(!wants.is_empty());
-    for m in wants {
+    for m in wants.into_iter().filter(|m| m["params"]["pages"] != "4KiB") {
         // Only where somebody reserved huge pages are there any.
         let reserved = m["quality"]["level"] == "ok";
         assert!(reserved || reason(m).contains("2 MiB"), "{m:#}");

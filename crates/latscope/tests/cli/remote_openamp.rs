@@ -112,6 +112,38 @@ fn every_ping_comes_back_whole_from_another_process_whichever_is_restarted() {
 }
 
 #[test]
+fn the_rows_of_a_run_are_one_driver_to_the_server() {
+    let setup = Setup::new();
+    let server = setup.serve();
+    let found = setup.drive("ping --wait socket,spin-then-park --count 100 --payload 1,8,48,496 --warm-up 3");
+    sound(&found, 100);
+    assert_eq!(measurements(&found).len(), 8);
+    let ran = server.end(Signal::TERM);
+    assert!(ran.err.contains("served 1 driver: ") && ran.err.ends_with("no fault\n"), "{ran:?}");
+    // A hundred pings and three of warm-up of each row.
+    assert!(ran.err.contains(": 824 messages answered, 0 not as"), "{ran:?}");
+    ran.done();
+}
+
+#[test]
+fn rows_of_a_remote_that_is_not_there_are_an_error_beside_others() {
+    let setup = Setup::new();
+    let result = setup.place.at("result.json");
+    let words =
+        format!("remote ping --transport shm,openamp --wait futex,socket --count 100 --json {result}");
+    let ran = end(&mut latscope(words.split(' ').map(String::from).chain(setup.words.clone())));
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    let found = json(&result);
+    let [there, absent] = measurements(&found) else { panic!("{found:#}") };
+    assert_eq!(there["summary"]["count"].as_u64(), Some(100));
+    let reason = &absent["quality"]["reasons"][0];
+    assert!(
+        reason["id"] == "no-peer" && reason["text"].as_str().unwrap().contains("no process listens"),
+        "{reason}"
+    );
+}
+
+#[test]
 fn the_remote_is_the_peer_and_disturbs_nothing() {
     let setup = Setup::new();
     let server = setup.serve();

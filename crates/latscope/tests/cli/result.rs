@@ -117,7 +117,10 @@ fn what_is_not_fully_measured_says_why() {
     for m in measurements(&survey().found) {
         let count = m["summary"]["count"].as_u64().unwrap();
         match m["quality"]["level"].as_str().unwrap() {
-            "ok" => assert!(count > 0 && reason(m).is_empty() && remedy(m).is_empty(), "{m:#}"),
+            "ok" => {
+                // What says nothing against a row has no remedy.
+                assert!(count > 0 && remedy(m).is_empty(), "{m:#}");
+            }
             "degraded" | "unstable" => assert!(count > 0 && !reason(m).is_empty(), "{m:#}"),
             "unsupported" => assert!(count == 0 && !reason(m).is_empty(), "{m:#}"),
             other => panic!("{other}"),

@@ -139,7 +139,8 @@ impl Terminal {
     #[track_caller]
     pub fn coordinator(&self) -> Process {
         let shell = self.shell.id().cast_signed();
-        let ours = |process: &Process| process.parent() == Some(shell) && process.command.starts_with(BINARY);
+        let ours =
+            |process: &Process| parent(process.pid) == Some(shell) && process.command.starts_with(BINARY);
         eventually("the command runs", || self.mark.processes().into_iter().find(ours))
     }
 
@@ -182,4 +183,10 @@ impl Drop for Terminal {
 /// Text with all modes of a terminal, for comparisons.
 fn modes(terminal: &OwnedFd) -> String {
     format!("{:?}", termios::tcgetattr(terminal).expect("it is a terminal"))
+}
+
+/// Id of the parent of a process; `None` when the process is gone.
+fn parent(pid: i32) -> Option<i32> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    status.lines().find_map(|line| line.strip_prefix("PPid:"))?.trim().parse().ok()
 }

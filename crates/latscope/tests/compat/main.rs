@@ -310,7 +310,8 @@ fn doubtful_numbers_are_printed_and_noted() {
     }
     let output = printed(job, measurements).output("lat_ops");
     assert_eq!(output.exit_code, 0);
-    assert_eq!(output.stderr.matches("latscope: note: degraded: the clock drifted").count(), 1);
+    assert_eq!(output.notes, ["degraded: the clock drifted"]);
+    assert!(!output.stderr.contains("latscope"), "{output:?}");
     assert_eq!(labelled(&output.stderr).iter().filter(|(_, _, unit)| unit == "nanoseconds").count(), 16);
 }
 

@@ -6,12 +6,14 @@
 #![forbid(unsafe_code)]
 
 mod figures;
+mod halts;
 mod others;
+mod stalls;
 mod starts;
 mod subjects;
+mod terminals;
 
 // The tests of the command use more of it.
-#[allow(dead_code)]
 #[path = "../cli/process.rs"]
 mod process;
 #[path = "../programs/mod.rs"]
@@ -118,7 +120,7 @@ impl Running {
                 kill_process_group(group, signal).unwrap();
             }
             Ending::Worker => send(Signal::KILL, self.mark.wait_for("__worker").pid),
-            Ending::Kill => send(Signal::KILL, pid),
+            Ending::Kill => process::signal(&self.child, Signal::KILL),
         }
     }
 

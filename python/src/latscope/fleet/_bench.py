@@ -23,9 +23,9 @@ import latscope
 from .._read import Run
 from . import _questions
 from ._compact import compact
+from ._days import replace_day
 from ._engine import DuckDb
 from ._errors import FleetError
-from ._files import replace_day
 from ._generate import generate
 from ._ingest import ingest
 from ._lake import Lake, new_batch

@@ -6,15 +6,20 @@ import shlex
 import sys
 import tempfile
 from collections import Counter
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+from .._clean import clean, one_line, tell, warn
+from .._files import write_whole
 from ._bench import bench
 from ._compact import compact, vacuum, verify
 from ._demo import demo
+from ._drift import drift
 from ._engine import engine
 from ._lake import Lake
-from ._output import text_of
+from ._output import text_of, write
+from ._past import DAYS
 from ._questions import sick
 from ._schema import TABLES
 from ._views import views
@@ -28,22 +33,24 @@ def compact_command(arguments: argparse.Namespace) -> int:
     for one in compact(Lake(arguments.lake), arguments.since, arguments.until):
         done[one.what] += 1
         if one.what == "busy":
-            print(f"{one.day}: an ingestion is at work, left for the next time", file=sys.stderr)
-    print(f"{done['compacted']} days compacted, {done['left']} were compact, {done['busy']} left")
+            warn(f"{one.day}: an ingestion is at work, left for the next time")
+    tell(f"{done['compacted']} days compacted, {done['left']} were compact, {done['busy']} left")
     return 0
 
 
 def vacuum_command(arguments: argparse.Namespace) -> int:
     """Removes old files, and prints their names."""
     removed = vacuum(Lake(arguments.lake), arguments.hours, arguments.dry_run)
-    sys.stdout.writelines(f"{name}\n" for name in removed)
+    for name in removed:
+        tell(one_line(name))
     return 0
 
 
 def verify_command(arguments: argparse.Namespace) -> int:
     """Prints what is wrong with a lake. Returns 2 if something is."""
     faults = verify(Lake(arguments.lake))
-    sys.stdout.writelines(f"{fault}\n" for fault in faults or ["no fault found"])
+    for fault in faults or ["no fault found"]:
+        tell(one_line(fault))
     return 2 if faults else 0
 
 
@@ -62,15 +69,10 @@ def tables_command(arguments: argparse.Namespace) -> int:
     ]
     rows += [
         {"table": name, "files": None, "rows": None, "bytes": None, "columns": "view"}
-        for name in views(snapshot)
+        for name in views(False)
         if name not in TABLES
     ]
-    if arguments.format == "parquet":
-        from ._main import show  # noqa: PLC0415
-
-        show(arguments, rows)
-    else:
-        sys.stdout.write(text_of(rows, arguments.format))
+    write(rows, arguments.format, arguments.output)
     return 0
 
 
@@ -79,12 +81,18 @@ def demo_command(arguments: argparse.Namespace) -> int:
     a terminal or with --no-serve it prints what to call."""
     directory = arguments.directory or Path(tempfile.mkdtemp(prefix="latscope-fleet-"))
     lake = demo(directory)
-    with engine("duckdb", lake.snapshot(lake.snapshot().days()[-1])) as opened:
-        rows, _ = sick(opened)
-    wanted = ("machine_id", "why", "confirm")
-    sys.stdout.write(text_of([{name: row[name] for name in wanted} for row in rows], "table", widest=160))
+    day = lake.snapshot().days()[-1]
+    with engine("duckdb", lake.snapshot(day - timedelta(days=DAYS))) as opened:
+        rows, _ = sick(opened, since=day)
+        changes = drift(opened)
+    parts = (
+        (("machine_id", "state", "why", "confirm"), rows),
+        (("machine_id", "day", "ratio", "families", "with"), changes),
+    )
+    for wanted, some in parts:
+        sys.stdout.write(text_of([{name: row[name] for name in wanted} for row in some], "table", widest=160))
     if arguments.no_serve or not sys.stdout.isatty():
-        print(f"latscope-fleet serve --lake {shlex.quote(lake.root)}")
+        tell(f"latscope-fleet serve --lake {shlex.quote(lake.root)}")
         return 0
     from ._serve import serve  # noqa: PLC0415
 
@@ -106,7 +114,7 @@ def metrics_command(arguments: argparse.Namespace) -> int:
     from ._metrics import metrics  # noqa: PLC0415
     from ._web import Fleet  # noqa: PLC0415
 
-    sys.stdout.write(metrics(Fleet(Lake(arguments.lake)), arguments.until))
+    sys.stdout.write(clean(metrics(Fleet(Lake(arguments.lake)), arguments.until)))
     return 0
 
 
@@ -116,7 +124,7 @@ def bench_command(arguments: argparse.Namespace) -> int:
     if arguments.plot is not None:
         from ._plots import Look, fleets  # noqa: PLC0415
 
-        arguments.plot.write_bytes(fleets([row for row in rows if row["machines"]], Look()))
+        write_whole(arguments.plot, fleets([row for row in rows if row["machines"]], Look()))
     rounded = [
         {name: float(f"{value:.3g}") if isinstance(value, float) else value for name, value in row.items()}
         for row in rows

@@ -10,18 +10,22 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable, write_deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError
 
+from ._days import replace_day
 from ._engine import DuckDb, question
 from ._errors import FleetError
-from ._files import replace_day
 from ._lake import ORPHANED_AFTER, TRIES, File, Lake, Snapshot, batch_age, writer
-from ._schema import ORDER, TABLES
+from ._schema import ORDER, RUN_ID, TABLES
 from ._series import hash_of
 from ._store import source
 
 #: Rows that are sorted or written at a time.
 BATCH_ROWS = 1 << 15
 
-_ROLL_UP = """
+#: Rows of a day's tables, in the order of a compacted file.
+_SORTED = {
+    name: f"SELECT * FROM {name} ORDER BY {', '.join(ORDER[name])}" for name in ("h", "points", "runs")
+}
+_SORTED["daily"] = """
     SELECT h.day, r.cpu_model, r.kernel, h.series_id, h.bucket, CAST(SUM(h.n) AS BIGINT) n,
            (SELECT COUNT(DISTINCT run_id) FROM runs) AS runs
     FROM h JOIN runs r ON r.run_id = h.run_id GROUP BY ALL ORDER BY ALL"""
@@ -75,8 +79,7 @@ def _compact_day(lake: Lake, day: date, orphaned_after: float) -> str:
         return "left"
     engine = DuckDb(snapshot, in_order=True)
     try:
-        for name in ("h", "points", "runs", "daily"):
-            text = f"SELECT * FROM {name} ORDER BY {', '.join(ORDER[name])}" if name != "daily" else _ROLL_UP
+        for name, text in _SORTED.items():
             rows = engine.connection.sql(text).to_arrow_reader(BATCH_ROWS)
             replace_day(snapshot.tables[name], name, day, rows)
     finally:
@@ -140,12 +143,15 @@ def verify(lake: Lake) -> list[str]:
         for row in engine.query("SELECT series_id, identity FROM series_files").to_pylist():
             if hash_of(row["identity"]) != row["series_id"]:
                 faults.append(f"series {row['series_id']} is not the hash of {row['identity']:.200}")
+        for row in engine.query("SELECT DISTINCT run_id FROM runs").to_pylist():
+            if not RUN_ID.fullmatch(row["run_id"]):
+                faults.append(f"no ingestion wrote the run_id {row['run_id']!r:.200}")
         for row in engine.query(question("sums")).to_pylist():
             faults.append(
                 f"run {row['run_id']}, series {row['series_id']}: {row['total']} counts, "
                 f"{row['expected']} expected"
             )
-        for row in engine.query(question("doubles")).to_pylist():
+        for row in engine.query(question("doubles"), since=date.min.isoformat()).to_pylist():
             faults.append(
                 f"several machines have the id {row['machine_id']} on {row['day']}: "
                 f"{row['one']}, {row['other']}"

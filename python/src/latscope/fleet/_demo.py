@@ -11,25 +11,32 @@ from ._lake import Lake
 
 DAY = date(2026, 11, 24)
 
-#: Machines of the demonstration, those that were made sick from the last day on and before, and the days
-#: before the last one, with the number of machines on them.
-MACHINES = 240
-FAULTS = {7: Fault("syscall", shift=2.0), 23: Fault("memory", shift=1.6)}
-DAYS = ((4, MACHINES + 1, {23}), (1, MACHINES, {23}), (0, MACHINES, {7, 23}))
+#: Machines and days of the demonstration. One more machine stops reporting GONE days before the last one.
+MACHINES, DAYS, GONE = 60, 10, 4
+
+#: Faults by machine, and the first of the last days that has them: two days are evidence, one is a suspicion.
+FAULTS = {7: (Fault("syscall", shift=2.0), 2), 23: (Fault("memory", shift=1.6), 1)}
+
+#: Machine that gets another microcode, what that changes, and how many of the last days have it.
+CHANGED, CHANGE, CHANGED_DAYS = 40, Fault("cpu", shift=0.8), 5
 
 
 def demo(directory: Path) -> Lake:
     """Returns the lake of a demonstration in a directory, which is made unless it is there.
 
-    The fleet is made: every machine draws its samples from the shipped results. One is slow on all days,
-    one becomes slow on the last day, and one stops reporting.
+    The fleet is made: every machine draws its samples from the shipped results. One is slow on the last two
+    days, one on the last day, one becomes faster with another microcode, and one stops reporting.
     """
     lake = Lake(directory / "lake", create=True)
     runs = latscope.read(Path(__file__).parent / "demo").runs
     if not lake.snapshot().days():
-        for seed, (before, machines, sick) in enumerate(DAYS):
-            faults = {number: fault for number, fault in FAULTS.items() if number in sick}
-            generate(lake, runs, machines, DAY - timedelta(days=before), faults, seed=seed, points=True)
+        for before in reversed(range(DAYS)):
+            faults = {number: fault for number, (fault, days) in FAULTS.items() if before < days}
+            faults |= {CHANGED: CHANGE} if before < CHANGED_DAYS else {}
+            facts = {CHANGED: {"microcode": "0x2b000643"}} if before < CHANGED_DAYS else {}
+            many = MACHINES + (before >= GONE)
+            day = DAY - timedelta(days=before)
+            generate(lake, runs, many, day, faults, seed=before, points=True, facts=facts)
     for _ in compact(lake):
         pass
     return lake

@@ -1,110 +1,184 @@
 """When did machines or groups of them become slower or faster, and what changed with them?"""
 
+import contextlib
 import json
 import subprocess
 import tempfile
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import date
 from itertools import groupby
 from pathlib import Path
-from statistics import median
 from typing import Any, TypeAlias
 
 import numpy as np
+import pyarrow as pa
 
 from .._command import binary
 from .._errors import CommandError
-from ._engine import Engine, dicts, question
+from .._files import open_regular
+from . import _steps
+from ._document import text_of
+from ._engine import Engine, dicts, question, words_of
 from ._nothing import SIDE_DAYS
+from ._questions import family_of, series_of
 from ._sources import ENDINGS
 
 Row: TypeAlias = dict[str, Any]
 
-#: What `drift` can be asked by, beside `label=NAME`.
-SIDES = {"machine": "r.machine_id", "model": "r.cpu_model", "kernel": "CONCAT(r.cpu_model, ', ', r.kernel)"}
+#: What `drift` can be asked by, beside `label=NAME`: the words of drift.sql and facts.sql.
+SIDES = ("machine", "model", "kernel")
 
-#: Facts that are compared are those of as many days before a step and from it on.
-DAYS = 8
-
-#: Most sides whose facts are compared, and machines whose results `latscope history` reads.
-MOST_SIDES = 200
+#: Most machines whose results `latscope history` reads.
 MOST_HISTORIES = 5
 
 #: Fewest runs that `latscope history` judges, and how long it may take, s.
 FEWEST_RUNS = 10
 PATIENCE = 60.0
 
+#: Names of facts, as they are printed.
+_WORDS = {
+    "cpu_model": "CPU model",
+    "tool": "latscope",
+    "tool_commit": "latscope's commit",
+    "kernel_version": "kernel build",
+}
 
-def side_of(by: str) -> str:
-    """Returns the column of SQL whose values are machines or groups. Raises ValueError."""
-    if by.startswith("label="):
-        name = by.removeprefix("label=").replace("'", "''")
-        return f"COALESCE(r.labels['{name}'], '')"
-    if by not in SIDES:
-        raise ValueError(f"--by {by}: choose {', '.join(SIDES)} or label=NAME")
-    return SIDES[by]
+
+@dataclass(frozen=True)
+class Side:
+    """Machine, or group of machines: its days in order, and the logarithms of its daily medians, days by
+    series."""
+
+    name: str
+    days: list[str]
+    medians: _steps.Floats
 
 
 def drift(engine: Engine, least: float = 0.1, by: str = "machine") -> list[Row]:
-    """Returns the changes of the daily medians of machines, or of groups of them, by at least a share
-    `least`: the day, before and after in ns, and what changed with them."""
-    side, rows = side_of(by), list[Row]()
-    found = dicts(engine.query(question("drift").replace(":side", side)))
-    for _, group in groupby(found, key=lambda row: (row["side"], row["series_id"])):
-        days = list(group)
-        step = _step([row["p50"] for row in days], least)
-        if step is not None:
-            place, before, after = step
-            row = {name: days[place][name] for name in ("side", "probe", "title", "series_id", "day")}
-            rows.append(row | {"before": before, "after": after, "ratio": round(after / before, 3)})
-    rows.sort(key=lambda row: (-abs(np.log(row["ratio"])), row["side"], row["series_id"]))
-    facts = _facts(engine, side, list(dict.fromkeys(row["side"] for row in rows))[:MOST_SIDES])
-    steps = _histories(facts) if by == "machine" else {}
-    first = "machine_id" if by == "machine" else "group"
-    return [
-        {first: row.pop("side")}
-        | row
-        | {"with": _changed(own, row["day"]), "history": _nearest(steps.get(machine, []), row["day"])}
-        for row in rows
-        for machine in [row["side"]]
-        for own in [facts.get(machine, [])]
+    """Returns the days on which the daily medians of machines, or of groups of them, changed by at least a
+    share `least`: one row a side and day, with the facts that changed on that day. Rows of several machines
+    that got the same fact come first."""
+    words, series = words_of(by, SIDES), series_of(engine)
+    sides, listed = _sides(engine.query(question("drift"), **words))
+    family = [family_of(series[one]) for one in listed]
+    facts = _facts(engine, words)
+    found = _steps.steps([side.medians for side in sides], family, least)
+    rows, shared = list[Row](), list[Row]()
+    names = _names(engine) if by == "machine" else {}
+    if by == "machine":
+        shared = _shared(sides, family, facts, [{step.place for step in own} for own in found])
+    for side, own in zip(sides, found, strict=True):
+        rows += [
+            _row(by, side, step, facts.get(side.name, []), family, listed, series, names)
+            for step in own
+            if not _is_known(shared, side, step, family[step.of])
+        ]
+    rows.sort(
+        key=lambda row: (-row["moved"], row["day"], str(row["machine_id" if by == "machine" else "group"]))
+    )
+    if by == "machine":
+        changed = [row["machine_id"] for row in rows]
+        steps = _histories({one: facts[one] for one in dict.fromkeys(changed) if one in facts})
+        for row in rows:
+            row["history"] = _nearest(steps.get(row["machine_id"], []), row["day"])
+    for row in shared:
+        del row["_days"], row["_families"]
+    return [*shared, *rows]
+
+
+def _names(engine: Engine) -> dict[str, str]:
+    text = "SELECT machine_id, MAX(name) AS name FROM runs GROUP BY machine_id"
+    return {row["machine_id"]: row["name"] or "" for row in dicts(engine.query(text))}
+
+
+def _sides(table: pa.Table) -> tuple[list[Side], list[int]]:
+    """Returns the sides, from the rows of drift.sql, and the series in the order of their columns."""
+    names, side = np.unique(table["side"].to_numpy(zero_copy_only=False).astype(str), return_inverse=True)
+    series, place = np.unique(table["series_id"].to_numpy(), return_inverse=True)
+    days, day = np.unique(table["day"].to_numpy(zero_copy_only=False).astype(str), return_inverse=True)
+    medians = np.log(table["p50"].to_numpy())
+    found = []
+    for number, name in enumerate(names.tolist()):
+        rows = np.flatnonzero(side == number)
+        own, at = np.unique(day[rows], return_inverse=True)
+        figures = np.full((len(own), len(series)), np.nan)
+        figures[at, place[rows]] = medians[rows]
+        found.append(Side(name, days[own].tolist(), figures))
+    return found, [int(one) for one in series]
+
+
+def _row(
+    by: str,
+    side: Side,
+    step: _steps.Step,
+    facts: Sequence[Row],
+    family: Sequence[str],
+    listed: Sequence[int],
+    series: Mapping[int, Row],
+    names: Mapping[str, str],
+) -> Row:
+    """Returns the row of a step."""
+    changed, place = _changed_near(side, step, facts)
+    day = side.days[place]
+    there = np.asarray(~np.isnan(side.medians).all(axis=0))
+    moved = Counter(family[one] for one in step.moved)
+    all_of = Counter(one for one, is_there in zip(family, there, strict=True) if is_there)
+    # The one that the step was found in, and those of which most moved.
+    others = [
+        name for name, many in moved.most_common() if 2 * many > all_of[name] and name != family[step.of]
     ]
+    parts = [f"{name} {moved[name]} of {all_of[name]}" for name in (family[step.of], *others)]
+    farthest = step.moved[np.argsort(-np.abs(step.sizes), kind="stable")][:3]
+    first = (
+        {"machine_id": side.name, "name": names.get(side.name, "")}
+        if by == "machine"
+        else {"group": side.name}
+    )
+    return first | {
+        "day": day,
+        "after": side.days[place - 1],
+        "moved": len(step.moved),
+        "series": int(there.sum()),
+        "ratio": round(float(np.exp(np.median(step.sizes))), 3),
+        "with": changed,
+        "families": ", ".join(parts[:4]),
+        "most": "; ".join(str(series[listed[one]]["title"]) for one in farthest),
+        "machines": 1 if by == "machine" else None,
+        "history": None,
+    }
 
 
-def _step(values: Sequence[float], least: float) -> tuple[int, float, float] | None:
-    """Returns the place of the step that leaves the least deviations from the medians on its sides, and these
-    medians; None unless it is four times what days deviate by. There are SIDE_DAYS days on each side."""
-    best = None
-    for place in range(SIDE_DAYS, len(values) - SIDE_DAYS + 1):
-        before, after = median(values[:place]), median(values[place:])
-        rest = [abs(float(np.log(one / before))) for one in values[:place]]
-        rest += [abs(float(np.log(one / after))) for one in values[place:]]
-        if best is None or sum(rest) < best[0]:
-            best = (sum(rest), max(1.4826 * median(rest), 0.005), place, before, after)
-    if best is None:
-        return None
-    _, noise, place, before, after = best
-    size = abs(float(np.log(after / before)))
-    return (place, before, after) if size >= max(float(np.log1p(least)), 4 * noise) else None
+def _changed_near(side: Side, step: _steps.Step, facts: Sequence[Row]) -> tuple[str, int]:
+    """Returns the facts that changed on the day of a step, and the place of this day. If another day is as
+    likely, and a fact changed on that one alone, it is the day."""
+    for place in (step.place, *range(step.first, step.last + 1)):
+        changed = _changed(facts, side.days[place - 1], side.days[place])
+        if changed:
+            return "; ".join(f"{_WORDS.get(name, name)}: {a} → {b}" for name, a, b in changed), place
+    return "", step.place
 
 
-def _facts(engine: Engine, side: str, sides: list[str]) -> dict[str, list[Row]]:
-    """Returns the facts about the runs of some sides, in order of time."""
-    if not sides:
-        return {}
-    rows = dicts(engine.query(question("facts", sides=sides).replace(":side", side)))
+def _is_known(shared: Sequence[Row], side: Side, step: _steps.Step, family: str) -> bool:
+    """Returns whether a row about several machines has a step: it is of one of them, on the day on which it
+    got the fact or next to it, and in a family that changed on all."""
+    near = side.days[step.place - 1 : step.place + 2]
+    return any(row["_days"].get(side.name) in near and family in row["_families"] for row in shared)
+
+
+def _facts(engine: Engine, side: dict[str, str]) -> dict[str, list[Row]]:
+    """Returns the facts about the runs of all sides, in order of time."""
+    rows = dicts(engine.query(question("facts"), **side))
     return {name: list(runs) for name, runs in groupby(rows, key=lambda row: str(row["side"]))}
 
 
-def _changed(runs: Sequence[Row], day: str) -> str:
-    """Returns what most runs of the days before a day have, and most from it on have otherwise:
-    `kernel: 6.1 → 6.12`."""
-    before = sorted({row["day"] for row in runs if row["day"] < day})[-DAYS:]
-    after = sorted({row["day"] for row in runs if row["day"] >= day})[:DAYS]
-    old, new = (_usual(row for row in runs if row["day"] in days) for days in (before, after))
+def _changed(runs: Sequence[Row], before: str, day: str) -> list[tuple[str, str, str]]:
+    """Returns the facts that most runs of a day have otherwise than most of the day before: name, old and
+    new."""
+    old, new = (_usual(row for row in runs if row["day"] == one) for one in (before, day))
     pairs = ((name, old.get(name), new.get(name)) for name in sorted(old.keys() | new.keys()))
-    return "; ".join(f"{name}: {a or 'none'} → {b or 'none'}" for name, a, b in pairs if a != b)
+    return [(name, a or "none", b or "none") for name, a, b in pairs if a != b]
 
 
 def _usual(runs: Iterable[Row]) -> dict[str, str | None]:
@@ -122,6 +196,82 @@ def _usual(runs: Iterable[Row]) -> dict[str, str | None]:
     return usual
 
 
+#: Machines that a roll-out has at least, the deviations by which a family moved on them, and by how much it
+#: did.
+FEWEST_TOGETHER, DEVIATIONS, LEAST_TOGETHER = 3, 4.5, 0.03
+
+
+def _shared(
+    sides: Sequence[Side],
+    family: Sequence[str],
+    facts: Mapping[str, Sequence[Row]],
+    steps: Sequence[set[int]],
+) -> list[Row]:
+    """Returns the rows of roll-outs: facts that several machines got, and what changed on the day on which
+    each got it. Days of machines that got nothing, and did not change, say what chance does."""
+    got: dict[tuple[tuple[str, str, str], ...], list[tuple[Side, int]]] = defaultdict(list)
+    calm: list[tuple[Side, int]] = []
+    for side, own in zip(sides, steps, strict=True):
+        for place in range(SIDE_DAYS, len(side.days) - SIDE_DAYS + 1):
+            changed = _changed(facts.get(side.name, ()), side.days[place - 1], side.days[place])
+            if changed:
+                got[tuple(changed)].append((side, place))
+            elif not own:
+                calm.append((side, place))
+    listed, rows = sorted(set(family)), list[Row]()
+    of = [np.flatnonzero([one == name for one in family]) for name in listed]
+    if not calm:
+        return []
+    by_chance = np.array([_of_families(side, place, of) for side, place in calm])
+    spread = np.maximum(1.4826 * np.nanmedian(np.abs(by_chance), axis=0), _steps.LEAST)
+    for facts_changed, places in got.items():
+        if len({side.name for side, _ in places}) < FEWEST_TOGETHER:
+            continue
+        size = np.nanmedian(np.array([_of_families(side, place, of) for side, place in places]), axis=0)
+        # The median of some machines scatters 1.25 times as much as their mean.
+        far = np.abs(size) * np.sqrt(len(places)) / (1.25 * spread)
+        moved = np.flatnonzero((far >= DEVIATIONS) & (np.abs(size) >= LEAST_TOGETHER))
+        if moved.size:
+            rows.append(
+                _together(facts_changed, places, [(listed[at], float(np.exp(size[at]))) for at in moved])
+            )
+    return rows
+
+
+def _of_families(side: Side, place: int, of: Sequence[Any]) -> _steps.Floats:
+    """Returns the step of each family at a place: the median over its series."""
+    size = _steps.size_at(side.medians, place)
+    return np.array(
+        [np.nanmedian(size[places]) if (~np.isnan(size[places])).any() else np.nan for places in of]
+    )
+
+
+def _together(
+    changed: Sequence[tuple[str, str, str]],
+    places: Sequence[tuple[Side, int]],
+    families: Sequence[tuple[str, float]],
+) -> Row:
+    """Returns the row of a roll-out."""
+    days = {side.name: side.days[place] for side, place in places}
+    families = sorted(families, key=lambda one: -abs(np.log(one[1])))
+    return {
+        "machine_id": "",
+        "name": f"{len(days)} machines",
+        "day": min(days.values()),
+        "after": max(days.values()),
+        "moved": len(families),
+        "series": None,
+        "ratio": round(families[0][1], 3),
+        "with": "; ".join(f"{_WORDS.get(name, name)}: {a} → {b}" for name, a, b in changed),
+        "families": ", ".join(f"{name} × {ratio:.3g}" for name, ratio in families[:4]),
+        "most": "on the day each got it: " + ", ".join(sorted(days)),
+        "machines": len(days),
+        "history": None,
+        "_days": days,
+        "_families": [name for name, _ in families],
+    }
+
+
 def _histories(facts: dict[str, list[Row]]) -> dict[str, list[tuple[str, str]]]:
     """Returns the changes (day, text) that `latscope history` finds in the results of machines whose files
     are where they were ingested from; none without the command."""
@@ -131,18 +281,21 @@ def _histories(facts: dict[str, list[Row]]) -> dict[str, list[tuple[str, str]]]:
         return {}
     found: dict[str, list[tuple[str, str]]] = {}
     for machine, runs in list(facts.items())[:MOST_HISTORIES]:
-        files = [Path(row["source"]) for row in runs if row["source"].endswith(ENDINGS)]
-        files = [file.absolute() for file in files if file.is_file()]
-        if len(files) >= FEWEST_RUNS:
-            found[machine] = _history(command, files)
+        sources = [row["source"] for row in runs if row["source"].endswith(ENDINGS)]
+        found[machine] = _history(command, sources)
     return found
 
 
-def _history(command: str, files: Sequence[Path]) -> list[tuple[str, str]]:
+def _history(command: str, sources: Sequence[str]) -> list[tuple[str, str]]:
     with tempfile.TemporaryDirectory(prefix="latscope-fleet-") as directory:
-        for number, file in enumerate(files):
-            ending = ".json.gz" if file.name.endswith(".gz") else ".json"
-            (Path(directory) / f"{number:06}{ending}").symlink_to(file)
+        runs = 0
+        for source in sources:
+            # A lake of others may name any file, or none.
+            with contextlib.suppress(OSError, ValueError), open_regular(source) as file:
+                Path(directory, f"{runs:06}.json").write_bytes(text_of(file, source))
+                runs += 1
+        if runs < FEWEST_RUNS:
+            return []
         words = [command, "history", directory, "--quiet", "--json", "-"]
         try:
             done = subprocess.run(words, capture_output=True, text=True, timeout=PATIENCE, check=False)

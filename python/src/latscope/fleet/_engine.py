@@ -3,7 +3,7 @@
 import os
 import re
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
@@ -21,14 +21,31 @@ from ._views import views
 class Engine(Protocol):
     """Engine with the tables and views of a snapshot."""
 
-    def query(self, sql: str) -> pa.Table:
-        """Returns the rows of a query. Raises FleetError, with the engine's text, if it fails."""
+    def query(self, sql: str, **words: Any) -> pa.Table:
+        """Returns the rows of a query, in which `:word` stands for a value of `words`: a number, a text or a
+        list of texts. Raises FleetError, with the engine's text, if it fails."""
+
+    def answer(self, sql: str) -> pa.Table:
+        """Returns the rows of a user's query. Raises FleetError if it fails, or has more rows than
+        `MOST_ANSWER`."""
 
     def check(self, sql: str) -> None:
         """Raises FleetError unless a text is one query that only reads."""
 
     def close(self) -> None:
         """Ends the engine and its processes."""
+
+
+#: Rows of an answer that are read at once.
+BATCH = 50_000
+
+#: The most rows of an answer to a user's query: they are held in memory.
+MOST_ANSWER = 1_000_000
+
+
+def too_many() -> FleetError:
+    """Returns the refusal of an answer that is too long."""
+    return FleetError(f"the answer has more than {MOST_ANSWER} rows: add LIMIT to the query")
 
 
 #: What DuckDB holds in memory; the rest goes to a temporary directory. Python and its tables need as much
@@ -51,7 +68,6 @@ class DuckDb:
                 "preserve_insertion_order": in_order,
             }
         )
-        self.connection.execute("SET TimeZone = 'UTC'")
         self.uris = [file.uri for files in snapshot.files.values() for file in files]
         try:
             self._open(snapshot)
@@ -61,36 +77,49 @@ class DuckDb:
 
     def _open(self, snapshot: Snapshot) -> None:
         # A file's footer is read for its columns, and again for its rows.
-        self.connection.execute("LOAD parquet; SET parquet_metadata_cache = true")
-        # Columns that files lack are looked for in each of them.
-        unites = str(not snapshot.has_all_columns).lower()
+        self.connection.execute("LOAD parquet; SET parquet_metadata_cache = true; SET TimeZone = 'UTC'")
+        # From here on no statement reads or writes another file, whatever a lake has in it.
+        self.connection.execute("SET allowed_paths = ?", [self.uris])
+        self.connection.execute("SET enable_external_access = false; SET lock_configuration = true")
         for name, schema in TABLES.items():
             files = [file.uri for file in snapshot.files[name]]
             if not files:
-                self.connection.register("nothing", schema.empty_table())
-                self.connection.execute(f"CREATE TABLE {name}_files AS FROM nothing")
+                self.connection.register(f"{name}_files", schema.empty_table())
             elif is_in_store(snapshot.root):
                 rows = dataset_of(snapshot.tables[name], snapshot.files[name], schema)
                 self.connection.register(f"{name}_files", rows)
             else:
-                types = "{'day': DATE}" if "day" in schema.names else "{}"
-                options = f"hive_partitioning = {str(types != '{}').lower()}, union_by_name = {unites}"
-                options += f", hive_types = {types}" if types != "{}" else ""
-                listed = ", ".join(_literal(uri) for uri in files)
-                self.connection.execute(
-                    f"CREATE VIEW {name}_files AS FROM read_parquet([{listed}], {options})"
-                )
-        for name, text in views(snapshot).items():
-            self.connection.execute(f"CREATE VIEW {name} AS {text}")
-        allowed = ", ".join(_literal(uri) for uri in self.uris)
-        self.connection.execute(f"SET allowed_paths = [{allowed}]")
-        for setting in ("enable_external_access = false", "lock_configuration = true"):
-            self.connection.execute(f"SET {setting}")
+                self.connection.read_parquet(
+                    files,
+                    hive_partitioning="day" in schema.names,
+                    # Columns that files lack are looked for in each of them.
+                    union_by_name=not snapshot.has_all_columns,
+                ).create_view(f"{name}_files")
+        self.connection.register("lost", lost_of(snapshot))
+        for name, text in views(bool(snapshot.lost)).items():
+            self.connection.sql(text).create_view(name)
 
-    def query(self, sql: str) -> pa.Table:
-        """Returns the rows of a query."""
+    def query(self, sql: str, **words: Any) -> pa.Table:
+        """Returns the rows of a query, in which `:word` stands for a value of `words`."""
         try:
+            if words:
+                # DuckDB's sign of a value is another one.
+                sql = re.sub(r"(?<!:):(?=[a-z])", "$", sql)
+                return self.connection.sql(sql, params=words).to_arrow_table()
             return self.connection.sql(sql).to_arrow_table()
+        except duckdb.Error as error:
+            raise self._refusal(error) from None
+
+    def answer(self, sql: str) -> pa.Table:
+        """Returns the rows of a user's query, read batch by batch, so that a signal ends a long one."""
+        try:
+            reader = self.connection.sql(sql).to_arrow_reader(BATCH)
+            batches: list[pa.RecordBatch] = []
+            for batch in reader:
+                batches.append(batch)
+                if sum(batch.num_rows for batch in batches) > MOST_ANSWER:
+                    raise too_many()
+            return pa.Table.from_batches(batches, reader.schema)
         except duckdb.Error as error:
             raise self._refusal(error) from None
 
@@ -118,8 +147,10 @@ class DuckDb:
         self.spill.cleanup()
 
 
-def _literal(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
+def lost_of(snapshot: Snapshot) -> pa.Table:
+    """Returns the table of the copies of runs that do not count."""
+    runs, batches = zip(*snapshot.lost, strict=True) if snapshot.lost else ((), ())
+    return pa.table({"run_id": pa.array(runs, pa.string()), "batch": pa.array(batches, pa.int64())})
 
 
 @contextmanager
@@ -142,19 +173,18 @@ def engine(name: str, snapshot: Snapshot, master: str = "local-cluster[2,1,1024]
         made.close()
 
 
-def question(name: str, **words: Any) -> str:
-    """Returns the text of a question of sql/, its `:word`s replaced by numbers, quoted texts, or lists of
-    texts or of tuples of numbers."""
-    text = (Path(__file__).parent / "sql" / f"{name}.sql").read_text()
+def question(name: str) -> str:
+    """Returns the text of a question of sql/. Its `:word`s are for values that `query` is given."""
+    return (Path(__file__).parent / "sql" / f"{name}.sql").read_text()
 
-    def value(found: re.Match[str]) -> str:
-        word = words[found[1]]
-        if isinstance(word, list):
-            return ", ".join(_literal(one) if isinstance(one, str) else str(one) for one in word)
-        return str(word) if isinstance(word, int | float) else _literal(str(word))
 
-    # All at once: a name of a machine may look like a word.
-    return re.sub(rf":({'|'.join(words)})\b", value, text) if words else text
+def words_of(by: str, known: Collection[str]) -> dict[str, str]:
+    """Returns the words of a question by groups: `by` is one of the `known` ones, or `label=NAME`. Raises
+    ValueError."""
+    if not by.startswith("label=") and by not in known:
+        raise ValueError(f"--by {by}: choose {', '.join(known)} or label=NAME")
+    by, _, label = by.partition("=")
+    return {"by": by, "label": label}
 
 
 def dicts(table: pa.Table) -> Sequence[dict[str, Any]]:

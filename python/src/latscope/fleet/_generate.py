@@ -52,13 +52,15 @@ def generate(
     seed: int = 0,
     only: Sequence[str] = (),
     points: bool = False,
+    facts: Mapping[int, dict[str, Any]] | None = None,
 ) -> None:
     """Adds one run of each of `machines` machines on a day to a lake.
 
     A machine takes each family from a random one of `runs`, with its samples drawn anew, and each series
     stretched by a factor of its own, of which `spread` is the standard deviation (of logarithms). Machines
     have the names `m000000`, … `faults` has those of sick ones by number. `only` are families to take. With
-    `points`, the figures of each run are added too, from the buckets.
+    `points`, the figures of each run are added too, from the buckets. `facts` are columns of `runs` of some
+    machines, by number.
     """
     random = np.random.default_rng(seed)
     parts = [rows_of(run.document, run.text, run.source, day) for run in runs]
@@ -98,7 +100,10 @@ def generate(
         lake.append("h", buckets)
         if points:
             lake.append("points", _with_facts(random, points_of(buckets, series), parts))
-    lake.append("runs", pa.Table.from_pylist(list(_runs(parts, names, day, batch)), schema=TABLES["runs"]))
+    lake.append(
+        "runs",
+        pa.Table.from_pylist(list(_runs(parts, names, day, batch, facts or {})), schema=TABLES["runs"]),
+    )
 
 
 def points_of(buckets: pa.Table, series: Mapping[int, Mapping[str, Any]]) -> pa.Table:
@@ -207,10 +212,16 @@ def _counted(places: Ints, logs: NDArray[np.float64], drawn: Ints) -> tuple[Ints
     return place[starts][keep], bucket[starts][keep], count[keep]
 
 
-def _runs(parts: Sequence[Rows], names: Sequence[str], day: date, batch: int) -> Iterator[dict[str, object]]:
+def _runs(
+    parts: Sequence[Rows],
+    names: Sequence[str],
+    day: date,
+    batch: int,
+    facts: Mapping[int, dict[str, Any]],
+) -> Iterator[dict[str, object]]:
     row = parts[0].run
     started = datetime(day.year, day.month, day.day, 3, tzinfo=timezone.utc)
-    for name in names:
+    for number, name in enumerate(names):
         own = {"run_id": f"{name}:{day.isoformat()}", "machine_id": name, "name": name, "source": "generated"}
         yield (
             row
@@ -223,4 +234,5 @@ def _runs(parts: Sequence[Rows], names: Sequence[str], day: date, batch: int) ->
                 "others": 0.0,
                 "stolen": 0.0,
             }
+            | facts.get(number, {})
         )

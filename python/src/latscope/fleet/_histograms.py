@@ -20,6 +20,10 @@ Ints: TypeAlias = NDArray[np.int64]
 Floats: TypeAlias = NDArray[np.float64]
 
 
+#: Largest error of a sum of floating-point numbers, as a share.
+ROUNDING = 1e-9
+
+
 @dataclass(frozen=True)
 class Histograms:
     """Histograms of P points, with B buckets that have values in all.
@@ -77,8 +81,8 @@ def index_of(low: Ints) -> Ints:
 
 def histograms_of(fields: Sequence[Mapping[str, Any]]) -> Histograms:
     """Returns the histograms of valid documents' fields. Raises ValueError, with the place of the point in
-    front, if bounds are not those of the layout or not ascending, if counts exceed 2^53 or the extremes lie
-    outside of the buckets; OverflowError beyond 63 bits."""
+    front, if bounds are not those of the layout or not ascending, if counts exceed 2^53 or the extremes or
+    the sum lie outside of the buckets; OverflowError beyond 63 bits."""
     length = np.array([len(one["buckets"]) for one in fields], np.int64)
     parts = chain.from_iterable(chain.from_iterable(one["buckets"] for one in fields))
     low, high, n = np.fromiter(parts, np.int64).reshape(-1, 3).T
@@ -109,7 +113,22 @@ def histograms_of(fields: Sequence[Mapping[str, Any]]) -> Histograms:
     exact = np.array([one.get("bins") is None for one in fields], bool) & (first < BUCKETS) & (count > 0)
     wrong = (exact & (_index_or_overflow(extremes[0]) != first)) | (extremes[0] > extremes[1])
     _refuse(np.flatnonzero(wrong), "min and max do not fit the buckets")
-    return Histograms(count, overflow, *extremes, tick_ps, length, bucket, n)
+    found = Histograms(count, overflow, *extremes, tick_ps, length, bucket, n)
+    _refuse(np.flatnonzero(exact & ~_has_possible_sums(found)), "its sum does not fit the buckets")
+    return found
+
+
+def _has_possible_sums(found: Histograms) -> NDArray[np.bool_]:
+    """Returns of which points the sum lies between those of the lower and of the upper bounds."""
+    point = np.repeat(np.arange(len(found.length)), found.length)
+    least, most = (
+        np.bincount(point, found.n * one.astype(np.float64), len(found.length))
+        for one in bounds(found.bucket)
+    )
+    # The overflow has no upper bound.
+    is_below = (found.overflow > 0) | (found.total <= most * (1 + ROUNDING))
+    possible: NDArray[np.bool_] = is_below & (found.total >= least * (1 - ROUNDING))
+    return possible
 
 
 def _extremes(fields: Sequence[Mapping[str, Any]], count: Ints) -> tuple[Ints, Ints, Ints]:

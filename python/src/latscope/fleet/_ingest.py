@@ -1,22 +1,22 @@
 """Ingestion: results become rows of the lake, each once. Files that are no results are set aside."""
 
-import gzip
+import contextlib
 import hashlib
-import json
 import os
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
 from datetime import date
-from itertools import islice
 from multiprocessing import get_context
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from .._clean import json_of
+from .._files import own_directory, replace_below
 from . import _parse
 from ._errors import FleetError
 from ._lake import Lake, day_filter, new_batch
@@ -31,16 +31,22 @@ BATCH_BYTES = 256 << 20
 #: Runs whose rows are written at once, so that little memory holds their keys.
 WRITTEN_RUNS = 50
 
-#: Files that a process is given at once.
+#: The most files, and bytes of them, that a process is given at once, if they are more than one.
 CHUNK = 4
+CHUNK_BYTES = 8 << 20
+
+#: Bytes of files that are held or read at once: no more are begun above it.
+HELD_BYTES = 128 << 20
 
 
 @dataclass
 class Account:
-    """Account of an ingestion: runs added, runs that were there, and files set aside with their reasons."""
+    """Account of an ingestion: runs added, runs that were there, files set aside with their reasons, and
+    files that were set aside before."""
 
     added: int = 0
     known: int = 0
+    left: int = 0
     aside: list[tuple[str, str]] = field(default_factory=list)
     bytes: int = 0
 
@@ -68,8 +74,11 @@ def ingest(
     for parsed in _parse_all(items, day, processes or os.cpu_count() or 1):
         account.bytes += parsed.size
         if parsed.fault is not None:
-            account.aside.append((parsed.name, parsed.fault))
-            _set_aside(Path(aside), parsed)
+            with own_directory(aside) as directory:
+                if _set_aside(directory, parsed):
+                    account.aside.append((parsed.name, parsed.fault))
+                else:
+                    account.left += 1
         else:
             held.append(parsed)
             size += len(parsed.h) + len(parsed.points)
@@ -86,24 +95,44 @@ def _parse_all(items: Iterable[Item], day: date | None, processes: int) -> Itera
     if processes == 1:
         yield from map(Parser(day).parse, items)
         return
-    rest = iter(items)
     context = get_context("spawn")
     with ProcessPoolExecutor(processes, context, _parse.start, (day,)) as pool:
-        waiting: list[tuple[Item, Future[list[Parsed]]]] = []
-        while True:
-            while len(waiting) < 3 * processes and (chunk := list(islice(rest, CHUNK))):
-                waiting.append((chunk[0], pool.submit(_parse.parse, chunk)))
-            if not waiting:
-                return
-            item, future = waiting.pop(0)
-            try:
-                found = future.result()
-            except BrokenProcessPool:
-                raise FleetError(
-                    f"a process ended while it read {item.name} or the {CHUNK - 1} files after it: "
-                    "is there enough memory?"
-                ) from None
-            yield from found
+        yield from _in_order(items, 3 * processes, lambda chunk: pool.submit(_parse.parse, chunk))
+
+
+def _in_order(
+    items: Iterable[Item], most: int, submit: Callable[[list[Item]], "Future[list[Parsed]]"]
+) -> Iterator[Parsed]:
+    """Yields what is parsed, in order: at most `most` chunks, and HELD_BYTES and a chunk, are under way."""
+    chunks, waiting, held = _chunks(items), deque[tuple[str, int, "Future[list[Parsed]]"]](), 0
+    while True:
+        while len(waiting) < most and held < HELD_BYTES and (chunk := next(chunks, None)):
+            size = sum(item.size for item in chunk)
+            held += size
+            waiting.append((chunk[0].name, size, submit(chunk)))
+        if not waiting:
+            return
+        name, size, future = waiting.popleft()
+        try:
+            found = future.result()
+        except BrokenProcessPool:
+            raise FleetError(
+                f"a process ended while it read {name} or the {CHUNK - 1} files after it: "
+                "is there enough memory?"
+            ) from None
+        held -= size
+        yield from found
+
+
+def _chunks(items: Iterable[Item]) -> Iterator[list[Item]]:
+    chunk: list[Item] = []
+    for item in items:
+        chunk.append(item)
+        if len(chunk) == CHUNK or sum(one.size for one in chunk) >= CHUNK_BYTES:
+            yield chunk
+            chunk = []
+    if chunk:
+        yield chunk
 
 
 def _write(lake: Lake, held: Sequence[Parsed], batch: int, account: Account, day: date | None) -> None:
@@ -170,12 +199,17 @@ def _new_series(lake: Lake, table: pa.Table) -> pa.Table:
     return table.take(pa.array(sorted(first.values()), pa.int64()))
 
 
-def _set_aside(directory: Path, parsed: Parsed) -> None:
-    """Keeps a file that is no result, under the hash of its text, with its name and the reason beside it."""
-    text = parsed.text or b""
-    name = hashlib.sha256(text or parsed.name.encode()).hexdigest()[:32]
-    directory.mkdir(parents=True, exist_ok=True)
-    if text:
-        (directory / f"{name}.gz").write_bytes(gzip.compress(text, 1, mtime=0))
-    reason = {"name": parsed.name, "reason": parsed.fault, "bytes": len(text)}
-    (directory / f"{name}.json").write_text(json.dumps(reason) + "\n")
+def _set_aside(directory: int, parsed: Parsed) -> bool:
+    """Keeps a file that is no result, under the hash of its text, with its name and the reason beside it.
+    Only this user may read it: who placed it may not have been allowed to. Returns false if its text was kept
+    before, and so was reported."""
+    packed = parsed.packed
+    name = hashlib.sha256(packed or parsed.name.encode(errors="replace")).hexdigest()[:32]
+    if packed is not None:
+        with contextlib.suppress(FileNotFoundError):
+            os.stat(f"{name}.json", dir_fd=directory, follow_symlinks=False)
+            return False
+        replace_below(directory, f"{name}.gz", packed, 0o600)
+    reason = {"name": parsed.name, "reason": parsed.fault, "bytes": parsed.size}
+    replace_below(directory, f"{name}.json", (json_of(reason) + "\n").encode(), 0o600)
+    return True

@@ -19,7 +19,7 @@ from deltalake import ColumnProperties, DeltaTable, WriterProperties, write_delt
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 
 from ._errors import FleetError
-from ._schema import PROPERTY, TABLES, VERSION
+from ._schema import FILE, MUTES, PROPERTY, RUN_ID, TABLES, VERSION
 
 #: Description of a table of a lake.
 DESCRIPTION = "latscope-fleet: docs/lake.md"
@@ -99,7 +99,7 @@ class Lake:
         self.root = os.fspath(root).rstrip("/")
         self.is_local = "://" not in self.root
         for name in TABLES if create else ():
-            self._create(name)
+            self.create(name)
             self.table(name)
         if not create:
             # The others are checked when they are read.
@@ -130,15 +130,21 @@ class Lake:
             )
         return table
 
-    def _create(self, name: str) -> None:
-        partition = None if name == "series" else ["day"]
+    def optional(self, name: str) -> DeltaTable | None:
+        """Returns a table that a lake need not have."""
+        return self.table(name) if DeltaTable.is_deltatable(self.uri(name)) else None
+
+    def create(self, name: str) -> None:
+        """Makes a table unless it is there."""
+        schema = MUTES if name == "mutes" else TABLES[name]
+        partition = ["day"] if "day" in schema.names else None
         if self.is_local:
             Path(self.root).mkdir(parents=True, exist_ok=True)
         with contextlib.suppress(CommitFailedError):
             # Another process may make it at the same time.
             DeltaTable.create(
                 self.uri(name),
-                TABLES[name],
+                schema,
                 mode="ignore",
                 partition_by=partition,
                 description=DESCRIPTION,
@@ -230,7 +236,7 @@ def batch_age(batch: int) -> float:
 
 
 def files_of(table: DeltaTable) -> Iterator[File]:
-    """Yields the data files of a table."""
+    """Yields the data files of a table. Raises FleetError if one is not below it."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         actions = pa.table(table.get_add_actions(flatten=True))
@@ -239,6 +245,8 @@ def files_of(table: DeltaTable) -> Iterator[File]:
     needed = ("path", "num_records", "size_bytes", "partition.day", *ranges)
     root = table.table_uri.rstrip("/").removeprefix("file://")
     for action in actions.select([name for name in needed if name in actions.column_names]).to_pylist():
+        if not FILE.fullmatch(action["path"]):
+            raise FleetError(f"{root} has a file that no latscope names so: {action['path']!r:.200}")
         day = action.get("partition.day")
         low, high, first, last = (action.get(name) for name in ranges)
         yield File(
@@ -266,16 +274,21 @@ def _within(files: Iterable[File], since: date | None, until: date | None) -> It
 
 
 def _copies(runs: DeltaTable, days: set[date | None]) -> list[tuple[str, int, bool]]:
-    """Returns the run_id, the batch, and whether the run has finished, of all rows of `runs` of some days."""
+    """Returns the run_id, the batch, and whether the run has finished, of all rows of `runs` of some days.
+    Raises FleetError if a run_id is malformed: no ingestion wrote it."""
     if not days:
         return []
     rows = runs.to_pyarrow_table(
         filters=[("day", "in", sorted(day for day in days if day is not None))],
         columns=["run_id", "batch", "finished"],
     )
+    ids = rows["run_id"].to_pylist()
+    odd = next((one for one in ids if not RUN_ID.fullmatch(one)), None)
+    if odd is not None:
+        raise FleetError(f"{runs.table_uri} has a run that no ingestion wrote: its run_id is {odd!r:.200}")
     return list(
         zip(
-            rows["run_id"].to_pylist(),
+            ids,
             rows["batch"].to_pylist(),
             rows["finished"].is_valid().to_pylist(),
             strict=True,

@@ -1,25 +1,31 @@
 """The command `latscope-fleet`."""
 
 import argparse
+import getpass
 import math
+import os
 import signal
 import sys
 from collections.abc import Callable, Sequence
-from datetime import date
+from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
 from deltalake.exceptions import DeltaError
 
-from . import _care, _nothing, _questions
+from .._clean import one_line, tell, warn
+from . import _care, _confirm, _mutes, _nothing, _past, _questions
 from ._drift import drift
 from ._engine import engine
 from ._errors import FleetError, sentence
 from ._ingest import Account, ingest
 from ._lake import Lake, Snapshot, today
-from ._output import FORMATS, text_of, toml_of
+from ._output import FORMATS, toml_of, write
 from ._sources import items
 from ._views import tables_in
+
+#: Days that a machine is muted without --until.
+MUTED_DAYS = 14
 
 #: Most rows that `sql` reads without --no-limit.
 MOST_ROWS = 200_000_000
@@ -31,26 +37,40 @@ def main(words: Sequence[str] | None = None) -> int:
     arguments = _parser().parse_args(words)
     # Without a handler SIGTERM ends Python at once, and the files of a sort stay.
     signal.signal(signal.SIGTERM, _terminated)
+    signal.signal(signal.SIGINT, _interrupted)
+    _SEEN.clear()
     try:
         if None not in (arguments.since, arguments.until) and arguments.since > arguments.until:
             raise FleetError(f"--since {arguments.since} is after --until {arguments.until}")
         code: int = arguments.run(arguments)
         sys.stdout.flush()
-        return code
+        # A library may lose the exception within its own work. Pages are served until a signal comes.
+        is_serving = arguments.run in (_care.serve_command, _care.demo_command)
+        return 128 + _SEEN[0] if _SEEN and not is_serving else code
     except BrokenPipeError:
         return 0
     except KeyboardInterrupt:
         return 128 + signal.SIGINT
     except (FleetError, ValueError) as error:
-        print(f"latscope-fleet: {sentence(error)}", file=sys.stderr)
+        warn(f"latscope-fleet: {one_line(sentence(error))}")
     except (OSError, DeltaError) as error:
         # A store, or a disk, fails in the middle of anything.
-        print(f"latscope-fleet: {arguments.lake or 'demo'}: {sentence(error)}", file=sys.stderr)
+        warn(f"latscope-fleet: {arguments.lake or 'demo'}: {one_line(sentence(error))}")
     return 1
 
 
+#: Signals that came while the command ran.
+_SEEN: list[int] = []
+
+
 def _terminated(number: int, _frame: object) -> None:
+    _SEEN.append(number)
     raise SystemExit(128 + number)
+
+
+def _interrupted(number: int, _frame: object) -> None:
+    _SEEN.append(number)
+    raise KeyboardInterrupt
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -136,8 +156,35 @@ def _parser() -> argparse.ArgumentParser:
     one = command("bench", _care.bench_command, "measure ingestion, sizes and questions on a made fleet")
     one.add_argument("--machines", type=_count, nargs="+", default=[100, 1000], help="numbers of machines")
     one.add_argument("--plot", type=Path, metavar="FILE", help="SVG of the days' sizes and times")
+    _add_answers(command)
     _add_pages(command)
     return parser
+
+
+def _add_answers(command: Callable[..., argparse.ArgumentParser]) -> None:
+    one = command(
+        "confirm", _confirm_again, "compare what was measured again on a machine with its peers", asks=True
+    )
+    one.add_argument("paths", nargs="+", metavar="RESULT", help="what the command of sick wrote there")
+    for name, run, text in (
+        ("mute", _mute, "note that somebody looks at a machine: it alarms no more, until the day --until"),
+        ("unmute", _unmute, "end what mute began"),
+    ):
+        one = command(name, run, text)
+        one.add_argument("machine", metavar="ID")
+        one.add_argument("--family", default="", help="this one alone: a name in the column family of sick")
+        one.add_argument("--who", help="who looks at it; you without it")
+        if name == "mute":
+            one.add_argument("--why", required=True, help="why it needs no alarm")
+    command("mutes", _list_mutes, "list what is muted", asks=True)
+
+
+def _user() -> str:
+    """Returns the name of the user, or the number of one without a name, as in many containers."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return str(os.getuid())
 
 
 def _add_pages(command: Callable[..., argparse.ArgumentParser]) -> None:
@@ -201,13 +248,13 @@ def _ingest(arguments: argparse.Namespace) -> int:
     if shows:
         print(file=sys.stderr)
     for name, reason in account.aside:
-        print(f"set aside: {_one_line(name)}: {_one_line(reason)}", file=sys.stderr)
-    print(f"{account.added} runs added, {account.known} were there, {len(account.aside)} files set aside")
+        warn(f"set aside: {one_line(name)}: {one_line(reason)}")
+    before = f", {account.left} set aside before" if account.left else ""
+    tell(
+        f"{account.added} runs added, {account.known} were there, "
+        f"{len(account.aside)} files set aside{before}"
+    )
     return 2 if account.aside else 0
-
-
-def _one_line(text: str) -> str:
-    return "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in text)
 
 
 def _snapshot(arguments: argparse.Namespace) -> Snapshot:
@@ -223,25 +270,8 @@ def _ask(arguments: argparse.Namespace, ask: Any, snapshot: Snapshot | None = No
     if snapshot is None:
         snapshot = _snapshot(arguments)
     with engine(arguments.engine, snapshot, arguments.master) as opened:
-        show(arguments, ask(opened))
+        write(ask(opened), arguments.format, arguments.output)
     return 0
-
-
-def show(arguments: argparse.Namespace, rows: Any) -> None:
-    """Prints rows in the format that was asked for, or writes them to the file."""
-    if arguments.format == "parquet":
-        import pyarrow as pa  # noqa: PLC0415
-        import pyarrow.parquet as pq  # noqa: PLC0415
-
-        if arguments.output is None:
-            raise FleetError("--format parquet needs --output FILE")
-        pq.write_table(pa.Table.from_pylist(rows), arguments.output)
-        return
-    text = text_of(rows, arguments.format)
-    if arguments.output is not None:
-        arguments.output.write_text(text)
-    else:
-        sys.stdout.write(text)
 
 
 def _sql(arguments: argparse.Namespace) -> int:
@@ -253,23 +283,55 @@ def _sql(arguments: argparse.Namespace) -> int:
             raise FleetError(
                 f"the query reads {rows} rows, more than {MOST_ROWS}: choose days by --since, or --no-limit"
             )
-        show(arguments, opened.query(arguments.query).to_pylist())
+        write(opened.answer(arguments.query), arguments.format, arguments.output)
     return 0
 
 
 def _sick(arguments: argparse.Namespace) -> int:
     lake = Lake(arguments.lake)
     snapshot = _snapshot(arguments)
-    if arguments.since is None:
-        snapshot = lake.snapshot(snapshot.days()[-1], arguments.until)
+    since = arguments.since or snapshot.days()[-1]
+    snapshot = lake.snapshot(since - timedelta(days=_past.DAYS), arguments.until)
 
     def ask(opened: Any) -> Any:
-        rows, notes = _questions.sick(opened, arguments.rate)
+        rows, notes = _questions.sick(opened, arguments.rate, since=since)
         for note in notes:
-            print(note, file=sys.stderr)
+            warn(one_line(note))
+        _mutes.apply(rows, _mutes.mutes(lake, arguments.until))
         return rows
 
     return _ask(arguments, ask, snapshot)
+
+
+def _confirm_again(arguments: argparse.Namespace) -> int:
+    rows = []
+    with engine("duckdb", _snapshot(arguments)) as opened:
+        for result in _confirm.parsed(arguments.paths):
+            rows += _confirm.confirm(opened, result)
+    write(rows, arguments.format, arguments.output)
+    return 0
+
+
+def _mute(arguments: argparse.Namespace) -> int:
+    lake = Lake(arguments.lake)
+    snapshot = _questions.snapshot_of(lake, arguments.machine, None)
+    with engine("duckdb", snapshot) as opened:
+        if not _questions.machine(opened, arguments.machine, None):
+            raise _nothing.of_machine(lake, arguments.machine, None)
+    until = arguments.until or today() + timedelta(days=MUTED_DAYS)
+    _mutes.mute(lake, arguments.machine, arguments.family, until, arguments.who or _user(), arguments.why)
+    tell(one_line(f"{arguments.machine} {arguments.family or 'as a whole'} is muted until {until}"))
+    return 0
+
+
+def _unmute(arguments: argparse.Namespace) -> int:
+    _mutes.unmute(Lake(arguments.lake), arguments.machine, arguments.family, arguments.who or _user())
+    return 0
+
+
+def _list_mutes(arguments: argparse.Namespace) -> int:
+    write(_mutes.mutes(Lake(arguments.lake), arguments.until), arguments.format, arguments.output)
+    return 0
 
 
 def _machine(arguments: argparse.Namespace) -> int:
@@ -291,7 +353,7 @@ def _worst(arguments: argparse.Namespace) -> int:
     def ask(opened: Any) -> Any:
         rows = _questions.worst(opened, arguments.probe, arguments.top)
         if not rows:
-            print(_nothing.of_probe(opened, arguments.probe), file=sys.stderr)
+            warn(one_line(_nothing.of_probe(opened, arguments.probe)))
         return rows
 
     return _ask(arguments, ask)
@@ -301,7 +363,7 @@ def _drift(arguments: argparse.Namespace) -> int:
     snapshot = _snapshot(arguments)
     note = _nothing.of_drift(snapshot)
     if note is not None:
-        print(note, file=sys.stderr)
+        warn(one_line(note))
     return _ask(arguments, lambda opened: drift(opened, arguments.least, arguments.by), snapshot)
 
 

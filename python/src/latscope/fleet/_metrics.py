@@ -57,6 +57,7 @@ def _families(fleet: Fleet, day: date | None) -> list[GaugeMetricFamily]:
     counts = {
         "judged": ("Machines that were compared with peers", len(judged.places)),
         "sick": ("Machines that are slower than their peers", len(judged.sick)),
+        "muted": ("Sick machines that somebody looks at, until a day", len(judged.muted)),
         "missing": ("Machines that have not reported for two days", len(fleet.missing(day))),
     }
     plain = [

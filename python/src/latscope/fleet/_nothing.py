@@ -56,7 +56,7 @@ def of_machine(lake: Lake, machine: str, probe: str | None) -> FleetError:
 
 def of_probe(engine: Engine, probe: str) -> str:
     """Returns why `worst` found no value of a probe."""
-    kinds = {row["sampling"] for row in dicts(engine.query(question("matching", probe=probe)))}
+    kinds = {row["sampling"] for row in dicts(engine.query(question("matching"), probe=probe))}
     if not kinds:
         return f"no series matches --probe {probe}: give a pattern of SQL, such as wake.%"
     if "event" not in kinds:

@@ -24,7 +24,7 @@ from ._table import Row, heat, link, ratio_text, table, time_text
 from ._web import Fleet, Judged
 
 #: States of machines, in the order of the overview.
-_STATES = {"sick": 0, "not judged": 1, "ok": 2}
+_STATES = {"sick": 0, "muted": 1, "not judged": 2, "ok": 3}
 
 #: Rules for the report, a page of its own: it has styles and a script in itself, and reads nothing from here.
 _OF_REPORT = (
@@ -92,8 +92,10 @@ class Pages:
 
     def _machine_row(self, row: Row, judged: Judged) -> Row:
         machine = row["machine_id"]
-        sick = judged.sick.get(machine)
-        state = "sick" if sick else "ok" if machine in judged.places else "not judged"
+        sick = judged.sick.get(machine) or judged.muted.get(machine)
+        state = "ok" if machine in judged.places else "not judged"
+        if sick:
+            state = "muted" if sick["muted"] else "sick"
         return row | {"state": state, "sick": sick, "families": judged.families_of(machine)}
 
     def machine(self, request: Request) -> Response:
@@ -109,7 +111,8 @@ class Pages:
             "machine": machine,
             "run": run,
             "runs": runs,
-            "sick": judged.sick.get(machine),
+            "sick": judged.sick.get(machine) or judged.muted.get(machine),
+            "suspected": judged.suspected.get(machine),
             "families": judged.families_of(machine),
             "group": None if place is None else judged.groups[place],
         }

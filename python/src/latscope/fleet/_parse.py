@@ -1,15 +1,16 @@
 """One result becomes rows, in a process of its own."""
 
 import gc
+import gzip
 import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
-from pathlib import Path
 
 import pyarrow as pa
 
 from .._errors import ForeignError, ResultError
+from .._files import open_regular
 from ._document import document_of, text_of
 from ._rows import Row, Rows, rows_of
 from ._sources import Item
@@ -21,7 +22,7 @@ OBJECTS = 200_000
 @dataclass(frozen=True)
 class Parsed:
     """Rows of one result, those of `points` and `h` in Arrow's stream format; or what is wrong with it, and
-    its text."""
+    its text as gzip packs it: a long one may have come from few bytes."""
 
     name: str
     size: int
@@ -30,7 +31,7 @@ class Parsed:
     points: bytes = b""
     h: bytes = b""
     fault: str | None = None
-    text: bytes | None = None
+    packed: bytes | None = None
 
 
 class Parser:
@@ -49,8 +50,9 @@ class Parser:
             return _packed(item.name, len(text), rows)
         except (ResultError, ForeignError) as error:
             fault = error.reason
+        except OSError as error:
+            fault = error.strerror or str(error)
         except (
-            OSError,
             ValueError,
             LookupError,
             TypeError,
@@ -59,7 +61,9 @@ class Parser:
             pa.ArrowException,
         ) as error:
             fault = f"its fields are not those of a result: {error!s:.200}"
-        return Parsed(item.name, len(text), fault=fault, text=text)
+        return Parsed(
+            item.name, len(text), fault=fault, packed=gzip.compress(text, 1, mtime=0) if text else None
+        )
 
 
 _parser = Parser(None)
@@ -82,11 +86,11 @@ def _text(item: Item) -> bytes:
         raise ResultError(item.name, item.fault)
     if item.text is not None:
         return text_of(io.BytesIO(item.text), item.name)
-    path = Path(item.name)
-    if not path.is_file():
-        raise ResultError(item.name, "it is no plain file" if path.exists() else "there is no such file")
-    with path.open("rb") as file:
-        return text_of(file, item.name)
+    try:
+        with open_regular(item.name, item.below) as file:
+            return text_of(file, item.name)
+    except FileNotFoundError:
+        raise ResultError(item.name, "there is no such file") from None
 
 
 def _packed(name: str, size: int, rows: Rows) -> Parsed:

@@ -1,7 +1,6 @@
 """Report of one run: the page of `latscope show --html`, of its result file where that is at hand, else of
 what the lake keeps of it."""
 
-import io
 import json
 from collections import defaultdict
 from collections.abc import Sequence
@@ -11,6 +10,7 @@ from typing import Any
 
 from .. import _command
 from .._errors import Error
+from .._files import open_regular
 from .._read import Run, _limited, run_from_text
 from ._schema import QUANTILES
 from ._series import BUCKETS, bucket_bounds
@@ -27,13 +27,14 @@ _UNKNOWN = ("online", "allowed", "caches_from", "memory_available", "load_averag
 def raw_result(directory: Path, row: Row) -> Run | None:
     """Returns the run of a row of `runs` from its file below a directory; None where it is not there. The
     file is the one that was ingested, by its path or its name: it counts only with the same run_id."""
-    root = directory.resolve()
+    root = str(directory.resolve())
     for name in (row["source"], Path(row["source"]).name):
+        path = Path(root, name)
+        if ".." in path.parts or not path.is_relative_to(root):
+            continue
         try:
-            path = (root / name).resolve()
-            if not path.is_relative_to(root) or not path.is_file():
-                continue
-            run = run_from_text(_limited(io.BytesIO(path.read_bytes()), path.name), path.name)
+            with open_regular(str(path), root) as file:
+                run = run_from_text(_limited(file, path.name), path.name)
         except (Error, OSError, ValueError):
             continue
         if run.run_id == row["run_id"]:

@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta, timezone
@@ -15,7 +14,7 @@ from .._errors import ResultError
 from .._point import enough_medians, median_of_rounds
 from ._document import Document
 from ._histograms import Histograms, histograms_of
-from ._schema import KEYS, QUANTILES, TABLES
+from ._schema import KEYS, QUANTILES, RUN_ID, TABLES
 from ._series import Series, series
 
 Row = dict[str, Any]
@@ -29,8 +28,6 @@ LONGEST = 4096
 
 #: Parts that the mantissa of a limit is rounded to: at most 0.05 %.
 BITS = 1 << 12
-
-_RUN_ID = re.compile(r"[0-9A-Za-z:._-]{1,80}")
 
 #: Columns of points and of buckets that do not say of which run they are.
 _OWN = {name: pa.schema([one for one in TABLES[name] if one.name not in KEYS]) for name in ("points", "h")}
@@ -104,7 +101,7 @@ def run_id(document: Document, text: bytes, source: str) -> str:
     found: str = document["run_id"]
     if not found:
         return "text:" + hashlib.sha256(text).hexdigest()[:32]
-    if not _RUN_ID.fullmatch(found):
+    if not RUN_ID.fullmatch(found):
         raise ResultError(source, f"its run_id is {found!r:.90}: letters, digits and :._- are allowed")
     return found
 
@@ -247,7 +244,8 @@ def _points(measurements: Sequence[Document], found: Histograms, ids: Any) -> pa
     ticks = {"min": found.least, "max": found.greatest, "sum": found.total}
     figures = found.figures()
     for place, point in enumerate(measurements):
-        medians = enough_medians([(one["count"], one["p50"]) for one in point.get("rounds") or ()])
+        rounds = point.get("rounds") or ()
+        medians = enough_medians([(one["count"], one["p50"], one.get("run")) for one in rounds])
         if medians:
             figures["p50"][place] = median_of_rounds(medians)
     qualities = [point.get("quality") or {} for point in measurements]

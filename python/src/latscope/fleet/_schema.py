@@ -1,5 +1,7 @@
 """Tables of the lake: their columns, and the version of their schema. docs/lake.md describes each column."""
 
+import re
+
 import pyarrow as pa
 
 #: Version of the schema, a property of every table. It is raised when columns are added, never for other
@@ -98,6 +100,24 @@ TABLES: dict[str, pa.Schema] = {
         ]
     ),
 }
+
+#: Table of what somebody has looked at: it is made by the first `mute`.
+MUTES = pa.schema(
+    [
+        ("at", pa.timestamp("us", "UTC")),
+        ("machine_id", pa.string()),
+        ("family", pa.string()),
+        ("until", pa.date32()),
+        ("who", pa.string()),
+        ("why", pa.string()),
+    ]
+)
+
+#: Form of the id of a run.
+RUN_ID = re.compile(r"[0-9A-Za-z:._-]{1,80}")
+
+#: Form of the path of a file below its table.
+FILE = re.compile(r"(day=[0-9]{4}-[0-9]{2}-[0-9]{2}/)?[0-9A-Za-z_-][0-9A-Za-z._-]{1,200}")
 
 #: Order of the rows of a compacted file: a machine's rows lie together, so that its ids cost nothing.
 ORDER = {

@@ -5,16 +5,19 @@ import ipaddress
 import os
 import secrets
 import socket
+import sys
 from pathlib import Path
+from urllib.parse import quote, urlencode, urlsplit
 
 import uvicorn
-from starlette.datastructures import URL
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from .._clean import tell
 from ._errors import FleetError
 from ._lake import Lake
+from ._limits import BACKLOG, connections, limit_logs
 from ._pages import pages
 
 #: Variable with the token, which other users of the machine do not see, unlike an option.
@@ -53,7 +56,7 @@ class Guard:
             await answer(scope, receive, _with_headers(send))
 
     def _refusal(self, request: Request) -> Response | None:
-        host = URL(f"http://{request.headers.get('host', '')}").hostname or ""
+        host = _host(request.headers.get("host", ""))
         if self.loopback and not (host == "localhost" or _is_loopback(host)):
             return PlainTextResponse("This page has no such name.", 421)
         if self.token is None:
@@ -61,9 +64,10 @@ class Guard:
         given = request.query_params.get("token")
         if given is not None and self._is_token(given):
             # The address without the token is what is kept and passed on.
-            answer = RedirectResponse(
-                str(request.url.remove_query_params("token").replace(scheme="", netloc=""))
-            )
+            others = [pair for pair in request.query_params.multi_items() if pair[0] != "token"]
+            # Two slashes at the beginning would be the name of another host.
+            path = "/" + quote(request.url.path.lstrip("/"))
+            answer = RedirectResponse(path + ("?" + urlencode(others) if others else ""))
             answer.set_cookie(_COOKIE, self.token, httponly=True, samesite="strict")
             return answer
         bearer = request.headers.get("authorization", "").removeprefix("Bearer ")
@@ -91,6 +95,14 @@ def _with_headers(send: Send) -> Send:
     return sending  # type: ignore[return-value]
 
 
+def _host(text: str) -> str:
+    """Returns the host of a header `Host`, empty if it is none."""
+    try:
+        return urlsplit(f"//{text}").hostname or ""
+    except ValueError:
+        return ""
+
+
 def _is_loopback(host: str) -> bool:
     try:
         return ipaddress.ip_address(host.strip("[]")).is_loopback
@@ -109,7 +121,7 @@ def listening(text: str) -> socket.socket:
     try:
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         made.bind((host.strip("[]"), int(port)))
-        made.listen(128)
+        made.listen(BACKLOG)
     except (OSError, OverflowError) as error:
         made.close()
         raise FleetError(f"--listen {text}: {error}") from None
@@ -138,8 +150,16 @@ class Site:
         )
         app = Guard(pages(lake, results), token, loopback)
         settings = uvicorn.Config(
-            app, log_level="warning", access_log=False, server_header=False, lifespan="off", ws="none"
+            app,
+            http=connections(),
+            log_level="warning",
+            access_log=False,
+            server_header=False,
+            lifespan="off",
+            ws="none",
+            backlog=BACKLOG,
         )
+        limit_logs()
         self.server = uvicorn.Server(settings)
 
     def run(self) -> None:
@@ -155,5 +175,6 @@ class Site:
 def serve(lake: Lake, listen: str, token: str | None = "", results: Path | None = None) -> None:
     """Serves the pages, and prints the address and who may read, until a signal ends it."""
     site = Site(lake, listen, token, results)
-    print(f"{site.address}\n{site.access}; end it by Ctrl-C", flush=True)
+    tell(f"{site.address}\n{site.access}; end it by Ctrl-C")
+    sys.stdout.flush()
     site.run()

@@ -1,31 +1,30 @@
-"""Views over the files of a snapshot, as SQL that both engines take."""
+"""Views over the files of a snapshot, as SQL that both engines take. No value of a lake stands in it."""
 
 import re
 
-from ._lake import Snapshot
 from ._schema import TABLES
 
 _LOW = "(bucket - 128 * shift) * POWER(2, shift)"
 _SHIFT = "GREATEST(CAST(FLOOR(bucket / 128.0) AS INT) - 1, 0)"
 
-#: Runs with the numbers, from 1, of their group of peers (same processor, kernel and state) and of their
-#: machine.
+#: Runs with the numbers, from 1, of their group of peers (same processor, kernel and state), which `listed`
+#: has as a text, and of their machine.
 _PEERS = """
-    SELECT run_id, machine_id, cpu_model, kernel, busy,
+    SELECT run_id, machine_id, day, cpu_model, kernel, busy,
            CAST(DENSE_RANK() OVER (ORDER BY cpu_model, kernel, busy) AS INT) AS peers,
+           CAST(DENSE_RANK() OVER (ORDER BY cpu_model, kernel, busy) AS STRING) AS listed,
            CAST(DENSE_RANK() OVER (ORDER BY machine_id) AS INT) AS machine
     FROM (SELECT *, CASE WHEN COALESCE(others, 0) > 0.2 OR COALESCE(stolen, 0) > 0.05
                     OR COALESCE(throttled, 0) > 0.01 THEN 1 ELSE 0 END AS busy FROM runs) t"""
 
 
-def views(snapshot: Snapshot) -> dict[str, str]:
+def views(has_lost: bool) -> dict[str, str]:
     """Returns the views by name, in the order in which they are made. Each reads `NAME_files` or views
-    before it."""
-    lost = ", ".join(f"('{run}', {batch})" for run, batch in snapshot.lost)
-    found = {"lost": f"SELECT * FROM (VALUES {lost}) AS t(run_id, batch)"} if lost else {}
+    before it; with `has_lost` also the table `lost` of copies that do not count (run_id, batch)."""
+    found = dict[str, str]()
     for name in ("runs", "points", "h"):
         copy = "SELECT 1 FROM lost WHERE lost.run_id = f.run_id AND lost.batch = f.batch"
-        found[name] = f"SELECT f.* FROM {name}_files f" + (f" WHERE NOT EXISTS ({copy})" if lost else "")
+        found[name] = f"SELECT f.* FROM {name}_files f" + (f" WHERE NOT EXISTS ({copy})" if has_lost else "")
     columns = ", ".join(TABLES["series"].names)
     ranked = "*, ROW_NUMBER() OVER (PARTITION BY series_id ORDER BY identity, title) place"
     found["series"] = f"SELECT {columns} FROM (SELECT {ranked} FROM series_files) t WHERE place = 1"

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from . import _judge, _questions
+from . import _judge, _mutes, _past, _questions
 from ._engine import DuckDb, Engine, dicts, question
 from ._lake import Lake, files_of
 from ._schema import TABLES
@@ -60,7 +60,9 @@ class Answers:
 
     def _renew(self) -> None:
         if time.monotonic() - self.checked >= STEADY:
+            mutes = self.lake.optional("mutes")
             version = tuple(self.lake.table(name).version() for name in TABLES)
+            version += () if mutes is None else (mutes.version(),)
             if version != self.version:
                 self.kept.clear()
             self.version, self.checked = version, time.monotonic()
@@ -68,12 +70,14 @@ class Answers:
 
 @dataclass(frozen=True)
 class Judged:
-    """Judgement of a day: the rows and notes of `sick`, the groups of peers, and each machine's place in
-    them (group, row). For each group, `shift` has how much longer than its peers each machine is, by family:
-    a ratio; `far` the same in robust deviations of the peers, and `score` that of each series (machines by
-    series)."""
+    """Judgement of a day: the rows of `sick` about sick, muted and suspected machines, its notes, the groups
+    of peers, and each machine's place in them (group, row). For each group, `shift` has how much longer than
+    its peers each machine is, by family: a ratio; `far` the same in robust deviations of the peers, and
+    `score` that of each series (machines by series)."""
 
     sick: dict[str, Row]
+    muted: dict[str, Row]
+    suspected: dict[str, Row]
     notes: list[str]
     groups: list[_questions.Group]
     places: dict[str, tuple[int, int]]
@@ -124,7 +128,7 @@ class Fleet:
         """Returns the answer to a question of sql/ about some days."""
 
         def find() -> list[Row]:
-            return self._ask(since, until, lambda engine: list(dicts(engine.query(question(name, **words)))))
+            return self._ask(since, until, lambda engine: list(dicts(engine.query(question(name), **words))))
 
         return self.answers.get((name, since, until, *sorted(words.items())), find)
 
@@ -137,8 +141,13 @@ class Fleet:
         return self.rows(name, day - timedelta(days=DAYS), day, **words)
 
     def judge(self, day: date) -> Judged:
-        """Returns the judgement of a day."""
-        return self.judged.get(day, lambda: self._ask(day, day, _judgement))
+        """Returns the judgement of a day, in comparison with those before."""
+        since = day - timedelta(days=_past.DAYS)
+
+        def judge(engine: Engine) -> Judged:
+            return _judgement(engine, day, _mutes.mutes(self.lake, day))
+
+        return self.judged.get(day, lambda: self._ask(since, day, judge))
 
     def missing(self, day: date) -> list[Row]:
         """Returns the machines that reported in the days before, and not for two days up to this one."""
@@ -153,17 +162,21 @@ class Fleet:
                 engine.close()
 
 
-def _judgement(engine: Engine) -> Judged:
+def _judgement(engine: Engine, day: date, muted: list[Row]) -> Judged:
     series = _questions.series_of(engine)
-    groups, _ = judged = _questions.groups_of(engine, series)
-    rows, notes = _questions.sick(engine, judged=judged)
+    fleet = _questions.groups_of(engine, series, day)
+    groups = fleet.groups
+    rows, notes = _questions.sick(engine, judged=fleet, since=day)
     places = {
         machine: (place, row)
         for place, group in enumerate(groups)
         for row, machine in enumerate(group.found.machines)
     }
     families = sorted({family for group in groups for family in group.family})
-    sick = {row["machine_id"]: row for row in rows}
+    _mutes.apply(rows, muted)
+    named = {row["machine_id"]: row for row in rows if row["significant"]}
+    sick = {machine: row for machine, row in named.items() if not row["muted"]}
+    suspected = {row["machine_id"]: row for row in rows if row["state"] == _questions.SUSPECTED}
     with warnings.catch_warnings():
         # A machine may lack all series of a family, and all machines a series.
         warnings.filterwarnings("ignore", "All-NaN", RuntimeWarning)
@@ -173,7 +186,8 @@ def _judgement(engine: Engine) -> Judged:
             for column in shift
         ]
         score = [_judge.scores(group.found.body) for group in groups]
-    return Judged(sick, notes, groups, places, families, shift, far, score, series)
+    looked_at = {machine: row for machine, row in named.items() if row["muted"]}
+    return Judged(sick, looked_at, suspected, notes, groups, places, families, shift, far, score, series)
 
 
 def _shift(group: _questions.Group, family: str) -> _judge.Floats:

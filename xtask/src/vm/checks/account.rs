@@ -9,8 +9,7 @@ pub const CHECKS: &[Check] = &[
         ran.says("The run was limited to 0.50 CPU by its control group; throttled in ")?;
         ensure!(!ran.said().contains("The machine was quiet"), "{}", ran.said());
         throttled(&ran.files.join("result.json"))
-    })
-    .takes(120),
+    }),
     Check::new("latscope doctor finds a quota of a group above", ALL, DOCTOR, |ran| {
         ran.says("0.50 CPUs: 50.0 ms of CPU time in each 100 ms")
     }),

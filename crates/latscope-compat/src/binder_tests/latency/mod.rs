@@ -245,7 +245,8 @@ fn verdict(
     let short = of_pairs(report).any(|m| m.summary.count < options.iterations);
     let measured: Vec<Measurement> = of_pairs(report).cloned().collect();
     if let Some(directory) = trace.filter(|_| environment::first_exceedance(&measured).is_some()) {
-        print(&format!("deadline triggered: halt & stop trace\nlog:{}\n", log(directory).display()));
+        // Behind the page, which stays valid JSON.
+        eprint!("deadline triggered: halt & stop trace\nlog:{}\n", log(directory).display());
     } else if short {
         context.note("it ended before all iterations were done");
     }

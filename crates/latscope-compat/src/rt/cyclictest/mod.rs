@@ -116,7 +116,9 @@ fn places(
         let named = || format!("the FIFO {} cannot be made", path.display());
         let fifo = Fifo::create(path).with_context(named)?;
         // Not before: what has this name already is not ours to remove.
-        guardian.journal_leftover(&Leftover::File(path.to_owned()))?;
+        if fifo.is_made_here() {
+            guardian.journal_leftover(&Leftover::File(path.to_owned()))?;
+        }
         Ok::<Fifo, anyhow::Error>(fifo)
     });
     let board = Board::path(Path::new("/dev/shm"));
@@ -214,7 +216,7 @@ fn write(
     }
     print(&page::end(options, fixed, outcome));
     if let Some(path) = &options.histogram_file
-        && let Err(error) = std::fs::write(path, page::histogram(options, outcome))
+        && let Err(error) = saver::write_in_place(path, page::histogram(options, outcome).as_bytes())
     {
         failure = failure.or(Some(refused(path, &error)));
     }

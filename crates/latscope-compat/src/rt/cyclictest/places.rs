@@ -1,7 +1,10 @@
 //! Outputs for the status during a run: a FIFO, and a file in shared memory.
 
-use std::fs::{File, OpenOptions};
+use latscope_process::files::{HeldDirectory, Looked};
+use rustix::fs::{CWD, FileType, Mode, OFlags, mknodat};
+use std::fs::File;
 use std::io::{self, Write};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -9,6 +12,11 @@ use std::time::{Duration, Instant};
 #[derive(Debug)]
 pub struct Fifo {
     path: PathBuf,
+    directory: HeldDirectory,
+    /// The FIFO itself, whatever has its name by now.
+    looked: Looked,
+    /// True if it was made here, and goes away with this value.
+    made: bool,
     tried: Option<Instant>,
 }
 
@@ -16,26 +24,37 @@ pub struct Fifo {
 const PAUSE: Duration = Duration::from_millis(500);
 
 impl Fifo {
-    /// Creates the FIFO at a path.
+    /// Creates the FIFO at a path, or uses the one that is there, for which a reader may wait already.
     ///
     /// # Errors
-    /// The path exists already, or the FIFO cannot be created.
+    /// Something other than a FIFO is there, or the FIFO cannot be created.
     pub fn create(path: &Path) -> io::Result<Fifo> {
-        use rustix::fs::{CWD, FileType, Mode, mknodat};
-        mknodat(CWD, path, FileType::Fifo, Mode::from_raw_mode(0o644), 0)?;
-        Ok(Fifo { path: path.to_owned(), tried: None })
+        let held = HeldDirectory::of(path)?;
+        let look = || Looked::name(&held.at(path));
+        let there = look().is_ok_and(|looked| looked.kind() == FileType::Fifo);
+        if !there {
+            mknodat(CWD, held.at(path), FileType::Fifo, Mode::from_raw_mode(0o644), 0)?;
+        }
+        let looked = look()?;
+        if looked.kind() != FileType::Fifo {
+            return Err(io::Error::other("another file took the name of the FIFO"));
+        }
+        Ok(Fifo { path: path.to_owned(), directory: held, looked, made: !there, tried: None })
+    }
+
+    /// Returns true if the FIFO was not there before.
+    pub fn is_made_here(&self) -> bool {
+        self.made
     }
 
     /// Writes the lines to a reader, if one waits. Looks for a reader at most twice a second.
     pub fn offer(&mut self, lines: &str) {
-        use std::os::unix::fs::OpenOptionsExt;
         if self.tried.is_some_and(|tried| tried.elapsed() < PAUSE) {
             return;
         }
         self.tried = Some(Instant::now());
-        let flags = rustix::fs::OFlags::NONBLOCK.bits() as i32;
         // Without a reader it cannot be opened; one that goes away at once is none.
-        if let Ok(mut pipe) = OpenOptions::new().write(true).custom_flags(flags).open(&self.path) {
+        if let Ok(mut pipe) = self.looked.open(OFlags::WRONLY | OFlags::NONBLOCK) {
             let _ = pipe.write_all(lines.as_bytes());
         }
     }
@@ -43,7 +62,9 @@ impl Fifo {
 
 impl Drop for Fifo {
     fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.path);
+        if self.made {
+            let _ = std::fs::remove_file(self.directory.at(&self.path));
+        }
     }
 }
 
@@ -51,6 +72,7 @@ impl Drop for Fifo {
 #[derive(Debug)]
 pub struct Board {
     path: PathBuf,
+    file: File,
 }
 
 impl Board {
@@ -66,14 +88,14 @@ impl Board {
     pub fn create(path: PathBuf) -> io::Result<Board> {
         // One of a process long dead that had this id; no link is followed.
         let _ = std::fs::remove_file(&path);
-        File::create_new(&path)?;
-        Ok(Board { path })
+        let file = File::create_new(&path)?;
+        Ok(Board { path, file })
     }
 
     /// Writes a text to the board.
     pub fn put(&self, text: &str) {
         // A reader sees that it is old.
-        let _ = std::fs::write(&self.path, text);
+        let _ = self.file.set_len(0).and_then(|()| self.file.write_all_at(text.as_bytes(), 0));
     }
 }
 
@@ -92,7 +114,12 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("fifo");
         let mut fifo = Fifo::create(&path).unwrap();
-        assert!(Fifo::create(&path).is_err());
+        // Another's is used, and stays.
+        drop(Fifo::create(&path).unwrap());
+        assert!(path.exists());
+        let file = directory.path().join("file");
+        std::fs::write(&file, "").unwrap();
+        assert!(Fifo::create(&file).is_err());
         fifo.offer("unread\n");
         fifo.tried = None;
         let mut reader = rustix::fs::open(&path, rustix::fs::OFlags::NONBLOCK, rustix::fs::Mode::empty())

@@ -8,7 +8,8 @@ use super::status::{self, Fixed};
 use crate::rt::row::Row;
 use latscope_engine::observers::{Event, Observer};
 use latscope_os::sched;
-use std::io::{self, Write};
+use latscope_process::stderr::Stderr;
+use std::io::Write;
 use std::time::{Duration, Instant};
 
 /// Signal that asks for the status on stderr.
@@ -133,7 +134,7 @@ impl<'a, W: Write> Screen<'a, W> {
                 (SIGUSR2, Some(board)) => board.put(&text),
                 (SIGUSR2, None) => {}
                 _ => {
-                    let _ = io::stderr().write_all(text.as_bytes());
+                    let _ = Stderr.write_all(text.as_bytes());
                 }
             }
         }
@@ -253,6 +254,7 @@ mod tests {
 
     #[test]
     fn a_reader_that_went_away_ends_the_run() {
+        use std::io;
         struct Gone;
         impl Write for Gone {
             fn write(&mut self, _: &[u8]) -> io::Result<usize> {

@@ -4,6 +4,7 @@ use anyhow::{Context, Result, bail};
 use latscope_os::ivshmem::Doorbell;
 use latscope_os::window::Window;
 use latscope_os::{sched, worker};
+use latscope_process::files;
 use latscope_process::role::KilledOnDrop;
 use latscope_rpmsg::control::{Control, Order};
 use latscope_rpmsg::image::{ARGUMENTS, Backend, DOORBELL, EMULATED, PLAIN, WINDOW};
@@ -12,6 +13,7 @@ use rustix::fs::{MemfdFlags, memfd_create};
 use std::fs::File;
 use std::io::{ErrorKind, Write};
 use std::os::unix::fs::FileExt;
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -173,7 +175,8 @@ fn inherited(index: i32) -> String {
 /// The image, to be inherited.
 fn image(file: &str) -> Result<OwnedFd> {
     if !file.is_empty() {
-        let image = File::open(file).with_context(|| format!("the image {file} cannot be opened"))?;
+        let image = files::open_regular(Path::new(file))
+            .with_context(|| format!("the image {file} cannot be opened"))?;
         return Ok(image.into());
     }
     if let Some(reason) = option_env!("LATSCOPE_NO_IMAGE") {

@@ -9,13 +9,14 @@ use super::kicks::Kicks;
 use super::rings::{Far, Rings};
 use super::{Channel, Opt, Order, Transport};
 use crate::notify::{self, Notifier};
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use latscope_os::clock::monotonic_ns;
 use latscope_os::mcs::{Board, McsDevice, Reserved};
+use latscope_process::files;
 use latscope_rpmsg::echo::Service;
 use latscope_rpmsg::table::{self, Ring, Table};
 use latscope_rpmsg::{Memory, Window, window::Pool};
-use std::io;
+use std::io::{self, Read};
 use std::path::Path;
 use std::rc::Rc;
 use std::time::Duration;
@@ -87,7 +88,9 @@ fn open(order: &Order) -> Result<Box<dyn Channel>> {
     let board = McsDevice::open(Path::new(device)).with_context(|| {
         format!("{device} cannot be opened: it takes openEuler's module mcs_km, and root")
     })?;
-    Ok(Box::new(connect(Rc::new(board), &setup, order.service, CONNECT_TIMEOUT)?))
+    let mut rings = connect(Rc::new(board), &setup, order.service, CONNECT_TIMEOUT, order.notice)?;
+    rings.follow(|order| Ok((order.service.name(), 0)), CONNECT_TIMEOUT);
+    Ok(Box::new(rings))
 }
 
 /// An address in hexadecimal digits.
@@ -99,27 +102,65 @@ fn address(order: &Order, option: &Opt) -> Result<usize> {
 }
 
 /// Loads the client OS, starts it, and connects to a service of it.
-fn connect(board: Rc<dyn Board>, setup: &Setup, service: Service, timeout: Duration) -> Result<Rings> {
+fn connect(
+    board: Rc<dyn Board>,
+    setup: &Setup,
+    service: Service,
+    timeout: Duration,
+    notice: &dyn Fn(&str),
+) -> Result<Rings> {
     let &Setup { cpu, shared, .. } = setup;
     board.check_off(cpu).with_context(|| {
         format!("CPU {cpu} is not off: take it from Linux, or reset the board if a client OS runs there")
     })?;
-    let image =
-        std::fs::read(setup.image).with_context(|| format!("cannot read {}", setup.image.display()))?;
+    let image = files::open_regular(setup.image)
+        .and_then(|mut file| {
+            let mut bytes = Vec::new();
+            file.read_to_end(&mut bytes).map(|_| bytes)
+        })
+        .with_context(|| format!("cannot read {}", setup.image.display()))?;
     let image = image::Image::parse(&image, setup.address)?;
-    let reserved = board.reserved().context("the module does not say which memory is reserved")?;
-    within(&reserved, image.span.0, image.span.1, "the client OS")?;
-    within(&reserved, shared, shared + SIZE, "the shared memory")?;
+    let entry = setup.entry.unwrap_or(image.entry);
+    check_places(
+        board.reserved().context("no memory is reserved for MCS")?,
+        &image,
+        (entry, shared),
+        notice,
+    )?;
     if image.span.0 < shared + SIZE && shared < image.span.1 {
         bail!("the client OS would be loaded over the shared memory");
     }
     image.load(&*board)?;
     let memory = board.map(shared, SIZE).context("the shared memory cannot be mapped")?;
     memory.clear(shared, SIZE)?;
-    let entry = setup.entry.unwrap_or(image.entry);
     let interrupts = Interrupts { board, cpu, entry, started: false };
     let until = monotonic_ns() + timeout.as_nanos() as u64;
     Rings::join(&layout(shared), memory, Kicks::new(interrupts, 0), Box::new(Client), service.name(), until)
+}
+
+/// Checks that client and shared memory lie in reserved memory, as far as the module says what is reserved. One that does
+/// not say maps no other memory, and does not check where the client begins.
+fn check_places(
+    reserved: Option<Reserved>,
+    image: &image::Image,
+    (entry, shared): (u64, usize),
+    notice: &dyn Fn(&str),
+) -> Result<()> {
+    let Some(reserved) = reserved else {
+        notice(&format!(
+            "the module mcs_km, older than March 2024, does not say which memory is reserved: the shared memory is taken to be \
+             at {shared:#x} (--{})",
+            SHARED.name
+        ));
+        let (from, to) = image.span;
+        ensure!(
+            (from as u64..to as u64).contains(&entry),
+            "the client OS would begin at {entry:#x}, outside of its image at {from:#x} to {to:#x}"
+        );
+        return Ok(());
+    };
+    within(&reserved, image.span.0, image.span.1, "the client OS")?;
+    within(&reserved, shared, shared + SIZE, "the shared memory")
 }
 
 /// Checks that a range that begins in the first of the reserved memories also ends there: the module does not check

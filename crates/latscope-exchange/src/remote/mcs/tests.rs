@@ -25,7 +25,19 @@ struct Fake {
     to_host: OwnedFd,
     calls: Mutex<Vec<String>>,
     off: bool,
+    module: Module,
     end: Arc<AtomicBool>,
+}
+
+/// Version of the module's interface.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Module {
+    /// Since March 2024: it says which memory is reserved.
+    Current,
+    /// Since 2023, with three requests.
+    Older,
+    /// No memory is reserved.
+    Bare,
 }
 
 impl Fake {
@@ -35,7 +47,15 @@ impl Fake {
         ftruncate(&memory, RESERVED.address + RESERVED.size).unwrap();
         let event = || eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).unwrap();
         let (to_client, to_host) = (event(), event());
-        Fake { memory, to_client, to_host, calls: Mutex::default(), off: true, end: Arc::default() }
+        Fake {
+            memory,
+            to_client,
+            to_host,
+            calls: Mutex::default(),
+            off: true,
+            module: Module::Current,
+            end: Arc::default(),
+        }
     }
 
     fn note(&self, call: String) {
@@ -63,8 +83,12 @@ impl Board for Fake {
         if self.off { Ok(()) } else { Err(io::Error::from_raw_os_error(14)) }
     }
 
-    fn reserved(&self) -> io::Result<Reserved> {
-        Ok(RESERVED)
+    fn reserved(&self) -> io::Result<Option<Reserved>> {
+        match self.module {
+            Module::Current => Ok(Some(RESERVED)),
+            Module::Older => Ok(None),
+            Module::Bare => Err(io::Error::from_raw_os_error(19)),
+        }
     }
 
     fn map(&self, address: usize, size: usize) -> io::Result<Mapped> {
@@ -121,6 +145,57 @@ fn setup(image: &Path) -> Setup<'_> {
     Setup { cpu: 3, image, address: LOADED, entry: None, shared: BASE }
 }
 
+/// Connects as `open` does, and returns the notices.
+fn connected(board: Rc<Fake>, setup: &Setup, service: Service, ms: u64) -> (Result<Rings>, Vec<String>) {
+    let notices = std::cell::RefCell::new(Vec::new());
+    let notice = |text: &str| notices.borrow_mut().push(text.to_owned());
+    let rings = connect(board, setup, service, Duration::from_millis(ms), &notice);
+    (rings, notices.into_inner())
+}
+
+#[test]
+fn an_older_module_does_not_say_what_is_reserved_and_serves() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(&file, b"a client").unwrap();
+    let board = |module| {
+        let mut board = Fake::new();
+        board.module = module;
+        Rc::new(board)
+    };
+    let (rings, notices) = connected(board(Module::Older), &setup(file.path()), Service::Pty, 20_000);
+    let (mut rings, mut room) = (rings.unwrap(), [0; PAYLOAD]);
+    rings.send(b"to and fro").unwrap();
+    assert_eq!(rings.receive(&mut room, monotonic_ns() + 20 * SECOND).unwrap(), 10);
+    assert!(notices.len() == 1 && notices[0].contains("--mcs-shared"), "{notices:?}");
+    // latscope checks here what the module does not.
+    let elsewhere = Setup { entry: Some(0x1000), ..setup(file.path()) };
+    let refused = connected(board(Module::Older), &elsewhere, Service::Pty, 100).0.err().unwrap();
+    assert!(refused.to_string().contains("outside of its image"), "{refused}");
+    let bare = connected(board(Module::Bare), &setup(file.path()), Service::Pty, 100).0.err().unwrap();
+    assert!(bare.to_string().contains("no memory is reserved"), "{bare}");
+}
+
+#[test]
+fn all_rows_of_a_run_go_to_the_client_that_was_started_once() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(&file, b"a client").unwrap();
+    let board = Rc::new(Fake::new());
+    let mut rings = connected(board.clone(), &setup(file.path()), Service::Ping, 20_000).0.unwrap();
+    rings.follow(|order| Ok((order.service.name(), 0)), Duration::from_secs(20));
+    let params = latscope_core::plan::Params::new();
+    for service in [Service::Pty, Service::Bandwidth, Service::Pty] {
+        let journal = |_: &_| Ok(());
+        let order = Order { params: &params, service, cpus: &[], journal: &journal, notice: &|_| () };
+        rings.turn_to(&order).unwrap();
+        let mut room = [0; PAYLOAD];
+        rings.send(b"here").unwrap();
+        assert_eq!(rings.receive(&mut room, monotonic_ns() + 20 * SECOND).unwrap(), 4);
+        assert_eq!(&room[..4], b"here");
+    }
+    let starts = board.calls().iter().filter(|call| call.starts_with("start")).count();
+    assert_eq!((starts, rings.misaddressed(), rings.faults()), (1, 0, 0));
+}
+
 #[test]
 fn a_client_is_loaded_started_and_answers() {
     let file = tempfile::NamedTempFile::new().unwrap();
@@ -129,8 +204,7 @@ fn a_client_is_loaded_started_and_answers() {
     // An earlier run.
     let shared = board.mapped(BASE, SIZE).unwrap();
     shared.write(BASE, &vec![0xA5; SIZE]).unwrap();
-    let mut rings =
-        connect(board.clone(), &setup(file.path()), Service::Pty, Duration::from_secs(20)).unwrap();
+    let mut rings = connected(board.clone(), &setup(file.path()), Service::Pty, 20_000).0.unwrap();
     assert_eq!(board.calls(), ["is 3 off", "map 0x7a000000", "map 0x70000000", "start 3 at 0x7a000000"]);
     let mut bytes = [0; 9];
     board.mapped(LOADED, 4096).unwrap().read(LOADED, &mut bytes).unwrap();
@@ -154,7 +228,7 @@ fn what_cannot_be_is_refused_and_nothing_is_started() {
     std::fs::write(&file, b"a client").unwrap();
     let refused = |board: Fake, setup: Setup, word: &str| {
         let board = Rc::new(board);
-        let error = connect(board.clone(), &setup, Service::Ping, Duration::from_secs(1)).err().unwrap();
+        let error = connected(board.clone(), &setup, Service::Ping, 1000).0.err().unwrap();
         let line = format!("{error:#}");
         assert!(line.contains(word) && !line.contains('\n'), "{line}");
         assert!(!board.calls().iter().any(|call| call.contains("start")), "{:?}", board.calls());
@@ -176,8 +250,6 @@ fn a_client_that_does_not_answer_is_a_timeout() {
     std::fs::write(&file, b"a client").unwrap();
     let board = Fake::new();
     board.end.store(true, Ordering::Relaxed);
-    let error = connect(Rc::new(board), &setup(file.path()), Service::Ping, Duration::from_millis(100))
-        .err()
-        .unwrap();
+    let error = connected(Rc::new(board), &setup(file.path()), Service::Ping, 100).0.err().unwrap();
     assert!(error.to_string().contains("rpc-ping"), "{error}");
 }

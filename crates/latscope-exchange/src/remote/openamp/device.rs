@@ -8,15 +8,36 @@ use super::{DEMO, LAYOUT, files};
 use anyhow::Result;
 use latscope_os::window::Window as Memory;
 use latscope_os::window::ends::Echo;
-use latscope_rpmsg::echo::Service;
+use latscope_rpmsg::echo::{Counts, Service};
 use latscope_rpmsg::header::NAME_SERVICE;
 use latscope_rpmsg::name_service::Announcement;
-use latscope_rpmsg::{Fault, Link, Remote};
+use latscope_rpmsg::{Fault, Faults, Link, Remote};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 const MILLISECOND: u64 = 1_000_000;
+
+/// Totals over all drivers that were served.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Served {
+    /// Number of drivers that began.
+    pub drivers: u64,
+    /// Totals of the messages.
+    pub counts: Counts,
+    /// Counts of the drivers' faults.
+    pub faults: Faults,
+}
+
+impl Served {
+    /// Returns these totals with those of another driver.
+    fn with(mut self, counts: Counts, faults: Faults) -> Served {
+        self.drivers += 1;
+        self.counts += counts;
+        self.faults += faults;
+        self
+    }
+}
 
 /// The memory and the place of the socket.
 #[derive(Debug)]
@@ -24,6 +45,7 @@ pub struct OpenampDevice {
     memory: Memory,
     socket: PathBuf,
     spin_ns: u64,
+    served: Mutex<Served>,
     /// Names to be removed in the end: the memory, and the socket while there is one.
     names: Mutex<Vec<Own>>,
 }
@@ -37,7 +59,13 @@ impl OpenampDevice {
         // That process uses the memory.
         socket::unused(socket)?;
         let (memory, name) = files::made(memory, LAYOUT.size)?;
-        Ok(OpenampDevice { memory, socket: socket.to_owned(), spin_ns, names: Mutex::new(vec![name]) })
+        let (names, served) = (Mutex::new(vec![name]), Mutex::default());
+        Ok(OpenampDevice { memory, socket: socket.to_owned(), spin_ns, served, names })
+    }
+
+    /// Returns the totals, of a driver that is served now until its last silence.
+    pub fn served(&self) -> Served {
+        *self.served.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Removes the names, also while a driver is served: as dropping does.
@@ -77,7 +105,14 @@ impl OpenampDevice {
             match LAYOUT.remote(self.memory.clone()) {
                 Ok(Some(mut remote)) => {
                     announce_demo(&mut remote, &mut kicks)?;
-                    echo::serve(Echo::new(remote), &mut kicks)?;
+                    let (before, mut echo) = (self.served(), Echo::new(remote));
+                    let mut tell = |echo: &Echo| {
+                        let served = before.with(echo.counts(), echo.faults());
+                        *self.served.lock().unwrap_or_else(PoisonError::into_inner) = served;
+                    };
+                    let ended = echo::serve(&mut echo, &mut kicks, &mut tell);
+                    tell(&echo);
+                    ended?;
                 }
                 Ok(None) | Err(Fault::Stale) => drop(kicks.sleep(MILLISECOND)?),
                 Err(fault) => return Err(fault.into()),

@@ -2,6 +2,7 @@
 
 use anyhow::{Context, Result, bail};
 use latscope_os::window::Window as Memory;
+use latscope_process::files::HeldDirectory;
 use rustix::fd::OwnedFd;
 use rustix::fs::{CWD, FileType, Mode, OFlags, fstat, ftruncate, openat};
 use rustix::process::geteuid;
@@ -85,11 +86,14 @@ fn enlarge(file: &OwnedFd, path: &Path, size: usize) -> Result<()> {
 fn open(path: &Path, how: OFlags) -> Result<OwnedFd> {
     // A link could lead to a file of ours that is no memory.
     let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK | how;
-    let file = openat(CWD, path, flags, Mode::RUSR | Mode::WUSR)
+    let held = HeldDirectory::of(path);
+    let file = held
+        .and_then(|held| Ok(openat(CWD, held.at(path), flags, Mode::RUSR | Mode::WUSR)?))
         .with_context(|| format!("cannot open the shared memory {}", path.display()))?;
     let found = fstat(&file)?;
-    if FileType::from_raw_mode(found.st_mode) != FileType::RegularFile || found.st_uid != geteuid().as_raw() {
-        bail!("{} is not a regular file of this user: give another one", path.display());
+    let regular = FileType::from_raw_mode(found.st_mode) == FileType::RegularFile && found.st_nlink == 1;
+    if !regular || found.st_uid != geteuid().as_raw() {
+        bail!("{} is not a regular file of this user with one name: give another one", path.display());
     }
     Ok(file)
 }

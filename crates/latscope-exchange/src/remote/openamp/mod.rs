@@ -64,19 +64,28 @@ const DEMO: Name = Name::new("rpmsg-openamp-demo-channel").expect("a short name"
 /// Time for the other side to come.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-fn open(order: &Order) -> Result<Box<dyn Channel>> {
+/// Returns the name of the endpoint that an order is for, and the spin time before a sleep, ns.
+fn wanted(order: &Order) -> Result<(Name, u64)> {
     let name = match order.text(ENDPOINT.name) {
         "" => order.service.name(),
         text => Name::new(text).with_context(|| format!("{text}: a name has 1 to 31 bytes"))?,
     };
+    Ok((name, spin_ns(order.wait())))
+}
+
+fn open(order: &Order) -> Result<Box<dyn Channel>> {
+    let (name, spin_ns) = wanted(order)?;
     let (memory, socket) = (Path::new(order.text(SHM.name)), Path::new(order.text(SOCKET.name)));
     // Where no server came for one row, the others need not wait as long.
     static ABSENT: AtomicBool = AtomicBool::new(false);
     let time = if ABSENT.load(Ordering::Relaxed) { Duration::ZERO } else { CONNECT_TIMEOUT };
-    let rings = drive(memory, socket, name, spin_ns(order.wait()), time, order.waiting);
+    let rings = drive(memory, socket, name, spin_ns, time, order.notice);
     let absent = rings.as_ref().is_err_and(|error| error.is::<socket::Absent>());
     ABSENT.store(absent, Ordering::Relaxed);
-    Ok(Box::new(rings?))
+    let mut rings = rings?;
+    // OpenAMP's own programs end after one driver: a run is one, however many rows it has.
+    rings.follow(wanted, CONNECT_TIMEOUT);
+    Ok(Box::new(rings))
 }
 
 /// Connects to a device, for which it waits at most this time, and to its endpoint of this name, to look for

@@ -86,6 +86,58 @@ fn one_after_the_other(room: &Room) {
 }
 
 #[test]
+fn all_rows_of_a_run_go_to_a_device_that_serves_one_driver() {
+    let room = Room::new();
+    let device = room.device().unwrap();
+    thread::scope(|scope| {
+        let server = scope.spawn(|| device.serve_one());
+        let mut rings = room.drive(DEMO).unwrap();
+        assert!(!rings.lasts());
+        rings.follow(wanted, LONG);
+        assert!(rings.lasts());
+        echo(&mut rings, 100);
+        // A reply of an earlier row is none of the next.
+        rings.send(b"late").unwrap();
+        for (name, wait) in [("", "socket"), ("rpmsg-openamp-demo-channel", "spin-then-park"), ("", "socket")]
+        {
+            let params = [("wait", wait), ("endpoint", name)];
+            let params = params.map(|(name, value)| (name.to_owned(), value.into())).into();
+            let journal = |_: &_| Ok(());
+            let service = Service::Bandwidth;
+            let order = Order { params: &params, service, cpus: &[], journal: &journal, notice: &|_| () };
+            thread::sleep(Duration::from_millis(50));
+            rings.turn_to(&order).unwrap();
+            echo(&mut rings, 100);
+            assert_eq!((rings.faults(), rings.misaddressed(), rings.ended()), (0, 0, None));
+        }
+        drop(rings);
+        server.join().unwrap().unwrap();
+    });
+}
+
+#[test]
+fn a_remote_that_says_that_it_ends_is_named() {
+    let room = Room::new();
+    let device = room.device().unwrap();
+    let memory = files::existing(&room.memory()).unwrap();
+    thread::scope(|scope| {
+        let server = scope.spawn(|| device.serve_one());
+        let mut rings = room.drive(DEMO).unwrap();
+        assert_eq!(rings.ended(), None);
+        let ready = rings.table.status(&memory).unwrap();
+        rings.table.set_status(&memory, ready | status::NEEDS_RESET).unwrap();
+        assert!(rings.ended().unwrap().contains("NEEDS_RESET"));
+        rings.table.set_status(&memory, ready).unwrap();
+        let address = rings.endpoints.theirs().find(|(name, _)| *name == DEMO).unwrap().1;
+        rings.endpoints.hear(&Announcement { name: DEMO, address, destroyed: true });
+        let end = rings.ended().unwrap();
+        assert!(end.contains("destroyed its channel rpmsg-openamp-demo-channel"), "{end}");
+        drop(rings);
+        server.join().unwrap().unwrap();
+    });
+}
+
+#[test]
 fn a_driver_may_be_there_first() {
     let room = Room::new();
     thread::scope(|scope| {

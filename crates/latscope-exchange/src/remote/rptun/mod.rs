@@ -60,7 +60,7 @@ fn open(order: &Order) -> Result<Box<dyn Channel>> {
         "spin" => super::kicks::FOREVER - 1,
         wait => spin_ns(wait),
     };
-    let rings = drive(Path::new(path), name, spin_ns, CONNECT_TIMEOUT, order.waiting)?;
+    let rings = drive(Path::new(path), name, spin_ns, CONNECT_TIMEOUT, order.notice)?;
     if name == ping::NAME { Ok(Box::new(ping::Framed::new(rings))) } else { Ok(Box::new(rings)) }
 }
 

@@ -14,17 +14,18 @@ use latscope_rpmsg::echo::Service;
 use latscope_rpmsg::link::Unsent;
 use rustix::event::{PollFd, PollFlags};
 use rustix::fd::{AsFd, OwnedFd};
-use rustix::fs::{Mode, fstat, major, minor, open as open_file};
 use rustix::io::{Errno, read, write};
-use rustix::termios::{QueueSelector, tcflush};
+use rustix::termios::{QueueSelector, ioctl_tiocexcl, tcflush};
 use std::io;
 use std::path::Path;
 use std::time::Duration;
 
+mod access;
 mod blocks;
 mod replies;
 mod witness;
 
+use access::not_a_terminal;
 use blocks::{Blocks, Reading};
 use replies::Replies;
 use witness::Witness;
@@ -34,7 +35,7 @@ pub static TTY: Transport = Transport {
     name: "tty",
     waits: &["poll"],
     ours: false,
-    options: &[PATH],
+    options: &[PATH, FORCE],
     open: |order| {
         let numbered = order.service == Service::Bandwidth;
         open(order, if numbered { Framing::Blocks } else { Framing::Lengths })
@@ -46,11 +47,14 @@ pub(crate) static LINES: Transport = Transport {
     name: "tty-line",
     waits: &["poll"],
     ours: false,
-    options: &[PATH],
+    options: &[PATH, FORCE],
     open: |order| open(order, Framing::Lines),
 };
 
 const PATH: Opt = Opt::new("path", "PATH", "The terminal: /dev/pts/N, /dev/ttyRPMSG0, a serial line", "");
+
+/// Option that allows a terminal in which somebody works.
+pub const FORCE: Opt = Opt::flag("force", "Use the terminal also if it controls a session");
 
 /// Size of the longest message, bytes: a read from a terminal returns no more.
 const LIMIT: usize = 4096;
@@ -66,8 +70,8 @@ const REPLY_TIMEOUT: Duration = Duration::from_secs(1);
 
 const MILLISECOND: u64 = 1_000_000;
 
-/// Longest wait of a read, ns: [`Modes::impatient`].
-const IMPATIENCE: u64 = 100 * MILLISECOND;
+/// Longest wait before the next read, ns: with a minimum that another program set (`VMIN`), poll(2) tells nothing.
+const LOOK: u64 = 100 * MILLISECOND;
 
 /// Description of the end of a terminal.
 const CLOSED: &str = "its other end was closed";
@@ -87,7 +91,7 @@ fn open(order: &Order, framing: Framing) -> Result<Box<dyn Channel>> {
     ensure!(order.service != Service::Sink, "a terminal leads to an echo: there is only --direction echoed");
     let path = order.text(PATH.name);
     ensure!(!path.is_empty(), "a terminal is needed: --path /dev/pts/N, from `latscope remote serve --pty`");
-    let mut terminal = Tty::open(Path::new(path), framing, order.journal)?;
+    let mut terminal = Tty::open(Path::new(path), framing, order)?;
     // What another run left on its way belongs to none of ours. An end that is closed is told by the first message.
     let _ = terminal.give_up();
     Ok(Box::new(terminal))
@@ -100,10 +104,11 @@ struct Tty {
     /// there in between.
     _modes: Leftovers,
     terminal: OwnedFd,
-    /// Descriptor of the same terminal on which reads wait: one call for a reply. A sleep followed by a read would be
-    /// two calls, which shows in a ping.
-    waiting: OwnedFd,
+    /// Modes that it was given.
+    modes: Modes,
     path: String,
+    /// Other programs that had it open at the beginning.
+    openers: Option<String>,
     framing: Framing,
     replies: Replies,
     /// Bytes for which the terminal had no room.
@@ -119,30 +124,31 @@ struct Tty {
 }
 
 impl Tty {
-    fn open(path: &Path, framing: Framing, journal: &dyn Fn(&Leftover) -> Result<()>) -> Result<Tty> {
+    fn open(path: &Path, framing: Framing, order: &Order) -> Result<Tty> {
         let name = path.display().to_string();
         // By another name it might be another one later.
         let path = path.canonicalize().with_context(|| name.clone())?;
-        let terminal = open_file(&path, modes::OPEN, Mode::empty()).with_context(|| name.clone())?;
-        // Nor does this one wait for a modem while it is opened.
-        let waiting = open_file(&path, modes::OPEN, Mode::empty()).with_context(|| name.clone())?;
-        rustix::io::ioctl_fionbio(&waiting, false).with_context(|| name.clone())?;
+        let terminal = access::open(&path, &name)?;
         let before = Modes::of(&terminal).map_err(|error| not_a_terminal(&name, &error))?;
-        ensure!(!is_ours(&terminal), "{name} is the terminal that latscope runs in: choose another one");
-        let wanted = match framing {
-            Framing::Lengths | Framing::Blocks => before.raw().impatient(),
+        access::check_is_free(&terminal, &name, order.has(&FORCE))?;
+        let modes = match framing {
+            Framing::Lengths | Framing::Blocks => before.raw(),
             Framing::Lines => before.lines(),
         };
-        let modes = Leftover::Modes(path, before, wanted);
-        journal(&modes)?;
-        let modes = Leftovers::from([modes]);
-        wanted.apply(&terminal).with_context(|| name.clone())?;
-        tcflush(&terminal, QueueSelector::IOFlush).with_context(|| name.clone())?;
-        Ok(Tty {
-            _modes: modes,
+        let openers = access::openers(&terminal);
+        if let Some(openers) = &openers {
+            (order.notice)(&access::also_open(openers, &name));
+        }
+        let leftover = Leftover::Modes(path, before, modes);
+        (order.journal)(&leftover)?;
+        let leftovers = Leftovers::from([leftover]);
+        ioctl_tiocexcl(&terminal).with_context(|| name.clone())?;
+        let tty = Tty {
+            _modes: leftovers,
             terminal,
-            waiting,
+            modes,
             path: name,
+            openers,
             framing,
             replies: Replies::default(),
             unsent: Vec::new(),
@@ -152,7 +158,10 @@ impl Tty {
             strays: 0,
             duplicates: 0,
             ended: None,
-        })
+        };
+        modes.apply(&tty.terminal).with_context(|| tty.path.clone())?;
+        tcflush(&tty.terminal, QueueSelector::IOFlush).with_context(|| tty.path.clone())?;
+        Ok(tty)
     }
 
     /// Writes the bytes for which the terminal had no room; returns true if all of them are written.
@@ -165,10 +174,9 @@ impl Tty {
         Ok(self.unsent.is_empty())
     }
 
-    /// Reads the available bytes, or waits a moment for them; returns their number.
-    fn fetch(&mut self, wait: bool) -> Result<usize, Failure> {
-        let terminal = if wait { &self.waiting } else { &self.terminal };
-        let length = match read(terminal, self.input.room()) {
+    /// Reads the available bytes; returns their number.
+    fn fetch(&mut self) -> Result<usize, Failure> {
+        let length = match read(&self.terminal, self.input.room()) {
             // The end of a file: Ctrl-D of a line, or the other end is closed.
             Ok(0) if self.hung_up()? => return Err(self.gone(CLOSED)),
             found => self.no_wait(found)?,
@@ -221,6 +229,12 @@ impl Tty {
                     return Some(taken);
                 }
                 replies::Reading::Other => {
+                    let ahead = self.replies.ahead(self.input.rest());
+                    if let Some(length) = ahead.filter(|_| self.framing == Framing::Lengths) {
+                        self.input.consume(length);
+                        self.blocks.foreign += length as u64;
+                        continue;
+                    }
                     let length = match self.framing {
                         Framing::Lines => self.input.rest().iter().position(|byte| *byte == b'\n')?,
                         _ => self.replies.expected(),
@@ -326,14 +340,13 @@ impl Channel for Tty {
                 self.input.clear();
             }
             let left = until.saturating_sub(monotonic_ns());
-            let wait = left > 2 * IMPATIENCE && self.framing != Framing::Lines && self.unsent.is_empty();
-            if self.fetch(wait)? > 0 || wait {
+            if self.fetch()? > 0 {
                 continue;
             }
             self.finish()?;
             match left {
                 0 => return Err(Failure::Timeout),
-                left => self.rest(left)?,
+                left => self.rest(left.min(LOOK))?,
             }
         }
     }
@@ -349,7 +362,7 @@ impl Channel for Tty {
         loop {
             self.input.clear();
             self.rest(QUIET * MILLISECOND)?;
-            if self.fetch(false)? == 0 || monotonic_ns() > end {
+            if self.fetch()? == 0 || monotonic_ns() > end {
                 self.input.clear();
                 return Ok(());
             }
@@ -376,8 +389,25 @@ impl Channel for Tty {
         self.witness.verdict()
     }
 
+    fn interference(&self, failed: bool) -> Option<String> {
+        let changed = Modes::of(&self.terminal).is_ok_and(|modes| modes != self.modes);
+        let openers = access::openers(&self.terminal).or_else(|| self.openers.clone());
+        match (changed, openers) {
+            (true, openers) => Some(access::changed(&self.path, openers.as_deref())),
+            (false, Some(openers)) if failed => Some(access::also_open(&openers, &self.path)),
+            (false, _) => None,
+        }
+    }
+
     fn ended(&mut self) -> Option<String> {
         self.ended.clone()
+    }
+}
+
+impl Drop for Tty {
+    fn drop(&mut self) {
+        // Before the modes are put back, which opens the terminal once more.
+        modes::release(&self.terminal);
     }
 }
 
@@ -427,26 +457,6 @@ fn copy(message: &[u8], into: &mut [u8]) -> usize {
     let length = message.len().min(into.len());
     into[..length].copy_from_slice(&message[..length]);
     length
-}
-
-fn not_a_terminal(name: &str, error: &io::Error) -> anyhow::Error {
-    match Errno::from_io_error(error) {
-        Some(Errno::NOTTY) => anyhow::anyhow!("{name} is no terminal"),
-        Some(Errno::IO) => anyhow::anyhow!("{name}: {CLOSED}"),
-        _ => anyhow::anyhow!("{name}: {error}"),
-    }
-}
-
-/// Returns true if it is the terminal where latscope was started: in raw mode, Ctrl-C would have no effect there.
-fn is_ours(terminal: &OwnedFd) -> bool {
-    let Ok(device) = fstat(terminal).map(|found| found.st_rdev) else { return false };
-    let same = |file: &dyn Fn() -> rustix::io::Result<rustix::fs::Stat>| {
-        file().is_ok_and(|found| found.st_rdev == device)
-    };
-    // 5:0 is whatever terminal controls us, by its general name.
-    (major(device), minor(device)) == (5, 0)
-        || same(&|| fstat(rustix::stdio::stdin()))
-        || same(&|| fstat(rustix::stdio::stderr()))
 }
 
 #[cfg(test)]

@@ -5,6 +5,9 @@ use std::collections::VecDeque;
 /// Answered messages that are remembered: more than are ever on their way together.
 const REMEMBERED: usize = 16;
 
+/// Bytes of a reply that other bytes do not equal by chance.
+const CERTAIN: usize = 8;
+
 /// Messages on their way, and the last ones that were answered, each with the newline of its line.
 #[derive(Debug, Default)]
 pub(super) struct Replies {
@@ -61,6 +64,18 @@ impl Replies {
         if is_part { Reading::Incomplete } else { Reading::Other }
     }
 
+    /// Returns the number of bytes in front of the next reply, where that begins further on. A part of a reply counts if it
+    /// cannot be there by chance.
+    pub(super) fn ahead(&self, input: &[u8]) -> Option<usize> {
+        let owed = self.owed.front()?;
+        let least = owed.len().min(CERTAIN);
+        let begins = |at: &usize| {
+            let rest = &input[*at..];
+            rest.len() >= least && (rest.starts_with(owed) || owed.starts_with(rest))
+        };
+        (0..input.len()).find(begins).filter(|at| *at > 0)
+    }
+
     /// Notes that the message at a place was answered.
     pub(super) fn answer(&mut self, place: usize) {
         self.answered.extend(self.owed.remove(place));
@@ -104,6 +119,23 @@ mod tests {
         // A message that is sent again is awaited again.
         replies.send(b"first.");
         assert_eq!(replies.read(b"first."), Reading::Reply(6, 0));
+    }
+
+    #[test]
+    fn a_reply_behind_foreign_bytes_is_found() {
+        let mut replies = Replies::default();
+        assert_eq!(replies.ahead(b"noise"), None);
+        replies.send(b"a message of ours");
+        assert_eq!(replies.ahead(b"login: a message of ours"), Some(7));
+        assert_eq!(replies.ahead(b"login: a messag"), Some(7), "the rest is on its way");
+        assert_eq!(replies.ahead(b"login: a"), None, "a single letter may be anything");
+        assert_eq!(replies.ahead(b"a massage of ours"), None);
+        replies.give_up();
+        replies.send(b"ab");
+        assert_eq!((replies.ahead(b"xab"), replies.ahead(b"xa")), (Some(1), None));
+        replies.give_up();
+        replies.send(&[7; 20]);
+        assert_eq!(replies.ahead(&[7; 19]), None, "a part of it, and nothing in front");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Real pseudo terminals, with a substitute for the remote at their other end.
 
 use super::*;
+use latscope_core::plan::Params;
 use latscope_process::pseudo_terminal::Terminal;
 use std::thread;
 
@@ -15,7 +16,17 @@ fn a_moment() -> u64 {
 }
 
 fn channel(terminal: &Terminal, framing: Framing) -> Tty {
-    Tty::open(&terminal.path, framing, &|_| Ok(())).unwrap()
+    opened_with(&terminal.path, framing, &|_| Ok(())).unwrap()
+}
+
+fn open_tty(path: &Path, journal: &dyn Fn(&Leftover) -> Result<()>) -> Result<Tty> {
+    opened_with(path, Framing::Lengths, journal)
+}
+
+fn opened_with(path: &Path, framing: Framing, journal: &dyn Fn(&Leftover) -> Result<()>) -> Result<Tty> {
+    let (params, notice) = (Params::new(), |_: &str| ());
+    let order = Order { params: &params, service: Service::Ping, cpus: &[], journal, notice: &notice };
+    Tty::open(path, framing, &order)
 }
 
 /// Waits until the master can be read, and returns the bytes.
@@ -84,14 +95,14 @@ fn modes_are_raw_while_it_is_used_and_restored_after() {
         journalled.borrow_mut().push(leftover.clone());
         Ok(())
     };
-    let channel = Tty::open(&terminal.path, Framing::Lengths, &journal).unwrap();
-    assert_eq!(Modes::of(&terminal.slave).unwrap(), before.raw().impatient());
+    let channel = open_tty(&terminal.path, &journal).unwrap();
+    assert_eq!(Modes::of(&terminal.slave).unwrap(), before.raw());
     drop(channel);
     assert_eq!(Modes::of(&terminal.slave).unwrap(), before);
-    let expected = Leftover::Modes(terminal.path.clone(), before, before.raw().impatient());
+    let expected = Leftover::Modes(terminal.path.clone(), before, before.raw());
     assert_eq!(*journalled.borrow(), [expected]);
     // Without a guardian nothing is changed.
-    let refused = Tty::open(&terminal.path, Framing::Lengths, &|_| anyhow::bail!("no guardian"));
+    let refused = open_tty(&terminal.path, &|_| anyhow::bail!("no guardian"));
     assert_eq!(refused.unwrap_err().to_string(), "no guardian");
     assert_eq!(Modes::of(&terminal.slave).unwrap(), before);
 }
@@ -131,6 +142,27 @@ fn what_is_late_or_unasked_does_not_answer_what_follows() {
     say(&terminal, b"more");
     assert_eq!(channel.receive(&mut into, soon()).unwrap(), 4);
     assert_eq!((&into[..4], channel.faults()), (&b"more"[..], 1));
+}
+
+/// Foreign bytes in front of replies, also in pieces: each reply is found, and the next one.
+#[test]
+fn replies_behind_foreign_bytes_are_found() {
+    let terminal = Terminal::open().unwrap();
+    let mut channel = channel(&terminal, Framing::Lengths);
+    let mut into = [0; LIMIT];
+    for number in 0..5u8 {
+        let message = [number; 48];
+        channel.send(&message).unwrap();
+        heard(&terminal);
+        say(&terminal, b"login: ");
+        say(&terminal, &message[..30]);
+        // It is taken for no reply before its rest is there.
+        assert!(matches!(channel.receive(&mut into, 0), Err(Failure::Timeout)));
+        say(&terminal, &message[30..]);
+        assert_eq!(channel.receive(&mut into, soon()).unwrap(), 48);
+        assert_eq!(into[..48], message);
+    }
+    assert_eq!((channel.foreign(), channel.faults()), (35, 0));
 }
 
 /// Replies that come twice, the second time whole, in pieces, and beside the next reply: none is a fault, and none
@@ -272,11 +304,62 @@ fn a_line_that_stops_the_output_ends_the_row() {
 #[test]
 fn what_is_no_terminal_is_refused_in_a_line() {
     let open = |path: &str| {
-        let error = Tty::open(Path::new(path), Framing::Lengths, &|_| Ok(())).unwrap_err();
+        let error = open_tty(Path::new(path), &|_| Ok(())).unwrap_err();
         format!("{error:#}")
     };
-    assert!(open("/dev/null").contains("/dev/null is no terminal"));
+    assert!(open("/dev/null").contains("/dev/null is not a terminal"));
     assert!(open("/nowhere/at/all").starts_with("/nowhere/at/all: "));
     let directory = tempfile::tempdir().unwrap();
     assert!(open(directory.path().to_str().unwrap()).contains(directory.path().to_str().unwrap()));
+}
+
+#[test]
+fn masters_of_pseudo_terminals_are_refused() {
+    let error = open_tty(Path::new("/dev/ptmx"), &|_| Ok(())).unwrap_err();
+    assert!(error.to_string().starts_with("/dev/ptmx is the master of a pseudo terminal"), "{error}");
+}
+
+/// Sets a minimum below which a terminal gives nothing to read, as another program could.
+fn set_minimum(terminal: &Terminal, least: u8) {
+    let mut modes = rustix::termios::tcgetattr(&terminal.slave).unwrap();
+    modes.special_codes[rustix::termios::SpecialCodeIndex::VMIN] = least;
+    rustix::termios::tcsetattr(&terminal.slave, rustix::termios::OptionalActions::Now, &modes).unwrap();
+}
+
+#[test]
+fn no_wait_depends_on_the_minimum_that_another_program_set() {
+    let terminal = Terminal::open().unwrap();
+    let path = terminal.path.clone();
+    let (done, ended) = std::sync::mpsc::channel();
+    let (opened, ready) = std::sync::mpsc::channel();
+    let (go, told) = std::sync::mpsc::channel::<()>();
+    thread::spawn(move || {
+        let mut channel = open_tty(&path, &|_| Ok(())).unwrap();
+        channel.send(b"ping").unwrap();
+        opened.send(()).unwrap();
+        told.recv().unwrap();
+        let mut into = [0; LIMIT];
+        let silent = channel.receive(&mut into, a_moment());
+        assert!(matches!(silent, Err(Failure::Timeout)));
+        let length = channel.receive(&mut into, soon()).unwrap();
+        done.send((into[..length].to_vec(), channel.interference(false))).unwrap();
+    });
+    ready.recv().unwrap();
+    set_minimum(&terminal, 200);
+    go.send(()).unwrap();
+    thread::sleep(Duration::from_millis(300));
+    say(&terminal, b"ping");
+    let (reply, interference) = ended.recv_timeout(Duration::from_secs(30)).expect("it hangs");
+    assert_eq!(reply, b"ping");
+    assert!(interference.unwrap().starts_with("another program changed the modes of "));
+}
+
+#[test]
+fn a_terminal_is_in_exclusive_use_while_it_is_open() {
+    let terminal = Terminal::open().unwrap();
+    let channel = channel(&terminal, Framing::Lengths);
+    assert!(latscope_os::terminal::is_exclusive(&terminal.slave));
+    assert_eq!(channel.interference(true), None, "this process has it open a second time");
+    drop(channel);
+    assert!(!latscope_os::terminal::is_exclusive(&terminal.slave));
 }

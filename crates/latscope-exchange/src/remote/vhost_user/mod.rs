@@ -29,6 +29,9 @@ use wire::Message;
 /// Longest wait for a kick before the next look: a kick may be lost.
 const WATCHDOG: Duration = Duration::from_millis(100);
 
+/// Time for a message of the monitor that has begun.
+const MESSAGE_TIMEOUT: Duration = Duration::from_secs(2);
+
 /// Plays the remote processor for one guest: waits at a path for its monitor,
 /// and serves until that goes, or until a signal ends it. Nothing is left at the path.
 ///
@@ -51,6 +54,9 @@ pub fn serve(path: &Path) -> Result<()> {
 
 /// Serves a monitor, and returns a summary of the work.
 fn attend(mut monitor: UnixStream, signals: &Signals) -> Result<String> {
+    // One that stops in the middle of a message does not hold up a signal.
+    monitor.set_read_timeout(Some(MESSAGE_TIMEOUT))?;
+    monitor.set_write_timeout(Some(MESSAGE_TIMEOUT))?;
     let mut device = RpmsgDevice::default();
     loop {
         let more = device.work()?;

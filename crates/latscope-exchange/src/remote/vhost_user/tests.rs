@@ -249,3 +249,12 @@ fn a_path_that_is_taken_is_left_alone() {
     drop(Place::bind(&path).unwrap());
     assert!(!path.exists());
 }
+
+#[test]
+fn a_monitor_that_stops_in_the_middle_of_a_message_is_not_waited_for() {
+    let (mut monitor, device) = UnixStream::pair().unwrap();
+    std::io::Write::write_all(&mut monitor, &[1, 0, 0]).unwrap();
+    let served = spawn(move || attend(device, &Signals::block(&[10])?));
+    assert!(served.join().unwrap().is_err());
+    drop(monitor);
+}

@@ -301,8 +301,4 @@ conform! {
     udp: "udp",
     tcp: "tcp",
     vsock: "vsock",
-    #[cfg(feature = "dbus")]
-    dbus: "dbus",
-    #[cfg(feature = "iceoryx2")]
-    iceoryx2: "iceoryx2",
 }

@@ -85,6 +85,8 @@ fn templates() -> (Map<String, Value>, Map<String, Value>) {
         job: String::new(),
         steps: Vec::new(),
         rounds: 1,
+        // Each row states what was left out.
+        budget_ns: None,
         load: None,
         timeline: Some("/".into()),
         on_threshold: Some(OnThreshold {

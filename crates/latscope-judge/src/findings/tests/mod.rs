@@ -37,6 +37,71 @@ fn quiet(mut report: Report) -> Report {
     report
 }
 
+#[test]
+fn the_place_of_the_buffer_is_told_where_it_doubles_a_read() {
+    let read = |buffer: Option<u64>, ns: f64| {
+        let size = ("size".to_owned(), 4096.into());
+        let buffer = buffer.map(|offset| ("buffer".to_owned(), offset.into()));
+        in_rounds(operation("file.read", [size].into_iter().chain(buffer).collect(), ns), &[ns; 3])
+    };
+    let found = only(&report(vec![read(None, 1730.0), read(Some(0), 404.0)]), "user-buffer");
+    assert!(
+        found.text.starts_with("A read of 4 KiB from the page cache takes 340 to 480 ns into a buffer at "),
+        "{}",
+        found.text
+    );
+    assert!(found.text.ends_with("128 KiB and more: align large buffers."), "{}", found.text);
+    let other_way = only(&report(vec![read(None, 404.0), read(Some(0), 1730.0)]), "user-buffer");
+    assert!(other_way.text.ends_with(": align no buffers to a page."), "{}", other_way.text);
+    for (usual, other) in [(700.0, Some(0)), (1730.0, Some(64))] {
+        none(&report(vec![read(None, usual), read(other, 404.0)]), "user-buffer");
+    }
+}
+
+#[test]
+fn two_modes_by_address_are_told_where_the_rounds_show_them() {
+    let row = |probe: &str, fast: f64, slow: f64, shares: &[f64]| {
+        let mut m = in_rounds(operation(probe, Params::new(), fast), &vec![fast; shares.len()]);
+        let mean = shares.iter().sum::<f64>() / shares.len() as f64;
+        for (name, value) in [("fastest-address", fast), ("slowest-address", slow), ("slow-addresses", mean)]
+        {
+            m = with_value(m, name, value);
+        }
+        for (round, share) in m.rounds.iter_mut().zip(shares) {
+            round.values.insert("slow-addresses".to_owned(), *share);
+        }
+        m.title = probe.to_owned();
+        m
+    };
+    let two = row("syscall.getppid", 131.0, 249.0, &[25.0, 50.0, 0.0]);
+    let found = only(
+        &report(vec![two.clone(), row("syscall.read", 150.0, 160.0, &[0.0; 3])]),
+        "two-modes-by-address",
+    );
+    assert_eq!(
+        found.text,
+        "The address of the same loop decides the time of syscall.getppid (131 ns or 249 ns; slow at 25 % of the \
+         addresses). Another build of a program can change by this factor."
+    );
+    assert_eq!((found.values["rows"], found.values["slow_ns"]), (1.0, 249.0));
+    // One round of three is an accident.
+    none(&report(vec![row("syscall.getppid", 131.0, 249.0, &[25.0, 0.0, 0.0])]), "two-modes-by-address");
+    // Nor are batches that other processes disturbed, and rows against which something speaks.
+    let mut busy = two.clone();
+    busy.account = Some(Account { wall_ns: 1, cpus: 2, others: 0.92, ..Account::default() });
+    none(&report(vec![busy]), "two-modes-by-address");
+    let unstable = lowered(two.clone(), Level::Unstable, "rounds-scatter");
+    none(&report(vec![unstable]), "two-modes-by-address");
+    let many = [
+        two,
+        row("a.b", 1.0, 4.0, &[50.0; 3]),
+        row("c.d", 1.0, 3.0, &[50.0; 3]),
+        row("e.f", 1.0, 2.0, &[50.0; 3]),
+    ];
+    let text = only(&report(many.to_vec()), "two-modes-by-address").text;
+    assert!(text.contains("a.b (") && text.contains("and 1 more row. Another"), "{text}");
+}
+
 /// The point, lowered as this and for this reason.
 fn lowered(mut m: Measurement, level: Level, reason: &str) -> Measurement {
     m.lower(Reason::new(level, reason, reason, ""));
@@ -63,12 +128,12 @@ fn levels_are_told_with_capacity_time_and_cycles() {
     let found = only(&report, "cache-levels");
     assert!(
         found.text.starts_with(
-            "A random chase on 2 MiB pages: L1 (32 KiB) 0.97 to 1.1 ns (3.8 to 4.2 cycles), L2 (1 MiB) 3.8 to 4.2 ns"
+            "A random chase on 2 MiB pages: L1 (32 KiB) 0.93 to 1.1 ns (3.7 to 4.3 cycles), L2 (1 MiB) 3.7 to 4.3 ns"
         ),
         "{}",
         found.text
     );
-    assert!(found.text.ends_with("memory 97 to 110 ns (380 to 420 cycles)."), "{}", found.text);
+    assert!(found.text.ends_with("memory 93 to 110 ns (370 to 430 cycles)."), "{}", found.text);
     assert_eq!(found.values["l3_capacity"], (32 * MIB) as f64, "no number that was not measured or declared");
     assert_eq!(found.values["memory_cycles"], 400.0);
     assert_eq!((found.certainty, found.rounds), (Certainty::Claim, Some(Agreeing { agree: 8, of: 8 })));
@@ -91,6 +156,18 @@ fn no_level_is_memory_where_a_declared_cache_has_room_for_it() {
     assert_eq!(title(512 * MIB, 32 * MIB), "memory read");
     assert_eq!(title(512 * MIB, 480 * MIB), "L3 or memory read");
     assert_eq!(title(16 * 1024, 480 * MIB), "L1 or beyond read");
+}
+
+#[test]
+fn what_ends_in_a_rise_far_beyond_the_second_cache_is_not_called_the_third() {
+    let mut points = chase("random", "2MiB", 8, 32 * MIB, 0.0);
+    // The curve rises once more and ends there: memory was not reached.
+    points.retain(|m| m.number("size").is_some_and(|size| size <= 40 * MIB));
+    let report = report(points);
+    let rows = level_rows(&report);
+    let last = rows.last().expect("a level");
+    assert_eq!((last.name.as_str(), last.title().as_str()), ("L3", "L3 or memory read"), "{rows:?}");
+    assert!(last.sizes.1 <= 24 * MIB, "at most three quarters of the cache: {:?}", last.sizes);
 }
 
 #[test]
@@ -162,16 +239,16 @@ fn page_walks_are_the_difference_of_page_sizes() {
         [chase("random", "4KiB", 2, 32 * MIB, 80.0), chase("random", "2MiB", 8, 32 * MIB, 0.0)].concat();
     let found = only(&report(both.clone()), "page-walk");
     assert!(
-        found.text.starts_with("At 512 MiB a random load takes 170 to 190 ns on 4 KiB pages"),
+        found.text.starts_with("At 512 MiB a random load takes 160 to 200 ns on 4 KiB pages"),
         "{}",
         found.text
     );
     assert_eq!(found.values["page_walk_ns"], 80.0);
-    assert!(found.text.contains("70 to 90 ns of it is address translation"), "{}", found.text);
+    assert!(found.text.contains("60 to 100 ns of it is address translation"), "{}", found.text);
 
     let window = chase("window", "4KiB", 2, 32 * MIB, 5.0);
     let with_window = only(&report([both, window.clone()].concat()), "page-walk");
-    assert!(with_window.text.contains("window by window take 100 to 110 ns"), "{}", with_window.text);
+    assert!(with_window.text.contains("window by window take 98 to 120 ns"), "{}", with_window.text);
 
     let small = chase("random", "4KiB", 2, 32 * MIB, 80.0);
     let by_window = only(&report([small, window].concat()), "page-walk");
@@ -204,7 +281,7 @@ fn sequential_sums_show_no_steps_because_of_prefetch() {
     let named = found.evidence.iter().filter(|one| one.probe == "memory.sequential-sum");
     assert_eq!(named.count(), 3, "every size that it quotes");
     assert!(
-        found.text.contains("costs 1.9 to 2.1 ns, 1.9 to 2.1 ns and 2.1 to 2.3 ns for each 64-byte line"),
+        found.text.contains("costs 1.8 to 2.2 ns, 1.8 to 2.2 ns and 2 to 2.4 ns for each 64-byte line"),
         "{}",
         found.text
     );
@@ -220,9 +297,9 @@ fn a_mutex_is_no_blocking_hand_off() {
     let fast = with_value(hand_off("sync.semaphore", "same-core", 1100.0), "blocked", 3.0);
     let slept = with_value(hand_off("sync.futex", "same-core", 2400.0), "blocked", 99.0);
     let found = only(&report(vec![mutex.clone(), fast, slept]), "mutex-and-hand-off");
-    assert!(found.text.starts_with("An uncontended mutex takes 6.7 to 7.3 ns"), "{}", found.text);
+    assert!(found.text.starts_with("An uncontended mutex takes 6.5 to 7.5 ns"), "{}", found.text);
     assert!(
-        found.text.contains("by futex on one core 1.1 to 1.3 µs one way (at least ×150)"),
+        found.text.contains("by futex on one core 1.1 to 1.3 µs one way (at least ×120)"),
         "{}",
         found.text
     );
@@ -249,7 +326,7 @@ fn leaving_the_idle_state_is_the_difference_to_awake() {
         ])
     };
     let found = only(&pair(10_600.0, 2_700.0), "idle-exit");
-    assert!(found.text.contains("7.4 to 8.4 µs of it is the sleeping core"), "{}", found.text);
+    assert!(found.text.contains("6.9 to 8.9 µs of it is the sleeping core"), "{}", found.text);
     assert_eq!(found.values["idle_exit_ns"], 7900.0);
     assert!(only(&pair(2_700.0, 2_690.0), "idle-exit").text.contains("nothing measurable"));
     none(&pair(2_000.0, 2_700.0), "idle-exit");
@@ -263,16 +340,16 @@ fn oversubscription_is_judged_beyond_the_number_of_cpus() {
     };
     let found = only(&report(vec![pool(2, 1.3), pool(16, 1.33)]), "oversubscription");
     assert!(
-        found.text.starts_with("A pool of 16 threads on 2 CPUs needs 1.2 to 1.4 times"),
+        found.text.starts_with("A pool of 16 threads on 2 CPUs needs 1.2 to 1.5 times"),
         "{}",
         found.text
     );
     assert!(found.text.ends_with("more threads than CPUs as such slow nothing down."), "{}", found.text);
     let waiting = with_value(with_value(pool(16, 2.2), "wait_p50", 8e6), "wait_p99", 2e7);
     let found = only(&report(vec![pool(2, 1.3), waiting]), "oversubscription");
-    assert!(found.text.contains("more threads than CPUs take at least ×1.5 as long"), "{}", found.text);
+    assert!(found.text.contains("more threads than CPUs take at least ×1.2 as long"), "{}", found.text);
     assert!(
-        found.text.contains("wait 7.7 to 8.3 ms or more for their turn, one in a hundred "),
+        found.text.contains("wait 7.5 to 8.6 ms or more for their turn, one in a hundred "),
         "{}",
         found.text
     );
@@ -299,18 +376,18 @@ fn cached_reads_are_set_apart_from_the_device() {
     let report = report(all);
     let read = only(&report, "page-cache");
     assert!(
-        read.text.starts_with("Reading 4 KiB on ext4 takes 220 to 240 ns from the page cache"),
+        read.text.starts_with("Reading 4 KiB on ext4 takes 210 to 250 ns from the page cache"),
         "{}",
         read.text
     );
-    assert!(read.text.contains("28 to 31 µs") && read.text.contains("at least ×100"), "{}", read.text);
+    assert!(read.text.contains("27 to 32 µs") && read.text.contains("at least ×100"), "{}", read.text);
     let write = only(&report, "durable-write");
     assert!(
         write.text.contains("returns after 1.1 to 1.3 µs, but only fsync makes it durable"),
         "{}",
         write.text
     );
-    assert!(write.text.contains("950 µs to 1.1 ms"), "{}", write.text);
+    assert!(write.text.contains("920 µs to 1.1 ms"), "{}", write.text);
 }
 
 #[test]
@@ -378,22 +455,19 @@ fn what_remains_is_called_undisturbed_only_as_far_as_the_rows_are() {
 }
 
 #[test]
-fn a_frame_has_room_for_most_rows() {
+fn what_takes_a_part_of_a_frame_is_named() {
     let mut all = chase("random", "2MiB", 8, 32 * MIB, 0.0);
     all.extend((1..=5).map(|at| operation("syscall.getppid", Params::new(), 100.0 * f64::from(at))));
     all.push(operation("process.shell", Params::new(), 3e6));
     let report = report(all);
     let found = only(&report, "frame");
-    assert!(found.text.starts_with("A frame of a 60 fps screen lasts 16.7 ms"), "{}", found.text);
+    let text = "A frame of a 60 fps screen lasts 16.7 ms. What takes a tenth of it or more: process.shell of a test (2.8 \
+                to 3.3 ms).";
+    assert_eq!(found.text, text);
     assert!(
-        found.text.contains("room for at least 15 million L1 loads, 150,000 loads from memory"),
-        "{}",
-        found.text
+        found.evidence.iter().all(|one| one.probe == "process.shell"),
+        "what it does not name is no evidence"
     );
-    assert!(found.text.contains("process.shell of a test (2.8 to 3.2 ms)."), "{}", found.text);
-    // What it does not speak of is no evidence: of five rows of system calls it names one.
-    let rests_on = |probe: &str| found.evidence.iter().filter(|one| one.probe == probe).count();
-    assert_eq!((rests_on("syscall.getppid"), rests_on("process.shell")), (1, 1));
     let mut busy = report;
     busy.activity = Some(Account { wall_ns: 1, cpus: 2, others: 0.84, ..Account::default() });
     let doubt = only(&busy, "frame").doubt;

@@ -278,10 +278,10 @@ fn a_transfer_is_no_operation_in_a_frame() {
         transfers.map(|probe| operation(probe, Params::new(), 155_000.0)).to_vec();
     all.push(operation("remote.bandwidth", Params::new(), 12e6));
     none(&report(all.clone()), "frame");
-    all.extend((1..=5).map(|at| operation("syscall.getppid", Params::new(), 100.0 * f64::from(at))));
+    all.push(operation("process.shell", Params::new(), 3e6));
     let found = only(&report(all), "frame");
     assert!(!found.text.contains("bandwidth"), "{}", found.text);
-    assert!(found.evidence.iter().all(|e| e.probe == "syscall.getppid"), "{:?}", found.evidence);
+    assert!(found.evidence.iter().all(|e| e.probe == "process.shell"), "{:?}", found.evidence);
 }
 
 /// A report that supports every finding on figures.
@@ -350,7 +350,7 @@ fn a_point_that_is_doubtful_supports_no_claim() {
         ids,
         [
             "cache-levels", "page-walk", "sequential-sum", "mutex-and-hand-off", "thread-pools", "idle-exit",
-            "oversubscription", "page-cache", "durable-write", "frame"
+            "oversubscription", "page-cache", "durable-write"
         ]
     );
     let damages: [fn(&mut Measurement); 5] = [
@@ -377,8 +377,8 @@ fn a_point_that_is_doubtful_supports_no_claim() {
 }
 
 #[test]
-fn ranges_are_rounded_outwards_and_ratios_down() {
-    use evidence::{at_least_many, time_range};
+fn ranges_are_rounded_outwards() {
+    use evidence::time_range;
     let cases = [
         ((5.143, 7.26), "5.1 to 7.3 ns"),
         ((940.0, 1_190.0), "940 ns to 1.2 µs"),
@@ -389,10 +389,5 @@ fn ranges_are_rounded_outwards_and_ratios_down() {
     ];
     for ((low, high), text) in cases {
         assert_eq!(time_range(low, high), text);
-    }
-    for (count, text) in
-        [(17.2e6, "15 million"), (9.9, "7"), (4_900.0, "3,000"), (1.04e6, "1 million"), (1.0, "1")]
-    {
-        assert_eq!(at_least_many(count), text, "{count}");
     }
 }

@@ -37,6 +37,10 @@ impl Trials for Always {
     fn may_make_directory(&mut self, _parent: &Path) -> io::Result<()> {
         self.answer()
     }
+
+    fn count_cycles(&mut self) -> io::Result<()> {
+        self.answer()
+    }
 }
 
 /// Facts on a family that is sensitive to the speed of the machine.
@@ -74,12 +78,68 @@ fn emulation_spoils_everything() {
 }
 
 #[test]
+fn counters_that_the_processor_lacks_are_not_good_also_for_root() {
+    let files: Files = &[("/proc/sys/kernel/perf_event_paranoid", "2")];
+    let check = |root: bool, refusal: Option<io::ErrorKind>| {
+        let hypervisor = Some("KVM".to_owned());
+        let machine = Machine { root, hypervisor, ..machine() };
+        row(files, &machine, &mut Always(refusal), "performance-counters")
+    };
+    for missing in [io::ErrorKind::NotFound, io::ErrorKind::Unsupported] {
+        for root in [true, false] {
+            let check = check(root, Some(missing));
+            assert_eq!(check.state, Note, "{check:?}");
+            assert!(check.found.contains("cycles cannot be counted"), "{check:?}");
+            assert!(check.remedy.unwrap().contains("PMU"));
+        }
+    }
+    assert_eq!((check(true, None).state, check(false, None).state), (Good, Note));
+    let refused = check(true, Some(io::ErrorKind::PermissionDenied));
+    assert!(refused.state == Note && refused.found.contains("refused to this process"), "{refused:?}");
+}
+
+#[test]
+fn timers_may_move_to_cpus_that_are_set_apart() {
+    let knob = "/proc/sys/kernel/timer_migration";
+    let isolated = ("/sys/devices/system/cpu/isolated", "2-3");
+    expect("timer-migration", &[(knob, "0"), isolated], Good, "on the CPU that armed it");
+    expect("timer-migration", &[(knob, "1")], Good, "timers of idle CPUs");
+    let check = expect("timer-migration", &[(knob, "1"), isolated], Note, "CPUs 2-3, which are set apart");
+    assert!(check.remedy.unwrap().contains("timer_migration"));
+}
+
+#[test]
 fn stolen_time_counts_by_its_share() {
     expect("steal", &[("/proc/stat", "cpu 90 0 0 0 0 0 0 10 0 0")], Bad, "10 %");
     expect("steal", &[("/proc/stat", "cpu 995 0 0 0 0 0 0 5 100 0")], Note, "0.5 %");
     expect("steal", &[("/proc/stat", "cpu 995 0 0 0 0 0 0 0")], Good, "0 %");
     expect("steal", &[("/proc/stat", "cpu 995 0 0")], Unknown, "not count");
     expect("steal", &[("/proc/stat", "cpu 0 0 0 0 0 0 0 0")], Unknown, "not count");
+}
+
+#[test]
+fn a_mitigation_without_its_microcode_is_applied_and_paid() {
+    let file = |name: &str| format!("/sys/devices/system/cpu/vulnerabilities/{name}");
+    let (srso, mds, ssb) = (file("spec_rstack_overflow"), file("mds"), file("spec_store_bypass"));
+    let safe = [(&*srso, "Vulnerable: Safe RET, no microcode")];
+    expect("mitigations", &safe, Note, "1 active: spec_rstack_overflow (Safe RET)");
+    expect("mitigations", &safe, Note, "left open: spec_rstack_overflow in part (Safe RET, no microcode)");
+    let attempted = [(&*mds, "Vulnerable: Clear CPU buffers attempted, no microcode; SMT vulnerable")];
+    expect("mitigations", &attempted, Note, "1 active: mds (Clear CPU buffers attempted)");
+    let open = [(&*srso, "Vulnerable: No microcode"), (&*ssb, "Vulnerable")];
+    let check = row(&open, &machine(), &mut Always(None), "mitigations");
+    let left = "left open: spec_rstack_overflow (No microcode), spec_store_bypass";
+    assert!(check.found.contains(left) && !check.found.contains("thunk"), "{check:?}");
+    let returns = "(Safe RET); each return in the kernel goes through a thunk; left open";
+    expect("mitigations", &safe, Note, returns);
+    let retbleed = file("retbleed");
+    let thunk = [(&*retbleed, "Mitigation: untrained return thunk; SMT disabled")];
+    expect(
+        "mitigations",
+        &thunk,
+        Note,
+        "(untrained return thunk); each return in the kernel goes through a thunk",
+    );
 }
 
 #[test]

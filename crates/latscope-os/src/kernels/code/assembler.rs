@@ -2,7 +2,8 @@
 //! everywhere.
 //!
 //! Registers: the number of iterations in rdi or x0, the place in the table in rsi or x1, its begin in rdx or x2; rax
-//! or x3 is free.
+//! or x3 is free. In a loop of system calls, the kernel gets its arguments in these: the number of iterations is in r12
+//! or x20, and all answers go into r13 or x21 by a bitwise or.
 
 use crate::kernels::random::Random;
 
@@ -12,6 +13,18 @@ pub(super) enum Assembler {
     X86,
     Arm,
 }
+
+/// An argument of a system call in a loop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Argument {
+    /// The same in all iterations.
+    Is(usize),
+    /// Answer of the call before it. Only a first argument can be that.
+    Answer,
+}
+
+/// A system call in a loop: its number, and its arguments.
+pub(super) type Call = (u32, Vec<Argument>);
 
 /// Most bytes of code: far less than a jump reaches.
 const MOST: usize = 64 << 20;
@@ -63,6 +76,65 @@ impl Assembler {
             put(&mut code, at, &[body, self.back()].concat());
         }
         Some(code)
+    }
+
+    /// Returns a loop around system calls.
+    pub fn system_calls(self, calls: &[Call]) -> Vec<u8> {
+        let mut code = Vec::new();
+        for (number, arguments) in calls {
+            for (place, argument) in arguments.iter().enumerate() {
+                code.extend(match argument {
+                    Argument::Is(value) => self.argument(place, *value as u64),
+                    Argument::Answer => self.pass_answer(),
+                });
+            }
+            code.extend(self.enter(*number));
+        }
+        code.extend(self.again_by_kept_counter(code.len()));
+        code.extend(self.back());
+        code
+    }
+
+    /// Sets an argument of a system call.
+    fn argument(self, place: usize, value: u64) -> Vec<u8> {
+        match self {
+            // mov rdi, value; then rsi, rdx, r10, r8, r9
+            Assembler::X86 => {
+                const MOVES: [[u8; 2]; 6] =
+                    [[0x48, 0xbf], [0x48, 0xbe], [0x48, 0xba], [0x49, 0xba], [0x49, 0xb8], [0x49, 0xb9]];
+                [&MOVES[place][..], &value.to_le_bytes()].concat()
+            }
+            Assembler::Arm => load(place as u32, value),
+        }
+    }
+
+    /// Makes the answer of a call the first argument of the next; on arm64 both are in x0.
+    fn pass_answer(self) -> Vec<u8> {
+        match self {
+            // mov rdi, rax
+            Assembler::X86 => vec![0x48, 0x89, 0xc7],
+            Assembler::Arm => Vec::new(),
+        }
+    }
+
+    /// Makes the system call, and adds its answer to those before.
+    fn enter(self, number: u32) -> Vec<u8> {
+        match self {
+            // mov eax, number; syscall; or r13, rax
+            Assembler::X86 => [&[0xb8][..], &number.to_le_bytes(), &[0x0f, 0x05, 0x49, 0x09, 0xc5]].concat(),
+            // mov x8, number; svc #0; orr x21, x21, x0
+            Assembler::Arm => [load(8, number.into()), arm(&[0xd400_0001, 0xaa00_02b5])].concat(),
+        }
+    }
+
+    /// Counts the iterations of system calls down, at the place `at`, and goes to the beginning unless that was the last.
+    fn again_by_kept_counter(self, at: usize) -> Vec<u8> {
+        match self {
+            // dec r12; jnz 0
+            Assembler::X86 => [vec![0x49, 0xff, 0xcc], relative(&[0x0f, 0x85], at + 3, 0)].concat(),
+            // subs x20, x20, #1; b.eq behind; b 0
+            Assembler::Arm => [arm(&[0xf100_0694, 0x5400_0000 | 2 << 5]), self.jump(at + 8, 0)].concat(),
+        }
     }
 
     /// Adds the end of the loop: back to the begin as long as iterations are left, else back to the caller.
@@ -157,6 +229,14 @@ fn words(at: usize, to: usize) -> u32 {
     ((to as i64 - at as i64) / 4) as u32
 }
 
+/// Loads a value into a register of arm64: `movz`, and `movk` for each further half-word that is not zero.
+fn load(register: u32, value: u64) -> Vec<u8> {
+    let half = |at: u32| (value >> (16 * at)) as u32 & 0xffff;
+    let code =
+        |at: u32| (if at == 0 { 0xd280_0000 } else { 0xf280_0000 }) | at << 21 | half(at) << 5 | register;
+    arm(&(0..4).filter(|at| *at == 0 || half(*at) != 0).map(code).collect::<Vec<_>>())
+}
+
 fn arm(instructions: &[u32]) -> Vec<u8> {
     instructions.iter().flat_map(|instruction| instruction.to_le_bytes()).collect()
 }
@@ -199,6 +279,26 @@ mod tests {
         assert_eq!(calls[..3], [0xa9bf_7ffe, 0x9400_000f, 0xa8c1_7ffe]);
         assert_eq!(calls[16], 0xd65f_03c0);
         assert_eq!(words(&Assembler::Arm.targets(1, 16).unwrap())[4], 0xaa02_03e1);
+    }
+
+    #[test]
+    fn a_loop_of_system_calls_passes_an_answer_on() {
+        let calls =
+            [(257, vec![Argument::Is(0x1234_5678_9abc), Argument::Is(7)]), (3, vec![Argument::Answer])];
+        let x86 = [
+            &[0x48, 0xbf, 0xbc, 0x9a, 0x78, 0x56, 0x34, 0x12, 0, 0, 0x48, 0xbe, 7, 0, 0, 0, 0, 0, 0, 0][..],
+            &[0xb8, 1, 1, 0, 0, 0x0f, 0x05, 0x49, 0x09, 0xc5, 0x48, 0x89, 0xc7],
+            &[0xb8, 3, 0, 0, 0, 0x0f, 0x05, 0x49, 0x09, 0xc5, 0x49, 0xff, 0xcc, 0x0f, 0x85],
+            &(-52_i32).to_le_bytes(),
+            &[0xc3],
+        ];
+        assert_eq!(Assembler::X86.system_calls(&calls), x86.concat());
+        // mov x0, #0x9abc; movk x0, #0x5678, lsl 16; movk x0, #0x1234, lsl 32; mov x1, #7; mov x8, #257; svc; orr; …
+        let words =
+            [0xd293_5780, 0xf2aa_cf00, 0xf2c2_4680, 0xd280_00e1, 0xd280_2028, 0xd400_0001, 0xaa00_02b5];
+        let rest =
+            [0xd280_0068, 0xd400_0001, 0xaa00_02b5, 0xf100_0694, 0x5400_0040, 0x17ff_fff4, 0xd65f_03c0];
+        assert_eq!(Assembler::Arm.system_calls(&calls), arm(&[words, rest].concat()));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Instructions that are generated: chains of jumps, indirect jumps and nested calls, of any length.
 
 mod assembler;
+pub mod calls;
 
 use super::random::Random;
 use crate::mapping::Mapping;
@@ -65,15 +66,8 @@ impl Code {
     }
 
     fn load(code: &[u8], operations: u64, table: impl FnOnce(usize) -> Vec<usize>) -> Result<Code> {
-        let memory = Mapping::anonymous(code.len(), ProtFlags::READ | ProtFlags::WRITE, MapFlags::empty())?;
-        let start = memory.start.as_ptr();
-        // SAFETY: the mapping is that long, and nothing else refers to it; it is executed only by `run`.
-        unsafe {
-            start.copy_from_nonoverlapping(code.as_ptr(), code.len());
-            mm::mprotect(start.cast(), memory.length, MprotectFlags::READ | MprotectFlags::EXEC)?;
-            synchronise(start, code.len());
-        }
-        let table = table(start as usize);
+        let memory = executable(0, 0, code)?;
+        let table = table(memory.start.as_ptr() as usize);
         Ok(Code { memory, table, operations })
     }
 
@@ -115,6 +109,20 @@ impl Code {
             );
         }
     }
+}
+
+/// Puts code into a mapping of its own, `offset` bytes behind its start, at the address `near` if there is room.
+fn executable(near: usize, offset: usize, code: &[u8]) -> Result<Mapping> {
+    let (length, access) = (offset + code.len(), ProtFlags::READ | ProtFlags::WRITE);
+    let memory = Mapping::anonymous_near(near, length, access, MapFlags::empty())?;
+    let start = memory.start.as_ptr();
+    // SAFETY: the mapping is that long, and nothing else refers to it; only its owner executes it.
+    unsafe {
+        start.add(offset).copy_from_nonoverlapping(code.as_ptr(), code.len());
+        mm::mprotect(start.cast(), length, MprotectFlags::READ | MprotectFlags::EXEC)?;
+        synchronise(start.add(offset), code.len());
+    }
+    Ok(memory)
 }
 
 /// Makes code that was just written visible to the fetching of instructions; x86-64 does so by itself.

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 /// Begin of the file. The number is raised when what is kept, or what it means, changes.
-const MAGIC: &[u8; 8] = b"lsindex8";
+const MAGIC: &[u8; 8] = b"lsindex9";
 
 /// Contents of a directory.
 #[derive(Debug, Default)]
@@ -120,7 +120,7 @@ fn walk(top: &Path, at: &Path, found: &mut Vec<There>, remarks: &mut Vec<String>
             }
             continue;
         }
-        match fs::metadata(&path) {
+        match fs::symlink_metadata(&path) {
             Ok(about) if about.is_file() => {
                 let changed = i128::from(about.ctime()) * 1_000_000_000 + i128::from(about.ctime_nsec());
                 found.push((name_within(top, &path), about.len(), changed));

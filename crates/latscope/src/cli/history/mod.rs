@@ -6,7 +6,7 @@ use super::judged::JudgedArguments;
 use super::options::possible;
 use super::output::{check_distinct, unless_unread};
 use super::{Exit, results};
-use anyhow::{Result, bail, ensure};
+use anyhow::{Result, anyhow, bail};
 use clap::Args;
 use index::Directory;
 use latscope_core::units::counted;
@@ -55,10 +55,8 @@ pub fn run(asked: &HistoryArguments) -> Result<Exit> {
     let mut found = look(asked, index::read(&asked.directory)?)?;
     if let Some(id) = &asked.since {
         let last = found.ids().last().map_or_else(String::new, |id| format!(", the last change is {id}"));
-        ensure!(
-            found.since(id),
-            "--since {id}: no run has this id{last} (ids are those of changes as shown)"
-        );
+        let named = found.since(id);
+        named.map_err(|why| anyhow!("--since {id}: {why}{last} (ids are those of changes as shown)"))?;
     }
     unless_unread(show(asked, &found))?;
     Ok(if asked.fail_on.is_some() { none_changed(&found) } else { Exit::Done })

@@ -2,8 +2,7 @@
 
 use crate::cli::criteria::{CallCriteria, Criteria, HEADING};
 use crate::cli::live::LiveArguments;
-use crate::cli::options::{Dynamic, Given, RunArguments, one_of, possible, some_time, word};
-use clap::builder::PossibleValuesParser;
+use crate::cli::options::{Dynamic, Given, RunArguments, Words, one_of, possible, some_time, word};
 use clap::{Args, value_parser};
 use latscope_core::units::parse_size;
 use latscope_core::word::Meaning;
@@ -55,7 +54,7 @@ pub struct IpcArguments {
 /// Value of `--transport` that stands for each of them.
 pub const ALL: &str = "all";
 
-fn names() -> PossibleValuesParser {
+fn names() -> Words {
     let names = transports().map(|transport| (transport.name, transport.title));
     possible(names.chain([(ALL, "each of them")]))
 }
@@ -81,11 +80,11 @@ pub struct WhatArguments {
     pub inversion: bool,
     /// Ping an existing binder service (0: the context manager)
     #[arg(long, value_name = "NAME", conflicts_with_all = [
-        "transport", "throughput", "one_way", "inversion", "payload", "each_call",
+        "throughput", "one_way", "inversion", "payload", "each_call",
     ])]
     pub service: Option<String>,
     /// Binder device to use, such as /dev/hwbinder [default: one of our own, else the first that is free]
-    #[arg(long, value_name = "PATH", conflicts_with_all = ["service", "inversion"])]
+    #[arg(long, value_name = "PATH", conflicts_with = "inversion")]
     pub device: Option<String>,
 }
 

@@ -56,11 +56,11 @@ fn asks_for_all(asked: &IpcArguments) -> bool {
 
 /// The transports that were asked for, and why they are not others.
 fn chosen(asked: &IpcArguments) -> Result<(Vec<&'static Transport>, Vec<String>)> {
-    if asked.what.service.is_some() {
-        return Ok((vec![ipc::transport("binder").context("this binary has no binder")?], Vec::new()));
+    if let Some(service) = &asked.what.service {
+        return Ok((over_binder(asked, &format!("--service {service}"))?, Vec::new()));
     }
     if let Some(device) = &asked.what.device {
-        return Ok((on_device(asked, device)?, Vec::new()));
+        return Ok((over_binder(asked, &format!("--device {device}"))?, Vec::new()));
     }
     if asked.what.transport.is_empty() {
         return usual();
@@ -77,7 +77,7 @@ fn named(asked: &IpcArguments) -> Vec<&'static Transport> {
 }
 
 /// The transports that use a binder device: binder, unless others are asked for.
-fn on_device(asked: &IpcArguments, device: &str) -> Result<Vec<&'static Transport>> {
+fn over_binder(asked: &IpcArguments, option: &str) -> Result<Vec<&'static Transport>> {
     if asked.what.transport.is_empty() {
         return Ok(vec![ipc::transport("binder").context("this binary has no binder")?]);
     }
@@ -85,7 +85,7 @@ fn on_device(asked: &IpcArguments, device: &str) -> Result<Vec<&'static Transpor
     let is_binder = |transport: &&'static Transport| transport.name.ends_with("binder");
     ensure!(
         !asks_for_all(asked) && transports.iter().all(is_binder),
-        "--device {device}: only the transports binder and hwbinder use a device"
+        "{option}: only the transports binder and hwbinder use a device"
     );
     Ok(transports)
 }

@@ -74,6 +74,13 @@ pub(super) fn draw(model: &Model, view: &View, theme: Theme, area: Rect, buffer:
     }
 }
 
+/// Returns how many rows of single CPUs a table of this height does not show.
+pub(super) fn hidden(model: &Model, view: &View, height: u16) -> usize {
+    let room = usize::from(height.saturating_sub(1));
+    let seen = shown(model, view.selected, room).into_iter().filter(|number| *number > 0).count();
+    (model.choices() - 1).saturating_sub(seen)
+}
+
 /// The numbers of the rows that are seen in `room` lines: the chosen one, or else what is measured now, and at last all
 /// of them together, number 0.
 fn shown(model: &Model, chosen: usize, room: usize) -> Vec<usize> {

@@ -22,7 +22,7 @@ use latscope_engine::observers::{Observer, Style};
 use latscope_engine::planner::Request;
 use latscope_exchange::remote::{MAILBOXES, TRANSPORTS, Transport, shm};
 use latscope_judge::verdict::Criterion;
-use latscope_probes::remote::{LONG_PING, MAILBOX, Packets, SMALLEST};
+use latscope_probes::remote::{BANDWIDTH, LONG_PING, MAILBOX, Packets, SMALLEST_BLOCK};
 use latscope_probes::{PlanInput, Probe, Word};
 use latscope_process::terminal::status_width;
 use live::Line;
@@ -127,8 +127,10 @@ impl RemoteArguments {
             );
         }
         let payloads = Asked::of::<u64>(input, param::PAYLOAD).or(&[]);
-        if let Some(small) = payloads.iter().find(|payload| **payload < SMALLEST) {
-            bail!("--payload {small} has no room for what is verified: choose at least {SMALLEST} bytes");
+        let blocks = probes.iter().any(|probe| std::ptr::eq(*probe, &BANDWIDTH));
+        let least = if blocks { SMALLEST_BLOCK } else { 1 };
+        if let Some(small) = payloads.iter().find(|payload| **payload < least) {
+            bail!("--payload {small} has no room for what is verified: choose at least {least} bytes");
         }
         let long = |probe: &&Probe| std::ptr::eq(*probe, &LONG_PING);
         if self.legacy {
@@ -206,23 +208,24 @@ mod tests {
 
     #[test]
     fn an_option_is_of_a_transport_that_is_chosen() {
-        let options: BTreeSet<&str> =
-            TRANSPORTS.iter().flat_map(|known| known.options).map(|option| option.name).collect();
+        let known = || TRANSPORTS.iter().flat_map(|transport| transport.options);
+        let options: BTreeSet<&str> = known().map(|option| option.name).collect();
+        let flag = |name: &str| known().any(|option| option.name == name && option.value.is_empty());
         for transport in TRANSPORTS {
             for option in &options {
-                let given = format!("--{option}");
-                let words = ["ping", "--transport", transport.name, &given, "1"];
+                let given = format!("--{option}{}", if flag(option) { "" } else { "=1" });
+                let words = ["ping", "--transport", transport.name, &given];
                 if transport.has(option) {
                     assert!(asked(&words).is_ok(), "{words:?}");
                     continue;
                 }
                 let line = refused(&words);
-                assert!(line.contains(&given) && line.contains(transport.name), "{line}");
+                assert!(line.contains(&format!("--{option}")) && line.contains(transport.name), "{line}");
                 let users = transports_with(option);
                 assert!(!users.is_empty() && users.iter().all(|user| line.contains(user)), "{line}");
                 // One transport that has it is enough.
                 let both = format!("{},{}", transport.name, users[0]);
-                assert!(asked(&["ping", "--transport", &both, &given, "1"]).is_ok(), "{both} {option}");
+                assert!(asked(&["ping", "--transport", &both, &given]).is_ok(), "{both} {option}");
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use crate::cli::options::Registered;
 use anyhow::{Result, bail};
-use clap::{Arg, ArgMatches, Command};
+use clap::{Arg, ArgAction, ArgMatches, Command};
 use latscope_core::plan::{ParamValue, Params};
 use latscope_exchange::remote::{Opt, TRANSPORTS};
 use std::collections::BTreeSet;
@@ -20,9 +20,13 @@ fn options() -> impl Iterator<Item = &'static Opt> {
 impl Registered for TransportOptions {
     fn add(command: Command) -> Command {
         command.args(options().map(|option| {
-            Arg::new(option.name)
-                .long(option.name)
-                .value_name(option.value)
+            let argument = Arg::new(option.name).long(option.name);
+            let argument = if option.value.is_empty() {
+                argument.action(ArgAction::SetTrue)
+            } else {
+                argument.value_name(option.value)
+            };
+            argument
                 .help(option.help)
                 .help_heading(format!("Transport {}", transports_with(option.name).join(", ")))
         }))
@@ -30,8 +34,12 @@ impl Registered for TransportOptions {
 
     fn read(matches: &ArgMatches) -> Self {
         let given = |option: &Opt| {
-            let value: &String = matches.get_one(option.name)?;
-            Some((option.name.to_owned(), ParamValue::from(value.as_str())))
+            let value = if option.value.is_empty() {
+                matches.get_flag(option.name).then_some(Opt::GIVEN)?
+            } else {
+                matches.get_one::<String>(option.name)?
+            };
+            Some((option.name.to_owned(), ParamValue::from(value)))
         };
         TransportOptions(options().filter_map(given).collect())
     }

@@ -40,7 +40,7 @@ pub fn plan(machine: &Machine) -> Plan {
 /// # Errors
 /// No worker can be started, or a run was interrupted.
 pub fn verdicts(plan: &Plan) -> Result<Vec<Verdict>> {
-    let run = |_| measured(plan.clone(), Environment::survey());
+    let run = |_| measured(plan.clone(), Environment::survey(), Vec::new());
     let runs: Vec<Loops> = (0..RUNS).map(run).map(|report| Loops::of(&report?)).collect::<Result<_>>()?;
     let mut found = vec![no_alarm(&runs)];
     for percent in LONGER.into_iter().filter(|percent| *percent > 0) {

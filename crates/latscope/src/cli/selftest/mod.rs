@@ -11,6 +11,7 @@ use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
 use latscope_core::plan::Plan;
 use latscope_core::report::Report;
+use latscope_engine::observers::Observer;
 use latscope_judge::verdict::describe;
 use latscope_process::stdout;
 
@@ -72,8 +73,8 @@ pub fn run(asked: &SelftestArguments) -> Result<Exit> {
 ///
 /// # Errors
 /// No worker can be started, or the run was interrupted.
-fn measured(plan: Plan, environment: Environment) -> Result<Report> {
-    let report = environment.run(plan, Default::default(), Vec::new())?;
+fn measured(plan: Plan, environment: Environment, observers: Vec<&mut dyn Observer>) -> Result<Report> {
+    let report = environment.run(plan, Default::default(), observers)?;
     match &report.interrupted {
         Some(interrupted) => bail!("interrupted by {}: nothing is judged", interrupted.by),
         None => Ok(report),

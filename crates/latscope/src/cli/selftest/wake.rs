@@ -8,12 +8,13 @@ use latscope_core::machine::Machine;
 use latscope_core::plan::{OnThreshold, Periodic, Plan};
 use latscope_core::report::{Cause, Outlier, Report};
 use latscope_core::units::{format_share, format_time};
+use latscope_engine::observers::{Event, Observer};
 use latscope_engine::planner::{self, Request};
 use latscope_probes::PlanInput;
 use latscope_probes::wake::setup::Setup;
 use latscope_probes::wake::thread::Thread;
 use latscope_probes::wake::timer;
-use latscope_process::cpu_hog::{self, NAME, Orders, Preemption};
+use latscope_process::cpu_hog::{self, CpuHog, NAME, Orders, Preemption};
 
 const PREEMPTIONS: u32 = 20;
 
@@ -33,11 +34,28 @@ const ERROR: f64 = 0.1;
 /// No worker or CPU hog can be started, or SCHED_FIFO was refused to the hog.
 pub fn verdicts(plan: Plan, environment: Environment) -> Result<Vec<Verdict>> {
     let cpu = plan.steps[0].cpus[0];
-    let cpu_hog = cpu_hog::start(Orders { cpu, preemptions: PREEMPTIONS, pause: PAUSE, length: LENGTH })?;
-    let process = cpu_hog.process();
-    let report = measured(plan, environment)?;
-    let preemptions = cpu_hog.preemptions()?;
+    let orders = Orders { cpu, preemptions: PREEMPTIONS, pause: PAUSE, length: LENGTH };
+    let mut starter = HogStarter { cpu_hog: cpu_hog::start()?, orders, begun: Ok(()) };
+    let process = starter.cpu_hog.process();
+    let report = measured(plan, environment, vec![&mut starter])?;
+    starter.begun?;
+    let preemptions = starter.cpu_hog.preemptions()?;
     Ok(judge(&report, &preemptions, process))
+}
+
+/// Lets the hog begin with the measuring threads, which a slow machine takes long to set up.
+struct HogStarter {
+    cpu_hog: CpuHog,
+    orders: Orders,
+    begun: Result<()>,
+}
+
+impl Observer for HogStarter {
+    fn observe(&mut self, event: &Event) {
+        if matches!(event, Event::Point { .. }) {
+            self.begun = self.cpu_hog.begin(self.orders);
+        }
+    }
 }
 
 /// A thread on the last CPU.
@@ -64,7 +82,10 @@ fn judge(report: &Report, preemptions: &[Preemption], process: u32) -> Vec<Verdi
     let epoch = epoch(report).unwrap_or(0);
     let found: Vec<(&Preemption, Option<&&Outlier>)> = preemptions
         .iter()
-        .map(|preemption| (preemption, outliers.iter().find(|o| overlaps(o, epoch, preemption))))
+        .map(|preemption| {
+            let overlapping = outliers.iter().filter(|outlier| overlap(outlier, epoch, preemption) > 0);
+            (preemption, overlapping.max_by_key(|outlier| overlap(outlier, epoch, preemption)))
+        })
         .collect();
     let close = |(preemption, outlier): &&(&Preemption, Option<&&Outlier>)| {
         let length = (preemption.until - preemption.from) as f64;
@@ -101,16 +122,18 @@ fn stolen(outlier: &Outlier) -> u64 {
 /// `CLOCK_MONOTONIC` at the epoch of the run: an exceedance has the one time, its outlier the other.
 fn epoch(report: &Report) -> Option<u64> {
     report.of_probe(timer::TIMER.id).find_map(|m| {
-        let outlier = m.outliers.first()?;
         let exceedances = &m.recordings.as_ref()?.exceedances;
-        let same = exceedances.iter().find(|exceedance| exceedance.value == outlier.value)?;
-        same.at.checked_sub(outlier.at)
+        // Not every outlier is among the exceedances that are kept.
+        m.outliers.iter().find_map(|outlier| {
+            let same = exceedances.iter().find(|exceedance| exceedance.value == outlier.value)?;
+            same.at.checked_sub(outlier.at)
+        })
     })
 }
 
-/// Returns true if an outlier overlaps a preemption, which thus caused it.
-fn overlaps(outlier: &Outlier, epoch: u64, preemption: &Preemption) -> bool {
+/// Time that an outlier shares with a preemption, ns. Other outliers may touch it at its ends.
+fn overlap(outlier: &Outlier, epoch: u64, preemption: &Preemption) -> u64 {
     let until = epoch + outlier.at;
     let from = until.saturating_sub(outlier.value);
-    from < preemption.until && preemption.from < until
+    until.min(preemption.until).saturating_sub(from.max(preemption.from))
 }

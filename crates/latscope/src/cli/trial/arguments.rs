@@ -6,6 +6,7 @@ use super::carry_out::{Request, carry_out};
 use super::plan_file::{Arm, Measured, Order, PlanFile, Words};
 use super::shared::SharedArguments;
 use super::show::{View, check_plan};
+use super::traced::traced;
 use super::{redacted, shipped};
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
@@ -166,7 +167,7 @@ fn of_plan(plan: &str, duration: Option<u64>, shared: &SharedArguments) -> Resul
     }
     let of_user = redact::applies() && shipped::text(plan).is_none();
     let stem = if of_user { "run".into() } else { path.file_stem().unwrap_or_default().to_string_lossy() };
-    let (plan, name) = (redacted::renamed(read), stem.into_owned());
+    let (plan, name) = (traced(redacted::renamed(read)), stem.into_owned());
     carry_out(&Request { plan, name, view: View::Table, to: shared })
 }
 

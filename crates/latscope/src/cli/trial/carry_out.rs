@@ -2,11 +2,13 @@
 //! made, what they changed is put back, and what there is is compared.
 
 use super::super::live::{self, Runs};
+use super::super::measure::wait_for_turn;
 use super::super::{Exit, output, redact, results};
 use super::executor::{Executor, complaint, plan_of, succeeds};
+use super::hashes::own_program;
 use super::order::order;
 use super::outcome::{Compared, Counted, Done, Ordered, Outcome, SCHEMA, Skipped, comparisons, table};
-use super::plan_file::{Place, PlanFile, Planned};
+use super::plan_file::{Place, PlanFile, Planned, Requirement};
 use super::progress::{Progress, Remaining};
 use super::redacted;
 use super::saved::{complete, record};
@@ -14,18 +16,22 @@ use super::settings::Settings;
 use super::shared::SharedArguments;
 use super::show::{self, View};
 use anyhow::{Context, Result, bail, ensure};
-use latscope_core::quality::THROTTLED;
+use latscope_core::quality::{HALTED, THROTTLED};
 use latscope_core::report::{Account, MORE_TIME, Report, Warning};
 use latscope_core::units::counted;
+use latscope_engine::observers::Style;
 use latscope_engine::remaining::{about, expected};
 use latscope_engine::saver;
 use latscope_judge::compare::Options;
 use latscope_judge::runs::Run;
 use latscope_judge::trial::Answer;
+use latscope_process::files::{self, Looked};
+use rustix::fs::Mode;
+use rustix::process::geteuid;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, DirBuilder, File};
 use std::io::ErrorKind;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
@@ -57,9 +63,9 @@ struct Ready {
 pub fn carry_out(request: &Request) -> Result<Exit> {
     let to = request.to;
     show::check_files(to)?;
-    let mut progress = Progress::new(to.quiet);
+    let mut progress = Progress::new(to.quiet, to.progress);
     let limit = Duration::from_nanos(to.hook_timeout);
-    let mut ready = ready(&request.plan, limit)?;
+    let mut ready = ready(&request.plan, (!to.dry_run).then_some(limit))?;
     let directory = directory(request);
     if to.dry_run {
         ensure!(!to.live.is_asked(), "--dry-run runs nothing that --live or --no-live could show");
@@ -68,13 +74,18 @@ pub fn carry_out(request: &Request) -> Result<Exit> {
         show::dry_run(&redacted::shown(&request.plan), &ready.skipped, &directory, &ready.order, time)?;
         return Ok(Exit::Done);
     }
-    make(&directory, to.dir.is_some())?;
+    // Held until the end: another run waits for all runs of the plan.
+    let names = !redact::applies();
+    let _turn = to.wait.map(|limit| wait_for_turn(limit, names, to.quiet)).transpose()?;
+    let held = make(&directory, to.dir.is_some())?;
     let mut executor = Executor::start(&request.plan, std::mem::take(&mut ready.settings), limit)?;
     let refused = executor.try_settings()?;
     skip_arms(&request.plan, refused, &mut ready.skipped)?;
     ready.order.retain(|run| !is_skipped(&request.plan, run.cell, &ready.skipped));
     take(&directory)?;
-    if let Some(screen) = if to.quiet { None } else { to.live.runs()? } {
+    if let Some(screen) =
+        if to.quiet || matches!(to.progress, Style::Plain | Style::None) { None } else { to.live.runs()? }
+    {
         executor.attend(&screen)?;
         progress.show(screen, runs(request, &ready.order));
     }
@@ -91,6 +102,7 @@ pub fn carry_out(request: &Request) -> Result<Exit> {
     let mut trial = Trial {
         plan: &request.plan,
         directory: &directory,
+        held,
         executor,
         progress,
         remaining: ready.remaining,
@@ -98,6 +110,7 @@ pub fn carry_out(request: &Request) -> Result<Exit> {
             schema: SCHEMA,
             plan: redacted::shown(&request.plan),
             same: request.to.same,
+            binary: Some(own_program()),
             started: now(),
             skipped: ready.skipped,
             order,
@@ -129,27 +142,36 @@ fn runs(request: &Request, order: &[Planned]) -> Runs {
     Runs { title: format!("latscope {command}{what}"), cells, ..Runs::default() }
 }
 
-/// Looks at what the plan needs and tries every command line of it.
-fn ready(plan: &PlanFile, limit: Duration) -> Result<Ready> {
+/// Looks at what the plan needs and tries every command line of it. Without a limit of time it runs no command of the
+/// plan: all that the plan needs counts as there, and latscope tries the command lines without the prefix of an arm, and
+/// only those that need nothing.
+fn ready(plan: &PlanFile, limit: Option<Duration>) -> Result<Ready> {
     let (settings, lacking) = Settings::find(&plan.arms)?;
     let mut skipped = Vec::new();
-    let mut lacks = |kind: &'static str, name: &str, needs: &Option<String>, otherwise: &Option<String>| {
-        let Some(command) = needs else { return Ok(()) };
-        if !succeeds(command, limit)? {
+    for Requirement { kind, name, command, otherwise } in plan.needs() {
+        if let Some(limit) = limit
+            && !succeeds(command, limit)?
+        {
             let why = otherwise.clone().unwrap_or_else(|| format!("what it needs is not there: {command}"));
             skipped.push(Skipped { kind: kind.to_owned(), name: name.to_owned(), why });
         }
-        anyhow::Ok(())
-    };
-    plan.measurements.iter().try_for_each(|m| lacks("measurement", &m.name, &m.needs, &m.otherwise))?;
-    plan.loads.iter().try_for_each(|load| lacks("load", &load.name, &load.needs, &load.otherwise))?;
-    plan.arms.iter().try_for_each(|arm| lacks("arm", &arm.name, &arm.needs, &arm.otherwise))?;
+    }
     skip_arms(plan, lacking, &mut skipped)?;
     let places: Vec<Place> =
         plan.places().into_iter().filter(|place| !is_skipped(plan, *place, &skipped)).collect();
     let mut remaining = Remaining::default();
-    for place in &places {
-        let planned = plan_of(&plan.arms[place.arm].prefix.0, &plan.words(*place));
+    let needs = |place: Place| {
+        let (measurement, load, arm) = plan.names(place);
+        let is_of = |need: &Requirement| match need.kind {
+            "measurement" => need.name == measurement,
+            "load" => Some(need.name) == load.as_deref(),
+            _ => need.name == arm,
+        };
+        plan.needs().any(|need| is_of(&need))
+    };
+    for place in places.iter().filter(|place| limit.is_some() || !needs(**place)) {
+        let prefix = if limit.is_some() { plan.arms[place.arm].prefix.0.as_slice() } else { &[] };
+        let planned = plan_of(prefix, &plan.words(*place));
         let planned = planned.with_context(|| format!("`latscope {}`", plan.words(*place).join(" ")))?;
         remaining.planned.insert(*place, expected(&planned, latscope_probes::setup_s));
     }
@@ -189,26 +211,37 @@ fn directory(request: &Request) -> PathBuf {
 }
 
 /// Makes the directory of results: one of its own name is new, and one that was named new or empty. No other
-/// user can write into it.
-fn make(directory: &Path, named: bool) -> Result<()> {
+/// user can write into it, nor give its name to another one.
+fn make(directory: &Path, named: bool) -> Result<Looked> {
     let cannot =
         || format!("cannot make the directory {} (choose another one with --dir)", directory.display());
     if let Some(above) = directory.parent().filter(|above| named && !above.as_os_str().is_empty()) {
-        fs::create_dir_all(above).with_context(cannot)?;
+        files::create_directories(above).with_context(cannot)?;
     }
+    let above = files::directory_of(directory);
+    ensure!(
+        !geteuid().is_root()
+            || !files::is_of_others(above).with_context(cannot)?
+                && !files::may_be_replaced(above).with_context(cannot)?,
+        "{}: another user can replace what is in {}, and could make root write elsewhere: choose a directory of root \
+         with --dir",
+        cannot(),
+        above.display()
+    );
     match DirBuilder::new().mode(0o700).create(directory) {
         Err(error) if named && error.kind() == ErrorKind::AlreadyExists => {}
-        made => return made.with_context(cannot),
+        made => made.with_context(cannot)?,
     }
     let empty = fs::read_dir(directory).with_context(cannot)?.next().is_none();
     ensure!(empty, "--dir {}: it is not empty: choose another directory", directory.display());
-    let about = fs::metadata(directory).with_context(cannot)?;
+    let held = Looked::at(directory).with_context(cannot)?;
+    let others = Mode::WGRP | Mode::WOTH;
     ensure!(
-        !rustix::process::geteuid().is_root() || about.uid() == 0 && about.mode() & 0o002 == 0,
+        !geteuid().is_root() || held.is_of_root() && !held.mode().intersects(others),
         "--dir {}: another user can write to it, and could make root write elsewhere: choose a new directory",
         directory.display()
     );
-    Ok(())
+    Ok(held)
 }
 
 /// Makes the file of the trial, which only one of two trials that found the directory empty can.
@@ -229,6 +262,8 @@ const TRIES: usize = 2;
 struct Trial<'a> {
     plan: &'a PlanFile,
     directory: &'a Path,
+    /// The directory as it was made: another user may give its name to one of his own.
+    held: Looked,
     executor: Executor,
     progress: Progress,
     remaining: Remaining,
@@ -277,6 +312,11 @@ impl Trial<'_> {
         let arm = &plan.arms[cell.arm];
         let shown = format!("run {} of {}, {name}", at + 1, order.len());
         self.progress.begin(&name);
+        ensure!(
+            Looked::at(self.directory).is_ok_and(|now| now.is(&self.held)),
+            "before {shown}: {} is not the directory any more that this trial made: it ends",
+            self.directory.display()
+        );
         self.prepare(cell.arm, &log).with_context(|| format!("before {shown}"))?;
         if self.executor.stopped()?.is_some() {
             return Ok(());
@@ -293,7 +333,7 @@ impl Trial<'_> {
         let (why, warnings) = match self.judge(exit, &result, &log) {
             Ok(run) => {
                 let mut warnings = run.report.warnings.clone();
-                warnings.extend(busy(&run.report));
+                warnings.extend([busy(&run.report), halted(&run.report)].into_iter().flatten());
                 self.counted.entry(cell).or_default().push(run);
                 (None, warnings)
             }
@@ -364,9 +404,11 @@ impl Trial<'_> {
         self.outcome.failed = failed.as_ref().map(|error| format!("{error:#}"));
         self.outcome.restored = changes.then_some(restored.is_ok());
         self.outcome.table = table(self.plan, &self.counted, &|place| Some(self.why(place)));
-        self.outcome.acceptance = record(&self.outcome, request.view, self.directory);
-        self.outcome.comparisons = comparisons(self.plan, &self.counted, &options);
+        let code = self.outcome.exit(&self.counted);
+        // The record quotes the reasons.
         self.outcome.redact();
+        self.outcome.acceptance = record(&self.outcome, request.view, self.directory, code);
+        self.outcome.comparisons = comparisons(self.plan, &self.counted, &options);
         let saved = self.save();
         let outcome = &self.outcome;
         let restore = if changes && restored.is_ok() { "what was changed is put back, and " } else { "" };
@@ -387,10 +429,11 @@ impl Trial<'_> {
 
     /// Reason why a place has no run that counts.
     fn why(&self, place: Place) -> String {
-        let is = |one: &&Skipped| is_skipped(self.plan, place, std::slice::from_ref(one));
-        let lacking = self.outcome.skipped.iter().find(is).map(|one| format!("skipped: {}", one.why));
         let failed = || self.reasons.get(&place).and_then(|reasons| reasons.last().cloned());
-        lacking.or_else(failed).unwrap_or_else(|| "the trial ended before it".to_owned())
+        self.outcome
+            .why_skipped(place)
+            .or_else(failed)
+            .unwrap_or_else(|| "the trial ended before it".to_owned())
     }
 }
 
@@ -475,9 +518,25 @@ fn busy(report: &Report) -> Option<Warning> {
     })
 }
 
+/// Warning of a run whose processes were stopped or frozen: its longest times are of that.
+fn halted(report: &Report) -> Option<Warning> {
+    let mut reasons = report.measurements.iter().flat_map(|m| &m.quality.reasons);
+    let reason = reasons.find(|reason| reason.id == HALTED)?;
+    Some(Warning { id: HALTED.to_owned(), text: reason.text.clone(), remedy: reason.remedy.clone() })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use latscope_core::quality::{Level, Reason};
+
+    #[test]
+    fn a_run_that_was_halted_has_a_warning() {
+        let mut report = latscope_core::fixture::wake();
+        assert_eq!(halted(&report), None);
+        report.measurements[0].lower(Reason::new(Level::Degraded, HALTED, "it was frozen for 500 ms", ""));
+        assert_eq!(halted(&report).unwrap().text, "it was frozen for 500 ms");
+    }
 
     #[test]
     fn one_of_two_trials_takes_an_empty_directory() {

@@ -9,6 +9,7 @@ use latscope_core::plan::Plan;
 use latscope_os::signal::{self, Signals};
 use latscope_os::worker;
 use latscope_process::guardian::{Guardian, Ticket, Undo};
+use latscope_process::halted::{Standstill, is_halted, resume};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::OwnedFd;
 use rustix::fs::OFlags;
@@ -41,12 +42,15 @@ pub struct Executor {
     stopped: Option<i32>,
 }
 
+/// Time in which a command of the shell ends after a signal.
+const HOOK_GRACE: Duration = Duration::from_secs(2);
+
 /// Effect of a signal on the process that is waited for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum OnSignal {
     /// The signal is handed on: the run ends and saves what it has. The third signal kills it.
     HandOn,
-    /// The process may end; the second one kills it.
+    /// The process may end within seconds; the second one kills it.
     Wait,
     /// Nothing: what was changed has to be put back.
     Ignore,
@@ -141,6 +145,9 @@ impl Executor {
         if !self.wait(&child, on, Some(deadline), &mut || {})? {
             self.guardian.undo(ticket)?;
             child.wait()?;
+            if let Some(signal) = self.stopped {
+                bail!("{command:?} was ended, since {} came{}", signal::name(signal), last_lines(log));
+            }
             let limit = humantime::format_duration(self.limit);
             bail!("{command:?} took longer than {limit} and was ended (--hook-timeout){}", last_lines(log));
         }
@@ -180,8 +187,8 @@ impl Executor {
         Ok((child, ticket))
     }
 
-    /// Waits until a process has ended, which can still be waited for then. A terminal, which shows the time, and a
-    /// deadline make it wake up before. Returns false if the deadline came first; then its group is killed.
+    /// Waits until a process has ended, which can still be waited for then. One that was stopped goes on. Returns false if
+    /// the deadline came first; then its group is killed.
     fn wait(
         &mut self,
         child: &Child,
@@ -194,8 +201,16 @@ impl Executor {
         let ended = pidfd_open(process, PidfdFlags::empty()).ok();
         let second = Timespec { tv_sec: 1, tv_nsec: 0 };
         let often = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
+        let (mut deadline, mut standstill) = (deadline, Standstill::default());
         loop {
             self.take_signals(Some(process), on)?;
+            if on == OnSignal::Wait && self.stopped.is_some() {
+                let soon = Instant::now() + HOOK_GRACE;
+                deadline = Some(deadline.map_or(soon, |deadline| deadline.min(soon)));
+            }
+            if standstill.lasts(is_halted(child.id())) {
+                resume(child.id());
+            }
             let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
             if waitid(WaitId::Pid(process), options)?.is_some() {
                 return Ok(true);
@@ -210,13 +225,7 @@ impl Executor {
             // Only a run of latscope looks at them.
             let keys = self.keys.as_ref().filter(|_| on == OnSignal::HandOn);
             fds.extend(keys.map(|keys| PollFd::new(keys, PollFlags::IN)));
-            let looks = deadline.is_some() || io::IsTerminal::is_terminal(&io::stderr());
-            let timeout = match (&ended, looks) {
-                (None, _) => Some(&often),
-                (Some(_), true) => Some(&second),
-                (Some(_), false) => None,
-            };
-            match poll(&mut fds, timeout) {
+            match poll(&mut fds, Some(if ended.is_some() { &second } else { &often })) {
                 Ok(_) | Err(rustix::io::Errno::INTR) => {}
                 Err(error) => return Err(error).context("cannot wait for a process"),
             }
@@ -239,6 +248,8 @@ impl Executor {
             };
             if let (Some(process), Some(what)) = (process, what) {
                 let _ = kill_process_group(process, what);
+                // A process that was stopped takes no signal before it goes on.
+                let _ = kill_process_group(process, Signal::CONT);
             }
         }
         Ok(())

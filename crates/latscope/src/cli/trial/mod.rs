@@ -3,6 +3,7 @@
 mod arguments;
 mod carry_out;
 mod executor;
+mod hashes;
 mod order;
 mod outcome;
 mod plan_file;
@@ -13,7 +14,9 @@ mod settings;
 mod shared;
 mod shipped;
 mod show;
+mod traced;
 
 pub use arguments::{PlanArguments, TrialArguments, run, trial};
+#[cfg(test)]
 pub use outcome::{Outcome, SCHEMA};
 pub use shared::Shown;

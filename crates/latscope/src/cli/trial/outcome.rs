@@ -2,7 +2,7 @@
 
 use super::plan_file::{Place, PlanFile, Planned};
 use latscope_core::report::{Status, Warning};
-use latscope_judge::acceptance::Acceptance;
+use latscope_judge::acceptance::{Acceptance, HashedFile};
 use latscope_judge::compare::{Comparison, Options, compare};
 use latscope_judge::runs::Run;
 use latscope_judge::trial::{Cell, Judged, judge, rows, worst};
@@ -26,6 +26,9 @@ pub struct Outcome {
     pub plan: PlanFile,
     /// Difference below which two figures are the same, a share.
     pub same: f64,
+    /// The program that made the runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub binary: Option<HashedFile>,
     /// Time at which the first run began, RFC 3339.
     pub started: String,
     /// Time at which the last run ended, RFC 3339; `None` as long as the plan is carried out, and if it was killed.
@@ -194,15 +197,20 @@ pub fn comparisons(plan: &PlanFile, counted: &Counted, options: &Options) -> Vec
 }
 
 impl Outcome {
-    /// Worst verdict on what was asked of any run; of one that was skipped it is inconclusive.
+    /// Worst verdict on what was asked of any run; of a measurement that was skipped or not made it is inconclusive.
     fn status(&self, counted: &Counted) -> Option<Status> {
-        let unjudged = |name: &str| {
+        let worst = worst(counted.values().flatten());
+        let unjudged = |cell: &Cell| cell.runs == 0 && (worst.is_some() || self.is_skipped(cell));
+        worst.max(self.asked().any(unjudged).then_some(Status::Inconclusive))
+    }
+
+    /// The cells of the table of whose runs something is asked.
+    pub fn asked(&self) -> impl Iterator<Item = &Cell> {
+        let is_asked = move |name: &str| {
             let run = self.plan.measurements.iter().find(|one| one.name == name).map(|one| &one.run.0);
             run.is_some_and(|words| words.iter().any(|word| is_criterion(word)))
         };
-        let skipped = |cell: &&Cell| self.is_skipped(cell);
-        let unjudged = self.table.iter().filter(skipped).any(|cell| unjudged(&cell.measurement));
-        worst(counted.values().flatten()).max(unjudged.then_some(Status::Inconclusive))
+        self.table.iter().filter(move |cell| is_asked(&cell.measurement))
     }
 
     /// The exit code of one that is shown again: by its verdict, if it has one. What was not finished has not passed.
@@ -223,6 +231,13 @@ impl Outcome {
             0 | 3 if unmeasured && self.interrupted.is_none() => 1,
             code => code,
         }
+    }
+
+    /// Reason why a place of the plan was skipped; `None` if it was not.
+    pub fn why_skipped(&self, place: Place) -> Option<String> {
+        let (measurement, load, arm) = self.plan.names(place);
+        let covers = |one: &&Skipped| one.covers(&measurement, load.as_deref(), &arm);
+        self.skipped.iter().find(covers).map(|one| format!("skipped: {}", one.why))
     }
 
     /// Returns true if a part of the plan that a cell belongs to was left out.

@@ -105,6 +105,30 @@ pub struct NamedLoad {
     pub otherwise: Option<String>,
 }
 
+/// Command of the shell that fails where a part of a plan cannot be had.
+#[derive(Debug, Clone, Copy)]
+pub struct Requirement<'a> {
+    /// Kind of the part: measurement, load or arm.
+    pub kind: &'static str,
+    /// Name of the part.
+    pub name: &'a str,
+    /// Command that the shell runs.
+    pub command: &'a str,
+    /// Reason given if the command fails.
+    pub otherwise: &'a Option<String>,
+}
+
+impl<'a> Requirement<'a> {
+    fn of(
+        kind: &'static str,
+        name: &'a str,
+        command: &'a Option<String>,
+        otherwise: &'a Option<String>,
+    ) -> Option<Requirement<'a>> {
+        Some(Requirement { kind, name, command: command.as_deref()?, otherwise })
+    }
+}
+
 /// Words of a command line: a list, or one text that is split as a shell would.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "LineOrWords")]
@@ -273,6 +297,21 @@ impl PlanFile {
     pub fn restore(&self) -> Option<&str> {
         let of_first = || self.arms.first().and_then(|arm| arm.before.as_deref());
         self.restore.as_deref().or_else(of_first).filter(|command| !command.trim().is_empty())
+    }
+
+    /// What measurements, loads and arms need, in this order.
+    pub fn needs(&self) -> impl Iterator<Item = Requirement<'_>> {
+        let measurements = self
+            .measurements
+            .iter()
+            .filter_map(|one| Requirement::of("measurement", &one.name, &one.needs, &one.otherwise));
+        let loads = self
+            .loads
+            .iter()
+            .filter_map(|one| Requirement::of("load", &one.name, &one.needs, &one.otherwise));
+        let arms =
+            self.arms.iter().filter_map(|one| Requirement::of("arm", &one.name, &one.needs, &one.otherwise));
+        measurements.chain(loads).chain(arms)
     }
 
     /// Returns true if all arms are the same.

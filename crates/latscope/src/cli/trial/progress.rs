@@ -2,6 +2,7 @@
 
 use super::super::live::{Runs, RunsScreen};
 use super::plan_file::{Place, Planned};
+use latscope_engine::observers::Style;
 use latscope_engine::remaining::about;
 use latscope_process::terminal::status_width;
 use std::cell::RefCell;
@@ -43,13 +44,21 @@ impl Remaining {
 /// Shows how a trial stands.
 pub struct Progress {
     quiet: bool,
+    /// True if no line is rewritten, though stderr may be a terminal.
+    plain: bool,
     screen: RefCell<Option<RunsScreen>>,
 }
 
 impl Progress {
     /// On the stderr of this process.
-    pub fn new(quiet: bool) -> Progress {
-        Progress { quiet, screen: RefCell::new(None) }
+    pub fn new(quiet: bool, style: Style) -> Progress {
+        let quiet = quiet || style == Style::None;
+        Progress { quiet, plain: style == Style::Plain, screen: RefCell::new(None) }
+    }
+
+    /// Width of the line that is rewritten; `None` if there is none.
+    fn width(&self) -> Option<usize> {
+        status_width().filter(|_| !self.plain)
     }
 
     /// From now on a screen shows it.
@@ -96,7 +105,7 @@ impl Progress {
             let left = left.map(|left| left.saturating_sub(since.elapsed()));
             screen.runs.left = left.map(|left| format!("{} left", about(left)));
             screen.tick();
-        } else if let Some(width) = status_width().filter(|_| !self.quiet) {
+        } else if let Some(width) = self.width().filter(|_| !self.quiet) {
             let left = left.map(|left| format!(", {} left", about(left.saturating_sub(since.elapsed()))));
             let line = format!("{what}: {} s{}", since.elapsed().as_secs(), left.unwrap_or_default());
             let line: String = line.chars().take(width - 1).collect();
@@ -106,7 +115,7 @@ impl Progress {
 
     /// A run is over.
     pub fn done(&self, what: &str, took: Duration, left: Option<Duration>) {
-        if status_width().is_none() {
+        if self.width().is_none() {
             let left = left.filter(|left| !left.is_zero()).map(|left| format!(", {} left", about(left)));
             self.say(&format!("{what}: {:.1} s{}", took.as_secs_f64(), left.unwrap_or_default()));
         }
@@ -125,7 +134,7 @@ impl Progress {
     }
 
     fn clear(&self) -> &'static str {
-        if status_width().is_some() { "\r\x1b[K" } else { "" }
+        if self.width().is_some() { "\r\x1b[K" } else { "" }
     }
 
     /// A closed stderr is no reason to stop.

@@ -142,6 +142,11 @@ impl Outcome {
         for (known, one) in files.iter().zip(&mut self.order) {
             one.file.clone_from(&known.1);
         }
+        for cell in self.acceptance.iter_mut().flat_map(|record| &mut record.cells) {
+            // A packed file has the name with `.gz` behind it.
+            let known = files.iter().find(|(before, _)| cell.file.name.starts_with(before.as_str()));
+            cell.file.name = known.map_or_else(String::new, |(_, after)| after.clone());
+        }
         for (at, run) in self.runs.iter_mut().enumerate() {
             let known = files.iter().find(|(before, _)| *before == run.planned.file);
             run.planned.file = known.map_or_else(|| file(at, &run.planned), |(_, after)| after.clone());

@@ -3,14 +3,16 @@
 
 use super::super::results::{self, TRIAL, as_kept};
 use super::super::{Exit, input};
+use super::hashes::hashed;
 use super::outcome::{Counted, Done, Outcome, SCHEMA, Skipped, comparisons, table};
 use super::shared::Shown;
 use super::show::{self, View};
 use anyhow::{Context, Result, bail, ensure};
 use latscope_core::report::Report;
-use latscope_judge::acceptance::{Acceptance, Input, acceptance};
+use latscope_judge::acceptance::{Acceptance, HashedFile, Input, Scope, acceptance};
 use latscope_judge::compare::Options;
 use latscope_judge::runs::Run;
+use latscope_judge::trial::Cell;
 use std::path::{Component, Path};
 
 /// Returns true if a directory holds the results of a trial.
@@ -30,7 +32,7 @@ pub fn show(directory: &Path, to: Shown) -> Result<Exit> {
         serde_json::from_str(&read).with_context(|| format!("{} is no file of a trial", file.display()))?;
     let (mut shown, counted) = outcome(saved, directory)?;
     shown.rename();
-    let why = |_| Some("no run of it is complete".to_owned());
+    let why = |place| shown.why_skipped(place).or_else(|| Some("no run of it is complete".to_owned()));
     shown.table = table(&shown.plan, &counted, &why);
     shown.comparisons = comparisons(
         &shown.plan,
@@ -40,9 +42,9 @@ pub fn show(directory: &Path, to: Shown) -> Result<Exit> {
     let plan = &shown.plan;
     let two = plan.measurements.len() == 1 && plan.arms.len() == 2 && plan.loads.is_empty();
     let view = if two { View::Comparison } else { View::Table };
-    shown.acceptance = record(&shown, view, directory);
-    shown.rename_files();
     shown.redact();
+    shown.acceptance = record(&shown, view, directory, shown.exit_of_verdict(&counted));
+    shown.rename_files();
     show::show(&shown, view, to)?;
     Ok(Exit::of_code(shown.exit_of_verdict(&counted), || show::reason(&shown)))
 }
@@ -84,23 +86,39 @@ fn outcome(saved: Outcome, directory: &Path) -> Result<(Outcome, Counted)> {
 }
 
 /// The record of the runs that count, where criteria were asked of them and they are not compared.
-pub fn record(outcome: &Outcome, view: View, directory: &Path) -> Option<Acceptance> {
+/// `exit` is the exit code of the command.
+pub fn record(outcome: &Outcome, view: View, directory: &Path, exit: u8) -> Option<Acceptance> {
     if view == View::Comparison {
         return None;
     }
     // Of each run once more with its outliers, which the table leaves out. One that cannot be read was said to be so.
     let counted = outcome.runs.iter().filter(|run| run.counted);
-    let read: Vec<(&Done, Report)> = counted
-        .filter_map(|run| Some((run, results::load_one(&as_kept(directory.join(&run.planned.file))).ok()?)))
+    let read: Vec<(&Done, Report, HashedFile)> = counted
+        .filter_map(|run| {
+            let file = as_kept(directory.join(&run.planned.file));
+            Some((run, results::load_one(&file).ok()?, hashed(&file)))
+        })
         .collect();
-    let inputs: Vec<Input> = read.iter().map(|(run, report)| input(run, report)).collect();
-    let skipped: Vec<String> = outcome.skipped.iter().map(Skipped::words).collect();
-    acceptance(&inputs, &skipped)
+    let inputs: Vec<Input> = read.iter().map(|(run, report, file)| input(run, report, file)).collect();
+    acceptance(&inputs, &scope(outcome, exit), outcome.binary.as_ref())
 }
 
-fn input<'a>(Done { planned, .. }: &'a Done, report: &'a Report) -> Input<'a> {
+fn scope(outcome: &Outcome, exit: u8) -> Scope {
+    let asked: Vec<&Cell> = outcome.asked().collect();
+    let (left_out, unmeasured): (Vec<&Cell>, Vec<&Cell>) =
+        asked.iter().copied().filter(|cell| cell.runs == 0).partition(|cell| outcome.is_skipped(cell));
+    Scope {
+        skipped: outcome.skipped.iter().map(Skipped::words).collect(),
+        asked: asked.len(),
+        left_out: left_out.len(),
+        unmeasured: unmeasured.len(),
+        exit,
+    }
+}
+
+fn input<'a>(Done { planned, .. }: &'a Done, report: &'a Report, file: &HashedFile) -> Input<'a> {
     let load = planned.load.as_deref().unwrap_or_default();
-    Input { measurement: &planned.measurement, load, arm: &planned.arm, report }
+    Input { measurement: &planned.measurement, load, arm: &planned.arm, report, file: file.clone() }
 }
 
 /// Returns the result of a run that ended by itself.

@@ -8,6 +8,9 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+/// Directories of files of the kernel.
+const ROOTS: [&str; 2] = ["/sys/", "/proc/"];
+
 /// The files that arms set, and what each holds with no arm and in each arm.
 #[derive(Debug, Default)]
 pub struct Settings {
@@ -29,12 +32,23 @@ impl Settings {
             let mut why = None;
             for (pattern, value) in &arm.set {
                 ensure!(
-                    ["/sys/", "/proc/"].iter().any(|root| pattern.starts_with(root))
-                        && !pattern.contains(".."),
+                    ROOTS.iter().any(|root| pattern.starts_with(root)) && !pattern.contains(".."),
                     "arm {}: set is for files in /sys and /proc, and not for {pattern}",
                     arm.name
                 );
                 let files = expand(pattern);
+                for file in &files {
+                    // `/proc/self/root` leads to every file.
+                    let real =
+                        file.canonicalize().with_context(|| format!("cannot look at {}", file.display()))?;
+                    ensure!(
+                        ROOTS.iter().any(|root| real.starts_with(root)),
+                        "arm {}: set is for files in /sys and /proc, and {} leads to {}",
+                        arm.name,
+                        file.display(),
+                        real.display()
+                    );
+                }
                 if files.is_empty() {
                     why.get_or_insert_with(|| format!("this machine has no {pattern}"));
                 }
@@ -137,6 +151,8 @@ mod tests {
             Settings::find(&[arm("/proc/self/oom_score_adj", "3"), arm("/sys/nosuch", "1")]).unwrap();
         assert_eq!((settings.before.len(), lacking[0].as_ref()), (1, None));
         assert_eq!(lacking[1].as_deref(), Some("this machine has no /sys/nosuch"));
+        let beyond = Settings::find(&[arm("/proc/self/root/etc/passwd", "1")]).unwrap_err().to_string();
+        assert!(beyond.ends_with("leads to /etc/passwd"), "{beyond}");
         assert!(Settings::find(&[arm("/etc/passwd", "1")]).unwrap_err().to_string().contains("/etc/passwd"));
         assert!(Settings::find(&[arm("/proc/../etc/passwd", "1")]).is_err());
     }

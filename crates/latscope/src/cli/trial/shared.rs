@@ -2,9 +2,10 @@
 
 use super::super::judged::{ComparisonFiles, percent};
 use super::super::live::LiveArguments;
-use super::super::options::{possible, some_time};
+use super::super::options::{STYLES, one_of, possible, some_time};
 use clap::{Args, value_parser};
 use latscope_core::json;
+use latscope_engine::observers::Style;
 use std::path::PathBuf;
 
 // What both take.
@@ -35,6 +36,12 @@ pub struct SharedArguments {
     /// Leave out of the results, their files and stderr what says whose machine it is; the runs get this option, too
     #[arg(long)]
     redact: bool,
+    /// Wait for the end of other latscopes on this host, at most so long, such as 5m
+    #[arg(long, value_name = "T", value_parser = some_time)]
+    pub wait: Option<u64>,
+    /// How progress is shown on stderr
+    #[arg(long, value_name = "WORD", value_parser = one_of(&STYLES), default_value = "auto")]
+    pub progress: Style,
     /// Show the runs in their order, and run nothing
     #[arg(long)]
     pub dry_run: bool,

@@ -3,7 +3,7 @@
 use super::super::exit;
 use super::super::output::{check_distinct, is_stdout};
 use super::outcome::{Compared, Done, Ordered, Outcome, Skipped};
-use super::plan_file::{Arm, Order, PlanFile, Planned};
+use super::plan_file::{Arm, Order, PlanFile, Planned, Requirement};
 use super::shared::{SharedArguments, Shown};
 use anyhow::{Result, ensure};
 use latscope_core::units::counted;
@@ -61,6 +61,9 @@ pub fn dry_run(
         out += &format!("at the end: {restore}\n");
     }
     skipped.iter().for_each(|one| out += &format!("skipped: {}\n", one.words()));
+    for Requirement { kind, name, command, .. } in plan.needs() {
+        out += &format!("{kind} {name}, if this succeeds: {command}\n");
+    }
     for (at, run) in order.iter().enumerate() {
         let arm = &plan.arms[run.cell.arm];
         let prefix = if arm.prefix.0.is_empty() { String::new() } else { format!("{} ", arm.prefix) };

@@ -94,7 +94,7 @@ pub struct ThreadArguments {
     #[arg(long, value_name = "T", value_parser = time, default_value = "0s")]
     pub distance: u64,
     /// Scheduling policy [default: fifo]
-    #[arg(long, value_name = "P", value_enum)]
+    #[arg(long, value_name = "P", value_enum, ignore_case = true)]
     pub policy: Option<PolicyName>,
     /// Real-time priority, 1 to 99 [default: 95]
     #[arg(long, short, value_name = "N")]

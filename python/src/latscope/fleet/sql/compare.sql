@@ -1,5 +1,10 @@
 -- Median and 99th percentile (buckets) of all samples of each series, by a property of the runs.
-WITH r AS (SELECT run_id, machine_id, :by AS side FROM runs),
+WITH r AS (
+    SELECT run_id, machine_id, CASE :by WHEN 'kernel' THEN kernel WHEN 'model' THEN cpu_model
+           WHEN 'architecture' THEN architecture WHEN 'microcode' THEN microcode
+           ELSE COALESCE(labels[:label], '') END AS side
+    FROM runs
+),
 m AS (
     SELECT h.series_id, r.side, h.bucket, CAST(SUM(h.n) AS BIGINT) AS n
     FROM h JOIN r ON r.run_id = h.run_id GROUP BY h.series_id, r.side, h.bucket

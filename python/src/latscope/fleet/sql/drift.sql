@@ -1,6 +1,8 @@
 -- Median of each side's runs of a day (nearest rank), ns, of each series. A side is a machine or a group of machines.
 WITH p AS (
-    SELECT CAST(p.day AS STRING) AS day, :side AS side, p.series_id, p.p50, p.run_id
+    SELECT CAST(p.day AS STRING) AS day, CASE :by WHEN 'machine' THEN r.machine_id WHEN 'model' THEN r.cpu_model
+           WHEN 'kernel' THEN CONCAT(r.cpu_model, ', ', r.kernel) ELSE COALESCE(r.labels[:label], '') END AS side,
+           p.series_id, p.p50, p.run_id
     FROM points p JOIN runs r ON r.run_id = p.run_id WHERE p.p50 > 0
 ),
 ranked AS (

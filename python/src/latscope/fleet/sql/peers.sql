@@ -1,3 +1,4 @@
 -- Groups of peers with their machines.
 SELECT peers, cpu_model, kernel, busy, COUNT(DISTINCT machine_id) AS machines, COUNT(*) AS runs
-FROM peers GROUP BY peers, cpu_model, kernel, busy ORDER BY peers
+FROM peers WHERE day >= CAST(:since AS DATE)
+GROUP BY peers, cpu_model, kernel, busy ORDER BY peers

@@ -2,7 +2,8 @@
 -- hundred machines with the same processor and kernel.
 WITH m AS (
     SELECT cpu_model, kernel, machine_id, MAX(COALESCE(throttled, 0)) AS throttled
-    FROM runs GROUP BY cpu_model, kernel, machine_id
+    FROM runs WHERE day >= CAST(:since AS DATE)
+    GROUP BY cpu_model, kernel, machine_id
 ),
 p AS (
     SELECT *, COUNT(*) OVER (PARTITION BY cpu_model, kernel) AS peers,

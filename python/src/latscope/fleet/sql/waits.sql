@@ -2,4 +2,5 @@
 SELECT r.machine, PERCENTILE_DISC(0.5) WITHIN GROUP (ORDER BY p.waited) AS w50,
        PERCENTILE_DISC(0.75) WITHIN GROUP (ORDER BY p.waited) AS w75
 FROM points p JOIN peers r ON r.run_id = p.run_id
-WHERE p.waited IS NOT NULL GROUP BY r.machine ORDER BY r.machine
+WHERE p.waited IS NOT NULL AND r.day >= CAST(:since AS DATE)
+GROUP BY r.machine ORDER BY r.machine

@@ -5,6 +5,7 @@ use super::model::Model;
 use super::theme::{Theme, draw_text};
 use super::view::View;
 use super::{plot, table, words};
+use latscope_core::units::counted;
 use latscope_engine::criteria::Standing;
 use ratatui_core::buffer::Buffer;
 use ratatui_core::layout::Rect;
@@ -24,7 +25,7 @@ pub(super) fn draw(model: &Model, view: &View, theme: Theme, buffer: &mut Buffer
     } else {
         outliers(model, theme, parts.outliers, buffer);
     }
-    keys(view, theme, parts.keys, buffer);
+    keys(&keys_of(view, hidden(model, view, parts.table.height)), theme, parts.keys, buffer);
 }
 
 /// Areas of the screen's parts. A part that finds no room is empty.
@@ -178,9 +179,24 @@ fn help(theme: Theme, area: Rect, buffer: &mut Buffer) {
     }
 }
 
-fn keys(view: &View, theme: Theme, area: Rect, buffer: &mut Buffer) {
-    let keys = format!("q end with the summary  tab choose  {}  h help", view.pause_key());
-    draw_text(buffer, area, 0, &keys, theme.faint());
+/// Returns the keys, with the rows for which there is no room.
+fn keys_of(view: &View, hidden: Option<String>) -> String {
+    let pause = view.pause_key();
+    match hidden {
+        None => format!("q end with the summary  tab choose  {pause}  h help"),
+        Some(hidden) => format!("q end  tab choose: {hidden}  {pause}  h help"),
+    }
+}
+
+/// Returns in words how many rows are not shown: `2 more CPUs`.
+fn hidden(model: &Model, view: &View, height: u16) -> Option<String> {
+    let what = if model.is_of_cpus() { "more CPU" } else { "more row" };
+    let hidden = table::hidden(model, view, height) as u64;
+    (hidden > 0).then(|| counted(hidden, what))
+}
+
+fn keys(keys: &str, theme: Theme, area: Rect, buffer: &mut Buffer) {
+    draw_text(buffer, area, 0, keys, theme.faint());
 }
 
 #[cfg(test)]

@@ -154,3 +154,17 @@ proptest! {
         prop_assert_eq!(buffer.area, Rect::new(0, 0, width, height));
     }
 }
+
+#[test]
+fn a_small_screen_says_how_many_rows_it_hides() {
+    let model = model(&[0, 1, 2, 3, 4, 5, 6, 7]);
+    let small = text(&model, &View::default(), 60, 12);
+    let rows = small
+        .lines()
+        .filter(|line| line.trim_start_matches(['▸', ' ']).starts_with(char::is_numeric))
+        .count();
+    let keys = small.lines().last().unwrap();
+    assert!(rows < 8 && keys.contains(&format!("tab choose: {} more CPUs", 8 - rows)), "{small}");
+    let large = text(&model, &View::default(), 100, 40);
+    assert!(!large.contains("more CPU"), "{large}");
+}

@@ -4,18 +4,39 @@ use super::ServeArguments;
 use crate::cli::Exit;
 use anyhow::{Context, Result, ensure};
 use latscope_core::plan::ParamValue;
+use latscope_core::units::counted;
 use latscope_exchange::notify::readable;
 use latscope_exchange::remote::Opt;
-use latscope_exchange::remote::openamp::device::OpenampDevice;
+use latscope_exchange::remote::openamp::device::{OpenampDevice, Served};
 use latscope_exchange::remote::openamp::{PLACES, WAITS, spin_ns};
 use latscope_os::sched;
 use latscope_os::signal::{Signals, TERMINATION};
+use latscope_process::eprintln;
+use latscope_rpmsg::Fault;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 /// Between two looks whether the thread that serves has failed.
 const LOOK: Duration = Duration::from_millis(200);
+
+/// Summary of what was served, in a line: the kinds of faults that there were, and the number of each.
+fn account(served: &Served) -> String {
+    let Served { drivers, counts, faults } = served;
+    let of = |fault: &Fault| (faults.of(*fault) > 0).then(|| format!("{fault} ({})", faults.of(*fault)));
+    let kinds: Vec<String> =
+        Fault::ALL.iter().filter(|fault| **fault != Fault::Reset).filter_map(of).collect();
+    let kinds =
+        if kinds.is_empty() { "no fault".to_owned() } else { format!("faults: {}", kinds.join(", ")) };
+    format!(
+        "served {}: {} answered, {} not as the service expects, {} to no endpoint, {} too long for a buffer; {kinds}",
+        counted(*drivers, "driver"),
+        counted(counts.replied, "message"),
+        counts.mismatched,
+        counts.unknown,
+        counts.too_long
+    )
+}
 
 /// Serves until a signal comes.
 ///
@@ -53,9 +74,31 @@ pub fn run(asked: &ServeArguments) -> Result<Exit> {
     while !thread.is_finished() {
         if readable(&signals, LOOK)? {
             device.remove();
+            eprintln!("{}", account(&device.served()));
             return Ok(Exit::Done);
         }
     }
     thread.join().unwrap_or(Ok(()))?;
     Ok(Exit::Done)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn faults_are_told_by_kind() {
+        let mut served = Served { drivers: 2, ..Served::default() };
+        assert!(account(&served).ends_with("; no fault"), "{}", account(&served));
+        (served.counts.replied, served.counts.unknown) = (300, 1);
+        for fault in [Fault::Index, Fault::Index, Fault::Length, Fault::Reset] {
+            served.faults.count(fault);
+        }
+        let text = account(&served);
+        assert!(text.starts_with("served 2 drivers: 300 messages answered, 0 not as"), "{text}");
+        assert!(
+            text.ends_with("faults: a ring's index jumped (2), a length does not fit its buffer (1)"),
+            "{text}"
+        );
+    }
 }

@@ -37,12 +37,13 @@ pub(super) struct PtyArguments {
 /// # Errors
 /// There is no terminal or no remote, or the remote ended.
 pub fn run(asked: &ServeArguments) -> Result<Exit> {
-    let signals = Signals::block(&TERMINATION).context("signals cannot be waited for")?;
+    let signals = || Signals::block(&TERMINATION).context("signals cannot be waited for");
     let guardian = Guardian::default();
     let terminal = Terminal::open()?;
     let journal = |leftover: &Leftover| guardian.journal_leftover(leftover);
     if asked.pty.echo {
         asked.options.check_used("serve --pty --echo", |_| false)?;
+        let signals = signals()?;
         let _link = linked(asked.pty.link.as_deref(), &terminal.path, &journal)?;
         say(&terminal.path)?;
         let bytes = pty::echo(&terminal, &signals)?;
@@ -50,6 +51,8 @@ pub fn run(asked: &ServeArguments) -> Result<Exit> {
         return Ok(Exit::Done);
     }
     let mut channel = connect(asked, &journal)?;
+    // Until here a signal ends the process: a remote may take its time to come.
+    let signals = signals()?;
     let _link = linked(asked.pty.link.as_deref(), &terminal.path, &journal)?;
     say(&terminal.path)?;
     let (tally, end) = pty::relay(&terminal, &mut *channel, &signals)?;
@@ -82,8 +85,8 @@ fn connect(asked: &ServeArguments, journal: &dyn Fn(&Leftover) -> Result<()>) ->
             list.0.clone()
         }
     };
-    let waiting = |text: &str| eprintln!("latscope: {text}");
-    let order = Order { params: &params, service: Service::Pty, cpus: &cpus, journal, waiting: &waiting };
+    let notice = |text: &str| eprintln!("latscope: {text}");
+    let order = Order { params: &params, service: Service::Pty, cpus: &cpus, journal, notice: &notice };
     (transport.open)(&order)
 }
 

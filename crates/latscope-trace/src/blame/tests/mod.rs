@@ -1,10 +1,13 @@
+mod halts;
+
 use super::*;
 use crate::events::{Loss, Task};
 use proptest::prelude::*;
 
 const US: u64 = 1000;
 const WINDOW: Window = Window { cpu: 1, thread: 50, from: 1000 * US, until: 1400 * US, by_timer: true };
-const METAL: Setting = Setting { virtual_machine: false, tick: Some(10_000 * US), stolen: 0, throttled: 0 };
+const METAL: Setting =
+    Setting { virtual_machine: false, tick: Some(10_000 * US), stolen: 0, throttled: 0, halted: false };
 const GUEST: Setting = Setting { virtual_machine: true, ..METAL };
 
 fn task(tid: u32) -> Task {
@@ -213,6 +216,49 @@ fn a_thread_that_takes_the_cpu_back_is_named() {
     assert_eq!(told(&events, &METAL)[0], "thread \"other\" 8 378");
 }
 
+#[test]
+fn a_share_that_breaks_a_rule_is_unknown_with_the_rule() {
+    let shares = |owners: &[(&str, &str, u32, u64)]| {
+        let owner = |name: &str, kind: &str, pid| Owner {
+            kind: ["thread", kind::HYPERVISOR, kind::QUOTA].into_iter().find(|known| *known == kind).unwrap(),
+            name: name.to_owned(),
+            pid,
+        };
+        Shares(owners.iter().map(|(kind, name, pid, ns)| (owner(name, kind, *pid), ns * US)).collect())
+    };
+    // It runs on CPU 1; thread 9 never does.
+    let events =
+        [switch_of(900, (50, 4), 1, (7, 120)), waking(1001, 7), switch_of(30_000, (7, 120), 0, (50, 4))];
+    let window = Window { until: 30_000 * US, ..WINDOW };
+    let setting = Setting { stolen: 1500 * US, throttled: 0, ..GUEST };
+    let places = [(1, window.from, window.until)];
+    let told = |events: &[Event], owners| {
+        let facts = rules::Facts { events, window: &window, setting: &setting, places: &places };
+        let causes = rules::checked(shares(owners), &facts).causes();
+        causes
+            .iter()
+            .map(|cause| format!("{} {:?} {}", cause.kind, cause.name, cause.ns / US))
+            .collect::<Vec<_>>()
+    };
+    let rule =
+        "an ordinary thread, hog, keeps a real-time thread from a CPU for a tick at most, not for 14.0 ms";
+    assert_eq!(told(&events, &[("thread", "hog", 7, 14_000)]), [format!("unknown {rule:?} 14000")]);
+    assert_eq!(told(&events, &[("thread", "hog", 7, 9_000)]), ["thread \"hog\" 9000"]);
+    let urgent = [&events[..], &[switch_of(30_001, (50, 4), 1, (7, 80))]].concat();
+    assert_eq!(told(&urgent, &[("thread", "hog", 7, 14_000)]), ["thread \"hog\" 14000"]);
+    let elsewhere = "other did not run on the CPU of the late thread";
+    assert_eq!(told(&events, &[("thread", "other", 9, 5)]), [format!("unknown {elsewhere:?} 5")]);
+    let stolen = [("hypervisor", "while hog ran", 0, 1_000), ("hypervisor", "on the way", 0, 2_000)];
+    let expected = [
+        "hypervisor-or-interrupts-off \"on the way\" 1500",
+        "hypervisor \"while hog ran\" 1000",
+        "hypervisor \"on the way\" 500",
+    ];
+    assert_eq!(told(&events, &stolen), expected);
+    let quota = "longer than a quota held the run back by the kernel's count";
+    assert_eq!(told(&events, &[("quota", "", 0, 7)]), [format!("unknown {quota:?} 7")]);
+}
+
 /// Checks a time of milliseconds, since the kernel counts stolen time in steps of ten.
 #[test]
 fn a_long_time_that_the_host_counts_as_stolen_is_the_hypervisors() {
@@ -332,15 +378,17 @@ fn an_ordinary_thread_that_could_run_on_an_idle_cpu_is_held_back_by_a_quota() {
 
 #[test]
 fn the_real_time_thread_with_most_of_the_cpu_is_what_throttling_is_against() {
+    // It became another program meanwhile, with another name and priority.
+    let before = Task { priority: 90, ..task(7) };
     let events = [
-        switch_of(100, (7, 89), 0, (50, 4)),
+        at(100, 7, Kind::Switch { from: Task { name: "sh".into(), ..before }, state: 0, to: task(50) }),
         switch_of(110, (50, 4), 1, (7, 89)),
         switch_of(900, (7, 89), 0, (8, 120)),
         switch_of(990, (8, 120), 1, (7, 89)),
     ];
     let found = real_time_use(&events, 1, (0, 1000 * US), 50).unwrap();
     let (busiest, ran) = found.busiest.clone().unwrap();
-    assert_eq!((busiest.tid, busiest.priority, ran), (7, 89, 790 * US));
+    assert_eq!((busiest.tid, &*busiest.name, busiest.priority, ran), (7, "hog", 89, 790 * US));
     // The thread that asks is a part of the sum only.
     assert_eq!((found.all_ns, found.traced_ns), (800 * US, 900 * US));
     assert_eq!(real_time_use(&events, 0, (0, 1000 * US), 50), None);
@@ -352,10 +400,14 @@ fn events_that_were_asked_for_and_the_stack_come_with_an_event() {
     let stack = at(1391, 7, Kind::Stack { addresses: [1, 2].into() });
     let mut events = hog();
     events.extend([other(1100, "mark"), other(1101, "else"), switch(1390, 7, 0, 50), stack]);
-    let (found, stack) = details(&events, &WINDOW, &["mark".to_owned()]);
+    // A notable one of another CPU, and the thread's last system call.
+    events.insert(0, at(1000, 7, Kind::Other { name: "sys_enter".into(), fields: "id=1 args=?".into() }));
+    events.insert(4, Event { cpu: 0, ..other(1050, "console") });
+    let Details { events: found, stack, call } = details(&events, &WINDOW, &["mark".to_owned()]);
     let found: Vec<_> =
         found.iter().map(|event| (event.at, event.name.as_str(), event.text.as_str())).collect();
-    assert_eq!((found.as_slice(), stack), ([(100 * US, "mark", "cpu=1")].as_slice(), vec![1, 2]));
+    assert_eq!(found, [(50 * US, "console", "cpu=1"), (100 * US, "mark", "cpu=1")]);
+    assert_eq!((stack, call), (vec![1, 2], Some(1)));
     assert_eq!(told(&events, &METAL)[0], "thread \"hog\" 7 385");
 }
 
@@ -404,6 +456,44 @@ fn a_switch_of_long_ago_does_not_say_where_the_thread_is() {
     assert_eq!(told(&events, &METAL)[0], "thread \"a thread\" 7 347");
 }
 
+#[test]
+fn functions_of_works_and_of_calls_stand_beside_those_that_run_them() {
+    let function = 0xffff_ffff_8100_0000_u64;
+    let call = |us, exit| {
+        let (name, vector) = ("call_function".into(), 252);
+        at(us, 7, if exit { Kind::VectorExit { name, vector } } else { Kind::VectorEntry { name, vector } })
+    };
+    let mut events = hog();
+    events.insert(1, at(950, 7, Kind::Work { function }));
+    events.extend([call(1100, false), at(1101, 7, Kind::Call { function: function + 16 }), call(1150, true)]);
+    events.push(switch(1390, 7, 0, 50));
+    let expected =
+        ["thread \"hog (0xffffffff81000000)\" 7 335", "irq \"call_function (0xffffffff81000010)\" 0 49"];
+    assert_eq!(told(&events, &METAL)[..2], expected);
+    // The next work is not known.
+    events.extend([switch(1391, 50, 0x80, 7)]);
+    events.insert(2, switch(960, 7, 0x80, 0));
+    events.insert(3, switch(970, 0, 0, 7));
+    assert_eq!(told(&events, &METAL)[0], "thread \"hog\" 7 335");
+}
+
+#[test]
+fn a_stretch_right_after_a_message_of_the_kernel_is_not_the_hypervisors() {
+    let window = Window { until: 6000 * US, ..WINDOW };
+    let console = at(990, 7, Kind::Other { name: "console".into(), fields: "flood".into() });
+    let mut events = vec![switch(900, 50, 1, 7), console, timer(5980, 7), waking(5981, 7)];
+    events.extend([timer_end(5982, 7), switch(5990, 7, 0, 50)]);
+    let first = |setting: &Setting| {
+        let cause = &causes(&events, &window, setting)[0];
+        format!("{}: {}", cause.kind, cause.name)
+    };
+    let stolen = Setting { stolen: 10_000 * US, ..GUEST };
+    let after = "right after a message of the kernel (printk)";
+    let expected = format!("hypervisor-or-interrupts-off: while hog ran, {after}; 10.0 ms stolen lately");
+    assert_eq!(first(&stolen), expected);
+    assert_eq!(first(&METAL), format!("unknown: interrupts off in hog, or firmware, {after}"));
+}
+
 /// A thread whose switch is missing is as urgent as other events say.
 #[test]
 fn a_more_urgent_thread_is_named_also_if_its_switch_is_missing() {
@@ -416,45 +506,6 @@ fn a_more_urgent_thread_is_named_also_if_its_switch_is_missing() {
         switch_of(1390, (7, 49), 1, (50, 89)),
     ];
     assert_eq!(told(&events, &METAL)[0], "thread \"hog\" 7 388");
-}
-
-#[test]
-fn a_stopped_thread_is_kept_from_nothing_by_who_runs_meanwhile() {
-    // SIGSTOP wakes it from its sleep; SIGCONT ends the stop.
-    let events = [
-        switch(900, 50, 1, 7),
-        waking(950, 7),
-        switch(951, 7, 0, 50),
-        switch(955, 50, 4, 7),
-        timer(1001, 7),
-        timer_end(1005, 7),
-        waking(1380, 7),
-        switch(1385, 7, 0, 50),
-    ];
-    assert_eq!(told(&events, &METAL)[0], "stopped \"\" 0 376");
-}
-
-#[test]
-fn a_thread_that_was_not_woken_is_kept_from_nothing_by_who_runs_meanwhile() {
-    // Frozen in its sleep, the thread is not woken by its timer.
-    let mut events = vec![switch(900, 50, 1, 7), timer(1001, 7), timer_end(1003, 7)];
-    events.extend([timer(1200, 7), timer_end(1202, 7), waking(1380, 7), switch(1385, 7, 0, 50)]);
-    let expected = "unknown \"the thread was not runnable: it was frozen, or its timer came late\" 0 375";
-    assert_eq!(told(&events, &METAL)[0], expected);
-    // Frozen on its way out of the kernel, it leaves the CPU as if it could run on.
-    let left =
-        [switch(900, 0, 0, 50), switch(950, 50, 0, 7), timer(1001, 7), timer_end(1003, 7), waking(1380, 7)];
-    let left = [&left[..], &[switch(1385, 7, 0, 50)]].concat();
-    assert_eq!(told(&left, &METAL)[0], expected.replace("375", "378"));
-    let runnable = [&left[..4], &left[5..]].concat();
-    assert_eq!(told(&runnable, &METAL)[0], "thread \"hog\" 7 383");
-    // Another thread wakes it: when, says nothing of timers.
-    let window = Window { by_timer: false, ..WINDOW };
-    assert_eq!(causes(&events, &window, &METAL)[0].kind, "thread");
-    // The thread that serves timers waits for the CPU.
-    let served = Task { name: "ktimers/1".into(), ..task(20) };
-    events.insert(2, at(1002, 7, Kind::Wakeup { task: served, target: 1 }));
-    assert_eq!(told(&events, &METAL)[0], "thread \"hog\" 7 380");
 }
 
 #[test]
@@ -497,13 +548,19 @@ proptest! {
     fn shares_add_up_to_the_window(
         raw in proptest::collection::vec((0u64..3_000_000, 0u32..3, anything()), 0..60),
         (from, until) in (0u64..3_000_000, 0u64..3_000_000),
+        (stolen, throttled) in (0u64..3_000_000, 0u64..3_000_000),
         virtual_machine: bool,
+        halted: bool,
+        by_timer: bool,
     ) {
         let mut events: Vec<Event> =
             raw.into_iter().map(|(at, cpu, kind)| Event { at, cpu, thread: 7, kind }).collect();
         events.sort_by_key(|event| event.at);
-        let window = Window { from, until, ..WINDOW };
-        let found = causes(&events, &window, &Setting { virtual_machine, ..METAL });
+        let window = Window { from, until, by_timer, ..WINDOW };
+        let setting = Setting { virtual_machine, stolen, throttled, halted, ..METAL };
+        let found = causes(&events, &window, &setting);
+        let sum = |kind: &str| found.iter().filter(|cause| cause.kind == kind).map(|cause| cause.ns).sum::<u64>();
+        prop_assert!(sum(kind::HYPERVISOR) <= stolen && sum(kind::QUOTA) <= throttled, "{:?}", found);
         prop_assert_eq!(found.iter().map(|cause| cause.ns).sum::<u64>(), until.saturating_sub(from));
         prop_assert!(found.is_sorted_by_key(|cause| std::cmp::Reverse(cause.ns)));
         prop_assert!(found.iter().all(|cause| cause.ns > 0));

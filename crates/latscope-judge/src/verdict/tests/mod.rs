@@ -1,8 +1,11 @@
+mod bins;
+mod messages;
+
 use super::*;
 use latscope_core::fixture;
 use latscope_core::histogram::Histogram;
 use latscope_core::plan::params;
-use latscope_core::quality::{CUT_SHORT, LOAD_ENDED, Level, NO_VALID_REPLY, Reason};
+use latscope_core::quality::{CUT_SHORT, LOAD_ENDED, Level, NOT_RUN, Reason};
 use latscope_core::report::{Better, Semantics, Summary, Tested, Value};
 use latscope_core::testing::{point, report};
 
@@ -197,6 +200,22 @@ fn an_unstable_measurement_does_not_pass_but_can_exceed() {
 }
 
 #[test]
+fn an_event_that_had_not_come_at_the_end_exceeds_a_limit_and_passes_none() {
+    let waiting = |above| {
+        let mut m = events(60_000, above);
+        m.lower(Reason::new(Level::Degraded, NOT_RUN, "late by at least 2 s", ""));
+        m
+    };
+    let check = one(&waiting(0), "max", 50_000.0);
+    assert_eq!(check.status, Status::Inconclusive);
+    assert!(check.text.starts_with("late by at least 2 s; so far, none"), "{check:?}");
+    assert_eq!(one(&waiting(2), "max", 50_000.0).status, Status::Exceeded);
+    let mut short = waiting(2);
+    short.incomplete = true;
+    assert_eq!(one(&short, "max", 50_000.0).status, Status::Exceeded);
+}
+
+#[test]
 fn without_all_of_its_load_a_measurement_does_not_pass_but_can_exceed() {
     let unladen = |above| {
         let mut m = events(60_000, above);
@@ -243,7 +262,7 @@ fn the_median_of_batches_is_known_as_well_as_its_rounds_agree() {
 fn the_median_of_events_is_that_of_the_rounds_as_every_table_shows_it() {
     use latscope_core::testing::in_rounds;
     let m = in_rounds(events(60_000, 100), &[840.0, 842.0, 843.0]);
-    let check = one(&m, "p50", 900.0);
+    let check = one(&m, "p50", 1_000.0);
     assert_eq!(
         (check.status, check.value, m.typical()),
         (Status::Pass, Some(842.0), Some(842.0)),
@@ -416,8 +435,16 @@ fn the_number_of_samples_is_put_in_words() {
         text(60_000),
         "in 60 s, what exceeds 80.0 µs at random more often than once in 20 s would have been seen; quantiles up to p99.9"
     );
+    for (limit, text) in [(0.0, "0.00 ns"), (50e3, "50.0 µs"), (530_200.0, "530.2 µs"), (1e9, "1.00 s")] {
+        assert_eq!(limit_in_words(limit), text);
+    }
+    let near = one(&events(60_000, 1), "max", 80_040.0).text;
+    assert!(near.starts_with("none of 60,000 in 60 s was above 80.04 µs"), "{near}");
     assert_eq!(text(5), "too few to say how rare one above 80.0 µs is; no quantile beyond p50");
     assert_eq!(of(super::tests::of(&[])), None);
+    let mut unknown = events(5, 1);
+    unknown.summary.p50 = None;
+    assert!(of(unknown).unwrap().ends_with("; no quantile"));
     // The quantiles that are shown are those that are said to be known.
     for n in [1, 5, 19, 20, 99, 100, 1_000, 99_999] {
         let s = events(n, 1).summary;
@@ -465,76 +492,4 @@ fn shares_of_calls_are_to_be_reached() {
     assert_eq!(one(&fifo(50.0, 49.0), "inherits-fifo", 100.0).status, Status::Exceeded);
     assert_eq!(one(&fifo(50.0, 50.0), "inherits-nice", 100.0).status, Status::Inconclusive);
     assert_eq!(one(&with(&[]), "sync", 0.0).status, Status::Inconclusive);
-}
-
-#[test]
-fn wrong_messages_exceed_a_criterion_though_no_reply_was_valid() {
-    let count = |value| Value { value, unit: "count".to_owned(), better: Better::Less };
-    let mut silent = of(&[]);
-    silent.values =
-        [("mismatches", 4.0), ("faults", 0.0)].map(|(name, n)| (name.to_owned(), count(n))).into();
-    let why = "no reply was valid: 4 sent, 4 with another payload";
-    silent.lower(Reason::new(Level::Unsupported, NO_VALID_REPLY, why, ""));
-    assert_eq!(one(&silent, "mismatches", 0.0).status, Status::Exceeded);
-    for metric in ["faults", "max"] {
-        let check = one(&silent, metric, 0.0);
-        assert_eq!((check.status, check.text.as_str()), (Status::Inconclusive, why), "{metric}");
-    }
-    // A busy machine makes replies late, and not wrong.
-    let mut busy = events(1_000, 0);
-    let wrong = ["mismatches", "duplicates", "reorderings", "faults"];
-    busy.values = wrong.map(|name| (name.to_owned(), count(1.0))).into();
-    busy.values.insert("late".to_owned(), count(1.0));
-    busy.lower(Reason::new(Level::Degraded, "waited-for-a-cpu", "it waited", ""));
-    for metric in wrong {
-        assert_eq!(one(&busy, metric, 0.0).status, Status::Exceeded, "{metric}");
-        assert_eq!(one(&busy, metric, 1.0).status, Status::Pass, "{metric}");
-    }
-    assert_eq!(one(&busy, "late", 0.0).status, Status::Inconclusive);
-}
-
-/// `n` replies of 10 µs, and `lost` messages without a reply in 50 ms.
-fn with_losses(n: u64, lost: f64) -> Measurement {
-    let mut m = events(n, 0);
-    let losses = Value { value: lost, unit: "count".to_owned(), better: Better::Less };
-    m.values.insert("losses".to_owned(), losses);
-    m.params.insert("timeout".to_owned(), 50_000_000.into());
-    m
-}
-
-#[test]
-fn a_lost_message_took_longer_than_the_timeout() {
-    let m = with_losses(5_000, 106.0);
-    let check = one(&m, "max", 45e6);
-    assert_eq!((check.status, check.value), (Status::Exceeded, None));
-    assert_eq!((check.above, check.of), (Some(106), Some(5_106)));
-    assert_eq!(
-        check.text,
-        "106 of 5,106 were above 45.0 ms (with the 106 lost messages, which took longer than the timeout of 50.0 ms); \
-         the longest that had a reply took 10.0 µs"
-    );
-    assert_eq!(one(&m, "max", 50e6).status, Status::Exceeded);
-    assert_eq!(one(&m, "p99", 40e6).status, Status::Exceeded);
-    assert_eq!(one(&m, "p90", 40e6).status, Status::Pass);
-    assert_eq!(one(&with_losses(5_000, 0.0), "max", 45e6).status, Status::Pass);
-}
-
-#[test]
-fn whether_a_lost_message_took_longer_than_a_limit_above_the_timeout_is_not_known() {
-    let m = with_losses(5_000, 106.0);
-    let check = one(&m, "max", 60e6);
-    assert_eq!((check.status, check.value, check.above), (Status::Inconclusive, None, Some(106)));
-    assert!(check.text.starts_with("0 to 106 of 5,106 were above 60.0 ms (with the 106 lost"), "{check:?}");
-    assert_eq!(one(&m, "p99", 60e6).status, Status::Inconclusive);
-    assert_eq!(one(&m, "p90", 60e6).status, Status::Pass, "it holds even if all of them were above");
-    let mut late = with_losses(5_000, 1.0);
-    late.histogram.record(70_000_000);
-    assert_eq!(one(&late, "max", 60e6).status, Status::Exceeded);
-}
-
-#[test]
-fn no_limit_passes_that_the_lost_messages_may_exceed() {
-    let quantile = |name: &str| QUANTILES.into_iter().find(|quantile| quantile.name == name).unwrap();
-    assert_eq!(passes_from(&with_losses(5_000, 106.0), quantile("p99")), None);
-    assert!(passes_from(&with_losses(5_000, 106.0), quantile("p90")).is_some());
 }

@@ -6,6 +6,12 @@
 //! nanoseconds) are counted in `overflow` and still enter count, maximum and
 //! sum: nothing saturates silently.
 
+mod bins;
+#[cfg(test)]
+mod tests;
+
+pub use bins::{Bins, Span};
+
 use crate::json::LARGEST;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -54,17 +60,6 @@ pub struct Histogram {
     max: u64,
     sum: u64,
     bins: Option<Bins>,
-}
-
-/// Width of the bins in which another program counted, where they are wider than the buckets of a [`Histogram`]. The
-/// counts of a bin are in the bucket of the value by which the program names the bin.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Bins {
-    /// Width of every bin, in ticks: at least 1.
-    pub width: u64,
-    /// Bins in each power of two, where their width grows with the value: at least 1.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub per_octave: Option<u64>,
 }
 
 /// Totals that a recorder counted, to build a [`Histogram`] from.
@@ -176,6 +171,8 @@ impl Histogram {
             (Some(a), Some(b)) => Some(Bins {
                 width: a.width.max(b.width),
                 per_octave: a.per_octave.into_iter().chain(b.per_octave).min(),
+                extremes: a.extremes || b.extremes,
+                end: a.end.zip(b.end).map(|(a, b)| a.min(b)),
             }),
             (a, b) => a.or(b),
         };
@@ -225,10 +222,22 @@ impl Histogram {
     /// middle of its bucket; first and last rank are exact); `None` when empty, and where
     /// the value is one of those beyond the last bucket, of which only the largest is known.
     pub fn quantile(&self, q: f64) -> Option<f64> {
-        if self.count == 0 {
+        self.at_rank(rank(q, self.count))
+    }
+
+    /// The quantile `q` of these values and of `further` ones, all of which are larger, ns. `None` where it is one of
+    /// those, and above the median also with fewer than ten values above it.
+    pub fn quantile_with(&self, q: f64, further: u64) -> Option<f64> {
+        let count = self.count.saturating_add(further);
+        let rank = rank(q, count);
+        (q <= 0.5 || count - rank.min(count) >= 10).then(|| self.at_rank(rank)).flatten()
+    }
+
+    /// The value of a rank from 1, ns.
+    fn at_rank(&self, rank: u64) -> Option<f64> {
+        if self.count == 0 || rank > self.count {
             return None;
         }
-        let rank = rank(q, self.count);
         if rank == 1 {
             return self.min();
         }
@@ -240,6 +249,7 @@ impl Histogram {
             seen += n;
             if seen >= rank {
                 let (low, high) = bounds(bucket as usize);
+                let (low, high) = self.bins.map_or((low, high), |bins| bins.names(low, high));
                 let middle = (low as f64 + high as f64) / 2.0;
                 return Some(self.ns(middle.clamp(self.min as f64, self.max as f64)));
             }
@@ -259,17 +269,72 @@ impl Histogram {
         let ticks = (ns * 1e3 / self.tick_ps as f64).max(0.0) as u64;
         let (low, high) = bounds(bucket_of(ticks).unwrap_or(BUCKETS - 1));
         let own = self.ns((high - low + 1) as f64);
-        let Some(Bins { width, per_octave }) = self.bins else { return own };
+        let Some(Bins { width, per_octave, .. }) = self.bins else { return own };
         let growing = per_octave.map_or(0.0, |bins| ns / bins as f64);
         own.max(self.ns(width as f64)).max(growing)
+    }
+
+    /// The end of the last bin of another program, ns, or the value by which it names the last bin with values, if no
+    /// end is known. `None` without such a bin.
+    pub fn last_bin(&self) -> Option<f64> {
+        let (last, _) = self.buckets.last().filter(|_| self.bins.is_some())?;
+        let end = self.bins.and_then(|bins| bins.end);
+        Some(self.ns(end.unwrap_or_else(|| bounds(*last as usize).0) as f64))
     }
 
     /// Lower bound of the values beyond the last bucket, ns; `None` if there are no such values. In an imported
     /// histogram it is only known that they are longer than all values counted in a bin.
     pub fn overflow_from(&self) -> Option<f64> {
-        let counted = || self.buckets.last().map_or(0, |(bucket, _)| bounds(*bucket as usize).1 + 1);
-        let from = if self.bins.is_some() { counted() } else { 1 << RANGE_BITS };
+        let last = || self.buckets.last().map(|(bucket, _)| bounds(*bucket as usize).0);
+        let from = match self.bins {
+            None => 1 << RANGE_BITS,
+            Some(Bins { end: Some(end), .. }) => end,
+            // Where a bin ends is not known for sure if its width is taken from the distances of the others.
+            Some(Bins { per_octave: None, .. }) => last().map_or(self.min, |name| name + 1),
+            Some(bins) => last().map_or(self.min, |name| bins.around(name, name).1.saturating_add(1)),
+        };
         (self.overflow > 0).then(|| self.ns(from as f64))
+    }
+
+    /// The ends of the values from tick `first` to the end of tick `last`, ns, both inclusive: another program cuts its
+    /// values to whole ticks.
+    fn span(&self, (first, last): (u64, u64)) -> Span {
+        let rest = if self.bins.is_some() { (self.ns(1.0) - 1.0).max(0.0) } else { 0.0 };
+        Span { low: self.ns(first as f64), high: self.ns(last as f64) + rest }
+    }
+
+    /// The span of an extreme: a tick, unless the program names it by its bin.
+    fn extreme(&self, value: u64) -> Option<Span> {
+        let bins = self.bins.filter(|bins| bins.extremes);
+        (self.count > 0).then(|| self.span(bins.map_or((value, value), |bins| bins.around(value, value))))
+    }
+
+    /// Span of the smallest value; `None` when empty.
+    pub fn smallest(&self) -> Option<Span> {
+        self.extreme(self.min)
+    }
+
+    /// Span of the largest value; `None` when empty.
+    pub fn largest(&self) -> Option<Span> {
+        self.extreme(self.max)
+    }
+
+    /// The intervals in which values were counted, with their number: buckets, or the bins of another program. Values
+    /// beyond the last one are in none.
+    pub fn intervals(&self) -> impl Iterator<Item = (Span, u64)> {
+        self.buckets.iter().map(|&(bucket, n)| {
+            let (low, high) = bounds(bucket as usize);
+            (self.span(self.bins.map_or((low, high), |bins| bins.around(low, high))), n)
+        })
+    }
+
+    /// Spans of the counted values, with their number: the [intervals](Histogram::intervals) from the smallest value to
+    /// the largest.
+    pub fn spans(&self) -> impl Iterator<Item = (Span, u64)> {
+        let ends = self.smallest().zip(self.largest());
+        self.intervals().map(move |(span, n)| {
+            (ends.map_or(span, |(smallest, largest)| span.within(smallest.low, largest.high)), n)
+        })
     }
 
     /// The buckets as low bound, high bound (ns, inclusive) and count.
@@ -359,121 +424,5 @@ impl TryFrom<Wire> for Histogram {
         }
         let totals = Totals { overflow: wire.overflow, min, max, sum: wire.sum };
         Ok(Histogram { bins: wire.bins, ..Histogram::from_counts(wire.tick_ps, counts, totals) })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    fn of(values: &[u64]) -> Histogram {
-        let mut h = Histogram::new(1000);
-        values.iter().for_each(|v| h.record(*v));
-        h
-    }
-
-    #[test]
-    fn buckets_tile_the_range_without_gap_or_overlap() {
-        let mut next = 0;
-        for bucket in 0..BUCKETS {
-            let (low, high) = bounds(bucket);
-            assert_eq!(low, next, "bucket {bucket}");
-            assert_eq!(bucket_of(low), Some(bucket));
-            assert_eq!(bucket_of(high), Some(bucket));
-            next = high + 1;
-        }
-        assert_eq!(next, 1 << RANGE_BITS);
-        assert_eq!(bucket_of(1 << RANGE_BITS), None);
-    }
-
-    #[test]
-    fn overflow_is_counted_and_keeps_the_exact_maximum() {
-        let h = of(&[5, u64::MAX / 4]);
-        assert_eq!((h.overflow(), h.count()), (1, 2));
-        assert_eq!(h.max(), Some((u64::MAX / 4) as f64));
-    }
-
-    #[test]
-    fn a_tail_quantile_needs_ten_values_above_it() {
-        let h = of(&(1..=100).collect::<Vec<_>>());
-        assert_eq!(h.tail_quantile(0.90), Some(90.0));
-        assert_eq!(h.tail_quantile(0.95), None);
-    }
-
-    #[test]
-    fn an_empty_histogram_has_no_numbers() {
-        let h = Histogram::new(1);
-        assert_eq!((h.min(), h.quantile(0.5), h.mean(), h.tail_quantile(0.9)), (None, None, None, None));
-    }
-
-    #[test]
-    fn of_values_beyond_the_last_bucket_only_the_largest_is_known() {
-        let mut h = of(&[5, 6, 7]);
-        (0..7).for_each(|_| h.record(1 << 50));
-        assert_eq!((h.quantile(0.2), h.quantile(0.5), h.quantile(1.0)), (Some(6.0), None, h.max()));
-        assert_eq!(h.overflow_from(), Some((1u64 << 48) as f64));
-        assert_eq!(h.in_bins(Bins { width: 1, per_octave: None }).overflow_from(), Some(8.0));
-        assert_eq!(of(&[5]).overflow_from(), None);
-    }
-
-    #[test]
-    fn bins_of_another_program_are_the_resolution() {
-        let h = of(&[1000]).in_bins(Bins { width: 100, per_octave: None });
-        assert_eq!((h.resolution(1000.0), of(&[1000]).resolution(1000.0)), (100.0, 4.0));
-        let growing = of(&[6400]).in_bins(Bins { width: 1, per_octave: Some(64) });
-        assert_eq!(growing.resolution(6400.0), 100.0);
-        let text = serde_json::to_string(&growing).unwrap();
-        assert_eq!(serde_json::from_str::<Histogram>(&text).unwrap(), growing);
-        assert!(serde_json::from_str::<Histogram>(&text.replace("\"width\":1", "\"width\":0")).is_err());
-    }
-
-    #[test]
-    fn damaged_histograms_are_refused() {
-        let damaged = [
-            r#"{"tick_ps":0,"min":1,"max":1,"sum":1,"buckets":[[1,1,1]],"overflow":0}"#,
-            r#"{"tick_ps":1,"min":1,"max":1,"sum":1,"buckets":[[1,2,1]],"overflow":0}"#,
-            r#"{"tick_ps":1,"min":1,"max":2,"sum":3,"buckets":[[2,2,1],[1,1,1]],"overflow":0}"#,
-            r#"{"tick_ps":1,"min":null,"max":null,"sum":3,"buckets":[[2,2,1]],"overflow":0}"#,
-            r#"{"tick_ps":1,"min":1,"max":1,"sum":9,"buckets":[[1,1,9007199254740993]],"overflow":0}"#,
-            r#"{"tick_ps":1,"min":9,"max":9,"sum":3,"buckets":[[2,2,1]],"overflow":0}"#,
-        ];
-        for text in damaged {
-            assert!(serde_json::from_str::<Histogram>(text).is_err(), "{text}");
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn a_bucket_is_within_one_percent(value in 0u64..1 << RANGE_BITS) {
-            let (low, high) = bounds(bucket_of(value).unwrap());
-            prop_assert!(low <= value && value <= high);
-            prop_assert!((high - low) as f64 <= 0.01 * low as f64 || high == low);
-        }
-
-        #[test]
-        fn merging_equals_recording_together(a in proptest::collection::vec(any::<u64>(), 0..50),
-                                             b in proptest::collection::vec(0u64..100_000, 0..50)) {
-            let mut merged = of(&a);
-            merged.merge(&of(&b));
-            prop_assert_eq!(merged, of(&[a, b].concat()));
-        }
-
-        #[test]
-        fn quantiles_are_near_the_sorted_values(mut values in proptest::collection::vec(0u64..10_000_000, 1..200),
-                                                q in 0.0f64..=1.0) {
-            let h = of(&values);
-            values.sort_unstable();
-            let exact = values[rank(q, values.len() as u64) as usize - 1] as f64;
-            let got = h.quantile(q).unwrap();
-            prop_assert!((got - exact).abs() <= 0.005 * exact + 0.5, "{} vs {}", got, exact);
-        }
-
-        #[test]
-        fn a_histogram_survives_its_file_form(values in proptest::collection::vec(any::<u64>(), 0..60)) {
-            let h = of(&values);
-            let text = serde_json::to_string(&h).unwrap();
-            prop_assert_eq!(serde_json::from_str::<Histogram>(&text).unwrap(), h);
-        }
     }
 }

@@ -1,0 +1,76 @@
+//! Doubts about a measurement, and which results of a criterion they leave standing.
+
+use super::above::Lost;
+use super::{Criterion, Found, Metric, Share};
+use latscope_core::quality::{CUT_SHORT, LOAD_ENDED, Level, NOT_RUN, Reason};
+use latscope_core::report::{LATE, LOSSES, MESSAGES_LOST, MISMATCHES, Measurement, Status};
+
+/// Returns the result of a criterion with what speaks against the measurement: a distorted one proves nothing, and one
+/// that ended early or is unstable has not passed. What a doubt about times leaves as it is [stands](stands).
+pub(super) fn weakened(m: &Measurement, criterion: &Criterion, found: Found) -> Found {
+    let stands = stands(m, criterion, found.status);
+    let why = || m.reason().map(|reason| format!(" ({reason})")).unwrap_or_default();
+    let words = match (doubt(m).filter(|_| !stands), not_run(m)) {
+        (Some(doubt), _) => format!("{doubt}: not judged; as measured"),
+        _ if found.status != Status::Pass => return found,
+        _ if m.incomplete => format!("the run ended before this measurement did{}; so far", why()),
+        (None, Some(reason)) => format!("{}; so far", reason.text),
+        _ if has(m, |reason| reason.id == LOAD_ENDED) => {
+            "not all was measured under the load; as measured".to_owned()
+        }
+        _ if !stands && has(m, |reason| reason.level == Level::Unstable) => {
+            let why = m.reason().unwrap_or_else(|| "its rounds disagree".to_owned());
+            format!("unstable ({why}): another run may not pass; in this one")
+        }
+        _ => return found,
+    };
+    Found { status: Status::Inconclusive, text: format!("{words}, {}", found.text), ..found }
+}
+
+/// Returns true if a result holds whatever distorts the times: it is about facts. A disturbed machine makes replies
+/// late, not wrong; no fewer messages are lost because of it, and those whose reply never came are lost for sure.
+fn stands(m: &Measurement, criterion: &Criterion, status: Status) -> bool {
+    const CONTENT: [&str; 4] = [MISMATCHES, "duplicates", "reorderings", "faults"];
+    let never_came = m.losses().saturating_sub(m.counted(LATE));
+    match &criterion.metric {
+        Metric::Share(Share::InheritsFifo | Share::InheritsNice) => true,
+        Metric::Value(name) if CONTENT.contains(&name.as_str()) => true,
+        Metric::Value(name) if name == LOSSES && status == Status::Exceeded => {
+            never_came as f64 > criterion.limit
+        }
+        Metric::Value(name) => [LOSSES, LATE].contains(&name.as_str()) && status == Status::Pass,
+        Metric::Max | Metric::Threshold if status == Status::Exceeded && never_came > 0 => true,
+        // No time was distorted where there is none.
+        metric => metric.is_duration() && m.summary.count == 0 && Lost::of(m).count > 0,
+    }
+}
+
+/// Reason why the numbers of a measurement prove nothing; `None` without one.
+fn doubt(m: &Measurement) -> Option<String> {
+    let why = m.reason().as_deref().map(|reason| format!(" ({reason})")).unwrap_or_default();
+    match m.quality.level {
+        Level::Unsupported => Some(format!("not supported here{why}")),
+        Level::Degraded if is_distorted(m) => Some(format!("measured under conditions that distort it{why}")),
+        _ => None,
+    }
+}
+
+/// Returns true if conditions distort the measurement. The early end of the run or of the load, an event that had not
+/// come at the end, or rounds that disagree, do not invalidate the values seen; they only limit predictions. A lost
+/// message is a value above every limit.
+fn is_distorted(m: &Measurement) -> bool {
+    let limits = |reason: &Reason| match reason.id.as_str() {
+        CUT_SHORT => m.incomplete,
+        id => [LOAD_ENDED, MESSAGES_LOST, NOT_RUN].contains(&id),
+    };
+    m.quality.reasons.is_empty() || has(m, |reason| reason.level >= Level::Degraded && !limits(reason))
+}
+
+/// The reason that a thread was due and had not run at the end: its longest event is known to have been longer.
+fn not_run(m: &Measurement) -> Option<&Reason> {
+    m.quality.reasons.iter().find(|reason| reason.id == NOT_RUN)
+}
+
+fn has(m: &Measurement, wanted: impl Fn(&Reason) -> bool) -> bool {
+    m.quality.reasons.iter().any(wanted)
+}

@@ -1,0 +1,101 @@
+//! Growth of counters of the kernel, each part of which explains one event.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+/// Age from which on the readings are replaced; recent times are at most twice as old.
+const RECENT: Duration = Duration::from_secs(1);
+
+/// Values by CPU, ns.
+pub(crate) type Counts = BTreeMap<u32, u64>;
+
+/// Recent growth of a counter of each CPU, less what explanations have used of it.
+#[derive(Debug)]
+pub(crate) struct Ledger {
+    /// The readings before the present one, the older first.
+    before: [Counts; 2],
+    /// Time used on each CPU since the beginning, and by the time of both readings.
+    used: Counts,
+    used_before: [Counts; 2],
+    read: Instant,
+}
+
+impl Ledger {
+    /// Begins with a reading.
+    pub fn new(now: Counts) -> Ledger {
+        let before = [now.clone(), now];
+        Ledger { before, used: Counts::new(), used_before: Default::default(), read: Instant::now() }
+    }
+
+    /// Replaces old readings, so that [`left`](Ledger::left) stays recent; call it about once a second.
+    pub fn look(&mut self, read: impl FnOnce() -> Counts) {
+        if self.read.elapsed() >= RECENT {
+            self.turn(read());
+            self.read = Instant::now();
+        }
+    }
+
+    fn turn(&mut self, now: Counts) {
+        self.before = [std::mem::take(&mut self.before[1]), now];
+        self.used_before = [std::mem::take(&mut self.used_before[1]), self.used.clone()];
+    }
+
+    /// Returns the growth of a CPU's counter up to `now` within the last one or two seconds, less what was used on that
+    /// CPU meanwhile, ns. So all uses of a CPU together are never more than its counter has grown.
+    pub fn left(&self, cpu: u32, now: u64) -> u64 {
+        let grown = now.saturating_sub(count(&self.before[0], cpu));
+        grown.saturating_sub(count(&self.used, cpu) - count(&self.used_before[0], cpu))
+    }
+
+    /// Notes that an explanation used time of a CPU.
+    pub fn spend(&mut self, cpu: u32, ns: u64) {
+        *self.used.entry(cpu).or_default() += ns;
+    }
+}
+
+fn count(counts: &Counts, cpu: u32) -> u64 {
+    counts.get(&cpu).copied().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn time_is_recent_for_two_readings_and_is_used_once() {
+        let mut ledger = Ledger::new([(1, 100)].into());
+        assert_eq!(ledger.left(1, 110), 10);
+        ledger.spend(1, 7);
+        assert_eq!((ledger.left(1, 110), ledger.left(1, 130), ledger.left(0, 0)), (3, 23, 0));
+        ledger.turn([(1, 130)].into());
+        assert_eq!(ledger.left(1, 130), 23);
+        ledger.turn([(1, 130)].into());
+        assert_eq!(ledger.left(1, 130), 0);
+        assert_eq!(ledger.left(1, 140), 10);
+    }
+
+    proptest! {
+        /// Takes all that is left, or a part of it, at any instants.
+        #[test]
+        fn no_more_is_used_than_was_counted(
+            steps in proptest::collection::vec((0u64..40, 0u32..3, 0u64..30), 1..200),
+        ) {
+            let (mut now, mut used) = ([1000u64, 5000], [0, 0]);
+            let counts = |now: [u64; 2]| Counts::from([(0, now[0]), (1, now[1])]);
+            let mut ledger = Ledger::new(counts(now));
+            for (grown, action, wanted) in steps {
+                let cpu = (grown % 2) as usize;
+                now[cpu] += grown;
+                if action == 0 {
+                    ledger.turn(counts(now));
+                } else {
+                    let ns = wanted.min(ledger.left(cpu as u32, now[cpu]));
+                    ledger.spend(cpu as u32, ns);
+                    used[cpu] += ns;
+                }
+                prop_assert!(used[0] <= now[0] - 1000 && used[1] <= now[1] - 5000);
+            }
+        }
+    }
+}

@@ -1,0 +1,29 @@
+//! Interrupts that are being handled on a CPU.
+
+use crate::events::{Kind, Name};
+
+/// An interrupt that is being handled.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Frame {
+    Irq(u32, Name),
+    Vector(Name),
+    Softirq(u32),
+}
+
+/// Returns the interrupt that an event ends.
+pub(super) fn left(kind: &Kind) -> Option<Frame> {
+    match kind {
+        Kind::IrqExit { irq } => Some(Frame::Irq(*irq, format!("number {irq}").into())),
+        Kind::VectorExit { name, .. } => Some(Frame::Vector(name.clone())),
+        Kind::SoftirqExit { vector } => Some(Frame::Softirq(*vector)),
+        _ => None,
+    }
+}
+
+/// Returns true if two are the same interrupt, whatever its name.
+pub(super) fn same(one: &Frame, other: &Frame) -> bool {
+    match (one, other) {
+        (Frame::Irq(one, _), Frame::Irq(other, _)) => one == other,
+        _ => one == other,
+    }
+}

@@ -1,0 +1,92 @@
+//! Rules that every explanation obeys. A share that breaks one is unknown, and its name has the rule.
+
+use super::throttling::REAL_TIME;
+use super::{Owner, Place, Setting, Shares, Window, kind, tasks};
+use crate::events::{Event, Kind};
+use latscope_core::units::format_time;
+
+/// Longest time between two ticks, ns: no kernel is built with fewer than 100 in a second. An ordinary thread gives way
+/// to a real-time thread at the next tick at the latest.
+const TICK: u64 = 10_000_000;
+
+/// What the rules are checked against.
+pub(super) struct Facts<'a> {
+    pub events: &'a [Event],
+    pub window: &'a Window,
+    pub setting: &'a Setting,
+    pub places: &'a [Place],
+}
+
+/// Returns the shares that obey the rules as they are, and the others as unknown.
+pub(super) fn checked(shares: Shares, facts: &Facts) -> Shares {
+    let mut checked = Shares::default();
+    let mut counted = [(kind::HYPERVISOR, facts.setting.stolen), (kind::QUOTA, facts.setting.throttled)];
+    for (owner, ns) in shares.0 {
+        if let Some((_, left)) = counted.iter_mut().find(|(kind, _)| *kind == owner.kind) {
+            let covered = ns.min(*left);
+            *left -= covered;
+            checked.add(beyond(&owner), ns - covered);
+            checked.add(owner, covered);
+            continue;
+        }
+        match broken(&owner, ns, facts) {
+            Some(rule) => checked.add(Owner::new(kind::UNKNOWN, rule), ns),
+            None => checked.add(owner, ns),
+        }
+    }
+    checked
+}
+
+/// Returns the owner of the time beyond what the kernel counted for `owner`: each counted ns explains one ns of one
+/// event.
+fn beyond(owner: &Owner) -> Owner {
+    match owner.kind {
+        kind::HYPERVISOR => Owner { kind: kind::NO_INTERRUPTS, ..owner.clone() },
+        _ => Owner::new(kind::UNKNOWN, "longer than a quota held the run back by the kernel's count"),
+    }
+}
+
+/// Returns the rule that a thread's share breaks, in words.
+fn broken(owner: &Owner, ns: u64, facts: &Facts) -> Option<String> {
+    let window = facts.window;
+    if owner.kind != "thread" || owner.pid == window.thread {
+        return None;
+    }
+    let name = &owner.name;
+    if !ran(owner.pid, facts) {
+        return Some(format!("{name} did not run on the CPU of the late thread"));
+    }
+    // Before it is woken by another thread, the late thread keeps that one from nothing.
+    let woken = facts.events.iter().rfind(|event| {
+        event.at <= window.until
+            && matches!(&event.kind, Kind::Waking { task, .. } if task.tid == window.thread)
+    });
+    let before = woken.filter(|_| !window.by_timer).map_or(0, |event| event.at.saturating_sub(window.from));
+    // Also for a while, as one that holds a lock that a real-time thread waits for.
+    let is_real_time =
+        |thread: u32| tasks(facts.events).any(|task| task.tid == thread && task.priority < REAL_TIME);
+    let too_long = ns.saturating_sub(before) > TICK;
+    (too_long && is_real_time(window.thread) && !is_real_time(owner.pid)).then(|| {
+        format!(
+            "an ordinary thread, {name}, keeps a real-time thread from a CPU for a tick at most, not for {}",
+            format_time(ns as f64)
+        )
+    })
+}
+
+/// Returns true if a thread ran on one of the late thread's CPUs while that was there.
+fn ran(thread: u32, facts: &Facts) -> bool {
+    let Facts { events, places, .. } = facts;
+    places.iter().any(|(cpu, from, until)| {
+        let here =
+            || events.iter().filter(|event| event.cpu == *cpu && !matches!(event.kind, Kind::Lost { .. }));
+        let on_cpu = |event: &Event| match &event.kind {
+            Kind::Switch { from, to, .. } => from.tid == thread || to.tid == thread,
+            _ => event.thread == thread,
+        };
+        let within = || here().filter(|event| (*from..=*until).contains(&event.at));
+        let before = || here().rfind(|event| event.at < *from);
+        let behind = || here().find(|event| event.at > *until);
+        within().chain(before()).chain(behind()).any(on_cpu)
+    })
+}

@@ -1,0 +1,176 @@
+//! Parts of the tests that run in a process of their own, next to other steps: they wait, or nobody looks at their time.
+
+use super::{Limit, Tally, check_binary, check_packages};
+use crate::{dist, guest, image, python, setup, shell, vm};
+use anyhow::{Context, Result};
+use rustix::process::{Pid, Signal, kill_process_group};
+use std::fs::{self, File};
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitStatus};
+use std::thread;
+use std::time::Duration;
+
+/// Part of the tests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Part {
+    /// Installs what the tests need.
+    Setup,
+    /// The static binaries for this machine and ARM64, and their wheels.
+    Wheel,
+    /// The static binaries for other architectures, and the packages of all.
+    Delivery,
+    /// The image for QEMU, the virtual machines and the ARM guest.
+    Machines,
+}
+
+/// Part that runs in a process of its own.
+pub struct Running {
+    part: Part,
+    child: Child,
+    limit: Limit,
+}
+
+impl Part {
+    /// Starts this part in a process group of its own. Its output goes to a file.
+    ///
+    /// # Errors
+    /// The process cannot be started.
+    pub fn start(self, limit: Limit) -> Result<Running> {
+        fs::create_dir_all(self.path("log").parent().context("the path has no directory")?)?;
+        // A sum of an earlier run is not that of this one.
+        let _ = fs::remove_file(self.path("json"));
+        let log = File::create(self.path("log"))?;
+        let program = std::env::current_exe()?;
+        // Steps next to it, whose tests wait for each other, come first.
+        let mut command = match self {
+            Part::Wheel | Part::Delivery => nice(19),
+            Part::Setup => nice(0),
+            // An emulator that lacks CPU time starves the programs in it. Without the right to it, it runs all the same.
+            Part::Machines => nice(-5),
+        };
+        command.arg(program).args([
+            "test",
+            "--part",
+            self.name(),
+            "--minutes",
+            &limit.minutes_left().to_string(),
+        ]);
+        let child = command
+            .process_group(0)
+            .stdin(std::process::Stdio::null())
+            .stderr(log.try_clone()?)
+            .stdout(log)
+            .spawn()?;
+        eprintln!(
+            "xtask: {} runs at the same time; it writes to {}",
+            self.name(),
+            self.path("log").display()
+        );
+        Ok(Running { part: self, child, limit })
+    }
+
+    /// Runs this part in this process, and leaves its counts in a file, after each of its checks.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn run(self, limit: Limit) -> Result<bool> {
+        let mut tally = Tally::until(limit).kept_in(self.path("json"));
+        match self {
+            Part::Setup => tally.step("setup", |tally| tally.check("setup", setup::run())),
+            Part::Wheel => wheel(&mut tally),
+            Part::Delivery => deliver(&mut tally),
+            Part::Machines => boot(&mut tally),
+        }
+        tally.keep()?;
+        Ok(true)
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Part::Setup => "setup",
+            Part::Wheel => "wheel",
+            Part::Delivery => "delivery",
+            Part::Machines => "machines",
+        }
+    }
+
+    fn path(self, extension: &str) -> PathBuf {
+        shell::target().join("parts").join(self.name()).with_extension(extension)
+    }
+}
+
+impl Running {
+    /// Waits for the end of the part, prints what it wrote, and adds its counts. A part that has no time left ends.
+    pub fn join(mut self, tally: &mut Tally) {
+        let ended = self.wait(tally);
+        println!("{}", fs::read_to_string(self.part.path("log")).unwrap_or_default());
+        let sum = fs::read(self.part.path("json")).ok().and_then(|text| serde_json::from_slice(&text).ok());
+        match sum {
+            Some(sum) => tally.add(sum),
+            None => tally.check(self.part.name(), Err(anyhow::anyhow!("it left no counts: {ended:?}"))),
+        }
+    }
+
+    fn wait(&mut self, tally: &mut Tally) -> Result<ExitStatus> {
+        loop {
+            if let Some(ended) = self.child.try_wait()? {
+                return Ok(ended);
+            }
+            if self.limit.is_over() {
+                break;
+            }
+            thread::sleep(Duration::from_millis(100));
+        }
+        // Its last step may be at its end, too.
+        tally.skip(Some(format!("the rest of {}: its time was over", self.part.name())));
+        let group = Pid::from_child(&self.child);
+        kill_process_group(group, Signal::KILL)?;
+        Ok(self.child.wait()?)
+    }
+}
+
+/// Command that runs another one with a nice value.
+fn nice(value: i32) -> Command {
+    let mut nice = Command::new("nice");
+    nice.args(["-n", &value.to_string()]);
+    nice
+}
+
+fn wheel(tally: &mut Tally) {
+    tally.step("static binaries", |tally| check_binaries(tally, dist::of_rustup()));
+    tally.step("wheel", |tally| {
+        tally
+            .check("the wheel measures and reads", python::wheel().and_then(|wheels| python::check(&wheels)));
+    });
+}
+
+fn deliver(tally: &mut Tally) {
+    tally.step("static binaries for others", |tally| check_binaries(tally, dist::of_debian(dist::EMULATED)));
+    tally.step("packages", |tally| match dist::run(dist::EMULATED) {
+        Ok(binaries) => check_packages(tally, &binaries),
+        Err(error) => tally.check("packages", Err(error)),
+    });
+}
+
+fn check_binaries(tally: &mut Tally, built: Result<Vec<PathBuf>>) {
+    match built {
+        Ok(binaries) => binaries.iter().for_each(|binary| check_binary(tally, binary)),
+        Err(error) => tally.check("static binaries", Err(error)),
+    }
+}
+
+fn boot(tally: &mut Tally) {
+    tally.step("image for QEMU", |tally| {
+        let ran = image::run_all(|name, outcome| tally.check(name, outcome));
+        tally.skip(ran.err());
+    });
+    tally.step("virtual machine", |tally| {
+        let ran = vm::checks::run_all(|name, outcome| tally.check(name, outcome));
+        tally.skip(ran.err());
+    });
+    tally.step("ARM guest", |tally| {
+        let ran = guest::run_all(|name, outcome| tally.check(name, outcome));
+        tally.skip(ran.err());
+    });
+}
