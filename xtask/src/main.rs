@@ -81,7 +81,7 @@ fn run(command: &Command) -> Result<ExitCode> {
         Command::Image => image::run()?,
         Command::Peers(arguments) => peers::run(arguments)?,
         Command::Vm(arguments) => return vm::run(arguments),
-        Command::Wheel => python::wheel().map(|_| true)?,
+        Command::Wheel => python::wheel(dist::PROFILE).map(|_| true)?,
     };
     Ok(if succeeded { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

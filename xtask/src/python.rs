@@ -17,11 +17,12 @@ const PLATFORMS: [&str; 2] = ["manylinux_2_17", "musllinux_1_2"];
 /// Package that adds a platform to a wheel: Maturin names one only.
 const TAGGER: &str = "wheel>=0.40";
 
-/// Builds a wheel in dist/ for each target whose standard library is installed. Returns the paths of all wheels.
+/// Builds a wheel in dist/ for each target whose standard library is installed. `others` is the profile of those for
+/// other architectures than that of this machine. Returns the paths of all wheels.
 ///
 /// # Errors
 /// Maturin cannot be installed, or a build fails.
-pub fn wheel() -> Result<Vec<PathBuf>> {
+pub fn wheel(others: &str) -> Result<Vec<PathBuf>> {
     let venv =
         Venv::at("python", &[requirements(Path::new(PROJECT), &[])?, vec![TAGGER.to_owned()]].concat())?;
     for old in wheels()? {
@@ -33,9 +34,10 @@ pub fn wheel() -> Result<Vec<PathBuf>> {
             (own, other) = (other, own);
         }
         let mut maturin = venv.program("maturin");
-        maturin.args(["build", "--locked", "--profile", dist::PROFILE, "--target", target.triple]);
+        let profile = target.profile(others);
+        maturin.args(["build", "--locked", "--profile", profile, "--target", target.triple]);
         maturin.args(["--compatibility", own, "--out", "../dist"]).current_dir("python");
-        dist::configure(&mut maturin, &[target], dist::PROFILE);
+        dist::configure(&mut maturin, &[target], profile);
         shell::run(&mut maturin)?;
         let architecture = target.triple.split('-').next().unwrap_or_default();
         let other = format!("+{other}_{architecture}");
@@ -85,28 +87,39 @@ pub fn check(wheels: &[PathBuf]) -> Result<()> {
     }
 }
 
-/// Checks of the package: each with its name and its command. The last is its tests, which print their sum as `cargo
-/// test` does. They call the latscope that [`check`] installed.
+/// Checks of the sources of the package, each with its name.
 ///
 /// # Errors
 /// The requirements of the checks cannot be installed.
-pub fn checks() -> Result<[(&'static str, Command); 4]> {
-    let venv = Venv::at(
-        "python",
-        &requirements(Path::new(PROJECT), &["dev", "pandas", "arrow", "fleet", "spark"])?,
-    )?;
-    let mut pytest = venv.program("pytest");
-    pytest.env("PATH", path_with(&shell::target().join("wheel/bin"))?);
+pub fn checks() -> Result<[(&'static str, Command); 3]> {
+    let venv = checking()?;
     let checks = [
-        ("ruff check", venv.program("ruff"), ["check", "."].as_slice()),
-        ("ruff format", venv.program("ruff"), &["format", "--check", "."]),
-        ("mypy", venv.program("mypy"), &[]),
-        ("pytest", pytest, &["--quiet", "--spark"]),
+        ("ruff check", "ruff", ["check", "."].as_slice()),
+        ("ruff format", "ruff", &["format", "--check", "."]),
+        ("mypy", "mypy", &[]),
     ];
-    Ok(checks.map(|(name, mut command, words)| {
+    Ok(checks.map(|(name, program, words)| {
+        let mut command = venv.program(program);
         command.args(words).current_dir("python");
         (name, command)
     }))
+}
+
+/// Command for the tests of the package, or for those with these names. They print their sum as `cargo test` does, and
+/// call the latscope that [`check`] installed.
+///
+/// # Errors
+/// The requirements of the tests cannot be installed.
+pub fn tests(names: &[String]) -> Result<Command> {
+    let mut pytest = checking()?.program("pytest");
+    pytest.env("PATH", path_with(&shell::target().join("wheel/bin"))?);
+    pytest.args(["--quiet", "--spark"]).args(names).current_dir("python");
+    Ok(pytest)
+}
+
+/// Environment with what the checks and the tests need.
+fn checking() -> Result<Venv> {
+    Venv::at("python", &requirements(Path::new(PROJECT), &["dev", "pandas", "arrow", "fleet", "spark"])?)
 }
 
 /// Search path of programs that begins with a directory.

@@ -134,10 +134,10 @@ fn linker(architecture: &Architecture, compiler: &Root) -> Result<PathBuf> {
     let quoted = |path: PathBuf| quoted(&path.display().to_string());
     let [crt1, crti, crtn] = ["crt1.o", "crti.o", "crtn.o"].map(|name| quoted(libraries.join(name)));
     let [begin, end] = ["crtbeginT.o", "crtend.o"].map(|name| quoted(gcc.join(name)));
-    let [lld, libraries, gcc] = [lld()?, libraries, gcc].map(quoted);
-    // The compiler's first words are `-flavor gnu`.
+    let [lld, libraries, gcc, root] = [lld()?, libraries, gcc, compiler.path("")].map(quoted);
+    // The compiler's first words are `-flavor gnu`. `libm.a` is a script with absolute paths on some architectures.
     let script = format!(
-        "#!/bin/sh\nshift 2\nexec {lld} -flavor gnu {crt1} {crti} {begin} -L{libraries} -L{gcc} \"$@\" {end} {crtn}\n"
+        "#!/bin/sh\nshift 2\nexec {lld} -flavor gnu --sysroot={root} {crt1} {crti} {begin} -L{libraries} -L{gcc} \"$@\" {end} {crtn}\n"
     );
     let path = Path::new(CACHE).join(format!("ld-{}", architecture.name));
     shell::write_script(&path, &script)?;

@@ -6,6 +6,7 @@ mod sbom;
 use crate::debian::AVAILABLE;
 use crate::shell;
 use anyhow::{Context, Result, bail};
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -16,7 +17,7 @@ const LIMIT: u64 = 10 << 20;
 /// Cargo profile with which the binaries are built.
 pub const PROFILE: &str = "dist";
 
-/// Cargo profile with which the tests build those for the architectures whose standard library Debian has.
+/// Cargo profile with which the tests build those that only an emulator runs.
 pub const EMULATED: &str = "emulated";
 
 /// Compiler flags that make a program static.
@@ -38,30 +39,36 @@ const TARGETS: [Target; 2] = [
 ];
 
 /// Builds the binary of each architecture into dist/, with the list of what is in them and their checksums. The first
-/// binary is that of this machine. `others` is the profile of [`of_debian`].
+/// binary is that of this machine. `others` is the profile of the other ones.
 ///
 /// # Errors
 /// A build fails, or a binary is larger than the limit.
 pub fn run(others: &str) -> Result<Vec<PathBuf>> {
-    let binaries = [of_rustup()?, of_debian(others)?].concat();
+    let binaries = [of_rustup(others)?, of_debian(others)?].concat();
     sbom::write()?;
     sum()?;
     Ok(binaries)
 }
 
-/// Builds the binaries for targets whose standard library rustup has. The first is that of this machine.
+/// Builds the binaries for targets whose standard library rustup has. The first is that of this machine. `others` is the
+/// profile of the other ones.
 ///
 /// # Errors
 /// A build fails, or a binary is larger than the limit.
-pub fn of_rustup() -> Result<Vec<PathBuf>> {
+pub fn of_rustup(others: &str) -> Result<Vec<PathBuf>> {
     let targets = available();
-    if !targets.is_empty() {
+    let profiles = BTreeSet::from_iter(targets.iter().map(|target| target.profile(others)));
+    for profile in profiles {
+        let of_profile: Vec<_> =
+            targets.iter().copied().filter(|target| target.profile(others) == profile).collect();
         // In one go: optimising a whole program keeps one CPU busy for each.
-        shell::run(&mut compile(&targets, PROFILE))?;
+        shell::run(&mut compile(&of_profile, profile))?;
     }
-    let built =
-        targets.iter().map(|target| (compiled(target, PROFILE).join("latscope"), target.architecture()));
-    built.map(|(program, architecture)| deliver(&program, architecture, PROFILE)).collect()
+    let deliver = |target: &&Target| {
+        let profile = target.profile(others);
+        deliver(&compiled(target, profile).join("latscope"), target.architecture(), profile)
+    };
+    targets.iter().map(deliver).collect()
 }
 
 /// Builds the binaries for architectures whose standard library Debian has.
@@ -106,6 +113,11 @@ pub fn available() -> Vec<&'static Target> {
 }
 
 impl Target {
+    /// Profile to build with: `others` for another architecture than that of this machine.
+    pub fn profile<'a>(&self, others: &'a str) -> &'a str {
+        if self.architecture() == std::env::consts::ARCH { PROFILE } else { others }
+    }
+
     /// Name of the architecture, with which the name of a binary ends.
     fn architecture(&self) -> &'static str {
         self.triple.split('-').next().unwrap_or_default()

@@ -35,7 +35,8 @@ pub fn run(all: bool, limit: Limit) -> Result<bool> {
     }
     let wheel = if all { Some(Part::Wheel.start(limit)?) } else { None };
     tally.step("cargo test", |tally| {
-        tally.tests_or_flaky("cargo test", workspace(all, &[]), |names| workspace(all, names))
+        let ran = tally.tests_or_flaky("cargo test", |names| Ok(workspace(all, names)));
+        tally.ran("cargo test", ran);
     });
     if let Some(wheel) = wheel {
         beyond(&mut tally, wheel, limit)?;
@@ -78,7 +79,10 @@ fn beyond(tally: &mut Tally, wheel: Running, limit: Limit) -> Result<()> {
     wheel.join(tally);
     let [delivery, machines] = [Part::Delivery.start(limit)?, Part::Machines.start(limit)?];
     tally.step("injected preemptions", injected_preemptions);
-    tally.step("python", python_checks);
+    tally.step("python", |tally| {
+        let ran = python_checks(tally);
+        tally.ran("python", ran);
+    });
     delivery.join(tally);
     machines.join(tally);
     Ok(())
@@ -188,16 +192,11 @@ fn command_of(binary: &Path) -> Result<Command> {
 }
 
 /// Runs the checks of the Python package. Its tests print what `cargo test` would.
-fn python_checks(tally: &mut Tally) {
-    match python::checks() {
-        Ok([lint, format, types, (name, tests)]) => {
-            for (name, mut command) in [lint, format, types] {
-                tally.check(name, shell::run(&mut command));
-            }
-            tally.tests(name, tests);
-        }
-        Err(error) => tally.check("python", Err(error)),
+fn python_checks(tally: &mut Tally) -> Result<()> {
+    for (name, mut command) in python::checks()? {
+        tally.check(name, shell::run(&mut command));
     }
+    tally.tests_or_flaky("pytest", python::tests)
 }
 
 /// Checks that the binary of this machine finds injected preemptions.

@@ -138,10 +138,10 @@ fn nice(value: i32) -> Command {
 }
 
 fn wheel(tally: &mut Tally) {
-    tally.step("static binaries", |tally| check_binaries(tally, dist::of_rustup()));
+    tally.step("static binaries", |tally| check_binaries(tally, dist::of_rustup(dist::EMULATED)));
     tally.step("wheel", |tally| {
-        tally
-            .check("the wheel measures and reads", python::wheel().and_then(|wheels| python::check(&wheels)));
+        let wheels = python::wheel(dist::EMULATED);
+        tally.check("the wheel measures and reads", wheels.and_then(|wheels| python::check(&wheels)));
     });
 }
 

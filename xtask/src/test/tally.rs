@@ -150,6 +150,13 @@ impl Tally {
         }
     }
 
+    /// Counts a failure to run checks, if there is one.
+    pub fn ran(&mut self, name: &str, outcome: Result<()>) {
+        if outcome.is_err() {
+            self.check(name, outcome);
+        }
+    }
+
     /// Records that something cannot be done here, if there is a reason.
     pub fn skip(&mut self, reason: Option<impl std::fmt::Display>) {
         if let Some(reason) = reason {
@@ -176,18 +183,25 @@ impl Tally {
         }
     }
 
-    /// Runs `cargo test` like [`Tally::tests`]. The tests that fail, if they are few, run again, alone (`again` takes
-    /// their names): those that pass then are flaky, which the end says.
-    pub fn tests_or_flaky(&mut self, name: &str, command: Command, again: impl Fn(&[String]) -> Command) {
+    /// Runs tests like [`Tally::tests`]. `command` takes the names of those to run, none for all. The tests that fail,
+    /// if they are few, run again, alone: those that pass then are flaky, which the end says.
+    ///
+    /// # Errors
+    /// There is no command.
+    pub fn tests_or_flaky(
+        &mut self,
+        name: &str,
+        command: impl Fn(&[String]) -> Result<Command>,
+    ) -> Result<()> {
         let of_this = || Tally { limit: self.limit, ..Tally::default() };
         let mut first = of_this();
-        first.tests(name, command);
+        first.tests(name, command(&[])?);
         let few = first.broken.len() as i64 == first.failed && (1..=FLAKY).contains(&first.failed);
         if few {
             let names = std::mem::take(&mut first.broken);
             eprintln!("xtask: again, alone: {}", names.join(", "));
             let mut second = of_this();
-            second.tests(name, again(&names));
+            second.tests(name, command(&names)?);
             if second.passed + second.failed < first.failed {
                 // One did not run again, such as one of a binary that crashes.
                 second = Tally { failed: first.failed, broken: names.clone(), ..Tally::default() };
@@ -197,6 +211,7 @@ impl Tally {
             self.add(second);
         }
         self.add(first);
+        Ok(())
     }
 
     fn read_tests(&mut self, mut command: Command) -> Result<()> {
@@ -334,10 +349,11 @@ mod tests {
             echo 'test result: FAILED. 1 passed; 2 failed'; exit 101";
         let ran = |second: &str| {
             let mut tally = Tally::default();
-            tally.tests_or_flaky("cargo test", sh(first), |names| {
-                assert_eq!(names, ["a", "b"]);
-                sh(second)
-            });
+            let command = |names: &[String]| {
+                assert!(names.is_empty() || names == ["a", "b"], "{names:?}");
+                Ok(sh(if names.is_empty() { first } else { second }))
+            };
+            tally.tests_or_flaky("cargo test", command).unwrap();
             (tally.last_line(), tally.broken.join(","), tally.flaky.join(","))
         };
         let is =
