@@ -1,6 +1,7 @@
-//! Numbers in JSON as every reader can carry them: most take each for a double,
-//! jq among them, which holds whole numbers up to 2^53 only.
+//! JSON as every reader can carry it: most take each number for a double, jq among them, which holds whole numbers up to
+//! 2^53 only; and the service that keeps a log takes no text for a command.
 
+use crate::log_commands;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::ser::{CompactFormatter, Formatter, PrettyFormatter};
@@ -52,6 +53,14 @@ macro_rules! as_before {
 impl<F: Formatter> Formatter for Carried<F> {
     fn write_u64<W: ?Sized + io::Write>(&mut self, writer: &mut W, value: u64) -> io::Result<()> {
         self.0.write_u64(writer, carried(value))
+    }
+
+    fn write_string_fragment<W: ?Sized + io::Write>(
+        &mut self,
+        writer: &mut W,
+        fragment: &str,
+    ) -> io::Result<()> {
+        self.0.write_string_fragment(writer, &log_commands::escaped(fragment))
     }
 
     as_before! {
@@ -133,6 +142,22 @@ mod tests {
         let read = |text: &str| count(&mut serde_json::Deserializer::from_str(text));
         assert_eq!((read("null").unwrap(), read("9007199254740992").unwrap()), (0, LARGEST));
         assert!(read("9007199254740993").unwrap_err().to_string().contains("above 2^53"));
+    }
+
+    #[test]
+    fn a_text_is_no_command_to_a_service_and_is_read_as_it_was() {
+        for text in
+            ["##vso[task.setvariable]x", "###[error]", "##teamcity[a] ##[b] <LAVA_SIGNAL_A>", "#\n#[a]"]
+        {
+            let json = pretty(&[text]);
+            let lines: Vec<&str> = json.lines().map(str::trim_start).collect();
+            assert!(lines.iter().all(|line| !line.starts_with("::")), "{json}");
+            assert!(
+                ["##[", "##vso[", "##teamcity[", "<LAVA_"].iter().all(|word| !json.contains(word)),
+                "{json}"
+            );
+            assert_eq!(serde_json::from_str::<[String; 1]>(&json).unwrap(), [text]);
+        }
     }
 
     #[test]

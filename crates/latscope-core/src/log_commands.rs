@@ -1,6 +1,8 @@
 //! Commands in a text to the service that keeps a log: GitHub, Azure Pipelines, TeamCity, LAVA. What others wrote may
 //! contain them.
 
+use std::borrow::Cow;
+
 /// Beginnings of commands, anywhere in a line.
 const IN_LINES: [&str; 4] = ["##[", "##vso[", "##teamcity[", "<LAVA_"];
 
@@ -27,4 +29,20 @@ pub fn broken(mut line: String) -> String {
         line.insert(begin + 1, ' ');
     }
     line
+}
+
+/// Returns a part of a string in JSON in which no service finds a command. For readers of JSON it is the same: the first
+/// character of each command is written by its number. GitHub's `::` begins no line of JSON.
+///
+/// ```
+/// # use latscope_core::log_commands::escaped;
+/// assert_eq!(escaped("a ##[b]"), "a \\u0023#[b]");
+/// ```
+pub fn escaped(part: &str) -> Cow<'_, str> {
+    let mut escaped = Cow::Borrowed(part);
+    for begin in IN_LINES.iter().filter(|begin| part.contains(**begin)) {
+        let by_number = format!("\\u{:04x}{}", u32::from(begin.as_bytes()[0]), &begin[1..]);
+        escaped = Cow::Owned(escaped.replace(begin, &by_number));
+    }
+    escaped
 }

@@ -62,8 +62,22 @@ pub fn check_once<'a>(paths: impl IntoIterator<Item = &'a PathBuf>, instead: &st
 /// # Errors
 /// The file cannot be read, is no plain file, or is too large; the text names it.
 pub fn result(path: &Path) -> Result<Vec<u8>> {
-    let limit = if UNLIMITED.load(Ordering::Relaxed) { u64::MAX } else { LIMIT };
-    bytes(path, limit).map(without_commands)
+    bytes(path, result_limit()).map(without_commands)
+}
+
+/// Reads a result that a directory lists, as [`result`] does. A link is not followed: another user may have put it where
+/// a plain file was.
+///
+/// # Errors
+/// As of [`result`].
+pub fn listed_result(path: &Path) -> Result<Vec<u8>> {
+    let looked = Looked::name(path).with_context(|| format!("cannot read {}", name(path)))?;
+    bytes_of(&looked, path, result_limit()).map(without_commands)
+}
+
+/// The most bytes that a result may have.
+fn result_limit() -> u64 {
+    if UNLIMITED.load(Ordering::Relaxed) { u64::MAX } else { LIMIT }
 }
 
 /// Reads a text of the same kinds of files.
@@ -78,11 +92,16 @@ pub fn text(path: &Path) -> Result<String> {
 /// Reads a file up to a limit, and unpacks what begins as gzip does, whatever its name. It is looked at before it is
 /// opened: opening some devices acts, and opening a pipe waits.
 fn bytes(path: &Path, limit: u64) -> Result<Vec<u8>> {
-    let cannot = || format!("cannot read {}", name(path));
     if is_stdout(path) {
         return unpacked(limited(std::io::stdin().lock(), 0, path, limit)?, path, limit);
     }
-    let looked = Looked::at(path).with_context(cannot)?;
+    let looked = Looked::at(path).with_context(|| format!("cannot read {}", name(path)))?;
+    bytes_of(&looked, path, limit)
+}
+
+/// Reads the file that was looked at.
+fn bytes_of(looked: &Looked, path: &Path, limit: u64) -> Result<Vec<u8>> {
+    let cannot = || format!("cannot read {}", name(path));
     let is_file = looked.kind() == FileType::RegularFile;
     ensure!(looked.kind() != FileType::Directory, "{}: it is a directory, choose files in it", cannot());
     // `<(…)` of a shell is a pipe that another process writes to.
@@ -244,6 +263,17 @@ mod tests {
             assert!(bytes(special, 99).unwrap_err().to_string().contains("no plain file"));
         }
         assert!(limited(std::io::repeat(1), 0, Path::new("-"), 50).is_err());
+    }
+
+    #[test]
+    fn a_link_that_took_the_name_of_a_listed_file_is_not_followed() {
+        let place = tempfile::tempdir().unwrap();
+        let (file, link) = (place.path().join("a.json"), place.path().join("b.json"));
+        std::fs::write(&file, "{}").unwrap();
+        std::os::unix::fs::symlink(&file, &link).unwrap();
+        assert_eq!(listed_result(&file).unwrap(), b"{}");
+        assert!(listed_result(&link).unwrap_err().to_string().contains("no plain file"));
+        assert_eq!(result(&link).unwrap(), b"{}", "a link that is named is followed");
     }
 
     fn packed(text: &[u8]) -> Vec<u8> {

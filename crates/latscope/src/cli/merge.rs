@@ -58,7 +58,7 @@ fn read(paths: &[PathBuf]) -> Result<Vec<(String, Report)>> {
             continue;
         }
         for file in results::of_directory(path, &mut lost)? {
-            match load_one(&file) {
+            match results::load_listed(&file) {
                 Ok(report) => found.push((name(&file), report.without_blocks())),
                 Err(error) => lost.extend(results::skipped(&file, &error)),
             }

@@ -77,7 +77,8 @@ fn load_by(paths: &[PathBuf], of_named: fn(&[u8]) -> Result<Run, ReadError>) -> 
         }
     }
     let read = each_in_turn(&files, |(path, named)| {
-        read(path, if *named { of_named } else { imports::read_run }).and_then(redact::run)
+        let run = if *named { read(path, of_named) } else { read_listed(path, imports::read_run) };
+        run.and_then(redact::run)
     });
     for ((path, named), run) in files.iter().zip(read) {
         match run {
@@ -152,9 +153,9 @@ pub fn of_directory(path: &Path, skipped: &mut Vec<String>) -> Result<Vec<PathBu
     Ok(files)
 }
 
-/// Reads files on two threads; what `each` makes of each, in order. Only that is kept.
+/// Reads files of a directory on two threads; what `each` makes of each, in order. Only that is kept.
 pub fn read_each<T: Send>(files: &[&Path], each: impl Fn(&Path, Result<Run>) -> T + Sync) -> Vec<T> {
-    each_in_turn(files, |path| each(path, read(path, imports::read_run).and_then(redact::run)))
+    each_in_turn(files, |path| each(path, read_listed(path, imports::read_run).and_then(redact::run)))
 }
 
 /// Takes items on two threads; what `each` makes of each, in order.
@@ -186,6 +187,14 @@ pub fn load_one(path: &Path) -> Result<Report> {
     read(path, imports::read_report).map(doubted).and_then(redact::report)
 }
 
+/// Reads a result that a directory lists as [`load_one`] does.
+///
+/// # Errors
+/// The file cannot be read, is none any more, or is no result; the text names it.
+pub fn load_listed(path: &Path) -> Result<Report> {
+    read_listed(path, imports::read_report).map(doubted).and_then(redact::report)
+}
+
 /// Reads a result in full but for its samples in order of time.
 ///
 /// # Errors
@@ -200,10 +209,14 @@ fn doubted(mut report: Report) -> Report {
     report
 }
 
-/// The one way in which a file becomes a result, also that of another program.
+/// Makes a result of a file, also of one of another program.
 fn read<T>(path: &Path, of: fn(&[u8]) -> Result<T, ReadError>) -> Result<T> {
-    let text = input::result(path)?;
-    of(&text).with_context(|| format!("cannot use {}", name(path)))
+    of(&input::result(path)?).with_context(|| format!("cannot use {}", name(path)))
+}
+
+/// Makes a result of a file that a directory lists.
+fn read_listed<T>(path: &Path, of: fn(&[u8]) -> Result<T, ReadError>) -> Result<T> {
+    of(&input::listed_result(path)?).with_context(|| format!("cannot use {}", name(path)))
 }
 
 /// The path of a file, or with `.gz` behind it if only that is there.
