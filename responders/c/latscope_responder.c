@@ -25,12 +25,16 @@ enum { INDEX = 2, ENTRIES = 4, MUTED = 1, LARGEST_RING = 32768 };
 enum { HEADER_SIZE = 16, NAME_SERVICE = 53, NAME_SIZE = 32, ANNOUNCEMENT_SIZE = 40 };
 
 /* The endpoints have these addresses, in the order of their names. */
-enum { PING = 0x400, LONG_PING, PTY, BANDWIDTH, SINK, ENDPOINTS_END };
+enum { PING = 0x400, LONG_PING, PTY, BANDWIDTH, SINK, STATUS_SERVICE, ENDPOINTS_END };
 static const char *const names[ENDPOINTS_END - PING] = {
-    "rpc-ping", "rpc-long-ping", "pty-ping", "bandwidth", "bandwidth-sink",
+    "rpc-ping", "rpc-long-ping", "pty-ping", "bandwidth", "bandwidth-sink", "latscope-status",
 };
 
 enum { PATTERN = 2023, LONG_PACKET = 480, RECEIPT_SIZE = 24 };
+
+/* A status: words of eight bytes, then two names with a zero at the end of each. */
+enum { STATUS_WORDS = 10, CORE_SIZE = 32, FIRMWARE_SIZE = 64 };
+enum { STATUS_SIZE = STATUS_WORDS * 8 + CORE_SIZE + FIRMWARE_SIZE };
 
 /* So that a receipt and an announcement have room. */
 typedef char payload_is_long_enough[LATSCOPE_PAYLOAD >= ANNOUNCEMENT_SIZE ? 1 : -1];
@@ -412,6 +416,8 @@ static void count_reply(struct latscope_responder *r)
     r->counts.busy_ns += took;
     if (took > r->counts.longest_ns)
         r->counts.longest_ns = took;
+    if (took > r->longest_ns)
+        r->longest_ns = took;
 }
 
 /* Sends the message that is held; without a buffer it stays held, so that nothing is lost. */
@@ -438,7 +444,8 @@ static enum latscope_next send(struct latscope_responder *r)
     write_message(r);
     r->has_room = false;
     give_back(r, TO_HOST, r->room.descriptor, HEADER_SIZE + r->length);
-    if (!r->announcing)
+    /* What it costs to tell of the replies is none of them. */
+    if (!r->announcing && r->source != STATUS_SERVICE)
         count_reply(r);
     return LATSCOPE_AGAIN;
 }
@@ -517,6 +524,40 @@ static bool sink(struct latscope_responder *r)
     return true;
 }
 
+/* Writes a name, cut to its room, and zeros up to the end of that. */
+static void put_name(uint8_t *into, const char *name, uint32_t size)
+{
+    if (!name)
+        name = "";
+    for (uint32_t at = 0; at < size; at++) {
+        into[at] = at < size - 1 ? (uint8_t)*name : 0;
+        name += *name != 0;
+    }
+}
+
+/* Makes the message the status, if there is room for one. The longest time begins anew. */
+static bool answer_status(struct latscope_responder *r)
+{
+    if (LATSCOPE_PAYLOAD < STATUS_SIZE) {
+        r->counts.too_long++;
+        return false;
+    }
+    const struct latscope_counts *counts = &r->counts;
+    uint64_t words[STATUS_WORDS] = {
+        counts->replied, counts->sunk, counts->mismatched, counts->unknown, counts->too_long, counts->stalls,
+        0,               counts->busy_ns, r->longest_ns,   r->hooks.clock_hz,
+    };
+    for (uint32_t fault = 0; fault < LATSCOPE_FAULTS; fault++)
+        words[6] += counts->faults[fault];
+    for (uint32_t word = 0; word < STATUS_WORDS; word++)
+        put(r->payload + 8 * word, words[word], 8);
+    put_name(r->payload + 8 * STATUS_WORDS, r->hooks.core, CORE_SIZE);
+    put_name(r->payload + 8 * STATUS_WORDS + CORE_SIZE, r->hooks.firmware, FIRMWARE_SIZE);
+    r->longest_ns = 0;
+    r->length = STATUS_SIZE;
+    return true;
+}
+
 /* Makes the message a reply; false if it gets none. */
 static bool answer(struct latscope_responder *r, uint32_t endpoint)
 {
@@ -532,6 +573,8 @@ static bool answer(struct latscope_responder *r, uint32_t endpoint)
         r->counts.mismatched++;
         return false;
     }
+    if (endpoint == STATUS_SERVICE)
+        return answer_status(r);
     return endpoint != SINK || sink(r);
 }
 

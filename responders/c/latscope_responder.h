@@ -57,6 +57,11 @@ struct latscope_hooks {
 
     /* 5. Nanoseconds of a clock that does not stop, or NULL. */
     uint64_t (*clock)(void *context);
+
+    /* What the remote is, for the host's report: the core (31 bytes), the firmware with its version (63 bytes), the
+     * core's frequency. NULL, or 0, where that is not known. */
+    const char *core, *firmware;
+    uint64_t clock_hz;
 };
 
 /* What a host can do wrong. */
@@ -124,6 +129,7 @@ struct latscope_responder {
     uint32_t source, destination, length;
     uint64_t since;                 /* when what it replies to was found */
     uint64_t receipt[3];            /* of bandwidth-sink: blocks, bytes, mismatched */
+    uint64_t longest_ns;            /* since the last status */
     uint8_t payload[LATSCOPE_PAYLOAD];
 };
 

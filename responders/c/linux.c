@@ -259,7 +259,9 @@ static void report(const struct latscope_counts *counts)
 
 int main(int count, char **words)
 {
-    struct latscope_hooks hooks = { .context = &machine, .kick = kick, .barrier = barrier, .clock = monotonic };
+    struct latscope_hooks hooks = {
+        .context = &machine, .kick = kick, .barrier = barrier, .clock = monotonic, .firmware = "latscope's responder for Linux",
+    };
     const char *kicks = count > 3 ? words[3] : "";
     bool polling = !strcmp(kicks, "--poll") && count == 4, steps = !strcmp(kicks, "--steps") && count == 4;
 

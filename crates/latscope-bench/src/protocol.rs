@@ -3,7 +3,7 @@
 use crate::timebase::Timebase;
 use latscope_core::plan::{Params, Step};
 use latscope_core::quality::Quality;
-use latscope_core::report::{Block, Contention, Hop, Outlier, Semantics, Value, Work};
+use latscope_core::report::{Block, Contention, Hop, Outlier, RemoteIdentity, Semantics, Value, Work};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -85,6 +85,8 @@ pub struct PointResult {
     pub outliers: Vec<Outlier>,
     /// Threads that took part in the first transactions.
     pub hops: Vec<Hop>,
+    /// What the remote operating system says of itself.
+    pub remote: Option<RemoteIdentity>,
     /// The point ended before it had all it was to have.
     pub cut_short: bool,
     /// The run was asked to end before the point was done.

@@ -92,6 +92,7 @@ fn measurement(
         blocks: result.blocks,
         outliers: result.outliers,
         hops: result.hops,
+        remote: result.remote,
         corrected: corrected.filter(|histogram| histogram.count() > 0),
         recordings,
         contention: result.contention,

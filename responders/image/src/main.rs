@@ -105,7 +105,9 @@ fn begin(window: Bar) -> Result<Option<Answering>, Fault> {
         return Ok(None);
     }
     let rings = [table.rings[0].layout()?, table.rings[1].layout()?];
-    Ok(Some((table, Echo::new(Remote::new(window, rings)?.watch(table)?))))
+    let mut echo = Echo::new(Remote::new(window, rings)?.watch(table)?);
+    echo.describe("x86-64", concat!("latscope's image ", env!("CARGO_PKG_VERSION")));
+    Ok(Some((table, echo)))
 }
 
 /// Serves the driver, if there is one, until it is gone or the order changes.

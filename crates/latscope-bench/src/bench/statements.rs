@@ -5,7 +5,7 @@ use crate::hold::Shortfall;
 use crate::protocol::Message;
 use latscope_core::plan::ParamValue;
 use latscope_core::quality::{CUT_SHORT, Level, NO_PEER, NO_VALID_REPLY, Quality, Reason};
-use latscope_core::report::{Better, Block, Contention, Hop, Semantics, Value, Work};
+use latscope_core::report::{Better, Block, Contention, Hop, RemoteIdentity, Semantics, Value, Work};
 use latscope_machine::account::Peers;
 
 impl Bench<'_> {
@@ -53,6 +53,11 @@ impl Bench<'_> {
     /// States a parameter that was known only when the point was measured.
     pub fn set_param(&mut self, point: usize, name: &str, value: ParamValue) {
         self.result(point).params.insert(name.to_owned(), value);
+    }
+
+    /// States what the remote of a point says of itself.
+    pub fn set_remote(&mut self, point: usize, remote: RemoteIdentity) {
+        self.result(point).remote = Some(remote);
     }
 
     /// States who had a part in the first transactions of a point.

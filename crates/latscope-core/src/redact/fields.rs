@@ -39,7 +39,7 @@ const FIELDS: &[(Content, &[&str])] = &[
             "events.name", "kinds.name", "policy", "events", "cpus", "online", "allowed", "siblings",
             "shared", "last_caches", "kernel", "kernel_version", "architecture", "cpu_model", "microcode",
             "caches_from", "hypervisor", "scheduler", "source", "sampling", "times", "level", "status",
-            "state", "certainty", "better", "end", "phase", "plan.load", "actions",
+            "state", "certainty", "better", "end", "phase", "plan.load", "actions", "remote.core",
         ],
     ),
     (
@@ -56,7 +56,13 @@ const FIELDS: &[(Content, &[&str])] = &[
     (Event, &["events.text"]),
     (Parameter, &["params"]),
     (Fact, &["facts"]),
-    (Private, &["command", "exec", "latscope", "command_line", "labels", "machine.name", "machine.id"]),
+    (
+        Private,
+        &[
+            "command", "exec", "latscope", "command_line", "labels", "machine.name", "machine.id",
+            "remote.firmware",
+        ],
+    ),
 ];
 
 /// Parameters that hold the user's words, or those of another program.

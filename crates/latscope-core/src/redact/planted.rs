@@ -5,7 +5,7 @@ use crate::fixture;
 use crate::plan::{Load, USER_PARAMETER};
 use crate::report::{
     Account, Cause, Certainty, Consumer, Finding, Hop, Interrupted, Outlier, Progress, Quota, RealTime,
-    Report, TraceEvent,
+    RemoteIdentity, Report, TraceEvent,
 };
 use serde_json::Value;
 
@@ -80,6 +80,11 @@ fn full() -> Report {
             name: "sched_wakeup".to_owned(),
             text: "comm=cat pid=7".to_owned(),
         }],
+    });
+    report.measurements[0].remote = Some(RemoteIdentity {
+        core: "a core".to_owned(),
+        clock_hz: Some(1),
+        firmware: "a firmware".to_owned(),
     });
     report.measurements[0].hops.push(Hop {
         role: "client".to_owned(),

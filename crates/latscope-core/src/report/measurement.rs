@@ -2,7 +2,7 @@
 
 use super::lost::MESSAGES_LOST;
 use super::unsteady::{starved_reason, unsteady_reason};
-use super::{Account, Block, Contention, Hop, Outlier, Recordings, Tested, Verdict};
+use super::{Account, Block, Contention, Hop, Outlier, Recordings, RemoteIdentity, Tested, Verdict};
 use crate::account::add_known;
 use crate::histogram::Histogram;
 use crate::machine::Machine;
@@ -199,6 +199,9 @@ pub struct Measurement {
     /// Threads that took part in the first transactions, if they were requested.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hops: Vec<Hop>,
+    /// What the remote operating system says of itself; `None` where there is none, or where it says nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remote: Option<RemoteIdentity>,
     /// Histogram that also has the activations which never took place because an earlier activation was late; `None`
     /// where such activations cannot occur.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -259,6 +262,7 @@ impl Measurement {
             blocks: Vec::new(),
             outliers: Vec::new(),
             hops: Vec::new(),
+            remote: None,
             corrected: None,
             tested: None,
             recordings: None,
@@ -364,6 +368,11 @@ impl Measurement {
         Block::thin(&mut self.blocks);
         self.outliers.append(&mut next.outliers);
         self.hops.append(&mut next.hops);
+        self.remote = match (self.remote.take(), next.remote) {
+            // What is true of a part only is not known of the whole.
+            (Some(ours), Some(others)) if ours != others => None,
+            (ours, others) => ours.or(others),
+        };
         add_known(&mut self.corrected, next.corrected.as_ref(), Histogram::merge);
         self.settle();
     }

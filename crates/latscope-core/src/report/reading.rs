@@ -2,7 +2,8 @@
 
 use super::{
     Account, Block, Contention, Finding, Hop, Imported, Interrupted, Measurement, Merged, Outlier,
-    Recordings, Report, SCHEMA, Sampling, Semantics, Summary, Tested, Tool, Value, Verdict, Warning, Work,
+    Recordings, RemoteIdentity, Report, SCHEMA, Sampling, Semantics, Summary, Tested, Tool, Value, Verdict,
+    Warning, Work,
 };
 use crate::histogram::Histogram;
 use crate::json;
@@ -193,6 +194,7 @@ struct MeasurementWithoutBlocks {
     outliers: Vec<Outlier>,
     #[serde(default)]
     hops: Vec<Hop>,
+    remote: Option<RemoteIdentity>,
     corrected: Option<Histogram>,
     tested: Option<Tested>,
     recordings: Option<Recordings>,

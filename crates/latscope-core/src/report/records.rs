@@ -1,5 +1,6 @@
 //! Records of single events in a measurement: blocks in order of time, outliers, hops, exact records.
 
+use crate::units::format_value;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -161,6 +162,31 @@ pub struct Hop {
     pub priority: u32,
     /// Nice value of the thread.
     pub nice: i32,
+}
+
+/// What a remote operating system says of itself.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct RemoteIdentity {
+    /// Name of its core; empty if it does not say.
+    pub core: String,
+    /// Frequency of its core, Hz; `None` if it does not say.
+    pub clock_hz: Option<u64>,
+    /// Its firmware with the version; empty if it does not say.
+    pub firmware: String,
+}
+
+impl RemoteIdentity {
+    /// Returns what is known of the remote in words: `Cortex-R5F at 600.0 MHz, Zephyr 4.2`; empty for nothing.
+    pub fn words(&self) -> String {
+        let clock = self.clock_hz.map(|hz| format_value(hz as f64, "Hz"));
+        let core = match (self.core.as_str(), clock) {
+            ("", clock) => clock.unwrap_or_default(),
+            (core, None) => core.to_owned(),
+            (core, Some(clock)) => format!("{core} at {clock}"),
+        };
+        let known = [core.as_str(), self.firmware.as_str()].into_iter().filter(|text| !text.is_empty());
+        known.collect::<Vec<_>>().join(", ")
+    }
 }
 
 /// Exact records beside the histogram, kept only when the plan asks.

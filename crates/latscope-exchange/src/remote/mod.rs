@@ -29,9 +29,13 @@ use latscope_process::leftover::Leftover;
 use latscope_rpmsg::Fault;
 use latscope_rpmsg::echo::Service;
 use latscope_rpmsg::link::Unsent;
-use latscope_rpmsg::messages::LongPing;
+use latscope_rpmsg::messages::{LongPing, Status};
 use rustix::fd::BorrowedFd;
 use std::io;
+use std::time::Duration;
+
+/// Longest wait for what a remote says of itself.
+pub const STATUS_TIMEOUT: Duration = Duration::from_millis(200);
 
 /// A connection to one service of a remote.
 pub trait Channel {
@@ -64,6 +68,12 @@ pub trait Channel {
     /// The remote does not have the service, or is gone; or each order takes a connection of its own.
     fn turn_to(&mut self, _order: &Order) -> Result<()> {
         anyhow::bail!("each order takes a connection of its own")
+    }
+
+    /// Asks the remote what it is and what it counted. `None` if it has no such service, or does not answer in
+    /// [`STATUS_TIMEOUT`].
+    fn status(&mut self) -> Option<Status> {
+        None
     }
 
     /// Gives up on messages that have not arrived. Where a channel cannot find out which message bytes belong to, it

@@ -3,7 +3,7 @@
 //! What the other side writes is not trusted: [`latscope_rpmsg`] checks it.
 
 use super::kicks::{FOREVER, Kicks, Next, Wait};
-use super::{Alarm, Channel, Failure, Order};
+use super::{Alarm, Channel, Failure, Order, STATUS_TIMEOUT};
 use anyhow::{Context, ensure};
 use latscope_os::clock::monotonic_ns;
 use latscope_os::window::Window as Memory;
@@ -12,6 +12,7 @@ use latscope_rpmsg::echo::Service;
 use latscope_rpmsg::endpoints::Endpoints;
 use latscope_rpmsg::header::{Address, Header, NAME_SERVICE};
 use latscope_rpmsg::link::{Event, Message, Unsent};
+use latscope_rpmsg::messages::Status;
 use latscope_rpmsg::name_service::{Announcement, Name};
 use latscope_rpmsg::table::status::NEEDS_RESET;
 use latscope_rpmsg::table::{NAME_SERVICE as NAMES, Table};
@@ -181,6 +182,16 @@ impl Rings {
         }
     }
 
+    /// Receives messages that are there already, and drops them.
+    fn discard(&mut self) {
+        let mut room = vec![0; self.limit];
+        for _ in 0..ENTRIES {
+            if self.any(&mut room, 0).is_err() {
+                break;
+            }
+        }
+    }
+
     /// Receives the next message from any endpoint. Processes announcements too, and counts data that is no message.
     #[inline]
     fn any(&mut self, into: &mut [u8], until: u64) -> Result<Message, Failure> {
@@ -324,15 +335,28 @@ impl Channel for Rings {
         self.between = (self.endpoints.open(name).ok_or(Failure::Unsent(Unsent::NoBuffer))?, 0);
         self.find(name, monotonic_ns() + wait.as_nanos() as u64)?;
         // Replies to an earlier order do not count: the counts are of this one.
-        let mut room = vec![0; self.limit];
-        for _ in 0..ENTRIES {
-            if self.any(&mut room, 0).is_err() {
-                break;
-            }
-        }
+        self.discard();
         self.faults = Faults::default();
         (self.recovered, self.misaddressed) = (0, 0);
         Ok(())
+    }
+
+    fn status(&mut self) -> Option<Status> {
+        if self.limit < Status::SIZE {
+            return None;
+        }
+        self.discard();
+        let name = Service::Status.name();
+        let theirs = self.endpoints.theirs().find(|(theirs, _)| *theirs == name)?.1;
+        let ours = self.endpoints.open(name)?;
+        let (before, misaddressed) =
+            (std::mem::replace(&mut self.between, (ours, theirs)), self.misaddressed);
+        let mut answer = vec![0; self.limit];
+        let until = monotonic_ns() + STATUS_TIMEOUT.as_nanos() as u64;
+        let received = self.send(&[]).and_then(|()| self.receive(&mut answer, until));
+        // Replies that come late are not for this question, nor astray.
+        (self.between, self.misaddressed) = (before, misaddressed);
+        Status::parse(&answer[..received.ok()?]).ok()
     }
 
     fn limit(&self) -> usize {

@@ -4,7 +4,7 @@ use super::settings::{settings, shared_steps};
 use crate::runs::{Run, extremes};
 use latscope_core::plan::Load;
 pub(crate) use latscope_core::report::OTHERS;
-use latscope_core::report::{Account, QUIET};
+use latscope_core::report::{Account, QUIET, RemoteIdentity};
 use latscope_core::statistics::median;
 use latscope_core::units::{counted, format_share};
 use schemars::JsonSchema;
@@ -226,10 +226,13 @@ pub(crate) fn of_run(run: &Run, steps: Option<&BTreeSet<&str>>) -> Vec<(String, 
         ("rounds", rounds),
     ];
     let labels = report.labels.iter().map(|(name, value)| (format!("{LABEL}{name}"), value.clone()));
+    let remotes = report.measurements.iter().filter_map(|m| m.remote.as_ref());
+    let remotes: BTreeSet<String> = remotes.map(RemoteIdentity::words).collect();
+    let remotes = remotes.into_iter().map(|words| ("remote".to_owned(), words));
     let checks =
         machine.checks.iter().map(|check| (format!("doctor: {}", check.id), check.state.word().to_owned()));
     let fixed = fixed.map(|(what, value)| (what.to_owned(), value)).into_iter();
-    fixed.chain(labels).chain(settings(report, steps)).chain(checks).collect()
+    fixed.chain(labels).chain(settings(report, steps)).chain(remotes).chain(checks).collect()
 }
 
 /// A load as the user requests it.

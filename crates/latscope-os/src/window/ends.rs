@@ -75,6 +75,11 @@ impl Echo {
         Echo(Box::new(echo::Echo::new(remote)))
     }
 
+    /// States what the remote is: [`echo::Echo::describe`].
+    pub fn describe(&mut self, core: &'static str, firmware: &'static str) {
+        self.0.describe(core, firmware);
+    }
+
     /// Does one step: [`echo::Echo::poll`].
     #[inline]
     pub fn poll(&mut self) -> Progress {

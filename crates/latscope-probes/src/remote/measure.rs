@@ -3,6 +3,7 @@
 use super::deadlines::Deadlines;
 use super::ping_loop::{Kind, MOST_LOSSES, PingLoop};
 use super::plan::{Content, Direction, MAILBOX, Mode, Sent};
+use super::status;
 use super::stream::{Outcome, Stream};
 use crate::prelude::*;
 use latscope_core::histogram::Histogram;
@@ -10,7 +11,7 @@ use latscope_exchange::remote::{Channel, Failure, MAILBOXES, Order, tty};
 use latscope_process::guardian::Guardian;
 use latscope_process::leftover::Leftover;
 use latscope_rpmsg::echo::Service;
-use latscope_rpmsg::messages::{LongPing, Ping};
+use latscope_rpmsg::messages::{LongPing, Ping, Status};
 use std::cell::RefCell;
 
 /// First pings that are not recorded, back to back and paced.
@@ -50,11 +51,12 @@ fn is_without_sink(sent: &Sent) -> bool {
 fn measure(
     bench: &mut Bench,
     index: usize,
-    (channel, point): (Box<dyn Channel>, &Point),
+    (mut channel, point): (Box<dyn Channel>, &Point),
     sent: &Sent,
 ) -> Box<dyn Channel> {
     let (limit, payload) = (channel.limit(), sent.payload());
-    match sent.content {
+    let before = asked_status(&mut *channel, sent);
+    let mut channel = match sent.content {
         // A long ping is in packets, and states all of its data.
         Content::LongPing(..) => pings(bench, index, (channel, point), sent),
         _ if payload > limit as u64 => {
@@ -65,7 +67,18 @@ fn measure(
         }
         Content::Blocks(direction, payload) => stream(bench, index, (channel, sent), direction, payload),
         Content::Message(_) => pings(bench, index, (channel, point), sent),
+    };
+    if let Some(before) = before
+        && let Some(after) = asked_status(&mut *channel, sent)
+    {
+        status::tell(bench, index, (&before, &after));
     }
+    channel
+}
+
+/// What a remote says of itself, where this program did not start it.
+fn asked_status(channel: &mut dyn Channel, sent: &Sent) -> Option<Status> {
+    if sent.transport.ours || channel.ended().is_some() { None } else { channel.status() }
 }
 
 /// Connection of the last point, with its transport and the options of that, if the next point may use it.

@@ -6,6 +6,7 @@ mod ledger;
 mod measure;
 mod ping_loop;
 mod plan;
+mod status;
 mod stream;
 mod tally;
 #[cfg(test)]

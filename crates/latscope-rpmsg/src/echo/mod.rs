@@ -5,8 +5,9 @@
 
 use crate::header::{Address, FIRST_DYNAMIC, Header, NAME_SERVICE};
 use crate::link::{Event, Link, Message, Unsent};
+pub use crate::messages::Counts;
 use crate::messages::block::Receipt;
-use crate::messages::{LongPing, Ping, Word};
+use crate::messages::{LongPing, Ping, Status, Word};
 use crate::name_service::{Announcement, Name};
 use crate::{Fault, Faults};
 
@@ -23,6 +24,8 @@ pub enum Service {
     Bandwidth,
     /// Verifies blocks and echoes none. An empty message asks for the [`Receipt`], and begins a new one.
     Sink,
+    /// Answers every message with the [`Status`].
+    Status,
     /// Echoes anything, by the name for which Linux makes `/dev/rpmsgN` by itself.
     Raw,
     /// Echoes anything, by the name for which Linux makes `/dev/ttyRPMSGN` by itself.
@@ -31,16 +34,17 @@ pub enum Service {
 
 impl Service {
     /// The benchmark's services, in the order of their addresses.
-    pub const ALL: [Service; 5] =
-        [Service::Ping, Service::LongPing, Service::Pty, Service::Bandwidth, Service::Sink];
+    pub const ALL: [Service; 6] =
+        [Service::Ping, Service::LongPing, Service::Pty, Service::Bandwidth, Service::Sink, Service::Status];
 
     /// Services of [`Service::ALL`], and those that Linux has a driver for.
-    pub const LINUX: [Service; 7] = [
+    pub const LINUX: [Service; 8] = [
         Service::Ping,
         Service::LongPing,
         Service::Pty,
         Service::Bandwidth,
         Service::Sink,
+        Service::Status,
         Service::Raw,
         Service::Tty,
     ];
@@ -56,6 +60,7 @@ impl Service {
             Service::Pty => const { name("pty-ping") },
             Service::Bandwidth => const { name("bandwidth") },
             Service::Sink => const { name("bandwidth-sink") },
+            Service::Status => const { name("latscope-status") },
             Service::Raw => const { name("rpmsg-raw") },
             Service::Tty => const { name("rpmsg-tty") },
         }
@@ -102,34 +107,6 @@ pub struct Progress {
     pub kick_receive: bool,
 }
 
-/// Totals of all steps.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Counts {
-    /// Number of messages replied to.
-    pub replied: u64,
-    /// Blocks that the sink took.
-    pub sunk: u64,
-    /// Messages without reply because they were not what the service expects, or longer than the buffer of this side.
-    pub mismatched: u64,
-    /// Messages to addresses without an endpoint.
-    pub unknown: u64,
-    /// Replies that did not fit the buffers of the other direction.
-    pub too_long: u64,
-    /// Times that a reply had to wait for a buffer.
-    pub stalls: u64,
-}
-
-impl core::ops::AddAssign for Counts {
-    fn add_assign(&mut self, more: Counts) {
-        self.replied += more.replied;
-        self.sunk += more.sunk;
-        self.mismatched += more.mismatched;
-        self.unknown += more.unknown;
-        self.too_long += more.too_long;
-        self.stalls += more.stalls;
-    }
-}
-
 /// Replies to the benchmarks' messages of up to `SIZE` bytes of payload.
 ///
 /// A reply that finds no buffer is held, and no other message is received until
@@ -145,6 +122,8 @@ pub struct Echo<L, const SIZE: usize> {
     receipt: Receipt,
     counts: Counts,
     faults: Faults,
+    /// Names of the core and of the firmware.
+    about: [&'static str; 2],
 }
 
 /// A reply: the first `length` bytes of the payload.
@@ -176,7 +155,13 @@ impl<L: Link, const SIZE: usize> Echo<L, SIZE> {
             receipt: Receipt::default(),
             counts: Counts::default(),
             faults: Faults::default(),
+            about: [""; 2],
         }
+    }
+
+    /// States what the remote is: its core, and its firmware with the version.
+    pub fn describe(&mut self, core: &'static str, firmware: &'static str) {
+        self.about = [core, firmware];
     }
 
     /// The link, to look at.
@@ -298,7 +283,23 @@ impl<L: Link, const SIZE: usize> Echo<L, SIZE> {
             self.counts.mismatched += 1;
             return None;
         }
-        if service == Service::Sink { self.sink(message.length) } else { Some(message.length) }
+        match service {
+            Service::Sink => self.sink(message.length),
+            Service::Status => self.status(),
+            _ => Some(message.length),
+        }
+    }
+
+    /// Makes the payload the status, if it has room for one.
+    fn status(&mut self) -> Option<usize> {
+        let [core, firmware] = self.about;
+        let status = Status::new(self.counts, self.faults.total(), core, firmware);
+        let Some(room) = self.payload.first_chunk_mut() else {
+            self.counts.too_long += 1;
+            return None;
+        };
+        *room = status.bytes();
+        Some(Status::SIZE)
     }
 
     /// Counts a block, or makes the payload the receipt.
@@ -331,7 +332,8 @@ impl<L: Link, const SIZE: usize> Echo<L, SIZE> {
                 Step::Consumed
             }
             Ok(()) => {
-                self.counts.replied += 1;
+                // An answer that has the counts is not among them.
+                self.counts.replied += u64::from(reply.source != Service::Status.address());
                 Step::Replied
             }
         };

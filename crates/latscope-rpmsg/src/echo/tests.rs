@@ -73,12 +73,31 @@ fn services_are_announced_before_all_else() {
             "rpc-long-ping 0x401",
             "pty-ping 0x402",
             "bandwidth 0x403",
-            "bandwidth-sink 0x404"
+            "bandwidth-sink 0x404",
+            "latscope-status 0x405"
         ]
     );
     echo.announce();
     run(&mut echo);
-    assert_eq!(receive(&mut host).len(), 5);
+    assert_eq!(receive(&mut host).len(), 6);
+}
+
+#[test]
+fn a_remote_says_what_it_is_and_what_it_counted() {
+    let window = Window::OPENAMP;
+    let memory = room(&window);
+    let (mut host, mut echo) = sides(&memory, &window);
+    echo.describe("a core", "a firmware 1.0");
+    run(&mut echo);
+    receive(&mut host);
+    host.send(OURS, Service::Pty.address(), b"hello").unwrap();
+    host.send(OURS, Service::Ping.address(), b"no ping").unwrap();
+    host.send(OURS, Service::Status.address(), &[]).unwrap();
+    run(&mut echo);
+    let replies = receive(&mut host);
+    let status = Status::parse(&replies[1].1).unwrap();
+    assert_eq!((status.counts.replied, status.counts.mismatched, status.busy_ns), (1, 1, 0));
+    assert_eq!((status.core(), status.firmware()), ("a core", "a firmware 1.0"));
 }
 
 #[test]
@@ -152,7 +171,7 @@ fn messages_to_no_endpoint_are_counted() {
     let window = Window::OPENAMP;
     let memory = room(&window);
     let (mut host, mut echo) = sides(&memory, &window);
-    for address in [0, 53, 0x3FF, 0x405, u32::MAX] {
+    for address in [0, 53, 0x3FF, 0x406, u32::MAX] {
         host.send(OURS, address, b"x").unwrap();
     }
     assert_eq!((run(&mut echo), echo.counts().unknown, echo.counts().replied), (Step::Idle, 5, 0));

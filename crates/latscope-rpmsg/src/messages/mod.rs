@@ -6,9 +6,11 @@
 pub mod block;
 mod long_ping;
 mod ping;
+mod status;
 
 pub use long_ping::{Assembler, Form, LongPing, Tally};
 pub use ping::Ping;
+pub use status::{Counts, Status};
 
 use core::fmt;
 

@@ -173,7 +173,7 @@ fn a_remote_that_lost_its_driver_serves_the_next() {
 #[test]
 fn a_remote_announces_only_to_a_driver_that_accepted_it() {
     let window = small();
-    for (accepts, announces) in [(0, 0), (table::NAME_SERVICE, 5)] {
+    for (accepts, announces) in [(0, 0), (table::NAME_SERVICE, 6)] {
         let memory = room(&window);
         let mut host: Host<_, 4> = window.host(&memory).unwrap();
         assert_eq!(window.table.accepted(&memory), Ok(table::NAME_SERVICE));

@@ -70,6 +70,11 @@ fn common(group: &Group) -> Vec<String> {
         Some(if name == CALLER { got.part(POLICY_REFUSED, asked, "SCHED_OTHER caller") } else { asked })
     }));
     parts.extend(shared(CLOCK).map(|clock| format!("{clock} clock")));
+    if let Some(remote) = &first.m.remote
+        && group.singles.iter().all(|row| row.m.remote.as_ref() == Some(remote))
+    {
+        parts.push(format!("the remote says it is {}", remote.words()));
+    }
     parts
 }
 

@@ -118,6 +118,15 @@ fn the_rows_of_a_run_are_one_driver_to_the_server() {
     let found = setup.drive("ping --wait socket,spin-then-park --count 100 --payload 1,8,48,496 --warm-up 3");
     sound(&found, 100);
     assert_eq!(measurements(&found).len(), 8);
+    for m in measurements(&found) {
+        let value = |name: &str| m["values"][name]["value"].as_f64();
+        // All that it answered, warm-up and what settles the row included.
+        let known = ["remote-replied", "remote-refused", "remote-stalls", "remote-faults"].map(value);
+        assert_eq!(known, [103.0, 0.0, 0.0, 0.0].map(Some), "{m:#}");
+        assert_eq!(value("remote-longest"), None, "it has no clock: {m:#}");
+        let firmware = concat!("latscope ", env!("CARGO_PKG_VERSION"));
+        assert_eq!(m["remote"], serde_json::json!({"core": "", "clock_hz": null, "firmware": firmware}));
+    }
     let ran = server.end(Signal::TERM);
     assert!(ran.err.contains("served 1 driver: ") && ran.err.ends_with("no fault\n"), "{ran:?}");
     // A hundred pings and three of warm-up of each row.

@@ -78,6 +78,8 @@ impl Served {
         let measurements = found["measurements"].as_array().unwrap();
         for m in measurements {
             assert_eq!(m["summary"]["count"].as_u64(), Some(count), "{m:#}");
+            let longest = m["values"]["remote-longest"]["value"].as_f64();
+            assert!(longest.is_some_and(|ns| ns > 0.0), "the responder has a clock: {m:#}");
             for name in ["losses", "late", "mismatches", "duplicates", "reorderings", "faults"] {
                 assert_eq!(m["values"][name]["value"].as_f64(), Some(0.0), "{name}: {m:#}");
             }

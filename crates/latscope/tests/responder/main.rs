@@ -11,7 +11,7 @@ mod support;
 use latscope_rpmsg::echo::Service;
 use latscope_rpmsg::header::NAME_SERVICE;
 use latscope_rpmsg::messages::block::{self, Receipt};
-use latscope_rpmsg::messages::{Assembler, Form, LongPing, Ping, Word};
+use latscope_rpmsg::messages::{Assembler, Form, LongPing, Ping, Status, Word};
 use latscope_rpmsg::name_service::Announcement;
 use latscope_rpmsg::table::BufferSizes;
 use latscope_rpmsg::{Link, Memory, Window};
@@ -19,8 +19,14 @@ use support::{OURS, Responder, Way, compile, eventually, faults, made};
 
 const WAYS: [Way; 3] = [Way::Poll, Way::Events, Way::Socket];
 
-const NAMES: [&str; 5] =
-    ["rpc-ping 0x400", "rpc-long-ping 0x401", "pty-ping 0x402", "bandwidth 0x403", "bandwidth-sink 0x404"];
+const NAMES: [&str; 6] = [
+    "rpc-ping 0x400",
+    "rpc-long-ping 0x401",
+    "pty-ping 0x402",
+    "bandwidth 0x403",
+    "bandwidth-sink 0x404",
+    "latscope-status 0x405",
+];
 
 /// Names that an object file needs from elsewhere.
 fn needed(object: &str, extra: &[&str]) -> String {
@@ -103,7 +109,7 @@ fn what_is_not_sound_gets_no_reply_and_is_counted() {
     ] {
         assert!(responder.send(&mut host, service, payload));
     }
-    for address in [0, 53, 0x3FF, 0x405, u32::MAX] {
+    for address in [0, 53, 0x3FF, 0x406, u32::MAX] {
         host.send(OURS, address, b"x").unwrap();
     }
     // Messages are taken in order: when the last is replied to, all were.
@@ -174,6 +180,25 @@ fn a_sink_gives_a_receipt_when_asked() {
 }
 
 #[test]
+fn a_responder_says_what_it_is_and_what_it_counted() {
+    let (responder, mut host) = Responder::ready(Window::OPENAMP, Way::Poll);
+    let mut ask = |service, payload: &[u8]| responder.ask(&mut host, service, payload);
+    let first = Status::parse(&ask(Service::Status, &[])).unwrap();
+    assert_eq!((first.counts.replied, first.busy_ns, first.longest_ns), (0, 0, 0));
+    assert_eq!((first.core(), first.firmware(), first.clock_hz), ("", "latscope's responder for Linux", 0));
+    for _ in 0..10 {
+        ask(Service::Pty, b"hello");
+    }
+    let second = Status::parse(&ask(Service::Status, b"anything")).unwrap();
+    assert_eq!((second.counts.replied, second.faults), (10, 0));
+    assert!(second.longest_ns > 0 && second.busy_ns >= second.longest_ns, "{second:?}");
+    // The longest is since the last answer.
+    let third = Status::parse(&ask(Service::Status, &[])).unwrap();
+    assert_eq!((third.busy_ns, third.longest_ns), (second.busy_ns, 0));
+    assert_eq!(responder.end()["replied"], 10);
+}
+
+#[test]
 fn replies_without_buffer_are_held_and_none_is_lost() {
     let window = Window::new(4, 512, 512).unwrap();
     for way in WAYS {
@@ -209,11 +234,11 @@ fn a_full_ring_is_waited_for_and_no_fault() {
         assert!(responder.step(), "four announcements fill the ring");
     }
     let mut received = Vec::new();
-    while received.len() < 9 {
+    while received.len() < 10 {
         received.push(responder.receive(&mut host).0);
         responder.step();
     }
-    assert_eq!(received, [0x400, 0x401, 0x402, 0x403, 0x404, 0x402, 0x402, 0x402, 0x402]);
+    assert_eq!(received, [0x400, 0x401, 0x402, 0x403, 0x404, 0x405, 0x402, 0x402, 0x402, 0x402]);
     let counts = responder.end();
     assert_eq!((counts["replied"], faults(&counts)), (4, 0));
     assert!(counts["stalls"] > 0);

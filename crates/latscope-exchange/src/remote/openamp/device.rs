@@ -106,6 +106,7 @@ impl OpenampDevice {
                 Ok(Some(mut remote)) => {
                     announce_demo(&mut remote, &mut kicks)?;
                     let (before, mut echo) = (self.served(), Echo::new(remote));
+                    echo.describe("", concat!("latscope ", env!("CARGO_PKG_VERSION")));
                     let mut tell = |echo: &Echo| {
                         let served = before.with(echo.counts(), echo.faults());
                         *self.served.lock().unwrap_or_else(PoisonError::into_inner) = served;

@@ -173,8 +173,8 @@ fn a_guest_hears_of_all_services_and_its_pings_come_back() {
         assert_eq!((received.header.destination, received.header.source), (0x500, service.address()));
         assert_eq!(&room[..received.length], ping);
     }
-    // Both rings stop, and tell where they are: seven names and three replies; three messages.
-    for (ring, position) in [(0, 10), (1, 3)] {
+    // Both rings stop, and tell where they are: eight names and three replies; three messages.
+    for (ring, position) in [(0, 11), (1, 3)] {
         monitor.send(11, 1, &state(ring, 0), &[]);
         assert_eq!(monitor.reply::<8>(11).as_slice(), state(ring, position), "ring {ring}");
     }
