@@ -151,6 +151,7 @@ impl Blame {
             tick: (!self.tickless.0.contains(&window.cpu)).then_some(TICK),
             stolen: if self.virtual_machine { self.steal.recent(window.cpu) } else { 0 },
             throttled: self.held_back.recent(),
+            coordinator: Some(std::process::id()),
             halted: self.halted.is_some_and(|noted| window.from <= noted),
         };
         let traced = self.tracer.around(window.from, window.until, Some(window.thread));

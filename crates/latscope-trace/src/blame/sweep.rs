@@ -26,9 +26,6 @@ const COUNTED: u64 = 1_000_000;
 /// State `TASK_INTERRUPTIBLE` of the kernel.
 const INTERRUPTIBLE: u64 = 1;
 
-/// State `TASK_UNINTERRUPTIBLE` of the kernel.
-const UNINTERRUPTIBLE: u64 = 2;
-
 /// State `TASK_IDLE` of the kernel, in which its threads wait for work.
 const IDLE: u64 = 0x80;
 
@@ -288,7 +285,7 @@ impl<'a> Sweep<'a> {
                     self.wants = is_preempted(from, *state, to);
                     self.thread = match state {
                         state if state & 0xff == 0 => Thread::Waiting,
-                        state if state & UNINTERRUPTIBLE != 0 && self.woken => Thread::Blocked,
+                        state if state & wakeups::UNINTERRUPTIBLE != 0 && self.woken => Thread::Blocked,
                         state if state & STOPPED != 0 => Thread::Stopped,
                         _ => Thread::Asleep,
                     };
@@ -332,7 +329,12 @@ impl<'a> Sweep<'a> {
         let blocked = std::mem::take(&mut self.blocked);
         let by_thread = wakeups::is_by_thread(events, event, &self.known.0);
         let lock = Owner { kind: "lock", name: waker, pid: event.thread };
-        shares.add(if by_thread { self.if_runnable(lock) } else { lock }, blocked);
+        let owner = match by_thread {
+            true if self.is_thaw(events, event) => Owner::new(kind::FROZEN, ""),
+            true => self.if_runnable(lock),
+            false => lock,
+        };
+        shares.add(owner, blocked);
         self.settle(by_thread, shares);
         if self.thread != Thread::Running {
             // A thread that waits for a CPU is not woken again, unless it ran and left meanwhile without a trace.
@@ -341,6 +343,12 @@ impl<'a> Sweep<'a> {
         let due = event.at >= self.window.from;
         self.delivered |= due;
         self.woken |= due;
+    }
+
+    /// Returns true if the thread that woke the late one thawed the run.
+    fn is_thaw(&self, events: &[Event], waking: &Event) -> bool {
+        let coordinator = self.setting.coordinator;
+        coordinator.is_some_and(|thread| wakeups::is_thaw(events, waking, thread, &self.known.0))
     }
 
     /// Gives the rest of the window its owner.

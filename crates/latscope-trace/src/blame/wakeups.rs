@@ -3,6 +3,9 @@
 use crate::events::{Event, Kind, Name};
 use std::collections::BTreeMap;
 
+/// State `TASK_UNINTERRUPTIBLE` of the kernel.
+pub(super) const UNINTERRUPTIBLE: u64 = 2;
+
 /// Returns true if a thread woke another by what it did itself: `waking` came neither within an interrupt nor from a
 /// thread that serves timers (PREEMPT_RT), nor behind lost events.
 pub(super) fn is_by_thread(events: &[Event], waking: &Event, names: &BTreeMap<u32, Name>) -> bool {
@@ -25,6 +28,32 @@ pub(super) fn is_by_thread(events: &[Event], waking: &Event, names: &BTreeMap<u3
         }
     }
     within == 0
+}
+
+/// Longest time in which a thread that thaws a control group wakes all threads of it, ns.
+const THAW: u64 = 10_000_000;
+
+/// Returns true if the thread of a `waking` thawed the control group of another thread at that time: it also woke that
+/// one, which had left its CPU as frozen threads do. The kernel reports some of them as waiting within the kernel, as
+/// those that wait for a lock.
+pub(super) fn is_thaw(events: &[Event], waking: &Event, other: u32, names: &BTreeMap<u32, Name>) -> bool {
+    let mut seemed_frozen = false;
+    for event in events.iter().take_while(|event| event.at <= waking.at + THAW) {
+        match &event.kind {
+            Kind::Switch { from, state, .. } if from.tid == other => {
+                seemed_frozen = *state == 0 || state & UNINTERRUPTIBLE != 0;
+            }
+            Kind::Switch { to, .. } if to.tid == other => seemed_frozen = false,
+            Kind::Waking { task, .. } if task.tid == other && event.thread == waking.thread => {
+                let near = event.at + THAW >= waking.at;
+                if near && seemed_frozen && is_by_thread(events, event, names) {
+                    return true;
+                }
+            }
+            _ => {}
+        }
+    }
+    false
 }
 
 /// Returns true for the threads that run the timers' soft interrupts of a kernel with PREEMPT_RT.

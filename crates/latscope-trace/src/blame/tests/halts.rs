@@ -141,3 +141,22 @@ fn in_a_halted_run_a_thread_that_thaws_is_not_one_that_held_a_lock() {
     assert_eq!(told(&events, &METAL)[0], "lock \"hog\" 7 360");
     assert_eq!(told(&events, &Setting { halted: true, ..METAL })[0], format!("{NOT_KNOWN} 360"));
 }
+
+#[test]
+fn a_thread_that_thaws_the_coordinator_too_did_not_hold_a_lock() {
+    let there = |us, event: Event| Event { cpu: 0, at: us * US, ..event };
+    let thaw = |state, us, by| {
+        let wakes = Kind::Waking { task: task(COORDINATOR), target: 0 };
+        let mut events = vec![there(900, switch(0, COORDINATOR, state, 7))];
+        events.extend(hog());
+        events.extend([switch(1010, 7, 0, 50), switch(1020, 50, 2, 7), waking(1380, 7)]);
+        events.extend([there(us, at(0, by, wakes)), switch(1385, 7, 0, 50)]);
+        events.sort_by_key(|event| event.at);
+        told(&events, &METAL)[0].clone()
+    };
+    assert_eq!(thaw(2, 1379, 7), "frozen \"\" 0 360");
+    assert_eq!(thaw(0, 1381, 7), "frozen \"\" 0 360");
+    // A message wakes the coordinator from an interruptible sleep; another thread thaws it, or at another time.
+    let lock = "lock \"hog\" 7 360";
+    assert_eq!([thaw(1, 1379, 7), thaw(2, 1379, 8), thaw(2, 950, 8)], [lock; 3]);
+}

@@ -6,8 +6,16 @@ use proptest::prelude::*;
 
 const US: u64 = 1000;
 const WINDOW: Window = Window { cpu: 1, thread: 50, from: 1000 * US, until: 1400 * US, by_timer: true };
-const METAL: Setting =
-    Setting { virtual_machine: false, tick: Some(10_000 * US), stolen: 0, throttled: 0, halted: false };
+const METAL: Setting = Setting {
+    virtual_machine: false,
+    tick: Some(10_000 * US),
+    stolen: 0,
+    throttled: 0,
+    coordinator: Some(COORDINATOR),
+    halted: false,
+};
+/// Main thread of the coordinator.
+const COORDINATOR: u32 = 90;
 const GUEST: Setting = Setting { virtual_machine: true, ..METAL };
 
 fn task(tid: u32) -> Task {
