@@ -118,12 +118,14 @@ def drawn(
     """Returns a fleet as `groups_of` returns one of a lake, and its figures: 4 by days by machines by series.
 
     It has groups of some numbers of machines, and `days` days before the one that is judged. Each machine
-    takes each family on each day from a random healthy run."""
+    takes each family on each day from another random healthy run: the same one on two days would be as odd on
+    both, which the days of a healthy machine are not."""
     many, size = sum(groups), len(base.series)
     names, family = [f"m{one:04}" for one in range(many)], base.family
     listed = sorted(set(family))
     of = np.array([listed.index(one) for one in family])
-    runs = random.integers(base.figures.shape[1], size=(days + 1, many, len(listed)))
+    order = random.random((base.figures.shape[1], many, len(listed)))
+    runs = np.argsort(order, axis=0)[: days + 1]
     figures = base.figures[:, runs[:, :, of], np.arange(size)]
     stays = random.normal(0, OF_FAMILY, (many, len(listed)))[:, of] + random.normal(
         0, OF_SERIES, (many, size)

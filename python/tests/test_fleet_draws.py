@@ -25,6 +25,16 @@ def test_healthy_fleets_name_no_machine_and_the_plain_rule_most(base: Base) -> N
     assert found.wrong["plain"] > 60
 
 
+def test_a_lab_of_five_is_told_of_a_fault_on_its_second_day_and_of_nothing_else(base: Base) -> None:
+    healthy = fleet_draws.tally(base, (5,), 40, None, seed=1)
+    assert (healthy.days, healthy.wrong["sick"]) == (40, 0)
+    for seed, fault in enumerate((("memory", 3.0), ("wake-ups", 10.0))):
+        random = np.random.default_rng(seed)
+        fleet, _ = fleet_draws.drawn(base, (5,), {2: Fault(*fault, -1)}, random)
+        sick = {one for one, state in fleet_draws.named(fleet).items() if state == _questions.SICK}
+        assert sick == {"m0002"}, fault
+
+
 def test_one_odd_day_is_a_suspicion_and_two_are_evidence(base: Base) -> None:
     faults = {3: ("memory", 1.5), 20: ("wake-ups", 3.0), 41: ("core to core", 3.0)}
     states = []

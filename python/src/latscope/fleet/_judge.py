@@ -217,7 +217,7 @@ def judge(
     """Returns what is oddest about each machine. `family` has the family of each series, `peers` the
     machines that say what is usual: all without it."""
     peers = np.ones(len(found.machines), bool) if peers is None else peers
-    tests = list(tests_of(found.body, found.mean, found.waited, family, peers, usual.series))
+    tests = list(tests_of(found.body, found.mean, found.waited, family, peers, usual.series, 1))
     if not tests or not peers.any():
         return []
     p = np.column_stack([by_chance(one.value, one.shape, usual.machines, peers) for one in tests])
@@ -269,8 +269,11 @@ def tests_of(
     family: list[str],
     peers: NDArray[np.bool_],
     usual: tuple[float, float],
+    folds: int,
 ) -> Iterator[Test]:
-    """Yields what is judged of each family."""
+    """Yields what is judged of each family. With several folds the scale of each series for a part of the
+    peers is that of the others, as it is for machines that are none of the peers: a scale that few peers
+    happen to make too small would show in the latter alone."""
     scored = {"body": scores(body, peers), "mean": scores(mean, peers)}
     for name in sorted(set(family)):
         places = [
@@ -279,7 +282,7 @@ def tests_of(
             if one == name and not np.isnan(scored["body"][peers, at]).all()
         ]
         if places:
-            yield from _of_family(scored, name, places, peers, usual)
+            yield from _of_family(scored, name, places, peers, usual, folds)
     if waited.shape[1] and not np.isnan(waited[peers]).all():
         columns, steps = _waits(waited)
         yield _oddest(WAITED, SHAPE, columns, steps, steps, 1)
@@ -291,6 +294,7 @@ def _of_family(
     places: list[int],
     peers: NDArray[np.bool_],
     usual: tuple[float, float],
+    folds: int,
 ) -> Iterator[Test]:
     columns, apart = list[_Column](), list[Floats]()
     for kind, score in scored.items():
@@ -306,7 +310,11 @@ def _of_family(
         columns += [_Column(kind, name, [at]) for at in places]
         apart.append(own)
     score = np.concatenate(apart, axis=1)
-    steps = _steps(score, usual, peers)
+    steps = _steps(score, score[peers], usual)
+    for fold in range(folds if folds > 1 else 0):
+        rows = np.flatnonzero(peers)
+        part, others = rows[fold::folds], np.delete(rows, np.s_[fold::folds])
+        steps[part] = _steps(score[part], score[others], usual)
     for place in PLACES:
         if place <= len(columns):
             yield _oddest(name, SHAPE_OF_ONE if place == 1 else SHAPE, columns, steps, score, place)
@@ -328,10 +336,10 @@ def _waits(waited: Floats) -> tuple[list[_Column], Floats]:
     return [_Column(WAITED, "", [at]) for at in range(waited.shape[1])], waited / LEAST
 
 
-def _steps(score: Floats, usual: tuple[float, float], peers: NDArray[np.bool_]) -> Floats:
-    """Returns how far above the first quantile of the peers each machine is, in steps from there to the
+def _steps(score: Floats, peers: Floats, usual: tuple[float, float]) -> Floats:
+    """Returns how far above the first quantile of the peers' scores each score is, in steps from there to the
     second: at least those of a normal distribution. A series that a machine lacks is not odd."""
-    lower, upper = (_quantile(score[peers], share) for share in usual)
+    lower, upper = (_quantile(peers, share) for share in usual)
     least = NORMAL.inv_cdf(usual[1]) - NORMAL.inv_cdf(usual[0])
     steps: Floats = np.nan_to_num((score - lower) / np.maximum(upper - lower, least), nan=-1e9)
     return steps

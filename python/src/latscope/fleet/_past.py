@@ -30,8 +30,8 @@ FEWEST_ROWS = 40
 #: times as many.
 BEYOND, FEWEST_BEYOND = 0.002, 4
 
-#: Shape that is added to those of tails, times the root of the number of rows.
-LONGER = 2.0
+#: Parts of the days that say what is usual, each of which is judged by the others.
+FOLDS = 5
 
 #: Roles of a day: what is usual, the day before the one that is judged, and this.
 USUAL, BEFORE, NOW = 0, 1, 2
@@ -106,14 +106,18 @@ def judge(days: Days, family: Sequence[str], own: bool, without: frozenset[str] 
     shared = np.divide(np.pi / 2, past[chosen], where=past[chosen] > 0, out=np.zeros(len(chosen)))
     shrunk = np.where(part.usual, 1.0, np.sqrt((1 - shared) / (1 + shared)))[:, np.newaxis]
     tests = list(
-        _judge.tests_of(body * shrunk, mean * shrunk, nothing, list(family), part.usual, _judge.IDLE.series)
+        _judge.tests_of(
+            body * shrunk,
+            mean * shrunk,
+            nothing,
+            list(family),
+            part.usual,
+            _judge.IDLE.series,
+            FOLDS if own else 1,
+        )
     )
     shares = tail(rows) if own else _judge.IDLE.machines
-    # A tail that few days show may be longer than it seems.
-    longer = LONGER / np.sqrt(rows) if own else 0.0
-    p = np.column_stack(
-        [_judge.by_chance(one.value, one.shape + longer, shares, part.usual) for one in tests]
-    )
+    p = np.column_stack([_judge.by_chance(one.value, one.shape, shares, part.usual) for one in tests])
     found, odd = _judge.Distances([], days.series, body, mean, nothing), []
     for row, best, once, twice in _least(p, tests, part, before):
         machine = days.machines[part.machine[row]]
