@@ -1,7 +1,9 @@
 //! Doubts about a measurement, and which results of a criterion they leave standing.
 
 use super::above::Lost;
+use super::events::{Independent, events_above};
 use super::{Criterion, Found, Metric, Share};
+use latscope_core::param;
 use latscope_core::quality::{CUT_SHORT, LOAD_ENDED, Level, NOT_RUN, Reason};
 use latscope_core::report::{LATE, LOSSES, MESSAGES_LOST, MISMATCHES, Measurement, Status};
 
@@ -15,6 +17,10 @@ pub(super) fn weakened(m: &Measurement, criterion: &Criterion, found: Found) -> 
         _ if found.status != Status::Pass => return found,
         _ if m.incomplete => format!("the run ended before this measurement did{}; so far", why()),
         (None, Some(reason)) => format!("{}; so far", reason.text),
+        _ if may_lack_missed(m, criterion) => {
+            "activations longer than the interval swallowed others, and how many is not known; as recorded"
+                .to_owned()
+        }
         _ if has(m, |reason| reason.id == LOAD_ENDED) => {
             "not all was measured under the load; as measured".to_owned()
         }
@@ -43,6 +49,21 @@ fn stands(m: &Measurement, criterion: &Criterion, status: Status) -> bool {
         // No time was distorted where there is none.
         metric => metric.is_duration() && m.summary.count == 0 && Lost::of(m).count > 0,
     }
+}
+
+/// Returns true if activations that were missed may decide a quantile: another program measured it, and does not state
+/// them. One that is longer than the interval may have swallowed as many as it has intervals.
+fn may_lack_missed(m: &Measurement, criterion: &Criterion) -> bool {
+    let Metric::Quantile(quantile) = &criterion.metric else { return false };
+    let interval = m.number(param::INTERVAL).filter(|_| m.is_imported() && m.corrected.is_none());
+    let (Some(interval), Some((above, of))) = (interval, events_above(m, criterion.limit)) else {
+        return false;
+    };
+    let swallowed = |ns: f64| (ns / interval as f64) as u64;
+    let buckets = m.histogram.buckets_ns().map(|(_, high, n)| n * swallowed(high));
+    let beyond = m.histogram.overflow() * swallowed(m.summary.max.unwrap_or_default());
+    let missed = buckets.sum::<u64>() + beyond;
+    !Independent::of(m).prove_at_most(above + missed, of + missed, quantile.above)
 }
 
 /// Reason why the numbers of a measurement prove nothing; `None` without one.

@@ -30,6 +30,7 @@ use counts::{count, enough, reach};
 use doubt::weakened;
 use events::{Independent, few_above, none_above};
 use latscope_core::merged::{is_merged, is_part_of};
+use latscope_core::param;
 use latscope_core::quality::{Level, NO_VALID_REPLY, Reason};
 use latscope_core::report::{BEYOND, Better, Check, Measurement, Merged, Report, Sampling, Status, Verdict};
 use latscope_core::units::{counted, format_span, format_time};
@@ -66,11 +67,45 @@ pub fn judge_report(report: &mut Report, criteria: &[Criterion]) {
     }
     tested::note(report);
     for at in subjects(report) {
-        let verdict = judge_of(report, &report.measurements[at], criteria);
+        let mut verdict = judge_of(report, &report.measurements[at], criteria);
+        exceed_by_parts(report, at, criteria, &mut verdict);
         if let Some(only) = only_part(report, &report.measurements[at]) {
             report.measurements[only].verdict = Some(verdict.clone());
         }
         report.measurements[at].verdict = Some(verdict);
+    }
+}
+
+/// Takes quantiles that a part of a sum exceeds for exceeded: among many CPUs one that is always late is a small share
+/// of all events.
+fn exceed_by_parts(report: &Report, at: usize, criteria: &[Criterion], verdict: &mut Verdict) {
+    let all = &report.measurements[at];
+    let parts: Vec<&Measurement> = report.measurements.iter().filter(|part| is_part_of(part, all)).collect();
+    for (criterion, found) in criteria.iter().zip(&mut verdict.checks) {
+        if !matches!(criterion.metric, Metric::Quantile(_)) || found.status == Status::Exceeded {
+            continue;
+        }
+        let exceeded = parts.iter().filter_map(|part| {
+            let check = check(part, criterion);
+            let share = check.above.zip(check.of).map_or(0.0, |(above, of)| above as f64 / of as f64);
+            (check.status == Status::Exceeded).then_some((share, part, check))
+        });
+        if let Some((_, part, worst)) = exceeded.max_by(|a, b| a.0.total_cmp(&b.0)) {
+            let text = format!("{}: {}", place_of(part), worst.text);
+            *found = Check { text, ..worst };
+        }
+    }
+    verdict.status = verdict.checks.iter().map(|check| check.status).max().unwrap_or(verdict.status);
+}
+
+/// Name of a part of a sum: `CPU 1`, `pair 2`.
+fn place_of(part: &Measurement) -> String {
+    let value = |name: &str| part.params.get(name).map(|value| value.to_string());
+    match (value(param::CPU), value(param::THREAD), value(param::PAIR)) {
+        (Some(cpu), Some(thread), _) => format!("CPU {cpu}, thread {thread}"),
+        (Some(cpu), None, _) => format!("CPU {cpu}"),
+        (None, _, Some(pair)) => format!("pair {pair}"),
+        _ => part.title.clone(),
     }
 }
 

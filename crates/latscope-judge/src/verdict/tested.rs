@@ -8,11 +8,12 @@ use latscope_core::plan::ParamValue;
 use latscope_core::report::{Measurement, Report, Sampling, Tested, WATCHED};
 use std::collections::BTreeMap;
 
-/// Computes the evidence of all measurements of a report.
+/// Computes the evidence of all measurements of a report. What is recorded of it stays where there are no blocks, which
+/// say what is independent: in merged runs, and in results that were read without them.
 pub fn note(report: &mut Report) {
-    // What was merged has no blocks of its own.
-    let merged = report.merged.is_some();
-    note_where(report, |m| !merged || m.tested.is_none());
+    let has_blocks = report.measurements.iter().any(|m| !m.blocks.is_empty());
+    let is_known_better = report.merged.is_none() && has_blocks;
+    note_where(report, |m| is_known_better || m.tested.is_none());
 }
 
 /// Computes the evidence of those measurements that lack it: of runs that were killed, and of other programs.
@@ -168,6 +169,10 @@ mod tests {
         assert_eq!(read_report_without_blocks(lacking.as_bytes()).unwrap(), whole);
         let noted = read_report_without_blocks(whole.to_json().as_bytes()).unwrap();
         assert_eq!(noted, whole.without_blocks());
+        // Judging does not take the evidence away.
+        let mut judged = noted.clone();
+        note(&mut judged);
+        assert_eq!(judged, noted);
     }
 
     /// A round of calls that took 995 ms. Each call took `duration`, and began 10 ms after the one before.

@@ -24,6 +24,8 @@ pub struct Woken {
 pub trait Sink {
     /// Returns true if an end was requested.
     fn stopping(&self) -> bool;
+    /// Returns true if an instant has passed by more than an interval.
+    fn is_overdue(&self, instant: u64) -> bool;
     /// Notes the next instant that counts, before the thread waits for it.
     fn due(&self, instant: u64);
     /// Returns true if the thread had no CPU when the run ended: what it waited for is recorded from outside.
@@ -55,11 +57,13 @@ pub struct Rules {
 ///
 /// An activation that comes more than an interval late has swallowed the ones that were due meanwhile: those before the
 /// end of the run are counted as missed, and the next one is the first that lies ahead, on the grid of the first.
-pub fn run(rules: Rules, first: u64, waiter: &mut impl Waiter, sink: &mut impl Sink) -> u64 {
+pub fn run<S: Sink>(rules: Rules, first: u64, waiter: &mut impl Waiter, sink: &mut S) -> u64 {
     // By the clock and not by activations: where most are missed a warm-up would never end.
     let warm = first.saturating_add(rules.warm_up.saturating_mul(rules.interval));
     let (mut due, mut turn) = (first, 0);
-    while turn < rules.count && due < rules.until && !sink.stopping() {
+    // A thread that had no CPU from its first instant to the end of the run was late: it did not just lack the time.
+    let overdue = |turn: u64, sink: &S| turn == 0 && !sink.let_go() && sink.is_overdue(first);
+    while turn < rules.count && due < rules.until && (!sink.stopping() || overdue(turn, sink)) {
         sink.due(due.max(warm));
         let woken = waiter.wait(due);
         if sink.let_go() {
@@ -115,6 +119,7 @@ mod tests {
         early: u64,
         stop_at: Option<u64>,
         asked: bool,
+        overdue: bool,
         due: RefCell<Vec<u64>>,
         next: RefCell<Vec<u64>>,
         let_go_at: Option<usize>,
@@ -123,6 +128,9 @@ mod tests {
     impl Sink for Kept {
         fn stopping(&self) -> bool {
             self.asked
+        }
+        fn is_overdue(&self, _: u64) -> bool {
+            self.overdue
         }
         fn due(&self, instant: u64) {
             self.due.borrow_mut().push(instant);
@@ -147,6 +155,19 @@ mod tests {
         let mut kept = Kept::default();
         run(rules, 1000, &mut Script(late.to_vec(), 0), &mut kept);
         kept
+    }
+
+    #[test]
+    fn a_thread_that_had_no_cpu_until_the_end_of_the_run_was_late_once() {
+        let ended = |overdue, let_go_at| {
+            let mut kept = Kept { asked: true, overdue, let_go_at, ..Kept::default() };
+            run(RULES, 1000, &mut Script(vec![5400], 0), &mut kept);
+            kept.samples
+        };
+        assert_eq!(ended(true, None), [(0, 5400, 5)]);
+        assert_eq!(ended(false, None), []);
+        // What the coordinator lets go is recorded from outside.
+        assert_eq!(ended(true, Some(0)), []);
     }
 
     #[test]

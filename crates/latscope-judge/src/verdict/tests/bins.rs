@@ -52,6 +52,16 @@ fn a_limit_inside_of_a_bin_is_not_decided() {
 }
 
 #[test]
+fn activations_that_another_program_may_have_missed_decide_a_quantile() {
+    // 20 ms pulses beside an interval of 1 ms, as cyclictest prints them: seven samples stand for 140 activations.
+    let pulses = in_bins("wake.timer", &[(20, 3_970)], Bins::of_width(1), 7, 19_800);
+    let check = one(&pulses, "p99", 1_000_000.0);
+    assert_eq!(check.status, Status::Inconclusive);
+    assert!(check.text.starts_with("activations longer than the interval swallowed others"), "{check:?}");
+    assert_eq!(one(&pulses, "p90", 1_000_000.0).status, Status::Pass, "all that were missed are too few");
+}
+
+#[test]
 fn what_is_beyond_the_last_bin_takes_a_longer_histogram() {
     let m = in_bins("wake.timerlat", &[(15, 2)], Bins::of_width(1), 5_998, 240);
     let check = one(&m, "p99", 50_000.0);

@@ -342,6 +342,22 @@ fn the_merged_measurement_is_judged_where_there_is_one() {
 }
 
 #[test]
+fn a_cpu_that_exceeds_a_quantile_does_not_pass_among_many() {
+    let merged = params([("cpu", "all".into()), ("interval", 1000u64.into())]);
+    let all = Measurement { params: merged, ..events(240_000, 5_000) };
+    let others = (1..4).map(|cpu| on_cpu(cpu, 1000, 0));
+    let mut report = report([on_cpu(0, 1000, 5_000)].into_iter().chain(others).chain([all]).collect());
+    judge_report(&mut report, &[Criterion::new("p95", 50_000.0).unwrap()]);
+    let check = &report.measurements[4].verdict.as_ref().unwrap().checks[0];
+    assert_eq!((check.status, check.above, check.of), (Status::Exceeded, Some(5_000), Some(60_000)));
+    assert!(check.text.starts_with("CPU 0, thread 0: 5,000 of 60,000 were above"), "{}", check.text);
+    // Where each CPU has few enough all have passed.
+    report.finished = Some(report.started.clone());
+    judge_report(&mut report, &[Criterion::new("p90", 50_000.0).unwrap()]);
+    assert_eq!(report_status(&report), Some(Status::Pass));
+}
+
+#[test]
 fn the_exit_code_follows_the_worst_that_is_known() {
     let of = |status| [false, true].map(|cut_short| exit_code(status, cut_short));
     assert_eq!(of(None), [0, 1]);
