@@ -28,8 +28,7 @@ impl Shortfall {
 
     /// A stop of a process of the run by a signal.
     pub fn halted() -> Shortfall {
-        let reason =
-            "the run was stopped by a signal meanwhile (SIGSTOP, or Ctrl-Z in a terminal)".to_owned();
+        let reason = "the run was stopped by a signal meanwhile (SIGSTOP)".to_owned();
         Shortfall { id: HALTED, reason, remedy: "let it run to its end" }
     }
 

@@ -151,6 +151,7 @@ impl Blame {
             tick: (!self.tickless.0.contains(&window.cpu)).then_some(TICK),
             stolen: if self.virtual_machine { self.steal.recent(window.cpu) } else { 0 },
             throttled: self.held_back.recent(),
+            quota: self.held_back.ever(),
             coordinator: Some(std::process::id()),
             halted: self.halted.is_some_and(|noted| window.from <= noted),
         };
@@ -168,6 +169,10 @@ impl Blame {
         let Details { mut events, stack, call } = details(&traced, window, &self.wanted);
         for cause in &mut cause {
             cause.name = self.tracer.resolve(&cause.name);
+            // A thread that reads the trace takes its share of an ordinary thread's time.
+            if cause.kind == "thread" && is_own(cause.pid) {
+                cause.name += " (this run's own)";
+            }
         }
         for event in &mut events {
             event.text = self.tracer.resolve(&event.text);
@@ -237,4 +242,9 @@ impl Blame {
         drop(self.tracer);
         guardian.undo(self.ticket)
     }
+}
+
+/// Returns true if a thread is one of this process, which measures nothing.
+fn is_own(thread: u32) -> bool {
+    Path::new("/proc/self/task").join(thread.to_string()).exists()
 }

@@ -10,6 +10,8 @@ use latscope_core::units::format_time;
 pub struct HeldBack {
     root: Root,
     ledger: Ledger,
+    /// The counter when the watch began, ns.
+    began: u64,
 }
 
 /// The counter's place in the ledger: it is summed over CPUs.
@@ -22,8 +24,9 @@ impl HeldBack {
     }
 
     fn at(root: Root) -> HeldBack {
-        let ledger = Ledger::new(Counts::from([(ALL_CPUS, stopped(&root))]));
-        HeldBack { root, ledger }
+        let began = stopped(&root);
+        let ledger = Ledger::new(Counts::from([(ALL_CPUS, began)]));
+        HeldBack { root, ledger, began }
     }
 
     /// Replaces old readings, so that [`recent`](HeldBack::recent) stays recent; call it about once a second.
@@ -35,6 +38,11 @@ impl HeldBack {
     /// CPUs.
     pub fn recent(&self) -> u64 {
         self.ledger.left(ALL_CPUS, stopped(&self.root))
+    }
+
+    /// Returns true if the groups were stopped at any time since the watch began.
+    pub fn ever(&self) -> bool {
+        stopped(&self.root) > self.began
     }
 
     /// Notes that a stop of the groups explains a part of an event, ns: it explains no other.
@@ -73,10 +81,10 @@ mod tests {
         ]);
         let mut held_back = HeldBack::at(root);
         held_back.look();
-        assert_eq!(held_back.recent(), 0);
+        assert_eq!((held_back.recent(), held_back.ever()), (0, false));
         let stat = tree.path().join(file("cpu.stat").trim_start_matches('/'));
         fs::write(stat, "nr_periods 10\nnr_throttled 4\nthrottled_time 9000\n").unwrap();
-        assert_eq!(held_back.recent(), 2000);
+        assert_eq!((held_back.recent(), held_back.ever()), (2000, true));
         held_back.spend(500);
         assert_eq!(held_back.recent(), 1500);
         let quota = "50.0 ms of CPU time in each 100 ms (/sys/fs/cgroup/cpu,cpuacct/x)";

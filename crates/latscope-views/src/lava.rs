@@ -1,12 +1,14 @@
 //! A report as the signals of a test shell of LAVA, which reads them on the console of the board.
 
+use latscope_core::param;
 use latscope_core::quality::Level;
 use latscope_core::report::{BEYOND, Measurement, Report, Sampling, Status};
 use latscope_judge::verdict::is_cut_short;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-/// Returns a line for each figure: the median, the 99th percentile and, of single events, the largest sample, in ns.
+/// Returns a line for each figure: the median, the 99th percentile and, of single events, the largest sample, in ns, and
+/// of periodic ones the number of missed activations.
 /// A figure with a criterion has the result of the criterion. Any other figure of a point that is not to be trusted in
 /// full is `unknown`; a point that was not measured is `skip`. The criteria of a point are a test case of their own.
 /// Nothing of a run that ended early is `pass`.
@@ -46,6 +48,10 @@ fn signals(text: &mut String, id: &str, m: &Measurement, early: bool) {
             None if part == "p50" => add(part, "skip", ""),
             None => {}
         }
+    }
+    if m.sampling == Sampling::Event && m.summary.count > 0 && m.params.contains_key(param::INTERVAL) {
+        let missed = format!(" MEASUREMENT={} UNITS=count", m.summary.missed);
+        add("missed", judged(m, "missed").unwrap_or(result), &missed);
     }
     if let Some(beyond) = m.values.get(BEYOND) {
         add(BEYOND, result, &format!(" MEASUREMENT={} UNITS=count", beyond.value));

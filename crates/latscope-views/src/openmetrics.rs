@@ -1,5 +1,6 @@
 //! A report as OpenMetrics text, which the textfile collector of node_exporter and Prometheus read, too.
 
+use latscope_core::param;
 use latscope_core::report::{Account, Better, Measurement, Report, Sampling};
 use latscope_judge::verdict::is_cut_short;
 use std::collections::BTreeSet;
@@ -25,6 +26,9 @@ pub fn openmetrics(report: &Report) -> String {
     points_of("latscope_latency_p50_seconds", "Median of a point", &|m| seconds(m.summary.p50));
     let p99 = |m: &Measurement| seconds(m.summary.p99);
     points_of("latscope_latency_p99_seconds", "99th percentile of a point with at least 1000 samples", &p99);
+    let with_missed = |m: &Measurement| seconds(m.corrected.as_ref()?.tail_quantile(0.99));
+    let help = "99th percentile with the missed activations, of a point that missed some";
+    points_of("latscope_latency_with_missed_p99_seconds", help, &with_missed);
     points_of("latscope_latency_max_seconds", "Largest sample of a point", &|m| seconds(m.summary.max));
     let level = "How far to trust a point: 0 ok, 1 unstable, 2 degraded, 3 not measured";
     points_of("latscope_quality_level", level, &|m| Some(f64::from(m.quality.level as u8)));
@@ -101,6 +105,9 @@ fn gauge<'a>(
 fn counts(text: &mut String, points: &[(String, &Measurement)]) {
     let mut found = Vec::new();
     for (of, m) in points {
+        if m.sampling == Sampling::Event && m.params.contains_key(param::INTERVAL) {
+            found.push((format!("{of},count=\"missed\""), m.summary.missed as f64));
+        }
         for (name, value) in &m.values {
             if value.unit == "count" && value.better == Better::Less {
                 found.push((format!("{of},count=\"{}\"", escaped(name)), value.value));
@@ -108,7 +115,7 @@ fn counts(text: &mut String, points: &[(String, &Measurement)]) {
         }
     }
     let found = found.iter().map(|(labels, count)| (labels.as_str(), Some(*count)));
-    let help = "Counted events that speak against a point: losses, mismatches, ...";
+    let help = "Counted events that speak against a point: missed activations, losses, mismatches, ...";
     gauge(text, "latscope_bad_events", help, found);
 }
 
@@ -196,6 +203,20 @@ mod tests {
             assert!(text.contains(&format!("{}}} {}", line("count"), m.summary.count)));
         }
         assert!(text.ends_with("# EOF\n") && text.contains("# UNIT latscope_latency_p50_seconds seconds\n"));
+    }
+
+    #[test]
+    fn missed_activations_are_counted_and_have_their_quantile() {
+        let mut report = fixture::wake();
+        let m = &mut report.measurements[0];
+        m.summary.missed = 421;
+        let mut corrected = m.histogram.clone();
+        (0..421).for_each(|_| corrected.record(60_000_000));
+        m.corrected = Some(corrected);
+        let text = openmetrics(&report);
+        let of = labels(&report.measurements[0]);
+        assert!(text.contains(&format!("latscope_bad_events{{{of},count=\"missed\"}} 4.21e2\n")), "{text}");
+        assert!(text.contains(&format!("latscope_latency_with_missed_p99_seconds{{{of}}}")), "{text}");
     }
 
     #[test]

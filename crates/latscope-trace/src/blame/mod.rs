@@ -49,6 +49,8 @@ pub struct Setting {
     /// Time for which the quota of a control group recently held the measuring process back, and that explains no
     /// other event of this CPU, ns.
     pub throttled: u64,
+    /// True if a quota of a control group held the measuring process back at any time of the run.
+    pub quota: bool,
     /// Main thread of the coordinator, which is frozen and thawed with the late thread, if it is known.
     pub coordinator: Option<u32>,
     /// True if the run was, or may have been, frozen or stopped: then only a thread that was woken, or gave way to a

@@ -487,6 +487,10 @@ impl<'a> Sweep<'a> {
                 Some(Owner::new(kind::QUOTA, ""))
             }
             _ if denial.proven => Some(Owner::new("run-queue", "the CPU idled meanwhile: a quota?")),
+            // What the kernel counted is spent, or older than what is kept: it may have been this event all the same.
+            _ if self.setting.quota && denial.until - denial.from > TURN => {
+                Some(Owner::new(kind::UNKNOWN, QUOTA_OR_THREAD))
+            }
             _ => None,
         }
     }
@@ -570,6 +574,12 @@ impl<'a> Sweep<'a> {
         name.to_owned() + &work.unwrap_or_default()
     }
 }
+
+/// Time for which an ordinary thread may wait for its turn, ns.
+const TURN: u64 = 10_000_000;
+
+const QUOTA_OR_THREAD: &str =
+    "a quota held the run back at times, perhaps then; or other threads had the CPU";
 
 const UNWOKEN: &str = "the thread was not runnable: it was stopped or frozen, or its timer came late";
 

@@ -11,6 +11,7 @@ const METAL: Setting = Setting {
     tick: Some(10_000 * US),
     stolen: 0,
     throttled: 0,
+    quota: false,
     coordinator: Some(COORDINATOR),
     halted: false,
 };
@@ -382,6 +383,28 @@ fn an_ordinary_thread_that_could_run_on_an_idle_cpu_is_held_back_by_a_quota() {
         (kind(0).as_str(), kind(1000 * US).as_str(), kind(50_000 * US).as_str()),
         ("thread", "thread", "quota")
     );
+}
+
+#[test]
+fn what_a_quota_may_have_done_is_no_other_thread_s() {
+    let long = [switch(900, 0, 0, 50), switch(950, 50, 0, 8), switch(20_990, 8, 0, 50)];
+    let first = |until: u64, quota| {
+        let window = Window { until: until * US, ..WINDOW };
+        causes(&long, &window, &Setting { quota, ..METAL }).remove(0)
+    };
+    assert_eq!(first(21_000, false).kind, "thread");
+    // The time that the kernel counted explains other events, or is older than what is kept of it.
+    let found = first(21_000, true);
+    assert_eq!((found.kind.as_str(), found.ns / US), ("unknown", 19_990));
+    assert!(found.name.starts_with("a quota held the run back at times"), "{found:?}");
+}
+
+#[test]
+fn a_short_wait_for_a_turn_is_another_thread_s_also_beside_a_quota() {
+    let short = [switch(900, 0, 0, 50), switch(950, 50, 0, 8), switch(5_990, 8, 0, 50)];
+    let window = Window { until: 6_000 * US, ..WINDOW };
+    let quota = Setting { quota: true, ..METAL };
+    assert_eq!(causes(&short, &window, &quota)[0].kind, "thread");
 }
 
 #[test]
