@@ -164,7 +164,8 @@ impl PeriodicThreads {
         let _ = tell.send(settled.as_ref().ok().cloned());
         drop(tell);
         let begin = *self.begin.read().expect("the starter does not panic");
-        let shortfall = settled?;
+        // A thread that had no CPU before it had read its policy back reads the one by which it was let go.
+        let shortfall = settled?.filter(|_| member.writer.slots().let_go_at().is_none());
         let Some([monotonic, realtime]) = begin else { return Ok(None) };
         let mut done = match member.thread.clock {
             ClockName::Monotonic => self.run(member, Monotonic, monotonic, shortfall),
