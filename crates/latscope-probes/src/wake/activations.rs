@@ -62,8 +62,8 @@ pub fn run<S: Sink>(rules: Rules, first: u64, waiter: &mut impl Waiter, sink: &m
     let warm = first.saturating_add(rules.warm_up.saturating_mul(rules.interval));
     let (mut due, mut turn) = (first, 0);
     // A thread that had no CPU from its first instant to the end of the run was late: it did not just lack the time.
-    let overdue = |turn: u64, sink: &S| turn == 0 && !sink.let_go() && sink.is_overdue(first);
-    while turn < rules.count && due < rules.until && (!sink.stopping() || overdue(turn, sink)) {
+    let overdue = |due: u64, sink: &S| due == first && !sink.let_go() && sink.is_overdue(first);
+    while turn < rules.count && due < rules.until && (!sink.stopping() || overdue(due, sink)) {
         sink.due(due.max(warm));
         let woken = waiter.wait(due);
         if sink.let_go() {
@@ -168,6 +168,14 @@ mod tests {
         assert_eq!(ended(false, None), []);
         // What the coordinator lets go is recorded from outside.
         assert_eq!(ended(true, Some(0)), []);
+    }
+
+    #[test]
+    fn an_end_that_is_asked_for_in_the_warm_up_ends_it() {
+        let mut kept = Kept { asked: true, overdue: true, ..Kept::default() };
+        let rules = Rules { warm_up: 100, until: 1_000_000, ..RULES };
+        assert_eq!(run(rules, 1000, &mut Script(vec![5], 0), &mut kept), 0);
+        assert_eq!((kept.due.borrow().len(), kept.samples.len()), (1, 0), "it waited for one instant");
     }
 
     #[test]
