@@ -59,7 +59,7 @@ struct latscope_hooks {
     uint64_t (*clock)(void *context);
 
     /* What the remote is, for the host's report: the core (31 bytes), the firmware with its version (63 bytes), the
-     * core's frequency. NULL, or 0, where that is not known. */
+     * core's frequency. NULL, or 0, where that is not known: zero the hooks before you set them. */
     const char *core, *firmware;
     uint64_t clock_hz;
 };

@@ -85,7 +85,7 @@ pub struct PointResult {
     pub outliers: Vec<Outlier>,
     /// Threads that took part in the first transactions.
     pub hops: Vec<Hop>,
-    /// What the remote operating system says of itself.
+    /// Identity that the remote operating system states.
     pub remote: Option<RemoteIdentity>,
     /// The point ended before it had all it was to have.
     pub cut_short: bool,

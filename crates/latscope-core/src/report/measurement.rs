@@ -199,7 +199,7 @@ pub struct Measurement {
     /// Threads that took part in the first transactions, if they were requested.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hops: Vec<Hop>,
-    /// What the remote operating system says of itself; `None` where there is none, or where it says nothing.
+    /// Identity that the remote operating system states; `None` where there is none, or where it states nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remote: Option<RemoteIdentity>,
     /// Histogram that also has the activations which never took place because an earlier activation was late; `None`

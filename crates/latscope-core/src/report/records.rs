@@ -164,21 +164,21 @@ pub struct Hop {
     pub nice: i32,
 }
 
-/// What a remote operating system says of itself.
+/// Identity that a remote operating system states.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RemoteIdentity {
-    /// Name of its core; empty if it does not say.
+    /// Name of the core; empty if it does not say.
     pub core: String,
-    /// Frequency of its core, Hz; `None` if it does not say.
+    /// Frequency of the core, Hz; `None` if it does not say.
     pub clock_hz: Option<u64>,
-    /// Its firmware with the version; empty if it does not say.
+    /// Firmware with the version; empty if it does not say.
     pub firmware: String,
 }
 
 impl RemoteIdentity {
-    /// Returns what is known of the remote in words: `Cortex-R5F at 600.0 MHz, Zephyr 4.2`; empty for nothing.
+    /// Returns what is known of the remote in words: `Cortex-R5F at 600 MHz, Zephyr 4.2`; empty for nothing.
     pub fn words(&self) -> String {
-        let clock = self.clock_hz.map(|hz| format_value(hz as f64, "Hz"));
+        let clock = self.clock_hz.map(|hz| format_value(hz as f64 / 1e6, "MHz"));
         let core = match (self.core.as_str(), clock) {
             ("", clock) => clock.unwrap_or_default(),
             (core, None) => core.to_owned(),
@@ -218,6 +218,15 @@ pub struct LinearRecord {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_remote_is_told_by_what_it_states() {
+        let told = |core: &str, clock_hz, firmware: &str| {
+            RemoteIdentity { core: core.to_owned(), clock_hz, firmware: firmware.to_owned() }.words()
+        };
+        assert_eq!(told("Cortex-R5F", Some(600_000_000), "Zephyr 4.2"), "Cortex-R5F at 600 MHz, Zephyr 4.2");
+        assert_eq!([told("", Some(48_000_000), ""), told("", None, "")], ["48.0 MHz", ""]);
+    }
 
     #[test]
     fn many_rounds_have_no_more_blocks_than_one_and_no_sample_is_lost() {

@@ -29,8 +29,8 @@ use above::Lost;
 use counts::{count, enough, reach};
 use doubt::weakened;
 use events::{Independent, few_above, none_above};
+use latscope_core::events::groups;
 use latscope_core::merged::{is_merged, is_part_of};
-use latscope_core::param;
 use latscope_core::quality::{Level, NO_VALID_REPLY, Reason};
 use latscope_core::report::{BEYOND, Better, Check, Measurement, Merged, Report, Sampling, Status, Verdict};
 use latscope_core::units::{counted, format_span, format_time};
@@ -91,22 +91,18 @@ fn exceed_by_parts(report: &Report, at: usize, criteria: &[Criterion], verdict: 
             (check.status == Status::Exceeded).then_some((share, part, check))
         });
         if let Some((_, part, worst)) = exceeded.max_by(|a, b| a.0.total_cmp(&b.0)) {
-            let text = format!("{}: {}", place_of(part), worst.text);
+            let text = format!("{}: {}", label_of(report, part), worst.text);
             *found = Check { text, ..worst };
         }
     }
     verdict.status = verdict.checks.iter().map(|check| check.status).max().unwrap_or(verdict.status);
 }
 
-/// Name of a part of a sum: `CPU 1`, `pair 2`.
-fn place_of(part: &Measurement) -> String {
-    let value = |name: &str| part.params.get(name).map(|value| value.to_string());
-    match (value(param::CPU), value(param::THREAD), value(param::PAIR)) {
-        (Some(cpu), Some(thread), _) => format!("CPU {cpu}, thread {thread}"),
-        (Some(cpu), None, _) => format!("CPU {cpu}"),
-        (None, _, Some(pair)) => format!("pair {pair}"),
-        _ => part.title.clone(),
-    }
+/// Name of a part of a sum, as the tables have it: `CPU 1`.
+fn label_of(report: &Report, part: &Measurement) -> String {
+    let groups = groups(report);
+    let row = groups.iter().flat_map(|group| &group.singles).find(|row| std::ptr::eq(row.m, part));
+    row.map_or_else(|| part.title.clone(), |row| row.label.clone())
 }
 
 /// Judged measurements with their verdicts, each once: a sum of a single part is left out, as it repeats that part.

@@ -59,6 +59,10 @@ fn activations_that_another_program_may_have_missed_decide_a_quantile() {
     assert_eq!(check.status, Status::Inconclusive);
     assert!(check.text.starts_with("activations longer than the interval swallowed others"), "{check:?}");
     assert_eq!(one(&pulses, "p90", 1_000_000.0).status, Status::Pass, "all that were missed are too few");
+    // An interval that cannot be, as a hostile file may state it.
+    let mut none = pulses;
+    none.params.insert("interval".to_owned(), 0.into());
+    assert_eq!(one(&none, "p90", 1_000_000.0).status, Status::Inconclusive);
 }
 
 #[test]
