@@ -148,13 +148,10 @@ impl Starved {
 
     /// Returns true if a step that began then is past its time.
     pub(super) fn is_overdue(step: &Step, slots: &Slots, since: Instant, now: u64) -> bool {
-        match slots.end() {
-            Some(end) => now >= end,
-            None => {
-                let limit = Duration::from_nanos(step.stop.limit_ns).saturating_add(PATIENCE);
-                since.elapsed() >= limit
-            }
-        }
+        let end = slots.end();
+        let planned = if end.is_some() { counted_ns(step) } else { step.stop.limit_ns };
+        let limit = Duration::from_nanos(planned).saturating_add(PATIENCE);
+        end.is_some_and(|end| now >= end) || since.elapsed() >= limit
     }
 
     /// Lets the late threads go: moves all threads of the worker to a CPU where they can run, except those of points
@@ -267,6 +264,16 @@ pub(super) struct Unfinished {
     late: u64,
     /// Words of who had the CPU, if that is known.
     words: Option<String>,
+}
+
+/// Time that a count of periodic activations takes where none is missed, ns, with the wait for a full second of the
+/// clock. `u64::MAX` without a count.
+fn counted_ns(step: &Step) -> u64 {
+    let Some(periodic) = &step.periodic else { return u64::MAX };
+    let intervals = step.points.iter().filter_map(|point| point.params.get(param::INTERVAL)?.number());
+    let alignment = u64::from(periodic.align_second) * 1_000_000_000;
+    let activations = periodic.warm_up.saturating_add(step.stop.events);
+    intervals.max().unwrap_or(u64::MAX).saturating_mul(activations).saturating_add(alignment)
 }
 
 /// Warns of a run that has only these CPUs and may not end.
