@@ -92,7 +92,7 @@ fn is_distorted(m: &Measurement) -> bool {
 }
 
 /// The reason that a thread was due and had not run at the end: its longest event is known to have been longer.
-fn not_run(m: &Measurement) -> Option<&Reason> {
+pub(super) fn not_run(m: &Measurement) -> Option<&Reason> {
     m.quality.reasons.iter().find(|reason| reason.id == NOT_RUN)
 }
 

@@ -2,6 +2,7 @@
 
 use super::above::{Above, Lost, ends, remedy};
 use super::criterion::limit_in_words;
+use super::doubt::not_run;
 use super::rounds::{is_of_rounds, is_sure};
 use super::{Found, Metric, Quantile, confidence, is_batch};
 use crate::binomial::{proves_at_most, proves_more, samples_needed, share_bounds};
@@ -80,10 +81,9 @@ pub(super) fn few_above(m: &Measurement, quantile: Quantile, limit: f64) -> Foun
         (Status::Inconclusive, format!("{seen}, where {allowed} may be: {}", remedy(m, &timed, limit)))
     } else {
         let needed = format_count(independent.wanting(above.most, n, share));
-        let text = format!(
-            "{seen}, where {allowed} may be: too few to judge. It takes {needed} more, none of them above"
-        );
-        (Status::Inconclusive, text)
+        // A longer run does not help a thread that gets no CPU.
+        let more = not_run(m).map_or(format!(". It takes {needed} more, none of them above"), |_| String::new());
+        (Status::Inconclusive, format!("{seen}, where {allowed} may be: too few to judge{more}"))
     };
     Found { value, status, text: text + &missed_words(m) }
 }

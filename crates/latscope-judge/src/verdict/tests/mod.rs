@@ -210,6 +210,8 @@ fn an_event_that_had_not_come_at_the_end_exceeds_a_limit_and_passes_none() {
     assert_eq!(check.status, Status::Inconclusive);
     assert!(check.text.starts_with("late by at least 2 s; so far, none"), "{check:?}");
     assert_eq!(one(&waiting(2), "max", 50_000.0).status, Status::Exceeded);
+    let check = one(&waiting(0), "p99_999", 50_000.0);
+    assert!(check.text.contains("too few to judge") && !check.text.contains("more"), "{check:?}");
     let mut short = waiting(2);
     short.incomplete = true;
     assert_eq!(one(&short, "max", 50_000.0).status, Status::Exceeded);
