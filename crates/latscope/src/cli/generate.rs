@@ -5,6 +5,7 @@ use super::Exit;
 use anyhow::{Context, Result, bail, ensure};
 use clap::{Args, Command, ValueEnum};
 use clap_complete::Shell;
+use flate2::read::GzDecoder;
 use latscope_core::word::Word;
 use latscope_probes::{FAMILIES, Probe};
 
@@ -31,13 +32,13 @@ enum Generated {
     Schema,
 }
 
-/// The name of a JSON document, what writes it, and its schema.
-type Document = (&'static str, &'static str, &'static str);
+/// The name of a JSON document, what writes it, and its schema, compressed.
+type Document = (&'static str, &'static str, &'static [u8]);
 
 /// Includes a recorded schema. Code that makes it from the types would be larger than its text.
 macro_rules! recorded {
     ($name:literal) => {
-        include_str!(concat!("../../../../docs/schema/", $name, ".schema.json"))
+        include_bytes!(concat!(env!("OUT_DIR"), "/", $name, ".schema.json.gz"))
     };
 }
 
@@ -80,7 +81,7 @@ fn schema_of(name: Option<&str>) -> Result<String> {
         return Ok(DOCUMENTS.iter().map(|(name, of, _)| format!("{name:8} {of}\n")).collect());
     };
     match DOCUMENTS.iter().find(|(known, ..)| *known == name) {
-        Some((.., schema)) => Ok((*schema).to_owned()),
+        Some((.., schema)) => Ok(std::io::read_to_string(GzDecoder::new(*schema))?),
         None => bail!("{name} is no document of latscope: `latscope generate schema` lists them"),
     }
 }
@@ -141,7 +142,7 @@ fn man(mut command: Command, out: &mut Vec<u8>) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::super::trial::{self, Outcome};
-    use super::DOCUMENTS;
+    use super::{DOCUMENTS, schema_of};
     use latscope_core::machine::Machine;
     use latscope_core::plan::Plan;
     use latscope_core::report::{self, Report};
@@ -162,14 +163,14 @@ mod tests {
             schema::of::<Gate>(gate::SCHEMA),
             schema::of::<History>(history::SCHEMA),
         ];
-        for ((name, _, recorded), made) in DOCUMENTS.iter().zip(made) {
+        for ((name, ..), made) in DOCUMENTS.iter().zip(made) {
             let made = json::pretty(&made);
             if std::env::var_os("LATSCOPE_RECORD").is_some() {
                 let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/schema");
                 std::fs::write(docs.join(format!("{name}.schema.json")), made).unwrap();
             } else {
                 assert!(
-                    made == *recorded,
+                    made == schema_of(Some(name)).unwrap(),
                     "docs/schema/{name}.schema.json is not what the types say: `LATSCOPE_RECORD=1 cargo test -p \
                      latscope --lib schemas` records it again"
                 );
